@@ -15,13 +15,14 @@ BINARY_STAMP := $(VENV)/.set-up-binary
 COMPACT := -X no_debug_ranges
 SOURCES := $(shell find sigwrap policies -name '*.py' -o -name '*.yaml' -o -path '*/page_parts/*' -o -path '*/page/parts/*')
 
-.PHONY: help setup demo test test-programs test-roots test-kernels lint mutants binary binary-older zipapp \
+.PHONY: help setup demo test test-all test-programs test-roots test-kernels lint mutants binary binary-older zipapp \
 	bench endurance clean
 
 help:
 	@echo 'make setup    .venv, with sigwrap in .venv/bin'
 	@echo 'make demo     a small job under sigwrap, and what its log says'
-	@echo 'make test     every test that needs no built binary'
+	@echo 'make test     each promise, each documented behaviour, all pure code: five minutes'
+	@echo 'make test-all every test that needs no built binary, as both users, and deeper: an hour'
 	@echo 'make test-programs  real programs, natively and under sigwrap (PROGRAMS= POLICY= FORM= USER=)'
 	@echo 'make test-roots   dist/sigwrap in root folders of Debian releases (root, debootstrap)'
 	@echo 'make test-kernels  dist/sigwrap on the kernels of these, emulated (root, qemu-system-x86, qemu-system-arm)'
@@ -50,8 +51,17 @@ $(BINARY_STAMP): $(STAMP)
 demo: $(STAMP)
 	@PATH="$(CURDIR)/$(BIN):$$PATH" sh demo/demo.sh
 
+# What a failure of the tests would mean is in tests/support/tiers.py.
+TIER ?= quick
+USERS ?= us
+# The tests' own bytecode is kept, whatever the caller's shell says: a third of a short run.
+PYTEST := env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest
+
 test: $(STAMP)
-	$(BIN)/python -m pytest -n $(WORKERS) -m 'not binary' $(ARGS)
+	$(PYTEST) -n $(WORKERS) -m 'not binary' --tier=$(TIER) --users=$(USERS) $(ARGS)
+
+test-all: $(STAMP)
+	SIGWRAP_TEST_STARTS=1 $(MAKE) test TIER=all USERS=both
 
 # USER is a variable of every login: only `make USER=…` means this one.
 PROGRAMS_ARGS = $(if $(PROGRAMS),--programs '$(PROGRAMS)') $(if $(POLICY),--policy '$(POLICY)') \

@@ -10,7 +10,6 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-import hypothesis
 import pytest
 
 pytest.register_assert_rewrite("tests.support")
@@ -20,18 +19,14 @@ from tests.support.harness import NOBODY, UNDER_TEST, Sigwrap  # noqa: E402
 from tests.support.programs import COMPILER, Library  # noqa: E402
 from tests.support.signal_lab import Lab  # noqa: E402
 
-pytest_plugins = ["tests.support.skips", "tests.support.users"]
+pytest_plugins = [
+    "tests.support.skips",
+    "tests.support.tiers",
+    "tests.support.times",
+    "tests.support.users",
+]
 
 _FIRST_UID = 61_000
-
-# How long an example takes, the machine has a part in.
-hypothesis.settings.register_profile(
-    "unhurried",
-    hypothesis.settings(),
-    deadline=None,
-    suppress_health_check=[hypothesis.HealthCheck.too_slow],
-)
-hypothesis.settings.load_profile("unhurried")
 
 # Whoever runs the tests may ignore signals (nohup, a CI runner): the children started here must
 # not, or half of them would be testing that.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import signal as posix
 from functools import partial
 
@@ -34,21 +35,20 @@ def test_a_stop_and_a_continue(session: Session) -> None:
     assert session.said() == ["SIGSTOP", "SIGCONT"]
 
 
-@pytest.mark.parametrize("ends", [SIGINT, SIGTERM, SIGKILL])
-@pytest.mark.parametrize("before", [[], [SIGSTOP]])
-def test_three_signals_terminate_it_running_or_stopped(
-    session: Session, ends: AgentSignal, before: list[AgentSignal]
-) -> None:
-    session.send(*before, ends)
-    assert session.dispatcher.state is State.TERMINATED
-    assert session.said()[-1] == ends.name
-    assert not session.may_act()
+def test_three_signals_terminate_it_running_or_stopped() -> None:
+    for ends, before in itertools.product((SIGINT, SIGTERM, SIGKILL), ([], [SIGSTOP])):
+        session = Session()
+        session.send(*before, ends)
+        assert session.dispatcher.state is State.TERMINATED
+        assert session.said()[-1] == ends.name
+        assert not session.may_act()
 
 
-@pytest.mark.parametrize("signal", [SIGUSR1, SIGUSR2, SIGTRUST, SIGLOOP, SIGDRIFT])
-def test_the_others_change_no_state(session: Session, signal: AgentSignal) -> None:
-    assert session.send(signal, SIGSTOP, signal) == ["delivered"] * 3
-    assert session.state == "STOPPED"
+def test_the_others_change_no_state() -> None:
+    for signal in (SIGUSR1, SIGUSR2, SIGTRUST, SIGLOOP, SIGDRIFT):
+        session = Session()
+        assert session.send(signal, SIGSTOP, signal) == ["delivered"] * 3
+        assert session.state == "STOPPED"
 
 
 def test_a_stop_when_stopped_and_a_continue_when_running_do_nothing(session: Session) -> None:
@@ -63,14 +63,15 @@ def test_a_stop_when_stopped_and_a_continue_when_running_do_nothing(session: Ses
     ]
 
 
-@pytest.mark.parametrize("signal", AgentSignal)
-def test_nothing_reaches_one_that_has_ended(session: Session, signal: AgentSignal) -> None:
-    session.send(SIGKILL)
-    session.said()
-    session.says(signal, "handled")
-    assert session.send(signal) == ["no-op"]
-    assert session.said() == []
-    assert session.history()[1:] == [(signal.name, "TERMINATED", "TERMINATED", "no-op")]
+def test_nothing_reaches_one_that_has_ended() -> None:
+    for signal in AgentSignal:
+        session = Session()
+        session.send(SIGKILL)
+        session.said()
+        session.says(signal, "handled")
+        assert session.send(signal) == ["no-op"]
+        assert session.said() == []
+        assert session.history()[1:] == [(signal.name, "TERMINATED", "TERMINATED", "no-op")]
 
 
 # What a signal comes to
@@ -90,19 +91,18 @@ def test_a_policy_violation_escalates_to_a_kill(session: Session) -> None:
     assert len(session.history()) == 3
 
 
-def test_a_budget_that_is_used_up_escalates_to_termination(session: Session) -> None:
+def test_a_budget_that_is_used_up_escalates_to_termination_whatever_the_policy(
+    session: Session,
+) -> None:
     session.send(SIGBUDGET)
     assert session.said() == ["SIGBUDGET", "SIGTERM"]
     assert session.state == "TERMINATED"
-
-
-def test_no_policy_takes_these_two_back() -> None:
     session = Session({SIGPOLICY: SIGSTOP, SIGBUDGET: SIGCONT})
     session.send(SIGBUDGET)
     assert session.said() == ["SIGBUDGET", "SIGTERM"]
 
 
-def test_a_reaction_that_stops_can_be_continued() -> None:
+def test_a_reaction_that_stops_can_be_continued_and_has_nothing_follow_it() -> None:
     session = Session({SIGLOOP: SIGSTOP})
     session.send(SIGLOOP, SIGLOOP)
     assert session.state == "STOPPED"
@@ -113,9 +113,9 @@ def test_a_reaction_that_stops_can_be_continued() -> None:
         ("SIGSTOP", 3, "no-op"),
     ]
     assert session.send(SIGCONT) == ["delivered"]
-
-
-def test_who_sends_it_can_say_that_nothing_follows() -> None:
+    session = Session({SIGLOOP: SIGDRIFT, SIGDRIFT: SIGLOOP})
+    session.send(SIGLOOP)
+    assert session.said() == ["SIGLOOP", "SIGDRIFT"]
     session = Session({SIGTRUST: SIGKILL})
     session.dispatcher.send_signal(SIGTRUST, escalates=False)
     assert session.said() == ["SIGTRUST"]
@@ -127,12 +127,6 @@ def test_who_sends_it_can_say_that_nothing_follows() -> None:
 def test_what_always_follows_nobody_takes_back(session: Session, signal: AgentSignal) -> None:
     session.dispatcher.send_signal(signal, escalates=False)
     assert session.state == "TERMINATED"
-
-
-def test_what_follows_has_nothing_follow_it() -> None:
-    session = Session({SIGLOOP: SIGDRIFT, SIGDRIFT: SIGLOOP})
-    session.send(SIGLOOP)
-    assert session.said() == ["SIGLOOP", "SIGDRIFT"]
 
 
 def test_an_escalation_comes_before_what_was_sent_meanwhile(session: Session) -> None:
@@ -148,7 +142,7 @@ def test_an_escalation_comes_before_what_was_sent_meanwhile(session: Session) ->
 # Order
 
 
-def test_what_a_handler_sends_waits_its_turn(session: Session) -> None:
+def test_what_handlers_and_carrying_out_send_waits_its_turn(session: Session) -> None:
     def handler(info: SignalInfo) -> None:
         assert session.send(SIGUSR2, SIGSTOP, SIGCONT) == ["queued"] * 3
         session.log.append("handler ends")
@@ -160,6 +154,16 @@ def test_what_a_handler_sends_waits_its_turn(session: Session) -> None:
         *("handler ends", "SIGUSR1", "handles SIGUSR2", "SIGUSR2"),
         *("SIGSTOP", "SIGCONT"),
     ]
+    sent: list[str] = []
+
+    def perform(info: SignalInfo) -> None:
+        if info.signal is SIGUSR1:
+            assert dispatcher.send_signal(SIGUSR2) is Outcome.QUEUED
+        sent.append(info.signal.name)
+
+    dispatcher = Dispatcher(clock=lambda: 0, perform=perform)
+    dispatcher.send_signal(SIGUSR1)
+    assert sent == ["SIGUSR1", "SIGUSR2"]
 
 
 def test_a_signal_to_itself_does_not_recurse(session: Session) -> None:
@@ -173,19 +177,6 @@ def test_a_signal_to_itself_does_not_recurse(session: Session) -> None:
     session.dispatcher.register_handler(SIGUSR1, handler)
     session.send(SIGUSR1)
     assert session.said() == ["SIGUSR1"] * 5001
-
-
-def test_what_carrying_out_sends_waits_its_turn() -> None:
-    sent: list[str] = []
-
-    def perform(info: SignalInfo) -> None:
-        if info.signal is SIGUSR1:
-            assert dispatcher.send_signal(SIGUSR2) is Outcome.QUEUED
-        sent.append(info.signal.name)
-
-    dispatcher = Dispatcher(clock=lambda: 0, perform=perform)
-    dispatcher.send_signal(SIGUSR1)
-    assert sent == ["SIGUSR1", "SIGUSR2"]
 
 
 def test_a_kill_that_a_handler_sends_comes_after_what_was_sent_before(session: Session) -> None:
@@ -206,22 +197,20 @@ def test_it_works_without_anybody_who_carries_signals_out() -> None:
 # Handlers
 
 
-def test_handlers_are_called_in_the_order_of_registration(session: Session) -> None:
+def test_handlers_are_called_in_the_order_of_registration_with_all_that_is_known(
+    session: Session,
+) -> None:
     for text in ("first", "second"):
         session.says(SIGUSR1, text)
     session.says(SIGUSR2, "another's")
     session.send(SIGUSR1)
     assert session.said() == ["first", "second", "SIGUSR1"]
-
-
-def test_a_handler_gets_all_that_is_known_of_the_signal(session: Session) -> None:
+    session = Session()
     got: list[SignalInfo] = []
     session.dispatcher.register_handler(SIGTRUST, got.append)
     session.dispatcher.send_signal(SIGTRUST, source="operator", reason="tried")
     assert got == [SignalInfo(SIGTRUST, "operator", "tried", time_ns=1000, sequence=1, cause=None)]
-
-
-def test_a_handler_sees_the_state_before(session: Session) -> None:
+    session = Session()
     seen = []
     session.dispatcher.register_handler(SIGSTOP, lambda info: seen.append(session.state))
     session.send(SIGSTOP)
@@ -313,7 +302,7 @@ def test_what_follows_a_signal_follows_whatever_its_handlers_raise(session: Sess
     assert session.said() == ["SIGBUDGET", "SIGTERM"]
 
 
-def test_a_handler_can_be_taken_back(session: Session) -> None:
+def test_a_handler_can_be_taken_back_and_counts_from_the_next_signal_on(session: Session) -> None:
     calls: list[SignalInfo] = []
     for _ in range(2):
         session.dispatcher.register_handler(SIGUSR1, calls.append)
@@ -323,11 +312,8 @@ def test_a_handler_can_be_taken_back(session: Session) -> None:
     session.dispatcher.unregister_handler(SIGUSR1, calls.append)
     with pytest.raises(ValueError, match="is no handler of SIGUSR1"):
         session.dispatcher.unregister_handler(SIGUSR1, calls.append)
+    session = Session()
 
-
-def test_a_handler_that_comes_or_goes_meanwhile_counts_from_the_next_signal_on(
-    session: Session,
-) -> None:
     def handler(info: SignalInfo) -> None:
         session.says(SIGUSR1, "new")
         session.dispatcher.unregister_handler(SIGUSR1, handler)
@@ -398,16 +384,13 @@ def test_what_could_not_be_carried_out_is_the_senders_to_know_and_can_be_sent_ag
     assert dispatcher.state is not State.RUNNING
 
 
-def test_a_coroutine_carries_nothing_out() -> None:
+def test_a_coroutine_carries_nothing_out_and_a_violation_kills_all_the_same() -> None:
     async def kill(info: SignalInfo) -> None: ...
 
     dispatcher = Dispatcher(clock=lambda: 0, perform=lambda info: kill(info))
     with pytest.raises(TypeError, match="and not awaited"):
         dispatcher.send_signal(SIGKILL)
     assert dispatcher.state is State.RUNNING
-
-
-def test_a_violation_kills_though_it_could_not_be_carried_out_itself() -> None:
     dispatcher, log = failing(OSError())
     with pytest.raises(OSError):
         dispatcher.send_signal(SIGPOLICY)
@@ -417,11 +400,11 @@ def test_a_violation_kills_though_it_could_not_be_carried_out_itself() -> None:
 # Masks
 
 
-def test_what_is_masked_waits_and_comes_in_order(session: Session) -> None:
+def test_what_is_masked_waits_in_no_state_and_comes_in_order(session: Session) -> None:
     with session.dispatcher.mask_signals({SIGINT, SIGUSR1}):
         assert session.dispatcher.is_masked(SIGINT) and not session.dispatcher.is_masked(SIGUSR2)
         assert session.send(SIGUSR1, SIGUSR2, SIGINT, SIGUSR1) == [
-            *("queued", "delivered", "queued", "queued"),
+            *("queued", "delivered", "queued", "queued")
         ]
         assert session.said() == ["SIGUSR2"]
     assert session.said() == ["SIGUSR1", "SIGINT"]
@@ -432,24 +415,20 @@ def test_what_is_masked_waits_and_comes_in_order(session: Session) -> None:
         ("SIGUSR1", "TERMINATED", "no-op"),
     ]
     assert not session.dispatcher.is_masked(SIGINT)
-
-
-def test_a_masked_signal_is_in_no_state_yet(session: Session) -> None:
+    session = Session()
     with session.dispatcher.mask_signals({SIGSTOP}):
         session.send(SIGSTOP)
         assert session.history() == [("SIGSTOP", None, None, "queued")]
         assert session.state == "RUNNING" and session.may_act()
 
 
-def test_the_last_mask_that_covers_a_signal_lets_it_go(session: Session) -> None:
+def test_masks_end_in_any_order_and_with_an_error_too(session: Session) -> None:
     with session.dispatcher.mask_signals({SIGUSR1, SIGUSR2}):
         with session.dispatcher.mask_signals([SIGUSR1, SIGTERM]):
             session.send(SIGTERM, SIGUSR1, SIGUSR2)
         assert session.said() == ["SIGTERM"]
     assert session.said() == []
-
-
-def test_masks_need_not_end_in_the_order_in_which_they_began(session: Session) -> None:
+    session = Session()
     first = session.dispatcher.mask_signals({SIGUSR1})
     second = session.dispatcher.mask_signals({SIGUSR1, SIGUSR2})
     first.__enter__()
@@ -459,18 +438,14 @@ def test_masks_need_not_end_in_the_order_in_which_they_began(session: Session) -
     assert session.said() == []
     second.__exit__()
     assert session.said() == ["SIGUSR1", "SIGUSR2"]
-
-
-def test_a_mask_that_has_not_begun_masks_nothing(session: Session) -> None:
+    session = Session()
     mask = session.dispatcher.mask_signals({SIGUSR1})
     assert session.send(SIGUSR1) == ["delivered"]
     for _ in range(2):
         with mask:
             assert session.send(SIGUSR1) == ["queued"]
     assert session.said() == ["SIGUSR1"] * 3
-
-
-def test_a_mask_ends_with_an_error_too(session: Session) -> None:
+    session = Session()
     with pytest.raises(RuntimeError, match="critical"), session.dispatcher.mask_signals({SIGSTOP}):
         session.send(SIGSTOP)
         raise RuntimeError("critical")
@@ -487,12 +462,19 @@ def test_three_signals_can_not_be_masked(session: Session, signal: AgentSignal) 
     assert session.send(SIGINT) == ["delivered"]
 
 
-def test_a_kill_acts_under_a_mask_and_what_waits_never_comes(session: Session) -> None:
+def test_a_kill_acts_under_a_mask_and_in_any_queue_and_what_waits_never_comes(
+    session: Session,
+) -> None:
     with session.dispatcher.mask_signals(set(AgentSignal) - {SIGKILL, SIGPOLICY, SIGTRUST}):
         session.send(SIGTERM, SIGUSR1, SIGSTOP, SIGKILL)
         assert session.said() == ["SIGKILL"]
         assert session.history("outcome") == [("no-op",)] * 3 + [("delivered",)]
     assert session.said() == []
+    session = Session()
+    with session.dispatcher.mask_signals({SIGUSR1}):
+        session.send(*[SIGUSR1] * MAX_QUEUED)
+        assert session.send(SIGKILL) == ["delivered"]
+    assert session.said() == ["SIGKILL"]
 
 
 def test_a_mask_does_not_hold_back_what_a_signal_comes_to() -> None:
@@ -568,14 +550,17 @@ def test_no_action_begins_unless_it_runs(session: Session, signal: AgentSignal) 
         session.dispatcher.action().__enter__()
 
 
-@pytest.mark.parametrize("signal", [SIGTERM, SIGKILL, SIGPOLICY, SIGUSR1])
-def test_the_others_wait_for_no_action(session: Session, signal: AgentSignal) -> None:
-    with session.dispatcher.action():
-        session.send(signal)
-        assert session.said()[0] == signal.name
+def test_the_others_wait_for_no_action() -> None:
+    for signal in (SIGTERM, SIGKILL, SIGPOLICY, SIGUSR1):
+        session = Session()
+        with session.dispatcher.action():
+            session.send(signal)
+            assert session.said()[0] == signal.name
 
 
-def test_a_continue_takes_back_a_stop_that_has_not_happened(session: Session) -> None:
+def test_a_continue_takes_back_a_stop_that_has_not_happened_and_no_interrupt(
+    session: Session,
+) -> None:
     """It is delivered all the same: what was held since the stop is to be released."""
     with session.dispatcher.action():
         session.send(SIGSTOP, SIGCONT)
@@ -586,21 +571,19 @@ def test_a_continue_takes_back_a_stop_that_has_not_happened(session: Session) ->
         ("SIGSTOP", "RUNNING", "RUNNING", "cancelled"),
         ("SIGCONT", "RUNNING", "RUNNING", "delivered"),
     ]
-
-
-def test_a_continue_takes_back_no_interrupt(session: Session) -> None:
+    session = Session()
     with session.dispatcher.action():
         assert session.send(SIGINT, SIGCONT) == ["pending", "no-op"]
     assert session.said() == ["SIGINT"]
-
-
-def test_the_same_twice_while_it_waits_is_once(session: Session) -> None:
+    session = Session()
     with session.dispatcher.action():
         assert session.send(SIGSTOP, SIGSTOP, SIGINT, SIGINT) == ["pending", "no-op"] * 2
     assert session.said() == ["SIGSTOP", "SIGINT"]
 
 
-def test_the_end_of_it_all_leaves_nothing_waiting(session: Session) -> None:
+def test_the_end_of_it_all_leaves_nothing_waiting_and_an_action_that_raises_has_ended(
+    session: Session,
+) -> None:
     with session.dispatcher.action():
         session.send(SIGSTOP, SIGINT, SIGTERM)
         assert session.history("signal", "state_before", "outcome") == [
@@ -609,6 +592,11 @@ def test_the_end_of_it_all_leaves_nothing_waiting(session: Session) -> None:
             ("SIGTERM", "RUNNING", "delivered"),
         ]
     assert session.said() == ["SIGTERM"]
+    session = Session()
+    with pytest.raises(ZeroDivisionError), session.dispatcher.action():
+        session.send(SIGSTOP)
+        raise ZeroDivisionError
+    assert session.state == "STOPPED"
 
 
 def test_what_waited_for_an_action_comes_before_what_was_sent_later(session: Session) -> None:
@@ -624,11 +612,7 @@ def test_what_waited_for_an_action_comes_before_what_was_sent_later(session: Ses
     session.dispatcher.register_handler(SIGUSR1, handler)
     session.send(SIGUSR1)
     assert session.said() == ["SIGUSR1", "SIGSTOP", "SIGUSR2"]
-
-
-def test_an_interrupt_does_not_overtake_a_stop_whose_actions_have_just_ended(
-    session: Session,
-) -> None:
+    session = Session()
     action = session.dispatcher.action()
     action.__enter__()
     session.send(SIGSTOP)
@@ -637,17 +621,10 @@ def test_an_interrupt_does_not_overtake_a_stop_whose_actions_have_just_ended(
     assert session.said() == ["SIGSTOP", "SIGINT"]
 
 
-def test_an_action_that_raises_has_ended(session: Session) -> None:
-    with pytest.raises(ZeroDivisionError), session.dispatcher.action():
-        session.send(SIGSTOP)
-        raise ZeroDivisionError
-    assert session.state == "STOPPED"
-
-
 # The history, and what is bounded
 
 
-def test_the_history_says_all_of_a_signal(session: Session) -> None:
+def test_the_history_says_all_of_a_signal_and_is_the_askers_own(session: Session) -> None:
     session.dispatcher.send_signal(SIGSTOP, source="user", reason="lunch")
     assert session.dispatcher.get_signal_history() == [
         {
@@ -663,38 +640,30 @@ def test_the_history_says_all_of_a_signal(session: Session) -> None:
             "errors": [],
         }
     ]
-
-
-def test_the_history_is_the_askers_own(session: Session) -> None:
+    session = Session()
     session.send(SIGUSR1)
     entry = session.dispatcher.get_signal_history()[0]
     entry["errors"] = entry.pop("signal")
     assert session.history("signal", "errors") == [("SIGUSR1", [])]
-
-
-def test_the_history_keeps_the_newest_and_counts_the_others(session: Session) -> None:
+    session = Session()
     session.send(*[SIGUSR1] * MAX_HISTORY)
     assert session.dispatcher.dropped_from_history == 0
     session.send(SIGUSR2, SIGUSR2)
     history = session.history("sequence")
     assert (len(history), history[0], history[-1]) == (MAX_HISTORY, (3,), (MAX_HISTORY + 2,))
     assert session.dispatcher.dropped_from_history == 2
-
-
-def test_texts_are_cut(session: Session) -> None:
+    session = Session()
     session.dispatcher.send_signal(SIGUSR1, source="s" * 10**6, reason="r" * MAX_TEXT)
     assert session.performed[0].source == "s" * (MAX_TEXT - 1) + "…"
     assert session.performed[0].reason == "r" * MAX_TEXT
 
 
-def test_too_many_of_a_kind_are_merged_with_the_one_that_waits(session: Session) -> None:
+def test_too_many_of_a_kind_are_merged_unless_only_one_escalates(session: Session) -> None:
     with session.dispatcher.mask_signals({SIGUSR1, SIGUSR2}):
         session.send(*[SIGUSR1] * MAX_QUEUED)
         assert session.send(SIGUSR1, SIGUSR2, SIGUSR2) == ["merged", "queued", "merged"]
     assert session.said() == ["SIGUSR1"] * MAX_QUEUED + ["SIGUSR2"]
-
-
-def test_one_that_escalates_is_not_merged_with_one_that_does_not() -> None:
+    session = Session()
     session = Session({SIGDRIFT: SIGSTOP})
     with session.dispatcher.mask_signals({SIGUSR1, SIGDRIFT}):
         session.send(*[SIGUSR1] * MAX_QUEUED)
@@ -703,24 +672,13 @@ def test_one_that_escalates_is_not_merged_with_one_that_does_not() -> None:
         late = session.dispatcher.send_signal(SIGDRIFT, escalates=False)
         assert late is Outcome.MERGED
     assert session.said()[MAX_QUEUED:] == ["SIGDRIFT", "SIGDRIFT", "SIGSTOP"]
-
-
-def test_of_stops_and_continues_the_last_one_counts_however_many_there_are(
-    session: Session,
-) -> None:
+    session = Session()
     pairs = MAX_QUEUED // 2
     with session.dispatcher.mask_signals({SIGSTOP, SIGCONT}):
         session.send(*[SIGSTOP, SIGCONT] * pairs, SIGSTOP)
         assert session.history("signal", "outcome")[0] == ("SIGSTOP", "merged")
     assert session.state == "STOPPED"
     assert len(session.said()) == MAX_QUEUED - 1  # a continue came first, where it ran
-
-
-def test_a_kill_finds_room_in_any_queue(session: Session) -> None:
-    with session.dispatcher.mask_signals({SIGUSR1}):
-        session.send(*[SIGUSR1] * MAX_QUEUED)
-        assert session.send(SIGKILL) == ["delivered"]
-    assert session.said() == ["SIGKILL"]
 
 
 # What is no agent signal

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sigwrap.agent import AgentSignal, NotRunning, SignalInfo, State
 from sigwrap.agent.dispatcher import MAX_HISTORY
 from sigwrap.agent.signals import UNMASKABLE
 from tests.agent.session import Session
-
-quick = settings(max_examples=300)
 
 SIGNALS = st.sampled_from(list(AgentSignal))
 MASKABLE = st.sampled_from([each for each in AgentSignal if each not in UNMASKABLE])
@@ -104,66 +102,50 @@ class Run(Session):
         self._actions.append(end)
 
 
-@quick
 @given(STEPS, HANDLERS, ESCALATIONS)
-def test_nothing_is_carried_out_after_the_end(
+def test_whatever_happens_in_whatever_order(
     steps: Steps, handlers: Handlers, escalations: Escalations
 ) -> None:
     run = Run(steps, handlers, escalations)
+    ever_masked = {each for what, signals in steps if what == "mask" for each in signals}
+    nothing_is_carried_out_after_the_end(run)
+    they_are_carried_out_in_the_order_in_which_they_were_sent(run, ever_masked)
+    nothing_is_carried_out_under_its_mask(run)
+    the_history_tells_how_each_ended_and_the_states_in_between(run)
+
+
+def nothing_is_carried_out_after_the_end(run: Run) -> None:
     assert State.TERMINATED not in [state for _, state in run.states]
     ends = [info for info in run.performed if info.signal.name in ("SIGKILL", "SIGTERM", "SIGINT")]
     assert ends == ([run.performed[-1]] if run.state == "TERMINATED" else [])
 
 
-@quick
-@given(STEPS, HANDLERS, ESCALATIONS)
-def test_unmasked_signals_are_carried_out_in_the_order_in_which_they_were_sent(
-    steps: Steps, handlers: Handlers, escalations: Escalations
+def they_are_carried_out_in_the_order_in_which_they_were_sent(
+    run: Run, ever_masked: set[AgentSignal]
 ) -> None:
-    """But for those that wait for actions; what one comes to is right behind it."""
-    ever_masked = {each for what, signals in steps if what == "mask" for each in signals}
-    run = Run(steps, handlers, escalations)
-    sequences = [
-        info.sequence
-        for info in run.performed
-        if info.cause is None and info.signal not in (*ever_masked, *WAITS_FOR_ACTIONS)
-    ]
-    assert sequences == sorted(set(sequences))
+    """Those of one kind always; all that are never masked and wait for no action; and what one
+    comes to is right behind it."""
+    sent = [info for info in run.performed if info.cause is None]
+    for signal in AgentSignal:
+        is_in_order(info for info in sent if info.signal is signal)
+    is_in_order(info for info in sent if info.signal not in (*ever_masked, *WAITS_FOR_ACTIONS))
     for before, info in zip(run.performed, run.performed[1:], strict=False):
         if info.cause is not None and info.signal not in WAITS_FOR_ACTIONS:
             assert info.cause == before
 
 
-@quick
-@given(STEPS, HANDLERS, ESCALATIONS)
-def test_signals_of_one_kind_never_overtake_each_other(
-    steps: Steps, handlers: Handlers, escalations: Escalations
-) -> None:
-    run = Run(steps, handlers, escalations)
-    for signal in AgentSignal:
-        sequences = [
-            info.sequence for info in run.performed if info.signal is signal and info.cause is None
-        ]
-        assert sequences == sorted(set(sequences))
+def is_in_order(infos: Iterable[SignalInfo]) -> None:
+    sequences = [info.sequence for info in infos]
+    assert sequences == sorted(set(sequences))
 
 
-@quick
-@given(STEPS, HANDLERS, ESCALATIONS)
-def test_nothing_is_carried_out_under_its_mask(
-    steps: Steps, handlers: Handlers, escalations: Escalations
-) -> None:
+def nothing_is_carried_out_under_its_mask(run: Run) -> None:
     """But what another signal comes to, and what was delivered before and waited for actions."""
-    run = Run(steps, handlers, escalations)
     for info, masked in zip(run.performed, run.masked, strict=True):
         assert not masked or info.cause is not None or info.signal in WAITS_FOR_ACTIONS
 
 
-@quick
-@given(STEPS, HANDLERS, ESCALATIONS)
-def test_the_history_tells_how_every_signal_ended_and_the_states_in_between(
-    steps: Steps, handlers: Handlers, escalations: Escalations
-) -> None:
-    run = Run(steps, handlers, escalations)
+def the_history_tells_how_each_ended_and_the_states_in_between(run: Run) -> None:
     entries = run.dispatcher.get_signal_history()
     assert len(entries) <= MAX_HISTORY
     numbers = [each["sequence"] for each in entries]

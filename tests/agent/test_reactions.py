@@ -27,7 +27,7 @@ def test_without_a_word_of_the_policy_a_watcher_only_records() -> None:
         }
         came = effects(watch, Trust())
         assert {each.name for each in came if came[each] is Effect.RECORD} == {
-            *("SIGTRUST", "SIGLOOP", "SIGDRIFT"),
+            *("SIGTRUST", "SIGLOOP", "SIGDRIFT")
         }
         assert came[AgentSignal.SIGPOLICY] is Effect.KILL
         assert came[AgentSignal.SIGBUDGET] is Effect.TERMINATE

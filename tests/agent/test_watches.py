@@ -2,12 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from sigwrap.agent.watches import (
-    MAX_EXECS_WATCHED,
-    DriftWatch,
-    LoopWatch,
-    program_and_subcommand,
-)
+from sigwrap.agent.watches import MAX_EXECS_WATCHED, DriftWatch, LoopWatch, program_and_subcommand
 from sigwrap.errors import PolicyError
 from sigwrap.events import Event
 from sigwrap.policy.judge.recorded import program_named
@@ -25,17 +20,17 @@ def noted(watch: LoopWatch, *times_s: float, argv: tuple[str, ...] = ("ls", "-l"
     return [now_s for now_s in times_s if watch.noted("/bin/ls", argv, "/project", now_s)]
 
 
-def test_the_nth_within_the_time_makes_it_a_loop() -> None:
+def test_the_nth_within_the_time_makes_it_a_loop_which_is_told_once() -> None:
     assert noted(LoopWatch(3, 10), 0, 5, 10) == [10]
     assert noted(LoopWatch(2, 10), 0, 10) == [10]
     assert noted(LoopWatch(3, 10), 0, 5, 10.1, 15) == [15]
     assert noted(LoopWatch(3, 10), 0, 9, 18, 27, 36) == []
-
-
-def test_a_loop_is_told_once_until_it_has_been_quiet_for_the_time() -> None:
     watch = LoopWatch(3, 10)
     assert noted(watch, 0, 1, 2, 3, 4, 5, 13, 23, 33) == [2]
     assert noted(watch, 43.1, 44, 45, 46) == [45]
+    watch = LoopWatch(2, 10)
+    assert not watch.noted("/bin/ls", ["ls", "-l"], "/project", 0)
+    assert noted(watch, 1) == [1]
 
 
 @pytest.mark.parametrize(
@@ -57,12 +52,6 @@ def test_another_file_other_arguments_or_another_folder_are_another_exec(
     assert noted(watch, 0) == []
     assert not watch.noted(file, argv, cwd, 1)
     assert noted(watch, 2) == [2]
-
-
-def test_a_list_of_arguments_is_as_good_as_a_tuple() -> None:
-    watch = LoopWatch(2, 10)
-    assert not watch.noted("/bin/ls", ["ls", "-l"], "/project", 0)
-    assert noted(watch, 1) == [1]
 
 
 def test_of_too_many_different_execs_the_oldest_is_forgotten() -> None:
@@ -114,14 +103,11 @@ def test_what_was_observed_is_inside_and_all_else_outside() -> None:
         assert watch.is_outside(request(*outside)), outside
 
 
-def test_a_program_that_only_bears_the_name_is_outside() -> None:
+def test_what_bears_the_name_only_or_comes_with_something_else_is_outside() -> None:
     """The link is called ls; what would run is another file."""
     watch = DriftWatch(profile(request("ls")))
     program = program_named("/project/evil", ("ls",), "/project")._replace(name="ls")
     assert watch.is_outside(CommandRequest(programs=(program,)))
-
-
-def test_every_program_of_an_exec_counts() -> None:
     watch = DriftWatch(profile(request("env"), request("ls")))
     inside, outside = request("ls").programs, request("nc").programs
     assert not watch.is_outside(CommandRequest(programs=request("env").programs + inside))
@@ -140,16 +126,16 @@ def test_what_a_profile_only_audits_is_inside_and_what_it_would_ask_about_is_not
     assert watch.is_outside(request("git"))
 
 
-@pytest.mark.parametrize("default", ["allow", "audit"])
-def test_a_policy_that_lets_run_what_it_does_not_name_is_no_profile(default: str) -> None:
-    text = f"version: 1\nname: p\ndefaults: {{command: {default}, signal: deny}}\n"
-    rule = "command_rules:\n  - {name: a, commands: [dd], decision: deny}\n"
-    with pytest.raises(PolicyError) as refused:
-        DriftWatch(parsed(text + rule))
-    assert str(refused.value) == (
-        "profile.yaml is no profile: it lets run what none of its rules names "
-        "(sigwrap policy generate makes one of sessions)"
-    )
+def test_a_policy_that_lets_run_what_it_does_not_name_is_no_profile() -> None:
+    for default in ("allow", "audit"):
+        text = f"version: 1\nname: p\ndefaults: {{command: {default}, signal: deny}}\n"
+        rule = "command_rules:\n  - {name: a, commands: [dd], decision: deny}\n"
+        with pytest.raises(PolicyError) as refused:
+            DriftWatch(parsed(text + rule))
+        assert str(refused.value) == (
+            "profile.yaml is no profile: it lets run what none of its rules names "
+            "(sigwrap policy generate makes one of sessions)"
+        )
 
 
 def test_what_lies_outside_is_named_and_told_apart_as_a_profile_does() -> None:

@@ -28,6 +28,7 @@ def policy(sigwrap: Sigwrap) -> str:
     return str(path)
 
 
+@pytest.mark.promise("approvals on a terminal")
 def test_yes_on_the_terminal_lets_the_command_run(sigwrap: Sigwrap, policy: str) -> None:
     terminal = sigwrap.on_terminal("-p", policy, "--no-report", "--", "/bin/uname", "-s")
     terminal.read_question()
@@ -36,15 +37,6 @@ def test_yes_on_the_terminal_lets_the_command_run(sigwrap: Sigwrap, policy: str)
     assert terminal.await_status() == 0
     [granted] = sigwrap.sealed_events("approval_granted")
     assert granted.payload["by"] == "the terminal"
-
-
-def test_no_on_the_terminal_denies(sigwrap: Sigwrap, policy: str) -> None:
-    terminal = sigwrap.on_terminal("-p", policy, "--no-report", "--", "/bin/uname", "-s")
-    terminal.read_question()
-    terminal.type("n\n")
-    assert terminal.await_status() == 126
-    assert b"Linux" not in terminal.output.seen
-    assert terminal.foreground() == terminal.pid
 
 
 def test_ctrl_c_at_the_question_ends_the_run(sigwrap: Sigwrap, policy: str) -> None:
@@ -162,6 +154,7 @@ def test_a_connection_is_asked_about_and_always_is_for_its_destination(sigwrap: 
     sigwrap.verify_decisions()
 
 
+@pytest.mark.promise("approvals from elsewhere")
 def test_a_connection_is_approved_from_elsewhere(sigwrap: Sigwrap) -> None:
     path = sigwrap.folder / "asks.yaml"
     path.write_text(

@@ -17,8 +17,6 @@ from tests.support.waiting import await_that
 
 Make = Callable[..., Any]
 
-WAIT = "import signal; signal.pause()"
-
 
 @pytest.fixture
 def go(tmp_path: Path) -> Path:
@@ -34,8 +32,6 @@ def foreground_is_ours(subject: Any) -> bool:
 @pytest.mark.parametrize(
     ("typed", "granted", "reason"),
     [
-        ("y {once}", True, "granted"),
-        ("yes{once}", True, "granted"),
         ("ALWAYS {always}", True, "granted"),
         (" no ", False, "denied"),
     ],
@@ -79,15 +75,6 @@ def test_the_longest_question_is_asked(asking: Make) -> None:
     assert subject.answer() == (approval_id, True, "granted")
 
 
-def test_what_is_no_answer_is_asked_again(asking: Make) -> None:
-    subject = asking().start_on_terminal()
-    approval_id = subject.ask_on_terminal()
-    subject.terminal.type("maybe\n")
-    assert b"none of the answers" in subject.terminal.read_question()
-    subject.terminal.type("n\n")
-    assert subject.answer() == (approval_id, False, "denied")
-
-
 def test_lines_typed_ahead_answer_nothing(asking: Make) -> None:
     """A pasted answer would answer the second unread."""
     subject = asking().start_on_terminal()
@@ -113,7 +100,7 @@ def test_half_a_line_typed_ahead_is_not_finished_by_an_enter(asking: Make) -> No
     assert subject.answer() == (approval_id, False, "denied")
 
 
-@pytest.mark.parametrize(("kind", "resets"), [("xterm", True), ("dumb", False), ("", False)])
+@pytest.mark.parametrize(("kind", "resets"), [("xterm", True), ("dumb", False)])
 def test_what_was_set_to_hide_text_hides_no_question(asking: Make, kind: str, resets: bool) -> None:
     subject = asking()
     subject.subject.env["TERM"] = kind
@@ -145,6 +132,7 @@ def test_answered_from_elsewhere_while_it_is_asked(asking: Make) -> None:
     await_that(lambda: foreground_is_ours(subject))
 
 
+@pytest.mark.tier("all")
 def test_nobody_answers(asking: Make) -> None:
     subject = asking(timeout_s=0.5).start_on_terminal()
     approval_id = subject.ask()
@@ -237,18 +225,9 @@ def test_a_command_that_waits_for_a_line_gets_it(asking: Make) -> None:
     subject.terminal.output.until(rb"second\r\nsecond\r\n")
 
 
-def test_the_question_comes_when_the_command_has_its_line(asking: Make) -> None:
-    subject = asking().start_on_terminal("sh", "-c", f"read line; exec {PYTHON[0]} -c '{WAIT}'")
-    await_that(lambda: any(reads_a_line(pid) for pid in group(subject)))
-    approval_id = subject.ask()
-    subject.terminal.output.until(rb"to answer: ")
-    subject.terminal.type("for the command\n")
-    subject.terminal.read_question()
-    subject.terminal.approve()
-    assert subject.answer() == (approval_id, True, "granted")
-
-
-@pytest.mark.parametrize("how", ["select", "poll", "epoll"])
+@pytest.mark.parametrize(
+    "how", ["select", "epoll", pytest.param("poll", marks=pytest.mark.tier("all"))]
+)
 def test_a_command_that_polls_its_input_keeps_it(asking: Make, how: str, programs: Path) -> None:
     """Polled for nothing, it would read for nothing, and wait there for what is not for it."""
     subject = asking().start_on_terminal(*PYTHON, str(programs / "polls_its_input.py"), how)
@@ -313,7 +292,9 @@ def test_a_full_screen_command_keeps_its_keys(asking: Make, programs: Path) -> N
     assert b"sigwrap" not in subject.terminal.output.seen
 
 
-@pytest.mark.parametrize(("key", "number"), [("c", 2), ("\\", 3)])
+@pytest.mark.parametrize(
+    ("key", "number"), [("c", 2), pytest.param("\\", 3, marks=pytest.mark.tier("all"))]
+)
 def test_keys_reach_the_command_while_the_question_is_up(
     asking: Make, key: str, number: int, programs: Path
 ) -> None:

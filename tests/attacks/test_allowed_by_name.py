@@ -39,9 +39,7 @@ def _run(subject: Sigwrap, rules: str, *words: str, **options: object) -> tuple[
     return done.returncode, done.stdout.decode()
 
 
-@pytest.mark.parametrize(
-    ("rules", "name"), [("agent-strict", "ls"), (READERS, "cat"), (READERS, "cab")]
-)
+@pytest.mark.parametrize(("rules", "name"), [("agent-strict", "ls"), (READERS, "cab")])
 def test_a_link_with_an_allowed_name_allows_nothing(
     as_user: Sigwrap, rules: str, name: str
 ) -> None:
@@ -73,20 +71,21 @@ def test_a_file_of_the_users_own_is_not_the_systems(as_user: Sigwrap, rules: str
     assert _run(as_user, rules, "cat", "/dev/null") == (0, "")
 
 
-@pytest.mark.parametrize("way", ["native", "i386"])
-@pytest.mark.parametrize("rules", ["agent-strict", CLEAN])
 def test_what_loads_code_into_an_allowed_program_is_not_allowed(
-    as_user: Sigwrap, compiled: Path, foreign: str, rules: str, way: str
+    as_user: Sigwrap, compiled: Path, foreign: str
 ) -> None:
-    start = str(compiled / "execs_with")
-    if rules == CLEAN:
-        line = (start, way, "LANG=C", "/bin/cat", "/dev/null")
-        assert _run(as_user, rules, *line) == (0, "")
-        code, out = _run(as_user, rules, start, way, f"LD_PRELOAD={foreign}", "/bin/cat")
-    else:
-        code, out = _run(as_user, rules, "env", f"LD_PRELOAD={foreign}", "cat", "/dev/null")
-    assert code != 0 and "foreign" not in out
-    assert as_user.sealed_events("exec_denied")[-1].payload["argv"][0].endswith("cat")
+    loads = f"LD_PRELOAD={foreign}"
+    assert _is_denied(as_user, "agent-strict", "env", loads, "cat", "/dev/null")
+    for way in ("native", "i386"):
+        start = (str(compiled / "execs_with"), way)
+        assert _run(as_user, CLEAN, *start, "LANG=C", "/bin/cat", "/dev/null") == (0, "")
+        assert _is_denied(as_user, CLEAN, *start, loads, "/bin/cat"), way
+
+
+def _is_denied(subject: Sigwrap, rules: str, *line: str) -> bool:
+    code, out = _run(subject, rules, *line)
+    (*_, denied) = subject.sealed_events("exec_denied")
+    return code != 0 and "foreign" not in out and denied.payload["argv"][0].endswith("cat")
 
 
 def test_what_the_user_has_in_the_environment_anyway_is_no_news(

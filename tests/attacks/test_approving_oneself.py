@@ -29,26 +29,37 @@ def start(
     return subject.start_line([*subject.as_user(), *program, *line])
 
 
-@pytest.mark.parametrize("name", ["tmux: server", "screen", "zellij", "wezterm-gui"])
-def test_nobody_is_asked_where_a_multiplexer_types(
-    as_user: Sigwrap, programs: Path, name: str
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("tmux: server", b"lets the session press keys on it"),
+        ("screen", b"lets the session press keys on it"),
+        ("zellij", b"lets the session press keys on it"),
+        ("wezterm-gui", b"lets the session press keys on it"),
+        ("script", b"script writes what is on it to a file"),
+    ],
+)
+def test_nobody_is_asked_where_a_multiplexer_types_or_a_recorder_writes(
+    as_user: Sigwrap, programs: Path, name: str, why: bytes
 ) -> None:
-    terminal = start(
-        as_user, programs, name, "types", "--approvals", "tty", command="/bin/uname -s"
-    )
-    said, _ = terminal.communicate(timeout=PATIENCE_S)
-    assert terminal.returncode == 126
+    said = _refused(as_user, programs, name, "types", "/bin/uname -s")
     assert b"the session could answer on its terminal itself" in said
-    assert b"lets the session press keys on it" in said
-    assert b"Linux" not in said
+    assert why in said
     (denied,) = as_user.sealed_events("approval_denied")
     assert denied.payload["reason"] == "nobody"
 
 
+def _refused(subject: Sigwrap, programs: Path, name: str, how: str, command: str) -> bytes:
+    terminal = start(subject, programs, name, how, "--approvals", "tty", command=command)
+    said, _ = terminal.communicate(timeout=PATIENCE_S)
+    assert terminal.returncode == 126
+    assert b"Linux" not in said
+    return said
+
+
 def test_on_a_terminal_of_its_own_a_person_is_asked(as_user: Sigwrap, programs: Path) -> None:
-    terminal = start(
-        as_user, programs, "xterm", "types", "--approvals", "tty", command="/bin/uname -s"
-    )
+    options = ("--approvals", "tty")
+    terminal = start(as_user, programs, "xterm", "types", *options, command="/bin/uname -s")
     said, _ = terminal.communicate(timeout=PATIENCE_S)
     assert b"Linux" in said
     assert terminal.returncode == 0
@@ -82,11 +93,8 @@ def test_an_approval_from_the_same_multiplexer_is_none(as_user: Sigwrap, program
 def test_nobody_is_asked_where_the_session_has_the_other_end(
     as_user: Sigwrap, programs: Path
 ) -> None:
-    terminal = start(as_user, programs, "xterm", "lends", "--approvals", "tty", command=TYPES_ON_9)
-    said, _ = terminal.communicate(timeout=PATIENCE_S)
-    assert terminal.returncode == 126
+    said = _refused(as_user, programs, "xterm", "lends", TYPES_ON_9)
     assert b"holds its other end, and is inside a session" in said
-    assert b"Linux" not in said
 
 
 def test_nobody_is_asked_where_a_variable_speaks_of_a_multiplexer(as_user: Sigwrap) -> None:
@@ -138,9 +146,9 @@ def test_what_a_terminal_says_by_itself_is_no_yes(
     assert not as_user.events("approval_granted")
 
 
-def test_a_yes_without_its_code_is_none(as_user: Sigwrap) -> None:
-    line = ("-p", policy(as_user.folder, ASK), "--no-report", "--", "/bin/uname", "-s")
-    terminal = as_user.on_terminal(*line)
+def test_a_yes_without_its_code_is_none_and_codes_are_not_guessed(as_user: Sigwrap) -> None:
+    line = ("-p", policy(as_user.folder, ASK), "--no-report", "--approvals", "tty", "--")
+    terminal = as_user.on_terminal(*line, "sh", "-c", "/bin/uname -s; /bin/uname -s; exit 3")
     terminal.read_question()
     before = terminal.once
     terminal.type("y\n")
@@ -148,28 +156,11 @@ def test_a_yes_without_its_code_is_none(as_user: Sigwrap) -> None:
     terminal.type(f"y {before}\n")
     assert b"none of the answers" in terminal.read_question()
     terminal.type("n\n")
-    assert terminal.await_status() == 126
-    assert b"Linux" not in terminal.output.seen
-
-
-def test_codes_are_not_guessed(as_user: Sigwrap) -> None:
-    line = ("-p", policy(as_user.folder, ASK), "--no-report", "--approvals", "tty", "--")
-    terminal = as_user.on_terminal(*line, "sh", "-c", "/bin/uname -s; /bin/uname -s; exit 3")
-    for _ in range(MOST_WRONG):
+    for _ in range(MOST_WRONG - 2):  # a no between them begins no new row
         terminal.output.until(rb"n no: ")
         terminal.type("y bcdf\n")
     terminal.output.until(rb"not asked here: 10 lines in a row were none of the answers")
     terminal.press("c")
     assert terminal.await_status() == 130
+    assert b"Linux" not in terminal.output.seen
     assert not as_user.events("approval_granted")
-
-
-def test_nobody_is_asked_where_a_recorder_writes_the_code_down(
-    as_user: Sigwrap, programs: Path
-) -> None:
-    terminal = start(
-        as_user, programs, "script", "types", "--approvals", "tty", command="/bin/uname -s"
-    )
-    said, _ = terminal.communicate(timeout=PATIENCE_S)
-    assert terminal.returncode == 126
-    assert b"script writes what is on it to a file" in said

@@ -34,9 +34,15 @@ def _with_loader(program: Path, into: Path, loader: bytes) -> None:
     into.chmod(0o755)
 
 
-def test_a_denied_program_as_a_loader(starts: Sigwrap) -> None:
-    done = starts.run("-p", policy(starts.folder, RULES), "--", "sh", "-c", "./x w; echo $?")
-    assert done.stdout == b"126\n"
+def test_a_denied_program_as_a_loader_and_one_that_is_not_there(starts: Sigwrap) -> None:
+    line = "./x w; echo $?"
+    (starts.folder / "away").mkdir(mode=0o777)
+    shutil.copy(starts.folder / "x", starts.folder / "away" / "x")
+    both = f"{line}; cd away; {line}"
+    done = starts.run("-p", policy(starts.folder, RULES), "--", "sh", "-c", both)
+    (starts.folder / "f" / "first").unlink()
+    assert done.stdout == b"126\n127\n"
+    assert starts.native("sh", "-c", line).stdout == b"127\n"
     (event,) = starts.sealed_events("exec_denied")
     assert event.payload["programs"][-1]["path"] == str(starts.folder / "f" / "first")
 
@@ -51,9 +57,3 @@ def test_one_that_no_rule_names(starts: Sigwrap) -> None:
     assert done.stdout == b"x w\n"
     programs = starts.sealed_events("exec_allowed")[-1].payload["programs"]
     assert programs[-1]["path"] == str(starts.folder / "f" / "first")
-
-
-def test_a_loader_that_is_not_there(starts: Sigwrap) -> None:
-    (starts.folder / "f" / "first").unlink()
-    done = starts.run("-p", policy(starts.folder, RULES), "--", "sh", "-c", "./x w; echo $?")
-    assert done.stdout == starts.native("sh", "-c", "./x w; echo $?").stdout == b"127\n"

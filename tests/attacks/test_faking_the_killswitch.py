@@ -9,51 +9,50 @@ from pathlib import Path
 import pytest
 
 from sigwrap.linux import procfs
-from tests.support.harness import IS_BINARY, PYTHON, REFUSED, UNDER_TEST, Sigwrap
+from tests.support.harness import IS_BINARY, PYTHON, REFUSED, UNDER_TEST, Running, Sigwrap
 from tests.support.killswitch import PATIENT, started, switch
 from tests.support.waiting import PATIENCE_S, await_that, reader
 
 OBSERVE = ("-p", "agent-observe", "--")
 STAYS = (*OBSERVE, "sh", "-c", "echo ready; read line; echo $line")
+ON_AND_OFF = ("on", "off --yes")
 
-DEEDS = {
-    "written": "echo x > $STORE/killswitch",
-    "linked": "ln -s /etc/passwd $STORE/killswitch",
-    "a FIFO": "mkfifo $STORE/killswitch",
-    "a folder": "mkdir -p $STORE/killswitch/x/y",
-    "of an earlier one": """cp $STORE/earlier $STORE/new; mv $STORE/new $STORE/killswitch""",
-}
+DEEDS = (
+    "echo x > $STORE/killswitch",
+    "ln -s /etc/passwd $STORE/killswitch",
+    "mkfifo $STORE/killswitch",
+    "mkdir -p $STORE/killswitch/x/y",
+    "cp $STORE/earlier $STORE/new; mv $STORE/new $STORE/killswitch",
+)
 
 
-def goes_on(subject: Sigwrap) -> bool:
+def _goes_on(subject: Sigwrap) -> bool:
     """What others start is not refused."""
     return subject.run(*OBSERVE, "true").returncode == 0
 
 
-@pytest.mark.parametrize("deed", DEEDS)
-def test_a_file_that_it_makes_is_taken_away(alone: Sigwrap, deed: str) -> None:
+def _ends_by_itself(other: Running) -> None:
+    other.say(b"done\n")
+    assert other.wait(PATIENCE_S) == 0
+
+
+def test_a_file_that_it_makes_is_taken_away_and_ends_no_other_session(alone: Sigwrap) -> None:
+    """Whatever it is, one after the other."""
     alone.store.mkdir()
     os.chown(alone.store, alone.user or 0, alone.user or 0)
     switch(alone, "on", "--reason", "an earlier one")
     (alone.store / "killswitch").rename(alone.store / "earlier")
     switch(alone, "off", "--yes")
-    words = f"STORE={alone.store}; {DEEDS[deed]}; while [ -e $STORE/killswitch ]; do :; done"
-    session = alone.run(*OBSERVE, "sh", "-c", words)
-    assert session.returncode == 0
-    assert b"it wasn't sigwrap killswitch on" in session.stderr
-    (event,) = alone.sealed_events("killswitch_invented")
-    assert event.payload["path"] == str(alone.store / "killswitch")
-    assert goes_on(alone)
-
-
-@pytest.mark.parametrize("deed", DEEDS)
-def test_it_ends_no_other_session(alone: Sigwrap, deed: str) -> None:
     other = started(alone, *STAYS)
-    (alone.store / "earlier").touch()
-    words = f"STORE={alone.store}; {DEEDS[deed]}; while [ -e $STORE/killswitch ]; do :; done"
-    assert alone.run(*OBSERVE, "sh", "-c", words).returncode == 0
-    other.say(b"done\n")
-    assert other.wait(PATIENCE_S) == 0
+    each = [f"{deed}; while [ -e $STORE/killswitch ]; do :; done" for deed in DEEDS]
+    words = f"STORE={alone.store}; {'; '.join(each)}"
+    session = alone.run(*OBSERVE, "sh", "-c", words, within_s=3 * PATIENCE_S)
+    assert session.returncode == 0
+    assert session.stderr.count(b"it wasn't sigwrap killswitch on") == 1  # it is said once
+    first = alone.sealed_events("killswitch_invented")[0]
+    assert first.payload["path"] == str(alone.store / "killswitch")
+    assert _goes_on(alone)
+    _ends_by_itself(other)
 
 
 def test_nor_is_it_believed_when_it_says_so_itself(alone: Sigwrap, programs: Path) -> None:
@@ -66,8 +65,7 @@ def test_nor_is_it_believed_when_it_says_so_itself(alone: Sigwrap, programs: Pat
         assert session.returncode == 0
         assert session.stdout.endswith(b"ready\n")
     assert alone.sealed_events("control_refused")
-    other.say(b"done\n")
-    assert other.wait(PATIENCE_S) == 0
+    _ends_by_itself(other)
 
 
 def test_a_name_makes_nobody_a_session(alone: Sigwrap) -> None:
@@ -90,13 +88,12 @@ def test_who_makes_it_again_and_again_ends_nobody(alone: Sigwrap) -> None:
     words = f"echo ready; while :; do echo x > {alone.store}/killswitch; done"
     session = started(alone, *OBSERVE, "sh", "-c", words)
     alone.await_event("killswitch_invented")
-    other.say(b"done\n")
-    assert other.wait(PATIENCE_S) == 0
+    _ends_by_itself(other)
     assert session.poll() is None
     status, said = switch(alone, "on")
     assert (status, "1 session ended" in said) == (0, True)
     assert session.wait(PATIENCE_S) == REFUSED
-    assert not goes_on(alone)
+    assert not _goes_on(alone)
 
 
 @pytest.mark.parametrize("files", [64, 4096])
@@ -107,11 +104,10 @@ def test_addresses_of_nobody_keep_no_session_from_its_end(
     program = str(programs / "crowds_the_line.py")
     hostile = started(alone, *OBSERVE, *PYTHON, program, "300")
     other = started(alone, *STAYS)
-    line = ["prlimit", f"--nofile={files}:4096", *PATIENT, "killswitch", "on"]
-    done = alone.native(*line)
+    done = alone.native("prlimit", f"--nofile={files}:4096", *PATIENT, "killswitch", "on")
     assert (done.returncode, b"2 sessions ended;" in done.stdout) == (0, True), done
     assert [hostile.wait(PATIENCE_S), other.wait(PATIENCE_S)] == [REFUSED] * 2
-    assert not goes_on(alone)
+    assert not _goes_on(alone)
 
 
 def test_who_crowds_the_line_takes_nobody_his_sealed_log(alone: Sigwrap, programs: Path) -> None:
@@ -135,20 +131,18 @@ def test_a_session_that_has_used_up_the_users_processes_ends(alone: Sigwrap) -> 
     done = alone.native(*few, UNDER_TEST, "killswitch", "on")
     assert (done.returncode, b"1 session ended" in done.stdout) == (0, True), done
     assert session.wait(PATIENCE_S) == REFUSED
-    assert not goes_on(alone)
+    assert not _goes_on(alone)
 
 
-@pytest.mark.parametrize("word", ["on", "off --yes"])
-@pytest.mark.parametrize("hide", ["", "env -i HOME=$HOME SIGWRAP_STORE=$SIGWRAP_STORE", "setsid"])
-def test_nobody_inside_turns_it(alone: Sigwrap, word: str, hide: str) -> None:
+def test_nobody_inside_turns_it(alone: Sigwrap) -> None:
     other = started(alone, *STAYS)
-    words = f"{hide} {UNDER_TEST} killswitch {word}"
-    session = alone.run(*OBSERVE, "sh", "-c", words)
-    assert session.returncode == REFUSED
-    assert b"nobody inside a session turns it" in session.stderr
-    assert goes_on(alone)
-    other.say(b"done\n")
-    assert other.wait(PATIENCE_S) == 0
+    hides = ("", "env -i HOME=$HOME SIGWRAP_STORE=$SIGWRAP_STORE ", "setsid -w ")
+    lines = [f"{hide}{UNDER_TEST} killswitch {word}" for hide in hides for word in ON_AND_OFF]
+    session = alone.run(*OBSERVE, "sh", "-c", "".join(f"{line}; echo $?\n" for line in lines))
+    assert session.stdout.split() == len(lines) * [b"%d" % REFUSED], session.stderr
+    assert session.stderr.count(b"nobody inside a session turns it") == len(lines)
+    assert _goes_on(alone)
+    _ends_by_itself(other)
 
 
 def test_what_it_would_lift_stays(alone: Sigwrap) -> None:
@@ -157,4 +151,4 @@ def test_what_it_would_lift_stays(alone: Sigwrap) -> None:
     session = started(alone, *OBSERVE, "bash", "-c", f"echo ready; ({words}) & {words}")
     assert switch(alone, "on")[0] == 0
     assert session.wait(PATIENCE_S) == REFUSED
-    assert not goes_on(alone)
+    assert not _goes_on(alone)

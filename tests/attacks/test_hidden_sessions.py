@@ -9,17 +9,15 @@ from tests.support.harness import UNDER_TEST, Sigwrap
 
 
 @pytest.mark.parametrize("hidden", ["-u SIGWRAP_SESSION", "SIGWRAP_SESSION=20990101-000000-abcdef"])
-@pytest.mark.parametrize("selector", ["", "build"])
-def test_by_another_name_for_the_session_it_joins(
-    as_user: Sigwrap, hidden: str, selector: str
-) -> None:
+def test_by_another_name_for_the_session_it_joins(as_user: Sigwrap, hidden: str) -> None:
     inner = map(str, as_user.line("--nested", "join", "--name", "build", "--", "true"))
     done = as_user.run("--name", "build", "--", "env", *hidden.split(), *inner)
     assert done.returncode == 0, done.stderr
-    report = as_user.native(UNDER_TEST, "report", *filter(None, [selector])).stdout.decode()
-    latest = open_session(str(as_user.store), selector)
-    assert f"session  {latest.id}" in report
-    assert any(event.type == "exec_allowed" for event in latest.events())
+    for selector in ("", "build"):
+        report = as_user.native(UNDER_TEST, "report", *filter(None, [selector])).stdout.decode()
+        latest = open_session(str(as_user.store), selector)
+        assert f"session  {latest.id}" in report
+        assert any(event.type == "exec_allowed" for event in latest.events())
 
 
 def test_by_going_without_interception(as_user: Sigwrap) -> None:

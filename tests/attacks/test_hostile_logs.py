@@ -129,6 +129,9 @@ HOSTILE: dict[str, Callable[[Path], object]] = {
     "journal: endless line": journal(FIRST, 1 << 40),
     "journal: number": journal(FIRST + b"9" * 1000 + b"\t1\tx\t1\t{}\tx\n"),
 }
+# Nothing of these is read but that they are none: by all commands in the same way.
+NO_DATABASE = {"FIFO", "folder", "device", "link to itself", "empty", "text"}
+OF_NO_DATABASE = (("report",), ("verify",), ("export", "--format", "jsonl"))
 
 
 @pytest.fixture
@@ -147,7 +150,7 @@ def test_every_command_ends_and_names_the_file(
     monkeypatch.setattr(database_reader, "PATIENCE_S", 2.0)
     path = store / "sessions" / "bad.db"
     HOSTILE[name](path)
-    for command in COMMANDS:
+    for command in OF_NO_DATABASE if name in NO_DATABASE else COMMANDS:
         status = run_app([*command, "--store", str(store), "bad"])
         out, err = capfd.readouterr()
         assert len(err.splitlines()) <= 1 and len(out) < 100_000

@@ -71,9 +71,7 @@ def test_of_a_recorded_command(sigwrap: Sigwrap, noted: Path, line: Line) -> Non
 @pytest.mark.parametrize(
     ("secure", "url"),
     [
-        (False, "http://localhost:{port}/"),
         (True, "https://localhost:{port}/"),
-        (False, "http://localhost:1/"),
         (False, "https://localhost:{port}/"),
         (False, "https://no-such-host.invalid/"),
         (False, "file:///dev/null"),
@@ -100,7 +98,7 @@ def test_of_a_run_with_a_remote_kill_switch(
     _nothing_late(noted)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_of_an_interrupted_run(
     sigwrap: Sigwrap, noted: Path, line: Line, number: signal.Signals
 ) -> None:

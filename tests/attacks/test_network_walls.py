@@ -7,23 +7,21 @@ import os
 import re
 import socket
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.support.harness import PYTHON, Sigwrap
+from tests.support.policies import policy
 from tests.support.programs import may_unshare
 from tests.support.waiting import await_that
 
-RULES = """version: 1
-name: of-a-test
-defaults: {{command: allow, signal: allow}}
-network_rules:
+RULES = """network_rules:
   - {{name: port, destinations: [127.0.0.0/8], ports: [{port}], decision: deny}}
-  - {{name: file, destinations: ["unix:{folder}/kept/**"], decision: deny}}
-"""
+  - {{name: file, destinations: ["unix:{folder}/kept/**"], decision: deny}}"""
 # By these nobody gets there, not every user, or not on every machine.
 NOT_EVERYWHERE = {
     "with_the_first_bytes",
@@ -53,51 +51,33 @@ class Kept:
         (folder / "kept").mkdir()
         self.said: set[str] = set()
         self._sockets: list[socket.socket] = []
-        self.port = self._serve(socket.AF_INET, ("127.0.0.1", 0), self._keep)
-        self._receive(socket.AF_INET, ("127.0.0.1", self.port))
-        self.allowed = self._serve(socket.AF_INET, ("127.0.0.1", 0), lambda _said: None)
+        self.port = self._serve(socket.SOCK_STREAM, ("127.0.0.1", 0)).getsockname()[1]
+        self._serve(socket.SOCK_DGRAM, ("127.0.0.1", self.port))
+        allowed = self._serve(socket.SOCK_STREAM, ("127.0.0.1", 0), keeps=False)
+        self.allowed = allowed.getsockname()[1]
         self.stream, self.datagrams = str(folder / "kept/stream"), str(folder / "kept/datagrams")
-        self._serve(socket.AF_UNIX, self.stream, self._keep)
-        self._receive(socket.AF_UNIX, self.datagrams)
+        self._serve(socket.SOCK_STREAM, self.stream)
+        self._serve(socket.SOCK_DGRAM, self.datagrams)
         for path in (folder, folder / "kept", self.stream, self.datagrams):
             os.chmod(path, 0o777)
 
-    def _keep(self, said: bytes) -> None:
-        self.said.add(said.decode())
-
-    def _serve(self, family: int, at: Any, keep: Callable[[bytes], None]) -> int:
-        made = self._made(family, socket.SOCK_STREAM, at)
-        made.listen(1000)
-
-        def accept() -> None:
-            while True:
-                try:
-                    connection, _ = made.accept()
-                    with connection:
-                        keep(connection.recv(100))
-                except OSError:
-                    if made.fileno() < 0:
-                        return
-
-        threading.Thread(target=accept, daemon=True).start()
-        return int(made.getsockname()[1]) if family == socket.AF_INET else 0
-
-    def _receive(self, family: int, at: Any) -> None:
-        made = self._made(family, socket.SOCK_DGRAM, at)
-
-        def receive() -> None:
-            while True:
-                try:
-                    self._keep(made.recv(100))
-                except OSError:
-                    return
-
-        threading.Thread(target=receive, daemon=True).start()
-
-    def _made(self, family: int, kind: int, at: Any) -> socket.socket:
-        made = socket.socket(family, kind)
+    def _serve(self, kind: int, at: Any, *, keeps: bool = True) -> socket.socket:
+        made = socket.socket(socket.AF_UNIX if isinstance(at, str) else socket.AF_INET, kind)
         made.bind(at)
         self._sockets.append(made)
+        if kind == socket.SOCK_STREAM:
+            made.listen(1000)
+
+        def serve() -> None:
+            while made.fileno() >= 0:
+                try:
+                    said = _accepted(made) if kind == socket.SOCK_STREAM else made.recv(100)
+                except OSError:
+                    continue
+                if keeps:
+                    self.said.add(said.decode())
+
+        threading.Thread(target=serve, daemon=True).start()
         return made
 
     def line(self, programs: Path, *ways: str, tries: int = TRIES) -> list[str]:
@@ -118,6 +98,12 @@ class Kept:
             each.close()
 
 
+def _accepted(made: socket.socket) -> bytes:
+    connection, _ = made.accept()
+    with connection:
+        return connection.recv(100)
+
+
 @pytest.fixture
 def kept(as_user: Sigwrap) -> Iterator[Kept]:
     made = Kept(as_user.folder)
@@ -126,10 +112,9 @@ def kept(as_user: Sigwrap) -> Iterator[Kept]:
 
 
 def test_nobody_is_reached(as_user: Sigwrap, kept: Kept, compiled: Path) -> None:
-    policy = as_user.folder / "policy.yaml"
-    policy.write_text(RULES.format(port=kept.port, folder=as_user.folder))
-    policy.chmod(0o644)
-    done = as_user.run("-p", str(policy), "--", *kept.line(compiled))
+    rules = RULES.format(port=kept.port, folder=as_user.folder)
+    as_user.policy = policy(as_user.folder, " []", rules)
+    done = as_user.run("--", *kept.line(compiled))
     assert done.stdout, done.stderr
     told = json.loads(done.stdout)
     kept.await_what_was_said()
@@ -154,11 +139,8 @@ def test_each_of_these_ways_leads_there_without_rules(
 def test_a_server_of_another_type_makes_no_name_the_sessions_own(as_user: Sigwrap) -> None:
     """Each type of socket has abstract names of its own."""
     name = f"/tmp/.X11-unix/X{os.getpid()}"
-    policy = as_user.folder / "policy.yaml"
     rule = '{name: x, destinations: ["unix:x11"], decision: deny}'
-    head = "version: 1\nname: test\ndefaults: {command: allow}\n"
-    policy.write_text(f"{head}network_rules:\n  - {rule}\n")
-    policy.chmod(0o644)
+    as_user.policy = policy(as_user.folder, " []", f"network_rules: [{rule}]")
     script = (
         "import socket\n"
         f"name = '\\0{name}'\n"
@@ -167,10 +149,8 @@ def test_a_server_of_another_type_makes_no_name_the_sessions_own(as_user: Sigwra
         "own.bind(name); own.listen()\n"
         "print(reach(socket.SOCK_SEQPACKET), reach(socket.SOCK_STREAM))\n"
     )
-    with socket.socket(socket.AF_UNIX) as outside:
-        outside.bind(f"\0{name}")
-        outside.listen()
-        done = as_user.run("-p", str(policy), "--", *PYTHON, "-c", script)
+    with _listening(f"\0{name}"):
+        done = as_user.run("--", *PYTHON, "-c", script)
     assert done.stdout == b"0 13\n", done.stderr
 
 
@@ -180,26 +160,17 @@ def test_what_is_kept_is_known_among_many_names(as_user: Sigwrap) -> None:
     folder.mkdir()
     for number in range(3000):
         (folder / f"other-{number}").touch()
-    policy = as_user.folder / "policy.yaml"
     rule = f'{{name: keep, destinations: ["unix:{folder}/*.kept"], decision: deny}}'
-    head = "version: 1\nname: test\ndefaults: {command: allow}\n"
-    policy.write_text(f"{head}network_rules:\n  - {rule}\n")
-    policy.chmod(0o644)
+    as_user.policy = policy(as_user.folder, " []", f"network_rules: [{rule}]")
     script = (
         "import os, socket\n"
         "for number in range(30):\n"
         f"    os.rename(f'{folder}/{{number}}.kept', 'renamed')\n"
         "    print(socket.socket(socket.AF_UNIX).connect_ex('renamed'))\n"
     )
-    outside = [socket.socket(socket.AF_UNIX) for _ in range(30)]
-    for number, each in enumerate(outside):
-        each.bind(f"{folder}/{number}.kept")
-        each.listen()
-        os.chmod(f"{folder}/{number}.kept", 0o777)
-    folder.chmod(0o777)
-    done = as_user.run("-p", str(policy), "--", *PYTHON, "-c", script)
-    for each in outside:
-        each.close()
+    with _listening(*(f"{folder}/{number}.kept" for number in range(30))):
+        folder.chmod(0o777)
+        done = as_user.run("--", *PYTHON, "-c", script)
     assert done.stdout.split() == [b"13"] * 30, done.stderr
 
 
@@ -209,14 +180,11 @@ def test_a_name_in_a_mount_namespace_of_ones_own_is_no_allowance(as_user: Sigwra
     folder = as_user.folder
     (folder / "allowed").mkdir()
     (folder / "allowed").chmod(0o777)
-    policy = folder / "policy.yaml"
-    head = "version: 1\nname: test\ndefaults: {command: allow, network: deny}\n"
-    rules = (
-        f'{{name: own, destinations: ["unix:{folder}/allowed/*"], decision: allow}}',
-        '{name: servers, direction: bind, destinations: ["unix:*"], decision: allow}',
-    )
-    policy.write_text(f"{head}network_rules:\n" + "".join(f"  - {each}\n" for each in rules))
-    policy.chmod(0o644)
+    own = f'{{name: own, destinations: ["unix:{folder}/allowed/*"], decision: allow}}'
+    servers = '{name: servers, direction: bind, destinations: ["unix:*"], decision: allow}'
+    as_user.policy = policy(folder, " []", f"network_rules: [{own}, {servers}]")
+    text = Path(as_user.policy).read_text()
+    Path(as_user.policy).write_text(text.replace("signal: allow}", "signal: allow, network: deny}"))
     script = (
         "import ctypes, os, socket\n"
         "def reach(name): return socket.socket(socket.AF_UNIX).connect_ex(name)\n"
@@ -232,14 +200,23 @@ def test_a_name_in_a_mount_namespace_of_ones_own_is_no_allowance(as_user: Sigwra
         "print(reach('allowed/mounted'), reach('allowed/own'))\n"
     )
     folder.chmod(0o777)
-    with socket.socket(socket.AF_UNIX) as outside:
-        outside.bind(str(folder / "kept"))
-        outside.listen()
-        os.chmod(folder / "kept", 0o777)
-        done = as_user.run("-p", str(policy), "--", *PYTHON, "-c", script)
+    with _listening(str(folder / "kept")):
+        done = as_user.run("--", *PYTHON, "-c", script)
     assert done.stdout.split() == [b"13", b"13", b"0"], (done.stdout, done.stderr)
+
+
+@contextmanager
+def _listening(*names: str) -> Iterator[None]:
+    with ExitStack() as stack:
+        for name in names:
+            outside = stack.enter_context(socket.socket(socket.AF_UNIX))
+            outside.bind(name)
+            outside.listen()
+            if not name.startswith("\0"):
+                os.chmod(name, 0o777)
+        yield
 
 
 def _ways(programs: Path) -> set[str]:
     text = (programs / "reaches_sockets.py").read_text()
-    return set(re.findall(r"^@way\ndef (\w+)", text, re.MULTILINE))
+    return set(re.findall(r'^    "(\w+)":', text, re.MULTILINE))

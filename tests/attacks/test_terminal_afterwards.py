@@ -10,6 +10,7 @@ import termios
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -25,12 +26,8 @@ _TIOCGEXCL = 0x80045440
 RAW = "stty raw -echo -isig tostop; printf ready; read line < go"
 COOKED = "printf ready; read line < go"
 REPORT = "\x1b[12;34R"
-
-
-DENY = """
-  - {name: no, commands: [uname], decision: deny, message: not here}
-"""
-ASK = """
+RULES = """
+  - {name: no, commands: [id], decision: deny, message: not here}
   - {name: ask, commands: [uname], decision: approve}
 """
 
@@ -51,19 +48,26 @@ def is_exclusive(terminal: Terminal) -> bool:
     return found[0] != 0
 
 
+def _shell(subject: Sigwrap, shell: str, command: str) -> tuple[Terminal, list[Any]]:
+    """With a session's line as its words, and the modes of before."""
+    for name in ("set", "go", "ended"):
+        os.mkfifo(subject.folder / name)
+        (subject.folder / name).chmod(0o666)
+    line = subject.line("-p", "agent-observe", "--no-report", "--", "sh", "-c", command)
+    words = ["sh", "-c", f"printf before; read x; {shell}", "sh", *line]
+    terminal = subject.terminal_for([*subject.as_user(), *words])
+    terminal.output.until(rb"before")
+    modes = termios.tcgetattr(terminal.master)
+    terminal.type("\n")
+    return terminal, modes
+
+
 class Left:
     """A terminal that goes through a session."""
 
     def __init__(self, subject: Sigwrap, command: str) -> None:
         self._subject = subject
-        os.mkfifo(subject.folder / "go", 0o666)
-        (subject.folder / "go").chmod(0o666)
-        line = subject.line("-p", "agent-observe", "--no-report", "--", "sh", "-c", command)
-        shell = 'printf before; read line; exec "$@"'
-        self.terminal = subject.terminal_for([*subject.as_user(), "sh", "-c", shell, "sh", *line])
-        self.terminal.output.until(rb"before")
-        self.modes = termios.tcgetattr(self.terminal.master)
-        self.terminal.type("\n")
+        self.terminal, self.modes = _shell(subject, 'exec "$@"', command)
         self.terminal.output.until(rb"ready")
 
     def end(self, how: str) -> int:
@@ -99,21 +103,17 @@ class Left:
 
 
 @pytest.mark.parametrize("how", ["exits", "is killed", "loses its supervisor"])
-def test_the_modes_are_those_of_before(as_user: Sigwrap, how: str) -> None:
+def test_the_modes_are_those_of_before_and_what_the_terminal_answered_is_no_command(
+    as_user: Sigwrap, how: str
+) -> None:
     left = Left(as_user, RAW)
     assert termios.tcgetattr(left.terminal.master) != left.modes
-    left.end(how)
-    assert termios.tcgetattr(left.terminal.master) == left.modes
-    assert left.terminal.foreground() == left.terminal.pid
-
-
-@pytest.mark.parametrize("how", ["exits", "is killed", "loses its supervisor"])
-def test_what_the_terminal_answered_is_no_command_afterwards(as_user: Sigwrap, how: str) -> None:
-    left = Left(as_user, RAW)
     said = f"{REPORT}rm -rf x\r"
     left.terminal.type(said)
     left.await_unread(len(said))
     left.end(how)
+    assert termios.tcgetattr(left.terminal.master) == left.modes
+    assert left.terminal.foreground() == left.terminal.pid
     assert left.unread() == b""
 
 
@@ -143,26 +143,12 @@ def test_a_job_in_the_background_restores_nothing(sigwrap: Sigwrap) -> None:
     assert not termios.tcgetattr(terminal.master)[3] & termios.ECHO
 
 
-class Pipeline:
-    """Of a session and another program, which sets the terminal for itself, as pagers do."""
-
-    def __init__(self, subject: Sigwrap, shell: str, command: str) -> None:
-        for name in ("set", "go", "ended"):
-            os.mkfifo(subject.folder / name)
-            (subject.folder / name).chmod(0o666)
-        line = subject.line("-p", "agent-observe", "--no-report", "--", "sh", "-c", command)
-        shell = f"printf before; read x; {shell}"
-        self.terminal = subject.terminal_for([*subject.as_user(), "sh", "-c", shell, "sh", *line])
-        self.terminal.output.until(rb"before")
-        self.modes = termios.tcgetattr(self.terminal.master)
-        self.terminal.type("\n")
-
-
 def test_what_a_pager_had_set_at_the_start_is_nothing_to_restore(as_user: Sigwrap) -> None:
     pager = "stty -icanon -echo </dev/tty; echo >set; read x; stty icanon echo </dev/tty; echo >go"
-    line = Pipeline(as_user, f'{{ read x <set; "$@"; }} | {{ {pager}; }}', "echo; read x <go")
-    assert line.terminal.await_status() == 0
-    assert termios.tcgetattr(line.terminal.master) == line.modes
+    shell = f'{{ read x <set; "$@"; }} | {{ {pager}; }}'
+    terminal, modes = _shell(as_user, shell, "echo; read x <go")
+    assert terminal.await_status() == 0
+    assert termios.tcgetattr(terminal.master) == modes
 
 
 @pytest.mark.parametrize("end", ["true", "kill -KILL $$"])
@@ -170,33 +156,34 @@ def test_a_pager_that_goes_on_keeps_its_modes_and_its_keys(as_user: Sigwrap, end
     takes = "exec 3</dev/tty; read x; stty -icanon -echo <&3; printf set; read x <ended"
     goes_on = "stty -a <&3; head -c 4 <&3"
     shell = f'{{ "$@"; echo >ended; }} | {{ {takes}; {goes_on}; }}'
-    line = Pipeline(as_user, shell, f"echo; read x <go; {end}")
-    line.terminal.output.until(rb"set")
-    line.terminal.type("keys")
+    terminal, _ = _shell(as_user, shell, f"echo; read x <go; {end}")
+    terminal.output.until(rb"set")
+    terminal.type("keys")
     (as_user.folder / "go").write_bytes(b"\n")
-    line.terminal.output.until(rb"-icanon.* -echo ")
-    line.terminal.output.until(rb"keys")
-    assert line.terminal.await_status() == 0
+    terminal.output.until(rb"-icanon.* -echo ")
+    terminal.output.until(rb"keys")
+    assert terminal.await_status() == 0
 
 
-@pytest.mark.parametrize("end", ["true", "kill -KILL $$"])
+SHELLS = (
+    'echo x | "$@"',
+    '{ read x <go; } | { "$@"; echo >go; }',
+    '{ "$@"; echo >ended; } | { read x; read x <ended; }',
+    '{ "$@"; echo >ended; } | { exec 3</dev/zero; read x; read x <ended; }',
+    '{ { "$@"; echo >ended; } | { read x; read x <ended; }; } 3>&1',
+    '{ read x <go; } & "$@"; echo >go; wait',
+    '"$1" --no-report -- sh -c "echo; read x <go" | { read x; "$@"; echo >go; }',
+)
+
+
 @pytest.mark.parametrize(
-    "shell",
-    [
-        'echo x | "$@"',
-        '{ read x <go; } | { "$@"; echo >go; }',
-        '{ "$@"; echo >ended; } | { read x; read x <ended; }',
-        '{ "$@"; echo >ended; } | { exec 3</dev/zero; read x; read x <ended; }',
-        '{ { "$@"; echo >ended; } | { read x; read x <ended; }; } 3>&1',
-        '{ read x <go; } & "$@"; echo >go; wait',
-        '"$1" --no-report -- sh -c "echo; read x <go" | { read x; "$@"; echo >go; }',
-    ],
+    ("shell", "end"), [*((shell, "true") for shell in SHELLS), (SHELLS[2], "kill -KILL $$")]
 )
 def test_who_only_shares_the_job_hinders_nothing(as_user: Sigwrap, shell: str, end: str) -> None:
     """Bash mends the modes itself only after a death by a signal, which this is none of."""
-    line = Pipeline(as_user, shell, f"stty raw -echo </dev/tty; echo; {end}")
-    line.terminal.await_status()
-    assert termios.tcgetattr(line.terminal.master) == line.modes
+    terminal, modes = _shell(as_user, shell, f"stty raw -echo </dev/tty; echo; {end}")
+    terminal.await_status()
+    assert termios.tcgetattr(terminal.master) == modes
 
 
 @needs("less")
@@ -223,25 +210,18 @@ def test_a_terminal_whose_output_was_stopped_goes_on(as_user: Sigwrap, programs:
 
 
 @pytest.mark.parametrize("how", ["exclusive", "stopped"])
-def test_what_is_said_there_is_seen(as_user: Sigwrap, programs: Path, how: str) -> None:
-    """A denial while COMMAND runs, and the line at the end."""
-    command = (*PYTHON, str(programs / "silences_the_terminal.py"), how, "/bin/uname")
-    path = policy(as_user.folder, DENY)
-    terminal = as_user.on_terminal("-p", path, "--report", "--", *command)
-    terminal.output.until(rb"sigwrap: /bin/uname: .*: not here \(")
-    terminal.output.until(rb"sigwrap: session .*, 1 denied; head ")
-    assert terminal.await_status() == 1
-    assert not is_exclusive(terminal)
-
-
-@pytest.mark.parametrize("how", ["exclusive", "stopped"])
-def test_a_person_is_asked_there_all_the_same(as_user: Sigwrap, programs: Path, how: str) -> None:
-    command = (*PYTHON, str(programs / "silences_the_terminal.py"), how, "/bin/uname")
-    path = policy(as_user.folder, ASK)
-    terminal = as_user.on_terminal("-p", path, "--no-report", "--", *command)
+def test_what_is_said_there_is_seen_and_a_person_is_asked(
+    as_user: Sigwrap, programs: Path, how: str
+) -> None:
+    """A denial while COMMAND runs, a question, and the line at the end."""
+    silences = (*PYTHON, str(programs / "silences_the_terminal.py"), how)
+    command = (*silences, "sh", "-c", "/usr/bin/id; exec /bin/uname")
+    terminal = as_user.on_terminal("-p", policy(as_user.folder, RULES), "--report", "--", *command)
+    terminal.output.until(rb"sigwrap: /usr/bin/id: .*: not here \(")
     terminal.read_question()
     terminal.approve()
     terminal.output.until(rb"Linux")
+    terminal.output.until(rb"sigwrap: session .*, 1 denied; head ")
     assert terminal.await_status() == 0
     assert not is_exclusive(terminal)
 

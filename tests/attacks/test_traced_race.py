@@ -59,22 +59,20 @@ def test_what_a_tracer_flips_never_runs(
     assert failed and len(failed) <= counts["killed"]
 
 
-@pytest.mark.parametrize("how", ["forges", "stops"])
-def test_an_exec_that_looks_over_is_compared(
+@pytest.mark.parametrize("how", ["forges", "stops", "asks", "ends"])
+def test_an_exec_that_looks_over_is_compared_and_its_tracer_sees_the_end(
     as_user: Sigwrap, compiled: Path, first: Path, how: str
 ) -> None:
-    said, counts = _said_and_counted(_slowly(as_user, compiled, first, how))
+    shutil.copy(first, as_user.folder / "bad")
+    path, bad = policy(as_user.folder, RULES), str(as_user.folder / "bad")
+    line = ("-p", path, "--", str(compiled / "traced_slowly"), how, bad, str(ROUNDS))
+    done = as_user.run(*line, str(AT_MOST_S), "pulk", within_s=2 * PATIENCE_S)
+    said, counts = _said_and_counted(done)
     assert set(said) <= {"good pull"}
-    assert counts["ran"] + counts["killed"]
-
-
-@pytest.mark.parametrize("how", ["asks", "ends"])
-def test_a_tracer_sees_the_end_of_whom_it_traces(
-    as_user: Sigwrap, compiled: Path, first: Path, how: str
-) -> None:
-    said, counts = _said_and_counted(_slowly(as_user, compiled, first, how))
-    assert set(said) <= {"good pull"}
-    assert sum(counts.values()) == ROUNDS
+    if how in ("asks", "ends"):
+        assert sum(counts.values()) == ROUNDS
+    else:
+        assert counts["ran"] + counts["killed"]
 
 
 def test_what_looks_as_before_is_compared(as_user: Sigwrap, compiled: Path) -> None:
@@ -114,15 +112,6 @@ def test_nobody_runs_on_after_an_exec(as_user: Sigwrap, compiled: Path, first: P
     assert all(event.payload["verified"] for event in as_user.sealed_events("exec_allowed"))
     blocked = as_user.sealed_events("signal_blocked")
     assert [event.payload["rule_name"] for event in blocked] == 2 * ["builtin:ptrace"]
-
-
-def _slowly(
-    as_user: Sigwrap, compiled: Path, first: Path, how: str
-) -> subprocess.CompletedProcess[bytes]:
-    shutil.copy(first, as_user.folder / "bad")
-    path, bad = policy(as_user.folder, RULES), str(as_user.folder / "bad")
-    line = ("-p", path, "--", str(compiled / "traced_slowly"), how, bad, str(ROUNDS))
-    return as_user.run(*line, str(AT_MOST_S), "pulk", within_s=2 * PATIENCE_S)
 
 
 def _said_and_counted(

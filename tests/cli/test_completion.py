@@ -10,7 +10,7 @@ import pytest
 
 from sigwrap.store.writer import SessionLog
 from tests.support.harness import UNDER_TEST, Sigwrap
-from tests.support.terminal import Terminal
+from tests.support.programs import script
 
 SHELLS = {
     "bash": ["bash", "--norc", "-i"],
@@ -98,46 +98,47 @@ def words(store: Sigwrap) -> Words:
         (("report", "--store", "/nonexistent", ""), []),
     ],
 )
+@pytest.mark.promise("completion")
 def test_what_is_offered(words: Words, line: tuple[str, ...], offered: list[str]) -> None:
     assert words(*line)[: len(offered) or None] == offered
 
 
-@pytest.fixture(params=sorted(SHELLS))
-def shell(request: pytest.FixtureRequest, store: Sigwrap) -> Terminal:
-    if shutil.which(request.param) is None:
-        pytest.skip(f"needs {request.param}")
-    terminal = store.terminal_for(SHELLS[request.param], size=(24, 200))
-    terminal.type(LOADING[request.param] + "; echo load''ed\n")
-    terminal.output.until(rb"loaded")
-    return terminal
+TYPED = [
+    ("sigwrap repo\t", rb"sigwrap report "),
+    ("sigwrap report nig\t", rb"nightly-build"),
+    ("sigwrap -p agent-st\t", rb"agent-strict"),
+    ("sigwrap -p ci -- only-h\t", rb"-- only-here"),
+    ("sigwrap report --form\t", rb"--format"),
+    ("sigwrap --policy=agent-st\t", rb"--policy=agent-strict"),
+    ("true; sigwrap --policy=agent-st\t", rb"--policy=agent-strict"),
+    ("sigwrap report --format=j\t", rb"--format=json"),
+    ("sigwrap report --store=other oth\t", rb"other-build"),
+    ("sigwrap report --store other oth\t", rb"other-build"),
+    ("sigwrap report --store='other' --json oth\t", rb"other-build"),
+    ("sigwrap report --store=oth\t", rb"--store=other/"),
+    ("sigwrap report --store oth\t", rb"--store other/"),
+]
 
 
-@pytest.mark.parametrize(
-    ("typed", "completed"),
-    [
-        ("sigwrap repo\t", rb"sigwrap report "),
-        ("sigwrap report nig\t", rb"nightly-build"),
-        ("sigwrap -p agent-st\t", rb"agent-strict"),
-        ("sigwrap -p ci -- ech\t", rb"-- echo"),
-        ("sigwrap report --form\t", rb"--format"),
-        ("sigwrap --policy=agent-st\t", rb"--policy=agent-strict"),
-        ("true; sigwrap --policy=agent-st\t", rb"--policy=agent-strict"),
-        ("sigwrap report --format=j\t", rb"--format=json"),
-        ("sigwrap report --store=other oth\t", rb"other-build"),
-        ("sigwrap report --store other oth\t", rb"other-build"),
-        ("sigwrap report --store='other' --json oth\t", rb"other-build"),
-        ("sigwrap report --store=oth\t", rb"--store=other/"),
-        ("sigwrap report --store oth\t", rb"--store other/"),
-    ],
-)
-def test_tab(shell: Terminal, store: Sigwrap, typed: str, completed: bytes) -> None:
-    shell.type(typed)
-    shell.output.until(completed)
-    assert not (store.folder / "pwned").exists()
-
-
-def test_a_hostile_name_is_not_run(shell: Terminal, store: Sigwrap) -> None:
-    """Listed, or put into the line: as text."""
+@pytest.mark.tier("ci")
+@pytest.mark.parametrize("name", sorted(SHELLS))
+def test_tab(store: Sigwrap, name: str) -> None:
+    if shutil.which(name) is None:
+        pytest.skip(f"needs {name}")
+    only_here = store.folder / "bin" / "only-here"
+    only_here.parent.mkdir()
+    script(only_here.parent, only_here.name, "#!/bin/sh\n")
+    store.env["PATH"] = f"{only_here.parent}:{store.env['PATH']}"
+    shell = store.terminal_for(SHELLS[name], size=(24, 200))
+    shell.type(LOADING[name] + "; echo load''ed\n")
+    shell.output.until(rb"loaded")
+    for number, (typed, completed) in enumerate(TYPED):
+        shell.type(typed)
+        shell.output.until(completed)
+        shell.press("u")  # the line goes, and all that is shown of it before the next
+        shell.type(f"echo do''ne{number}\n")
+        shell.output.until(b"done%d" % number)
+    # A hostile name is listed, or put into the line: as text.
     shell.type("sigwrap report \t\t")
     shell.output.until(rb"nightly-build|touch.{1,3}pwned")
     assert not (store.folder / "pwned").exists()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from sigwrap.cli.app import app
 from sigwrap.cli.output import note
 from sigwrap.cli.run_options import RUN_OPTIONS, FlagOption, ValueOption
 from tests.support.harness import UNDER_TEST, Sigwrap
+from tests.support.waiting import PATIENCE_S
 
 HOSTILE = b"x\x1b[31m\r\nsigwrap: forged\xe2\x80\xae\xff\xc2\x9b\xe2\x80\xa8sigwrap: y\t\x7fz"
 ENDLESS = b"long" * 25_000
@@ -54,8 +56,7 @@ def _lines() -> Iterator[Line]:
                 yield (f"{next(iter(choices))}={HERE}", "--", "true")
 
 
-LINES: list[Line] = [
-    *dict.fromkeys(_lines()),
+OTHERS: list[Line] = [
     (HERE,),
     ("policy", HERE),
     ("approvals", HERE),
@@ -69,6 +70,19 @@ LINES: list[Line] = [
 ]
 
 
+def _by_command() -> dict[str, list[Line]]:
+    found: dict[str, list[Line]] = {}
+    for line in dict.fromkeys([*_lines(), *OTHERS]):
+        words = [word for word in line if word.isalpha() and word != HERE]
+        found.setdefault(words[0] if words and line[0].isalpha() else "run", []).append(line)
+    return found
+
+
+LINES = _by_command()
+# A socket may have no longer path: with the folder's, that of every word is.
+_LONGER_THAN_A_SOCKET = 108
+
+
 def assert_harmless(said: bytes, program: str = "sigwrap") -> None:
     assert said.endswith(b"\n") or not said
     assert len(said) <= MOST_SHOWN
@@ -78,13 +92,25 @@ def assert_harmless(said: bytes, program: str = "sigwrap") -> None:
         assert line.isprintable(), line
 
 
-@pytest.mark.parametrize("line", LINES, ids=" ".join)
-def test_a_typed_word_forges_nothing(request: pytest.FixtureRequest, line: Line) -> None:
+@pytest.mark.parametrize("command", LINES)
+def test_a_typed_word_forges_nothing(request: pytest.FixtureRequest, command: str) -> None:
     # The kill switch ends all that its user has.
-    subject = request.getfixturevalue("alone" if "killswitch" in line else "sigwrap")
-    for hostile in (HOSTILE, ENDLESS):
-        words = [word.encode().replace(HERE.encode(), hostile) for word in line]
-        assert_harmless(subject.run(*words).stderr)
+    subject = request.getfixturevalue("alone" if command == "killswitch" else "sigwrap")
+    folder = subject.folder / ("x" * _LONGER_THAN_A_SOCKET)
+    folder.mkdir()
+    for line in LINES[command]:
+        for hostile in (HOSTILE, ENDLESS):
+            words = [word.encode().replace(HERE.encode(), hostile) for word in line]
+            assert_harmless(subject.run(*words, forks=True, cwd=folder).stderr)
+
+
+def test_a_page_at_a_hostile_path_says_where_it_is_in_one_line(as_user: Sigwrap) -> None:
+    process = as_user.start("serve", "--socket", HOSTILE.replace(b"/", b"")[:50])
+    said = process.stderr.readline()
+    process.send_signal(signal.SIGTERM)
+    process.wait(PATIENCE_S)
+    assert b"x\\e[31m\\r\\nsigwrap: forged" in said
+    assert_harmless(said + process.stderr.read())
 
 
 @pytest.mark.parametrize("line", [("--", HERE), ("--", f"./{HERE}"), ("--grace", HERE), (HERE,)])

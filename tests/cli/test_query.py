@@ -9,20 +9,19 @@ import signal
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import sqlite_utils
 
+from tests.cli.conftest import Run
 from tests.report.conftest import Scenario
-from tests.support.harness import UNDER_TEST
+from tests.support.harness import UNDER_TEST, Sigwrap
 
-Run = Callable[..., subprocess.CompletedProcess[str]]
 ENDLESS = "with recursive c(x) as (select 1 union all select x + 1 from c) select x from c"
 
 
-@pytest.fixture
+@pytest.fixture(autouse=True)
 def store(tmp_path: Path) -> Path:
     """Two sessions, of which "bad" is damaged in its third row."""
     folder = tmp_path / "store"
@@ -39,22 +38,6 @@ def store(tmp_path: Path) -> Path:
     return folder
 
 
-@pytest.fixture
-def run(store: Path, tmp_path: Path) -> Run:
-    def execute(*words: str, **options: object) -> subprocess.CompletedProcess[str]:
-        streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options}
-        return subprocess.run(  # type: ignore[call-overload,no-any-return]
-            [UNDER_TEST, *words],
-            text=True,
-            cwd=tmp_path,
-            timeout=60,
-            env={"PATH": os.environ["PATH"], "HOME": str(tmp_path), "SIGWRAP_STORE": str(store)},
-            **streams,
-        )
-
-    return execute
-
-
 def test_without_sql_it_says_what_there_is(run: Run) -> None:
     done = run("query")
     assert (done.returncode, done.stderr) == (0, "")
@@ -62,6 +45,7 @@ def test_without_sql_it_says_what_there_is(run: Run) -> None:
     assert done.stdout.count('sigwrap query "select') == 2
 
 
+@pytest.mark.promise("query")
 def test_each_format_has_the_answer(run: Run) -> None:
     sql = "select command, rule from execs where outcome = 'denied'"
     command = "rm -rf $'\\e[2J'"
@@ -207,16 +191,16 @@ def test_an_interrupt_leaves_nothing_behind(
     assert list(place.iterdir()) == []
 
 
-def test_a_full_standard_output_is_one_line(run: Run) -> None:
+def test_a_full_standard_output_is_one_line(sigwrap: Sigwrap) -> None:
     for words in (
         ("query", "select 1", "good"),
         ("export", "--format", "csv", "good"),
         ("report", "good"),
     ):
         with open("/dev/full", "w") as full:
-            done = run(*words, stdout=full)
+            done = sigwrap.run(*words, stdout=full)
         assert done.returncode == 125
-        assert done.stderr == "sigwrap: can't write to standard output: No space left on device\n"
+        assert done.stderr == b"sigwrap: can't write to standard output: No space left on device\n"
 
 
 def test_a_closed_standard_output_is_one_line(store: Path) -> None:
@@ -241,12 +225,12 @@ def test_a_full_disk_is_said_of_a_database_too(store: Path, small_disk: Path) ->
     assert os.listdir(small_disk) == ["ballast"]
 
 
-def test_a_reader_who_has_seen_enough_is_no_error(run: Run) -> None:
+def test_a_reader_who_has_seen_enough_is_no_error(sigwrap: Sigwrap) -> None:
     reading, writing = os.pipe()
     os.close(reading)
     for words in (("query",), ("query", ENDLESS, "good"), ("export", "--format", "csv", "good")):
-        done = run(*words, stdout=writing)
-        assert (done.returncode, done.stderr) == (0, "")
+        done = sigwrap.run(*words, stdout=writing)
+        assert (done.returncode, done.stderr) == (0, b"")
     os.close(writing)
 
 

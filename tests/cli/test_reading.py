@@ -3,16 +3,13 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
-import subprocess
-import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from sigwrap.store.writer import SessionLog
-
-Run = Callable[..., subprocess.CompletedProcess[str]]
+from tests.cli.conftest import Run
+from tests.support.harness import Sigwrap
 
 
 @pytest.fixture
@@ -20,7 +17,7 @@ def store(tmp_path: Path) -> Path:
     return tmp_path / "store"
 
 
-@pytest.fixture
+@pytest.fixture(autouse=True)
 def head(store: Path) -> str:
     """Two sessions: "older" was killed, "newer" ended; the head of newer."""
     older = SessionLog.create(str(store), "older")
@@ -45,24 +42,6 @@ def head(store: Path) -> str:
     return newer.head
 
 
-@pytest.fixture
-def run(store: Path, head: str) -> Run:
-    def execute(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, "-m", "sigwrap", *arguments],
-            capture_output=True,
-            text=True,
-            env=environment(SIGWRAP_STORE=str(store), **variables),
-        )
-
-    return execute
-
-
-def environment(**variables: str) -> dict[str, str]:
-    kept = {"PYTHONPATH": os.pathsep.join(sys.path), "PATH": os.environ["PATH"]}
-    return {**kept, **variables}
-
-
 def test_sessions_lists_them_the_latest_last(run: Run) -> None:
     lines = run("sessions").stdout.splitlines()
     assert [line.split()[0] for line in lines] == ["older", "newer"]
@@ -71,6 +50,7 @@ def test_sessions_lists_them_the_latest_last(run: Run) -> None:
     assert [file["session_id"] for file in document["sessions"]] == ["older", "newer"]
 
 
+@pytest.mark.promise("report")
 def test_report_is_of_the_latest_session_unless_one_is_named(run: Run, tmp_path: Path) -> None:
     assert run("report").stdout.startswith("exited: exit status 3 after")
     assert run("report", "demo").stdout == run("report").stdout
@@ -159,15 +139,13 @@ def test_store_is_an_option_of_each_command(run: Run, tmp_path: Path) -> None:
     assert f"sigwrap: there is no store {nowhere} (choose another with --store)" in failed.stderr
 
 
-def test_a_store_that_nobody_has_named_may_still_be_missing(tmp_path: Path) -> None:
-    line = [sys.executable, "-m", "sigwrap", "sessions"]
-    done = subprocess.run(line, capture_output=True, env=environment(HOME=str(tmp_path)))
-    assert (done.returncode, done.stdout, done.stderr) == (0, b"no sessions yet\n", b"")
+def test_a_store_that_nobody_has_named_may_still_be_missing(run: Run, tmp_path: Path) -> None:
+    done = run("sessions", SIGWRAP_STORE="", HOME=str(tmp_path / "home"))
+    assert (done.returncode, done.stdout, done.stderr) == (0, "no sessions yet\n", "")
 
 
-def test_an_empty_home_is_none() -> None:
-    line = [sys.executable, "-m", "sigwrap", "sessions"]
-    done = subprocess.run(line, capture_output=True, text=True, env=environment(HOME=""))
+def test_an_empty_home_is_none(run: Run) -> None:
+    done = run("sessions", SIGWRAP_STORE="", HOME="")
     assert (done.returncode, done.stdout) == (125, "")
     assert "there is no home folder for the event log (give a folder with --store)" in done.stderr
 
@@ -195,16 +173,10 @@ def test_a_mistake_is_one_line(run: Run, arguments: tuple[str, ...], complaint: 
     assert "Traceback" not in failed.stderr
 
 
-def test_a_reader_who_has_seen_enough_is_no_error(run: Run, store: Path) -> None:
+def test_a_reader_who_has_seen_enough_is_no_error(sigwrap: Sigwrap) -> None:
     reading, writing = os.pipe()
     os.close(reading)
     for command in (("replay", "--instant"), ("report",), ("sessions",), ("verify",)):
-        ended = subprocess.run(
-            [sys.executable, "-m", "sigwrap", *command],
-            stdout=writing,
-            stderr=subprocess.PIPE,
-            text=True,
-            env=environment(SIGWRAP_STORE=str(store)),
-        )
-        assert (ended.returncode, ended.stderr) == (0, "")
+        ended = sigwrap.run(*command, stdout=writing)
+        assert (ended.returncode, ended.stderr) == (0, b"")
     os.close(writing)

@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from sigwrap.store.writer import SessionLog
+from tests.cli.conftest import Run
 
 SECOND = 1_000_000_000
 STARTED_NS = 1_763_705_000 * SECOND  # 2025-11-21 06:03:20 UTC
 
-Run = Callable[..., subprocess.CompletedProcess[str]]
-
 
 @pytest.fixture
-def run(tmp_path: Path) -> Run:
+def report(run: Run, tmp_path: Path) -> Run:
     """A shell starts make, which starts cc; git is refused, and SIGTERM to somebody else."""
     log = SessionLog.create(str(tmp_path / "store"), "s1")
     counts: dict[str, int] = {}
@@ -60,20 +55,11 @@ def run(tmp_path: Path) -> Run:
     )
     log.close()
 
-    def execute(*words: str, **variables: str) -> subprocess.CompletedProcess[str]:
-        kept = {"PYTHONPATH": os.pathsep.join(sys.path), "PATH": os.environ["PATH"], "TZ": "JST-9"}
-        return subprocess.run(
-            [sys.executable, "-m", "sigwrap", "report", *words],
-            capture_output=True,
-            text=True,
-            env={**kept, "SIGWRAP_STORE": str(tmp_path / "store"), **variables},
-        )
-
-    return execute
+    return lambda *words, **variables: run("report", *words, TZ="JST-9", **variables)
 
 
-def document(run: Run, *words: str) -> dict[str, Any]:
-    done = run("--json", *words)
+def document(report: Run, *words: str) -> dict[str, Any]:
+    done = report("--json", *words)
     assert done.returncode == 0, done.stderr
     found: dict[str, Any] = json.loads(done.stdout)
     return found
@@ -99,27 +85,27 @@ def document(run: Run, *words: str) -> dict[str, Any]:
     ],
 )
 def test_a_part_of_a_session(
-    run: Run, words: tuple[str, ...], execs: dict[str, int], signals: dict[str, int]
+    report: Run, words: tuple[str, ...], execs: dict[str, int], signals: dict[str, int]
 ) -> None:
-    found = document(run, *words)
+    found = document(report, *words)
     assert found["outcomes"] == {"exec": execs, "signal": signals, "connection": {}}
     assert found["events"] == 7, "the log is still all of it"
     assert found["verification"]["outcome"] == "intact"
 
 
-def test_the_tree_of_a_part_has_what_leads_to_it(run: Run) -> None:
-    tree = document(run, "--process", "cc")["processes"]["tree"]
+def test_the_tree_of_a_part_has_what_leads_to_it(report: Run) -> None:
+    tree = document(report, "--process", "cc")["processes"]["tree"]
     assert [line["argv"][0] for line in tree] == ["sh", "make", "cc"]
 
 
-def test_what_asks_for_nothing_that_is_there_says_what_there_is(run: Run) -> None:
-    done = run("--rule", "no-pus")
+def test_what_asks_for_nothing_that_is_there_says_what_there_is(report: Run) -> None:
+    done = report("--rule", "no-pus")
     assert done.returncode == 0
     assert done.stderr == (
         "sigwrap: rule no-pus decided nothing here (did you mean no-push? those that did: "
         "shells, tools, no-push, outside)\n"
     )
-    done = run("--process", "node")
+    done = report("--process", "node")
     assert done.stderr == "sigwrap: nothing in the session is what the options ask for\n"
 
 
@@ -136,17 +122,17 @@ def test_what_asks_for_nothing_that_is_there_says_what_there_is(run: Run) -> Non
         (("-o", "/nowhere/x"), "can't write /nowhere/x: No such file"),
     ],
 )
-def test_a_mistake_is_one_line(run: Run, words: tuple[str, ...], said: str) -> None:
-    done = run(*words)
+def test_a_mistake_is_one_line(report: Run, words: tuple[str, ...], said: str) -> None:
+    done = report(*words)
     assert done.returncode == 125
     assert said in done.stderr
     assert done.stderr.count("\n") == 1
 
 
-def test_github_s_summary_gets_the_report_behind_what_it_has(run: Run, tmp_path: Path) -> None:
+def test_github_s_summary_gets_the_report_behind_what_it_has(report: Run, tmp_path: Path) -> None:
     summary = tmp_path / "summary.md"
     summary.write_text("# Before\n")
-    done = run("--github", GITHUB_STEP_SUMMARY=str(summary))
+    done = report("--github", GITHUB_STEP_SUMMARY=str(summary))
     assert done.returncode == 0
     assert "Needs attention" in done.stdout, "the job's own log has it as well"
     text = summary.read_text()
@@ -154,13 +140,13 @@ def test_github_s_summary_gets_the_report_behind_what_it_has(run: Run, tmp_path:
     assert "| denied | `git push` | `no-push` | 1 |" in text
 
 
-def test_markdown_for_a_file(run: Run, tmp_path: Path) -> None:
-    assert run("--format", "md", "-o", str(tmp_path / "report.md")).stdout == ""
+def test_markdown_for_a_file(report: Run, tmp_path: Path) -> None:
+    assert report("--format", "md", "-o", str(tmp_path / "report.md")).stdout == ""
     text = (tmp_path / "report.md").read_text()
-    assert text == run("--format", "md").stdout
+    assert text == report("--format", "md").stdout
 
 
-def test_times_are_local_or_utc_with_their_zone(run: Run) -> None:
-    local, utc = run().stdout, run("--utc").stdout
+def test_times_are_local_or_utc_with_their_zone(report: Run) -> None:
+    local, utc = report().stdout, report("--utc").stdout
     assert "started  2025-11-21 15:03:20 JST" in local
     assert "started  2025-11-21 06:03:20 UTC" in utc

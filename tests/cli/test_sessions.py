@@ -55,6 +55,7 @@ def killed(sigwrap: Sigwrap, running: Running) -> str:
     return session.id
 
 
+@pytest.mark.promise("sessions")
 def test_rm_removes_what_is_named_and_says_what_is_free(sigwrap: Sigwrap) -> None:
     for session_id in ("20260101-a1", "20260101-b2", "20260101-c3"):
         record(sigwrap.store, session_id, name="nightly")

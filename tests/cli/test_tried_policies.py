@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from sigwrap.store.writer import SessionLog
+from tests.cli.conftest import Run
 
-Run = Callable[..., subprocess.CompletedProcess[str]]
 DENIES_LS = """\
 version: 1
 name: other
@@ -22,8 +18,8 @@ defaults: {command: allow, signal: allow}
 """
 
 
-@pytest.fixture
-def run(tmp_path: Path) -> Run:
+@pytest.fixture(autouse=True)
+def log(tmp_path: Path) -> None:
     log = SessionLog.create(str(tmp_path / "store"), "s1")
     log.append("session_started", 1, {"session_id": "s1", "command": ["make"]}, 1)
     for argv in (["ls"], ["make", "x"]):
@@ -31,18 +27,6 @@ def run(tmp_path: Path) -> Run:
         log.append("exec_allowed", 2, payload, 2)
     log.close()
     (tmp_path / "other.yaml").write_text(DENIES_LS)
-
-    def execute(*arguments: str) -> subprocess.CompletedProcess[str]:
-        kept = {"PYTHONPATH": os.pathsep.join(sys.path), "PATH": os.environ["PATH"]}
-        return subprocess.run(
-            [sys.executable, "-m", "sigwrap", *arguments],
-            capture_output=True,
-            text=True,
-            cwd=tmp_path,
-            env={**kept, "SIGWRAP_STORE": str(tmp_path / "store"), "HOME": str(tmp_path)},
-        )
-
-    return execute
 
 
 def test_what_differs_is_said_in_each_form_and_by_the_status(run: Run) -> None:

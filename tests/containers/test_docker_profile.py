@@ -152,6 +152,7 @@ def test_an_interactive_shell_has_its_jobs(as_user: Sigwrap, contained: Line) ->
     assert as_user.sealed_events("signal_blocked", "call_refused") == []
 
 
+@pytest.mark.promise("forwarder")
 def test_sigwrap_forward_is_none_the_worse(as_user: Sigwrap, contained: Line, forward: str) -> None:
     text = "(sh -c 'exit 1' &); kill -TERM $$"
     assert _run(as_user, contained(forward, "--", "sh", "-c", text)) == (143, "", [])

@@ -45,7 +45,10 @@ def _is_ready(text: str) -> bool:
     return text.startswith("READY=1")
 
 
-@pytest.mark.parametrize("mode", ["control-group", "mixed", "process"])
+@pytest.mark.parametrize(
+    "mode",
+    ["control-group", pytest.param("mixed", marks=pytest.mark.promise("service")), "process"],
+)
 def test_it_stops_by_each_kill_mode(as_user: Sigwrap, start: Start, mode: str) -> None:
     service = start(_ours(as_user))
     pid, ready = service.await_told(_is_ready)

@@ -138,7 +138,7 @@ def test_a_line_of_the_documents(
     if "{id}" in words:
         words[words.index("{id}")] = request.getfixturevalue("waiting")
     if "{head}" in words:
-        said = subject.native(UNDER_TEST, "--report", "--", "true").stderr
+        said = subject.run("--report", "--", "true").stderr
         words[words.index("{head}")] = said.split()[-1].decode()
     shows = next((STAY[each] for each in STAY if line.startswith(each)), None)
     if shows is not None:
@@ -147,7 +147,7 @@ def test_a_line_of_the_documents(
         terminal.press("c")
         assert terminal.await_status() in (0, 130)
         return
-    done = subject.native(UNDER_TEST, *words[1:])
+    done = subject.run(*words[1:])
     assert done.returncode == STATUSES.get(line, 0), done.stderr
 
 
@@ -155,12 +155,12 @@ def test_a_line_of_the_documents(
 def test_a_policy_of_the_documents(reader_of_documents: Sigwrap, number: int) -> None:
     subject = reader_of_documents
     (subject.folder / "example.yaml").write_text(policies()[number])
-    done = subject.native(UNDER_TEST, "policy", "check", "example.yaml")
+    done = subject.run("policy", "check", "example.yaml")
     said = done.stdout.splitlines()
     assert done.returncode == 0
     assert said in ([b"example.yaml: fine"], [b"example.yaml: loads, with warnings"])
     if re.search(r"^tests:", policies()[number], re.MULTILINE):
-        done = subject.native(UNDER_TEST, "policy", "test", "example.yaml")
+        done = subject.run("policy", "test", "example.yaml")
         assert done.returncode == 0, done.stdout
 
 
@@ -168,7 +168,7 @@ def test_the_first_example_denies_what_it_says(reader_of_documents: Sigwrap) -> 
     subject = reader_of_documents
     (subject.folder / "deploy").write_text("#!/bin/sh\necho deployed\n")
     (subject.folder / "deploy").chmod(0o755)
-    done = subject.native(UNDER_TEST, "-p", "my-policy.yaml", "--", "./deploy", "now")
+    done = subject.run("-p", "my-policy.yaml", "--", "./deploy", "now")
     assert done.returncode == 126
     assert b"by rule our-deploy of my-project: deploying is done by the release job" in done.stderr
 

@@ -5,7 +5,11 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
+
 from sigwrap.linux import procfs
+
+pytestmark = pytest.mark.tier("ci")
 
 # In a process of its own: what a trial leaves behind is killed with all that is below.
 _ENDS = """

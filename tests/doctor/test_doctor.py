@@ -23,6 +23,8 @@ from tests.support.waiting import PATIENCE_S, await_that
 
 SECCOMP, PTRACE, IOCTL, CREATE_RULESET, MEMFD_CREATE = 317, 101, 16, 444, 319
 SET_FLAGS, WITH_KILLABLE_WAIT = 0x40082104, 8 | 32
+pytestmark = pytest.mark.tier("ci")
+DEEPER = pytest.mark.tier("all")
 NEEDS_ROOT = pytest.mark.skipif(os.getuid() != 0, reason="needs root")
 
 Line = list[str | bytes]
@@ -80,6 +82,7 @@ def confined(library: Library) -> Callable[..., tuple[str, ...]]:
     return before
 
 
+@pytest.mark.promise("doctor")
 def test_on_this_machine(as_user: Sigwrap) -> None:
     """Everything that the other tests take for granted, as root and as an ordinary user."""
     said = ask(as_user)
@@ -90,7 +93,7 @@ def test_on_this_machine(as_user: Sigwrap) -> None:
     assert as_user.sealed_events("session_started")[0].payload["missing"] == []
 
 
-@pytest.mark.parametrize("code", [errno.EPERM, errno.ENOSYS])  # docker's, an older container's
+@pytest.mark.parametrize("code", [errno.EPERM, pytest.param(errno.ENOSYS, marks=DEEPER)])
 def test_an_outer_filter_refuses_the_listener(
     as_user: Sigwrap, confined: Callable[..., tuple[str, ...]], code: int
 ) -> None:
@@ -161,7 +164,7 @@ def test_there_is_no_landlock(sigwrap: Sigwrap, confined: Callable[..., tuple[st
     [
         (IOCTL, SET_FLAGS, errno.EINVAL, items.WAKE_UP, "note"),
         (SECCOMP, WITH_KILLABLE_WAIT, errno.EINVAL, items.PATIENCE, "less"),
-        (MEMFD_CREATE, 0, errno.EPERM, items.MEMORY_FILES, "note"),
+        pytest.param(MEMFD_CREATE, 0, errno.EPERM, items.MEMORY_FILES, "note", marks=DEEPER),
     ],
 )
 def test_an_older_kernel_does_with_less(
@@ -219,8 +222,8 @@ def test_a_temporary_folder_without_code(sigwrap: Sigwrap) -> None:
     ("limit", "item", "status"),
     [
         ("-n 40", items.OPEN_FILES, REFUSED),
-        ("-u 1", items.PROCESSES, REFUSED),
-        ("-f 10", items.STORE, REFUSED),
+        pytest.param("-u 1", items.PROCESSES, REFUSED, marks=DEEPER),
+        pytest.param("-f 10", items.STORE, REFUSED, marks=DEEPER),
         ("-v 90000", items.LIMITS, 0),
     ],
 )
@@ -234,6 +237,7 @@ def test_a_low_limit(alone: Sigwrap, limit: str, item: str, status: int) -> None
     assert _any_id(said.items[item]["a_run_says"]) == _any_id(done.stderr.decode().strip())
 
 
+@DEEPER
 @NEEDS_ROOT
 @pytest.mark.skipif(IS_BINARY, reason="its run does with less than its doctor")
 def test_too_little_memory_for_either(alone: Sigwrap) -> None:
@@ -293,6 +297,7 @@ def test_an_interrupt_leaves_nothing(sigwrap: Sigwrap) -> None:
     left_nothing(sigwrap)
 
 
+@DEEPER
 def test_on_a_terminal(sigwrap: Sigwrap) -> None:
     terminal = sigwrap.on_terminal("doctor", size=(40, 80), env={"TERM": "xterm"})
     said = terminal.output.through(rb"A run [^\n]*\n").decode()

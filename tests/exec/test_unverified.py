@@ -10,6 +10,8 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
+import pytest
+
 from tests.exec.test_approved import Start, start
 from tests.support.harness import PYTHON, Sigwrap
 from tests.support.policies import policy
@@ -129,6 +131,7 @@ def test_the_interpreter_of_a_script_that_may_not_be_read(as_user: Sigwrap, comp
     assert len(as_user.sealed_events(event)) == 1
 
 
+@pytest.mark.tier("all")
 def test_a_replacement_that_may_not_be_read(as_user: Sigwrap, compiled: Path) -> None:
     program = _first(compiled, as_user.folder, "program", 0o711)
     rules = f"""

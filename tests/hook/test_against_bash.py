@@ -9,17 +9,22 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 from sigwrap.hooks.shell_line import Line, read_line
 from sigwrap.hooks.words import Word
 from sigwrap.hooks.wrapped import chain_of, words_of
 from tests.hook.lines import TARGET, generated
 from tests.support.harness import EXECS, Sigwrap
+from tests.support.programs import needs
 from tests.support.waiting import PATIENCE_S
 
 SEEDS = range(int(os.environ.get("SIGWRAP_TEST_SEED", "0")), 1 << 30)
 LINES = int(os.environ.get("SIGWRAP_TEST_LINES", "60"))
 
 
+@needs("git")
+@pytest.mark.tier("ci")
 def test_no_program_runs_that_was_not_read(sigwrap: Sigwrap) -> None:
     """Each line by itself: what one leaves behind is nothing to the next."""
     folder = repository(sigwrap.folder / "r")

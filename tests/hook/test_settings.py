@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sigwrap.hooks.formats import AgentProgram
@@ -92,7 +92,14 @@ def test_another_policy_takes_the_place_of_the_first() -> None:
 
 
 def test_what_was_empty_is_not_taken_for_what_was_not_there() -> None:
-    for text in ("{}", '{"hooks": {}}', '{"hooks": {"PreToolUse": []}}', "{\n}\n", "{ }"):
+    for text in (
+        '{\r\n\t"hooks": {"PreToolUse": []}\r\n}',
+        "{}",
+        '{"hooks": {}}',
+        '{"hooks": {"PreToolUse": []}}',
+        "{\n}\n",
+        "{ }",
+    ):
         assert uninstalled(installed(text, CLAUDE, LINES[CLAUDE]), CLAUDE) == text
 
 
@@ -141,6 +148,9 @@ def test_what_it_does_not_understand_is_refused(text: str) -> None:
     ("text", "why"),
     [
         (" \r\n", "it is empty"),
+        ("{", "line 1: "),
+        ('\ufeff{"a": 1}', "it begins with a byte order mark"),
+        ('{"hooks": []}', "'hooks' is no object"),
         ('{\n  // x\n  "a": 1\n}', "line 2: a comment, which JSON doesn't have"),
         ('{"a": [1,]}', "line 1: a comma with nothing behind it"),
         ('{\n"a": 1,\n}', "line [23]: a comma with nothing behind it"),
@@ -198,7 +208,6 @@ def settings_texts(draw: Any) -> str:
 
 
 @given(text=settings_texts(), program=st.sampled_from(list(AgentProgram)))
-@settings(max_examples=60)
 def test_whatever_the_settings_are_they_come_back_byte_for_byte(
     text: str, program: AgentProgram
 ) -> None:

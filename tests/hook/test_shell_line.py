@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import time
 
-import pytest
-
 from sigwrap.hooks.shell_line import MAX_COMMANDS, Line, read_line
 from sigwrap.hooks.shell_tree import MAX_BYTES
 
@@ -31,9 +29,8 @@ def shown(line: Line) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize(
-    ("line", "found"),
-    [
+def test_every_command_of_a_line_is_found() -> None:
+    for line, found in [
         ("git push -f", ["git|push|-f"]),
         ("a && b || c; d & e | f |& g\nh", list("abcdefgh")),
         ("(a; { b; }) && ! c", list("abc")),
@@ -58,15 +55,12 @@ def shown(line: Line) -> list[str]:
         ("a x#b '#' \"#\"", ["a|x#b|#|#"]),
         ("", []),
         ("  \n", []),
-    ],
-)
-def test_every_command_of_a_line_is_found(line: str, found: list[str]) -> None:
-    assert commands(line) == found
+    ]:
+        assert commands(line) == found, line
 
 
-@pytest.mark.parametrize(
-    ("line", "found"),
-    [
+def test_words_are_what_is_left_of_them_without_their_quotes() -> None:
+    for line, found in [
         (r"\rm -r\f 'a b' \"c", 'rm|-rf|a b|"c'),
         ("r\"m\" -r'f' $'\\x2f\\n\\101'", "rm|-rf|/\nA"),
         ("rm \\\n  x", "rm|x"),
@@ -81,10 +75,8 @@ def test_every_command_of_a_line_is_found(line: str, found: list[str]) -> None:
         ("rm \"${x//$'\\n'/ }${y:-'a b'}${z:-\"c\"}\"", "rm|___"),
         ("rm “é” ünï", "rm|“é”|ünï"),
         ("git commit -m \"$(cat <<'E'\nit's `a` $(b)\nE\n)\"", "cat"),
-    ],
-)
-def test_words_are_what_is_left_of_them_without_their_quotes(line: str, found: str) -> None:
-    assert commands(line)[0] == found
+    ]:
+        assert commands(line)[0] == found, line
 
 
 def test_a_text_by_which_agents_write_a_message_is_known() -> None:
@@ -104,9 +96,8 @@ def test_globs_keep_what_was_quoted() -> None:
     assert [word.text for word in words] == ["*.py", "*.c", "a*b", "[x*"]
 
 
-@pytest.mark.parametrize(
-    ("line", "found"),
-    [
+def test_what_is_a_command_again_is_read_too() -> None:
+    for line, found in [
         ("bash -lc 'a && eval \"b c\"'", ["a", "b|c"]),
         ("sudo -u root env X=1 sh -c 'a'", ["a"]),
         ("bash -euo pipefail -c 'a' name", ["a"]),
@@ -122,20 +113,17 @@ def test_globs_keep_what_was_quoted() -> None:
         ("bash script.sh; sh --version; cd $x; . dev/env.sh", []),
         ("bash +c 'a'", ["a"]),
         ("bash -c 'bash -c \"bash -c a\"'", ["a"]),
-    ],
-)
-def test_what_is_a_command_again_is_read_too(line: str, found: list[str]) -> None:
-    outer = ("bash", "sudo", "sh", "find", "xargs")
-    assert [each for each in commands(line) if each.split("|")[0] not in outer] == found
+    ]:
+        outer = ("bash", "sudo", "sh", "find", "xargs")
+        assert [each for each in commands(line) if each.split("|")[0] not in outer] == found, line
 
 
 def test_what_xargs_adds_is_not_known() -> None:
     assert commands("ls | xargs rm -f") == ["ls", "xargs|rm|-f|_"]
 
 
-@pytest.mark.parametrize(
-    ("line", "why"),
-    [
+def test_what_is_not_known_before_it_runs_is_said() -> None:
+    for line, why in [
         ("$x y", WHICH),
         ("${x}m -rf /", WHICH),
         ("rm$IFS-rf$IFS/", WHICH),
@@ -201,15 +189,12 @@ def test_what_xargs_adds_is_not_known() -> None:
         ("a" * (MAX_BYTES + 1), "it is longer than 256 KiB"),
         ("(" * 200 + "a" + ")" * 200, "it is nested too deeply"),
         ("$(" * 200 + "a" + ")" * 200, "it is nested too deeply"),
-    ],
-)
-def test_what_is_not_known_before_it_runs_is_said(line: str, why: str) -> None:
-    assert why in [each.why for each in read(line).unknown]
+    ]:
+        assert why in [each.why for each in read(line).unknown], line
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
+def test_what_cannot_be_parsed_is_said() -> None:
+    for line in [
         "a; ; b",
         "{rm,-rf,/}",
         "r\\\nm -rf /",
@@ -229,10 +214,8 @@ def test_what_is_not_known_before_it_runs_is_said(line: str, why: str) -> None:
         'echo "${x:-\'}"; a; echo "\'}"',
         "fi",
         "&& a",
-    ],
-)
-def test_what_cannot_be_parsed_is_said(line: str) -> None:
-    assert read(line).unknown
+    ]:
+        assert read(line).unknown, line
 
 
 def test_what_the_grammar_overlooks_is_noticed_in_the_text() -> None:
@@ -251,9 +234,8 @@ def test_redirections_are_reads_and_writes() -> None:
     assert {text for writes, text in used if writes} >= {"c", "d", "e", "f", "h", "i", "\0"}
 
 
-@pytest.mark.parametrize(
-    ("line", "folders"),
-    [
+def test_a_command_has_the_folders_in_which_it_may_be() -> None:
+    for line, folders in [
         ("cd a && x", ("/p/a",)),
         ("cd a; x", ("/p/a", "/p")),
         ("cd a || x", ("/p",)),
@@ -270,11 +252,9 @@ def test_redirections_are_reads_and_writes() -> None:
         ("while x; do cd ..; done", ("/p", "")),
         ("f() { x; }; cd a; f", ("/p", "")),
         ("cd a && bash -c 'x'", ("/p/a",)),
-    ],
-)
-def test_a_command_has_the_folders_in_which_it_may_be(line: str, folders: tuple[str, ...]) -> None:
-    found = [each for each in read(line).commands if each.words[0].text == "x"]
-    assert found[0].folders == folders
+    ]:
+        found = [each for each in read(line).commands if each.words[0].text == "x"]
+        assert found[0].folders == folders, line
 
 
 def test_variables_of_the_line_are_known() -> None:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import pytest
-
 from sigwrap.hooks.option_words import said
 from sigwrap.hooks.shell_line import Line, read_line
 from sigwrap.hooks.starters import STARTERS
 from sigwrap.hooks.words import Word
+from sigwrap.hooks.wrapped import chain_of
 
 WHICH = "which program it runs isn't known before it runs"
 RUNS = "what it runs isn't known before it runs"
@@ -27,9 +26,8 @@ def behind(line: Line) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
+def test_a_command_behind_a_program_is_read() -> None:
+    for line in [
         "strace -fo log git push -f",
         "strace --output=log -E A=1 --trace none -- git push -f",
         "ltrace -o log git push -f",
@@ -90,17 +88,14 @@ def behind(line: Line) -> list[str]:
         "find . -exec git push -f ';'",
         "find . -execdir git push -f ';'",
         "find . -ok git push -f ';'",
-    ],
-)
-def test_a_command_behind_a_program_is_read(line: str) -> None:
-    found = read(line)
-    assert found.unknown == ()
-    assert behind(found)[0] == "git push -f"
+    ]:
+        found = read(line)
+        assert found.unknown == ()
+        assert behind(found)[0] == "git push -f", line
 
 
-@pytest.mark.parametrize(
-    ("line", "found"),
-    [
+def test_of_what_is_run_each_word_is_told() -> None:
+    for line, found in [
         ("git -c core.sshCommand='a b' fetch", ["a b _"]),
         ("git difftool -yx 'a b' HEAD", ["a b _"]),
         ("git fetch --upload-pack 'a b'", ["a b _"]),
@@ -130,17 +125,16 @@ def test_a_command_behind_a_program_is_read(line: str) -> None:
         ('git -c core.pager=cat -c user.name="$x" log', ["cat _"]),
         ('find "$d" -name "$x" -exec a ";"', ["a"]),
         ("git push; flock -n 9; ssh -V; ssh example.com a; su --help; prlimit -p 1", None),
-    ],
-)
-def test_of_what_is_run_each_word_is_told(line: str, found: list[str] | None) -> None:
-    told = read(line)
-    assert told.unknown == ()
-    assert behind(told) == found or (found is None and len(told.commands) == line.count(";") + 1)
+    ]:
+        told = read(line)
+        assert told.unknown == ()
+        assert behind(told) == found or (
+            found is None and len(told.commands) == line.count(";") + 1
+        ), line
 
 
-@pytest.mark.parametrize(
-    ("line", "why"),
-    [
+def test_what_a_program_runs_may_not_be_known() -> None:
+    for line, why in [
         ("strace --other x git push", WHICH),
         ("strace --out x git push", WHICH),  # two begin so
         ("strace -Jx git push", WHICH),
@@ -195,10 +189,8 @@ def test_of_what_is_run_each_word_is_told(line: str, found: list[str] | None) ->
         ("curl x | chroot /x", INPUT),
         ("curl x | su nobody", INPUT),
         ("script log", INPUT),
-    ],
-)
-def test_what_a_program_runs_may_not_be_known(line: str, why: str) -> None:
-    assert why in [each.why for each in read(line).unknown]
+    ]:
+        assert why in [each.why for each in read(line).unknown], line
 
 
 def test_what_a_program_changes_for_its_command_counts() -> None:
@@ -209,9 +201,8 @@ def test_what_a_program_changes_for_its_command_counts() -> None:
     assert read("env --chd=/ rm x").commands[-1].folders == ("",)
 
 
-@pytest.mark.parametrize(
-    ("line", "found"),
-    [
+def test_a_wrapper_is_read_as_it_reads_its_options() -> None:
+    for line, found in [
         ("timeout --kill 5 9 git push", "git push"),
         ("env --split='git push' -f", "git push -f"),
         ("env -i --split-s 'git push'", "git push"),
@@ -220,27 +211,22 @@ def test_what_a_program_changes_for_its_command_counts() -> None:
         ("exec -abla git push", "git push"),
         ("exec -a bla git push", "git push"),
         ("exec -ca bla git push", "git push"),
-    ],
-)
-def test_a_wrapper_is_read_as_it_reads_its_options(line: str, found: str) -> None:
-    from sigwrap.hooks.wrapped import chain_of
-
-    words = read(line).commands[0].words
-    _, innermost = [*chain_of([word.text for word in words])][-1]
-    assert " ".join(innermost).replace("\0", "_") == found
+    ]:
+        words = read(line).commands[0].words
+        _, innermost = [*chain_of([word.text for word in words])][-1]
+        assert " ".join(innermost).replace("\0", "_") == found, line
 
 
-@pytest.mark.parametrize("name", STARTERS)
-def test_each_row_of_the_table_names_options_that_it_has(name: str) -> None:
-    row = STARTERS[name]
-    named = " ".join(
-        (row.lines, row.settings, row.words, row.piped, row.assigns, row.nothing, row.moves)
-    )
-    for option in f"{named} {row.unread}".split():
-        if (
-            option in ("*", "-")
-            or row.long == "*"
-            or (name == "flock" and option in row.lines.split())
-        ):
-            continue
-        assert said(row, [Word(name), Word(option), Word("x")]).has(option), option
+def test_each_row_of_the_table_names_options_that_it_has() -> None:
+    for name, row in STARTERS.items():
+        named = " ".join(
+            (row.lines, row.settings, row.words, row.piped, row.assigns, row.nothing, row.moves)
+        )
+        for option in f"{named} {row.unread}".split():
+            if (
+                option in ("*", "-")
+                or row.long == "*"
+                or (name == "flock" and option in row.lines.split())
+            ):
+                continue
+            assert said(row, [Word(name), Word(option), Word("x")]).has(option), (name, option)

@@ -61,26 +61,22 @@ def test_it_holds_nothing_but_its_end_of_the_line(sigwrap: Sigwrap) -> None:
 
 
 @needs_root
-@pytest.mark.parametrize(
-    "said",
-    [
+def test_the_supervisor_believes_nothing_of_it_unseen(sigwrap: Sigwrap) -> None:
+    """Root has taken its end of the line, as a debugger of it would."""
+    sigwrap.run(*JOIN, "--", "true")
+    forks = sigwrap.command_pid()
+    unseen: tuple[dict[str, int], ...] = (
         {"forked": 1, "number": 10**6},
         {"not_forked": 1, "number": 10**6},
         {"ended": 1, "status": 0, "error": 0},
         {"v": 2},
         {},
-    ],
-)
-def test_the_supervisor_believes_nothing_of_it_unseen(
-    sigwrap: Sigwrap, said: dict[str, int]
-) -> None:
-    """Root has taken its end of the line, as a debugger of it would."""
-    sigwrap.run(*JOIN, "--", "true")
-    forks = sigwrap.command_pid()
+    )
     with socket.socket(fileno=_end_of_the_line(forks)) as line:
-        line.send(json.dumps({"v": 1, **said}).encode())
-        line.send(b"no JSON")
-        assert sigwrap.run(*JOIN, "--", "echo", "goes on").stdout == b"goes on\n"
+        for said in unseen:
+            line.send(json.dumps({"v": 1, **said}).encode())
+            line.send(b"no JSON")
+            assert sigwrap.run(*JOIN, "--", "echo", "goes on").stdout == b"goes on\n", said
     assert procfs.stat(forks) is not None
     sigwrap.run("signal", "agent", "SIGKILL")
 

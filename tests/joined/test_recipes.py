@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 import re
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.support.harness import IS_BINARY, UNDER_TEST, Sigwrap
 from tests.support.programs import needs
-from tests.support.waiting import Watch, await_that
+from tests.support.waiting import await_that
 
 TEXT = (Path(__file__).parents[2] / "docs" / "shell.md").read_text(encoding="utf-8")
 
@@ -24,19 +23,15 @@ def block(language: str, containing: str) -> str:
 
 
 @pytest.fixture
-def subject(as_user: Sigwrap) -> Iterator[Sigwrap]:
+def subject(subject: Sigwrap) -> Sigwrap:
     """With both names on its PATH."""
-    folder = as_user.folder / "bin"
+    folder = subject.folder / "bin"
     folder.mkdir()
     (folder / "sigwrap").symlink_to(UNDER_TEST)
     beside = Path(UNDER_TEST).with_name("sigwrap-shell")
     (folder / "sigwrap-shell").symlink_to(beside if beside.exists() else UNDER_TEST)
-    as_user.env["PATH"] = f"{folder}:{as_user.env['PATH']}"
-    yield as_user
-    if alive := as_user.alive():
-        with Watch(alive) as watch:
-            as_user.run("signal", "agent", "SIGKILL")
-            watch.await_ends()
+    subject.env["PATH"] = f"{folder}:{subject.env['PATH']}"
+    return subject
 
 
 def said(subject: Sigwrap, script: str, cwd: Path | None = None, **env: str) -> str:
@@ -58,6 +53,7 @@ def test_by_the_variables_of_agents(subject: Sigwrap) -> None:
     assert said(subject, f"{prefix}\n$CLAUDE_CODE_SHELL_PREFIX 'echo one; echo 2'") == "one\n2\n"
 
 
+@pytest.mark.tier("all")
 @needs("npm")
 def test_npm_and_make(subject: Sigwrap) -> None:
     package = {"name": "x", "version": "1.0.0", "scripts": {"say": "echo said"}}
@@ -74,6 +70,7 @@ def test_npm_and_make(subject: Sigwrap) -> None:
     assert calls == ["echo said", "echo made; :"]
 
 
+@pytest.mark.tier("all")
 @needs("tmux")
 def test_a_window_of_tmux(subject: Sigwrap) -> None:
     given = block("tmux", "default-shell")

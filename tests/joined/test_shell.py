@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,24 +11,18 @@ import pytest
 
 from tests.joined.jobs import work_a_job
 from tests.support.harness import REFUSED, UNDER_TEST, Sigwrap
-from tests.support.waiting import Watch
 
 OPTIONS = {"SIGWRAP_OPTIONS": "--join-name agent --policy agent-observe"}
 
 
 @pytest.fixture
-def shell(as_user: Sigwrap) -> Iterator[str]:
+def shell(subject: Sigwrap) -> str:
     """`sigwrap-shell`, as one may be told to use it: by its path."""
     beside = Path(UNDER_TEST).with_name("sigwrap-shell")
     if not beside.exists():
-        beside = as_user.folder / "sigwrap-shell"
+        beside = subject.folder / "sigwrap-shell"
         beside.symlink_to(UNDER_TEST)
-    yield str(beside)
-    alive = as_user.alive()
-    if alive:
-        with Watch(alive) as watch:
-            as_user.run("signal", "agent", "SIGKILL")
-            watch.await_ends()
+    return str(beside)
 
 
 def _run(subject: Sigwrap, *line: str, **env: str) -> tuple[int, str, str]:
@@ -37,6 +30,7 @@ def _run(subject: Sigwrap, *line: str, **env: str) -> tuple[int, str, str]:
     return done.returncode, done.stdout.decode(), done.stderr.decode()
 
 
+@pytest.mark.promise("shell")
 def test_it_takes_what_bash_takes(as_user: Sigwrap, shell: str) -> None:
     script = as_user.folder / "script"
     script.write_text("echo from a file $1\n")
@@ -65,23 +59,20 @@ def test_a_string_is_run_by_a_shell(as_user: Sigwrap) -> None:
     assert started["command"][1:] == ["-c", "echo $0 $1; exit 4", "zero", "one"]
 
 
-@pytest.mark.parametrize(
-    ("words", "env", "said"),
-    [
+def test_what_is_wrong_is_said(sigwrap: Sigwrap) -> None:
+    options, shell = {"SIGWRAP_OPTIONS": "--no-such"}, {"SIGWRAP_SHELL": "/x/sigwrap-shell"}
+    cases: tuple[tuple[tuple[str, ...], dict[str, str], str], ...] = (
         (("-c",), {}, "-c needs a value (sigwrap -c 'npm test')"),
         (("--polcy", "x", "-c", "true"), {}, "No such option: --polcy"),
-        (("-c", "true"), {"SIGWRAP_OPTIONS": "--no-such"}, "$SIGWRAP_OPTIONS is --no-such"),
-        (("-c", "true"), {"SIGWRAP_SHELL": "/x/sigwrap-shell"}, "$SIGWRAP_SHELL is sigwrap-shell"),
+        (("-c", "true"), options, "$SIGWRAP_OPTIONS is --no-such"),
+        (("-c", "true"), shell, "$SIGWRAP_SHELL is sigwrap-shell"),
         (("-c", "true"), {"SIGWRAP_SHELL": "/no/such"}, "/no/such: command not found"),
-    ],
-)
-def test_what_is_wrong_is_said(
-    sigwrap: Sigwrap, words: tuple[str, ...], env: dict[str, str], said: str
-) -> None:
-    found = sigwrap.run(*words, env=env)
-    assert found.returncode in (REFUSED, 127)
-    assert said in found.stderr.decode()
-    assert "Traceback" not in found.stderr.decode()
+    )
+    for words, env, said in cases:
+        found = sigwrap.run(*words, env=env)
+        assert found.returncode in (REFUSED, 127)
+        assert said in found.stderr.decode()
+        assert "Traceback" not in found.stderr.decode()
     assert not sigwrap.has_sessions()
 
 
@@ -123,6 +114,7 @@ def _asked(subject: Sigwrap, line: str) -> dict[str, Any]:
     return dict(json.loads(done.stdout or b"{}"))
 
 
+@pytest.mark.tier("all")
 def test_as_an_interactive_shell_on_a_terminal(as_user: Sigwrap, shell: str) -> None:
     """Its prompt, its jobs, its history: a session for itself."""
     history = as_user.folder / "history"

@@ -6,7 +6,7 @@ import errno
 import itertools
 import os
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import pyseccomp
 import pytest
@@ -139,6 +139,7 @@ def libseccomps() -> Code:
         return list(struct.iter_unpack("<HBBI", file.read()))
 
 
+@pytest.mark.tier("ci")
 def test_it_agrees_with_libseccomp(ours: Code, libseccomps: Code) -> None:
     """Every call number of both ABIs, with arguments on and beside each value that matters."""
     interesting = (
@@ -160,7 +161,10 @@ def test_it_agrees_with_libseccomp(ours: Code, libseccomps: Code) -> None:
         for number in range(500):
             if arch == I386 and number == fcntl64:
                 continue
-            for first, second in itertools.product(interesting, repeat=2):
+            pairs: Iterable[tuple[int, int]] = itertools.product(interesting, interesting)
+            if number not in BY_NUMBER[arch]:  # of no rule's: no argument is looked at
+                pairs = zip(interesting, interesting, strict=True)
+            for first, second in pairs:
                 arguments = (first, second, first, second, first)
                 assert verdict(ours, number, arch, *arguments) == verdict(
                     libseccomps, number, arch, *arguments
@@ -174,24 +178,23 @@ def test_every_exec_is_mediated(ours: Code, arch: int) -> None:
 
 
 @pytest.mark.parametrize("arch", ARCHES)
-@pytest.mark.parametrize("name", SIGNAL_ARGUMENT)
-def test_a_signal_is_mediated_and_signal_0_is_not(ours: Code, arch: int, name: str) -> None:
-    position = SIGNAL_ARGUMENT[name]
-    for signal_number in (1, 9, 15, 34, 64, 65, 0xFFFFFFFF):
-        arguments = [123, 123, 123]
-        arguments[position] = signal_number
-        assert verdict(ours, number_of(name, arch), arch, *arguments) == NOTIFY
-    arguments[position] = 0
-    assert verdict(ours, number_of(name, arch), arch, *arguments) == ALLOW
+def test_a_signal_is_mediated_and_signal_0_is_not(ours: Code, arch: int) -> None:
+    for name, position in SIGNAL_ARGUMENT.items():
+        for signal_number in (1, 9, 15, 34, 64, 65, 0xFFFFFFFF):
+            arguments = [123, 123, 123]
+            arguments[position] = signal_number
+            assert verdict(ours, number_of(name, arch), arch, *arguments) == NOTIFY
+        arguments[position] = 0
+        assert verdict(ours, number_of(name, arch), arch, *arguments) == ALLOW, name
 
 
-@pytest.mark.parametrize("name", SIGNAL_ARGUMENT)
-def test_the_upper_half_of_a_register_hides_no_signal(ours: Code, name: str) -> None:
+def test_the_upper_half_of_a_register_hides_no_signal(ours: Code) -> None:
     """The kernel takes an int; a filter that compares 64 bits would see another number."""
-    arguments = [UPPER | 123] * 3
-    arguments[SIGNAL_ARGUMENT[name]] = UPPER | 9
-    number = number_of(name, X86_64)
-    assert verdict(ours, number, X86_64, *arguments) == NOTIFY
+    for name, position in SIGNAL_ARGUMENT.items():
+        arguments = [UPPER | 123] * 3
+        arguments[position] = UPPER | 9
+        number = number_of(name, X86_64)
+        assert verdict(ours, number, X86_64, *arguments) == NOTIFY, name
 
 
 @pytest.mark.parametrize("arch", ARCHES)
@@ -266,18 +269,16 @@ NAMES_ANOTHER: dict[str, list[tuple[int, ...]]] = {
 
 
 @pytest.mark.parametrize("arch", ARCHES)
-@pytest.mark.parametrize("name", NAMES_ITSELF)
-def test_what_concerns_the_caller_alone_is_free_and_another_is_not(
-    ours: Code, arch: int, name: str
-) -> None:
-    uppers = (0, UPPER) if arch == X86_64 else (0,)
-    for upper in uppers:
-        for words in NAMES_ITSELF[name]:
-            free = [upper | word for word in words]
-            assert verdict(ours, number_of(name, arch), arch, *free) == ALLOW, words
-        for words in NAMES_ANOTHER[name]:
-            mediated = [upper | word for word in words]
-            assert verdict(ours, number_of(name, arch), arch, *mediated) == NOTIFY, words
+def test_what_concerns_the_caller_alone_is_free_and_another_is_not(ours: Code, arch: int) -> None:
+    for name in NAMES_ITSELF:
+        uppers = (0, UPPER) if arch == X86_64 else (0,)
+        for upper in uppers:
+            for words in NAMES_ITSELF[name]:
+                free = [upper | word for word in words]
+                assert verdict(ours, number_of(name, arch), arch, *free) == ALLOW, words
+            for words in NAMES_ANOTHER[name]:
+                mediated = [upper | word for word in words]
+                assert verdict(ours, number_of(name, arch), arch, *mediated) == NOTIFY, words
 
 
 @pytest.mark.parametrize("arch", ARCHES)
@@ -499,12 +500,3 @@ def test_calls_that_change_files_are_handed_over_where_a_rule_audits(ours: Code,
     numbers = {number_of(name, arch) for name in (*names, *OPENS)}
     for number in set(range(500)) - numbers:
         assert verdict(audited, number, arch, 1, 0o101) == verdict(ours, number, arch, 1, 0o101)
-
-
-@pytest.mark.parametrize("arch", ARCHES)
-def test_the_numbers_are_those_of_the_kernels_own_tables(arch: int) -> None:
-    """By libseccomp, which knows both ABIs."""
-    names = (*CHANGES_BY_PATH, *OPENS, "io_uring_setup")
-    known = pyseccomp.Arch.X86_64 if arch == X86_64 else pyseccomp.Arch.X86
-    for name in names:
-        assert pyseccomp.resolve_syscall(known, name) == number_of(name, arch), name

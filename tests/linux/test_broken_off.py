@@ -7,6 +7,7 @@ import os
 import select
 import signal
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
@@ -17,6 +18,7 @@ pytestmark = pytest.mark.skipif(not LAYOUT.tells_restarts, reason="no register t
 
 _EPOLL_WAIT = 232
 _A_MINUTE_MS = 60_000
+STOPPED = signal.SIGTRAP | ptrace.EVENT_STOP << 8
 
 
 class Waiting:
@@ -92,44 +94,28 @@ def _nothing() -> None:
 def test_by_a_stop_that_was_asked_for(waiting: Make) -> None:
     child = waiting(_nothing)
     ptrace.interrupt(child.pid)
-    assert child.stop() == signal.SIGTRAP | ptrace.EVENT_STOP << 8
+    assert child.stop() == STOPPED
     ptrace.detach(child.pid)
     assert child.result() == 1
 
 
-def test_by_a_signal_to_go_on(waiting: Make) -> None:
-    """A tracer is told of it by a stop of its own."""
-    child = waiting(lambda: signal.signal(signal.SIGCONT, signal.SIG_DFL))
-    os.kill(child.pid, signal.SIGCONT)
-    assert child.stop() == signal.SIGTRAP | ptrace.EVENT_STOP << 8
-    ptrace.detach(child.pid)
-    assert child.result() == 1
-
-
-@pytest.mark.parametrize("number", [signal.SIGWINCH, signal.SIGCHLD])
-def test_by_a_signal_that_nobody_cares_for(waiting: Make, number: signal.Signals) -> None:
-    child = waiting(lambda: signal.signal(number, signal.SIG_DFL))
+@pytest.mark.parametrize(
+    ("number", "kept", "stop", "goes_on"),
+    [
+        (signal.SIGCONT, signal.SIG_DFL, STOPPED, True),  # a tracer is told by a stop of its own
+        (signal.SIGWINCH, signal.SIG_DFL, signal.SIGWINCH, True),
+        (signal.SIGCHLD, signal.SIG_DFL, signal.SIGCHLD, True),
+        (signal.SIGTSTP, signal.SIG_IGN, signal.SIGTSTP, True),
+        (signal.SIGUSR1, lambda *_: None, signal.SIGUSR1, False),  # as without a tracer
+    ],
+)
+def test_by_a_signal(waiting: Make, number: int, kept: Any, stop: int, *, goes_on: bool) -> None:
+    child = waiting(lambda: signal.signal(number, kept))
     os.kill(child.pid, number)
-    assert child.stop() == number
-    ptrace.detach(child.pid, number)
-    assert child.result() == 1
-
-
-def test_by_one_that_would_stop_it_but_is_ignored(waiting: Make) -> None:
-    child = waiting(lambda: signal.signal(signal.SIGTSTP, signal.SIG_IGN))
-    os.kill(child.pid, signal.SIGTSTP)
-    assert child.stop() == signal.SIGTSTP
-    ptrace.detach(child.pid, signal.SIGTSTP)
-    assert child.result() == 1
-
-
-def test_by_a_handler(waiting: Make) -> None:
-    """As without a tracer."""
-    child = waiting(lambda: signal.signal(signal.SIGUSR1, lambda *_: None))
-    os.kill(child.pid, signal.SIGUSR1)
-    assert child.stop() == signal.SIGUSR1
-    ptrace.detach(child.pid, signal.SIGUSR1)
-    assert child.result() < 0
+    assert child.stop() == stop
+    ptrace.detach(child.pid, 0 if stop == STOPPED else number)
+    result = child.result()
+    assert result == 1 if goes_on else result < 0
 
 
 def test_by_a_stop_of_its_process(waiting: Make) -> None:

@@ -5,6 +5,8 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import pytest
+
 from sigwrap.linux import killed, procfs
 from tests.support.harness import PYTHON
 
@@ -20,6 +22,7 @@ def _ended(text: str) -> Iterator[tuple[int, int]]:
         yield process.pid, found.start_time
 
 
+@pytest.mark.tier("ci")
 def test_a_hard_limit_of_processor_time_that_was_used_up() -> None:
     text = "resource.setrlimit(resource.RLIMIT_CPU, (1, 1))\nwhile True: pass"
     with _ended(text) as (pid, start_time):

@@ -10,6 +10,7 @@ import pytest
 
 from sigwrap.calls import AARCH64, ARCHES, I386, TABLE, X86_64, by_number, number
 from sigwrap.machine import numbers_of, numbers_on
+from tests.support.programs import needs
 
 # What of its table aarch64's own header asks for (asm/unistd.h); it has nothing beside that.
 _ASKED_BY_AARCH64 = (
@@ -54,6 +55,7 @@ def in_headers(arch: int, names: tuple[str, ...]) -> dict[str, int | None]:
     }
 
 
+@needs("gcc")
 @pytest.mark.parametrize("arch", [X86_64, I386, AARCH64])
 def test_each_number_is_that_of_the_kernels_headers(arch: int) -> None:
     known = {

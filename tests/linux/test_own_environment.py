@@ -9,7 +9,7 @@ import sys
 from sigwrap.linux import own_environment, proc_files, procfs
 from tests.support.waiting import await_that
 
-ENVIRONMENT = {"PATH": os.environ["PATH"], "TZ": "Asia/Tokyo", "A": "", "SECRET": "x" * 9000}
+ENVIRONMENT = {"PATH": os.environ["PATH"], "TZ": "JST-9", "A": "", "SECRET": "x" * 9000}
 FORGETS = """
 import ctypes, os, time
 from sigwrap.linux import own_environment
@@ -36,7 +36,7 @@ def test_a_variable_of_our_own() -> None:
 
 def test_what_only_begins_like_it_stays() -> None:
     shown, _ = forgets("[b'SECRE', b'T', b'x']")
-    assert b"SECRET=xx" in shown.encode() and "TZ=Asia/Tokyo" in shown
+    assert b"SECRET=xx" in shown.encode() and "TZ=JST-9" in shown
 
 
 def test_a_variable_of_another_process() -> None:

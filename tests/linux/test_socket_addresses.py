@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import socket
 import struct
+from functools import partial
 
 import pytest
 
@@ -32,9 +33,8 @@ def unix(path: bytes) -> bytes:
     return struct.pack("=H", AF_UNIX) + path
 
 
-@pytest.mark.parametrize(
-    ("address", "kind", "said"),
-    [
+def test_it_stands_for() -> None:
+    for address, kind, said in [
         (inet(), TCP, "192.0.2.1:80"),
         (inet(), UDP, "192.0.2.1:80"),
         (inet(), TCP6, "192.0.2.1:80"),
@@ -48,17 +48,15 @@ def unix(path: bytes) -> bytes:
         (unix(b"relative"), UNIX, "unix:relative"),
         (unix(b"\0name\0more"), UNIX, "unix:@name\0more"),
         (unix(b""), UNIX, "unix:unnamed"),
-    ],
-)
-def test_it_stands_for(address: bytes, kind: Kind, said: str) -> None:
-    found = endpoint(address, kind, Direction.CONNECT)
-    assert str(found) == said
-    assert found.protocol is kind.transport
+    ]:
+        found = endpoint(address, kind, Direction.CONNECT)
+        assert str(found) == said
+        assert found.protocol is kind.transport, address
 
 
-@pytest.mark.parametrize(
-    ("bound", "asked"),
-    [
+def test_nobodys_address_is_that_which_the_kernel_takes_it_for() -> None:
+    """As the kernel itself says, of a socket that is bound to somebody."""
+    for bound, asked in [
         (None, "0.0.0.0"),
         ("0.0.0.0", "0.0.0.0"),
         ("127.0.0.9", "0.0.0.0"),
@@ -69,21 +67,18 @@ def test_it_stands_for(address: bytes, kind: Kind, said: str) -> None:
         ("::ffff:127.0.0.9", "::ffff:0.0.0.0"),
         ("::ffff:0.0.0.0", "::ffff:0.0.0.0"),
         ("::", "::ffff:0.0.0.0"),
-    ],
-)
-def test_nobodys_address_is_that_which_the_kernel_takes_it_for(bound: str, asked: str) -> None:
-    """As the kernel itself says, of a socket that is bound to somebody."""
-    family = AF_INET6 if ":" in asked else AF_INET
-    kind = Kind(family, SOCK_DGRAM, socket.IPPROTO_UDP)
-    make = inet6 if family == AF_INET6 else inet
-    with socket.socket(family, SOCK_DGRAM) as one:
-        if bound:
-            one.bind((bound, 0))
-        own = one.getsockname()
-        found = concrete(make(asked), kind, lambda: make(own[0], own[1]))
-        one.connect((asked, 80))
-        natively = make(one.getpeername()[0])
-    assert found == natively
+    ]:
+        family = AF_INET6 if ":" in asked else AF_INET
+        kind = Kind(family, SOCK_DGRAM, socket.IPPROTO_UDP)
+        make = inet6 if family == AF_INET6 else inet
+        with socket.socket(family, SOCK_DGRAM) as one:
+            if bound:
+                one.bind((bound, 0))
+            own = one.getsockname()
+            found = concrete(make(asked), kind, partial(make, own[0], own[1]))
+            one.connect((asked, 80))
+            natively = make(one.getpeername()[0])
+        assert found == natively, bound
 
 
 def test_other_addresses_stay_as_they_are() -> None:

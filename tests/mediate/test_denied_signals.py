@@ -22,6 +22,9 @@ def test_a_line_names_the_signal_its_target_the_rule_and_the_policy() -> None:
         "sigwrap: SIGTERM to 7 (node): denied by rule agent of mine: it is the agent "
         "(sigwrap report tells more)"
     ]
+    everybody = Decision(Action.DENY, "builtin:everybody", "never let through")
+    (line,) = DeniedSignals("mine").lines(sender(), [denied(7, everybody)])
+    assert "denied by rule builtin:everybody: never let through" in line
 
 
 def test_a_sender_reads_it_once_for_each_rule_and_target_and_another_sender_again() -> None:
@@ -41,12 +44,6 @@ def test_a_group_is_a_line_for_each_rule() -> None:
         "sigwrap: SIGTERM to 7 (node) and 1 more",
         "sigwrap: SIGTERM to 8 (node)",
     ]
-
-
-def test_a_built_in_rule_says_why() -> None:
-    everybody = Decision(Action.DENY, "builtin:everybody", "never let through")
-    (line,) = DeniedSignals("mine").lines(sender(), [denied(7, everybody)])
-    assert "denied by rule builtin:everybody: never let through" in line
 
 
 def test_many_denials_are_no_flood() -> None:

@@ -5,8 +5,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from sigwrap.mediate.effects import (
     Ask,
     ContinueWatched,
@@ -96,20 +94,17 @@ def _escalations(effects: list[Effect]) -> list[Escalation]:
     return [each.escalation for each in recorded if each.escalation is not None]
 
 
-@pytest.mark.parametrize(
-    "name, rule",
-    [("no", "no"), ("yes", "yes"), ("look", "look"), ("ask", "ask"), ("was", "instead")],
-)
-def test_whatever_the_rule_decides_it_escalates_once(name: str, rule: str) -> None:
-    what = f"{name} '--token=***'"
-    assert _escalations(_exec(name)) == [Escalation(rule, what)]
-
-
-def test_so_it_does_where_the_caller_is_traced() -> None:
+def test_whatever_the_rule_decides_it_escalates_once_and_other_rules_dont() -> None:
+    for name, rule in (
+        ("no", "no"),
+        ("yes", "yes"),
+        ("look", "look"),
+        ("ask", "ask"),
+        ("was", "instead"),
+    ):
+        what = f"{name} '--token=***'"
+        assert _escalations(_exec(name)) == [Escalation(rule, what)]
     assert [each.rule for each in _escalations(_exec("yes", Hold=Held.NO))] == ["yes"]
-
-
-def test_other_rules_dont() -> None:
     assert _escalations(_exec("other")) == []
 
 
@@ -118,19 +113,13 @@ def _signal(number: int, aim: Any) -> list[Escalation]:
     return _escalations(_effects(SignalMediator(engine(RULES), domain=False).mediate(facts)))
 
 
-@pytest.mark.parametrize("number, rule", [(15, "no"), (1, "swallow")])
-def test_a_signal_rule_escalates_too(number: int, rule: str) -> None:
-    what = "to sleep (50) by bash (40), kill"
-    [found] = _signal(number, CHILD)
-    assert found.rule == rule
-    assert found.what.endswith(what)
-
-
-def test_so_does_one_about_what_is_counted() -> None:
+def test_a_signal_rule_escalates_too_for_each_member_of_a_group() -> None:
+    for number, rule in ((15, "no"), (1, "swallow")):
+        what = "to sleep (50) by bash (40), kill"
+        [found] = _signal(number, CHILD)
+        assert found.rule == rule
+        assert found.what.endswith(what)
     assert [each.rule for each in _signal(23, ITSELF)] == ["own"]
-
-
-def test_for_each_member_of_a_group() -> None:
     other = CHILD._replace(pid=51)
     assert [each.rule for each in _signal(15, Group((CHILD, other)))] == ["no", "no"]
     assert _signal(10, Group((CHILD, other))) == []
@@ -159,7 +148,4 @@ def test_of_what_does_not_go_on_nobody_is_told() -> None:
     assert _told(_exec("no", is_watched=True)) == []
     assert _told(_exec("ask", is_watched=True)) == []
     assert _told(_exec("other", is_watched=True, Record=False)) == []
-
-
-def test_where_nobody_watches_nobody_is_told() -> None:
     assert _told(_exec("other")) == []

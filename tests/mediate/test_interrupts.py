@@ -112,12 +112,21 @@ def test_a_command_that_leaves_the_key_alone_dies_of_it_or_gets_sigterm() -> Non
     assert deadline_after_words(interrupts) == GRACE_S
 
 
-def test_a_prompt_that_has_its_handler_aside_for_a_moment_keeps_the_key() -> None:
+def test_an_interrupt_is_withdrawn_where_a_prompt_has_its_handler_aside_for_a_moment() -> None:
     interrupts = machine()
     interrupts.signal(key(), 0.0)
     assert names(interrupts.tick(0.01)) == ["look for an editor"]
     assert names(interrupts.looked(0.01, at_prompt=True)) == ["withdraw"]
     assert not interrupts.interrupted
+    interrupts = machine()
+    interrupts.signal(key(handled=True), 0.0)
+    at_s = interrupts.next_deadline
+    assert at_s is not None
+    assert names(interrupts.tick(at_s)) == ["look for an editor"]
+    assert names(interrupts.looked(at_s, at_prompt=True)) == ["withdraw"]
+    assert not interrupts.interrupted
+    assert interrupts.next_deadline is None
+    assert names(interrupts.signal(key(handled=True), 1.0)) == ["announce"]
 
 
 def test_a_command_that_handles_the_key_has_half_of_the_grace_for_itself() -> None:
@@ -175,16 +184,13 @@ def test_what_command_handles_is_passed_on_as_itself(number: int) -> None:
     assert names(interrupts.tick(GRACE_S)) == ["escalate: the grace ran out"]
 
 
-def test_sigterm_is_sent_once_only() -> None:
+def test_what_did_not_reach_command_is_passed_on_once() -> None:
     interrupts = machine()
     assert names(interrupts.signal(sent(signal.SIGTERM, handled=True), 0.0)) == [
         "announce",
         "pass on SIGTERM",
     ]
     assert deadline_after_words(interrupts) == GRACE_S
-
-
-def test_a_key_that_did_not_reach_command_is_passed_on_as_itself() -> None:
     interrupts = machine()
     assert names(interrupts.signal(key(handled=True, reaches=False), 0.0)) == [
         "announce",
@@ -193,34 +199,25 @@ def test_a_key_that_did_not_reach_command_is_passed_on_as_itself() -> None:
     assert deadline_after_words(interrupts) == GRACE_S / 2
 
 
-def test_a_hangup_that_command_handles_is_a_reload() -> None:
+def test_a_hangup_that_command_handles_or_ignores_ends_nothing() -> None:
     interrupts = machine()
     for now in (0.0, 0.1, 0.2):
         assert names(interrupts.signal(sent(signal.SIGHUP, handled=True), now)) == [
             "pass on SIGHUP"
         ]
     assert not interrupts.interrupted
-
-
-def test_one_that_command_ignores_by_itself_is_nobodys_end_either() -> None:
     interrupts = machine()
     ignored = sent(signal.SIGHUP)._replace(command_outlives_it=True, command_ignores_it=True)
     assert names(interrupts.signal(ignored, 0.0)) == ["pass on SIGHUP"]
     assert not interrupts.interrupted
 
 
-def test_a_hangup_that_command_blocks_for_a_moment_interrupts() -> None:
+def test_any_other_hangup_interrupts() -> None:
     blocked = sent(signal.SIGHUP, handled=True)._replace(command_outlives_it=False)
     assert names(machine().signal(blocked, 0.0)) == ["announce", "pass on SIGHUP"]
-
-
-def test_a_hangup_of_the_terminal_interrupts_all_the_same() -> None:
     interrupts = machine()
     assert names(interrupts.signal(hangup(handled=True), 0.0)) == ["announce"]
     assert deadline_after_words(interrupts) == GRACE_S / 2
-
-
-def test_a_hangup_that_only_we_are_told_of_is_passed_on_with_its_sigcont() -> None:
     interrupts = machine()
     told = hangup(handled=True, reaches=False)
     passed_on = ["announce", "pass on SIGHUP", "pass on SIGCONT"]
@@ -258,18 +255,6 @@ def test_a_key_at_a_prompt_is_left_to_it_each_time() -> None:
     assert interrupts.next_deadline is None
 
 
-def test_an_interrupt_is_withdrawn_when_an_editor_comes_back() -> None:
-    interrupts = machine()
-    interrupts.signal(key(handled=True), 0.0)
-    at_s = interrupts.next_deadline
-    assert at_s is not None
-    assert names(interrupts.tick(at_s)) == ["look for an editor"]
-    assert names(interrupts.looked(at_s, at_prompt=True)) == ["withdraw"]
-    assert not interrupts.interrupted
-    assert interrupts.next_deadline is None
-    assert names(interrupts.signal(key(handled=True), 1.0)) == ["announce"]
-
-
 def test_who_waits_for_a_line_a_second_later_is_at_a_prompt_too() -> None:
     interrupts = machine()
     interrupts.signal(key(handled=True), 0.0)
@@ -277,24 +262,18 @@ def test_who_waits_for_a_line_a_second_later_is_at_a_prompt_too() -> None:
     assert names(interrupts.tick(1.1)) == ["look for a prompt"]
 
 
-def test_a_second_key_waits_a_moment_for_the_prompt() -> None:
+def test_a_second_key_kills_unless_a_prompt_comes_back() -> None:
     interrupts = machine()
     interrupts.signal(key(handled=True), 0.0)
     assert names(interrupts.signal(key(handled=True), 0.01)) == []
     assert names(interrupts.tick(0.1)) == ["look for an editor"]
     assert names(interrupts.looked(0.1, at_prompt=True)) == ["withdraw"]
     assert interrupts.next_deadline is None
-
-
-def test_a_second_key_kills_where_no_prompt_comes_back() -> None:
     interrupts = machine()
     interrupts.signal(key(handled=True), 0.0)
     interrupts.signal(key(handled=True), 0.01)
     assert looks_in_vain(interrupts, until=0.25) == []
     assert looks_in_vain(interrupts, until=0.27) == ["escalate: second interrupt"]
-
-
-def test_a_second_key_at_the_prompt_is_the_prompts_like_the_first() -> None:
     interrupts = machine()
     interrupts.signal(key(handled=True), 0.0)
     assert names(interrupts.signal(key(prompt=True), 0.05)) == ["withdraw", "leave to COMMAND"]
@@ -324,7 +303,7 @@ def test_after_the_sigterm_no_prompt_helps() -> None:
     assert names(interrupts.signal(key(prompt=True), 6.0)) == ["escalate: second interrupt"]
 
 
-def test_ctrl_c_can_be_commands_always() -> None:
+def test_what_is_left_to_command_it_gets_each_time() -> None:
     interrupts = machine(InterruptsEnd.COMMAND)
     assert names(interrupts.signal(key(), 0.0)) == ["leave to COMMAND"]
     assert names(interrupts.signal(key(handled=True), 0.1)) == ["leave to COMMAND"]
@@ -334,9 +313,6 @@ def test_ctrl_c_can_be_commands_always() -> None:
     ]
     assert names(interrupts.signal(sent(signal.SIGTERM), 1.0)) == ["announce", "pass on SIGTERM"]
     assert names(interrupts.signal(key(), 2.0)) == ["escalate: second interrupt"]
-
-
-def test_where_it_is_commands_it_gets_each_however_quick() -> None:
     interrupts = machine(InterruptsEnd.COMMAND)
     for now in (0.0, 0.1, 0.2):
         assert names(interrupts.signal(sent(signal.SIGINT), now)) == [
@@ -355,30 +331,24 @@ def test_ctrl_c_can_be_sigwraps_always() -> None:
 # A second interrupt
 
 
-def test_the_second_key_press_kills_the_tree_however_quick() -> None:
+def test_a_second_interrupt_kills_the_tree_however_quick() -> None:
     interrupts = machine(InterruptsEnd.SIGWRAP)
     interrupts.signal(key(), 0.0)
     assert names(interrupts.signal(key(), 0.05)) == ["escalate: second interrupt"]
     assert names(interrupts.signal(key(), 0.5)) == []
-
-
-def test_another_interrupt_is_a_second_one() -> None:
-    """What CI runners do: SIGINT, and SIGTERM 7.5 s later."""
+    # What CI runners do: SIGINT, and SIGTERM 7.5 s later.
     interrupts = machine()
     interrupts.signal(sent(signal.SIGINT), 0.0)
     assert names(interrupts.signal(sent(signal.SIGTERM), 7.5)) == ["escalate: second interrupt"]
 
 
-def test_the_end_of_the_caller_is_a_sigterm_with_little_time_left() -> None:
+def test_the_end_of_the_caller_is_a_sigterm_with_no_more_time_than_there_was() -> None:
     interrupts = machine()
     ended = interrupts.caller_ended(sent(signal.SIGTERM), 0.0)
     assert names(ended) == ["announce", "pass on SIGTERM"]
     assert interrupts.next_deadline == 1.5
     assert names(interrupts.tick(1.5)) == ["escalate: its caller ended"]
-
-
-def test_it_leaves_an_interrupt_that_has_begun_less_time() -> None:
-    """No more than there was."""
+    # No more than there was.
     interrupts = machine()
     interrupts.signal(sent(signal.SIGINT, handled=True), 0.0)
     assert names(interrupts.caller_ended(sent(signal.SIGTERM), 1.0)) == ["pass on SIGTERM"]
@@ -395,31 +365,22 @@ def test_hangup_and_quit_interrupt_too() -> None:
         assert names(machine().signal(sent(number), 0.0)) == ["announce", "pass on SIGTERM"]
 
 
-def test_the_bootloaders_copy_is_no_second_press() -> None:
+def test_the_bootloaders_copy_is_no_second_press_within_two_seconds() -> None:
     interrupts = machine(InterruptsEnd.SIGWRAP)
     interrupts.signal(key(), 0.0)
     assert names(interrupts.signal(sent(signal.SIGINT, BOOTLOADER), 1.5)) == []
     assert names(interrupts.signal(key(), 1.6)) == ["escalate: second interrupt"]
-
-
-def test_a_copy_comes_within_two_seconds() -> None:
     for at_s, expected in ((2.0, []), (2.1, ["escalate: second interrupt"])):
         interrupts = machine()
         interrupts.signal(key(), 0.0)
         assert names(interrupts.signal(sent(signal.SIGINT, BOOTLOADER), at_s)) == expected
-
-
-def test_a_copy_stands_for_a_press_that_was_merged_with_the_copy_before() -> None:
-    """A signal that is pending swallows the next one of its number."""
+    # A signal that is pending swallows the next one of its number.
     interrupts = machine()
     interrupts.signal(key(ignored=True, reaches=False), 0.0)
     assert names(interrupts.signal(sent(signal.SIGINT, BOOTLOADER), 0.01)) == []
     assert names(interrupts.signal(sent(signal.SIGINT, BOOTLOADER), 0.02)) == [
         "escalate: second interrupt"
     ]
-
-
-def test_a_copy_that_stands_for_a_press_at_a_prompt_is_the_prompts() -> None:
     interrupts = machine()
     copy = key(prompt=True)._replace(from_terminal=False, sender_pid=BOOTLOADER)
     assert names(interrupts.signal(key(prompt=True), 0.0)) == ["leave to COMMAND"]
@@ -429,9 +390,7 @@ def test_a_copy_that_stands_for_a_press_at_a_prompt_is_the_prompts() -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTTIN, signal.SIGTTOU])
-def test_a_terminals_stop_may_be_copied_without_its_original(
-    number: signal.Signals,
-) -> None:
+def test_a_terminals_stop_may_be_copied_without_its_original(number: signal.Signals) -> None:
     interrupts = Interrupts(grace_s=GRACE_S, bootloader_pid=BOOTLOADER, on_terminal=True)
     assert names(interrupts.signal(sent(number, BOOTLOADER), 0.0)) == []
     assert names(interrupts.signal(sent(number), 0.1)) == [f"pass on {number.name}"]
@@ -444,19 +403,13 @@ def test_without_a_terminal_it_is_sent_by_somebody(number: signal.Signals) -> No
     assert names(interrupts.signal(sent(number, BOOTLOADER), 0.0)) == [f"pass on {number.name}"]
 
 
-def test_a_press_soon_after_a_kill_of_the_outer_process_is_the_second() -> None:
+def test_what_is_no_copy_is_the_second() -> None:
     interrupts = machine()
     interrupts.signal(sent(signal.SIGINT, BOOTLOADER), 0.0)
     assert names(interrupts.signal(key(), 0.01)) == ["escalate: second interrupt"]
-
-
-def test_without_a_bootloader_the_sender_0_is_nobodys_copy() -> None:
     interrupts = Interrupts(grace_s=GRACE_S)
     interrupts.signal(key(), 0.0)
     assert names(interrupts.signal(sent(signal.SIGINT), 0.01)) == ["escalate: second interrupt"]
-
-
-def test_two_kills_of_the_outer_process_are_two() -> None:
     interrupts = machine()
     interrupts.signal(sent(signal.SIGTERM, BOOTLOADER), 0.0)
     again = sent(signal.SIGTERM, BOOTLOADER)
@@ -471,6 +424,14 @@ def test_one_sender_that_signals_process_and_group_is_one() -> None:
     assert names(interrupts.signal(sent(signal.SIGTERM, SOMEBODY + 1), 0.002)) == [
         "escalate: second interrupt"
     ]
+    for at_s, expected in ((0.3, []), (0.4, ["escalate: second interrupt"])):
+        interrupts = machine()
+        interrupts.signal(sent(signal.SIGTERM), 0.0)
+        assert names(interrupts.signal(sent(signal.SIGTERM), at_s)) == expected
+    interrupts = machine()
+    interrupts.signal(sent(signal.SIGTERM, BOOTLOADER), 0.0)
+    assert names(interrupts.signal(sent(signal.SIGTERM), 0.001)) == []
+    assert names(interrupts.signal(sent(signal.SIGTERM, BOOTLOADER), 0.002)) == []
 
 
 @pytest.mark.parametrize(("first", "second"), [(0, 0), (0, SOMEBODY), (SOMEBODY, 0)])
@@ -483,34 +444,14 @@ def test_who_is_outside_of_the_container_is_not_known_to_be_the_same(
     assert names(interrupts.signal(again, 0.001)) == ["escalate: second interrupt"]
 
 
-def test_one_sender_that_signals_again_after_a_moment_means_it() -> None:
-    for at_s, expected in ((0.3, []), (0.4, ["escalate: second interrupt"])):
-        interrupts = machine()
-        interrupts.signal(sent(signal.SIGTERM), 0.0)
-        assert names(interrupts.signal(sent(signal.SIGTERM), at_s)) == expected
-
-
-def test_timeout_around_the_binary_is_one() -> None:
-    interrupts = machine()
-    interrupts.signal(sent(signal.SIGTERM, BOOTLOADER), 0.0)
-    assert names(interrupts.signal(sent(signal.SIGTERM), 0.001)) == []
-    assert names(interrupts.signal(sent(signal.SIGTERM, BOOTLOADER), 0.002)) == []
-
-
-def test_other_signals_are_passed_on_and_interrupt_nothing() -> None:
+def test_other_signals_are_passed_on_each_time_and_interrupt_nothing() -> None:
     interrupts = machine()
     assert names(interrupts.signal(sent(signal.SIGUSR1), 0.0)) == ["pass on SIGUSR1"]
     assert not interrupts.interrupted
     assert interrupts.next_deadline is None
-
-
-def test_a_signal_that_is_passed_on_counts_each_time() -> None:
     interrupts = machine()
     for now in (0.0, 0.001, 0.1):
         assert names(interrupts.signal(sent(signal.SIGUSR1), now)) == ["pass on SIGUSR1"]
-
-
-def test_what_the_terminal_sends_everybody_is_not_sent_again() -> None:
     assert names(machine().signal(key(signal.SIGWINCH), 0.0)) == []
     assert names(machine().signal(key(signal.SIGTSTP), 0.0)) == []
 
@@ -528,11 +469,22 @@ def what_is_said(interrupts: Interrupts, *, until: float) -> list[tuple[float, S
     return said
 
 
-def test_after_a_second_it_is_said_once_whom_sigwrap_waits_for() -> None:
+def test_after_a_second_it_is_said_once_what_sigwrap_waits_for() -> None:
     interrupts = machine()
     interrupts.signal(key(), 0.0)
     said = SayWaiting(GRACE_S - 1, or_prompts=False, is_key=True)
     assert what_is_said(interrupts, until=GRACE_S) == [(1.0, said)]
+    interrupts = machine()
+    interrupts.signal(key(handled=True), 0.0)
+    said = SayWaiting(GRACE_S - 1, or_prompts=True, is_key=True)
+    assert what_is_said(interrupts, until=GRACE_S / 2 - 0.1) == [(1.0, said)]
+    interrupts = machine()
+    interrupts.signal(key(handled=True), 0.0)
+    assert names(interrupts.tick(0.005)) == ["look for an editor"]
+    assert names(interrupts.looked(0.005, at_prompt=True)) == ["withdraw"]
+    interrupts.signal(sent(signal.SIGTERM), 5.0)
+    said = SayWaiting(GRACE_S - 1, or_prompts=False, is_key=False)
+    assert what_is_said(interrupts, until=7.0) == [(6.0, said)]
 
 
 def test_a_prompt_is_looked_for_before_anything_is_said() -> None:
@@ -546,31 +498,11 @@ def test_a_prompt_is_looked_for_before_anything_is_said() -> None:
     assert interrupts.next_deadline is None
 
 
-def test_where_a_prompt_would_do_that_is_said() -> None:
-    interrupts = machine()
-    interrupts.signal(key(handled=True), 0.0)
-    said = SayWaiting(GRACE_S - 1, or_prompts=True, is_key=True)
-    assert what_is_said(interrupts, until=GRACE_S / 2 - 0.1) == [(1.0, said)]
-
-
-def test_each_interrupt_has_its_words() -> None:
-    interrupts = machine()
-    interrupts.signal(key(handled=True), 0.0)
-    assert names(interrupts.tick(0.005)) == ["look for an editor"]
-    assert names(interrupts.looked(0.005, at_prompt=True)) == ["withdraw"]
-    interrupts.signal(sent(signal.SIGTERM), 5.0)
-    said = SayWaiting(GRACE_S - 1, or_prompts=False, is_key=False)
-    assert what_is_said(interrupts, until=7.0) == [(6.0, said)]
-
-
-def test_who_has_pressed_twice_knows() -> None:
+def test_where_it_is_known_nothing_is_said() -> None:
     interrupts = machine()
     interrupts.signal(key(handled=True), 0.0)
     interrupts.signal(key(handled=True), 0.9)
     assert what_is_said(interrupts, until=1.14) == []
-
-
-def test_a_key_that_is_left_to_a_prompt_needs_no_words() -> None:
     interrupts = machine()
     interrupts.signal(key(prompt=True), 0.0)
     assert interrupts.next_deadline is None

@@ -39,13 +39,27 @@ def test_what_a_target_is_to_its_sender() -> None:
     assert most_specific_type(agent, server, command) is TargetType.SIBLINGS
     assert most_specific_type(shell, servers_child, command) is TargetType.SESSION
     assert most_specific_type(shell, orphan, command) is TargetType.SESSION
-
-
-def test_who_signals_itself_is_to_itself_nothing_else() -> None:
     command = process(1, None)
     child = process(2, command)
     for each in (command, child):
         assert types_inside(each, each, command) == {TargetType.SELF, TargetType.SESSION}
+    command = process(1, None)
+    agent = process(2, command)
+    assert types_inside(agent, command, command) == {
+        TargetType.ROOT,
+        TargetType.ANCESTORS,
+        TargetType.AGENT,
+        TargetType.SESSION,
+    }
+    assert types_inside(command, agent, command) == {
+        TargetType.CHILDREN,
+        TargetType.DESCENDANTS,
+        TargetType.SESSION,
+    }
+    command, orphan = process(1, None), process(2, None)
+    assert most_specific_type(orphan, command, command) is TargetType.ROOT
+    assert most_specific_type(command, orphan, command) is TargetType.DESCENDANTS
+    assert TargetType.ANCESTORS in types_inside(orphan, command, command)
 
 
 NODE, SHELL = (1, 10), (1, 11)
@@ -76,7 +90,7 @@ def test_the_agent_and_its_workers_as_others_see_them_and_as_peers() -> None:
     assert TargetType.PEERS not in types_inside(tool, shell, command)
 
 
-def test_who_once_ran_something_else_is_out_of_it_for_good() -> None:
+def test_only_what_ran_nothing_else_than_the_agent_s_program_is_its_peer() -> None:
     command = process(1, None)
     command.runs(NODE)
     tool = forked(2, command)
@@ -90,18 +104,12 @@ def test_who_once_ran_something_else_is_out_of_it_for_good() -> None:
         TargetType.DESCENDANTS,
         TargetType.SESSION,
     }
-
-
-def test_what_nobody_saw_loaded_is_nobodys_program() -> None:
     command = process(1, None)
     command.runs(NODE)
     child = forked(2, command)
     child.runs(None)
     child.runs(NODE)
     assert TargetType.AGENT in types_inside(child, command, command)
-
-
-def test_an_agent_that_becomes_another_program_leaves_the_old_ones_behind() -> None:
     command = process(1, None)
     command.runs(SHELL)
     subshell = forked(2, command)
@@ -110,18 +118,15 @@ def test_an_agent_that_becomes_another_program_leaves_the_old_ones_behind() -> N
     assert TargetType.AGENT not in types_inside(command, subshell, command)
 
 
-@pytest.mark.parametrize(
-    ("is_system", "same_user", "kind"),
-    [
+def test_who_is_outside() -> None:
+    for is_system, same_user, kind in (
         (True, True, TargetType.SYSTEM),
         (True, False, TargetType.SYSTEM),
         (False, True, TargetType.USER),
         (False, False, TargetType.EXTERNAL),
-    ],
-)
-def test_who_is_outside(is_system: bool, same_user: bool, kind: TargetType) -> None:
-    types = types_outside(is_system=is_system, same_user=same_user)
-    assert types == {kind, TargetType.EXTERNAL}
+    ):
+        types = types_outside(is_system=is_system, same_user=same_user)
+        assert types == {kind, TargetType.EXTERNAL}
 
 
 def test_a_sender_remembers_few_of_its_targets() -> None:
@@ -153,39 +158,13 @@ def test_of_one_that_has_ended_no_words_stay_and_that_it_has_run_something_does(
         assert child.relations == {} and child.parent is parent
 
 
-def test_a_target_is_several_things_at_once() -> None:
-    command = process(1, None)
-    agent = process(2, command)
-    assert types_inside(agent, command, command) == {
-        TargetType.ROOT,
-        TargetType.ANCESTORS,
-        TargetType.AGENT,
-        TargetType.SESSION,
-    }
-    assert types_inside(command, agent, command) == {
-        TargetType.CHILDREN,
-        TargetType.DESCENDANTS,
-        TargetType.SESSION,
-    }
-
-
-def test_orphans_are_no_siblings_of_command() -> None:
-    command, orphan = process(1, None), process(2, None)
-    assert most_specific_type(orphan, command, command) is TargetType.ROOT
-    assert most_specific_type(command, orphan, command) is TargetType.DESCENDANTS
-    assert TargetType.ANCESTORS in types_inside(orphan, command, command)
-
-
 def test_a_parent_that_has_ended_is_still_an_ancestor() -> None:
     command = process(1, None)
     gone = process(2, command)
     child = process(3, gone)
     del gone
     assert child.has_ancestor(command)
-
-
-def test_a_chain_of_forks_grows_no_chain_of_ancestors() -> None:
-    """Each process forks once and ends; the last still has its living ancestors above it."""
+    # Each process forks once and ends; the last still has its living ancestors above it.
     command = process(1, None)
     runner = agent = process(2, command)
     for pid in range(3, 1000):
@@ -231,11 +210,22 @@ class Tree:
         self.images.loads_unseen(known)
 
 
-def test_a_child_is_its_parents() -> None:
+def test_a_child_is_its_parents_also_after_an_exec_and_beside_others() -> None:
     tree = Tree()
     shell = tree.execs(tree.meets(2, tree.command, "command"), "shell")
     tool = tree.meets(3, shell, "shell")
     assert (shell.depth, tool.depth, tool.parent) == (1, 2, shell)
+    tree = Tree()
+    shell = tree.execs(tree.meets(2, tree.command, "command"), "shell")
+    tree.execs(shell, "other")
+    child = tree.meets(3, shell, "shell")
+    assert (child.parent, child.depth) == (shell, 2)
+    # An orphan goes to somebody above its parent, never to one beside it.
+    tree = Tree()
+    shell = tree.execs(tree.meets(2, tree.command, "command"), "shell")
+    other = tree.execs(tree.meets(3, tree.command, "command"), "other")
+    child = tree.meets(4, other, "shell")
+    assert (child.parent, child.depth) == (other, shell.depth + 1)
 
 
 def test_an_orphan_is_known_by_its_image() -> None:
@@ -247,6 +237,11 @@ def test_an_orphan_is_known_by_its_image() -> None:
     shell.ended()
     orphan = tree.meets(5, None, "shell")
     assert (orphan.depth, orphan.has_ancestor(shell)) == (3, True)
+    tree = Tree()
+    shell = tree.execs(tree.meets(2, tree.command, "command"), "shell")
+    tool = tree.execs(tree.meets(3, shell, "shell"), "tool")
+    orphan = tree.meets(4, tree.command, "tool")
+    assert (orphan.depth, orphan.has_ancestor(tool)) == (tool.depth + 2, True)
 
 
 def test_the_images_that_are_known_are_those_that_were_loaded() -> None:
@@ -263,31 +258,6 @@ def test_a_double_forks_middle_was_there_though_nobody_saw_it() -> None:
     assert orphan.depth == shell.depth + 2
     assert orphan.has_ancestor(shell)
     assert most_specific_type(shell, orphan, tree.command) is TargetType.DESCENDANTS
-
-
-def test_an_orphan_that_a_subreaper_of_the_tree_took_in_is_not_its_child() -> None:
-    tree = Tree()
-    shell = tree.execs(tree.meets(2, tree.command, "command"), "shell")
-    tool = tree.execs(tree.meets(3, shell, "shell"), "tool")
-    orphan = tree.meets(4, tree.command, "tool")
-    assert (orphan.depth, orphan.has_ancestor(tool)) == (tool.depth + 2, True)
-
-
-def test_a_parent_that_has_execed_since_is_still_the_parent() -> None:
-    tree = Tree()
-    shell = tree.execs(tree.meets(2, tree.command, "command"), "shell")
-    tree.execs(shell, "other")
-    child = tree.meets(3, shell, "shell")
-    assert (child.parent, child.depth) == (shell, 2)
-
-
-def test_who_is_no_deeper_than_a_parent_has_lost_no_child_to_it() -> None:
-    """An orphan goes to somebody above its parent, never to one beside it."""
-    tree = Tree()
-    shell = tree.execs(tree.meets(2, tree.command, "command"), "shell")
-    other = tree.execs(tree.meets(3, tree.command, "command"), "other")
-    child = tree.meets(4, other, "shell")
-    assert (child.parent, child.depth) == (other, shell.depth + 1)
 
 
 def test_what_could_be_of_several_is_of_the_deepest() -> None:

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import pytest
-
 from sigwrap.mediate.log_budget import LogBudget, Mark
 
 MIB = 1 << 20
@@ -22,28 +20,20 @@ def test_of_a_log_that_one_event_fills_nobody_hears_that_it_is_half_full() -> No
     assert (budget.passed(2000), budget.passed(2000)) == (Mark.FULL, None)
 
 
-def test_without_a_limit_nothing_is_passed() -> None:
+def test_without_a_limit_nothing_is_passed_and_the_smallest_is_one() -> None:
     assert LogBudget(0, ends_run=True).next_mark > 1 << 62
+    assert LogBudget(1, ends_run=True).next_mark == 1
 
 
-@pytest.mark.parametrize(
-    ("maximum", "size", "admitted"),
-    [
+def test_beyond_the_limit_the_tree_s_end_is_still_recorded() -> None:
+    for maximum, size, admitted in (
         (MIB, MIB - 1, {"exec_allowed", "process_exited", "session_ended"}),
         (MIB, MIB, {"process_exited", "session_ended"}),
         (MIB, 2 * MIB - 1, {"process_exited", "session_ended"}),
         (MIB, 2 * MIB, {"session_ended"}),
         (160 * MIB, 170 * MIB - 1, {"process_exited", "session_ended"}),
         (160 * MIB, 170 * MIB, {"session_ended"}),
-    ],
-)
-def test_beyond_the_limit_the_tree_s_end_is_still_recorded(
-    maximum: int, size: int, admitted: set[str]
-) -> None:
-    budget = LogBudget(maximum, ends_run=False)
-    events = ("exec_allowed", "process_exited", "session_ended")
-    assert {event for event in events if budget.admits(size, event)} == admitted
-
-
-def test_the_smallest_limit_is_one() -> None:
-    assert LogBudget(1, ends_run=True).next_mark == 1
+    ):
+        budget = LogBudget(maximum, ends_run=False)
+        events = ("exec_allowed", "process_exited", "session_ended")
+        assert {event for event in events if budget.admits(size, event)} == admitted

@@ -2,16 +2,13 @@ from __future__ import annotations
 
 import time
 
-import pytest
-
 from sigwrap.mediate.masking import masked
 
 SECRET = "s3cr3tV4lue"
 
 
-@pytest.mark.parametrize(
-    "argv",
-    [
+def test_a_secret_does_not_stay() -> None:
+    for argv in (
         ("deploy", "--token", SECRET),
         ("deploy", f"--token={SECRET}"),
         ("deploy", "--api-key", SECRET),
@@ -34,16 +31,13 @@ SECRET = "s3cr3tV4lue"
         ("x", f"ghp_{SECRET}{SECRET}"),
         ("x", f"sk-{SECRET}{SECRET}"),
         ("x", f"-----BEGIN RSA PRIVATE KEY-----\n{SECRET}\n-----END RSA PRIVATE KEY-----"),
-    ],
-)
-def test_a_secret_does_not_stay(argv: tuple[str, ...]) -> None:
-    assert SECRET not in " ".join(masked(argv))
-    assert len(masked(argv)) == len(argv)
+    ):
+        assert SECRET not in " ".join(masked(argv))
+        assert len(masked(argv)) == len(argv)
 
 
-@pytest.mark.parametrize(
-    "argv",
-    [
+def test_the_rest_stays_as_it_is() -> None:
+    for argv in (
         (),
         ("",),
         ("ls", "-la"),
@@ -55,21 +49,19 @@ def test_a_secret_does_not_stay(argv: tuple[str, ...]) -> None:
         ("grep", "-r", "password", "."),
         ("ssh", "-p", "22", "host"),
         ("\udcff", "a\nb"),
-    ],
-)
-def test_the_rest_stays_as_it_is(argv: tuple[str, ...]) -> None:
-    assert masked(argv) == argv
+    ):
+        assert masked(argv) == argv
 
 
-@pytest.mark.parametrize(
-    "text",
-    ["token", "a", "://", "://a:", "token=", "bearer ", "-----BEGIN ", "--api-", "eyJ", " ", "a-"],
-)
-def test_it_takes_linear_time(text: str) -> None:
-    def cost_s(size: int) -> float:
+def test_it_takes_linear_time() -> None:
+    def cost_s(text: str, size: int) -> float:
         argv = ("x", text * (size // len(text)), "--" + text * (size // len(text)) + "token")
         started = time.process_time()
         masked(argv)
         return time.process_time() - started
 
-    assert cost_s(100_000) < 1.0
+    for text in (
+        *("token", "a", "://", "://a:", "token=", "bearer ", "-----BEGIN ", "--api-", "eyJ", " "),
+        "a-",
+    ):
+        assert cost_s(text, 100_000) < 1.0, text

@@ -79,23 +79,20 @@ def recorded(
 def test_what_is_allowed_is_recorded_and_then_done(host: str, event: str, rule: str) -> None:
     aim = to(f"{host}:80")
     transcript = recorded(Subject().asks(aim), event, aim, rule)
-    transcript.yields(Reach(), reply=Reached(0)).yields(Succeed(None, 0)).ends()
+    transcript.yields(Reach(), reply=Reached(0)).succeeds(None, 0)
     assert transcript.payload["address"] == host
     assert (transcript.payload["port"], transcript.payload["protocol"]) == (80, "tcp")
 
 
-def test_how_much_was_sent_is_what_the_caller_gets() -> None:
+def test_what_the_kernel_answers_the_caller_gets() -> None:
     aim = to("1.1.1.1:53", Protocol.UDP)
     transcript = Subject().asks(aim, "sendto")
     recorded(transcript, "connection_allowed", aim, "builtin:default", syscall="sendto")
-    transcript.yields(Reach(), reply=Reached(12)).yields(Succeed(None, 12)).ends()
-
-
-def test_as_the_kernel_fails_it_the_caller_reads() -> None:
+    transcript.yields(Reach(), reply=Reached(12)).succeeds(None, 12)
     aim = to("1.1.1.1:80")
     transcript = recorded(Subject().asks(aim), "connection_allowed", aim, "builtin:default")
     transcript.yields(Reach(), reply=Reached(0, errno.ENETUNREACH))
-    transcript.yields(Fail(errno.ENETUNREACH)).ends()
+    transcript.fails(errno.ENETUNREACH)
 
 
 @pytest.mark.parametrize(
@@ -110,18 +107,16 @@ def test_a_denial_is_told_once(text: str, protocol: Protocol, error: int) -> Non
     subject, aim = Subject(), to(text, protocol)
     rule, why = ("no", "not this one") if protocol is not Protocol.UNIX else ("file", "")
     transcript = recorded(subject.asks(aim), "connection_denied", aim, rule)
-    transcript.yields(Tell(denial(f"connection to {text}", rule, "x", why))).yields(
-        Fail(error)
-    ).ends()
+    transcript.yields(Tell(denial(f"connection to {text}", rule, "x", why))).fails(error)
     again = recorded(subject.asks(aim), "connection_denied", aim, rule, reply=Logged.COUNTED)
-    again.yields(Fail(error)).ends()
+    again.fails(error)
 
 
 def test_where_it_can_t_be_recorded_it_is_not_done() -> None:
     aim = to("1.1.1.1:80")
     transcript = Subject().asks(aim)
     recorded(transcript, "connection_allowed", aim, "builtin:default", reply=Logged.FAILED)
-    transcript.yields(Fail(errno.EPERM)).ends()
+    transcript.fails(errno.EPERM)
 
 
 @pytest.mark.parametrize("logged", [Logged.WRITTEN, Logged.COUNTED, Logged.FAILED])
@@ -145,9 +140,8 @@ def test_who_listens_outside_is_told_of_once_it_is_known(logged: Logged) -> None
     transcript.yields(Succeed(None, 0) if logged else Fail(errno.EPERM)).ends()
 
 
-@pytest.mark.parametrize(
-    ("socket", "is_told"),
-    [
+def test_what_runs_nothing_is_not_told_of() -> None:
+    for socket, is_told in (
         ("/run/nscd/socket", False),
         ("/run/systemd/journal/stdout", False),
         ("/run/user/1000/bus", False),
@@ -157,10 +151,8 @@ def test_who_listens_outside_is_told_of_once_it_is_known(logged: Logged) -> None
         ("/tmp/tmux-1000/default", True),
         ("/home/ann/.codex/app-server.sock", True),
         ("", True),
-    ],
-)
-def test_what_runs_nothing_is_not_told_of(socket: str, is_told: bool) -> None:
-    assert runs_nothing(socket) is not is_told
+    ):
+        assert runs_nothing(socket) is not is_told
 
 
 def test_somebody_is_asked() -> None:
@@ -173,30 +165,27 @@ def test_somebody_is_asked() -> None:
         assert asked.question.kind == "connection"
         recorded(transcript, event, aim, "asked")
         if granted:
-            transcript.yields(Reach(), reply=Reached(0)).yields(Succeed(None, 0)).ends()
+            transcript.yields(Reach(), reply=Reached(0)).succeeds(None, 0)
         else:
-            transcript.tells("192.0.2.3:443").yields(Fail(errno.ECONNREFUSED)).ends()
+            transcript.tells("192.0.2.3:443").fails(errno.ECONNREFUSED)
 
 
-def test_what_reaches_nobody_is_done_without_an_event() -> None:
+def test_what_reaches_nobody_or_would_fail_needs_no_event() -> None:
     reach = Reach(Unrecorded.REACHES_NOBODY)
     done = Subject().asks(NoAddress()).yields(reach, reply=Reached(3))
-    done.yields(Succeed(Unrecorded.REACHES_NOBODY, 3)).ends()
+    done.succeeds(Unrecorded.REACHES_NOBODY, 3)
     failed = Subject().asks(NoAddress()).yields(reach, reply=Reached(0, errno.EINVAL))
-    failed.yields(Fail(errno.EINVAL, Unrecorded.NOTHING_HAPPENS)).ends()
+    failed.fails(errno.EINVAL, Unrecorded.NOTHING_HAPPENS)
     made = Subject().asks(NewSocket(), "socketcall")
     made.yields(MakeSocket(Unrecorded.REACHES_NOBODY), reply=0).ends()
-
-
-def test_what_the_kernel_would_fail_fails() -> None:
     transcript = Subject().asks(WouldFail(errno.EBADF))
-    transcript.yields(Fail(errno.EBADF, Unrecorded.NOTHING_HAPPENS)).ends()
+    transcript.fails(errno.EBADF, Unrecorded.NOTHING_HAPPENS)
 
 
 def test_what_no_rule_can_be_about_is_refused() -> None:
     subject = Subject()
     transcript = subject.asks(OutOfRules("io_uring"), "io_uring_setup")
     transcript.records("connection_denied", destination="io_uring", rule_name="builtin:network")
-    transcript.tells("io_uring").yields(Fail(errno.EPERM)).ends()
+    transcript.tells("io_uring").fails(errno.EPERM)
     again = subject.asks(OutOfRules("io_uring"), "io_uring_setup")
-    again.records("connection_denied").yields(Fail(errno.EPERM)).ends()
+    again.records("connection_denied").fails(errno.EPERM)

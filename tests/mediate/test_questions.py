@@ -67,16 +67,13 @@ def test_always_covers_what_waits_and_what_comes_with_the_same_key() -> None:
     assert subject.settle_from_memory("r2", 2.0) is None
 
 
-def test_without_a_key_always_is_once() -> None:
+def test_always_needs_a_key_and_an_event() -> None:
     subject = queue()
     for _ in range(2):
         subject.ask(question()._replace(key=()), 0.0)
     assert settle(say(subject, "r1", Verdict.ALWAYS)) == [("r1", True, "granted")]
     assert [each.id for each in subject.open] == ["r2"]
     assert subject.settle_from_memory("r2", 1.0) is None
-
-
-def test_always_that_could_not_be_recorded_is_forgotten() -> None:
     subject = queue()
     subject.ask(question(), 0.0)
     say(subject, "r1", Verdict.ALWAYS)
@@ -109,27 +106,21 @@ def test_an_answer_after_the_timeout_is_told_so() -> None:
     assert settle(subject.expire(15.0)) == [("r2", False, "expired")]
 
 
-def test_a_second_answer_is_too_late() -> None:
+def test_an_answer_that_comes_too_late_or_to_nothing_is_told_so() -> None:
     subject = queue()
     subject.ask(question(), 0.0)
     say(subject, "r1", Verdict.NO)
     assert say(subject, "r1", Verdict.ONCE) == TooLate(how="denied by ann")
-
-
-def test_an_id_that_never_was_is_unknown() -> None:
     assert say(queue(), "r9", Verdict.ONCE) == Unknown()
 
 
-def test_a_withdrawn_request_is_withdrawn_once() -> None:
+def test_a_request_is_withdrawn_once_and_where_nobody_can_be_asked_the_answer_is_no() -> None:
     subject = queue()
     subject.ask(question(), 0.0)
     settled = subject.withdraw("r1", "gone", 1.0)
     assert settled is not None and settled.answer.reason == "withdrawn"
     assert subject.withdraw("r1", "gone", 1.0) is None
     assert subject.open == ()
-
-
-def test_where_nobody_can_be_asked_the_answer_is_no() -> None:
     subject = queue()
     subject.ask(question(), 0.0)
     settled = subject.settle_unasked("r1", "no terminal", 0.5)

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import pytest
-
 from sigwrap.mediate.remote_switch import (
     Alive,
-    Answer,
     Kill,
     Killed,
     Missed,
@@ -20,9 +17,8 @@ from sigwrap.mediate.remote_switch import (
 MISS = Missed("refused")
 
 
-@pytest.mark.parametrize(
-    ("body", "answer"),
-    [
+def test_an_answer() -> None:
+    for body, answer in (
         (b'{"killed": true, "reason": "stop"}', Killed("stop")),
         (b'{"killed": true}', Killed("no reason given")),
         (b'{"killed": true, "reason": {"a": 1}}', Killed("no reason given")),
@@ -46,33 +42,31 @@ MISS = Missed("refused")
         (b'{"killed": true, "n": ' + b"1" * 5000 + b"}", Missed("the answer is not JSON")),
         (b"[" * 65_000, Missed("the answer is nested too deep")),
         (b'{"a":' * 51 + b"1" + b"}" * 51, Missed("the answer is nested too deep")),
-    ],
-)
-def test_an_answer(body: bytes, answer: Answer) -> None:
-    assert read_answer(body) == answer
+    ):
+        assert read_answer(body) == answer
 
 
-@pytest.mark.parametrize("char", ["x", "\\u001b", "\\ud800"])
-def test_a_long_reason_is_cut_to_a_line(char: str) -> None:
-    found = read_answer(b'{"killed": true, "reason": "' + char.encode() * 9000 + b'"}')
-    assert isinstance(found, Killed)
-    assert len(found.reason) == 201
-    assert found.reason.endswith("…")
-    assert found.reason.isprintable()
+def test_a_long_reason_is_cut_to_a_line() -> None:
+    for char in ("x", "\\u001b", "\\ud800"):
+        found = read_answer(b'{"killed": true, "reason": "' + char.encode() * 9000 + b'"}')
+        assert isinstance(found, Killed)
+        assert len(found.reason) == 201
+        assert found.reason.endswith("…")
+        assert found.reason.isprintable()
 
 
 def state(*, fail_closed: bool = False) -> RemoteSwitchState:
     return RemoteSwitchState("https://example/x", fail_closed=fail_closed)
 
 
-def test_alive_is_nothing_to_be_done() -> None:
+def test_a_kill_is_one_whatever_is_heard_before_and_then() -> None:
     assert state().on(Alive()) == ()
-
-
-def test_a_kill_is_one_whatever_is_heard_then() -> None:
     subject = state()
     assert subject.on(Killed("stop")) == (Kill("stop"),)
     assert [subject.on(each) for each in (Killed("more"), Alive(), MISS)] == [(), (), ()]
+    subject = state()
+    subject.on(MISS)
+    assert subject.on(Killed("stop")) == (RecordReached(1), Kill("stop"))
 
 
 def test_the_first_miss_is_told_where_nothing_was_reached_yet() -> None:
@@ -88,12 +82,6 @@ def test_of_a_long_row_the_first_and_every_30th_are_recorded() -> None:
     recorded = [step for _ in range(100) for step in subject.on(MISS)]
     assert recorded == [RecordMissed("refused", count) for count in (1, 30, 60, 90)]
     assert subject.on(Alive()) == (RecordReached(100),)
-
-
-def test_a_kill_after_misses_is_a_kill() -> None:
-    subject = state()
-    subject.on(MISS)
-    assert subject.on(Killed("stop")) == (RecordReached(1), Kill("stop"))
 
 
 def test_fail_closed_takes_three_in_a_row() -> None:

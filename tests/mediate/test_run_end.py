@@ -87,18 +87,14 @@ def test_command_ends_by_itself_and_what_it_left_is_asked_to_end(run: Run) -> No
     run.on(ENDED, *CLEARING)
     assert (had_ended, run.end.command_has_ended) == (False, True)
     run.is_over(3, "COMMAND ended")
-
-
-def test_a_status_of_zero_is_zero(run: Run) -> None:
+    run = Run()
     run.on(CommandEnded(0, None), *CLEARING).is_over(0, "COMMAND ended")
-
-
-def test_what_command_left_is_killed_when_its_grace_is_over(run: Run) -> None:
+    run = Run()
     run.on(ENDED, *CLEARING).on(GraceOver(), KillTree()).is_over(3, "COMMAND ended")
-
-
-def test_command_dies_of_a_signal(run: Run) -> None:
+    run = Run()
     run.on(KILLED, *CLEARING).is_over(137, "COMMAND died of SIGKILL")
+    run = Run()
+    run.is_over(125, "COMMAND ended")
 
 
 @pytest.mark.parametrize(
@@ -111,115 +107,85 @@ def test_command_could_not_be_executed(run: Run, error: int, status: int) -> Non
     run.is_over(status, "COMMAND could not be executed: why")
 
 
-def test_a_run_of_which_nobody_told_the_end_has_failed(run: Run) -> None:
-    run.is_over(125, "COMMAND ended")
-
-
-def test_an_interrupt_is_left_to_the_front_process_and_sets_the_status(run: Run) -> None:
+def test_an_interrupt_sets_the_status_unless_it_was_commands_own(run: Run) -> None:
     run.on(Interrupted(2), *ASKS_NO_MORE).on(ENDED, *CLEARING).is_over(130, "interrupted")
-
-
-def test_an_interrupt_that_is_heard_of_after_the_end_sets_the_status_too(run: Run) -> None:
+    run = Run()
     run.on(ENDED, *CLEARING).on(NoProcessLeft()).on(Interrupted(2))
     assert (run.end.exit_status, run.end.reason) == (130, "interrupted")
-
-
-def test_an_interrupt_that_was_commands_own_leaves_no_trace(run: Run) -> None:
+    run = Run()
     run.on(Interrupted(2), *ASKS_NO_MORE).on(Withdrawn(), AskAgain(), FreezeAgain())
     run.on(ENDED, *CLEARING).is_over(3, "COMMAND ended")
     assert run.end.signal == 0
-
-
-def test_nobody_is_asked_again_while_a_limit_ends_the_run(run: Run) -> None:
+    run = Run()
     run.on(Interrupted(2), *ASKS_NO_MORE).on(OUT_OF_TIME, *ENDING).on(Withdrawn())
 
 
-def test_the_signal_of_a_run_is_that_which_interrupted_it(run: Run) -> None:
+def test_the_signal_of_a_run_is_that_which_interrupted_it_or_which_command_died_of(
+    run: Run,
+) -> None:
     run.on(Interrupted(15), *ASKS_NO_MORE).on(KILLED, *CLEARING)
     assert run.end.signal == 15
-
-
-def test_or_that_which_command_died_of(run: Run) -> None:
+    run = Run()
     assert run.end.signal == 0
     run.on(KILLED, *CLEARING)
     assert run.end.signal == 9
-
-
-def test_a_limit_is_no_signal(run: Run) -> None:
+    run = Run()
     run.on(OUT_OF_TIME, *ENDING).on(KILLED, *CLEARING)
     assert run.end.signal == 0
 
 
-def test_a_second_interrupt_kills_the_tree(run: Run) -> None:
+def test_a_second_interrupt_and_the_death_of_the_front_process_kill_the_tree(run: Run) -> None:
     run.on(Interrupted(2), *ASKS_NO_MORE).on(SECOND, *KILLING)
     run.on(KILLED).is_over(130, "killed: second interrupt")
-
-
-def test_the_death_of_the_front_process_kills_the_tree(run: Run) -> None:
+    run = Run()
     died = KillDemanded("the front process died")
     run.on(died, RecordEscalation("the front process died"), KillTree())
     run.on(KILLED).is_over(137, "killed: the front process died")
+    run = Run()
+    run.on(OUT_OF_TIME, *ENDING).on(SECOND, *KILLING).on(KILLED)
+    run.is_over(124, "killed: second interrupt")
+    run = Run()
+    run.on(ENDED, *CLEARING).on(SECOND, *KILLING).on(GraceOver())
+    run = Run()
+    run.on(SECOND, *KILLING).on(SECOND, *KILLING)
 
 
-def test_a_limit_asks_command_to_end_and_kills_after_the_grace(run: Run) -> None:
+def test_the_first_limit_asks_command_to_end_and_is_the_reason(run: Run) -> None:
     run.on(OUT_OF_TIME, *ENDING).on(GraceOver(), KillTree()).on(KILLED)
     assert run.end.reached_limit == OUT_OF_TIME
     run.is_over(124, "wall_time: 5 s are over")
-
-
-def test_a_command_that_ends_at_a_limit_leaves_what_it_left_its_grace(run: Run) -> None:
+    run = Run()
     run.on(OUT_OF_TIME, *ENDING).on(ENDED, *CLEARING).is_over(124, "wall_time: 5 s are over")
-
-
-def test_the_first_limit_is_the_reason(run: Run) -> None:
+    run = Run()
     run.on(OUT_OF_TIME, *ENDING).on(TOO_MANY).on(ENDED, *CLEARING)
     run.is_over(124, "wall_time: 5 s are over")
 
 
-def test_a_limit_that_is_reached_after_an_interrupt_does_not_change_the_status(run: Run) -> None:
+def test_of_a_limit_and_an_interrupt_the_first_is_the_reason_and_nothing_after_the_end(
+    run: Run,
+) -> None:
     run.on(Interrupted(2), *ASKS_NO_MORE).on(OUT_OF_TIME, *ENDING).on(ENDED, *CLEARING)
     assert run.end.reached_limit is None
     run.is_over(130, "interrupted")
-
-
-def test_a_limit_stays_the_reason_where_an_interrupt_comes_later(run: Run) -> None:
+    run = Run()
     run.on(OUT_OF_TIME, *ENDING).on(Interrupted(2), *ASKS_NO_MORE).on(ENDED, *CLEARING)
     run.is_over(124, "wall_time: 5 s are over")
-
-
-def test_a_limit_means_nothing_once_command_has_ended(run: Run) -> None:
+    run = Run()
     run.on(ENDED, *CLEARING).on(OUT_OF_TIME).is_over(3, "COMMAND ended")
 
 
-def test_a_limit_that_is_known_before_command_ended_is_the_reason_and_is_recorded(run: Run) -> None:
+def test_so_it_is_with_a_limit_that_is_known_before_it_is_told(run: Run) -> None:
     run.end.will_end(OUT_OF_TIME)
     run.on(CommandNotExecuted(errno.EACCES, "Permission denied")).on(ENDED, *CLEARING)
     run.on(OUT_OF_TIME, RecordLimit(OUT_OF_TIME)).is_over(124, "wall_time: 5 s are over")
-
-
-def test_a_limit_that_is_known_after_an_interrupt_does_not_change_the_status(run: Run) -> None:
+    run = Run()
     run.on(Interrupted(2), *ASKS_NO_MORE)
     run.end.will_end(OUT_OF_TIME)
     run.on(ENDED, *CLEARING).on(OUT_OF_TIME).is_over(130, "interrupted")
-
-
-def test_a_limit_that_is_known_after_command_ended_means_nothing(run: Run) -> None:
+    run = Run()
     run.on(ENDED, *CLEARING)
     run.end.will_end(OUT_OF_TIME)
     run.on(OUT_OF_TIME).is_over(3, "COMMAND ended")
-
-
-def test_an_interrupt_at_a_limit_can_still_be_a_second_one(run: Run) -> None:
-    run.on(OUT_OF_TIME, *ENDING).on(SECOND, *KILLING).on(KILLED)
-    run.is_over(124, "killed: second interrupt")
-
-
-def test_a_grace_that_is_over_while_the_tree_is_killed_changes_nothing(run: Run) -> None:
-    run.on(ENDED, *CLEARING).on(SECOND, *KILLING).on(GraceOver())
-
-
-def test_a_tree_that_is_being_killed_is_killed_again_on_demand(run: Run) -> None:
-    run.on(SECOND, *KILLING).on(SECOND, *KILLING)
 
 
 @pytest.mark.parametrize("happening", [ENDED, OUT_OF_TIME, SECOND, GraceOver(), NoProcessLeft()])
@@ -232,6 +198,10 @@ def test_the_kill_switch_kills_at_once_and_refuses(run: Run) -> None:
     run.on(SWITCHED, *SWITCHING).on(KILLED)
     assert run.end.signal == 0
     run.is_over(125, "killed: the kill switch: a drill")
+    run = Run()
+    again = SwitchedOff("another", "somebody else", 8)
+    run.on(SWITCHED, *SWITCHING).on(again).on(GraceOver()).on(OUT_OF_TIME)
+    run.is_over(125, "killed: the kill switch: a drill")
 
 
 @pytest.mark.parametrize("before", [OUT_OF_TIME, SECOND, ENDED, Interrupted(2)])
@@ -241,20 +211,9 @@ def test_also_a_run_that_ends_already(run: Run, before: Happening) -> None:
     run.is_over(125, "killed: the kill switch: a drill")
 
 
-def test_it_is_switched_off_once(run: Run) -> None:
-    again = SwitchedOff("another", "somebody else", 8)
-    run.on(SWITCHED, *SWITCHING).on(again).on(GraceOver()).on(OUT_OF_TIME)
-    run.is_over(125, "killed: the kill switch: a drill")
-
-
 TERMINATION = TerminationDemanded("ended by agent signal SIGTERM from somebody")
 FOR_BUDGET = TerminationDemanded("ended by agent signal SIGBUDGET", is_for_budget=True)
-TERMINATING = (
-    StopAsking("the session is being ended"),
-    TerminateCommand(),
-    LetRun(),
-    Wait(10.0),
-)
+TERMINATING = (StopAsking("the session is being ended"), TerminateCommand(), LetRun(), Wait(10.0))
 
 
 @pytest.mark.parametrize(("demanded", "status"), [(TERMINATION, 130), (FOR_BUDGET, 124)])
@@ -266,12 +225,12 @@ def test_an_agent_signal_ends_command_with_its_grace(
     assert run.end.signal == (15 if status == 130 else 0)
 
 
-def test_an_interrupt_before_it_is_why_the_run_ends(run: Run) -> None:
+def test_an_interrupt_before_an_agent_signal_is_the_reason_and_a_limit_after_it_is_not(
+    run: Run,
+) -> None:
     run.on(Interrupted(2), *ASKS_NO_MORE).on(TERMINATION, *TERMINATING).on(ENDED, *CLEARING)
     run.is_over(130, "interrupted")
-
-
-def test_a_limit_after_it_is_not_why_the_run_ends(run: Run) -> None:
+    run = Run()
     run.on(TERMINATION, *TERMINATING).on(OUT_OF_TIME).on(GraceOver(), KillTree())
     run.on(KILLED)
     run.is_over(130, TERMINATION.why)

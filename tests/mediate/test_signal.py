@@ -1,4 +1,5 @@
-"""Signals as transcripts: one target, a group, an owner; recorded first, then let through."""
+"""Signals as transcripts: one target, a group, an owner; recorded first, then let through. And the
+calls that reach a process without a signal."""
 
 from __future__ import annotations
 
@@ -9,6 +10,7 @@ from collections.abc import Callable
 import pytest
 
 from sigwrap.mediate.effects import (
+    Advise,
     Ask,
     Continue,
     ContinueToChildren,
@@ -18,9 +20,11 @@ from sigwrap.mediate.effects import (
     LookAgain,
     Send,
     SetAsync,
+    SetForeground,
     SetOwner,
     SignalTarget,
     Succeed,
+    TakeDescriptor,
     Unrecorded,
 )
 from sigwrap.mediate.facts import WouldFail
@@ -35,6 +39,9 @@ from sigwrap.mediate.signal_facts import (
     How,
     Nobody,
     NoOwner,
+    NotOwn,
+    Own,
+    OwnInMemory,
     SignalFacts,
     Unresolved,
     WhoeverOwns,
@@ -42,14 +49,9 @@ from sigwrap.mediate.signal_facts import (
 from sigwrap.policy.judge.request import TargetType, with_implied
 from tests.mediate.transcript import Transcript, engine, nobody_handles, play
 
-TERM, USR1, USR2, HUP, INT, KILL = (
-    signal.SIGTERM,
-    signal.SIGUSR1,
-    signal.SIGUSR2,
-    signal.SIGHUP,
-    signal.SIGINT,
-    signal.SIGKILL,
-)
+TERM, USR1, USR2 = signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2
+HUP, INT, KILL = signal.SIGHUP, signal.SIGINT, signal.SIGKILL
+STOP, TTIN = signal.SIGSTOP, signal.SIGTTIN
 RULES = """
 signal_rules:
   - {name: quiet, signals: [WINCH], target: session, decision: allow, log: false}
@@ -98,7 +100,7 @@ def sends(
 # One target
 
 
-def test_an_allowed_signal_is_recorded_and_goes_on_in_the_kernel() -> None:
+def test_an_allowed_or_audited_signal_is_recorded_and_goes_on_in_the_kernel() -> None:
     transcript = sends(TERM, DESCENDANT).records("signal_sent").yields(Continue())
     transcript.ends()
     assert transcript.payload == {
@@ -117,38 +119,29 @@ def test_an_allowed_signal_is_recorded_and_goes_on_in_the_kernel() -> None:
         "platform": "linux",
         "syscall": "kill",
     }
-
-
-def test_an_audited_signal_goes_on_and_is_marked() -> None:
-    sends(INT, DESCENDANT).records("signal_sent", decision="audit").yields(Continue()).ends()
+    sends(INT, DESCENDANT).records("signal_sent", decision="audit").goes_on()
 
 
 def test_a_denied_signal_fails_and_its_sender_is_told() -> None:
-    sends(TERM, SIBLING).records("signal_blocked", rule_name="siblings-no").tells(
-        "not them"
-    ).yields(Fail(errno.EPERM)).ends()
+    sends(TERM, SIBLING).is_blocked("not them", rule_name="siblings-no")
+    sends(TERM, OUTSIDE).is_blocked("denied by rule", target_type="user")
+    sends(TERM, OURSELVES).is_blocked(
+        "denied by rule", rule_name="builtin:sigwrap", target_type="parent"
+    )
 
 
-def test_a_denial_without_a_message_names_itself_too() -> None:
-    sends(TERM, OUTSIDE).records("signal_blocked", target_type="user").tells(
-        "denied by rule"
-    ).yields(Fail(errno.EPERM)).ends()
+def test_an_absorbed_or_unlogged_signal_looks_sent() -> None:
+    sends(HUP, CHILD).records("signal_absorbed").succeeds()
+    sends(signal.SIGWINCH, CHILD).goes_on(Unrecorded.RULE_IS_UNLOGGED)
 
 
-def test_an_absorbed_signal_looks_sent() -> None:
-    sends(HUP, CHILD).records("signal_absorbed").yields(Succeed()).ends()
-
-
-def test_a_redirected_signal_is_sent_by_the_supervisor() -> None:
+def test_a_redirected_signal_is_sent_by_the_supervisor_with_the_real_result() -> None:
     sends(KILL, CHILD).records(
         "signal_redirected", signal=15, signal_name="SIGTERM", original_signal=9
-    ).yields(Send(CHILD, TERM), reply=0).yields(Succeed()).ends()
-
-
-def test_the_sender_gets_the_real_result() -> None:
+    ).yields(Send(CHILD, TERM), reply=0).succeeds()
     sends(KILL, CHILD).records("signal_redirected").yields(
         Send(CHILD, TERM), reply=errno.ESRCH
-    ).yields(Fail(errno.ESRCH)).ends()
+    ).fails(errno.ESRCH)
 
 
 @pytest.mark.parametrize(
@@ -161,23 +154,13 @@ def test_the_sender_gets_the_real_result() -> None:
     ],
 )
 def test_what_cannot_be_recorded_fails(number: int, target: SignalTarget, event: str) -> None:
-    sends(number, target).records(event, reply=Logged.FAILED).yields(Fail(errno.EPERM)).ends()
-
-
-def test_an_unlogged_rule_writes_nothing() -> None:
-    sends(signal.SIGWINCH, CHILD).yields(Continue(Unrecorded.RULE_IS_UNLOGGED)).ends()
-
-
-def test_nobody_inside_signals_sigwrap_itself() -> None:
-    sends(TERM, OURSELVES).records(
-        "signal_blocked", rule_name="builtin:sigwrap", target_type="parent"
-    ).tells("denied by rule").yields(Fail(errno.EPERM)).ends()
+    sends(number, target).records(event, reply=Logged.FAILED).fails(errno.EPERM)
 
 
 def test_a_stub_signals_its_command_and_nobody_else() -> None:
     sends(TERM, SIBLING, stub_may_signal=(40, 60)).records(
         "signal_sent", rule_name="builtin:stub"
-    ).yields(Continue()).ends()
+    ).goes_on()
     sends(TERM, SIBLING, stub_may_signal=(40, 61)).records("signal_blocked")
     sends(TERM, SIBLING, how=How.PIDFD, stub_may_signal=(40, 60)).records("signal_blocked")
 
@@ -187,36 +170,29 @@ def test_a_stub_signals_its_command_and_nobody_else() -> None:
 
 @pytest.mark.parametrize("how", [How.NUMBER, How.ITSELF, How.OWNER, How.CHANGE])
 def test_what_is_named_by_a_register_goes_on_in_the_kernel(how: How) -> None:
-    sends(TERM, DESCENDANT, how=how).records("signal_sent").yields(Continue()).ends()
+    sends(TERM, DESCENDANT, how=how).records("signal_sent").goes_on()
 
 
-def test_what_is_named_by_a_pidfd_is_sent_by_the_supervisor() -> None:
+def test_what_lies_in_memory_or_is_named_by_a_pidfd_is_done_by_the_supervisor() -> None:
     sends(TERM, DESCENDANT, how=How.PIDFD).records("signal_sent").yields(
         Send(DESCENDANT, TERM), reply=0
-    ).yields(Succeed()).ends()
-
-
-def test_an_owner_that_lies_in_memory_is_set_by_the_supervisor() -> None:
+    ).succeeds()
     sends(KILL, DESCENDANT, how=How.OWNER_IN_MEMORY).records("signal_sent").yields(
         SetOwner(DESCENDANT), reply=0
-    ).yields(Succeed()).ends()
+    ).succeeds()
     sends(KILL, DESCENDANT, how=How.OWNER_IN_MEMORY).records("signal_sent").yields(
         SetOwner(DESCENDANT), reply=errno.EBADF
-    ).yields(Fail(errno.EBADF)).ends()
+    ).fails(errno.EBADF)
 
 
 @pytest.mark.parametrize("how", [How.OWNER, How.OWNER_IN_MEMORY, How.TRACE, How.CHANGE])
 def test_what_sends_nothing_is_denied_where_a_signal_would_be_redirected(how: How) -> None:
-    sends(KILL, CHILD, how=how).records("signal_blocked", decision="deny").tells(
-        "denied by rule"
-    ).yields(Fail(errno.EPERM)).ends()
+    sends(KILL, CHILD, how=how).is_blocked("denied by rule", decision="deny")
 
 
 def test_tracing_is_judged_as_a_sigkill_inside_and_denied_outside() -> None:
-    sends(KILL, DESCENDANT, how=How.TRACE).records("signal_sent").yields(Continue()).ends()
-    sends(KILL, OUTSIDE, how=How.TRACE).records("signal_blocked", rule_name="builtin:ptrace").tells(
-        "denied by rule"
-    ).yields(Fail(errno.EPERM)).ends()
+    sends(KILL, DESCENDANT, how=How.TRACE).records("signal_sent").goes_on()
+    sends(KILL, OUTSIDE, how=How.TRACE).is_blocked("denied by rule", rule_name="builtin:ptrace")
 
 
 # Without a target to judge
@@ -229,40 +205,29 @@ def test_everybody_and_what_cannot_be_resolved_are_denied(aim: Aim, rule: str) -
     transcript = sends(TERM, aim).records(
         "signal_blocked", rule_name=rule, target_pid=None, target_type="unknown"
     )
-    transcript.tells(f"denied by rule {rule}").yields(Fail(errno.EPERM)).ends()
+    transcript.tells(f"denied by rule {rule}").fails(errno.EPERM)
     assert transcript.payload["target_types"] == []
 
 
-def test_a_denial_that_cannot_be_recorded_fails_all_the_same() -> None:
-    sends(TERM, Everybody()).records("signal_blocked", reply=Logged.FAILED).yields(
-        Fail(errno.EPERM)
-    ).ends()
-
-
-def test_whoever_owns_a_descriptor_was_judged_before() -> None:
+def test_a_denial_without_a_target_or_an_event_fails_all_the_same() -> None:
+    sends(TERM, Everybody()).records("signal_blocked", reply=Logged.FAILED).fails(errno.EPERM)
     sends(TERM, WhoeverOwns(), how=How.SIGNAL_OF_OWNER).records(
         "signal_sent", rule_name="builtin:owner"
-    ).yields(SetAsync(None), reply=0).yields(Succeed()).ends()
+    ).yields(SetAsync(None), reply=0).succeeds()
     sends(TERM, WhoeverOwns(), how=How.SIGNAL_OF_OWNER).records(
         "signal_sent", reply=Logged.FAILED
-    ).yields(Fail(errno.EPERM)).ends()
+    ).fails(errno.EPERM)
 
 
-def test_a_descriptor_without_an_owner_signals_nobody() -> None:
-    sends(KILL, NoOwner()).yields(SetOwner(None, Unrecorded.REACHES_NOBODY), reply=0).yields(
-        Succeed(Unrecorded.REACHES_NOBODY)
-    ).ends()
+def test_what_reaches_nobody_or_the_kernel_refuses_needs_no_event() -> None:
+    sends(KILL, NoOwner()).yields(SetOwner(None, Unrecorded.REACHES_NOBODY), reply=0).succeeds(
+        Unrecorded.REACHES_NOBODY
+    )
     sends(KILL, NoOwner()).yields(
         SetOwner(None, Unrecorded.REACHES_NOBODY), reply=errno.EBADF
-    ).yields(Fail(errno.EBADF, Unrecorded.NOTHING_HAPPENS)).ends()
-
-
-def test_what_reaches_nobody_is_the_kernels() -> None:
-    sends(577, Nobody()).yields(Continue(Unrecorded.REACHES_NOBODY)).ends()
-
-
-def test_the_kernels_own_refusal_needs_no_event() -> None:
-    sends(TERM, WouldFail(errno.ESRCH)).yields(Fail(errno.ESRCH, Unrecorded.NOTHING_HAPPENS)).ends()
+    ).fails(errno.EBADF, Unrecorded.NOTHING_HAPPENS)
+    sends(577, Nobody()).goes_on(Unrecorded.REACHES_NOBODY)
+    sends(TERM, WouldFail(errno.ESRCH)).fails(errno.ESRCH, Unrecorded.NOTHING_HAPPENS)
 
 
 # Again and again
@@ -270,15 +235,9 @@ def test_the_kernels_own_refusal_needs_no_event() -> None:
 
 def test_a_process_that_signals_itself_is_counted() -> None:
     key = (BASH, int(USR1), "own", "kill", ITSELF)
-    sends(USR1, ITSELF).counts("signal_sent", key, 1.0, target_type="self").yields(
-        Continue()
-    ).ends()
-    sends(USR1, ITSELF).counts("signal_sent", key, 1.0, reply=Logged.COUNTED).yields(
-        Continue()
-    ).ends()
-    sends(USR1, ITSELF).counts("signal_sent", key, 1.0, reply=Logged.FAILED).yields(
-        Fail(errno.EPERM)
-    ).ends()
+    sends(USR1, ITSELF).counts("signal_sent", key, 1.0, target_type="self").goes_on()
+    sends(USR1, ITSELF).counts("signal_sent", key, 1.0, reply=Logged.COUNTED).goes_on()
+    sends(USR1, ITSELF).counts("signal_sent", key, 1.0, reply=Logged.FAILED).fails(errno.EPERM)
 
 
 # A group
@@ -299,7 +258,7 @@ def test_a_group_with_an_event_that_cannot_be_written_fails(refused_at: int) -> 
     transcript = group(TERM, CHILD, DESCENDANT)
     for _ in range(refused_at):
         transcript.records("signal_sent")
-    transcript.records("signal_sent", reply=Logged.FAILED).yields(Fail(errno.EPERM)).ends()
+    transcript.records("signal_sent", reply=Logged.FAILED).fails(errno.EPERM)
 
 
 def test_of_a_group_those_are_signalled_who_may_be_the_sender_last() -> None:
@@ -307,22 +266,18 @@ def test_of_a_group_those_are_signalled_who_may_be_the_sender_last() -> None:
     for event, pid in (("signal_sent", 40), ("signal_blocked", 60), ("signal_sent", 50)):
         transcript.records(event, target_pid=pid)
     transcript.tells("not them").yields(Send(CHILD, TERM), reply=0)
-    transcript.yields(Send(ITSELF, TERM), reply=0).yields(Succeed()).ends()
+    transcript.yields(Send(ITSELF, TERM), reply=0).succeeds()
 
 
-def test_a_group_of_which_nobody_is_reached_fails() -> None:
+def test_of_a_group_of_which_nobody_is_reached_the_sender_is_told() -> None:
     transcript = group(TERM, SIBLING, OUTSIDE).records("signal_blocked").records("signal_blocked")
     transcript.tells("60 (redis)", "not them").tells("70 (postgres)").yields(Fail(errno.EPERM))
     transcript.ends()
     group(TERM, SIBLING, CHILD).records("signal_blocked").records("signal_sent").tells(
         "not them"
-    ).yields(Send(CHILD, TERM), reply=errno.ESRCH).yields(Fail(errno.EPERM)).ends()
-
-
-def test_that_sigwrap_is_in_a_group_is_no_news() -> None:
-    group(TERM, OURSELVES, CHILD).records("signal_blocked").records("signal_sent").yields(
-        Send(CHILD, TERM), reply=0
-    ).yields(Succeed()).ends()
+    ).yields(Send(CHILD, TERM), reply=errno.ESRCH).fails(errno.EPERM)
+    other = SIBLING._replace(pid=61)
+    group(TERM, SIBLING, other).records("signal_blocked").is_blocked("not them")
 
 
 def test_all_of_a_job_that_has_the_terminal_stop_the_sender_last() -> None:
@@ -333,7 +288,7 @@ def test_all_of_a_job_that_has_the_terminal_stop_the_sender_last() -> None:
         transcript.records("signal_sent", target_pid=target.pid, rule_name="builtin:job")
     for target in (SIBLING, CHILD, ITSELF):
         transcript.yields(Send(target, number), reply=0)
-    transcript.yields(Succeed()).ends()
+    transcript.succeeds()
 
 
 def test_of_a_job_who_is_outside_gets_what_the_key_would_send() -> None:
@@ -341,66 +296,51 @@ def test_of_a_job_who_is_outside_gets_what_the_key_would_send() -> None:
     by_key = sends(signal.SIGTSTP, aim).records("signal_sent", target_pid=OUTSIDE.pid)
     by_key.records("signal_sent", target_pid=CHILD.pid).yields(
         Send(OUTSIDE, signal.SIGTSTP), reply=0
-    ).yields(Send(CHILD, signal.SIGTSTP), reply=0).yields(Succeed()).ends()
+    ).yields(Send(CHILD, signal.SIGTSTP), reply=0).succeeds()
     harder = sends(signal.SIGSTOP, aim).records("signal_blocked", target_pid=OUTSIDE.pid)
     harder.records("signal_sent", target_pid=CHILD.pid).tells("70 (postgres)").yields(
         Send(CHILD, signal.SIGSTOP), reply=0
-    ).yields(Succeed()).ends()
+    ).succeeds()
 
 
-def test_those_of_a_group_that_one_rule_denies_share_a_line() -> None:
-    other = SIBLING._replace(pid=61)
-    group(TERM, SIBLING, other).records("signal_blocked").records("signal_blocked").tells(
-        "not them"
-    ).yields(Fail(errno.EPERM)).ends()
-
-
-def test_an_absorbed_member_counts_as_reached() -> None:
+def test_a_member_is_absorbed_or_redirected_by_itself() -> None:
     group(HUP, CHILD, OUTSIDE).records("signal_absorbed").records("signal_blocked").tells(
         "denied by rule"
-    ).yields(Succeed()).ends()
-
-
-def test_a_member_is_redirected_by_itself() -> None:
+    ).succeeds()
     group(KILL, CHILD, DESCENDANT).records("signal_redirected").records("signal_sent").yields(
         Send(CHILD, TERM), reply=0
-    ).yields(Send(DESCENDANT, KILL), reply=0).yields(Succeed()).ends()
+    ).yields(Send(DESCENDANT, KILL), reply=0).succeeds()
+    group(TERM, OURSELVES, CHILD).records("signal_blocked").records("signal_sent").yields(
+        Send(CHILD, TERM), reply=0
+    ).succeeds()
+    group(TERM, DESCENDANT, how=How.PIDFD).records("signal_sent").yields(
+        Send(DESCENDANT, TERM), reply=0
+    ).succeeds()
 
 
-def test_an_unlogged_group_writes_nothing() -> None:
-    group(signal.SIGWINCH, CHILD, DESCENDANT).yields(Continue(Unrecorded.RULE_IS_UNLOGGED)).ends()
+def test_an_unlogged_group_has_no_events_but_those_of_others() -> None:
+    group(signal.SIGWINCH, CHILD, DESCENDANT).goes_on(Unrecorded.RULE_IS_UNLOGGED)
     quiet = Send(CHILD, signal.SIGWINCH, Unrecorded.RULE_IS_UNLOGGED)
-    group(signal.SIGWINCH, CHILD, how=How.PIDFD).yields(quiet, reply=0).yields(
-        Succeed(Unrecorded.RULE_IS_UNLOGGED)
-    ).ends()
-
-
-def test_a_partly_unlogged_group_has_the_events_of_the_others() -> None:
+    group(signal.SIGWINCH, CHILD, how=How.PIDFD).yields(quiet, reply=0).succeeds(
+        Unrecorded.RULE_IS_UNLOGGED
+    )
     transcript = group(signal.SIGWINCH, CHILD, OUTSIDE).records("signal_blocked", target_pid=70)
     transcript.tells("SIGWINCH to 70 (postgres)")
     quiet = Send(CHILD, signal.SIGWINCH, Unrecorded.RULE_IS_UNLOGGED)
-    transcript.yields(quiet, reply=0).yields(Succeed()).ends()
-
-
-def test_a_group_named_by_a_pidfd_is_never_left_to_the_kernel() -> None:
-    group(TERM, DESCENDANT, how=How.PIDFD).records("signal_sent").yields(
-        Send(DESCENDANT, TERM), reply=0
-    ).yields(Succeed()).ends()
+    transcript.yields(quiet, reply=0).succeeds()
 
 
 @pytest.mark.parametrize("how", [How.OWNER, How.OWNER_IN_MEMORY])
 def test_a_group_owns_a_descriptor_only_if_all_may_be_reached(how: How) -> None:
     group(TERM, DESCENDANT, CHILD, how=how).records("signal_sent").records("signal_sent").yields(
         SetOwner(DESCENDANT), reply=0
-    ).yields(Succeed()).ends()
+    ).succeeds()
     group(TERM, DESCENDANT, CHILD, how=how).records("signal_sent").records("signal_sent").yields(
         SetOwner(DESCENDANT), reply=errno.EINVAL
-    ).yields(Fail(errno.EINVAL)).ends()
+    ).fails(errno.EINVAL)
     group(TERM, DESCENDANT, SIBLING, how=how).records(
         "signal_blocked", decision="deny", rule_name="inside"
-    ).records("signal_blocked", rule_name="siblings-no").tells("not them").yields(
-        Fail(errno.EPERM)
-    ).ends()
+    ).is_blocked("not them", rule_name="siblings-no")
 
 
 # Asking
@@ -424,41 +364,32 @@ def asks(what: str, *key: str) -> Ask:
     return Ask(question(what, *key), f"sigwrap: {what}: waits for approval (rule ask of x)")
 
 
-def test_an_approved_signal_is_sent_by_the_supervisor() -> None:
+def test_an_approved_signal_is_sent_by_the_supervisor_and_another_denied() -> None:
     """Its number may be another process's by then."""
     ask = asks("SIGUSR2 to 50 (sleep)")
     sends(USR2, CHILD).yields(ask, reply=YES).records("signal_approved", decision="approve").yields(
         Send(CHILD, USR2), reply=0
-    ).yields(Succeed()).ends()
-    sends(USR2, CHILD).yields(ask, reply=YES).records(
-        "signal_approved", reply=Logged.FAILED
-    ).yields(Fail(errno.EPERM)).ends()
-
-
-def test_a_signal_that_is_not_approved_is_denied() -> None:
-    sends(USR2, CHILD).yields(asks("SIGUSR2 to 50 (sleep)"), reply=NO).records(
-        "signal_blocked"
-    ).tells("rule ask of x: not approved").yields(Fail(errno.EPERM)).ends()
+    ).succeeds()
+    sends(USR2, CHILD).yields(ask, reply=YES).records("signal_approved", reply=Logged.FAILED).fails(
+        errno.EPERM
+    )
+    sends(USR2, CHILD).yields(asks("SIGUSR2 to 50 (sleep)"), reply=NO).is_blocked(
+        "rule ask of x: not approved"
+    )
 
 
 @pytest.mark.parametrize("how", [How.OWNER, How.TRACE, How.CHANGE])
 def test_what_sends_nothing_goes_on_if_its_target_is_still_the_same(how: How) -> None:
     asked = sends(USR2, CHILD, how=how)
     asked.next(YES)
-    asked.yields(LookAgain(CHILD), reply=True).records("signal_approved").yields(Continue()).ends()
+    asked.yields(LookAgain(CHILD), reply=True).records("signal_approved").goes_on()
     asked = sends(USR2, CHILD, how=how)
     asked.next(YES)
-    asked.yields(LookAgain(CHILD), reply=False).yields(
-        Fail(errno.ESRCH, Unrecorded.NOTHING_HAPPENS)
-    ).ends()
+    asked.yields(LookAgain(CHILD), reply=False).fails(errno.ESRCH, Unrecorded.NOTHING_HAPPENS)
 
 
 @pytest.mark.parametrize(
-    ("answer", "then"),
-    [
-        (YES, [Send(CHILD, USR2), Send(DESCENDANT, USR2)]),
-        (NO, []),
-    ],
+    ("answer", "then"), [(YES, [Send(CHILD, USR2), Send(DESCENDANT, USR2)]), (NO, [])]
 )
 def test_of_a_group_one_question_speaks_of_all_who_need_it(
     answer: Answer, then: list[Effect]
@@ -523,11 +454,9 @@ def test_a_group_becomes_an_owner_if_somebody_says_yes(answer: Answer) -> None:
     transcript.next(answer)
     if answer.granted:
         transcript.records("signal_approved").yields(SetOwner(CHILD), reply=0)
-        transcript.yields(Succeed()).ends()
+        transcript.succeeds()
     else:
-        transcript.records("signal_blocked", decision="deny").tells("not approved").yields(
-            Fail(errno.EPERM)
-        ).ends()
+        transcript.is_blocked("not approved", decision="deny")
 
 
 # Remembering
@@ -570,7 +499,7 @@ def test_a_repeated_signal_is_judged_once_and_its_events_are_its_own() -> None:
     first.payload["evaluation_us"] = 7
     again = play(mediator.mediate(facts._replace(correlation=2))).records("signal_sent")
     assert "evaluation_us" not in again.payload
-    again.yields(Continue()).ends()
+    again.goes_on()
 
 
 def test_what_is_remembered_holds_for_the_same_facts_only() -> None:
@@ -603,38 +532,211 @@ def beyond(aim: Aim, *, how: How = How.NUMBER) -> Transcript:
 @pytest.mark.parametrize("how", [How.NUMBER, How.PIDFD])
 def test_what_the_kernel_would_keep_inside_is_sent_from_outside(how: How) -> None:
     transcript = beyond(OUTSIDE, how=how).records("signal_sent")
-    transcript.yields(Send(OUTSIDE, TERM), reply=0).yields(Succeed()).ends()
+    transcript.yields(Send(OUTSIDE, TERM), reply=0).succeeds()
 
 
 def test_inside_of_the_wall_the_kernel_does_it() -> None:
     beyond(CHILD).records("signal_sent").yields(ContinueToChildren()).ends()
     group = beyond(Group((CHILD, ITSELF))).records("signal_sent").records("signal_sent")
     group.yields(ContinueToChildren()).ends()
-
-
-def test_who_mostly_handles_a_signal_does_not_end_of_it() -> None:
     facts = SignalFacts(BASH, "kill", signal.SIGUSR1, How.NUMBER, CHILD, 4711, (), nobody_handles)
     transcript = play(SignalMediator(OPEN, domain=True).mediate(facts)).records("signal_sent")
-    transcript.yields(Continue()).ends()
+    transcript.goes_on()
+    beyond(OUTSIDE, how=How.CHANGE).records("signal_sent").goes_on()
+    beyond(Exists()).succeeds(Unrecorded.ONLY_ASKS)
+    beyond(WouldFail(errno.EPERM)).fails(errno.EPERM, Unrecorded.NOTHING_HAPPENS)
 
 
 def test_of_a_group_with_somebody_outside_each_gets_its_own() -> None:
     transcript = beyond(Group((CHILD, OUTSIDE))).records("signal_sent").records("signal_sent")
     transcript.yields(Send(CHILD, TERM), reply=0).yields(Send(OUTSIDE, TERM), reply=0)
-    transcript.yields(Succeed()).ends()
+    transcript.succeeds()
 
 
 @pytest.mark.parametrize("how", [How.OWNER, How.OWNER_IN_MEMORY])
 def test_somebody_outside_comes_to_own_a_descriptor_by_us(how: How) -> None:
     """The kernel remembers the wall of whoever set it."""
     transcript = beyond(OUTSIDE, how=how).records("signal_sent")
-    transcript.yields(SetOwner(OUTSIDE), reply=0).yields(Succeed()).ends()
+    transcript.yields(SetOwner(OUTSIDE), reply=0).succeeds()
 
 
-def test_limits_are_no_matter_of_the_wall() -> None:
-    beyond(OUTSIDE, how=How.CHANGE).records("signal_sent").yields(Continue()).ends()
+# Calls that reach a process without a signal: judged like one
+
+OF_CALLS = engine("""
+signal_rules:
+  - {name: swallow, signals: [HUP], target: session, decision: absorb}
+  - {name: ask, signals: [USR2], target: session, decision: approve, message: are you sure}
+  - {name: not-them, signals: ["@all"], target: siblings, decision: deny, message: not them}
+  - {name: inside, signals: ["@all"], target: session, decision: allow}
+defaults: {command: deny, signal: allow}
+""")
+INSIDE, NOTHING = Unrecorded.STAYS_INSIDE, Unrecorded.NOTHING_HAPPENS
 
 
-def test_a_question_changes_nothing_and_needs_no_event() -> None:
-    beyond(Exists()).yields(Succeed(Unrecorded.ONLY_ASKS)).ends()
-    beyond(WouldFail(errno.EPERM)).yields(Fail(errno.EPERM, Unrecorded.NOTHING_HAPPENS)).ends()
+def calls(syscall: str, how: How, number: int, aim: Aim) -> Transcript:
+    mediator = SignalMediator(OF_CALLS, domain=False)
+    return play(
+        mediator.mediate(SignalFacts(BASH, syscall, number, how, aim, 1, (), nobody_handles))
+    )
+
+
+def slows(*targets: SignalTarget) -> Transcript:
+    aim = targets[0] if len(targets) == 1 else Group(targets)
+    return calls("setpriority", How.CHANGE, STOP, aim)
+
+
+# What a process gets of the machine
+
+
+def test_of_another_or_of_everybody_it_is_judged_as_a_signal() -> None:
+    slows(ITSELF).goes_on(INSIDE)
+    calls("process_vm_readv", How.TRACE, KILL, ITSELF).goes_on(INSIDE)
+    slows(CHILD).records("signal_sent", signal_name="SIGSTOP", rule_name="inside").goes_on()
+    slows(SIBLING).is_blocked("not them")
+    slows(OURSELVES).is_blocked("denied by rule", rule_name="builtin:sigwrap")
+    calls("setpriority", How.CHANGE, STOP, Everybody()).is_blocked(
+        "denied by rule", rule_name="builtin:everybody"
+    )
+
+
+def test_of_a_group_it_is_all_or_none() -> None:
+    slows(ITSELF, CHILD).records("signal_sent").records("signal_sent").goes_on()
+    denied = slows(CHILD, SIBLING, OUTSIDE)
+    for pid in (50, 60, 70):
+        denied.records("signal_blocked", target_pid=pid, decision="deny")
+    denied.tells("not them").fails(errno.EPERM)
+
+
+@pytest.mark.parametrize("answer", [YES, NO])
+def test_of_a_group_that_is_asked_about_too(answer: Answer) -> None:
+    asked = calls("setpriority", How.CHANGE, USR2, Group((CHILD,)))
+    assert isinstance(asked.next(answer), Ask)
+    if answer.granted:
+        asked.records("signal_approved").goes_on()
+    else:
+        asked.is_blocked("not approved")
+
+
+# Its memory
+
+
+def advises(aim: Aim, number: int = STOP) -> Transcript:
+    return calls("process_madvise", How.ADVISE, number, aim)
+
+
+def test_advice_on_memory_is_judged_as_a_stop_and_given_by_the_supervisor() -> None:
+    """Its pidfd can be swapped. The caller gets the answer by it."""
+    sent = advises(CHILD).records("signal_sent", signal_name="SIGSTOP", rule_name="inside")
+    sent.yields(Advise(CHILD), reply=0).ends()
+    advises(CHILD).records("signal_sent").yields(Advise(CHILD), reply=errno.ENOMEM).fails(
+        errno.ENOMEM
+    )
+    advises(ITSELF).yields(Advise(ITSELF, INSIDE), reply=errno.ENOMEM).fails(errno.ENOMEM, NOTHING)
+    advises(SIBLING).is_blocked("not them")
+    advises(OURSELVES).is_blocked("denied by rule", rule_name="builtin:sigwrap")
+    advises(CHILD, HUP).records("signal_absorbed").succeeds()
+    asked = advises(CHILD, USR2)
+    assert isinstance(asked.next(YES), Ask)
+    asked.yields(LookAgain(CHILD), reply=True).records("signal_approved").yields(
+        Advise(CHILD), reply=0
+    ).ends()
+
+
+# A descriptor of another
+
+
+def takes(aim: Aim, number: int = KILL) -> Transcript:
+    return calls("pidfd_getfd", How.TAKE, number, aim)
+
+
+def counted(target: SignalTarget, syscall: str) -> tuple[object, ...]:
+    return (BASH, int(KILL), "inside", syscall, target)
+
+
+def test_a_descriptor_is_taken_by_the_supervisor_and_judged_as_tracing() -> None:
+    """The caller gets it as its answer: no other follows."""
+    key = counted(CHILD, "pidfd_getfd")
+    takes(CHILD).counts("signal_sent", key, 1.0).yields(TakeDescriptor(CHILD), reply=0).ends()
+    takes(CHILD).counts("signal_sent", key, 1.0).yields(
+        TakeDescriptor(CHILD), reply=errno.EBADF
+    ).fails(errno.EBADF)
+    takes(ITSELF).yields(TakeDescriptor(ITSELF, INSIDE), reply=0).ends()
+    takes(ITSELF).yields(TakeDescriptor(ITSELF, INSIDE), reply=errno.EBADF).fails(
+        errno.EBADF, NOTHING
+    )
+    for target, rule in ((OUTSIDE, "builtin:ptrace"), (OURSELVES, "builtin:sigwrap")):
+        takes(target).is_blocked("denied by rule", rule_name=rule)
+    key = counted(CHILD, "process_vm_readv")
+    calls("process_vm_readv", How.TRACE, KILL, CHILD).counts("signal_sent", key, 1.0).goes_on()
+
+
+def test_who_is_asked_about_it_is_looked_at_again() -> None:
+    asked = takes(CHILD, USR2)
+    assert isinstance(asked.next(YES), Ask)
+    asked.yields(LookAgain(CHILD), reply=True).records("signal_approved").yields(
+        TakeDescriptor(CHILD), reply=0
+    ).ends()
+    asked = takes(CHILD, USR2)
+    asked.next(YES)
+    asked.yields(LookAgain(CHILD), reply=False).fails(errno.ESRCH, NOTHING)
+
+
+@pytest.mark.parametrize("syscall", ["pidfd_getfd", "perf_event_open"])
+def test_what_gives_a_descriptor_is_not_absorbed(syscall: str) -> None:
+    """0 would look like one."""
+    how = How.TAKE if syscall == "pidfd_getfd" else How.TRACE
+    calls(syscall, how, HUP, CHILD).is_blocked("denied by rule", decision="deny")
+
+
+# A descriptor that signals
+
+
+def has_signalled(aim: Aim) -> Transcript:
+    return calls("fcntl", How.ASYNC, KILL, aim)
+
+
+def test_what_would_be_signalled_is_judged_and_else_free() -> None:
+    has_signalled(CHILD).records("signal_sent").yields(SetAsync(CHILD), reply=0).succeeds()
+    has_signalled(OURSELVES).is_blocked("denied by rule")
+    has_signalled(Group((ITSELF, CHILD))).records("signal_sent").records("signal_sent").yields(
+        SetAsync(ITSELF), reply=errno.EPERM
+    ).fails(errno.EPERM)
+    has_signalled(Group((ITSELF, OURSELVES))).records("signal_blocked").is_blocked(
+        "denied by rule", rule_name="builtin:sigwrap"
+    )
+    has_signalled(ITSELF).yields(SetAsync(ITSELF, INSIDE), reply=0).succeeds(INSIDE)
+    has_signalled(NoOwner()).yields(SetAsync(None, INSIDE), reply=0).succeeds(INSIDE)
+    has_signalled(NoOwner()).yields(SetAsync(None, INSIDE), reply=errno.EBADF).fails(
+        errno.EBADF, NOTHING
+    )
+    by = ("fcntl", How.SIGNAL_OF_OWNER)
+    calls(*by, KILL, SIBLING).is_blocked("not them")
+    calls(*by, KILL, OUTSIDE).records("signal_sent", target_pid=70).yields(
+        SetAsync(OUTSIDE), reply=0
+    ).succeeds()
+
+
+# Groups, terminals, tracers
+
+
+@pytest.mark.parametrize(
+    ("how", "rule"),
+    [
+        (How.JOIN, "builtin:group"),
+        (How.FOREGROUND, "builtin:group"),
+        (How.TERMINAL, "builtin:terminal"),
+        (How.TRACED_BY_PARENT, "builtin:sigwrap"),
+    ],
+)
+def test_what_is_not_the_sessions_own_is_denied(how: How, rule: str) -> None:
+    calls("any", how, TTIN, NotOwn()).is_blocked("denied by rule", rule_name=rule)
+    calls("any", how, TTIN, Own()).goes_on(INSIDE)
+
+
+def test_the_supervisor_gives_a_group_the_terminal() -> None:
+    calls("ioctl", How.FOREGROUND, TTIN, OwnInMemory(50)).yields(
+        SetForeground(50, INSIDE), reply=0
+    ).succeeds(INSIDE)
+    calls("ioctl", How.FOREGROUND, TTIN, OwnInMemory(50)).yields(
+        SetForeground(50, INSIDE), reply=errno.ENOTTY
+    ).fails(errno.ENOTTY, NOTHING)

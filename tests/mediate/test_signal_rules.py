@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import signal
 
 import pytest
 
-from sigwrap.mediate.signal_rules import (
-    Attempt,
-    decide,
-    event_payload,
-    is_coalesced,
-    noise,
-)
+from sigwrap.mediate.signal_rules import Attempt, decide, event_payload, is_coalesced, noise
 from sigwrap.policy.judge.request import Action, Decision, TargetType, with_implied
 from tests.mediate.transcript import engine
 
@@ -38,29 +33,23 @@ def test_a_rule_on_pids_looks_at_the_target() -> None:
     assert decide(engine(rules(line)), attempt(TargetType.USER), traces=False).rule == "pids"
 
 
-@pytest.mark.parametrize(
-    ("action", "kind", "counted"),
-    [
+def test_only_allowed_signals_to_oneself_are_counted() -> None:
+    for action, kind, counted in (
         (Action.ALLOW, TargetType.SELF, True),
         (Action.AUDIT, TargetType.SELF, False),
         (Action.DENY, TargetType.SELF, False),
         (Action.ALLOW, TargetType.CHILDREN, False),
-    ],
-)
-def test_only_allowed_signals_to_oneself_are_counted(
-    action: Action, kind: TargetType, counted: bool
-) -> None:
-    decision = Decision(action=action, rule="r", reason="")
-    assert is_coalesced(attempt(kind), decision) is counted
+    ):
+        decision = Decision(action=action, rule="r", reason="")
+        assert is_coalesced(attempt(kind), decision) is counted
 
 
 UNLOGGED = "decision: allow, log: false"
 WITHIN = f"- {{name: n, signals: [WINCH], target: session, {UNLOGGED}}}"
 
 
-@pytest.mark.parametrize(
-    ("line", "unlogged"),
-    [
+def test_noise_is_what_everybody_may_send_everybody_unlogged() -> None:
+    for line, unlogged in (
         (f"- {{name: n, signals: ['@ignore'], {UNLOGGED}}}", {17, 23, 28}),
         (f"- {{name: n, signals: [WINCH], {UNLOGGED}}}", {28}),
         ("- {name: n, signals: [WINCH], decision: allow}", set()),
@@ -68,26 +57,20 @@ WITHIN = f"- {{name: n, signals: [WINCH], target: session, {UNLOGGED}}}"
         (f"- {{name: n, signals: [WINCH], handled: true, {UNLOGGED}}}", set()),
         (f"- {{name: n, signals: [TERM], {UNLOGGED}}}", set()),
         ("- {name: n, signals: [WINCH], decision: deny}", set()),
-    ],
-)
-def test_noise_is_what_everybody_may_send_everybody_unlogged(line: str, unlogged: set[int]) -> None:
-    assert noise(engine(rules(line)), domain=False) == unlogged
+    ):
+        assert noise(engine(rules(line)), domain=False) == unlogged
 
 
 @pytest.mark.parametrize("domain", [False, True])
-@pytest.mark.parametrize("reaction", ["stop", "kill"])
-def test_where_an_attempt_on_sigwrap_ends_the_run_nothing_is_noise(
-    reaction: str, domain: bool
-) -> None:
+def test_where_an_attempt_on_sigwrap_ends_the_run_nothing_is_noise(domain: bool) -> None:
     everybody = f"- {{name: n, signals: [WINCH], {UNLOGGED}}}"
-    for line in (WITHIN, everybody):
+    for line, reaction in itertools.product((WITHIN, everybody), ("stop", "kill")):
         policy = f"trust: {{boundary: {reaction}}}\n{rules(line)}"
         assert noise(engine(policy), domain=domain) == set()
 
 
-@pytest.mark.parametrize(
-    ("lines", "unlogged"),
-    [
+def test_behind_a_wall_it_is_enough_that_nobody_outside_may_have_it() -> None:
+    for lines, unlogged in (
         ([WITHIN], {28}),
         ([WITHIN, "- {name: d, signals: ['@all'], decision: deny}"], {28}),
         ([WITHIN, "- {name: c, signals: [WINCH], target: children, decision: audit}"], {28}),
@@ -107,33 +90,19 @@ def test_where_an_attempt_on_sigwrap_ends_the_run_nothing_is_noise(
         ([f"- {{name: n, signals: [WINCH], target: user, {UNLOGGED}}}"], set()),
         # The kernel would refuse whoever is outside, and this allows it.
         ([f"- {{name: n, signals: [WINCH], {UNLOGGED}}}"], set()),
-        (
-            [WITHIN, "- {name: o, signals: [WINCH], decision: deny, escalate: SIGPOLICY}"],
-            set(),
-        ),
-    ],
-)
-def test_behind_a_wall_it_is_enough_that_nobody_outside_may_have_it(
-    lines: list[str], unlogged: set[int]
-) -> None:
-    assert noise(engine(rules(*lines)), domain=True) == unlogged
+        ([WITHIN, "- {name: o, signals: [WINCH], decision: deny, escalate: SIGPOLICY}"], set()),
+    ):
+        assert noise(engine(rules(*lines)), domain=True) == unlogged
 
 
-def test_a_default_that_lets_it_out_is_none() -> None:
+def test_a_rule_above_or_a_default_that_lets_it_out_takes_a_signal_out_of_the_noise() -> None:
     assert noise(engine(rules(WITHIN, default="audit")), domain=True) == set()
-
-
-@pytest.mark.parametrize(
-    ("reaction", "unlogged"), [("log", {28}), ("stop", set()), ("kill", set())]
-)
-def test_what_follows_from_a_signal_to_sigwrap_itself_needs_to_see_it(
-    reaction: str, unlogged: set[int]
-) -> None:
-    policy = f"{rules(WITHIN)}trust: {{boundary: {reaction}}}\n"
-    assert noise(engine(policy), domain=True) == unlogged
-
-
-def test_a_rule_above_takes_a_signal_out_of_the_noise() -> None:
     above = "- {name: a, signals: [CHLD], target: self, decision: allow}"
     below = f"- {{name: n, signals: ['@ignore'], target: session, {UNLOGGED}}}"
     assert noise(engine(rules(above, below)), domain=True) == {signal.SIGURG, signal.SIGWINCH}
+
+
+def test_what_follows_from_a_signal_to_sigwrap_itself_needs_to_see_it() -> None:
+    for reaction, unlogged in (("log", {28}), ("stop", set()), ("kill", set())):
+        policy = f"{rules(WITHIN)}trust: {{boundary: {reaction}}}\n"
+        assert noise(engine(policy), domain=True) == unlogged

@@ -62,26 +62,20 @@ def test_a_child_that_nobody_waited_for_counts_as_it_was_last_seen() -> None:
     assert total(before, look(used(11, 100), ended=(12,))) == 580
     assert total(before, look(used(11, 100, children=500), ended=(12,))) == 600
     assert total(before, look(used(11, 100, children=490), ended=(12,))) == 590
-
-
-def test_it_never_becomes_less() -> None:
     before = look(used(11, 0), used(12, 500, by=11))
     assert total(before, look(used(11, 0), ended=(12,))) == 500
-
-
-def test_what_others_use_meanwhile_does_not_make_up_for_it() -> None:
     before = look(used(11, 0), used(12, 500, by=11), used(13, 0))
     assert total(before, look(used(11, 100), used(13, 0, children=300), ended=(12,))) == 880
+    another = ProcessUse(12, 5555, 11, 10, 0, 0)
+    before = look(used(11, 0), used(12, 500, by=11))
+    assert total(before, look(used(11, 0, children=500), another)) == 510
 
 
-def test_an_orphan_is_in_the_times_of_who_adopted_it() -> None:
+def test_an_orphan_is_in_the_times_of_what_adopted_it_and_else_kept_in_part() -> None:
     before = look(used(11, 100), used(12, 50, by=11), used(13, 500, by=12))
     assert total(before, look(used(11, 100, children=50), reaped=500, ended=(12, 13))) == 650
     assert total(before, look(used(11, 100, children=550), ended=(12, 13))) == 650
-
-
-def test_of_orphans_that_nobody_adopted_a_part_is_kept() -> None:
-    """Their parent may have ignored SIGCHLD."""
+    # Their parent may have ignored SIGCHLD.
     before = look(used(11, 100), used(12, 50, by=11), used(13, 500, by=12))
     after = look(used(11, 100, children=50), ended=(12, 13))
     assert 600 <= total(before, after) <= 650
@@ -93,12 +87,6 @@ def test_who_could_not_be_read_is_never_counted_twice() -> None:
     between = look(used(11, 0), ended=(13,))
     assert total(before, between) == 600
     assert total(before, between, look(used(11, 0), used(12, 100, by=11, children=500))) == 600
-
-
-def test_another_with_its_number_is_another() -> None:
-    another = ProcessUse(12, 5555, 11, 10, 0, 0)
-    before = look(used(11, 0), used(12, 500, by=11))
-    assert total(before, look(used(11, 0, children=500), another)) == 510
 
 
 # What is passed
@@ -138,36 +126,27 @@ def test_memory_that_was_summed_up_counts_when_it_was_seen_twice() -> None:
     assert subject.memory_used(used, 5.0, is_certain=False) == [reached]
 
 
-def test_what_the_kernel_counted_is_certain() -> None:
+def test_memory_beyond_the_limit_counts_once() -> None:
     (reached,) = limits(memory=1024).memory_used(2048, 1.0, is_certain=True)
     assert reached == LimitReached("memory", 1024, "memory: 2K in use are over 1K", 2048)
-
-
-def test_who_grows_on_has_no_time_to_end() -> None:
     subject = limits(memory=100 * MIB)
     subject.memory_used(200 * MIB, 1.0, is_certain=True)
     assert subject.memory_used(249 * MIB, 2.0, is_certain=True) == []
     (grows,) = subject.memory_used(251 * MIB, 3.0, is_certain=True)
     assert grows == GrowsOn("memory: 251M in use by now, over 100M")
     assert subject.memory_used(900 * MIB, 4.0, is_certain=True) == []
-
-
-def test_a_process_that_the_kernel_killed_is_the_limit_s_event_once() -> None:
     subject = limits(memory=100 * MIB)
-    reached = subject.memory_ran_out()
-    assert reached is not None and reached.why == (
+    ran_out = subject.memory_ran_out()
+    assert ran_out is not None and ran_out.why == (
         "memory: the kernel killed a process, for which 100M were not enough"
     )
     assert subject.memory_ran_out() is None
     assert subject.memory_used(101 * MIB, 1.0, is_certain=True) == []
 
 
-@pytest.mark.parametrize(("at_most", "closer"), [(49, False), (50, True), (500, True)])
-def test_an_upper_bound_is_enough_below_half(at_most: int, closer: bool) -> None:
-    assert limits(memory=100).is_worth_a_closer_look(at_most) is closer
-
-
-def test_beyond_half_an_upper_bound_is_enough_up_to_the_limit() -> None:
+def test_an_upper_bound_is_enough_below_half_and_then_up_to_the_limit() -> None:
+    for at_most, closer in ((49, False), (50, True), (500, True)):
+        assert limits(memory=100).is_worth_a_closer_look(at_most) is closer
     subject = limits(memory=100)
     subject.memory_used(60, 1.0, is_certain=True)
     assert not subject.is_worth_a_closer_look(99)
@@ -177,15 +156,11 @@ def test_beyond_half_an_upper_bound_is_enough_up_to_the_limit() -> None:
 # When to look again
 
 
-@pytest.mark.parametrize(
-    ("used_ms", "wait_s"), [(0, LATEST_S), (2000, 4.0), (9000, 0.5), (9999, SOONEST_S)]
-)
-def test_the_next_look_comes_before_all_processors_can_have_used_the_rest(
-    used_ms: int, wait_s: float
-) -> None:
-    subject = limits(cpu=10)
-    subject.cpu_used(used_ms)
-    assert subject.next_look_s(0.0001) == pytest.approx(wait_s)
+def test_the_next_look_comes_before_all_processors_can_have_used_the_rest() -> None:
+    for used_ms, wait_s in ((0, LATEST_S), (2000, 4.0), (9000, 0.5), (9999, SOONEST_S)):
+        subject = limits(cpu=10)
+        subject.cpu_used(used_ms)
+        assert subject.next_look_s(0.0001) == pytest.approx(wait_s)
 
 
 def test_memory_is_looked_at_the_more_often_the_less_is_left_and_the_faster_it_grows() -> None:
@@ -198,13 +173,10 @@ def test_memory_is_looked_at_the_more_often_the_less_is_left_and_the_faster_it_g
     assert subject.next_look_s(0) == pytest.approx(0.05, rel=0.01)
 
 
-def test_looks_take_a_twentieth_of_the_time_at_most() -> None:
+def test_looks_take_a_twentieth_of_the_time_and_none_after_the_limit() -> None:
     subject = limits(cpu=10, memory=100)
     subject.cpu_used(9999)
     assert subject.next_look_s(0.2) == pytest.approx(4.0)
-
-
-def test_a_limit_that_was_reached_is_no_reason_to_look() -> None:
     subject = limits(cpu=1)
     subject.cpu_used(2000)
     assert subject.next_look_s(0) == LATEST_S

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from sigwrap.events import EVENT_TYPES, Payload
 from sigwrap.mediate.watch import Once, Seldom, Telling, attempt_on_boundary, shadow_of
 
@@ -22,9 +20,8 @@ def _what(event: str, payload: Payload) -> str:
     return "" if attempt is None else attempt.what
 
 
-@pytest.mark.parametrize(
-    "event, payload, what",
-    [
+def test_an_attempt_on_sigwrap() -> None:
+    for event, payload, what in (
         ("signal_blocked", ON_SIGWRAP, "sh (7) tried SIGKILL by kill on sigwrap's own process 5"),
         ("store_tampered", {"what": "the journal was removed", "path": "/s"}, "the journal was"),
         (
@@ -38,15 +35,12 @@ def _what(event: str, payload: Payload) -> str:
             {"inside_session": True, "peer_pid": 9, "peer_cmd": "curl --token abc"},
             "process 9 connected to the control socket: curl --token abc",
         ),
-    ],
-)
-def test_an_attempt_on_sigwrap(event: str, payload: Payload, what: str) -> None:
-    assert _what(event, payload).startswith(what)
+    ):
+        assert _what(event, payload).startswith(what)
 
 
-@pytest.mark.parametrize(
-    "event, payload",
-    [
+def test_what_is_none() -> None:
+    for event, payload in (
         ("exec_allowed", {"path": "/bin/ls"}),
         ("exec_allowed", {"path": "./ls", "shadows": "/bin/ls"}),
         ("exec_denied", {"path": "./ls", "shadows": "/bin/ls"}),
@@ -55,21 +49,16 @@ def test_an_attempt_on_sigwrap(event: str, payload: Payload, what: str) -> None:
         ("signal_blocked", ON_SIGWRAP | {"correlation": "3"}),  # kill 0, where sigwrap is as well
         ("control_refused", {"inside_session": False, "peer_pid": 9}),
         *((name, {}) for name in ("process_exited", "agent_signal", "limit_near", "session_ended")),
-    ],
-)
-def test_what_is_none(event: str, payload: Payload) -> None:
-    assert event in EVENT_TYPES
-    assert attempt_on_boundary(event, payload) is None
+    ):
+        assert event in EVENT_TYPES
+        assert attempt_on_boundary(event, payload) is None
 
 
-@pytest.mark.parametrize("event", ["exec_allowed", "exec_denied"])
-def test_a_shadow_is_told_whatever_was_decided(event: str) -> None:
-    shadow = shadow_of(event, {"path": "./ls", "shadows": "/bin/ls"})
-    assert shadow is not None
-    assert shadow.what == "./ls was called, which shadows /bin/ls"
-
-
-def test_what_shadows_nothing_is_no_shadow() -> None:
+def test_a_shadow_is_told_whatever_was_decided() -> None:
+    for event in ("exec_allowed", "exec_denied"):
+        shadow = shadow_of(event, {"path": "./ls", "shadows": "/bin/ls"})
+        assert shadow is not None
+        assert shadow.what == "./ls was called, which shadows /bin/ls"
     assert shadow_of("exec_allowed", {"path": "/bin/ls"}) is None
     assert shadow_of("process_exited", {"shadows": "/bin/ls"}) is None
 

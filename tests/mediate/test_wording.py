@@ -1,5 +1,3 @@
-import pytest
-
 from sigwrap.mediate.questions import Answer
 from sigwrap.mediate.wording import command_line, denial, refusal, waiting
 
@@ -9,30 +7,24 @@ def test_a_denial_names_what_the_rule_the_policy_and_the_next_step() -> None:
         "sigwrap: git push --force: denied by rule force-push of agent-default: left to people "
         "(sigwrap report tells more)"
     )
-
-
-def test_without_a_message_it_says_the_rest() -> None:
     assert denial("ls", "quiet", "mine", "") == (
         "sigwrap: ls: denied by rule quiet of mine (sigwrap report tells more)"
     )
-
-
-def test_a_built_in_rule_belongs_to_no_policy() -> None:
     assert "denied by rule builtin:sigwrap: nobody" in denial(
         "x", "builtin:sigwrap", "mine", "nobody"
     )
 
 
-def test_a_long_command_line_is_cut_and_no_escape_comes_through() -> None:
+def test_a_long_line_is_cut_stays_one_and_no_escape_comes_through() -> None:
     line = denial("\x1b[2J" + "a" * 500, "quiet", "mine", "")
     assert "\x1b" not in line
     assert "…: denied by rule quiet" in line
     assert len(line) < 220
+    assert denial("x", "r", "mine", "one\ntwo").count("\n") == 0
 
 
-@pytest.mark.parametrize(
-    ("path", "arguments", "name", "said"),
-    [
+def test_a_command_line_is_as_it_was_typed_and_names_the_file_that_it_is() -> None:
+    for path, arguments, name, said in (
         ("ls", "-l x", "ls", "ls -l x"),
         ("./ls", "", "ls", "./ls"),
         ("scripts/ls", "x", "tac", "scripts/ls x (tac)"),
@@ -40,12 +32,8 @@ def test_a_long_command_line_is_cut_and_no_escape_comes_through() -> None:
         ("b/x", "", "my tool", "b/x ('my tool')"),
         ("b/x", "'(ls)'", "\x1b", "b/x '(ls)' ($'\\e')"),
         (f"{'./' * 70}b/tac", "x", "tac", f"{'./' * 17}…{'./' * 15}b/tac x"),
-    ],
-)
-def test_a_command_line_is_as_it_was_typed_and_names_the_file_that_it_is(
-    path: str, arguments: str, name: str, said: str
-) -> None:
-    assert command_line(path, arguments, name) == said
+    ):
+        assert command_line(path, arguments, name) == said
 
 
 def test_however_long_the_rest_is_the_file_is_named() -> None:
@@ -62,19 +50,12 @@ def test_who_waits_is_told_by_which_rule() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("reason", "message", "said"),
-    [
+def test_a_no_says_why() -> None:
+    for reason, message, said in (
         ("denied", "", "not approved"),
         ("denied", "not now", "not approved: not now"),
         ("expired", "nobody answered", "not approved in time: nobody answered"),
         ("nobody", "no terminal", "needs approval, and nobody can be asked: no terminal"),
         ("withdrawn", "", "needs approval: withdrawn"),
-    ],
-)
-def test_a_no_says_why(reason: str, message: str, said: str) -> None:
-    assert refusal(Answer(granted=False, by="", message=message, reason=reason)) == said
-
-
-def test_a_message_stays_one_line() -> None:
-    assert denial("x", "r", "mine", "one\ntwo").count("\n") == 0
+    ):
+        assert refusal(Answer(granted=False, by="", message=message, reason=reason)) == said

@@ -7,20 +7,31 @@ A request that is decided without the kernel, in microseconds.
 
 from __future__ import annotations
 
+import errno
 from typing import Any
 
 from sigwrap.events import Payload
 from sigwrap.mediate.effects import (
+    Continue,
     Effect,
+    Fail,
+    Held,
+    Hold,
+    Image,
     Logged,
     Mediation,
+    Ran,
     ReadContent,
     ReadWhereabouts,
     Record,
     RecordRepeated,
+    Succeed,
     Tell,
+    Unrecorded,
+    VerifyThenContinue,
     Whereabouts,
 )
+from sigwrap.mediate.wording import denial
 from sigwrap.policy.judge.engine import Engine
 from sigwrap.policy.language.document import Source
 from sigwrap.policy.language.parse import parse_policy
@@ -47,9 +58,7 @@ class Transcript:
             assert found == effect, f"{found} instead of {effect}"
         return self
 
-    def records(
-        self, event: str, *, reply: Logged = Logged.WRITTEN, **payload: object
-    ) -> Transcript:
+    def records(self, event: str, *, reply: Logged = Logged.WRITTEN, **payload: Any) -> Transcript:
         found = self.next(reply)
         assert isinstance(found, Record), found
         assert found.event == event, found
@@ -83,6 +92,31 @@ class Transcript:
         """What a yes stands on."""
         self.yields(ReadWhereabouts(), reply=where)
         return self.yields(ReadContent(besides), reply=content)
+
+    def holds(self, reply: object = Held.YES) -> Transcript:
+        return self.yields(Hold(), reply=reply)
+
+    def runs(self) -> None:
+        """What was asked for, verified."""
+        self.yields(VerifyThenContinue(Image.ASKED), reply=Ran()).ends()
+
+    def goes_on(self, unrecorded: Unrecorded | None = None) -> None:
+        self.yields(Continue(unrecorded)).ends()
+
+    def succeeds(self, unrecorded: Unrecorded | None = None, result: int = 0) -> None:
+        self.yields(Succeed(unrecorded, result)).ends()
+
+    def fails(self, error: int, unrecorded: Unrecorded | None = None) -> None:
+        self.yields(Fail(error, unrecorded)).ends()
+
+    def is_denied(self, what: str, rule: str, why: str = "", **payload: Any) -> None:
+        """An exec, which its caller is told."""
+        self.records("exec_denied", **{"rule_name": rule, **payload})
+        self.yields(Tell(denial(what, rule, "x", why))).fails(errno.EACCES)
+
+    def is_blocked(self, *told: str, **payload: Any) -> None:
+        """A signal, which its sender is told."""
+        self.records("signal_blocked", **payload).tells(*told).fails(errno.EPERM)
 
     def ends(self) -> None:
         try:

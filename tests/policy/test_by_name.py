@@ -17,18 +17,12 @@ def says(name: str, engine: Engine | None = None) -> bool:
     return says_too_little(name, program, CommandRequest((program,)), engine)
 
 
-@pytest.mark.parametrize(
-    "name",
-    "rm rmdir dd mkfs mkfs.ext4 shred chmod chown mv cp ln tee truncate find curl wget scp rsync "
-    "ssh sh python3.11 node sudo xargs env docker podman kubectl".split(),
-)
-def test_what_destroys_sends_data_or_runs_anything_is_known(name: str) -> None:
-    assert says(name)
-
-
-@pytest.mark.parametrize("name", ["ls", "cat", "grep", "frob"])
-def test_what_does_no_harm_may_be_allowed_as_such(name: str) -> None:
-    assert not says(name)
+def test_what_destroys_sends_data_or_runs_anything_is_known() -> None:
+    known = (
+        "rm rmdir dd mkfs mkfs.ext4 shred chmod chown mv cp ln tee truncate find curl wget scp "
+        "rsync ssh sh python3.11 node sudo xargs env docker podman kubectl"
+    ).split()
+    assert [name for name in [*known, "ls", "cat", "grep", "frob"] if says(name)] == known
 
 
 @pytest.mark.parametrize("decision", ["deny", "approve"])

@@ -6,7 +6,7 @@ import pytest
 
 from sigwrap.policy.judge.environment import JudgedNames, Kept, Removed, judge_names
 from sigwrap.policy.judge.rules import EnvPolicy
-from tests.policy.conftest import Parse, Problems
+from tests.policy.conftest import Parse
 
 
 def judged(remove: tuple[str, ...], keep: tuple[str, ...], *names: str) -> JudgedNames:
@@ -54,23 +54,6 @@ def test_the_key_of_the_log_is_always_removed() -> None:
     for remove in ((), ("SIGWRAP_*",)):
         found = judged(remove, ("SIGWRAP_KEY",), "SIGWRAP_KEY", "XSIGWRAP_KEY")
         assert found.removed == (Removed("SIGWRAP_KEY", ""),)
-
-
-@pytest.mark.parametrize(
-    ("pattern", "message"),
-    [
-        ("A=b", "remove has names of variables, without = and $"),
-        ("$A", "remove has names of variables, without = and $"),
-        ("${A}", "remove has names of variables, without = and $"),
-        ("", "remove has names of variables, without = and $"),
-        ("A\\0", "remove has names of variables, without = and $"),
-        ("[z-a]", "a bad glob, invalid character class range: z-a"),
-        ("*" * 1001, "a bad glob, longer than 1000 characters"),
-    ],
-)
-def test_a_bad_pattern_is_a_problem(problems: Problems, pattern: str, message: str) -> None:
-    (found,) = problems(f'env_policy: {{remove: [OK, "{pattern}"]}}\n')
-    assert (found.message, found.place.line) == (message, 3)
 
 
 def test_a_list_of_ones_own_replaces_that_of_the_base(parse: Parse) -> None:

@@ -10,7 +10,6 @@ from sigwrap.policy.judge.engine import Engine
 from sigwrap.policy.judge.files import FileRules
 from sigwrap.policy.judge.request import Action, Operation
 from sigwrap.policy.judge.rules import Policy
-from sigwrap.policy.language.lint import lint
 from sigwrap.policy.problems import InvalidPolicy
 from sigwrap.policy.tools.cases import run_cases
 from sigwrap.policy.tools.differences import differences, differences_text
@@ -29,32 +28,6 @@ def policy_of(*rules: str, more: str = "") -> str:
 SECRETS = "name: secrets, paths: [/home/me/.ssh], operations: [read], decision: deny"
 MINE = "name: mine, paths: [/mine/**], operations: [write, create, delete], decision: allow"
 REST = "name: rest, paths: [/**], operations: [write, create, delete], decision: deny"
-
-
-@pytest.mark.parametrize(
-    ("rule", "said"),
-    [
-        ("paths: ['/a/**/b'], operations: [read], decision: deny", "as in /folder/**"),
-        ("paths: ['/a/b**'], operations: [read], decision: deny", "as in /folder/**"),
-        ("paths: ['**/b'], operations: [read], decision: deny", "as in /folder/**"),
-        ("paths: [/a/../b], operations: [read], decision: deny", "a path without . and .."),
-        ("paths: [], operations: [read], decision: deny", "paths is empty"),
-        ("paths: [/a], operations: [], decision: deny", "operations is empty"),
-        ("paths: [/a], operations: [open], decision: deny", "operations is one of"),
-        ("paths: [/a], operations: [read], decision: approve", "decision is one of allow, deny"),
-        ("paths: [/a], operations: [write, read], decision: audit", "read or executed can't be"),
-        ("paths: [/a], operations: [execute], decision: audit", "read or executed can't be"),
-        ("paths: [/a], operations: [read], decision: deny, message: m", "unknown key"),
-        (
-            "paths: [/a], operations: [read], decision: deny, make_missing: true",
-            "only what a rule allows is made",
-        ),
-    ],
-)
-def test_what_cannot_be_held_is_refused(parse: Parse, rule: str, said: str) -> None:
-    with pytest.raises(InvalidPolicy) as caught:
-        parse(policy_of(f"name: r, {rule}"))
-    assert said in str(caught.value)
 
 
 def test_paths_begin_where_others_do(parse: Parse) -> None:
@@ -102,22 +75,6 @@ def test_who_goes_without_on_an_older_kernel_says_so_and_is_inherited(parse: Par
     assert not parse(f"{HEAD}extends: base\nunenforced: error\n", lenient).tolerates_old_kernels
 
 
-@pytest.mark.parametrize(
-    ("case", "said"),
-    [
-        ("file: /a, decision: deny", "a test of a file needs an operation"),
-        ("file: /a, operation: read, decision: absorb", "a file can't be decided so"),
-        ("file: /a, operation: read, depth: 1, decision: deny", "depth belongs to a test of a"),
-        ("command: ls, operation: read, decision: deny", "operation belongs to a test of a file"),
-        ("command: ls, file: /a, operation: read, decision: deny", "a test has one of"),
-    ],
-)
-def test_keys_of_cases_that_do_not_go_together(parse: Parse, case: str, said: str) -> None:
-    with pytest.raises(InvalidPolicy) as caught:
-        parse(f"{HEAD}tests: [{{{case}}}]\n")
-    assert said in str(caught.value)
-
-
 def test_paths_of_cases_begin_where_others_do(parse: Parse) -> None:
     rule = "name: r, paths: [~/x, ./y], operations: [read], decision: deny"
     cases = "".join(
@@ -141,27 +98,6 @@ def test_cases_are_decided_as_the_kernel_would(parse: Parse) -> None:
     assert [each.passed for each in results] == [True, True, True, True, False]
     wrong = "read /mine/x: FAILED, wanted deny, got allow by builtin:default"
     assert str(results[-1]).endswith(wrong)
-
-
-@pytest.mark.parametrize(
-    ("rules", "said"),
-    [
-        ([REST, MINE], "rule mine can never match: rule rest (line 4) decides first"),
-        (
-            [SECRETS, "name: b, paths: [/home/me/.ssh/id, /x], operations: [read], decision: deny"],
-            "rule b can't match for /home/me/.ssh/id: rule secrets (line 4) decides first",
-        ),
-        ([MINE], "rule mine allows what no rule denies or audits, and no default"),
-    ],
-)
-def test_rules_that_do_nothing_are_doubted(parse: Parse, rules: list[str], said: str) -> None:
-    assert said in [each.message for each in lint(parse(policy_of(*rules)))]
-
-
-def test_a_default_cannot_be_audit(parse: Parse) -> None:
-    with pytest.raises(InvalidPolicy) as caught:
-        parse("version: 1\nname: p\ndefaults: {file: audit}\n")
-    assert "can't be audited" in str(caught.value)
 
 
 NOT_HERE = "name: no, paths: [/no], operations: [write], decision: deny"
@@ -190,17 +126,6 @@ def test_a_case_and_an_explanation_say_audit(parse: Parse) -> None:
     assert all(each.passed for each in run_cases(Engine(policy)))
     explained = explain_file(policy, FileRules.of(policy), Operation.WRITE, "/x", exists=True)
     assert explained.decision.action is Action.AUDIT
-
-
-def test_a_rule_that_keeps_something_from_being_audited_does_something(parse: Parse) -> None:
-    assert lint(parse(policy_of(MINE, AUDITED))) == ()
-
-
-def test_rules_that_do_something_are_not(parse: Parse) -> None:
-    free = "name: free, paths: [/**], operations: [read], decision: allow"
-    for rules in ([SECRETS, MINE, REST], [free, SECRETS]):
-        doubts = [each.message for each in lint(parse(policy_of(*rules)))]
-        assert doubts in ([], ["rule secrets can never match: rule free (line 4) decides first"])
 
 
 @pytest.mark.parametrize(

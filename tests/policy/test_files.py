@@ -109,8 +109,7 @@ def test_walls_allow_what_the_rules_do_of_what_is_there(
     made = walls(files, tree)
     for path in every(tree):
         for operation in IN_A_FOLDER if listing(tree, path) is not None else Operation:
-            if True:
-                assert held(files, made, operation, path) == allows(files, operation, path)
+            assert held(files, made, operation, path) == allows(files, operation, path)
 
 
 @given(st.lists(rules, max_size=4), st.sampled_from([Action.ALLOW, Action.DENY]), trees)

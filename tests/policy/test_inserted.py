@@ -7,7 +7,7 @@ from hypothesis import given
 
 from sigwrap.policy.tools.inserted import CannotInsert, with_rules_first
 from sigwrap.policy.tools.show import policy_text
-from tests.policy.test_properties import command_rules, policy, quick, signal_rules
+from tests.policy.test_properties import command_rules, policy, signal_rules
 from tests.policy.test_properties import parse as parse_text
 
 NEW = {
@@ -50,7 +50,6 @@ def test_a_text_without_a_place_for_lines_is_refused(text: str) -> None:
         with_rules_first(text, "new", NEW)
 
 
-@quick
 @given(command_rules(), signal_rules())
 def test_they_come_first_and_the_others_stay(commands: list[str], signals: list[str]) -> None:
     before = parse_text(policy(commands, signals))

@@ -4,82 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from sigwrap.errors import PolicyError
-from sigwrap.policy.judge.request import Action, TargetType, Via
+from sigwrap.policy.judge.request import Action, Operation, TargetType, Via
 from sigwrap.policy.judge.rules import PidRange, ProcessPattern
 from sigwrap.policy.language.parse import MAX_BASES
 from sigwrap.policy.problems import InvalidPolicy
 from sigwrap.policy.tools.show import policy_text
-from tests.policy.conftest import MakeEngine, Parse, Problems
-
-TEN_MISTAKES = """\
-version: 1
-name: mistaken
-descripton: a key misspelt
-defaults: {command: alow}
-command_rules:
-  - name: not-a-list
-    commands: ls
-    decision: allow
-  - name: unknown-variable
-    commands: ["${HOEM}/bin/x"]
-    decision: deny
-  - name: bad-regex-and-range
-    commands: [git]
-    args_patterns: ["(unclosed"]
-    depth: {min: 4, max: 2}
-    decision: deny
-    decision: allow
-signal_rules:
-  - name: unknown-signal
-    signals: [SIGTREM]
-    target: self
-    decision: deny
-  - name: unknown-target
-    signals: [SIGTERM]
-    target: childern
-    decision: deny
-limits: {wall_time: soon}
-"""
-
-
-def test_ten_mistakes_are_named_at_ten_places(parse: Parse) -> None:
-    with pytest.raises(PolicyError) as caught:
-        parse(TEN_MISTAKES)
-    assert isinstance(caught.value, InvalidPolicy)
-    found = [
-        (each.place.line, each.place.column, each.offending, each.nearest)
-        for each in caught.value.problems
-    ]
-    assert found == [
-        (3, 1, "descripton", "description"),
-        (4, 21, "alow", "allow"),
-        (7, 15, "ls", ""),
-        (10, 16, "${HOEM}", "${HOME}"),
-        (14, 21, "(unclosed", ""),
-        (15, 18, "4 to 2", ""),
-        (17, 5, "decision", ""),
-        (20, 15, "SIGTREM", "SIGTERM"),
-        (25, 13, "childern", "children"),
-        (27, 21, "soon", ""),
-    ]
-    assert "policy.yaml:20:15: error: unknown signal" in str(caught.value)
-
+from tests.policy.conftest import MakeEngine, Parse
 
 RULE = "command_rules:\n  - {name: r, commands: [x], decision: deny%s}\n"
-
-
-@pytest.mark.parametrize(
-    ("sections", "said"),
-    [
-        ("vars: {HOME: /x}\n", '3:8: error: a built-in variable can\'t be set: "HOME"'),
-        ("vars: {A: '${B}', B: x}\n", '3:11: error: unknown variable: "${B}"'),
-        ("extends: nowhere\n", '3:10: error: no policy or file of this name to extend: "nowhere"'),
-        ("extends: [a]\n", '3:10: error: extends is a text: "a list"'),
-    ],
-)
-def test_a_mistake_is_named(problems: Problems, sections: str, said: str) -> None:
-    assert [str(each) for each in problems(sections)] == [f"policy.yaml:{said}"]
 
 
 @pytest.mark.parametrize("text", ["", "\n# nothing\n", "5", "[]", "version: 2\nname: x\n"])
@@ -126,7 +58,7 @@ signal_rules:
     redirect_to: SIGHUP
     fallback: audit
 file_rules: [{name: f, paths: ["/x/**"], operations: [read], decision: deny}]
-network_rules: [{name: n, destinations: ["*"], ports: [443], decision: approve}]
+network_rules: [{name: n, destinations: ["*"], ports: [443], decision: approve, message: ask}]
 env_policy: {remove: ["*_KEY"], keep: [API_KEY]}
 limits: {max_depth: 8, wall_time: 2h, cpu_time: 90, memory: 512M}
 watch: {loop: {same_exec: 25, within: 60s, action: stop}, drift: kill}
@@ -154,16 +86,16 @@ tests: [{command: ls -l, decision: audit}, {signal: 9, target: children, decisio
         PidRange(minimum=1, maximum=100),
     )
     assert (signal.redirect_signal, signal.fallback) == (1, Action.AUDIT)
+    (file,), (network,) = policy.file_rules, policy.network_rules
+    assert (file.name, file.paths, file.operations) == ("f", ("/x/**",), (Operation.READ,))
+    assert (file.decision, file.make_missing) == (Action.DENY, False)
+    assert (network.name, network.destinations, network.ports) == ("n", ("*",), (443,))
+    assert (network.decision, network.message) == (Action.APPROVE, "ask")
     assert (policy.default_command, policy.default_signal) == (Action.AUDIT, Action.ABSORB)
     assert (policy.limits.wall_time_s, policy.limits.memory_bytes) == (7200, 512 * 2**20)
     assert policy.watch.loop is not None and policy.watch.loop.within_s == 60
     assert policy.trust.path_shadow is Action.DENY
     assert len(policy.cases) == 2
-
-
-def test_absent_defaults_deny(parse: Parse) -> None:
-    policy = parse("version: 1\nname: x\n")
-    assert (policy.default_command, policy.default_signal) == (Action.DENY, Action.DENY)
 
 
 def test_many_patterns_of_a_usual_size_are_fine(engine: MakeEngine) -> None:

@@ -17,7 +17,6 @@ from sigwrap.policy.language.parse import parse_policy
 from sigwrap.policy.tools.cases import command_request, run_cases
 from sigwrap.policy.tools.starter import Project, starter_policy
 from sigwrap.start.policy_files import SHIPPED, find_base
-from tests.policy.test_properties import quick
 from tests.policy.test_suggest import VARIABLES
 
 PACKAGE = '{"scripts": {"deploy": "x", "test": "y", "release:prod": "z", "a b": "", "--x": ""}}'
@@ -68,14 +67,12 @@ def test_every_example_is_good_when_its_marks_are_taken_away() -> None:
     assert policy.limits.wall_time_s == 7200
 
 
-@quick
 @given(st.dictionaries(st.text(max_size=12) | st.just("deploy"), st.just("x"), max_size=5))
 def test_no_name_of_a_script_breaks_it(scripts: dict[str, str]) -> None:
     project = Project.of({"package.json": json.dumps({"scripts": scripts})})
     load(starter_policy("mine", "agent-observe", project, decide))
 
 
-@quick
 @given(st.text(max_size=60), st.text(alphabet="deploy:\n -#'\"{", max_size=60))
 def test_no_makefile_breaks_it(anything: str, likely: str) -> None:
     project = Project.of({"Makefile": f"{anything}\n{likely}\ndeploy-x.y: a\n"})

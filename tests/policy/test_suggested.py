@@ -29,7 +29,6 @@ from sigwrap.start.policy_files import read_source
 from tests.policy.test_properties import (
     command_rules,
     policy,
-    quick,
     requests,
     signal_rules,
     signals,
@@ -68,7 +67,7 @@ def suggestions(
 AGENT = read_source("agent-default").text
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def agent() -> Engine:
     return Engine(base(AGENT))
 
@@ -209,6 +208,7 @@ def test_no_name_is_taken_twice() -> None:
     assert "allow-a-2" in found.text and "allow-a-3" in found.text and "allow-ls" in found.text
 
 
+@pytest.mark.tier("ci")
 def test_a_session_with_very_many_denials_makes_a_policy_that_loads() -> None:
     text = "version: 1\nname: x\n"
     engine = Engine(base(text))
@@ -234,7 +234,6 @@ def test_hostile_words_stay_words(word: str) -> None:
     assert decided(Engine(loaded), event).action.value == "allow"
 
 
-@quick
 @given(
     command_rules(),
     signal_rules(),
@@ -266,7 +265,7 @@ def test_what_was_denied_comes_out_so_and_nothing_else_changes(
     assert came_out >= found.requests
 
 
-@quick
+@pytest.mark.tier("ci")
 @given(st.lists(strange_decisions(), max_size=6), st.sampled_from(list(Only)))
 def test_whatever_a_log_holds_the_policy_loads(events: list[Event], only: Only) -> None:
     text = policy([], [])

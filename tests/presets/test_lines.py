@@ -10,9 +10,8 @@ from sigwrap.errors import UsageError
 from sigwrap.run.settings import ApprovalMode
 
 
-@pytest.mark.parametrize(
-    ("line", "command", "policy"),
-    [
+def test_an_agent_by_its_name() -> None:
+    for line, command, policy in [
         ("claude", "claude", "agent-default"),
         ("claude --help", "claude --help", "agent-default"),
         ("claude -p x -- y", "claude -p x -- y", "agent-default"),
@@ -20,14 +19,12 @@ from sigwrap.run.settings import ApprovalMode
         ("codex --no-daemon x", "codex --no-daemon x", "agent-default"),
         ("-p agent-strict codex", "codex --no-daemon", "agent-strict"),
         ("--policy=ci --durable gemini -y", "gemini -y", "ci"),
-    ],
-)
-def test_an_agent_by_its_name(line: str, command: str, policy: str) -> None:
-    words = line.split()
-    assert read_plain_line(words) is None
-    found = read_preset_line(words)
-    assert found is not None and found.preset in words
-    assert (" ".join(found.command), found.policy) == (command, policy)
+    ]:
+        words = line.split()
+        assert read_plain_line(words) is None
+        found = read_preset_line(words)
+        assert found is not None and found.preset in words
+        assert (" ".join(found.command), found.policy) == (command, policy), line
 
 
 def test_options_of_the_run_stand_before_the_name() -> None:
@@ -37,9 +34,8 @@ def test_options_of_the_run_stand_before_the_name() -> None:
     assert found.command == ("claude", "--approvals", "x")
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
+def test_other_lines_are_not_an_agents() -> None:
+    for line in [
         "",
         "-",
         "report",
@@ -49,10 +45,8 @@ def test_options_of_the_run_stand_before_the_name() -> None:
         "-c claude",
         "claudes",
         "-p x ls",
-    ],
-)
-def test_other_lines_are_not_an_agents(line: str) -> None:
-    assert read_preset_line(line.split()) is None
+    ]:
+        assert read_preset_line(line.split()) is None, line
 
 
 def test_a_line_with_two_dashes_runs_a_program_without_its_preset() -> None:

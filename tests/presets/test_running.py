@@ -9,6 +9,8 @@ from tests.support.harness import Sigwrap
 from tests.support.programs import script
 from tests.support.waiting import reader
 
+pytestmark = pytest.mark.tier("ci")
+
 ECHO = '#!/bin/sh\necho "$0 $* ${CLAUDE_CODE_DISABLE_AGENT_VIEW-unset}"\n'
 
 
@@ -18,6 +20,7 @@ def subject(as_user: Sigwrap) -> Sigwrap:
     return as_user
 
 
+@pytest.mark.promise("agents by name")
 def test_a_preset_adds_words_and_variables(subject: Sigwrap) -> None:
     script(subject.folder, "codex", ECHO)
     script(subject.folder, "claude", ECHO)

@@ -25,7 +25,7 @@ LOOP = 'echo ready; i=0; while :; do i=$((i+1)); "$1" "$i"; done'
 
 def tell(subject: Sigwrap, *words: str) -> tuple[int, str]:
     """The status of `sigwrap signal`, and all that it says."""
-    done = subject.native(UNDER_TEST, "signal", *words)
+    done = subject.run("signal", *words)
     return done.returncode, (done.stdout + done.stderr).decode()
 
 
@@ -153,7 +153,7 @@ def test_whatever_the_tree_is_made_of_it_stands_still(as_user: Sigwrap) -> None:
     assert not procfs.is_stopped(command)
     assert "killed: the whole tree" in sent(as_user, "SIGKILL", "--reason", "enough")
     assert ended(as_user, run) == 128 + signal.SIGKILL
-    why = as_user.native(UNDER_TEST, "why").stdout.decode()
+    why = as_user.run("why").stdout.decode()
     assert "agent signal SIGKILL from uid" in why and "enough" in why
 
 
@@ -173,57 +173,28 @@ def _processor_time(pid: int) -> list[str]:
         return []
 
 
-RELAYS = """
-import os, time
-until_s = time.monotonic() + 20
-for _ in range(4):
-    if os.fork() == 0:
-        while time.monotonic() < until_s:
-            if os.fork():
-                os._exit(0)
-        os._exit(0)
-print("ready", flush=True)
-time.sleep(20)
-"""
-
-
-def test_those_who_make_another_one_and_end_stand_still(as_user: Sigwrap) -> None:
-    """Whoever looks for them sees nobody that is still there."""
-    run = started(as_user, "--", *PYTHON, "-c", RELAYS)
-    supervisor = Roles.of(run.pid).supervisor
-
-    def living() -> set[int]:
-        found = map(procfs.stat, children(supervisor))
-        return {each.pid for each in found if each is not None and not each.has_ended}
-
-    sent(as_user, "SIGSTOP")
-    as_user.await_event("tree_frozen")
-    before = living()
-    time.sleep(0.7)
-    assert living() == before
-    assert len(before) >= 5
-    sent(as_user, "SIGKILL")
-    ended(as_user, run)
-
-
-@pytest.mark.parametrize("ends", ["SIGTERM", "SIGINT", "TERM to sigwrap"])
+@pytest.mark.parametrize(
+    "ends",
+    ["SIGINT", "TERM to sigwrap", pytest.param("a limit", marks=pytest.mark.tier("all"))],
+)
 def test_a_frozen_tree_ends_gracefully(as_user: Sigwrap, ends: str) -> None:
     text = "trap 'echo cleaned; exit 3' INT TERM; echo ready; while :; do sleep 0.05; done"
-    run = as_user.start(*OBSERVE, "--", "sh", "-c", text)
+    policy = ("-p", limited(as_user, "8s"), "--no-report") if ends == "a limit" else OBSERVE
+    run = as_user.start(*policy, "--", "sh", "-c", text)
     said = reader(run.stdout)
     said.until(rb"ready")
     sent(as_user, "SIGSTOP")
     as_user.await_event("tree_frozen")
-    if ends.startswith("SIG"):
+    if ends == "SIGINT":
         sent(as_user, ends, "--reason", "over")
-    else:
+    elif ends == "TERM to sigwrap":
         os.kill(Roles.of(run.pid).front, signal.SIGTERM)
     said.until(rb"cleaned")
-    assert ended(as_user, run) == INTERRUPTED
+    assert ended(as_user, run) == (LIMIT_REACHED if ends == "a limit" else INTERRUPTED)
     events = as_user.sealed_events("tree_thawed", "session_ended")
     assert [each.type for each in events] == ["tree_thawed", "session_ended"]
-    why = as_user.native(UNDER_TEST, "why").stdout.decode()
-    if ends.startswith("SIG"):
+    why = as_user.run("why").stdout.decode()
+    if ends == "SIGINT":
         assert f"agent signal {ends} from uid" in why
         assert ": over" in why
 
@@ -241,10 +212,7 @@ def test_sigint_is_commands_to_handle_as_ctrl_c(as_user: Sigwrap) -> None:
     (event,) = as_user.sealed_events("interrupt_received")
     assert event.payload["sender_place"] == "agent-signal"
     assert event.payload["sender_cmd"].endswith(": lunch")
-    assert (
-        "interrupted by agent signal SIGINT from uid"
-        in as_user.native(UNDER_TEST, "why").stdout.decode()
-    )
+    assert "interrupted by agent signal SIGINT from uid" in as_user.run("why").stdout.decode()
 
 
 def test_a_stop_and_its_end_at_once(as_user: Sigwrap) -> None:
@@ -259,20 +227,7 @@ def test_a_stop_and_its_end_at_once(as_user: Sigwrap) -> None:
     as_user.verify(ended=True)
 
 
-def test_a_kill_comes_through_when_it_is_ending_already(as_user: Sigwrap) -> None:
-    text = "trap '' INT TERM; echo ready; while :; do sleep 0.05; done"
-    run = started(as_user, "--grace", "1000", "--", "sh", "-c", text)
-    sent(as_user, "SIGTERM")
-    assert "no-op: it is ending already" in sent(as_user, "SIGTERM")
-    assert "killed" in sent(as_user, "SIGKILL")
-    assert ended(as_user, run) == INTERRUPTED
-    assert outcomes(as_user) == [
-        ("SIGTERM", "delivered"),
-        ("SIGTERM", "no-op"),
-        ("SIGKILL", "delivered"),
-    ]
-
-
+@pytest.mark.promise("limits")
 def test_a_limit_is_a_sigbudget_and_sigterm_follows(as_user: Sigwrap) -> None:
     policy = limited(as_user, "1s")
     text = "trap 'exit 0' TERM; while :; do sleep 0.05; done"
@@ -290,32 +245,6 @@ def test_a_limit_is_a_sigbudget_and_sigterm_follows(as_user: Sigwrap) -> None:
     assert (budget["source"], budget["number"]) == ("limit wall_time", 10)
     assert term["cause"] == budget["sequence"]
     assert exceeded["reason"] == budget["reason"] == end["reason"]
-
-
-def test_a_limit_ends_a_frozen_tree(as_user: Sigwrap) -> None:
-    policy = limited(as_user, "8s")
-    text = "trap 'echo cleaned; exit 0' TERM; echo ready; while :; do sleep 0.05; done"
-    run = as_user.start("-p", policy, "--no-report", "--", "sh", "-c", text)
-    said = reader(run.stdout)
-    said.until(rb"ready")
-    sent(as_user, "SIGSTOP")
-    said.until(rb"cleaned")
-    assert ended(as_user, run) == LIMIT_REACHED
-
-
-def test_whoever_continues_a_process_from_outside_sees_it_stopped_again(as_user: Sigwrap) -> None:
-    text = "echo ready; while :; do :; done"
-    run = started(as_user, "--", "sh", "-c", f"sh -c '{text}' & wait")
-    command = as_user.command_pid()
-    everybody = [command, *below(command)]
-    sent(as_user, "SIGSTOP")
-    for each in everybody:
-        await_state(each, "T")
-        os.kill(each, signal.SIGCONT)
-        await_state(each, "T")
-    await_that(lambda: any("again" in e.payload for e in as_user.events("tree_frozen")))
-    sent(as_user, "SIGKILL")
-    ended(as_user, run)
 
 
 HEADLESS = """
@@ -354,14 +283,18 @@ def test_a_process_whose_first_thread_does_not_run_is_stopped_again(
     ended(as_user, run)
 
 
-def test_whoever_has_no_terminal_is_told_of_a_stop_too(as_user: Sigwrap) -> None:
+@pytest.mark.promise("agent signals")
+def test_a_stop_without_a_terminal_is_told_and_a_secret_in_its_reason_is_not(
+    as_user: Sigwrap,
+) -> None:
     run = started(as_user, "--", "sh", "-c", "echo ready; sleep 1000")
     for each in ("SIGSTOP", "SIGCONT", "SIGKILL"):
-        sent(as_user, each, "--reason", "so")
+        sent(as_user, each, "--reason", "TOKEN=ghp_0123456789abcdefghij0123456789abcdef")
     said = run.communicate()[1].decode()
     assert "sigwrap: stopped by agent signal SIGSTOP from uid" in said
     assert "sigwrap: goes on after agent signal SIGCONT from uid" in said
     assert "sigwrap: killed by agent signal SIGKILL from uid" in said
+    assert "ghp_" not in said + str(as_user.events("agent_signal"))
 
 
 def test_ctrl_z_at_a_stopped_session_gives_the_shell_back(as_user: Sigwrap) -> None:
@@ -371,6 +304,12 @@ def test_ctrl_z_at_a_stopped_session_gives_the_shell_back(as_user: Sigwrap) -> N
     terminal.output.until(rb"ready")
     as_user.await_reading()
     command = as_user.command_pid()
+    sent(as_user, "SIGSTOP")
+    await_state(command, "T")
+    sent(as_user, "SIGCONT")
+    terminal.type("one line\n")
+    terminal.output.until(rb"got one line")
+    assert b"Stopped" not in terminal.output.seen, "the shell takes it for a stopped job"
     for _ in range(2):
         sent(as_user, "SIGSTOP")
         await_state(command, "T")
@@ -386,9 +325,10 @@ def test_ctrl_z_at_a_stopped_session_gives_the_shell_back(as_user: Sigwrap) -> N
     terminal.output.until(rb"PROMPT> ")
 
 
-INNER_REAPER = """
+RELAYS = """
 import ctypes, mmap, os, signal, sys, time
-ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER
+if sys.argv[2] == "inside":
+    ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER
 signal.signal(signal.SIGCHLD, signal.SIG_IGN)
 steps = mmap.mmap(os.open(sys.argv[1], os.O_RDWR), 8)
 if os.fork() == 0:
@@ -401,12 +341,13 @@ time.sleep(1000)
 """
 
 
-def test_a_relay_that_is_reaped_inside_stands_still(as_user: Sigwrap) -> None:
-    """None of them leaves a trace behind."""
+@pytest.mark.parametrize("reaped", ["inside", "by sigwrap"])
+def test_a_relay_of_processes_that_end_at_once_stands_still(as_user: Sigwrap, reaped: str) -> None:
+    """A look for them sees none that is still there; where they are reaped inside, not a trace."""
     steps = as_user.folder / "steps"
     steps.write_bytes(bytes(8))
     steps.chmod(0o666)
-    run = started(as_user, "--", *PYTHON, "-c", INNER_REAPER, str(steps))
+    run = started(as_user, "--", *PYTHON, "-c", RELAYS, str(steps), reaped)
     before = bytes(8)
 
     def goes_on() -> None:
@@ -473,16 +414,6 @@ def test_a_sigint_reaches_a_front_process_that_somebody_stopped(as_user: Sigwrap
     assert ended(as_user, run) == INTERRUPTED
 
 
-def test_a_secret_in_a_reason_is_not_told(as_user: Sigwrap) -> None:
-    run = started(as_user, "--", "sh", "-c", "echo ready; sleep 1000")
-    sent(as_user, "SIGSTOP", "--reason", "TOKEN=ghp_0123456789abcdefghij0123456789abcdef")
-    assert "ghp_" not in str(as_user.events("agent_signal"))
-    status, said = tell(as_user, "", "SIGKILL")
-    assert (status, "an empty word is no session" in said) == (REFUSED, True)
-    sent(as_user, "SIGKILL")
-    assert b"ghp_" not in run.communicate()[1]
-
-
 def test_nobody_inside_signals_a_session(as_user: Sigwrap) -> None:
     line = f"{UNDER_TEST} signal SIGKILL; echo status $?"
     done = as_user.run(*OBSERVE, "--", "sh", "-c", line)
@@ -493,10 +424,7 @@ def test_nobody_inside_signals_a_session(as_user: Sigwrap) -> None:
     assert outcomes(as_user) == [("SIGTRUST", "delivered")]
 
 
-@pytest.mark.parametrize("ends", [b"\x03", b"\x1c"])
-def test_keys_end_a_frozen_job_that_its_shell_never_saw_stopped(
-    as_user: Sigwrap, ends: bytes
-) -> None:
+def test_a_key_ends_a_frozen_job_that_its_shell_never_saw_stopped(as_user: Sigwrap) -> None:
     text = "trap 'echo cleaned; exit 3' INT; echo ready; while read x; do echo got $x; done"
     terminal = as_user.on_terminal(*OBSERVE, "--", "bash", "-c", text)
     terminal.output.until(rb"ready")
@@ -508,24 +436,9 @@ def test_keys_end_a_frozen_job_that_its_shell_never_saw_stopped(
     terminal.type("a line\n")
     terminal.output.until(rb"got a line")
     sent(as_user, "SIGSTOP")
-    terminal.type(ends.decode())
-    assert terminal.await_status() in (INTERRUPTED, 128 + signal.SIGQUIT)
+    terminal.press("C")
+    assert terminal.await_status() == INTERRUPTED
     assert as_user.alive() == []
-
-
-def test_a_shell_does_not_take_a_frozen_session_for_a_stopped_job(as_user: Sigwrap) -> None:
-    terminal = as_user.bash_on_terminal()
-    line = " ".join(map(str, as_user.line(*OBSERVE, "--", "sh", "-c")))
-    terminal.type(f"{line} 'echo rea''dy; read x; echo got $x'\n")
-    terminal.output.until(rb"ready")
-    as_user.await_reading()
-    sent(as_user, "SIGSTOP")
-    await_state(as_user.command_pid(), "T")
-    sent(as_user, "SIGCONT")
-    terminal.type("a line\n")
-    terminal.output.until(rb"got a line")
-    terminal.output.until(rb"PROMPT> ")
-    assert b"Stopped" not in terminal.output.seen
 
 
 def test_a_job_that_its_user_stopped_stays_stopped_afterwards(as_user: Sigwrap) -> None:
@@ -563,6 +476,7 @@ def test_which_session_is_meant(as_user: Sigwrap) -> None:
     await_that(lambda: "is over" in tell(as_user, first, "SIGKILL")[1])
     for words, says in {
         ("mie", "SIGSTOP"): "did you mean mine?",
+        ("", "SIGKILL"): "an empty word is no session",
         ("SIGSTOP", "mine"): "the session comes before the signal",
         ("mine", "SIGSTOPP"): "did you mean SIGSTOP?",
         ("9",): "is another signal here than for kill(1)",
@@ -597,7 +511,7 @@ def test_an_exec_that_never_ends_does_not_put_a_stop_off(as_user: Sigwrap) -> No
     as_user.await_event("approval_requested")
     sent(as_user, "SIGSTOP")
     approval = as_user.events("approval_requested")[0].payload["approval_id"]
-    done = as_user.native(UNDER_TEST, "approve", approval)
+    done = as_user.run("approve", approval)
     assert done.returncode == 0, done.stderr
     as_user.await_event("approval_granted")
     time.sleep(0.3)

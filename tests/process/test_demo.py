@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-from pathlib import Path
 
-from sigwrap.report.check.verify import Outcome, verify_session
-from sigwrap.store.catalog import open_session
 from tests.support.harness import UNDER_TEST, Sigwrap
-from tests.support.long_session import DEMO, make_long, recorded_demo
+from tests.support.long_session import DEMO
 from tests.support.waiting import PATIENCE_S
 
 SHOWN = {
@@ -32,11 +29,3 @@ def test_it_runs_to_its_end_and_the_neighbour_lives(as_user: Sigwrap) -> None:
 def test_outside_of_a_session_it_does_nothing() -> None:
     done = subprocess.run(["sh", str(DEMO)], env={}, capture_output=True, timeout=PATIENCE_S)
     assert done.returncode == 2 and b"run it under sigwrap" in done.stderr
-
-
-def test_a_longer_log_is_made_of_it(tmp_path: Path) -> None:
-    recorded = recorded_demo(tmp_path, Path(UNDER_TEST))
-    make_long(tmp_path / "store", "long", recorded, 2_000)
-    verification = verify_session(open_session(str(tmp_path / "store"), "long"), None)
-    assert verification.outcome is Outcome.INTACT and verification.events == 2_000
-    assert {event.type for event in recorded} >= SHOWN

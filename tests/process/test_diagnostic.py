@@ -6,10 +6,9 @@ import json
 import os
 from pathlib import Path
 
-from tests.support.harness import UNDER_TEST, Running, Sigwrap
+from tests.support.harness import Running, Sigwrap
 from tests.support.waiting import reader
 
-REFUSED = 125
 OBSERVE = ("-p", "agent-observe", "--no-report", "--")
 ASKS = """
 version: 1
@@ -22,7 +21,7 @@ command_rules:
 
 
 def sent(subject: Sigwrap, *words: str) -> str:
-    done = subject.native(UNDER_TEST, "signal", *words)
+    done = subject.run("signal", *words)
     assert done.returncode == 0, done.stderr
     return done.stdout.decode()
 
@@ -64,8 +63,8 @@ def test_a_copy_of_the_log_is_saved_and_can_be_read(as_user: Sigwrap) -> None:
     for path in paths:
         assert path.parent == as_user.store / "checkpoints"
         assert path.stat().st_mode & 0o777 == 0o600
-        assert as_user.native(UNDER_TEST, "verify", str(path)).returncode in (0, 1)
-        report = as_user.native(UNDER_TEST, "report", str(path))
+        assert as_user.run("verify", str(path)).returncode in (0, 1)
+        report = as_user.run("report", str(path))
         assert report.returncode == 0
         assert b"1 audited" in report.stdout
     process.say(b"\n")
@@ -73,24 +72,12 @@ def test_a_copy_of_the_log_is_saved_and_can_be_read(as_user: Sigwrap) -> None:
     assert os.listdir(as_user.store / "checkpoints") != []
 
 
-def test_a_copy_that_can_not_be_written_is_no_success(as_user: Sigwrap) -> None:
-    process = started(as_user, *OBSERVE, "sh", "-c", "echo ready; read line; exit 3")
-    (as_user.store / "checkpoints").write_text("in the way")
-    done = as_user.native(UNDER_TEST, "signal", "SIGUSR2")
-    assert done.returncode == REFUSED
-    assert "SIGUSR2 was not carried out: can't write the checkpoint" in done.stderr.decode()
-    told = [each.payload for each in as_user.events("agent_signal")]
-    assert [each["outcome"] for each in told] == ["delivered", "failed"]
-    process.say(b"\n")
-    assert process.wait() == 3
-
-
 def test_a_stopped_session_is_seen_to_be_one(as_user: Sigwrap) -> None:
     process = started(as_user, *OBSERVE, "sh", "-c", "echo ready; read line; exit 3")
 
     def shown() -> tuple[str, str, str]:
         words = (("sessions",), ("report",), ("why",))
-        sessions, report, why = (as_user.native(UNDER_TEST, *each).stdout for each in words)
+        sessions, report, why = (as_user.run(*each).stdout for each in words)
         return sessions.decode(), report.decode().splitlines()[0], why.decode()
 
     sent(as_user, "SIGSTOP", "--reason", "lunch")
@@ -99,7 +86,7 @@ def test_a_stopped_session_is_seen_to_be_one(as_user: Sigwrap) -> None:
     assert "  stopped  " in sessions
     assert report.startswith("running for ") and "stopped since" in report and "lunch" in report
     assert why.startswith("stopped since") and "agent signal SIGSTOP from uid" in why
-    listed = json.loads(as_user.native(UNDER_TEST, "sessions", "--json").stdout)
+    listed = json.loads(as_user.run("sessions", "--json").stdout)
     assert listed["sessions"][-1]["stopped"] is True
     sent(as_user, "SIGUSR1")
     assert as_user.events("diagnostic")[-1].payload["stopped"]["held"] == 0

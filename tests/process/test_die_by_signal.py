@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-from pathlib import Path
 
 import pytest
 
@@ -15,7 +14,7 @@ from tests.support.waiting import PATIENCE_S
 TRAPPING = 'trap "echo cleaned; exit 3" INT TERM; echo ready; while :; do read x; done'
 
 
-@pytest.mark.parametrize("name", ["SIGSEGV", "SIGABRT", "SIGKILL", "SIGTERM", "SIGINT", "SIGUSR1"])
+@pytest.mark.parametrize("name", ["SIGSEGV", "SIGKILL", "SIGINT"])
 def test_the_signal_that_command_died_of(as_user: Sigwrap, name: str) -> None:
     """sigwrap itself leaves no core where COMMAND would."""
     number = signal.Signals[name]
@@ -39,38 +38,24 @@ os.kill(os.getpid(), number)
 """
 
 
-@pytest.mark.parametrize("number", [32, 33])
-def test_a_signal_that_the_c_library_keeps_to_itself(sigwrap: Sigwrap, number: int) -> None:
+def test_a_signal_that_the_c_library_keeps_to_itself(sigwrap: Sigwrap) -> None:
     """Make leaves both ignored, so COMMAND has to see to their default actions itself."""
+    number = 32
     done = sigwrap.run("--die-by-signal", "--", *PYTHON, "-c", DIES_OF_ANY, str(number))
     # PyInstaller's bootloader can't die of it.
     assert (done.returncode, done.stderr) == (128 + number if IS_BINARY else -number, b"")
 
 
-@pytest.mark.parametrize("status", [0, 3, 130])
-def test_a_status_stays_a_status(sigwrap: Sigwrap, status: int) -> None:
-    done = sigwrap.run("--die-by-signal", "--", "sh", "-c", f"exit {status}")
-    assert done.returncode == status
+def test_a_status_stays_a_status(sigwrap: Sigwrap) -> None:
+    assert sigwrap.run("--die-by-signal", "--", "sh", "-c", "exit 130").returncode == 130
+    assert sigwrap.run("--die-by-signal", "--", "no-such-program").returncode == 127
 
 
-@pytest.mark.parametrize("name", ["SIGTERM", "SIGINT", "SIGHUP"])
-def test_the_signal_that_interrupted_the_run(sigwrap: Sigwrap, name: str) -> None:
+def test_the_signal_that_interrupted_the_run(sigwrap: Sigwrap) -> None:
     """Whatever COMMAND did then: a service manager asks whether it ended as it was told."""
     process, _ = sigwrap.start_ready("--die-by-signal", "--", "bash", "-c", TRAPPING)
-    process.send_signal(signal.Signals[name])
-    assert process.wait(PATIENCE_S) == -signal.Signals[name]
-
-
-def test_a_killed_run_ends_by_the_interrupt_too(sigwrap: Sigwrap, programs: Path) -> None:
-    process, _ = sigwrap.start_ready(
-        "--die-by-signal", "--grace", "0", "--", *PYTHON, str(programs / "stubborn.py")
-    )
     process.terminate()
     assert process.wait(PATIENCE_S) == -signal.SIGTERM
-
-
-def test_what_refuses_to_run_exits(sigwrap: Sigwrap) -> None:
-    assert sigwrap.run("--die-by-signal", "--", "no-such-program").returncode == 127
 
 
 @pytest.mark.parametrize("dies", [True, False])

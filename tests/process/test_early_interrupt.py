@@ -30,21 +30,19 @@ def _interrupted_at(path: str) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    "words", [["--", "touch", "ran"], ["--as", "forward", "--", "touch", "ran"], ["report"]]
+    ("where", "words"),
+    [
+        *((each, ["--", "touch", "ran"]) for each in (*MODULES, OPENED_LAST)),
+        (OPENED_LAST, ["--as", "forward", "--", "touch", "ran"]),
+        (OPENED_LAST, ["report"]),
+    ],
 )
-@pytest.mark.parametrize("where", [*MODULES, OPENED_LAST])
 def test_it_is_the_end(sigwrap: Sigwrap, where: str, words: list[str]) -> None:
     path = where if where.startswith("/") else _file(where)
     done = sigwrap.native(*_interrupted_at(path), *sigwrap.line(*words))
     assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, b"", b"")
     assert list(sigwrap.folder.iterdir()) == []
     assert sigwrap.alive() == []
-
-
-def test_a_shell_has_it_as_130(sigwrap: Sigwrap) -> None:
-    line = " ".join([*_interrupted_at(OPENED_LAST), *map(str, sigwrap.line("--", "true"))])
-    done = sigwrap.native("bash", "-c", f"{line}; echo $?")
-    assert (done.stdout, done.stderr) == (b"130\n", b"")
 
 
 @pytest.mark.skipif(IS_BINARY, reason="the bootloader would be traced with all that it starts")

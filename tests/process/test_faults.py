@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.harness import EXECS, PYTHON, REFUSED, UNDER_TEST, Sigwrap
+from tests.support.harness import EXECS, PYTHON, REFUSED, Sigwrap
 from tests.support.killswitch import switch
 from tests.support.policies import policy
 from tests.support.processes import Roles
@@ -119,7 +119,7 @@ def test_the_clock_of_the_day_jumps(sigwrap: Sigwrap, compiled: Path) -> None:
     assert said.line() == b"one"
     question = reader(process.stderr).until(rb"sigwrap approve [0-9a-f]+ ")
     off.write_text("31536000")
-    approved = sigwrap.native(UNDER_TEST, "approve", question.split()[2].decode())
+    approved = sigwrap.run("approve", question.split()[2].decode())
     assert approved.returncode == 0, approved.stderr
     assert said.line() == b"%d" % os.getuid()
     process.say(b"\n")
@@ -130,7 +130,7 @@ def test_the_clock_of_the_day_jumps(sigwrap: Sigwrap, compiled: Path) -> None:
     times_s = [each.time_ns // 1_000_000_000 for each in sigwrap.events()]
     steps = {round((b - a) / 86_400) for a, b in pairwise(times_s)}
     assert steps == {0, -1, 366}
-    assert sigwrap.native(UNDER_TEST, "report").returncode == 0
+    assert sigwrap.run("report").returncode == 0
 
 
 _EXECS = """

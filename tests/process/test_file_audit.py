@@ -16,7 +16,7 @@ import pytest
 from sigwrap import calls
 from sigwrap.calls import I386, X86_64
 from tests.support.harness import PYTHON, Sigwrap
-from tests.support.programs import HEADERS, needs
+from tests.support.programs import HEADERS
 
 AT_FDCWD, AT_REMOVEDIR, AT_SYMLINK_FOLLOW, AT_EMPTY_PATH = -100, 0x200, 0x400, 0x1000
 RENAME_NOREPLACE, RENAME_EXCHANGE, RESOLVE_IN_ROOT = 1, 2, 0x10
@@ -207,7 +207,7 @@ def test_another_thread_that_rewrites_the_path_gains_nothing(
 
 
 @AS_ROOT
-@pytest.mark.parametrize("within", ["chroot .", "unshare -m chroot .", "unshare -r chroot ."])
+@pytest.mark.parametrize("within", ["chroot .", "unshare -r chroot ."])
 def test_in_another_root_the_path_is_the_one_outside(
     sigwrap: Sigwrap, compiled: Path, within: str
 ) -> None:
@@ -223,6 +223,7 @@ def test_in_another_root_the_path_is_the_one_outside(
     assert ("create", "folder/x", "") in changes(sigwrap, work)
 
 
+@pytest.mark.promise("file audit")
 def test_what_is_written_again_and_again_is_counted(as_user: Sigwrap) -> None:
     work = anew(as_user)
     loop = "i=0; while [ $i -lt 200 ]; do i=$((i+1)); echo $i >> log; done"
@@ -242,13 +243,6 @@ def test_a_name_that_is_no_text_is_held_against_globs_too(as_user: Sigwrap) -> N
     assert not as_user.events("mediation_failed")
 
 
-def test_without_such_a_rule_nothing_is_recorded(as_user: Sigwrap) -> None:
-    work = anew(as_user)
-    rules = "\n  - {name: all, paths: [/], operations: [write, create], decision: allow}\n"
-    done = as_user.run("-p", policy(as_user, work, rules), "--", "touch", "x", cwd=work)
-    assert done.returncode == 0 and changes(as_user, work) == []
-
-
 def test_what_a_rule_denies_stays_denied(as_user: Sigwrap) -> None:
     work = anew(as_user)
     rules = """
@@ -261,16 +255,24 @@ def test_what_a_rule_denies_stays_denied(as_user: Sigwrap) -> None:
     assert changes(as_user, work) == [("create", "quiet/y", "")]
 
 
-def test_io_uring_is_let_be_and_noted(as_user: Sigwrap, compiled: Path) -> None:
+def test_io_uring_is_let_be_and_noted_but_under_network_rules_it_stays_refused(
+    as_user: Sigwrap, compiled: Path
+) -> None:
     number = calls.number_of("io_uring_setup", X86_64)
     said, command = f"{number} 1 {NOWHERE}\n".encode(), [str(compiled / "file_calls"), "64"]
     work = anew(as_user)
     natively = as_user.native(*command, cwd=work, input=said).stdout
-    done = as_user.run("-p", policy(as_user, work), "--", *command, cwd=work, input=said)
+    text = policy(as_user, work)
+    done = as_user.run("-p", text, "--", *command, cwd=work, input=said)
     assert done.stdout == natively
     (noted,) = as_user.sealed_events("file_audited")
     assert noted.payload["rule_name"] == "builtin:unseen"
     assert (noted.payload["operation"], noted.payload["path"]) == ("unseen", "")
+    with open(text, "a") as file:
+        file.write("network_rules:\n  - {name: n, destinations: ['*'], decision: audit}\n")
+    done = as_user.run("-p", text, "--", *command, cwd=work, input=said)
+    assert done.stdout == b"-1\n", done.stderr
+    assert as_user.sealed_events("connection_denied") and not as_user.events("file_audited")
 
 
 PIPES = """
@@ -311,18 +313,6 @@ open("x", "w").close()
 """
 
 
-def test_under_network_rules_io_uring_stays_refused(as_user: Sigwrap, compiled: Path) -> None:
-    work = anew(as_user)
-    text = policy(as_user, work)
-    with open(text, "a") as file:
-        file.write("network_rules:\n  - {name: n, destinations: ['*'], decision: audit}\n")
-    said = f"{calls.number_of('io_uring_setup', X86_64)} 1 {NOWHERE}\n".encode()
-    line = [str(compiled / "file_calls"), "64"]
-    done = as_user.run("-p", text, "--", *line, cwd=work, input=said)
-    assert done.stdout == b"-1\n", done.stderr
-    assert as_user.sealed_events("connection_denied") and not as_user.events("file_audited")
-
-
 def test_a_process_that_hides_its_memory_is_noted(as_user: Sigwrap) -> None:
     work = anew(as_user)
     command = [*PYTHON, "-c", UNREADABLE]
@@ -343,29 +333,3 @@ def test_what_cannot_be_recorded_is_not_done(as_user: Sigwrap) -> None:
     assert b"Operation not permitted" in done.stderr
     recorded = {path for _, path, _ in changes(as_user, work)}
     assert {each.name for each in work.glob("f[0-9]*")} <= recorded
-
-
-@needs("tar")
-def test_the_report_says_where_an_archive_was_unpacked(as_user: Sigwrap) -> None:
-    work = anew(as_user)
-    for package in range(60):
-        for folder in ("lib", "test"):
-            (work / f"tree/p{package}/{folder}").mkdir(parents=True)
-            for at in range(3):
-                (work / f"tree/p{package}/{folder}/f{at}.js").write_text("x")
-    subprocess.run(["tar", "-cf", "a.tar", "tree"], cwd=work, check=True)
-    subprocess.run(["chmod", "-R", "a+rX", work], check=True)
-    line = ["sh", "-c", "mkdir node_modules && tar -xf a.tar -C node_modules"]
-    done = as_user.run("-p", policy(as_user, work), "--", *line, cwd=work)
-    assert done.returncode == 0, done.stderr
-    names = sum(1 for _ in (work / "node_modules/tree").rglob("*")) + 1
-    found = {path for operation, path, _ in changes(as_user, work) if operation == "create"}
-    there = {str(each.relative_to(work)) for each in (work / "node_modules/tree").rglob("*")}
-    assert found == there | {"node_modules", "node_modules/tree"}
-    report = as_user.native(*as_user.line("report"))
-    text = report.stdout.decode()
-    (wrote,) = [each for each in text.splitlines() if "node_modules/tree/**" in each]
-    assert f"{names - 1} made" in wrote
-    assert len(text[text.index("\nWrote") :].split("\n\n")[0].splitlines()) < 25
-    generated = as_user.native(*as_user.line("policy", "generate")).stdout.decode()
-    assert f'- "{work}"\n' in generated

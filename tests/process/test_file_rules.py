@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import json
 import os
 import pwd
 import shutil
@@ -21,7 +20,6 @@ from tests.support.harness import NOBODY, PYTHON, REFUSED, Sigwrap
 CREATE_RULESET = 444
 NEEDS_WALLS = pytest.mark.skipif(not landlock.holds_files(), reason=f"needs {landlock.FILES_NEED}")
 pytestmark = NEEDS_WALLS
-OF_USERS = ["us", pytest.param("nobody", marks=pytest.mark.skipif(os.getuid() != 0, reason="root"))]
 
 
 class Desk:
@@ -45,11 +43,18 @@ class Desk:
         return self.subject.run(*words, "--", "sh", "-c", script)
 
 
-@pytest.fixture(params=OF_USERS)
+@pytest.fixture(
+    params=[
+        "us",
+        pytest.param("nobody", marks=pytest.mark.skipif(os.getuid() != 0, reason="needs root")),
+    ]
+)
 def desk(request: pytest.FixtureRequest) -> Iterator[Desk]:
     try:
         folder = Path(tempfile.mkdtemp(prefix="sigwrap-test-", dir="/var"))
     except OSError:
+        if Path.home().resolve().is_relative_to("/tmp"):
+            pytest.skip("needs a home folder that doesn't lie below /tmp")
         folder = Path(tempfile.mkdtemp(prefix="sigwrap-test-", dir=Path.home()))
     subject = Desk(folder, NOBODY if request.param == "nobody" else None)
     yield subject
@@ -57,6 +62,7 @@ def desk(request: pytest.FixtureRequest) -> Iterator[Desk]:
     shutil.rmtree(folder)
 
 
+@pytest.mark.promise("file rules")
 def test_secrets_are_not_read_and_what_is_beside_them_is(desk: Desk) -> None:
     done = desk.shell("cat ~/.ssh/id_ed25519; cat ~/.ssh/id_ed25519.pub ~/.bashrc; ls ~/.ssh")
     assert b"the secret" not in done.stdout
@@ -64,6 +70,7 @@ def test_secrets_are_not_read_and_what_is_beside_them_is(desk: Desk) -> None:
     assert done.stdout == b"ssh-ed25519 AAAA\n# mine\nid_ed25519\nid_ed25519.pub\n"
 
 
+@pytest.mark.promise("file rules")
 def test_the_project_and_temporary_folders_are_written_and_nothing_else(desk: Desk) -> None:
     script = (
         "echo x >a && mkdir -p b/c && mv a b/c/a && ln b/c/a d && rm d && echo y >>b/c/a && "
@@ -95,6 +102,7 @@ def test_caches_are_there_and_go_where_nobody_used_them(desk: Desk) -> None:
     assert (desk.home / ".npm").stat().st_uid == (desk.subject.user or os.getuid())
 
 
+@pytest.mark.tier("all")
 def test_git_works_in_a_worktree_of_a_repository_elsewhere(desk: Desk) -> None:
     other = desk.home / "repository"
     prepared = (
@@ -129,6 +137,7 @@ def test_what_command_was_given_it_may_open_again(desk: Desk) -> None:
     assert err.read_text().splitlines()[0] == "two"
 
 
+@pytest.mark.tier("all")
 def test_a_project_that_is_reached_by_a_link_is_the_same(desk: Desk) -> None:
     link = desk.home / "link"
     link.symlink_to("project")
@@ -136,6 +145,7 @@ def test_a_project_that_is_reached_by_a_link_is_the_same(desk: Desk) -> None:
     assert (done.returncode, done.stderr) == (0, b"")
 
 
+@pytest.mark.tier("all")
 def test_where_the_home_folder_is_the_project_it_says_what_cannot_be(desk: Desk) -> None:
     done = desk.subject.run("--", "sh", "-c", "echo x >~/new; echo x >~/project/new", cwd=desk.home)
     said = f"sigwrap: agent-default: rule secrets denies some of what is in {desk.home}, so nothing"
@@ -162,7 +172,7 @@ def test_a_session_before_can_not_widen_what_the_next_one_may(desk: Desk) -> Non
         os.unlink(tmp)
 
 
-@pytest.mark.parametrize("home", [None, "", "relative"])
+@pytest.mark.parametrize("home", [None, "relative"])
 def test_secrets_are_kept_whatever_HOME_is(desk: Desk, home: str | None) -> None:  # noqa: N802
     """As the system says where the home folder is, it is somebody else's here."""
     line = ["env", *(["-u", "HOME"] if home is None else [f"HOME={home}"]), *desk.subject.line()]
@@ -174,7 +184,7 @@ def test_secrets_are_kept_whatever_HOME_is(desk: Desk, home: str | None) -> None
     assert f"{expected.rstrip('/')}/.aws" in done.stdout.decode()
 
 
-@pytest.mark.parametrize("place", ["/", "{home}", "{home}/../", "{project}", "relative"])
+@pytest.mark.parametrize("place", ["/", "{home}/../", "relative"])
 def test_a_home_folder_is_no_temporary_one(desk: Desk, place: str) -> None:
     desk.subject.env["TMPDIR"] = place.format(home=desk.home, project=desk.project)
     done = desk.shell("echo x >>~/.bashrc; echo x >/tmp/sigwrap-test-x && rm /tmp/sigwrap-test-x")
@@ -186,23 +196,6 @@ def test_root_changes_the_kernel_by_no_file(desk: Desk) -> None:
     writes = "exec 3>>/proc/sys/kernel/core_pattern"
     done = desk.shell(f"({writes}) || echo no; echo x >/proc/self/comm && echo named")
     assert done.stdout == (b"no\n" if desk.subject.user is None else b"no\nnamed\n")
-
-
-def test_explain_says_what_the_kernel_does(desk: Desk) -> None:
-    def explained(*words: str) -> str:
-        done = desk.subject.native(*desk.subject.line("policy", "explain", *words))
-        assert (done.returncode, done.stderr) == (0, b"")
-        return done.stdout.decode()
-
-    secret = str(desk.home / ".ssh/id_ed25519")
-    assert explained("--file", secret).startswith(f"read {secret}: deny\n  Why: rule secrets")
-    assert "read /etc/passwd: allow" in explained("--file", "/etc/passwd")
-    assert "rule elsewhere" in explained("--file", "/etc/passwd", "--write")
-    new = explained("--file", str(desk.home / "new"), "--create", "--read")
-    assert "create" in new and "deny" in new
-    assert "It isn't there" in new
-    found = json.loads(explained("--file", secret, "--json"))
-    assert found["decision"]["action"] == "deny"
 
 
 @pytest.fixture
@@ -227,6 +220,7 @@ def test_a_kernel_that_cannot_hold_them_runs_nothing_unasked(
     assert "file_wall" not in started.payload["capabilities"]
 
 
+@pytest.mark.tier("all")
 def test_a_policy_may_say_that_it_goes_without(
     desk: Desk, without_landlock: Callable[..., subprocess.CompletedProcess[bytes]]
 ) -> None:

@@ -92,6 +92,7 @@ def test_where_we_lead_the_session_command_is_told_as_natively(
     assert as_user.interrupts() == ["received", "forwarded", "forwarded", "escalated"]
 
 
+@pytest.mark.tier("all")
 def test_forward_tells_command_as_well(
     forward: str, window: Open, hearing: list[str | bytes]
 ) -> None:

@@ -26,7 +26,7 @@ from tests.support.waiting import (
 TRAPPING = 'trap "echo cleaned; exit 3" INT TERM; echo ready; while :; do read x; done'
 
 
-@pytest.mark.parametrize("name", ["SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT"])
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP"])
 def test_a_signal_to_our_pid_alone_reaches_command_as_term(as_user: Sigwrap, name: str) -> None:
     text = 'trap "echo asked; exit 0" TERM; echo ready; while :; do read x; done'
     process, said = as_user.start_ready("--", "bash", "-c", text)
@@ -55,17 +55,6 @@ def _sender_as_seen(subject: Sigwrap, outermost: int) -> tuple[int, int, str, st
     return os.getpid(), os.getuid(), "outside", procfs.command_line(os.getpid())
 
 
-def test_why_says_who_ended_a_command_that_handles_the_signal(as_user: Sigwrap) -> None:
-    process, said = as_user.start_ready("--", "bash", "-c", TRAPPING)
-    process.send_signal(signal.SIGTERM)
-    said.until(rb"cleaned")
-    assert process.wait(PATIENCE_S) == INTERRUPTED
-    why = as_user.native(UNDER_TEST, "why").stdout.decode()
-    who = "by way of sigwrap's outer process" if IS_BINARY else f"from {os.getpid()} "
-    assert why.startswith(f"exit 130: interrupted by SIGTERM {who}")
-    assert IS_BINARY or "outside the session; it ended by itself" in why
-
-
 def test_a_sender_that_has_ended_is_known_by_its_name_or_its_user(sigwrap: Sigwrap) -> None:
     process, _ = sigwrap.start_ready("--", "sh", "-c", "echo ready; exec cat")
     assert subprocess.run(["sh", "-c", f"kill -TERM {process.pid}"], check=False).returncode == 0
@@ -87,24 +76,22 @@ def test_a_sender_inside_is_named_as_such(sigwrap: Sigwrap, programs: Path) -> N
     confined = [*PYTHON, str(programs / "confined.py"), *seccomp, *line]
     process = sigwrap.start_line(confined)
     assert process.wait(PATIENCE_S) == INTERRUPTED
-    why = sigwrap.native(UNDER_TEST, "why").stdout.decode()
+    why = sigwrap.run("why").stdout.decode()
     assert f'which got SIGTERM from {sigwrap.command_pid()} "sh", inside the session' in why
 
 
-@pytest.mark.parametrize("name", ["SIGTERM", "SIGINT", "SIGQUIT"])
-def test_a_signal_that_command_handles_arrives_as_itself(as_user: Sigwrap, name: str) -> None:
+def test_a_signal_that_command_handles_arrives_as_itself(as_user: Sigwrap) -> None:
     """And nothing else does, where it ends by it."""
-    others = " ".join({"TERM", "INT", "QUIT"} - {name.removeprefix("SIG")})
     text = (
-        f'trap "echo asked; exit 0" {name}; trap "echo another" {others}; '
+        'trap "echo asked; exit 0" INT; trap "echo another" TERM QUIT; '
         "echo ready; while :; do read x; done"
     )
     process, said = as_user.start_ready("--", "bash", "-c", text)
-    process.send_signal(signal.Signals[name])
+    process.send_signal(signal.SIGINT)
     assert said.until(rb"(asked|another)\n") == b"asked\n"
     assert process.wait(PATIENCE_S) == INTERRUPTED
     received, forwarded = (event for event in as_user.sealed_events() if "interr" in event.type)
-    assert received.payload["signal_name"] == forwarded.payload["signal_name"] == name
+    assert received.payload["signal_name"] == forwarded.payload["signal_name"] == "SIGINT"
     assert received.payload["taken_by"] == "sigwrap"
 
 
@@ -120,19 +107,7 @@ def test_who_handles_it_and_goes_on_gets_term_within_the_grace(sigwrap: Sigwrap)
     assert sigwrap.interrupts() == ["received", "forwarded", "forwarded"]
 
 
-def test_a_hangup_that_command_handles_is_its_affair(as_user: Sigwrap) -> None:
-    text = 'trap "echo reloads" HUP; echo ready; while :; do read x && exit 5; done'
-    process, said = as_user.start_ready("--", "bash", "-c", text)
-    for _ in range(2):
-        process.send_signal(signal.SIGHUP)
-        said.until(rb"reloads")
-        as_user.await_reading()
-    process.communicate(b"\n", PATIENCE_S)
-    assert process.returncode == 5
-    assert as_user.interrupts() == ["forwarded", "forwarded"]
-
-
-@pytest.mark.parametrize("name", ["SIGINT", "SIGQUIT", "SIGHUP"])
+@pytest.mark.parametrize("name", ["SIGINT", "SIGHUP"])
 def test_who_waits_for_a_signal_handles_it(sigwrap: Sigwrap, programs: Path, name: str) -> None:
     """sigwait(3) and signalfd(2) need no handler: an init is made so."""
     program = str(programs / "counts_signals.py")
@@ -143,30 +118,24 @@ def test_who_waits_for_a_signal_handles_it(sigwrap: Sigwrap, programs: Path, nam
     assert process.wait(PATIENCE_S) == INTERRUPTED
 
 
-OF_FAULTS = ["SIGABRT", "SIGBUS", "SIGFPE", "SIGILL", "SIGSEGV", "SIGSYS", "SIGTRAP"]
-OF_OUR_OWN_DOING = ["SIGPIPE", "SIGXFSZ", "SIGTTIN", "SIGTTOU", "SIGXCPU"]
+PASSED_ON = ["SIGSEGV", "SIGPIPE", "SIGTTIN", "SIGUSR1", "SIGCONT"]
+MORE_OF_THEM = ["SIGABRT", "SIGSYS", "SIGXCPU", "SIGWINCH", "SIGRTMAX"]
 
 
-@pytest.mark.parametrize("name", [*OF_FAULTS, *OF_OUR_OWN_DOING])
-def test_what_a_process_sends_us_is_for_command(
-    sigwrap: Sigwrap, name: str, programs: Path
-) -> None:
+@pytest.mark.parametrize(
+    "name",
+    [*PASSED_ON, *(pytest.param(each, marks=pytest.mark.tier("all")) for each in MORE_OF_THEM)],
+)
+def test_other_signals_are_passed_on(sigwrap: Sigwrap, name: str, programs: Path) -> None:
     process, said = sigwrap.start_ready("--", *PYTHON, str(programs / "counts_signals.py"), name)
     for _ in range(3):
         process.send_signal(signal.Signals[name])
         said.until(rb"got %d\n" % signal.Signals[name])
     process.communicate(b"\n", PATIENCE_S)
     assert process.returncode == 4
-
-
-def test_a_watchdogs_abort_aborts_command(sigwrap: Sigwrap) -> None:
-    process, _ = sigwrap.start_ready("--", "sh", "-c", "ulimit -c 0; echo ready; exec cat")
-    process.send_signal(signal.SIGABRT)
-    assert process.wait(PATIENCE_S) == 128 + signal.SIGABRT
-    (ended,) = sigwrap.sealed_events("session_ended")
-    assert ended.payload["reason"] == "COMMAND died of SIGABRT"
-    (forwarded,) = sigwrap.events("interrupt_forwarded")
-    assert _sender(forwarded) == _sender_as_seen(sigwrap, process.pid)
+    sender = _sender_as_seen(sigwrap, process.pid)
+    assert set(sigwrap.interrupts()) == {"forwarded"}
+    assert {_sender(each) for each in sigwrap.sealed_events("interrupt_forwarded")} == {sender}
 
 
 # What the caller ignores
@@ -211,12 +180,11 @@ def test_a_signal_that_command_ignores_as_the_caller_does_is_lost(sigwrap: Sigwr
     assert sigwrap.interrupts() == ["forwarded"]
 
 
-@pytest.mark.parametrize("grace", ["1000", "1000000000"])
-def test_the_second_signal_of_another_process_kills(
-    sigwrap: Sigwrap, programs: Path, grace: str
-) -> None:
-    """CI runners: SIGINT, then SIGTERM, then they kill everything."""
-    process, _ = sigwrap.start_ready("--grace", grace, "--", *PYTHON, str(programs / "stubborn.py"))
+def test_the_second_signal_of_another_process_kills(sigwrap: Sigwrap, programs: Path) -> None:
+    """CI runners: SIGINT, then SIGTERM, then they kill everything. And a time of more than 24 days
+    isn't over at once."""
+    grace = ("--grace", "1000000000")
+    process, _ = sigwrap.start_ready(*grace, "--", *PYTHON, str(programs / "stubborn.py"))
     with Watch(tree(process.pid)) as watch:
         process.send_signal(signal.SIGINT)
         sigwrap.await_event("interrupt_forwarded")
@@ -227,19 +195,10 @@ def test_the_second_signal_of_another_process_kills(
     assert sigwrap.interrupts() == ["received", "forwarded", "escalated"]
 
 
-def test_a_signal_to_the_whole_group_is_one_interrupt(sigwrap: Sigwrap) -> None:
-    process, said = sigwrap.start_ready("--", "bash", "-c", TRAPPING)
-    os.killpg(process.pid, signal.SIGTERM)
-    said.until(rb"cleaned")
-    assert process.wait(PATIENCE_S) == INTERRUPTED
-    assert "escalated" not in sigwrap.interrupts()
-
-
-@pytest.mark.parametrize("foreground", [[], ["--foreground"]])
-def test_timeout_around_us_is_one_interrupt(sigwrap: Sigwrap, foreground: list[str]) -> None:
+def test_timeout_around_us_is_one_interrupt(sigwrap: Sigwrap) -> None:
     """timeout(1) signals its child and then its group."""
     line = sigwrap.line("--grace", "1000", "--", "bash", "-c", TRAPPING)
-    process = sigwrap.start_line(["timeout", *foreground, "1000", *line])
+    process = sigwrap.start_line(["timeout", "1000", *line])
     said = reader(process.stdout)
     said.until(rb"ready")
     sigwrap.await_reading()
@@ -250,45 +209,7 @@ def test_timeout_around_us_is_one_interrupt(sigwrap: Sigwrap, foreground: list[s
     assert "escalated" not in sigwrap.interrupts()
 
 
-def test_timeout_inside_is_commands_own_affair(sigwrap: Sigwrap) -> None:
-    done = sigwrap.run("--", "timeout", "0.1", "tail", "-f", "/dev/null")
-    assert done.returncode == 124
-    assert sigwrap.interrupts() == []
-
-
-OF_NO_INTERRUPT = [*("SIGUSR1", "SIGUSR2", "SIGWINCH", "SIGALRM", "SIGIO", "SIGURG"), "SIGCONT"]
-
-
-@pytest.mark.parametrize("name", OF_NO_INTERRUPT)
-def test_other_signals_are_passed_on(sigwrap: Sigwrap, name: str, programs: Path) -> None:
-    process, said = sigwrap.start_ready("--", *PYTHON, str(programs / "counts_signals.py"), name)
-    for _ in range(3):
-        process.send_signal(signal.Signals[name])
-        said.until(rb"got %d\n" % signal.Signals[name])
-    process.communicate(b"\n", PATIENCE_S)
-    assert process.returncode == 4
-    assert "received" not in sigwrap.interrupts()
-
-
-def test_a_realtime_signal_is_passed_on(sigwrap: Sigwrap) -> None:
-    text = "trap 'echo got it' RTMIN+3; echo ready; while :; do read x && exit 5; done"
-    process, said = sigwrap.start_ready("--", "bash", "-c", text)
-    process.send_signal(signal.SIGRTMIN + 3)
-    said.until(rb"got it")
-    process.communicate(b"\n", PATIENCE_S)
-    assert process.returncode == 5
-
-
-def test_hang_up_of_the_terminal_ends_the_run(sigwrap: Sigwrap) -> None:
-    terminal = sigwrap.ready_on_terminal(
-        "--", "bash", "-c", 'trap "" HUP; echo ready; cat; cat; cat'
-    )
-    with Watch(tree(terminal.pid)) as watch:
-        os.kill(terminal.keeper, signal.SIGKILL)  # the session's leader, like a closed window
-        watch.await_ends()
-    sigwrap.verify(ended=True)
-
-
+@pytest.mark.promise("sigwrap is out of reach")
 def test_a_signal_from_below_does_not_end_the_run(sigwrap: Sigwrap) -> None:
     """To sigwrap's own processes, under every policy; and it is in the log with its sender."""
     sigwrap.policy = "agent-observe"

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import subprocess
 from pathlib import Path
 
@@ -14,9 +12,8 @@ from tests.support.processes import children
 from tests.support.terminal import Terminal
 from tests.support.waiting import PATIENCE_S, await_state, await_that, reader
 
-TRAPPING = 'trap "echo cleaned; exit 3" INT TERM; echo ready; while :; do read x; done'
 
-
+@pytest.mark.promise("job control")
 def test_suspend_and_resume_as_a_job(sigwrap: Sigwrap) -> None:
     text = 'echo ready; while read x; do echo "got $x"; done'
     terminal = sigwrap.ready_on_terminal("--", "bash", "-c", text)
@@ -75,15 +72,6 @@ def test_a_job_that_nobody_would_continue_is_not_stopped(as_user: Sigwrap) -> No
     assert run.wait(PATIENCE_S) == INTERRUPTED
 
 
-def test_interrupt_while_suspended(sigwrap: Sigwrap) -> None:
-    terminal = sigwrap.ready_on_terminal("--grace", "1000", "--", "bash", "-c", TRAPPING)
-    terminal.press("Z")
-    terminal.await_stop()
-    os.kill(terminal.pid, signal.SIGTERM)
-    os.kill(terminal.pid, signal.SIGCONT)  # what a shell's kill does for a stopped job
-    assert terminal.await_status() == INTERRUPTED
-
-
 def test_suspend_and_fg_in_an_interactive_bash(as_user: Sigwrap) -> None:
     terminal = as_user.bash_on_terminal()
     words = " ".join(map(str, as_user.line("--", "cat")))
@@ -138,6 +126,7 @@ def test_kill_of_a_stopped_job_from_bash(sigwrap: Sigwrap) -> None:
     terminal.await_status()
 
 
+@pytest.mark.tier("all")
 def test_a_new_size_reaches_command(sigwrap: Sigwrap, programs: Path) -> None:
     terminal = sigwrap.ready_on_terminal("--", *PYTHON, str(programs / "says_its_size.py"))
     terminal.resize(33, 77)
@@ -146,48 +135,6 @@ def test_a_new_size_reaches_command(sigwrap: Sigwrap, programs: Path) -> None:
     terminal.output.until(rb"size 111 44")
     terminal.type("\n")
     assert terminal.await_status() == 0
-
-
-def test_an_interactive_bash_inside(sigwrap: Sigwrap) -> None:
-    """Its Ctrl+C is a new prompt and nobody's end; its jobs are its own."""
-    terminal = sigwrap.on_terminal(
-        "--grace", "1000", "--", "bash", "--norc", "-i", env={"PS1": "PROMPT> "}
-    )
-    terminal.output.until(rb"PROMPT> ")
-    assert terminal.foreground() != terminal.keeper
-    for _ in range(2):
-        sigwrap.await_reading()
-        terminal.press("C")
-        terminal.output.until(rb"PROMPT> ")
-    terminal.type("echo a$((40+2))\n")
-    terminal.output.until(rb"a42\r\n")
-    terminal.type("echo b$((40+2)); cat\n")
-    terminal.output.until(rb"b42\r\n")  # by then bash has left its line editor
-    terminal.type("hello\n")
-    terminal.output.until(rb"hello\r\nhello\r\n")
-    terminal.press("Z")
-    terminal.output.until(rb"Stopped")
-    terminal.output.until(rb"PROMPT> ")
-    terminal.bring_to_foreground("cat")
-    terminal.type("again\n")
-    terminal.output.until(rb"again\r\nagain\r\n")
-    terminal.press("C")
-    terminal.output.until(rb"PROMPT> ")
-    terminal.type("echo status $?; exit 7\n")
-    terminal.output.until(rb"status 130\r\n")
-    assert terminal.await_status() == 7
-    assert sigwrap.interrupts() == []
-
-
-def test_a_key_that_is_read_as_a_character(sigwrap: Sigwrap, programs: Path) -> None:
-    """An editor in raw mode gets the byte; nobody is interrupted."""
-    terminal = sigwrap.ready_on_terminal(
-        "--no-report", "--", PYTHON[0], str(programs / "raw_key.py")
-    )
-    terminal.press("C")
-    terminal.output.until(rb"got 3")
-    assert terminal.await_status() == 0
-    assert sigwrap.interrupts() == []
 
 
 def test_jobs_of_a_bash_after_something_was_mounted(as_user: Sigwrap) -> None:

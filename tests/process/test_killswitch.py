@@ -35,6 +35,11 @@ sleep 1000
 STAYS = ("-p", "agent-observe", "--", "sh", "-c", "echo ready; sleep 1000")
 
 
+def status_of(subject: Sigwrap) -> dict[str, object]:
+    document: dict[str, object] = json.loads(subject.run("killswitch", "status", "--json").stdout)
+    return document
+
+
 def in_store(subject: Sigwrap, name: str) -> dict[str, object]:
     return {"env": {"SIGWRAP_STORE": str(subject.folder / name)}}
 
@@ -63,6 +68,7 @@ def test_it_ends_every_session_whatever_its_processes_do(alone: Sigwrap) -> None
     assert alone.alive() == []
 
 
+@pytest.mark.promise("kill switch")
 def test_the_log_says_who_and_why_and_is_sealed(alone: Sigwrap) -> None:
     words = "sleep 1000 & echo ready; wait"
     session = started(alone, "-p", "agent-observe", "--", "sh", "-c", words)
@@ -77,7 +83,7 @@ def test_the_log_says_who_and_why_and_is_sealed(alone: Sigwrap) -> None:
     assert " on " in event.payload["by"]
     end = alone.sealed_events("session_ended")[0].payload
     assert end["exit_status"] == REFUSED
-    why = alone.native(UNDER_TEST, "why").stdout.decode()
+    why = alone.run("why").stdout.decode()
     assert "killed: the kill switch: it deploys" in why
 
 
@@ -97,8 +103,13 @@ def test_nothing_starts_until_it_is_off(alone: Sigwrap) -> None:
     assert not alone.has_sessions()
     elsewhere = alone.run("--store", str(alone.folder / "other"), "--", "true")
     assert elsewhere.returncode == REFUSED
-    document = json.loads(switch(alone, "status", "--json")[1])
+    document = status_of(alone)
     assert (document["on"], document["reason"]) == (True, "a drill")
+    switch(alone, "on")
+    assert status_of(alone) == document
+    switch(alone, "on", "--reason", "second")
+    again = {**document, "reason": "second"}
+    assert status_of(alone) == again
     of_file = json.loads((alone.store / "killswitch").read_text())
     schemas = document["schema"], of_file["schema"]
     assert schemas == ("sigwrap.killswitch-status/1", "sigwrap.killswitch/1")
@@ -109,17 +120,17 @@ def test_nothing_starts_until_it_is_off(alone: Sigwrap) -> None:
         "the kill switch is off: sessions can start again\n",
     )
     assert alone.run("--", "true").returncode == 0
-    assert json.loads(switch(alone, "status", "--json")[1])["on"] is False
+    assert status_of(alone)["on"] is False
 
 
-@pytest.mark.parametrize(("answer", "status"), [("y\r", 0), ("n\r", 130), ("\r", 130)])
+@pytest.mark.parametrize(("answer", "status"), [("y\r", 0), ("\r", 130)])
 def test_off_asks_on_a_terminal(alone: Sigwrap, answer: str, status: int) -> None:
     switch(alone, "on")
     terminal = alone.terminal_for([*alone.as_user(), UNDER_TEST, "killswitch", "off"])
     terminal.output.until(rb"turn it off\? \[y/N\]:")
     terminal.type(answer)
     assert terminal.await_status() == status
-    assert json.loads(switch(alone, "status", "--json")[1])["on"] is (status != 0)
+    assert status_of(alone)["on"] is (status != 0)
 
 
 def test_a_store_of_another_name_is_named(alone: Sigwrap) -> None:
@@ -133,15 +144,6 @@ def test_a_store_of_another_name_is_named(alone: Sigwrap) -> None:
     assert f"(sigwrap killswitch off --store {other})" in refused.stderr.decode()
     assert switch(alone, "off", "--yes", "--store", str(other))[0] == 0
     assert alone.run("--store", str(other), "--", "true").returncode == 0
-
-
-def test_on_again_keeps_since_when(alone: Sigwrap) -> None:
-    switch(alone, "on", "--reason", "first")
-    before = json.loads(switch(alone, "status", "--json")[1])
-    switch(alone, "on")
-    assert json.loads(switch(alone, "status", "--json")[1]) == before
-    switch(alone, "on", "--reason", "second")
-    assert json.loads(switch(alone, "status", "--json")[1]) == {**before, "reason": "second"}
 
 
 def test_another_users_sessions_go_on(alone: Sigwrap) -> None:
@@ -198,14 +200,14 @@ def test_requests_that_wait_are_answered_no_more(alone: Sigwrap) -> None:
     (answer,) = alone.sealed_events("approval_denied")
     assert answer.payload["answer"] == "the kill switch is on"
     approval_id = request.payload["approval_id"]
-    late = alone.native(UNDER_TEST, "approve", approval_id)
+    late = alone.run("approve", approval_id)
     assert late.returncode == REFUSED
     assert alone.sealed_events("exec_allowed")[-1].payload["argv"] == ["sh", "-c", "id"]
     assert list((alone.store / "control").iterdir()) == []
     switch(alone, "off", "--yes")
     again = alone.start("-p", str(asks), "--approvals", "control", "--", "sh", "-c", "id")
     alone.await_event("approval_requested")
-    assert alone.native(UNDER_TEST, "approve", approval_id).returncode == REFUSED
+    assert alone.run("approve", approval_id).returncode == REFUSED
     assert again.poll() is None
 
 
@@ -230,7 +232,7 @@ def test_a_full_disk_is_no_way_out(alone: Sigwrap, disk: Path) -> None:
         while os.write(fd, b"x" * 4096):
             pass
     os.close(fd)
-    done = alone.native(UNDER_TEST, "killswitch", "on", env=env)
+    done = alone.run("killswitch", "on", env=env)
     assert (done.returncode, b"1 session ended" in done.stdout) == (0, True), done
     assert session.wait(PATIENCE_S) == REFUSED
     filler.unlink()
@@ -252,7 +254,7 @@ def test_where_no_file_can_be_put_the_sessions_end_all_the_same(alone: Sigwrap) 
     alone.store.chmod(0o1777)
     os.chown(alone.store, 0, 0)
     try:
-        done = alone.native(UNDER_TEST, "killswitch", "on", env={"HOME": str(home)})
+        done = alone.run("killswitch", "on", env={"HOME": str(home)})
         assert done.returncode == REFUSED
         assert b"others can start" in done.stderr
         assert session.wait(PATIENCE_S) == REFUSED, session.stderr.read()
@@ -260,7 +262,7 @@ def test_where_no_file_can_be_put_the_sessions_end_all_the_same(alone: Sigwrap) 
         os.chown(alone.store, alone.user, alone.user)
 
 
-NAMESPACES = {"a user": "-Ur", "a user and a network": "-Urn", "all": "-Urpfm --mount-proc"}
+NAMESPACES = {"a user and a network": "-Urn", "all but a network": "-Urpfm --mount-proc"}
 
 
 @pytest.mark.parametrize("which", NAMESPACES)
@@ -281,17 +283,17 @@ def test_what_cannot_be_seen_is_not_off(alone: Sigwrap) -> None:
     os.chown(home / ".local", 0, 0)
     env = {"HOME": str(home)}
     for word in ("status", "off"):
-        done = alone.native(UNDER_TEST, "killswitch", word, env={**env, "SIGWRAP_STORE": ""})
+        done = alone.run("killswitch", word, env={**env, "SIGWRAP_STORE": ""})
         assert done.returncode == REFUSED
         assert b"is there can't be seen: Permission denied" in done.stderr
-    done = alone.native(UNDER_TEST, "killswitch", "status", env=env)
+    done = alone.run("killswitch", "status", env=env)
     assert (done.returncode, b"the kill switch is on" in done.stdout) == (0, True)
-    alone.native(UNDER_TEST, "killswitch", "off", "--yes")
+    alone.run("killswitch", "off", "--yes")
     done = alone.run("--", "true", env=env)
     assert done.returncode == 0
     assert b"the kill switch: whether" in done.stderr
     assert "the kill switch: whether" in str(alone.events("session_started")[0].payload["missing"])
-    done = alone.native(UNDER_TEST, "killswitch", "on", env=env)
+    done = alone.run("killswitch", "on", env=env)
     assert done.returncode == REFUSED
     assert b"others can start" in done.stderr
 
@@ -335,11 +337,11 @@ def test_a_link_that_leads_each_process_elsewhere_is_no_place_for_it(alone: Sigw
     for each in (home, home / ".local"):
         os.chown(each, alone.user or 0, alone.user or 0)
     env = {"HOME": str(home)}
-    done = alone.native(UNDER_TEST, "killswitch", "on", env=env)
+    done = alone.run("killswitch", "on", env=env)
     assert done.returncode == REFUSED
     assert b"a link on the way leads each process elsewhere" in done.stderr
     assert b"others can start" in done.stderr
-    alone.native(UNDER_TEST, "killswitch", "off", "--yes", env=env)
+    alone.run("killswitch", "off", "--yes", env=env)
 
 
 def test_a_folder_of_another_user_is_no_place_that_it_stays_in(alone: Sigwrap) -> None:

@@ -56,13 +56,17 @@ def limited(as_user: Sigwrap) -> Sigwrap:
 @pytest.mark.parametrize(
     "limits",
     [
-        [(CPU, 7, NO_LIMIT), (AS, 1 << 27, NO_LIMIT), (resource.RLIMIT_CORE, 0, 4096)],
-        [(CPU, 4000, 5000), (FSIZE, 1 << 29, 1 << 31), (AS, 1 << 28, 1 << 32)],
-        [(resource.RLIMIT_DATA, 1 << 25, NO_LIMIT), (resource.RLIMIT_STACK, 1 << 18, 1 << 23)],
-        [(resource.RLIMIT_NPROC, 400, 4000), (resource.RLIMIT_NOFILE, 20, 100), (11, 9, 99)],
-        [(resource.RLIMIT_MEMLOCK, 0, 0), (resource.RLIMIT_MSGQUEUE, 0, 0), (10, 0, 0)],
+        [
+            *((CPU, 7, NO_LIMIT), (AS, 1 << 27, NO_LIMIT), (resource.RLIMIT_CORE, 0, 4096)),
+            *((resource.RLIMIT_DATA, 1 << 25, NO_LIMIT), (resource.RLIMIT_STACK, 1 << 18, 1 << 23)),
+            *((resource.RLIMIT_MEMLOCK, 0, 0), (resource.RLIMIT_MSGQUEUE, 0, 0), (10, 0, 0)),
+        ],
+        [
+            *((CPU, 4000, 5000), (FSIZE, 1 << 29, 1 << 31), (AS, 1 << 28, 1 << 32)),
+            *((resource.RLIMIT_NPROC, 400, 4000), (resource.RLIMIT_NOFILE, 20, 100), (11, 9, 99)),
+        ],
     ],
-    ids=["soft", "both", "memory", "numbers", "what sigwrap doesn't use"],
+    ids=["soft", "both"],
 )
 def test_command_has_the_callers_limits(as_user: Sigwrap, limits: list[Any]) -> None:
     change = _with(*limits)
@@ -145,6 +149,7 @@ def test_a_tight_hard_limit_is_named_at_the_start(limited: Sigwrap) -> None:
     assert process.wait(PATIENCE_S) == REFUSED
 
 
+@pytest.mark.tier("all")
 def test_the_exec_itself_needs_no_memory(as_user: Sigwrap) -> None:
     """What COMMAND starts with may be more than it may take later."""
     env = {f"LARGE{number}": "x" * 120 for number in range(10_000)}
@@ -160,7 +165,7 @@ def test_the_exec_itself_needs_no_memory(as_user: Sigwrap) -> None:
     keeps="nothing: nothing ran",
 )
 @pytest.mark.skipif(IS_BINARY, reason="PyInstaller's own start-up fails first")
-@pytest.mark.parametrize("megabytes", [20, 24, 28, 33])
+@pytest.mark.parametrize("megabytes", [20, 33])
 def test_too_little_memory_to_load_sigwrap_is_said(sigwrap: Sigwrap, megabytes: int) -> None:
     size = megabytes << 20
     done = _run(sigwrap, _with((AS, size, size)), "touch", "ran")
@@ -171,7 +176,7 @@ def test_too_little_memory_to_load_sigwrap_is_said(sigwrap: Sigwrap, megabytes: 
     assert not (sigwrap.folder / "ran").exists()
 
 
-@pytest.mark.parametrize("megabytes", [*([4] if IS_BINARY else []), 6, 10])
+@pytest.mark.parametrize("megabytes", [4 if IS_BINARY else 6, 10])
 def test_too_little_data_to_load_sigwrap_is_said(sigwrap: Sigwrap, megabytes: int) -> None:
     """Also a soft limit: Python starts under it."""
     done = _run(sigwrap, _with((resource.RLIMIT_DATA, megabytes << 20, NO_LIMIT)), "touch", "ran")
@@ -182,6 +187,7 @@ def test_too_little_data_to_load_sigwrap_is_said(sigwrap: Sigwrap, megabytes: in
     assert not (sigwrap.folder / "ran").exists()
 
 
+@pytest.mark.tier("all")
 def test_the_data_that_is_said_to_be_enough(limited: Sigwrap) -> None:
     size = 20 << 20
     done = _run(limited, _with((resource.RLIMIT_DATA, size, size)), "echo", "ran")
@@ -227,6 +233,7 @@ _NO_PROCESSES = (
 )
 
 
+@pytest.mark.tier("all")
 def test_forward_has_none_either(as_user: Sigwrap) -> None:
     change = _with((CPU, 7, NO_LIMIT), (AS, 1 << 27, NO_LIMIT))
     words = ["--as", "forward", "--", "sh", "-c", "cat /proc/self/limits; echo ready; read x"]

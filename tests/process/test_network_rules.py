@@ -38,22 +38,29 @@ def test_what_is_allowed_goes_on_as_natively(as_user: Sigwrap, programs: Path) -
 
 
 @needs("curl")
-def test_a_denied_connection_is_one_clear_line(as_user: Sigwrap, server: Answering) -> None:
-    rule = f"name: keep, destinations: [loopback], ports: [{server.port}], decision: deny"
-    url = f"http://127.0.0.1:{server.port}/"
-    done = as_user.run(
-        "-p", network_policy(as_user, rule), "--", "sh", "-c", f"curl -sS {url}; curl -sS {url}; :"
+def test_a_host_by_its_name_is_allowed_and_another_is_denied_in_one_clear_line(
+    as_user: Sigwrap, server: Answering
+) -> None:
+    rules = (
+        "name: named, destinations: [localhost], decision: allow",
+        f"name: keep, destinations: [loopback], ports: [{server.port}], decision: deny",
     )
+    urls = [f"http://{host}:{server.port}/" for host in ("localhost", "127.0.0.2", "127.0.0.2")]
+    text = 'for url; do curl -sS "$url"; done; :'
+    done = as_user.run("-p", network_policy(as_user, *rules), "--", "sh", "-c", text, "sh", *urls)
+    assert done.stdout == b"hi\n"
     ours, *theirs = done.stderr.decode().splitlines()
     assert ours.startswith(
-        f"sigwrap: connection to 127.0.0.1:{server.port}: denied by rule keep of test"
+        f"sigwrap: connection to 127.0.0.2:{server.port}: denied by rule keep of test"
     )
     assert len(theirs) == 2 and all(each.startswith("curl: (7)") for each in theirs)
-    assert server.connections == 0
+    assert server.connections == 1
+    (allowed,) = {each.payload["destination"] for each in as_user.events("connection_allowed")}
+    assert allowed == f"localhost:{server.port}"
     denied = as_user.sealed_events("connection_denied")
     assert len(denied) == 2
     payload = denied[0].payload
-    assert payload["destination"] == f"127.0.0.1:{server.port}"
+    assert payload["destination"] == f"127.0.0.2:{server.port}"
     assert (payload["syscall"], payload["comm"], payload["rule_name"]) == (
         "connect",
         "curl",
@@ -61,20 +68,7 @@ def test_a_denied_connection_is_one_clear_line(as_user: Sigwrap, server: Answeri
     )
 
 
-@needs("curl")
-def test_a_host_by_its_name_and_nobody_else(as_user: Sigwrap, server: Answering) -> None:
-    rule = "name: named, destinations: [localhost], decision: allow"
-    urls = [f"http://{host}:{server.port}/" for host in ("localhost", "127.0.0.2")]
-    done = as_user.run(
-        "-p", network_policy(as_user, rule, default="deny"), "--", "curl", "-sS", *urls
-    )
-    assert done.stdout == b"hi\n"
-    assert f"connection to 127.0.0.2:{server.port}: denied".encode() in done.stderr
-    assert server.connections == 1
-    (allowed,) = {each.payload["destination"] for each in as_user.events("connection_allowed")}
-    assert allowed == f"localhost:{server.port}"
-
-
+@pytest.mark.promise("network rules")
 def test_a_server_listens_only_where_it_may(as_user: Sigwrap) -> None:
     rules = (
         "name: local, direction: bind, destinations: [loopback], decision: allow",
@@ -96,6 +90,7 @@ def test_a_server_listens_only_where_it_may(as_user: Sigwrap) -> None:
     assert [each.payload["syscall"] for each in denied] == ["listen"] * 2
 
 
+@pytest.mark.promise("network rules")
 def test_a_socket_of_the_machine_by_its_place(as_user: Sigwrap) -> None:
     at = as_user.folder / "daemon.sock"
     server = Answering(at, ANSWER)
@@ -115,50 +110,11 @@ def test_a_socket_of_the_machine_by_its_place(as_user: Sigwrap) -> None:
     server.close()
 
 
-def test_somebody_who_is_asked_decides(sigwrap: Sigwrap, server: Answering) -> None:
-    rule = "name: ask, destinations: [loopback], decision: approve"
-    words = ("-p", network_policy(sigwrap, rule), "--approvals", "deny")
-    script = f"import socket; socket.create_connection(('127.0.0.1', {server.port}))"
-    done = sigwrap.run(*words, "--", *PYTHON, "-c", script)
-    assert b"ConnectionRefusedError" in done.stderr
-    assert server.connections == 0
-    (denied,) = sigwrap.sealed_events("connection_denied")
-    assert denied.payload["rule_name"] == "ask"
-
-
 @pytest.mark.skipif(os.getuid() != 0, reason="needs root")
-def test_who_is_another_user_connects_as_that(sigwrap: Sigwrap) -> None:
-    """Where sigwrap runs as root."""
-    script = (
-        "import os, socket, struct\n"
-        "open('closed', 'w').close(); os.unlink('closed')\n"
-        "servers = []\n"
-        "for name in ('closed', 'open'):\n"
-        "    servers.append(socket.socket(socket.AF_UNIX)); servers[-1].bind(name)\n"
-        "    servers[-1].listen(); os.chmod(name, 0o777 if name == 'open' else 0o755)\n"
-        "if os.fork() == 0:\n"
-        "    os.setgroups([7]); os.setresgid(8, 8, 8); os.setresuid(9, 9, 9)\n"
-        "    print(socket.socket(socket.AF_UNIX).connect_ex('closed'), flush=True)\n"
-        "    kept = socket.socket(socket.AF_UNIX); print(kept.connect_ex('open'), flush=True)\n"
-        "    os._exit(0)\n"
-        "os.wait()\n"
-        "who = servers[1].accept()[0].getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)\n"
-        "print(*struct.unpack('iII', who)[1:])\n"
-    )
-    sigwrap.folder.chmod(0o755)
-    natively = sigwrap.native(*PYTHON, "-c", script)
-    for name in ("closed", "open"):
-        (sigwrap.folder / name).unlink()
-    words = ("-p", network_policy(sigwrap, default="audit"), "--")
-    rule = 'name: servers, direction: bind, destinations: ["unix:*"], decision: allow'
-    words = ("-p", network_policy(sigwrap, rule, default="audit"), "--")
-    done = sigwrap.run(*words, *PYTHON, "-c", script)
-    assert done.stdout.split() == natively.stdout.split() == [b"13", b"0", b"9", b"8"]
-
-
-@pytest.mark.skipif(os.getuid() != 0, reason="needs root")
-def test_who_is_another_user_is_lent_no_rights(sigwrap: Sigwrap, compiled: Path) -> None:
-    """Where sigwrap runs as root: to search folders, to mark what is sent, to own sockets."""
+def test_who_is_another_user_connects_as_that_and_is_lent_no_rights(
+    sigwrap: Sigwrap, compiled: Path
+) -> None:
+    """Where sigwrap runs as root, which may search folders, mark what is sent and own sockets."""
     script = (
         "import os, socket, struct, subprocess, sys\n"
         "folder, makes_socket = sys.argv[1:]\n"
@@ -167,12 +123,17 @@ def test_who_is_another_user_is_lent_no_rights(sigwrap: Sigwrap, compiled: Path)
         "server = socket.socket(socket.AF_UNIX); server.bind('there'); server.listen()\n"
         "os.chmod('there', 0o777)\n"
         "os.symlink(os.path.abspath('there'), '../link')\n"
-        "other = os.getpid()\n"
+        "other, servers = os.getpid(), []\n"
+        "for name, mode in (('shut', 0o755), ('open', 0o777)):\n"
+        "    servers.append(socket.socket(socket.AF_UNIX)); servers[-1].bind('../' + name)\n"
+        "    servers[-1].listen(); os.chmod('../' + name, mode)\n"
         "if os.fork() == 0:\n"
         "    os.chdir(folder); os.setgroups([]); os.setresgid(8, 8, 8); os.setresuid(9, 9, 9)\n"
         "    def reach(name): return socket.socket(socket.AF_UNIX).connect_ex(name)\n"
-        "    for name in ('closed/there', 'link', f'/proc/{other}/cwd/there', 'closed/none'):\n"
+        "    for name in ('closed/there', 'link', f'/proc/{other}/cwd/there', 'closed/none',"
+        " 'shut'):\n"
         "        print(reach(name), flush=True)\n"
+        "    kept = socket.socket(socket.AF_UNIX); print(kept.connect_ex('open'), flush=True)\n"
         "    one = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\n"
         "    mark = [(socket.SOL_SOCKET, 36, struct.pack('I', 7))]\n"
         "    try: print(one.sendmsg([b'x'], mark, 0, ('127.0.0.1', 9)))\n"
@@ -180,15 +141,18 @@ def test_who_is_another_user_is_lent_no_rights(sigwrap: Sigwrap, compiled: Path)
         "    sys.stdout.flush()\n"
         "    os.execv(makes_socket, [makes_socket])\n"
         "os.wait()\n"
+        "who = servers[1].accept()[0].getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)\n"
+        "print(*struct.unpack('iII', who)[1:])\n"
     )
     line = [*PYTHON, "-c", script, str(sigwrap.folder), str(compiled / "owns_a_socket")]
     for each in (sigwrap.folder, *sigwrap.folder.parents[:2]):
         each.chmod(0o755)
     natively = sigwrap.native(*line)
-    for name in ("closed/there", "link"):
+    for name in ("closed/there", "link", "shut", "open"):
         (sigwrap.folder / name).unlink()
-    done = sigwrap.run("-p", network_policy(sigwrap, default="audit"), "--", *line)
-    expected = [b"13", b"13", b"13", b"13", b"1", b"9"]
+    rule = 'name: servers, direction: bind, destinations: ["unix:*"], decision: allow'
+    done = sigwrap.run("-p", network_policy(sigwrap, rule, default="audit"), "--", *line)
+    expected = [b"13"] * 5 + [b"0", b"1", b"9", b"9", b"8"]
     assert natively.stdout.split() == expected, natively.stderr
     assert done.stdout.split() == expected, done.stderr
 

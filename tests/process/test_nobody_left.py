@@ -12,7 +12,6 @@ import pytest
 
 from tests.support.harness import IS_BINARY, PYTHON, REFUSED, Sigwrap
 from tests.support.processes import Roles, tree
-from tests.support.programs import script
 from tests.support.waiting import PATIENCE_S, Pipe, Watch, await_state, await_that, reader
 
 KINDS = 8
@@ -45,19 +44,31 @@ def _nobody_is_left(sigwrap: Sigwrap, watch: Watch, *, at_once: bool = True) -> 
     assert sigwrap.alive() == []
 
 
-def test_after_commands_own_end(as_user: Sigwrap, start_tree: Start) -> None:
-    _, watch, end = start_tree(as_user, "leaves")
-    assert end() == 7
-    _nobody_is_left(as_user, watch)
-    as_user.verify(ended=True)
+@pytest.mark.parametrize(
+    ("how", "signals", "status"),
+    [
+        pytest.param("leaves", [], 7, id="after COMMAND's own end"),
+        pytest.param("stays", [signal.SIGTERM], 130, id="after an interrupt and the grace"),
+        pytest.param("deaf", [signal.SIGINT, signal.SIGTERM], 130, id="after two interrupts"),
+    ],
+)
+def test_after_an_end_of_any_kind(
+    sigwrap: Sigwrap, start_tree: Start, how: str, signals: list[signal.Signals], status: int
+) -> None:
+    options = ["--grace", "0.2"] if how == "stays" else []
+    pid, watch, end = start_tree(sigwrap, how, *options)
+    for number in signals:
+        os.kill(pid, number)
+    assert end() == status
+    _nobody_is_left(sigwrap, watch)
+    sigwrap.verify(ended=True)
 
 
 def test_after_the_death_of_command(sigwrap: Sigwrap, start_tree: Start) -> None:
     _, watch, end = start_tree(sigwrap, "stays")
-    os.kill(sigwrap.events("session_started")[0].payload["command_pid"], signal.SIGKILL)
+    os.kill(sigwrap.command_pid(), signal.SIGKILL)
     assert end() == 128 + signal.SIGKILL
     _nobody_is_left(sigwrap, watch)
-    sigwrap.verify(ended=True)
 
 
 @pytest.mark.fault(
@@ -80,6 +91,7 @@ def test_after_the_front_was_killed(as_user: Sigwrap, start_tree: Start) -> None
     sees="125; nobody of the tree is left",
     keeps="everything up to then, intact, without an end",
 )
+@pytest.mark.promise("no process outlives sigwrap")
 def test_after_the_supervisor_was_killed(as_user: Sigwrap, start_tree: Start) -> None:
     pid, watch, end = start_tree(as_user, "stays")
     os.kill(Roles.of(pid).supervisor, signal.SIGKILL)
@@ -109,23 +121,6 @@ def test_after_front_and_supervisor_were_killed(sigwrap: Sigwrap) -> None:
         watch.await_ends()
 
 
-def test_after_an_interrupt_and_the_grace(as_user: Sigwrap, start_tree: Start) -> None:
-    pid, watch, end = start_tree(as_user, "stays", "--grace", "0.2")
-    os.kill(pid, signal.SIGTERM)
-    assert end() == 130
-    _nobody_is_left(as_user, watch)
-    as_user.verify(ended=True)
-
-
-def test_after_two_interrupts(sigwrap: Sigwrap, start_tree: Start) -> None:
-    pid, watch, end = start_tree(sigwrap, "deaf")
-    os.kill(pid, signal.SIGINT)
-    os.kill(pid, signal.SIGTERM)
-    assert end() == 130
-    _nobody_is_left(sigwrap, watch)
-    sigwrap.verify(ended=True)
-
-
 @pytest.mark.parametrize("step", ["fork", "setsid"])
 @pytest.mark.parametrize("victim", ["front", "supervisor"])
 def test_a_chain_of_forks_does_not_escape(
@@ -143,32 +138,25 @@ def test_a_chain_of_forks_does_not_escape(
     await_that(lambda: sigwrap.alive() == [])
 
 
-def test_leftovers_are_asked_first(sigwrap: Sigwrap, tmp_path: Path) -> None:
-    polite = script(
-        tmp_path,
-        "polite",
-        f"#!/bin/sh\ntrap 'echo asked >{tmp_path}/asked; exit' TERM\necho here\nsleep 600 & wait\n",
+def test_leftovers_are_asked_first_and_a_stopped_one_as_well(
+    sigwrap: Sigwrap, tmp_path: Path
+) -> None:
+    polite = tmp_path / "polite"
+    polite.write_text(
+        f"trap 'echo asked >>{tmp_path}/asked; exit' TERM; echo $1 $$.\n"
+        "[ $1 = waits ] || kill -STOP $$\nsleep 600 & wait\n"
     )
-    text = f"setsid {polite} & read x"
+    text = f"for how in waits stops; do sh {polite} $how & done; read x"
     process = sigwrap.start("--", "sh", "-c", text)
-    reader(process.stdout).until(rb"here")
+    said = reader(process.stdout)
+    said.until(rb"\d+\.\n\w+ \d+\.\n")
+    pids = dict(line.rstrip(b".").split() for line in said.seen.splitlines())
+    await_state(int(pids[b"stops"]), "T")
     watch = Watch(tree(process.pid))
     process.communicate(b"\n", PATIENCE_S)
     assert process.returncode == 0
-    assert (tmp_path / "asked").read_text() == "asked\n"
+    assert (tmp_path / "asked").read_text() == "asked\n" * 2
     _nobody_is_left(sigwrap, watch)
-
-
-def test_a_stopped_leftover_is_asked_too(sigwrap: Sigwrap, tmp_path: Path) -> None:
-    polite = f"trap 'echo asked >{tmp_path}/asked; exit' TERM; echo here $$.; kill -STOP $$"
-    process = sigwrap.start(
-        "--", "sh", "-c", f'sh -c "{polite.replace("$", chr(92) + "$")}" & read x'
-    )
-    said = reader(process.stdout).until(rb"here \d+\.")
-    await_state(int(said.split()[-1][:-1]), "T")
-    process.communicate(b"\n", PATIENCE_S)
-    assert process.returncode == 0
-    assert (tmp_path / "asked").read_text() == "asked\n"
 
 
 def test_the_callers_pipe_ends_with_us(sigwrap: Sigwrap) -> None:
@@ -180,11 +168,6 @@ def test_the_callers_pipe_ends_with_us(sigwrap: Sigwrap) -> None:
         reader(process.stdout).until(rb"here")
         process.communicate(b"\n", PATIENCE_S)
         assert pipe.rest() == b""
-
-
-def test_a_tree_that_ends_by_itself_leaves_a_quick_end(sigwrap: Sigwrap) -> None:
-    done = sigwrap.run("--", "sh", "-c", "for i in 1 2 3; do (true &) ; done; exit 4")
-    assert done.returncode == 4
 
 
 def test_a_process_that_outlives_command_only_by_its_threads(

@@ -74,7 +74,9 @@ def test_without_a_listener_a_run_must_be_asked_for(as_user: Sigwrap, run_on: Ru
     assert b"without interception" in done.stderr
 
 
-@pytest.mark.parametrize("version", ["5.6", "5.10", "6.1"])
+@pytest.mark.parametrize(
+    "version", ["5.6", pytest.param("5.10", marks=pytest.mark.tier("all")), "6.1"]
+)
 def test_what_a_run_does_and_is_without(as_user: Sigwrap, run_on: RunOn, version: str) -> None:
     done = run_on(version, "-p", "kernels.yaml", "--", "sh", "-c", JOB)
     said = done.stderr.decode()

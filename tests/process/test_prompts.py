@@ -6,9 +6,10 @@ import os
 import signal
 from pathlib import Path
 
+import pytest
+
 from tests.support.harness import INTERRUPTED, PYTHON, Sigwrap
 from tests.support.processes import await_key_taken
-from tests.support.programs import needs
 from tests.support.terminal import Terminal
 from tests.support.waiting import await_that
 
@@ -55,6 +56,7 @@ def _press_a_key_that_is_taken_back(sigwrap: Sigwrap, terminal: Terminal) -> Non
     assert sigwrap.interrupts() == ["received", "withdrawn"]
 
 
+@pytest.mark.promise("ctrl+c")
 def test_the_key_at_a_prompt_ends_a_line_and_not_the_run(as_user: Sigwrap, programs: Path) -> None:
     terminal = _at_prompt(as_user, programs)
     for count in (1, 2, 3):
@@ -77,20 +79,6 @@ def test_the_key_while_a_prompts_program_computes_is_taken_back(
     _press_a_key_that_is_taken_back(as_user, terminal)
     assert _taken_by(as_user) == ["sigwrap"]
     assert _reason(as_user) == "COMMAND ended"
-
-
-def test_a_prompt_without_a_line_editor(sigwrap: Sigwrap) -> None:
-    terminal = sigwrap.on_terminal("--grace", "1000", "--", *PYTHON, "-q", "-i")
-    terminal.output.until(rb">>> ")
-    terminal.type("import os; os.write(1, b'comp' + b'utes'); exec('while True: pass')\n")
-    terminal.output.until(rb"computes")
-    terminal.press("C")
-    terminal.output.until(rb"KeyboardInterrupt")
-    terminal.output.until(rb">>> ")
-    sigwrap.await_event("interrupt_withdrawn")
-    terminal.type("os._exit(3)\n")
-    assert terminal.await_status() == 3
-    assert sigwrap.interrupts() == ["received", "withdrawn"]
 
 
 def test_the_quit_key_ends_a_prompt(sigwrap: Sigwrap, programs: Path) -> None:
@@ -122,26 +110,16 @@ def test_the_key_is_the_programs_that_a_prompt_waits_for(as_user: Sigwrap, progr
     assert _reason(as_user) == "COMMAND ended"
 
 
-def test_a_terminal_that_was_so_before_makes_no_prompt(sigwrap: Sigwrap, programs: Path) -> None:
+@pytest.mark.parametrize("before", [":", "stty -icanon"])
+def test_who_hangs_when_interrupted_is_killed_by_the_second_key(
+    sigwrap: Sigwrap, programs: Path, before: str
+) -> None:
+    """A terminal that was not in line mode before makes no prompt."""
     hangs = [*PYTHON, str(programs / "hangs_at_interrupt.py")]
     line = sigwrap.line("--grace", "1000", "--", *hangs)
-    terminal = sigwrap.terminal_for(["sh", "-c", 'stty -icanon; exec "$@"', "sh", *line])
+    terminal = sigwrap.terminal_for(["sh", "-c", f'{before}; exec "$@"', "sh", *line])
     terminal.output.until(rb"ready")
     sigwrap.await_reading()
-    terminal.press("C")
-    terminal.output.until(rb"interrupted")
-    await_key_taken(terminal.pid)
-    terminal.press("C")
-    assert terminal.await_status() == INTERRUPTED
-    assert sigwrap.interrupts() == ["received", "escalated"]
-
-
-def test_who_hangs_when_interrupted_is_killed_by_the_second_key(
-    sigwrap: Sigwrap, programs: Path
-) -> None:
-    terminal = sigwrap.ready_on_terminal(
-        "--grace", "1000", "--", *PYTHON, str(programs / "hangs_at_interrupt.py")
-    )
     terminal.press("C")
     terminal.output.until(rb"interrupted")
     await_key_taken(terminal.pid)
@@ -171,19 +149,3 @@ def test_the_key_can_be_commands_always(sigwrap: Sigwrap, programs: Path) -> Non
     assert terminal.await_status() == 0
     assert sigwrap.interrupts() == ["received", "forwarded", "received"]
     assert _taken_by(sigwrap) == ["command", "command"]
-
-
-@needs("gdb")
-def test_a_debugger(sigwrap: Sigwrap) -> None:
-    env = {"TERM": "xterm", "INPUTRC": "/dev/null"}
-    line = ["gdb", "-q", "-nx"]
-    terminal = sigwrap.on_terminal("-p", "agent-observe", "--", *line, env=env)
-    terminal.output.until(rb"\(gdb\) ")
-    for count in (1, 2):
-        sigwrap.await_reading()
-        terminal.press("C")
-        terminal.output.until(rb"Quit\r\n.*\(gdb\) ")
-        _await_keys_settled(sigwrap, terminal, count)
-    terminal.type("quit 3\n")
-    assert terminal.await_status() == 3
-    assert _reason(sigwrap) == "COMMAND ended"

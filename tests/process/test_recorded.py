@@ -8,9 +8,7 @@ import re
 import shutil
 import signal
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -18,8 +16,6 @@ from tests.support.harness import EXECS, PYTHON, REFUSED, Sigwrap
 from tests.support.processes import Roles
 from tests.support.programs import script
 from tests.support.waiting import PATIENCE_S, Reader, reader
-
-Results = Callable[..., list[dict[str, Any]]]
 
 
 @pytest.fixture
@@ -32,6 +28,7 @@ def sigwrap(sigwrap: Sigwrap) -> Sigwrap:
 # Plain runs
 
 
+@pytest.mark.promise("nothing unrecorded")
 def test_every_exec_of_a_script_in_order(sigwrap: Sigwrap, tmp_path: Path) -> None:
     (tmp_path / "inner").mkdir()
     text = "#!/bin/sh\ncd inner\n/bin/echo one 'two words' ''\nexec env true\n"
@@ -53,45 +50,13 @@ def test_every_exec_of_a_script_in_order(sigwrap: Sigwrap, tmp_path: Path) -> No
     assert {e.payload["decision"] for e in execs} == {"audit"}
 
 
-def test_a_search_along_path_leaves_only_the_hit(sigwrap: Sigwrap, tmp_path: Path) -> None:
-    folders = [tmp_path / name for name in ("a", "b", "c")]
-    for folder in folders:
-        folder.mkdir()
-    hit = script(folders[2], "tool", "#!/bin/sh\nexit 5\n")
-    path = ":".join([*map(str, folders), os.environ["PATH"]])
-    text = f"import os; os.environ['PATH'] = {path!r}; os.execvp('tool', ['tool'])"
-    assert sigwrap.run("--", *PYTHON, "-c", text).returncode == 5
-    assert [e.payload["path"] for e in sigwrap.sealed_events(*EXECS)][1:] == [hit]
-
-
-@pytest.fixture
-def results(sigwrap: Sigwrap, programs: Path) -> Results:
-    """What a case of calls.py records; its results must be as natively."""
-
-    def run(*case: str) -> list[dict[str, Any]]:
-        line = [*PYTHON, str(programs / "calls.py"), *case]
-        native = sigwrap.native(*line)
-        wrapped = sigwrap.run("--", *line)
-        assert (native.returncode, native.stderr) == (0, b"")
-        assert (wrapped.returncode, wrapped.stderr) == (0, b"")
-        assert wrapped.stdout == native.stdout
-        payloads = [event.payload for event in sigwrap.sealed_events("signal_sent")]
-        assert payloads[-1]["signal_name"] == "SIGKILL"
-        return payloads[:-1]
-
-    return run
-
-
-def test_a_question_leaves_no_event(sigwrap: Sigwrap, results: Results) -> None:
-    assert results("questions") == []
-
-
-def test_a_long_argv_is_marked_truncated(sigwrap: Sigwrap) -> None:
-    words = ["x" * 1000] * 200
-    assert sigwrap.run("--", "true", *words).returncode == 0
-    (event,) = sigwrap.sealed_events(*EXECS)
-    assert event.payload["truncated"] is True
-    assert event.payload["argv"][:3] == ["true", "x" * 1000, "x" * 1000]
+def test_a_question_leaves_no_event(sigwrap: Sigwrap, programs: Path) -> None:
+    line = [*PYTHON, str(programs / "calls.py"), "questions"]
+    native, wrapped = sigwrap.native(*line), sigwrap.run("--", *line)
+    assert (native.returncode, native.stderr) == (0, b"")
+    assert (wrapped.returncode, wrapped.stdout, wrapped.stderr) == (0, native.stdout, b"")
+    sent = [event.payload["signal_name"] for event in sigwrap.sealed_events("signal_sent")]
+    assert sent == ["SIGKILL"]
 
 
 def test_names_that_try_to_forge_the_log(sigwrap: Sigwrap, tmp_path: Path) -> None:
@@ -100,16 +65,6 @@ def test_names_that_try_to_forge_the_log(sigwrap: Sigwrap, tmp_path: Path) -> No
     assert sigwrap.run("--", program, name).returncode == 0
     (event,) = (e for e in sigwrap.sealed_events(*EXECS))
     assert event.payload["argv"] == [program, name]
-
-
-def test_threads_signal_under_their_process(sigwrap: Sigwrap, results: Results) -> None:
-    sent = results("by_threads")
-    seen = [(p["syscall"], p["target_type"]) for p in sent]
-    assert seen == [("kill", "self"), ("tgkill", "self")]
-    assert all(p["source_pid"] == p["target_pid"] for p in sent)
-
-
-# Other ABIs
 
 
 def test_a_filter_of_the_trees_own_hides_nothing(sigwrap: Sigwrap, programs: Path) -> None:
@@ -133,8 +88,7 @@ def _kill_meanwhile(sigwrap: Sigwrap, effects: Path, seed: int, victim: str) -> 
     said = reader(process.stdout)
     for _ in range(count):
         said.line()
-    pid = getattr(Roles.of(process.pid), victim) if victim != "outer" else process.pid
-    os.kill(pid, signal.SIGKILL)
+    os.kill(getattr(Roles.of(process.pid), victim), signal.SIGKILL)
     said.rest()  # up to the last one's end: nobody runs on
     status = process.wait(PATIENCE_S)
     if victim == "supervisor":
@@ -164,14 +118,20 @@ def _kill_meanwhile(sigwrap: Sigwrap, effects: Path, seed: int, victim: str) -> 
     sees="as above",
     keeps="everything that took effect until that moment",
 )
-@pytest.mark.parametrize("seed", range(50))
+@pytest.mark.parametrize(
+    "seed",
+    [
+        pytest.param(0, marks=pytest.mark.promise("nothing unrecorded")),
+        *range(1, 15),
+        *(pytest.param(seed, marks=pytest.mark.tier("all")) for seed in range(15, 50)),
+    ],
+)
 def test_killed_at_any_moment_the_log_holds_what_happened(
     sigwrap: Sigwrap, compiled: Path, seed: int
 ) -> None:
     _kill_meanwhile(sigwrap, compiled / "effects", seed, "supervisor")
 
 
-@pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("victim", ["supervisor", "front"])
-def test_the_same_for_any_user(as_user: Sigwrap, compiled: Path, seed: int, victim: str) -> None:
-    _kill_meanwhile(as_user, compiled / "effects", 1000 + seed, victim)
+def test_the_same_for_any_user(as_user: Sigwrap, compiled: Path, victim: str) -> None:
+    _kill_meanwhile(as_user, compiled / "effects", 1000, victim)

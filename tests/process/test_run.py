@@ -15,12 +15,14 @@ from tests.support.programs import script
 from tests.support.waiting import PATIENCE_S
 
 
-@pytest.mark.parametrize("status", [0, 1, 42, 124, 125, 130, 255])
-def test_the_commands_own_status_is_ours(sigwrap: Sigwrap, status: int) -> None:
-    assert sigwrap.run("--", "sh", "-c", f"exit {status}").returncode == status
+@pytest.mark.promise("exit status")
+def test_the_commands_own_status_is_ours(sigwrap: Sigwrap) -> None:
+    for status in (0, 125, 255):
+        assert sigwrap.run("--", "sh", "-c", f"exit {status}").returncode == status
 
 
-@pytest.mark.parametrize("name", ["SIGTERM", "SIGKILL", "SIGSEGV", "SIGPIPE", "SIGHUP", "SIGXFSZ"])
+@pytest.mark.promise("exit status")
+@pytest.mark.parametrize("name", ["SIGKILL", "SIGPIPE"])
 def test_death_by_a_signal_is_128_and_its_number(sigwrap: Sigwrap, name: str) -> None:
     number = signal.Signals[name]
     done = sigwrap.run("--", "sh", "-c", f"ulimit -c 0; kill -{int(number)} $$")
@@ -31,6 +33,7 @@ def test_death_by_a_signal_is_128_and_its_number(sigwrap: Sigwrap, name: str) ->
     assert died.payload["signal_name"] == name
 
 
+@pytest.mark.promise("transparent")
 def test_it_runs_as_any_user_and_the_log_is_whole(as_user: Sigwrap) -> None:
     done = as_user.run("--", "id", "-u")
     expected = os.getuid() if as_user.user is None else as_user.user
@@ -42,51 +45,39 @@ def test_it_runs_as_any_user_and_the_log_is_whole(as_user: Sigwrap) -> None:
     assert last.payload["unrecorded"] == 0
 
 
-def test_the_last_line_counts_what_ran_apart_from_what_was_denied(sigwrap: Sigwrap) -> None:
-    denied = '\n  - {name: no, commands: ["true"], decision: deny}\n'
-    line = ("--report", "-p", policy(sigwrap.folder, denied), "--", "sh", "-c")
-    done = sigwrap.run(*line, "/bin/true; kill -USR1 $$", "sh")
-    assert b" s; 1 exec, 1 signal, 1 denied; head " in done.stderr
-    done = sigwrap.run(*line, "/bin/echo; /bin/echo")
-    assert b" s; 3 execs, 0 signals, 0 denied; head " in done.stderr
-
-
 def test_the_last_line_counts_a_refusal_along_path_once_as_the_report_does(
     sigwrap: Sigwrap,
 ) -> None:
     denied = "\n  - {name: no, commands: [uname], decision: deny}\n"
-    script = "PATH=/usr/bin:/bin; uname; uname; :"
-    done = sigwrap.run("--report", "-p", policy(sigwrap.folder, denied), "--", "sh", "-c", script)
-    assert b" s; 1 exec, 0 signals, 2 denied; head " in done.stderr
+    text = "PATH=/usr/bin:/bin; uname; uname; kill -USR1 $$; :"
+    done = sigwrap.run("--report", "-p", policy(sigwrap.folder, denied), "--", "sh", "-c", text)
+    assert b" s; 1 exec, 1 signal, 2 denied; head " in done.stderr
     assert len(sigwrap.events("exec_denied")) == 4
 
 
-@pytest.mark.parametrize("stream", ["stdout", "stderr"])
-def test_streams_carry_any_bytes(sigwrap: Sigwrap, stream: str) -> None:
+def test_streams_carry_any_bytes(sigwrap: Sigwrap) -> None:
     everything = bytes(range(256)) * 4096
-    redirected = "cat" if stream == "stdout" else "cat >&2"
-    done = sigwrap.run("--", "sh", "-c", redirected, input=everything)
-    assert done.returncode == 0
-    assert getattr(done, stream) == everything
-    assert getattr(done, "stderr" if stream == "stdout" else "stdout") == b""
+    done = sigwrap.run("--", "sh", "-c", "tee /dev/fd/2", input=everything)
+    assert (done.returncode, done.stdout, done.stderr) == (0, everything, everything)
 
 
-def test_stdin_is_not_read_by_us(sigwrap: Sigwrap, tmp_path: Path) -> None:
+def test_what_stands_in_standard_input_is_commands_and_not_read_by_us(
+    sigwrap: Sigwrap, tmp_path: Path
+) -> None:
     given = tmp_path / "given"
-    given.write_bytes(b"first\nsecond\nthird\n")
+    given.write_bytes(b"first\nsecond\n")
     with given.open("rb", buffering=0) as stdin:
-        done = sigwrap.run("--", "true", stdin=stdin)
-        assert done.returncode == 0
+        assert sigwrap.run("--", "true", stdin=stdin).returncode == 0
         assert stdin.tell() == 0
 
 
 def test_a_command_called_report_is_a_program(sigwrap: Sigwrap, tmp_path: Path) -> None:
     folder = tmp_path / "bin"
     folder.mkdir()
-    for name in ("report", "run", "sessions", "--help"):
+    for name in ("report", "--help"):
         script(folder, name, f"#!/bin/sh\necho program {name} $#\n")
     env = {"PATH": f"{folder}:{os.environ['PATH']}"}
-    for name in ("report", "run", "sessions", "--help"):
+    for name in ("report", "--help"):
         done = sigwrap.run("--", name, "one", env=env)
         assert (done.returncode, done.stdout) == (0, f"program {name} 1\n".encode())
 
@@ -94,24 +85,26 @@ def test_a_command_called_report_is_a_program(sigwrap: Sigwrap, tmp_path: Path) 
 @pytest.mark.parametrize(
     "words",
     [
-        (b"\xff\xfe", b"caf\xe9"),
-        ("", "", "last"),
-        ("", "--", "-x", "--help", "--version"),
-        ("a b", "c\nd", "\t", "'", '"', "\\", "$(x)", "*"),
-        ("\u2603", "\U0001f600"),
+        (b"\xff\xfe", b"caf\xe9", "\u2603", "\U0001f600", "a b", "c\nd", "'", "\\", "$(x)", "*"),
+        ("", "--", "-x", "--help", "", "last"),
         ("x" * 100_000,),
     ],
-    ids=["no UTF-8", "empty", "options", "quotes", "unicode", "long"],
+    ids=["odd characters", "empty words and options", "long"],
 )
-def test_arguments_arrive_as_they_are(sigwrap: Sigwrap, words: tuple[str | bytes, ...]) -> None:
-    done = sigwrap.run("--", "printf", "[%s]", *words)
+@pytest.mark.parametrize("locale", ["C", "xx_YY.nonsense"])
+def test_arguments_arrive_as_they_are(
+    sigwrap: Sigwrap, words: tuple[str | bytes, ...], locale: str
+) -> None:
+    done = sigwrap.run("--", "printf", "[%s]", *words, env={"LC_ALL": locale})
     wanted = b"".join(b"[%s]" % os.fsencode(word) for word in words)
     assert (done.returncode, done.stdout) == (0, wanted)
     sigwrap.verify(ended=True)
     (exec_event,) = sigwrap.events(*EXECS)
     told = [os.fsencode(word) for word in exec_event.payload["argv"]]
     full = [b"printf", b"[%s]", *map(os.fsencode, words)]
-    assert told == full or exec_event.payload["truncated"]
+    is_long = len(words[0]) > 1000
+    assert exec_event.payload["truncated"] is is_long
+    assert told == full or is_long
 
 
 def test_no_utf8_in_the_environment_the_path_and_the_folder(
@@ -134,101 +127,49 @@ def test_no_utf8_in_the_environment_the_path_and_the_folder(
     sigwrap.verify(ended=True)
 
 
-@pytest.mark.parametrize("locale", ["C", "POSIX", "C.UTF-8", "xx_YY.nonsense"])
-def test_arguments_arrive_in_any_locale(sigwrap: Sigwrap, locale: str) -> None:
-    env = {"LC_ALL": locale}
-    done = sigwrap.run("--", "printf", "%s", b"\xe9\xc3\xa9\xff", env=env)
-    assert (done.returncode, done.stdout) == (0, b"\xe9\xc3\xa9\xff")
-
-
 # What can't be run
 
 
-def test_not_found_is_127_in_one_line(sigwrap: Sigwrap) -> None:
-    done = sigwrap.run("--", "no-such-program-at-all")
-    assert (done.returncode, done.stdout) == (127, b"")
-    (line,) = done.stderr.decode().splitlines()
-    assert line.startswith("sigwrap: no-such-program-at-all: command not found")
-
-
-def test_an_option_behind_the_dashes_is_taken_for_the_command_and_says_so(
-    sigwrap: Sigwrap,
+def test_what_is_not_found_is_127_and_what_is_not_executable_is_126(
+    sigwrap: Sigwrap, tmp_path: Path
 ) -> None:
-    done = sigwrap.run("--", "-p", "ci", "npm", "start")
-    assert done.returncode == 127
-    line = b"sigwrap: -p: command not found on PATH (options stand before --)\n"
-    assert done.stderr == line
-
-
-@pytest.mark.parametrize("word", ["./absent", "/absent/program", "", "a/b"])
-def test_a_path_that_does_not_exist_is_127(sigwrap: Sigwrap, word: str) -> None:
-    done = sigwrap.run("--", word)
-    assert done.returncode == 127
-    assert len(done.stderr.splitlines()) == 1
-
-
-def test_what_is_not_executable_is_126(sigwrap: Sigwrap, tmp_path: Path) -> None:
-    plain = tmp_path / "plain"
-    plain.write_text("#!/bin/sh\necho ran\n")
-    done = sigwrap.run("--", str(plain))
-    assert (done.returncode, done.stdout) == (126, b"")
-    assert b"not executable" in done.stderr
-    assert len(done.stderr.splitlines()) == 1
-
-
-def test_a_folder_is_126(sigwrap: Sigwrap, tmp_path: Path) -> None:
-    done = sigwrap.run("--", str(tmp_path))
-    assert done.returncode == 126
-    assert b"is a folder" in done.stderr
-
-
-def test_a_folder_on_path_is_passed_over(sigwrap: Sigwrap, tmp_path: Path) -> None:
-    (tmp_path / "first" / "tool").mkdir(parents=True)
-    second = tmp_path / "second"
-    second.mkdir()
-    script(second, "tool", "#!/bin/sh\necho found\n")
-    path = f"{tmp_path}/first:{second}:{os.environ['PATH']}"
-    done = sigwrap.run("--", "tool", env={"PATH": path})
-    assert (done.returncode, done.stdout) == (0, b"found\n")
+    (tmp_path / "plain").write_text("#!/bin/sh\necho ran\n")
+    script(tmp_path, "no-interpreter", "#!/no/such/interpreter\n")
+    script(tmp_path, "folder-as-interpreter", "#!/tmp\n")
+    for words, status, said in (
+        ("no-such-program-at-all", (127,), "no-such-program-at-all: command not found"),
+        ("-p ci npm start", (127,), "-p: command not found on PATH (options stand before --)"),
+        ("./absent", (127,), ""),
+        ("./plain", (126,), "not executable"),
+        ("/tmp", (126,), "is a folder"),
+        ("./no-interpreter", (126, 127), "./no-interpreter"),
+        ("./folder-as-interpreter", (126,), ""),
+    ):
+        done = sigwrap.run("--", *words.split())
+        assert done.returncode in status and done.stdout == b""
+        (line,) = done.stderr.decode().splitlines()
+        assert line.startswith("sigwrap: ") and said in line
+    assert sigwrap.run("--", "").returncode == 127
+    sigwrap.verify(ended=True)
 
 
 def test_a_script_without_a_first_line_is_run_by_sh(sigwrap: Sigwrap, tmp_path: Path) -> None:
-    bare = script(tmp_path, "bare", 'echo "ran $1 $#"; exit 7\n')
-    done = sigwrap.run("--", bare, "one", "two words")
+    """A folder of its name earlier on PATH is passed over."""
+    (tmp_path / "first" / "bare").mkdir(parents=True)
+    (tmp_path / "second").mkdir()
+    script(tmp_path / "second", "bare", 'echo "ran $1 $#"; exit 7\n')
+    env = {"PATH": f"{tmp_path}/first:{tmp_path}/second:{os.environ['PATH']}"}
+    done = sigwrap.run("--", "bare", "one", "two words", env=env)
     assert (done.returncode, done.stdout) == (7, b"ran one 2\n")
-
-
-def test_a_missing_interpreter_is_not_taken_for_a_missing_command(
-    sigwrap: Sigwrap, tmp_path: Path
-) -> None:
-    broken = script(tmp_path, "broken", "#!/no/such/interpreter\n")
-    done = sigwrap.run("--", broken)
-    assert done.returncode in (126, 127)
-    assert len(done.stderr.splitlines()) == 1
-    assert broken in done.stderr.decode()
-
-
-def test_an_interpreter_that_is_a_folder_is_126(sigwrap: Sigwrap, tmp_path: Path) -> None:
-    broken = script(tmp_path, "broken", "#!/tmp\n")
-    done = sigwrap.run("--", broken)
-    assert done.returncode == 126
-    assert len(done.stderr.splitlines()) == 1
-    sigwrap.verify(ended=True)
 
 
 @pytest.mark.parametrize(
     ("words", "said"),
     [
         (["--no-such-option", "--", "touch", "ran"], b"--no-such-option"),
-        (["--"], b"no command"),
-        (["run"], b"no command"),
         (["run", "--"], b"no command"),
-        (["--grace", "soon", "--", "touch", "ran"], b"soon"),
-        (["--grace", "-1", "--", "touch", "ran"], b"-1"),
-        (["--grace", "nan", "--", "touch", "ran"], b"nan"),
-        (["--nested", "maybe", "--", "touch", "ran"], b"maybe"),
         (["--store", "--", "touch", "ran"], b""),
-        (["--best-effort=yes", "--", "touch", "ran"], b"best-effort"),
+        (["--policy", "/no/such/policy.yaml", "--", "touch", "ran"], b"/no/such/policy.yaml"),
     ],
 )
 def test_bad_usage_is_125_and_runs_nothing(
@@ -253,6 +194,7 @@ def _refused(done: subprocess.CompletedProcess[bytes], marker: Path) -> str:
     return line
 
 
+@pytest.mark.promise("fail closed")
 @pytest.mark.fault(
     "the log's place",
     "a file is where its folder should be",
@@ -346,21 +288,6 @@ def test_the_store_may_be_a_relative_folder_with_any_name(sigwrap: Sigwrap, tmp_
     sigwrap.verify(ended=True)
 
 
-def test_a_folder_that_was_removed_is_no_obstacle(sigwrap: Sigwrap, tmp_path: Path) -> None:
-    gone = tmp_path / "gone"
-    gone.mkdir()
-    inner = " ".join(map(str, sigwrap.line("--", "echo", "ran")))
-    done = sigwrap.native("sh", "-c", f"cd {gone} && rmdir {gone} && exec {inner}")
-    assert (done.returncode, done.stdout, done.stderr) == (0, b"ran\n", b"")
-
-
-def test_an_empty_environment_will_do(sigwrap: Sigwrap) -> None:
-    line = ["env", "-i", *sigwrap.line("--store", str(sigwrap.store), "--", "/usr/bin/env")]
-    done = sigwrap.native(*line)
-    names = [entry.partition(b"=")[0] for entry in done.stdout.splitlines()]
-    assert (done.returncode, names, done.stderr) == (0, [b"SIGWRAP_SESSION"], b"")
-
-
 @pytest.mark.fault(
     "the caller's terminal and streams",
     "standard input, output and error are closed",
@@ -379,13 +306,6 @@ open("seen", "w").write(repr(seen))
     assert done.returncode == 0
     assert (tmp_path / "seen").read_text() == "[False, False, False]"
     sigwrap.verify(ended=True)
-
-
-def test_hostile_modules_in_the_folder_are_not_imported(sigwrap: Sigwrap, tmp_path: Path) -> None:
-    for name in ("signal", "sqlite3", "json", "secrets", "typer", "select"):
-        (tmp_path / f"{name}.py").write_text("print('imported', flush=True); raise SystemExit(3)")
-    done = sigwrap.run("--", "echo", "fine")
-    assert (done.returncode, done.stdout, done.stderr) == (0, b"fine\n", b"")
 
 
 @pytest.mark.fault(

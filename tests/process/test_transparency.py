@@ -6,7 +6,6 @@ import json
 import os
 import resource
 import signal
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,6 @@ from typing import Any
 import pytest
 
 from tests.support.harness import IS_BINARY, PYTHON, Sigwrap
-from tests.support.programs import script
 from tests.support.waiting import PATIENCE_S, Pipe, reader
 
 
@@ -48,26 +46,28 @@ def _same_probe(program: Path, sigwrap: Sigwrap, *lead: str, **options: Any) -> 
     return seen
 
 
+@pytest.mark.promise("transparent")
 def test_everything_at_once(as_user: Sigwrap, programs: Path) -> None:
-    _same_probe(programs / "probe.py", as_user)
-
-
-def test_it_stays_in_the_callers_group_and_session(sigwrap: Sigwrap, programs: Path) -> None:
-    seen = _same_probe(programs / "probe.py", sigwrap, start_new_session=False)
+    seen = _same_probe(programs / "probe.py", as_user, start_new_session=False)
     assert (seen["group"], seen["session"]) == (os.getpgrp(), os.getsid(0))
 
 
-def test_umask_nice_limits_affinity(sigwrap: Sigwrap, programs: Path) -> None:
+def test_umask_nice_limits_affinity_and_descriptors(sigwrap: Sigwrap, programs: Path) -> None:
+    processor = min(os.sched_getaffinity(0))
+
     def change() -> None:
         os.umask(0o137)
         os.nice(7)
         resource.setrlimit(resource.RLIMIT_NOFILE, (77, 500))
-        resource.setrlimit(resource.RLIMIT_CORE, (0, 4096))
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         resource.setrlimit(resource.RLIMIT_STACK, (1 << 20, 1 << 21))
-        os.sched_setaffinity(0, {0})
+        os.sched_setaffinity(0, {processor})
 
-    seen = _same_probe(programs / "probe.py", sigwrap, preexec_fn=change)
-    assert (seen["umask"], seen["nice"], seen["affinity"]) == (0o137, 7, [0])
+    opening = ("bash", "-c", 'exec 7>/dev/null; exec 20</dev/null; exec "$@"', "bash")
+    seen = _same_probe(programs / "probe.py", sigwrap, *opening, preexec_fn=change)
+    assert set(seen["fds"]) == {"0", "1", "2", "7", "20"}
+    assert (seen["umask"], seen["affinity"]) == (0o137, [processor])
+    assert seen["nice"] == min(os.nice(0) + 7, 19)
 
 
 @pytest.mark.fault(
@@ -79,22 +79,6 @@ def test_umask_nice_limits_affinity(sigwrap: Sigwrap, programs: Path) -> None:
 def test_a_low_limit_of_open_files_is_enough(sigwrap: Sigwrap, programs: Path) -> None:
     seen = _same_probe(programs / "probe.py", sigwrap, "prlimit", "--nofile=48:48")
     assert any(line.split()[:4] == ["Max", "open", "files", "48"] for line in seen["limits"])
-
-
-def test_descriptors_of_the_caller_stay_and_none_of_ours_appear(
-    sigwrap: Sigwrap, programs: Path
-) -> None:
-    opening = 'exec 7>/dev/null; exec 20</dev/null; exec "$@"'
-    seen = _same_probe(programs / "probe.py", sigwrap, "bash", "-c", opening, "bash")
-    assert set(seen["fds"]) == {"0", "1", "2", "7", "20"}
-
-
-def test_inherited_descriptor_works(sigwrap: Sigwrap) -> None:
-    with Pipe() as pipe:
-        text = f"echo through >&{pipe.writing}"
-        done = sigwrap.run("--", "bash", "-c", text, pass_fds=(pipe.writing,))
-        pipe.let_go()
-        assert (done.returncode, pipe.rest()) == (0, b"through\n")
 
 
 # Environment
@@ -109,11 +93,8 @@ def _environment(block: bytes) -> list[bytes]:
     [
         {},
         {"LC_ALL": "C"},
-        {"LANG": "C"},
-        {"EMPTY": "", "TWO": "a\nb", "EQUALS": "a=b=c"},
-        {"PYTHONPATH": "/nowhere", "PYTHONUNBUFFERED": "1"},
-        {"LD_LIBRARY_PATH": "/opt/nowhere"},
-        {"BASH_FUNC_f%%": "() { :; }"},
+        {"LANG": "C", "EMPTY": "", "TWO": "a\nb", "EQUALS": "a=b=c", "BASH_FUNC_f%%": "() { :; }"},
+        {"PYTHONPATH": "/nowhere", "PYTHONUNBUFFERED": "1", "LD_LIBRARY_PATH": "/opt/nowhere"},
     ],
     ids=lambda added: ",".join(added) or "plain",
 )
@@ -178,13 +159,8 @@ the_bootloader_keeps_streams = pytest.mark.skipif(
     "change",
     [
         pytest.param(_ignoring(), id="nothing"),
-        pytest.param(_ignoring(signal.SIGHUP), id="SIGHUP ignored"),
-        pytest.param(_ignoring(signal.SIGINT, signal.SIGQUIT), id="keys ignored"),
+        pytest.param(_ignoring(signal.SIGHUP, 40), id="SIGHUP RT ignored"),
         pytest.param(_ignoring(signal.SIGCHLD), id="SIGCHLD ignored", marks=reaping),
-        pytest.param(_ignoring(signal.SIGTSTP, signal.SIGTTOU), id="job control ignored"),
-        pytest.param(_ignoring(signal.SIGTERM, signal.SIGWINCH, 40), id="TERM WINCH RT ignored"),
-        pytest.param(_blocking(signal.SIGUSR1, signal.SIGTERM), id="USR1 TERM blocked"),
-        pytest.param(_blocking(signal.SIGCHLD, signal.SIGINT, 64), id="CHLD INT RT blocked"),
         pytest.param(_blocking(*signal.valid_signals()), id="all blocked"),
         pytest.param(
             _ignoring(*({*range(1, 65)} - {9, 13, 19, 25, 32, 33})), id="all ignored", marks=reaping
@@ -196,15 +172,6 @@ def test_mask_and_dispositions(sigwrap: Sigwrap, change: Callable[[], None]) -> 
     expected, seen = _signal_lines(native), _signal_lines(wrapped)
     assert (expected.pop("NoNewPrivs"), seen.pop("NoNewPrivs")) == ("0", "1")  # documented
     assert seen == expected
-
-
-def test_nohup_outside(sigwrap: Sigwrap) -> None:
-    wrapped = sigwrap.native("nohup", *sigwrap.line("--", "cat", "/proc/self/status"))
-    native = sigwrap.native("nohup", "cat", "/proc/self/status")
-    assert wrapped.returncode == 0
-    seen, expected = _signal_lines(wrapped.stdout), _signal_lines(native.stdout)
-    assert seen["SigIgn"] == expected["SigIgn"]
-    assert int(seen["SigIgn"], 16) & 1  # SIGHUP
 
 
 # Streams
@@ -226,22 +193,17 @@ def test_a_pipes_reader_sees_the_end_when_command_closes_its_end(sigwrap: Sigwra
 
 @the_bootloader_keeps_streams
 def test_the_writer_into_stdin_sees_that_command_closed_it(sigwrap: Sigwrap) -> None:
-    process = sigwrap.start("--", "sh", "-c", "exec <&-; echo closed; read x <&1 || :; sleep 600")
-    assert reader(process.stdout).line() == b"closed"
-    with pytest.raises(BrokenPipeError):
-        for _ in range(3):
-            process.say(b"x" * 100_000)
-
-
-@the_bootloader_keeps_streams
-def test_an_inherited_pipe_ends_with_command_not_with_us(sigwrap: Sigwrap) -> None:
+    """And the reader of a pipe that COMMAND inherited."""
     with Pipe() as pipe:
-        text = f"exec {pipe.writing}>&-; read line"
+        text = f"exec <&- {pipe.writing}>&-; echo closed; sleep 600"
         process = sigwrap.start("--", "bash", "-c", text, pass_fds=(pipe.writing,))
         pipe.let_go()
+        assert reader(process.stdout).line() == b"closed"
         assert pipe.rest() == b""
+        with pytest.raises(BrokenPipeError):
+            for _ in range(3):
+                process.say(b"x" * 100_000)
         assert process.poll() is None
-        process.communicate(b"\n", PATIENCE_S)
 
 
 @pytest.mark.fault(
@@ -274,6 +236,7 @@ def test_a_summary_in_ci_is_one_line_on_stderr(sigwrap: Sigwrap) -> None:
 # The terminal
 
 
+@pytest.mark.promise("transparent")
 def test_on_a_terminal_it_is_the_foreground_job(sigwrap: Sigwrap, programs: Path) -> None:
     probe = [*PYTHON, str(programs / "probe.py"), "and", "waits"]
     found = []
@@ -296,67 +259,21 @@ def test_on_a_terminal_it_is_the_foreground_job(sigwrap: Sigwrap, programs: Path
     assert wrapped == native
 
 
-def test_the_terminals_modes_are_left_alone(sigwrap: Sigwrap) -> None:
-    terminal = sigwrap.on_terminal("--no-report", "--", "sh", "-c", "stty -a; stty -echo; echo END")
+def test_the_terminals_modes_are_left_alone_and_it_can_be_opened(sigwrap: Sigwrap) -> None:
+    line = ["sh", "-c", "stty -a; stty -echo; echo END; read x </dev/tty; echo got $x"]
+    terminal = sigwrap.on_terminal("--no-report", "--", *line)
     wrapped = terminal.output.until(rb"(?s).*END")
-    assert terminal.await_status() == 0
-    other = sigwrap.terminal_for(["sh", "-c", "stty -a; stty -echo; echo END"])
-    assert other.output.until(rb"(?s).*END") == wrapped
-
-
-def test_open_dev_tty(sigwrap: Sigwrap) -> None:
-    terminal = sigwrap.on_terminal("--no-report", "--", "sh", "-c", "read x </dev/tty; echo got $x")
     terminal.type("typed\n")
     terminal.output.until(rb"got typed")
     assert terminal.await_status() == 0
+    other = sigwrap.terminal_for(line)
+    assert other.output.until(rb"(?s).*END") == wrapped
 
 
 # Parents and children
-
-
-def test_wait_finds_only_own_children(sigwrap: Sigwrap) -> None:
-    text = "import os\ntry:\n os.waitpid(-1, 0)\nexcept ChildProcessError: print('none')"
-    assert sigwrap.run("--", *PYTHON, "-c", text).stdout == b"none\n"
 
 
 def test_an_orphan_finds_a_parent_that_reaps(sigwrap: Sigwrap, programs: Path) -> None:
     """Only its number differs from init's."""
     done = sigwrap.run("--", *PYTHON, str(programs / "orphan_is_reaped.py"))
     assert (done.returncode, done.stdout, done.stderr) == (0, b"reaped\n", b"")
-
-
-def test_real_timers_and_alarm_survive(sigwrap: Sigwrap) -> None:
-    """exec keeps an alarm: sigwrap must not lose it, nor be killed by it."""
-    text = "import signal; print(signal.alarm(0) > 0)"
-    text_of_lead = "import os, signal, sys; signal.alarm(100); os.execvp(sys.argv[1], sys.argv[1:])"
-    lead = [*PYTHON, "-c", text_of_lead]
-    native = sigwrap.native(*lead, *PYTHON, "-c", text)
-    assert native.stdout == b"True\n"
-    wrapped = sigwrap.native(*lead, *sigwrap.line("--", *PYTHON, "-c", text))
-    assert wrapped.returncode == 0
-
-
-def test_a_script_sees_its_own_name(sigwrap: Sigwrap) -> None:
-    program = script(
-        sigwrap.folder, "tool", '#!/bin/sh\necho "$0" "$@"; tr "\\0" " " </proc/$$/cmdline'
-    )
-    native, wrapped = _compare(sigwrap, "./tool", "x", "y z")
-    assert wrapped == native
-    native, wrapped = _compare(sigwrap, program, env={"PATH": f"{sigwrap.folder}:/usr/bin:/bin"})
-    assert wrapped == native
-
-
-def test_popen_communicates_while_it_runs(sigwrap: Sigwrap) -> None:
-    """Line by line, both ways: nothing is buffered on the way."""
-    process = sigwrap.start("--", "sh", "-c", "while read x; do echo got $x; done")
-    said = reader(process.stdout)
-    for number in range(20):
-        process.say(b"%d\n" % number)
-        assert said.line() == b"got %d" % number
-    process.stdin.close()
-    assert process.wait(PATIENCE_S) == 0
-
-
-def test_there_may_be_nothing_to_read(sigwrap: Sigwrap) -> None:
-    done = sigwrap.run("--", "cat", stdin=subprocess.DEVNULL)
-    assert (done.returncode, done.stdout) == (0, b"")

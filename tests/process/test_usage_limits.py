@@ -50,7 +50,13 @@ def is_ended(subject: Sigwrap, process: Running, limit: str) -> str:
 
 @pytest.mark.parametrize(
     "way",
-    ["burn", "children 4", "short", "orphans", "unreaped", "threads", "daemon", "stopped"],
+    [
+        pytest.param("burn", marks=pytest.mark.promise("usage limits")),
+        "short",
+        "orphans",
+        "daemon",
+        *(pytest.param(way, marks=pytest.mark.tier("all")) for way in ("unreaped", "stopped")),
+    ],
 )
 def test_processor_time_ends_the_run(as_user: Sigwrap, programs: Path, way: str) -> None:
     process = limited(as_user, "cpu_time: 1s").start(*uses(programs, *way.split()))
@@ -59,25 +65,6 @@ def test_processor_time_ends_the_run(as_user: Sigwrap, programs: Path, way: str)
     assert used_s > 1
     (near,) = as_user.events("limit_near")
     assert near.payload["limit"] == "cpu_time"
-
-
-def test_who_uses_less_is_left_alone(as_user: Sigwrap, programs: Path) -> None:
-    subject = limited(as_user, "cpu_time: 1m, memory: 1G")
-    done = subject.run("--", "sh", "-c", "i=0; while [ $i -lt 9999 ]; do i=$((i+1)); done; exit 7")
-    assert (done.returncode, done.stderr) == (7, b"")
-    assert as_user.sealed_events("limit_near", "limit_exceeded") == []
-
-
-def test_a_process_that_waits_uses_nothing(as_user: Sigwrap, programs: Path) -> None:
-    """The wall time is over first."""
-    subject = limited(as_user, "cpu_time: 1s, memory: 1G, wall_time: 2s")
-    is_ended(as_user, subject.start("--", "sleep", "1000"), "wall_time")
-
-
-def test_who_stays_is_killed_after_the_grace(as_user: Sigwrap) -> None:
-    stays = "trap '' TERM; while :; do :; done"
-    subject = limited(as_user, "cpu_time: 1s")
-    is_ended(as_user, subject.start("--grace", "0.3", "--", "sh", "-c", stays), "cpu_time")
 
 
 def test_a_fork_bomb_has_no_more_time_than_others(
@@ -98,12 +85,11 @@ def test_a_fork_bomb_has_no_more_time_than_others(
 @pytest.mark.parametrize(
     "way",
     [
-        "memory 120",
-        "many 8 15",
+        pytest.param("memory 120", marks=pytest.mark.promise("usage limits")),
         "hidden 120",
         "leaderless 120",
         "tables 120",
-        "leaderless_tables 120",
+        pytest.param("leaderless_tables 120", marks=pytest.mark.tier("all")),
     ],
 )
 def test_memory_ends_the_run(as_user: Sigwrap, programs: Path, way: str) -> None:
@@ -152,13 +138,6 @@ def test_who_goes_on_growing_is_killed_before_the_grace_is_over(
     is_ended(as_user, process, "memory")
 
 
-def test_of_two_limits_one_is_the_reason(as_user: Sigwrap, programs: Path) -> None:
-    subject = limited(as_user, "memory: 60M, cpu_time: 1s, wall_time: 3s")
-    process = subject.start("--grace", "5", *uses(programs, "grows"))
-    assert process.wait(PATIENCE_S) == LIMIT_REACHED
-    assert len(subject.sealed_events("limit_exceeded")) == 1
-
-
 # Control groups
 
 
@@ -189,6 +168,18 @@ def start_in(groups: dict[str, Path], subject: Sigwrap, *words: str) -> Running:
     enter = "".join(f"echo $$ > {group}/cgroup.procs && " for group in groups.values())
     line = [*subject.as_user(), *subject.line(*words)]
     return subject.start_line(["sh", "-c", enter + 'exec "$@"', "sh", *line])
+
+
+def waits_in(groups: dict[str, Path], subject: Sigwrap) -> Running:
+    """Until it is told to end, once it is ready."""
+    process = start_in(groups, subject, "--", "sh", "-c", "echo ready; read line")
+    reader(process.stdout).until(rb"ready")
+    return process
+
+
+def is_told_to_end(process: Running) -> None:
+    process.say(b"\n")
+    assert process.wait(PATIENCE_S) == 0
 
 
 def below(groups: dict[str, Path]) -> list[Path]:
@@ -230,15 +221,13 @@ def test_a_session_has_groups_of_its_own_and_leaves_none(
         (group / "sigwrap-20000101-000000-abcdef" / "below").mkdir(parents=True)
         (group / mine).mkdir()
     limited(sigwrap, "cpu_time: 1m, memory: 400M")
-    process = start_in(groups, sigwrap, "--", "sh", "-c", "echo ready; read line")
-    reader(process.stdout).until(rb"ready")
+    process = waits_in(groups, sigwrap)
     session = sigwrap.events("session_started")[0].payload
     own = [path for path in below(groups) if path.name == f"sigwrap-{session['session_id']}"]
     assert own and session["missing"] == []
     for path in own:
         assert str(sigwrap.command_pid()) in (path / "cgroup.procs").read_text().split()
-    process.say(b"\n")
-    assert process.wait(PATIENCE_S) == 0
+    is_told_to_end(process)
     assert {path.name for path in below(groups)} == {mine}
 
 
@@ -246,8 +235,7 @@ def test_a_group_of_a_session_that_lives_is_no_leftover(
     sigwrap: Sigwrap, groups: dict[str, Path]
 ) -> None:
     limited(sigwrap, "cpu_time: 1m, memory: 400M")
-    process = start_in(groups, sigwrap, "--", "sh", "-c", "echo ready; read line")
-    reader(process.stdout).until(rb"ready")
+    process = waits_in(groups, sigwrap)
     (started,) = sigwrap.events("session_started")
     own = below(groups)
     for path in own:  # as root inside may, or another root
@@ -255,8 +243,7 @@ def test_a_group_of_a_session_that_lives_is_no_leftover(
     other = start_in(groups, sigwrap, "--", "true")
     assert other.wait(PATIENCE_S) == 0
     assert below(groups) == own
-    process.say(b"\n")
-    assert process.wait(PATIENCE_S) == 0
+    is_told_to_end(process)
     assert below(groups) == []
 
 
@@ -298,8 +285,6 @@ def test_a_run_without_these_limits_makes_no_group(
     sigwrap: Sigwrap, groups: dict[str, Path]
 ) -> None:
     limited(sigwrap, "wall_time: 1m")
-    process = start_in(groups, sigwrap, "--", "sh", "-c", "echo ready; read line")
-    reader(process.stdout).until(rb"ready")
+    process = waits_in(groups, sigwrap)
     assert below(groups) == []
-    process.say(b"\n")
-    assert process.wait(PATIENCE_S) == 0
+    is_told_to_end(process)

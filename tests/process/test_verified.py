@@ -12,7 +12,7 @@ import pytest
 from sigwrap.errors import SigwrapError
 from sigwrap.events import Event
 from sigwrap.report.check.whatever_words import TOO_LONG
-from tests.support.harness import PYTHON, UNDER_TEST, Sigwrap
+from tests.support.harness import PYTHON, Sigwrap
 from tests.support.policies import policy
 from tests.support.waiting import await_that
 
@@ -39,48 +39,49 @@ limits: {max_children: 50, max_depth: 6, max_execs: 500}
 
 def verified(subject: Sigwrap) -> tuple[int, int, dict[str, int]]:
     """Decisions, those that came out the same, and those of which nobody can say."""
-    done = subject.native(UNDER_TEST, "verify", "--json")
+    done = subject.run("verify", "--json")
     document = json.loads(done.stdout)
     assert (done.returncode, document["problem"]) == (0, "")
     decisions = document["decisions"]
     return decisions["count"], decisions["reproduced"], decisions["not_judged"]
 
 
-@pytest.mark.parametrize("name", ["agent-default", "agent-strict", "agent-observe", "ci", "own"])
-def test_all_of_it_comes_out_the_same(as_user: Sigwrap, programs: Path, name: str) -> None:
-    chosen = policy(as_user.folder, RULES, MORE) if name == "own" else name
+@pytest.mark.parametrize(
+    "name",
+    [
+        "own",
+        *(
+            pytest.param(name, marks=pytest.mark.tier("all"))
+            for name in ("agent-default", "agent-strict", "agent-observe", "ci")
+        ),
+    ],
+)
+def test_all_of_it_comes_out_the_same(sigwrap: Sigwrap, programs: Path, name: str) -> None:
+    chosen = policy(sigwrap.folder, RULES, MORE) if name == "own" else name
     script = str(programs / "many_ways.sh")
-    as_user.run("-p", chosen, "--", "bash", script, str(as_user.folder), within_s=60)
-    count, reproduced, not_judged = verified(as_user)
+    sigwrap.run("-p", chosen, "--", "bash", script, str(sigwrap.folder), within_s=60)
+    count, reproduced, not_judged = verified(sigwrap)
     # One of them has 10,000 arguments.
     assert not_judged in ({}, {TOO_LONG: 1})
     assert reproduced + sum(not_judged.values()) == count
     assert count > 30 or name == "agent-strict"  # which asks about bash
 
 
+@pytest.mark.promise("verify")
 def test_what_was_approved_comes_out_the_same(sigwrap: Sigwrap) -> None:
-    chosen = policy(sigwrap.folder, RULES, MORE)
-    line = ("sh", "-c", "date; date -u; env date; true")
-    run = sigwrap.start("-p", chosen, "--approvals", "control", "--", *line)
-    for count, said in enumerate(("approve", "deny", "approve"), start=1):
-        answer(sigwrap, said, count)
-    run.communicate()
-    assert len(sigwrap.events("approval_granted")) == 2
-    count, reproduced, not_judged = verified(sigwrap)
-    assert (reproduced, not_judged) == (count, {})
-
-
-def test_a_script_that_is_approved_comes_out_the_same(sigwrap: Sigwrap) -> None:
+    """A script as well, with what runs it."""
     script = sigwrap.folder / "task"
     script.write_text("#!/usr/bin/env sh\nexit 0\n")
     script.chmod(0o755)
-    rules = "\n  - {name: asked, commands: [task], decision: approve}" + RULES
-    rules = rules.replace("{name: asked, commands: [date]", "{name: asked-too, commands: [date]")
+    rules = RULES.replace("commands: [date]", "commands: [date, task]")
     chosen = policy(sigwrap.folder, rules, MORE)
-    run = sigwrap.start("-p", chosen, "--approvals", "control", "--", str(script))
-    answer(sigwrap, "approve", 1)
+    line = ("sh", "-c", f"date; date -u; env date; exec {script}")
+    run = sigwrap.start("-p", chosen, "--approvals", "control", "--", *line)
+    for count, said in enumerate(("approve", "deny", "approve", "approve"), start=1):
+        answer(sigwrap, said, count)
     run.communicate()
     assert run.returncode == 0
+    assert len(sigwrap.events("approval_granted")) == 3
     count, reproduced, not_judged = verified(sigwrap)
     assert (reproduced, not_judged) == (count, {})
 
@@ -95,23 +96,24 @@ def answer(subject: Sigwrap, said: str, count: int) -> None:
         return len(asked) >= count
 
     await_that(is_asked)
-    done = subject.native(UNDER_TEST, said, asked[-1].payload["approval_id"])
+    done = subject.run(said, asked[-1].payload["approval_id"])
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.promise("replay")
 def test_another_policy_is_tried_without_running_anything(sigwrap: Sigwrap) -> None:
     chosen = policy(sigwrap.folder, RULES, MORE)
     sigwrap.run("-p", chosen, "--", "sh", "-c", "ls /dev/null; ls /dev/null; id; true")
-    same = sigwrap.native(UNDER_TEST, "replay", "--policy", chosen)
+    same = sigwrap.run("replay", "--policy", chosen)
     assert (same.returncode, same.stderr) == (0, b"")
     assert re.match(rb"Under \S+, nothing would differ: \d+ decisions\n", same.stdout)
     rules = "\n  - {name: no-lists, commands: [ls], decision: deny}\n" + RULES
     (sigwrap.folder / "other").mkdir()
     other = policy(sigwrap.folder / "other", rules, MORE)
-    differs = sigwrap.native(UNDER_TEST, "replay", "--policy", other)
+    differs = sigwrap.run("replay", "--policy", other)
     assert differs.returncode == 1
     assert b"2 execs of ls by rule no-lists (was let through by all; first at " in differs.stdout
-    assert sigwrap.native(UNDER_TEST, "replay", "-p", other, "--exit-zero").returncode == 0
+    assert sigwrap.run("replay", "-p", other, "--exit-zero").returncode == 0
     assert len(sigwrap.events("session_started")) == 1
 
 
@@ -126,6 +128,6 @@ def test_the_project_of_another_policy_is_the_sessions(sigwrap: Sigwrap) -> None
     rules = '\n  - {name: here, commands: [ls], paths: ["${PROJECT_ROOT}/**"], decision: deny}\n'
     (sigwrap.folder / "other").mkdir()
     line = ["replay", "--policy", policy(sigwrap.folder / "other", rules + RULES, MORE)]
-    assert sigwrap.native(UNDER_TEST, *line, cwd=elsewhere).returncode == 1
-    moved = sigwrap.native(UNDER_TEST, *line, "--root", str(elsewhere), cwd=project)
+    assert sigwrap.run(*line, cwd=elsewhere).returncode == 1
+    moved = sigwrap.run(*line, "--root", str(elsewhere), cwd=project)
     assert moved.returncode == 0

@@ -7,6 +7,8 @@ import re
 import signal
 from pathlib import Path
 
+import pytest
+
 from tests.support.harness import INTERRUPTED, PYTHON, Sigwrap
 from tests.support.processes import await_key_taken
 from tests.support.programs import needs
@@ -87,6 +89,7 @@ def test_what_is_no_terminal_gets_no_such_line(sigwrap: Sigwrap, programs: Path)
     assert (sigwrap.folder / "errors").read_bytes() == b""
 
 
+@pytest.mark.tier("all")
 @needs("gdb")
 def test_the_quit_key_ends_a_debugger_that_ignores_it_and_says_so(sigwrap: Sigwrap) -> None:
     env = {"TERM": "xterm", "INPUTRC": "/dev/null"}

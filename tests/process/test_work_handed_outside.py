@@ -32,6 +32,7 @@ def served(subject: Sigwrap, line: list[str], programs: Path, *names: str) -> Ru
     return server
 
 
+@pytest.mark.promise("work handed outside")
 def test_it_is_told_of_who_is_handed_work_outside(
     as_user: Sigwrap, programs: Path, agents_folder: str
 ) -> None:

@@ -31,11 +31,13 @@ def test_it_does_not_notice(program: Program, user: User) -> None:
     assert result.is_fine, f"{result.verdict.value}: {result.detail}\n{result.log}"
 
 
+@pytest.mark.tier("quick")
 def test_every_name_is_of_one_program() -> None:
     names = [program.name for program in selected.programs()]
     assert len(names) == len(set(names))
 
 
+@pytest.mark.tier("quick")
 def test_the_documented_programs_are_those_there_are() -> None:
     table = (ROOT / "docs" / "programs.md").read_text(encoding="utf-8")
     documented = re.findall(r"^\| (?!program |---)([^|]+) \|", table, re.MULTILINE)

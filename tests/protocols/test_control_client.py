@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -20,9 +21,11 @@ Server = Callable[[socket.socket], None]
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Path:
-    (tmp_path / "control").mkdir()
-    return tmp_path
+def store() -> Iterator[Path]:
+    """Its path is short enough for a socket's address."""
+    with tempfile.TemporaryDirectory(prefix="sigwrap-", dir="/tmp") as folder:
+        (Path(folder) / "control").mkdir()
+        yield Path(folder)
 
 
 @pytest.fixture
@@ -89,6 +92,7 @@ def asked(store: Path) -> tuple[list[str], list[str]]:
         return [each.client.session_id for each in answered], sorted(map(str, failures))
 
 
+@pytest.mark.tier("ci")
 def test_whoever_answers_is_heard_whatever_the_others_do(
     store: Path, serve: Callable[[str, Server], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -142,6 +146,7 @@ def held() -> Iterator[list[socket.socket]]:
         each.close()
 
 
+@pytest.mark.tier("ci")
 def test_however_many_sockets_are_full_or_silent_it_takes_no_longer(
     store: Path,
     serve: Callable[[str, Server], None],

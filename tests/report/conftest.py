@@ -6,6 +6,9 @@ from typing import Any
 
 import pytest
 
+from sigwrap.report.folds.ending import Ending
+from sigwrap.report.folds.selection import Selection
+from sigwrap.report.folds.summary import Summary, SummaryFold
 from sigwrap.store.reader import Session
 from sigwrap.store.writer import SessionLog
 
@@ -20,23 +23,11 @@ class Scenario:
         self.store = str(store)
         self.log = SessionLog.create(self.store, session_id, key=key)
         self.counts: dict[str, int] = {}
-        self.add(
-            "session_started",
-            1,
-            session_id=session_id,
-            name="demo",
-            command=["npm", "start"],
-            cwd="/project",
-            user="ann",
-            uid=1000,
-            host="box",
-            sigwrap="0.1.0",
-            kernel="6.18",
-            policy="builtin:record",
-            policy_digest="abcd",
-            missing=[],
-            keyed=key is not None,
-        )
+        session = {"session_id": session_id, "name": "demo", "command": ["npm", "start"]}
+        by = {"cwd": "/project", "user": "ann", "uid": 1000, "host": "box", "kernel": "6.18"}
+        under = {"sigwrap": "0.1.0", "policy": "builtin:record", "policy_digest": "abcd"}
+        about = {**session, **by, **under, "missing": [], "keyed": key is not None}
+        self.add("session_started", 1, **about)
 
     def add(self, type_name: str, pid: int, **payload: Any) -> int:
         self.counts[type_name] = self.counts.get(type_name, 0) + 1
@@ -44,42 +35,23 @@ class Scenario:
         return self.log.append(type_name, pid, payload, time_ns)
 
     def execute(self, pid: int, ppid: int, *argv: str) -> int:
-        return self.add(
-            "exec_audited",
-            pid,
-            path="/usr/bin/" + argv[0],
-            argv=argv,
-            ppid=ppid,
-            depth=1,
-            decision="audit",
-            rule_name="builtin:record",
-        )
+        ran = {"path": f"/usr/bin/{argv[0]}", "argv": argv, "ppid": ppid, "depth": 1}
+        return self.add("exec_audited", pid, **ran, decision="audit", rule_name="builtin:record")
+
+    def deny(self, pid: int, ppid: int, rule: str, *argv: str, **more: Any) -> int:
+        asked = {"path": f"/usr/bin/{argv[0]}", "argv": argv, "ppid": ppid, "decision": "deny"}
+        return self.add("exec_denied", pid, **{**asked, "rule_name": rule, **more})
 
     def exit(self, pid: int, exit_code: int | None = 0, signal_name: str | None = None) -> int:
-        return self.add(
-            "process_exited",
-            pid,
-            ppid=1,
-            comm="comm",
-            depth=1,
-            exit_code=exit_code,
-            signal=9 if signal_name else None,
-            signal_name=signal_name,
-        )
+        died = {"signal": 9 if signal_name else None, "signal_name": signal_name}
+        about = {"ppid": 1, "comm": "comm", "depth": 1, "exit_code": exit_code}
+        return self.add("process_exited", pid, **about, **died)
 
     def signal(self, signal_name: str, source: str, target: str, target_type: str) -> int:
-        return self.add(
-            "signal_sent",
-            10,
-            signal=15,
-            signal_name=signal_name,
-            source_pid=10,
-            source_cmd=source,
-            target_pid=11,
-            target_cmd=target,
-            target_type=target_type,
-            decision="audit",
-        )
+        sent = {"signal": 15, "signal_name": signal_name, "decision": "audit"}
+        by = {"source_pid": 10, "source_cmd": source}
+        to = {"target_pid": 11, "target_cmd": target, "target_type": target_type}
+        return self.add("signal_sent", 10, **sent, **by, **to)
 
     def end(self, exit_status: int = 0, **different: Any) -> str:
         account: dict[str, Any] = {
@@ -98,6 +70,15 @@ class Scenario:
     @property
     def session(self) -> Session:
         return Session(self.log.session_id, self.log.path)
+
+
+def summarise(
+    made: Scenario, ending: Ending = Ending.NOT_CLEAN, selection: Selection | None = None
+) -> Summary:
+    fold = SummaryFold(selection)
+    for event in made.session.events():
+        fold.add(event)
+    return fold.result(ending)
 
 
 @pytest.fixture

@@ -53,6 +53,7 @@ def strange_events(draw: Callable[..., Any]) -> tuple[str, int, dict[str, Any], 
     return kind.name, draw(st.integers(0, 5)), payload, draw(int64)
 
 
+@pytest.mark.tier("ci")
 @settings(max_examples=150)
 @given(st.lists(strange_events(), min_size=1, max_size=6))
 def test_no_payload_stops_a_reader_or_reaches_the_terminal(
@@ -83,6 +84,7 @@ def test_no_payload_stops_a_reader_or_reaches_the_terminal(
             assert all(line.isprintable() for line in text.split("\n"))
 
 
+@pytest.mark.tier("ci")
 @settings(max_examples=100)
 @given(st.lists(strange_events(), min_size=1, max_size=6))
 def test_nor_does_any_stop_a_query(events: list[tuple[str, int, dict[str, Any], int]]) -> None:

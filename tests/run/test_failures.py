@@ -13,6 +13,8 @@ from tests.support.harness import Sigwrap
 from tests.support.policies import policy
 from tests.support.waiting import PATIENCE_S
 
+pytestmark = pytest.mark.tier("ci")
+
 PROGRAMS = Path(__file__).parent / "programs"
 ROUNDS = 60
 

@@ -43,6 +43,8 @@ TARGET = SignalTarget(50, 5, "sleep", frozenset())
 QUESTION = Question("exec", 40, "bash", 1, "git push", "ask", "", ("k",))
 YES = Answer(granted=True, by="the terminal", message="", reason="granted")
 REFUSED = f"fail 7 {errno.EPERM}"
+LET_GO = [REFUSED, "failed", "let go"]
+BROKE = ["record mediation_failed 40", *LET_GO]
 
 
 class Stage:
@@ -160,7 +162,7 @@ def test_an_answer_comes_after_its_event(stage: Stage, effect: Effect, done: str
 
 @pytest.mark.parametrize("effect", [Continue(), Succeed(), Fail(3)])
 def test_an_answer_without_an_event_is_refused_and_reported(stage: Stage, effect: Effect) -> None:
-    assert stage.of(effect) == ["record mediation_failed 40", REFUSED, "failed", "let go"]
+    assert stage.of(effect) == BROKE
     name = type(effect).__name__
     assert stage.payloads["mediation_failed"] == {
         "error": f"InternalError: {name} without an event",
@@ -174,12 +176,7 @@ def test_nothing_goes_on_after_an_event_that_could_not_be_written(
     stage: Stage, effect: Effect
 ) -> None:
     stage.can_write = False
-    assert stage.of(record(), effect)[1:] == [
-        "record mediation_failed 40",
-        REFUSED,
-        "failed",
-        "let go",
-    ]
+    assert stage.of(record(), effect)[1:] == BROKE
 
 
 @pytest.mark.parametrize("can_write", [True, False])
@@ -290,7 +287,7 @@ def test_the_kernels_own_refusal_needs_no_mediator(stage: Stage) -> None:
 
 
 def test_a_mediator_that_ends_without_an_answer_denies(stage: Stage) -> None:
-    assert stage.of(record())[1:] == ["record mediation_failed 40", REFUSED, "failed", "let go"]
+    assert stage.of(record())[1:] == BROKE
 
 
 def test_a_mediator_that_raises_denies_its_own_request(stage: Stage) -> None:
@@ -298,13 +295,13 @@ def test_a_mediator_that_raises_denies_its_own_request(stage: Stage) -> None:
         yield record()
         raise RecursionError("deep")
 
-    assert stage.run(steps())[1:] == ["record mediation_failed 40", REFUSED, "failed", "let go"]
+    assert stage.run(steps())[1:] == BROKE
     assert stage.payloads["mediation_failed"]["error"] == "RecursionError: deep"
 
 
 def test_a_caller_that_is_gone_leaves_no_event(stage: Stage) -> None:
     stage.waits = False
-    assert stage.of(record(), Continue()) == [REFUSED, "failed", "let go"]
+    assert stage.of(record(), Continue()) == LET_GO
 
 
 def test_a_listener_that_broke_ends_the_run_and_lets_go(stage: Stage) -> None:
@@ -317,7 +314,7 @@ def test_a_listener_that_broke_ends_the_run_and_lets_go(stage: Stage) -> None:
 def test_what_broke_while_its_mediator_waited_is_reported_once(stage: Stage) -> None:
     scope = Scope(7, 41, BASH, iter_of(record()), stage, 0)
     stage.performer.broke(scope, OSError("EIO"))
-    assert stage.happened == ["record mediation_failed 40", REFUSED, "failed", "let go"]
+    assert stage.happened == BROKE
     assert stage.payloads["mediation_failed"]["error"] == "OSError: EIO"
     stage.performer.broke(scope, OSError("EIO"))
     assert len(stage.happened) == 4
@@ -329,7 +326,7 @@ def test_a_dropped_request_is_let_go_once(stage: Stage) -> None:
     stage.performer.drop(scope)
     stage.performer.resume(scope, None)
     stage.performer.redo(scope, record())
-    assert stage.happened == [REFUSED, "failed", "let go"]
+    assert stage.happened == LET_GO
 
 
 def iter_of(*effects: Effect) -> Generator[Effect, Any, None]:
@@ -379,7 +376,7 @@ def test_a_caller_that_died_while_it_waited_gets_no_event(stage: Stage) -> None:
     stage.happened.clear()
     stage.waits = False
     stage.on_answer(YES)
-    assert stage.happened == [REFUSED, "failed", "let go"]
+    assert stage.happened == LET_GO
 
 
 def test_a_caller_that_dies_is_noticed_and_its_request_withdrawn(stage: Stage) -> None:
@@ -472,13 +469,11 @@ def test_a_repeated_event_that_cannot_be_written_is_tried_again(stage: Stage) ->
     )
 
 
-def test_a_reason_to_end_reaches_the_run(stage: Stage) -> None:
+def test_a_line_goes_to_the_caller_and_a_reason_to_end_reaches_the_run(stage: Stage) -> None:
     reached = LimitReached("max_execs", 1, "why")
-    assert "end max_execs" in stage.of(record(), Fail(13), EndRun(reached))
-
-
-def test_a_line_goes_to_the_caller(stage: Stage) -> None:
-    assert stage.of(record(), Tell("no"), Fail(1))[1] == "tell 40 no"
+    happened = stage.of(record(), Tell("no"), Fail(13), EndRun(reached))
+    assert happened[1] == "tell 40 no"
+    assert "end max_execs" in happened
 
 
 def test_nothing_is_granted_once_the_kill_switch_is_on(stage: Stage) -> None:
@@ -492,4 +487,4 @@ def test_nor_to_whom_waits_already(stage: Stage) -> None:
     stage.performer.grant_nothing()
     stage.happened.clear()
     stage.on_answer(YES)
-    assert stage.happened == [REFUSED, "failed", "let go"]
+    assert stage.happened == LET_GO

@@ -80,36 +80,44 @@ def test_long_paths_are_cut_in_the_middle_and_many_are_counted() -> None:
     assert "\n  all that is known: sigwrap approvals --full 3f9a10\n" in text
 
 
-@pytest.mark.parametrize("char", ["\udcff", "\u202e", "\U000e0001", "😀", "\n"])
-def test_no_question_is_larger_than_a_terminal_takes(char: str) -> None:
-    words = char * 100_000
-    said = lines(what=words, runs=words, loads=words, folder=words, files=(words,) * 50, note=words)
-    assert sum(len(f"{line}\r\n".encode()) for line in said) < 45_000
+def test_no_question_is_larger_than_a_terminal_takes() -> None:
+    for char in ["\udcff", "\u202e", "\U000e0001", "😀", "\n"]:
+        words = char * 20_000
+        said = lines(
+            what=words, runs=words, loads=words, folder=words, files=(words,) * 50, note=words
+        )
+        assert sum(len(f"{line}\r\n".encode()) for line in said) < 45_000, char
 
 
-@pytest.mark.parametrize("field", ["what", "runs", "folder", "files", "note"])
-def test_words_from_right_to_left_are_named(field: str) -> None:
-    hebrew = "cp \u05d0 \u05d1"
-    said = lines(**{field: (hebrew,) if field == "files" else hebrew})
-    assert "  note letters in it run from right to left" in "\n".join(said)
-    assert "right to left" not in "\n".join(lines(**{field: ("é",) if field == "files" else "é"}))
+def test_words_from_right_to_left_are_named() -> None:
+    for field in ["what", "runs", "folder", "files", "note"]:
+        hebrew = "cp \u05d0 \u05d1"
+        said = lines(**{field: (hebrew,) if field == "files" else hebrew})
+        assert "  note letters in it run from right to left" in "\n".join(said)
+        assert "right to left" not in "\n".join(
+            lines(**{field: ("é",) if field == "files" else "é"})
+        ), field
 
 
-@pytest.mark.parametrize("columns", [0, 1, 20, 40, 80, 10_000])
 @pytest.mark.parametrize("field", ["what", "folder", "note", "files", "process"])
-def test_no_word_fills_a_row_with_a_line_that_looks_like_ours(columns: int, field: str) -> None:
+def test_no_word_fills_a_row_with_a_line_that_looks_like_ours(field: str) -> None:
     """Neither by its length, nor with characters that are two columns wide."""
-    shown = min(max(columns or 80, 20), 80)
-    for padding in (" ", "x", "日", "e\u0301"):
-        fake = f"npm ci{padding * 200}sigwrap: sh (pid 8, depth 1) wants to run  file /usr/bin/ls"
-        request = Open("3f9a10", _question(**{field: (fake,) if field == "files" else fake}), 0, 60)
-        said = lines_of(request, SESSION, 13.0, columns)
-        assert [line for line in said if line.startswith("sigwrap:")] == said[:1]
-        assert sum(line.startswith("  file ") for line in said) == 1
-        for line in said[:-2]:  # the policy's own line, and the deadline
-            if line.startswith("  all that is known: "):
-                continue  # a command to copy
-            assert len(line) + sum(not char.isascii() for char in line) <= shown
+    for columns in [0, 1, 20, 40, 80, 10_000]:
+        shown = min(max(columns or 80, 20), 80)
+        for padding in (" ", "x", "日", "e\u0301"):
+            fake = (
+                f"npm ci{padding * 200}sigwrap: sh (pid 8, depth 1) wants to run  file /usr/bin/ls"
+            )
+            request = Open(
+                "3f9a10", _question(**{field: (fake,) if field == "files" else fake}), 0, 60
+            )
+            said = lines_of(request, SESSION, 13.0, columns)
+            assert [line for line in said if line.startswith("sigwrap:")] == said[:1]
+            assert sum(line.startswith("  file ") for line in said) == 1
+            for line in said[:-2]:  # the policy's own line, and the deadline
+                if line.startswith("  all that is known: "):
+                    continue  # a command to copy
+                assert len(line) + sum(not char.isascii() for char in line) <= shown
 
 
 def test_nothing_can_be_faked_by_a_name() -> None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 
-import pytest
-
 from sigwrap.mediate.questions import Verdict
 from sigwrap.run.asking.terminal_answers import Answers
 
@@ -18,9 +16,8 @@ def codes(answers: Answers) -> tuple[str, str]:
     return shown[1], shown[2]
 
 
-@pytest.mark.parametrize(
-    ("line", "verdict"),
-    [
+def test_an_answer_is_the_whole_line() -> None:
+    for line, verdict in [
         ("y {once}\n", Verdict.ONCE),
         (" Y{once} \n", Verdict.ONCE),
         ("yes {once}\n", Verdict.ONCE),
@@ -41,13 +38,11 @@ def codes(answers: Answers) -> tuple[str, str]:
         ("y {once}\ny {once}\n", None),
         ("\n", None),
         ("", None),
-    ],
-)
-def test_an_answer_is_the_whole_line(line: str, verdict: Verdict | None) -> None:
-    answers = Answers(or_always=True)
-    once, always = codes(answers)
-    said = line.format(once=once, always=always)
-    assert answers.verdict(said.encode("latin-1")) is verdict
+    ]:
+        answers = Answers(or_always=True)
+        once, always = codes(answers)
+        said = line.format(once=once, always=always)
+        assert answers.verdict(said.encode("latin-1")) is verdict, line
 
 
 def test_each_question_has_codes_of_its_own() -> None:

@@ -131,12 +131,14 @@ def test_no_tracer_stands_for_ever(watched: Watched, monkeypatch: pytest.MonkeyP
     assert watched.killed == [PID]
 
 
-def test_it_is_said_that_another_may_have_run(watched: Watched) -> None:
+def test_another_is_killed_and_it_is_said_that_it_may_have_run(watched: Watched) -> None:
     watched.goes_on()
     watched.loads("another file was loaded")
     watched.a_while_passes()
     (outcome,) = watched.outcomes
     assert isinstance(outcome, LoadedOther) and "may have run" in outcome.problem
+    assert outcome.path == "/bin/other"
+    assert watched.killed == [PID]
 
 
 def test_who_loses_its_tracer_is_killed(watched: Watched) -> None:
@@ -147,15 +149,6 @@ def test_who_loses_its_tracer_is_killed(watched: Watched) -> None:
     assert watched.killed == [PID]
     watched.subject.is_lost(watched.scope)
     watched.a_while_passes()
-    assert watched.killed == [PID]
-
-
-def test_another_is_killed(watched: Watched) -> None:
-    watched.goes_on()
-    watched.loads("another file was loaded")
-    watched.a_while_passes()
-    (outcome,) = watched.outcomes
-    assert isinstance(outcome, LoadedOther) and outcome.path == "/bin/other"
     assert watched.killed == [PID]
 
 

@@ -6,8 +6,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.support.harness import Sigwrap
 from tests.support.waiting import PATIENCE_S
+
+pytestmark = pytest.mark.tier("ci")
 
 PROGRAMS = Path(__file__).parent / "programs"
 

@@ -55,15 +55,13 @@ def test_pkill_ends_what_a_step_has_started_and_nobody_else(users_lab: Lab, prog
 @pytest.mark.parametrize(
     "line",
     [
-        "kill -9 -1",
-        "bash -c 'kill -9 -1'",
-        "kill -9 $AGENT $WORKER $FORK",
-        "for signal in STOP TERM INT HUP QUIT; do kill -$signal $AGENT $WORKER $FORK; done",
+        "kill -9 -1; bash -c 'kill -9 -1'",
+        "for signal in KILL STOP TERM INT HUP QUIT; do kill -$signal $AGENT $WORKER $FORK; done;"
         "for signal in ALRM PIPE ABRT SEGV USR2 RTMIN RTMAX TSTP TTIN PROF PWR;"
-        " do kill -$signal $AGENT; kill -$signal $WORKER; kill -$signal $FORK; done",
+        " do kill -$signal $AGENT; kill -$signal $WORKER; kill -$signal $FORK; done;"
+        " kill -STOP $WORKER; kill -CONT $WORKER",
         "(setsid bash -c 'kill -9 $AGENT; kill -9 $WORKER' &) | cat",
         "set -m; (set -m; bash -c 'kill -9 $AGENT; kill -9 $WORKER' & wait)& wait",
-        "kill -STOP $WORKER; kill -CONT $WORKER",
     ],
 )
 def test_no_step_ends_the_agent_or_its_workers(users_lab: Lab, programs: Path, line: str) -> None:
@@ -72,28 +70,23 @@ def test_no_step_ends_the_agent_or_its_workers(users_lab: Lab, programs: Path, l
     assert "sigwrap: SIG" in said
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        "exec {python} -c '{kill}'",
-        "{python} -c '{kill}'",
-        "({python} -c '{kill}' &)",
-        "exec {python} -c 'import os; os.fork() and os._exit(0); {kill}'",
-        "cp {program} mine; ./mine -ISc '{kill}'",
-        "exec -a agent.py {python} -c '{kill}'",
-    ],
-)
 def test_the_agents_own_program_run_by_a_step_is_not_the_agent(
-    users_lab: Lab, programs: Path, line: str
+    users_lab: Lab, programs: Path
 ) -> None:
     kill = 'import os; [os.kill(int(os.environ[n]), 9) for n in ("AGENT",)]'
     python = " ".join(PYTHON)
-    line = line.format(python=python, program=PYTHON[0], kill=kill)
-    told, said = _agent_runs(
-        users_lab, programs / "agent.py", f"{{ {line}; }} 2>&1 | cat >&2; true"
+    steps = (
+        f"exec {python} -c '{kill}'",
+        f"{python} -c '{kill}'",
+        f"({python} -c '{kill}' &)",
+        f"exec {python} -c 'import os; os.fork() and os._exit(0); {kill}'",
+        f"cp {PYTHON[0]} mine; ./mine -ISc '{kill}'",
+        f"exec -a agent.py {python} -c '{kill}'",
     )
+    line = "; ".join(f"{{ {step}; }} 2>&1 | cat >&2" for step in steps)
+    told, said = _agent_runs(users_lab, programs / "agent.py", f"{line}; true")
     assert told == ALL_LIVE
-    assert "sigwrap: SIGKILL to " in said
+    assert said.count("sigwrap: SIGKILL to ") == len(steps)
 
 
 def test_what_the_agent_handles_reaches_it_and_its_workers(users_lab: Lab, programs: Path) -> None:
@@ -110,15 +103,12 @@ def test_what_the_agent_handles_reaches_it_and_its_workers(users_lab: Lab, progr
     assert [each.get("target_handles") for each in events] == [True, True, True, None]
 
 
-@pytest.mark.parametrize("policy", ["agent-default", "agent-strict"])
-def test_what_it_handles_to_its_harm_does_not_reach_it(
-    users_lab: Lab, programs: Path, policy: str
-) -> None:
+def test_what_it_handles_to_its_harm_does_not_reach_it(users_lab: Lab, programs: Path) -> None:
     """Handlers of a crash end the program, and node's of SIGUSR1 opens its debugger."""
     line = "kill -ABRT $PPID; one=$?; kill -USR1 $PPID; exit $one$?"
     extending = users_lab.subject.folder / "policy.yaml"
     extending.write_text(
-        f"version: 1\nname: of-a-test\nextends: {policy}\n"
+        "version: 1\nname: of-a-test\nextends: agent-default\n"
         "command_rules:\n  - {name: every, commands: ['*'], decision: allow}\n"
     )
     told, said = _agent_runs(users_lab, programs / "agent.py", line, "-p", str(extending))
@@ -136,31 +126,19 @@ def test_one_step_stops_what_another_has_started(users_lab: Lab, programs: Path)
     assert said == ""
 
 
-def test_under_ci_all_inside_is_free(users_lab: Lab, programs: Path) -> None:
-    told, said = _agent_runs(
-        users_lab,
-        programs / "agent.py",
-        "kill -9 $WORKER; kill $FORK",
-        "-p",
-        "ci",
-        ends=("worker", "fork"),
-    )
-    assert told == ALL_LIVE | {"ended": ["worker", "fork"]}
-    assert "sigwrap: SIG" not in said
-
-
-def test_under_observation_too(users_lab: Lab, programs: Path) -> None:
-    told, _said = _agent_runs(
-        users_lab, programs / "agent.py", "kill -9 $WORKER", "-p", "agent-observe", ends=("worker",)
-    )
-    assert told == ALL_LIVE | {"ended": ["worker"]}
+@pytest.mark.parametrize("policy", ["ci", "agent-observe"])
+def test_all_inside_is_free(users_lab: Lab, programs: Path, policy: str) -> None:
+    line, ended = "kill -9 $WORKER; kill $FORK", ("worker", "fork")
+    told, said = _agent_runs(users_lab, programs / "agent.py", line, "-p", policy, ends=ended)
+    assert told == ALL_LIVE | {"ended": list(ended)}
+    if policy == "ci":
+        assert "sigwrap: SIG" not in said
 
 
 @pytest.mark.parametrize(
     ("line", "said_times"),
     [
-        ("for i in 1 2 3 4 5; do kill $AGENT; done", 1),
-        ("for i in 1 2 3; do bash -c 'kill $AGENT'; done", 3),
+        ("for i in 1 2 3 4 5; do kill $AGENT; bash -c 'kill $AGENT'; done", 1 + 5),
         ("for i in $(seq 30); do sleep 1000 & done; kill $AGENT; kill -9 0 2>/dev/null", 1),
     ],
 )
@@ -219,6 +197,7 @@ def test_a_script_ends_itself_from_a_subshell(users_lab: Lab) -> None:
 # Programs
 
 
+@pytest.mark.tier("all")
 @needs("node")
 def test_an_agent_in_node_and_its_worker_survive_its_shell(lab: Lab, programs: Path) -> None:
     line = (
@@ -234,6 +213,7 @@ def test_an_agent_in_node_and_its_worker_survive_its_shell(lab: Lab, programs: P
     assert "own-children" in sent  # the worker's end
 
 
+@pytest.mark.tier("all")
 @needs("nginx")
 def test_a_step_reloads_and_stops_the_nginx_of_another(users_lab: Lab, programs: Path) -> None:
     shutil.copy(programs / "nginx.conf", users_lab.subject.folder)

@@ -222,6 +222,7 @@ def test_a_process_that_is_not_dumpable_signals_like_any_other(
 # Tracing
 
 
+@pytest.mark.promise("sigwrap is out of reach")
 def test_nobody_traces_sigwrap_or_anybody_outside(users_lab: Lab, programs: Path) -> None:
     lab = users_lab.under("name: all, signals: ['@all'], target: session, decision: allow")
     outside = lab.outsider()

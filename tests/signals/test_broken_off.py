@@ -45,21 +45,26 @@ def test_a_shell_ends_several_in_a_row(users_lab: Lab, shell: str) -> None:
     assert len(lab.payloads("signal_sent")) == 4 * ROUNDS
 
 
-@pytest.mark.parametrize("how", ["kill", "pidfd", "stop"])
-def test_no_call_of_a_parent_fails(users_lab: Lab, compiled: Path, how: str) -> None:
-    done = users_lab.under(signal="audit").subject.run("--", str(compiled / "parent"), how)
-    assert (done.stdout, done.stderr) == (b"0 1\n", b"")
+def _says_of_each(lab: Lab, said: dict[str, bytes]) -> None:
+    """Of programs that are run one after the other. Their own words are in place of a status."""
+    done = lab.under(signal="audit").subject.run("--", "sh", "-c", "\n".join(said))
+    assert done.stdout.splitlines() == list(said.values())
+    assert done.stderr == b""
 
 
-def test_a_parent_is_let_go_unnoticed(users_lab: Lab, compiled: Path) -> None:
-    """Its child doesn't end."""
-    done = users_lab.under(signal="audit").subject.run("--", str(compiled / "parent"), "waits")
-    assert (done.stdout, done.stderr) == (b"0 0\n", b"")
-
-
-def test_what_it_ignores_breaks_nothing_off(users_lab: Lab, compiled: Path) -> None:
-    done = users_lab.under(signal="audit").subject.run("--", str(compiled / "parent"), "ignores")
-    assert (done.stdout, done.stderr) == (b"0 0\n", b"")
+def test_no_call_of_a_parent_fails(users_lab: Lab, compiled: Path) -> None:
+    parent = compiled / "parent"
+    said = {
+        **{f"{parent} {how}": b"0 1" for how in ("kill", "pidfd", "stop")},
+        # Its child doesn't end, so it is let go unnoticed.
+        f"{parent} waits": b"0 0",
+        # What it ignores breaks nothing off.
+        f"{parent} ignores": b"0 0",
+        # It can be traced at once, and notices nothing: epoll_wait fails by any stop of its
+        # caller, if nothing is done.
+        f"{parent} traced": b"1 0",
+    }
+    _says_of_each(users_lab, said)
 
 
 def test_its_own_end_is_told_at_once(users_lab: Lab, programs: Path) -> None:
@@ -67,12 +72,6 @@ def test_its_own_end_is_told_at_once(users_lab: Lab, programs: Path) -> None:
     line = (*PYTHON, str(programs / "awaits_ends.py"), "sleep 1000 & kill $!")
     done = users_lab.under(signal="audit").subject.run("--", *line)
     assert (done.stdout, done.stderr) == (b"told at once: 20 of 20\n", b"")
-
-
-def test_a_parent_can_be_traced_at_once(users_lab: Lab, compiled: Path) -> None:
-    """And notices nothing: epoll_wait fails by any stop of its caller, if nothing is done."""
-    done = users_lab.under(signal="audit").subject.run("--", str(compiled / "parent"), "traced")
-    assert (done.stdout, done.stderr) == (b"1 0\n", b"")
 
 
 @pytest.mark.parametrize("how", ["executes", "thread executes"])
@@ -112,26 +111,17 @@ def test_a_tracer_waits_on_while_its_tracee_execs(users_lab: Lab, compiled: Path
     assert (done.returncode, done.stdout, done.stderr) == (0, b"1 0\nran\n", b"")
 
 
-@pytest.mark.parametrize("call", ["epoll_wait", "forever", "recv", "sigtimedwait"])
-def test_a_parent_that_waits_for_long_is_let_go(users_lab: Lab, compiled: Path, call: str) -> None:
-    """A stop would make it wait anew for the whole of its time."""
-    line = (str(compiled / "traced_parent"), call)
-    done = users_lab.under(signal="audit").subject.run("--", *line)
-    assert (done.stdout, done.stderr) == (b"1 0\n", b"")
-
-
-@pytest.mark.parametrize(
-    ("what", "said"),
-    [
-        pytest.param("seeks", b"0\n", id="a result that looks like an error in its lower half"),
-        pytest.param("i386", b"0\n", id="no call by the other ABI fails"),
-        pytest.param("seized", b"10\n", id="traced while it ends one child after another"),
-    ],
-)
-def test_a_traced_parent(users_lab: Lab, compiled: Path, what: str, said: bytes) -> None:
-    line = (str(compiled / "traced_parent"), what)
-    done = users_lab.under(signal="audit").subject.run("--", *line)
-    assert (done.stdout, done.stderr) == (said, b"")
+def test_a_traced_parent(users_lab: Lab, compiled: Path) -> None:
+    parent = compiled / "traced_parent"
+    # One that waits for long is let go: a stop would make it wait anew for the whole of its time.
+    waits = ("epoll_wait", "forever", "recv", "sigtimedwait")
+    said = {
+        **{f"{parent} {call}": b"1 0" for call in waits},
+        f"{parent} seeks": b"0",  # a result that looks like an error in its lower half
+        f"{parent} i386": b"0",  # no call by the other ABI fails
+        f"{parent} seized": b"10",  # traced while it ends one child after another
+    }
+    _says_of_each(users_lab, said)
 
 
 def test_a_tracer_keeps_its_registers(users_lab: Lab, compiled: Path) -> None:

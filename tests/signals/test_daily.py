@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import shutil
 from pathlib import Path
 
@@ -18,42 +19,50 @@ def _says(lab: Lab, *line: str, said: bytes, status: int = 0) -> None:
     assert lab.payloads("signal_blocked") == []
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("set -m; sleep 1000 & kill %1; wait %1; echo $?", b"143\n"),
-        ("set -m; sleep 1000 | sleep 1000 & kill -TERM %1; wait; echo $?", b"0\n"),
-        ("set -m; sleep 1000 & kill -STOP %1; kill -CONT %1; kill %1; wait; echo $?", b"0\n"),
-        ("timeout 0.1 sleep 1000; echo $?", b"124\n"),
-        ("timeout -s KILL 0.1 sleep 1000; echo $?", b"137\n"),
-        ("timeout --foreground 0.1 sleep 1000; echo $?", b"124\n"),
-        ("sleep 1000 & kill -0 $! && kill $! && wait $!; echo $?", b"143\n"),
-        ("kill -0 $$ $PPID; echo $?", b"0\n"),
-        ("trap 'echo caught' USR1; kill -USR1 $$; echo on", b"caught\non\n"),
-        ("(sleep 1000 & echo $! >pid; wait) & until [ -s pid ]; do :; done;"
-         " kill $(cat pid); wait $!; echo $?", b"0\n"),
-        ("sh -c 'kill -SEGV $$'; echo $?", b"139\n"),
-        ("coproc cat; kill $COPROC_PID; wait $COPROC_PID; echo $?", b"143\n"),
-        ("yes | head -1", b"y\n"),
-    ],
-)  # fmt: skip
-def test_shell(users_lab: Lab, text: str, said: bytes) -> None:
-    _says(users_lab, "bash", "-c", f"exec 2>/dev/null; {text}", said=said)
+# fmt: off
+SHELL_LINES = (
+    ("set -m; sleep 1000 & kill %1; wait %1; echo $?", b"143\n"),
+    ("set -m; sleep 1000 | sleep 1000 & kill -TERM %1; wait; echo $?", b"0\n"),
+    ("set -m; sleep 1000 & kill -STOP %1; kill -CONT %1; kill %1; wait; echo $?", b"0\n"),
+    ("timeout 0.1 sleep 1000; echo $?", b"124\n"),
+    ("timeout -s KILL 0.1 sleep 1000; echo $?", b"137\n"),
+    ("timeout --foreground 0.1 sleep 1000; echo $?", b"124\n"),
+    ("sleep 1000 & kill -0 $! && kill $! && wait $!; echo $?", b"143\n"),
+    ("trap 'echo caught' USR1; kill -USR1 $$; echo on", b"caught\non\n"),
+    ("(sleep 1000 & echo $! >pid; wait) & until [ -s pid ]; do :; done;"
+     " kill $(cat pid); wait $!; echo $?", b"0\n"),
+    ("sh -c 'kill -SEGV $$'; echo $?", b"139\n"),
+    ("coproc cat; kill $COPROC_PID; wait $COPROC_PID; echo $?", b"143\n"),
+    ("yes | head -1", b"y\n"),
+)
+# fmt: on
 
 
+def test_shell(users_lab: Lab) -> None:
+    """Each line in a shell of its own; and one may ask after sigwrap, which runs it."""
+    shells = (f"bash -c {shlex.quote(text)}" for text, _ in SHELL_LINES)
+    text = "\n".join(("exec 2>/dev/null; kill -0 $$ $PPID; echo $?", *shells))
+    said = b"0\n" + b"".join(said for _, said in SHELL_LINES)
+    _says(users_lab, "bash", "-c", text, said=said)
+
+
+@pytest.mark.tier("all")
 def test_setuid_and_cancel_in_a_program_of_threads(users_lab: Lab, compiled: Path) -> None:
     _says(users_lab, str(compiled / "setuid_and_cancel"), said=b"well\n")
 
 
+@pytest.mark.tier("all")
 def test_multiprocessing(users_lab: Lab, programs: Path) -> None:
     _says(users_lab, *PYTHON, str(programs / "ends_workers.py"), said=b"-15 -9 45\n")
 
 
+@pytest.mark.tier("all")
 @needs("node")
 def test_node(lab: Lab, programs: Path) -> None:
     _says(lab, "node", str(programs / "ends_its_child.js"), said=b"true\nnull SIGTERM\nusr2\n")
 
 
+@pytest.mark.tier("all")
 @needs("make")
 def test_ctrl_c_ends_make(lab: Lab) -> None:
     (lab.subject.folder / "Makefile").write_text(
@@ -68,6 +77,7 @@ def test_ctrl_c_ends_make(lab: Lab) -> None:
     assert lab.payloads("signal_blocked") == []
 
 
+@pytest.mark.tier("all")
 @needs("make")
 def test_make_ends_its_jobs(lab: Lab) -> None:
     """A make that is told to stop tells its own."""
@@ -82,6 +92,7 @@ def test_make_ends_its_jobs(lab: Lab) -> None:
     assert [each["target_type"] for each in sent].count("children") == 2
 
 
+@pytest.mark.tier("all")
 def test_a_daemon_reloads_when_its_parent_says_so(users_lab: Lab, programs: Path) -> None:
     said = b"serving\nreloaded 15\nstopped 15\n0\n"
     _says(
@@ -92,12 +103,6 @@ def test_a_daemon_reloads_when_its_parent_says_so(users_lab: Lab, programs: Path
         str(programs / "daemon.py"),
         said=said,
     )
-
-
-@needs("nginx")
-def test_nginx_reloads(lab: Lab, programs: Path) -> None:
-    shutil.copy(programs / "nginx.conf", lab.subject.folder)
-    _says(lab, "bash", str(programs / "reloads_nginx.sh"), said=b"serving\nreloaded\n0\n")
 
 
 @pytest.mark.fault(
@@ -112,6 +117,7 @@ def test_go_preempts_its_threads(users_lab: Lab, programs: Path) -> None:
     assert len(users_lab.payloads()) <= 5  # SIGURG to itself is not worth a line
 
 
+@pytest.mark.tier("all")
 @needs("java")
 def test_java_is_stopped_by_its_parent(lab: Lab, programs: Path) -> None:
     shutil.copy(programs / "Main.java", lab.subject.folder)

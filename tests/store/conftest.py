@@ -6,21 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from sigwrap.store.reader import Session
 from sigwrap.store.writer import SessionLog
 
 Recorder = Callable[..., SessionLog]
-
-
-def started(
-    session_id: str,
-    name: str = "",
-    inside: str = "",
-    missing: tuple[str, ...] = (),
-    *,
-    keyed: bool = False,
-) -> dict[str, object]:
-    session = {"session_id": session_id, "name": name, "inside": inside, "missing": list(missing)}
-    return {**session, "command": ["npm", "start"], "keyed": keyed}
 
 
 @pytest.fixture
@@ -38,14 +27,23 @@ def record(tmp_path: Path) -> Recorder:
         **options: object,
     ) -> SessionLog:
         log = SessionLog.create(str(tmp_path), session_id, **options)  # type: ignore[arg-type]
-        keyed = options.get("key") is not None
-        first = started(session_id, name, inside, missing, keyed=keyed)
-        log.append("session_started", 1, first, start_ns)
+        session = {"session_id": session_id, "name": name, "keyed": False, "inside": inside}
+        session |= {"command": ["npm", "start"], "missing": list(missing)}
+        log.append("session_started", 1, session, start_ns)
         for number in range(exits):
             log.append("process_exited", 100 + number, {"exit_code": 0}, start_ns + number + 1)
         return log
 
     return make
+
+
+def journal_of(log: SessionLog) -> Path:
+    return Path(log.path.replace(".db", ".journal"))
+
+
+def seqs_of(log: SessionLog) -> list[int]:
+    """As a reader sees them."""
+    return [row.seq for row in Session("s1", log.path).rows()]
 
 
 def leave_as_killed(log: SessionLog) -> None:

@@ -14,7 +14,9 @@ from sigwrap.report.check.verify import Outcome, verify_session
 from sigwrap.store.catalog import list_sessions, open_session
 from sigwrap.store.writer import SessionLog
 
-ROUNDS = 40
+pytestmark = pytest.mark.tier("ci")
+
+ROUNDS = 16
 KEY = b"secret"
 
 

@@ -214,7 +214,9 @@ def test_a_closed_log_is_read_from_a_read_only_folder(record: Recorder, tmp_path
     log = record()
     log.close()
     folder = str(tmp_path / "sessions")
-    subprocess.run(["mount", "--bind", folder, folder], check=True)
+    bind = subprocess.run(["mount", "--bind", folder, folder], capture_output=True, check=False)
+    if bind.returncode != 0:
+        pytest.skip(f"can't mount: {bind.stderr.decode().strip()}")
     try:
         subprocess.run(["mount", "-o", "remount,bind,ro", folder], check=True)
         assert seqs(Session("s1", log.path)) == [1, 2, 3, 4]

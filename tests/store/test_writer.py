@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import errno
-import fcntl
 import os
 import sqlite3
 import stat
@@ -13,7 +12,6 @@ from pathlib import Path
 import pytest
 
 from sigwrap.errors import InternalError, StoreError
-from sigwrap.events import io_payload
 from sigwrap.store import writer
 from sigwrap.store.codec import encode_payload
 from sigwrap.store.journal import writer_lives
@@ -284,24 +282,3 @@ def test_outside_clients_can_t_change_the_log_by_accident(record: Recorder) -> N
         with pytest.raises(sqlite3.IntegrityError, match="append-only"):
             database.execute(statement)
     database.close()
-
-
-def test_the_lock_is_not_waited_for_by_readers(record: Recorder) -> None:
-    log = record()
-    fd = os.open(log.path.replace(".db", ".journal"), os.O_RDONLY)
-    with pytest.raises(BlockingIOError):
-        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    os.close(fd)
-    log.close()
-
-
-def test_large_rows_are_folded_before_they_pile_up(record: Recorder) -> None:
-    log = record(exits=0)
-    log.fold()
-    data = io_payload("stdout", 0, bytes(range(256)) * 256)
-    while not log.wants_fold:
-        log.append("io_recorded", 5, data, 99)
-    assert log.pending < 20
-    log.fold()
-    assert (log.pending, log.wants_fold) == (0, False)
-    log.close()

@@ -57,7 +57,7 @@ class Browser:
         self._pid = os.posix_spawn(
             CHROMIUM,
             [CHROMIUM, *options, "about:blank"],
-            {**os.environ, "HOME": str(folder)},
+            {**os.environ, "HOME": str(folder), "TMPDIR": "/tmp"},  # short, for its socket
             file_actions=[
                 *((os.POSIX_SPAWN_DUP2, silence, fd) for fd in (0, 1, 2)),
                 (os.POSIX_SPAWN_DUP2, theirs_in, _READS),

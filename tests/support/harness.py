@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import signal
 import subprocess
@@ -20,6 +21,7 @@ from sigwrap.linux import proc_files
 from sigwrap.report.check.reproduce import ReproductionFold
 from sigwrap.report.check.verify import Outcome, verify_session
 from sigwrap.store.catalog import list_sessions, open_session
+from tests.support.command_server import LOCALE, CommandServer, can_run, is_command
 from tests.support.terminal import Terminal
 from tests.support.waiting import PATIENCE_S, Late, Reader, await_state, await_that, reader
 
@@ -35,6 +37,12 @@ PYTHON = (os.path.realpath(sys.executable), "-I", "-S")
 """Every user may run it, and it starts in no time."""
 
 _MARK = "SIGWRAP_TEST_MARK"
+
+
+@functools.cache
+def command_server() -> CommandServer:
+    """The one of this process; it ends when this process does."""
+    return CommandServer.start()
 
 
 class Running(subprocess.Popen[bytes]):
@@ -63,8 +71,9 @@ class Sigwrap:
     _terminals: list[Terminal] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        kept = ("PATH", "LANG", "LC_ALL", "USER", "TERM", "SIGWRAP_PURE_PYTHON")
+        kept = ("PATH", "USER", "SIGWRAP_PURE_PYTHON")
         self.env = {name: os.environ[name] for name in kept if name in os.environ}
+        self.env |= {"TERM": "xterm", **LOCALE}
         self.env["HOME"] = str(self.folder)
         self.env["TMPDIR"] = str(self.folder)
         self.env["SIGWRAP_STORE"] = str(self.store)
@@ -83,8 +92,28 @@ class Sigwrap:
         return self._finish(self._start([*self.as_user(), *words], **options), options)
 
     def run(self, *words: str | bytes, **options: Any) -> subprocess.CompletedProcess[bytes]:
-        """`words` are sigwrap's own, `--` included."""
+        """`words` are sigwrap's own, `--` included. What only reads runs in a fork of the command
+        server, and what supervises is started, unless `forks` says which."""
+        forks = options.pop("forks", is_command(words, options))
+        env = {**self.env, **options.get("env", {})}
+        if forks and not IS_BINARY and can_run(env):
+            return self._fork(self.line(*words), env, options)
         return self._finish(self._start([*self.as_user(), *self.line(*words)], **options), options)
+
+    def _fork(
+        self, line: list[str | bytes], env: dict[str, str], options: dict[str, Any]
+    ) -> subprocess.CompletedProcess[bytes]:
+        try:
+            return command_server().run(
+                line,
+                user=self.user,
+                env=env,
+                cwd=options.get("cwd", self.folder),
+                stdin=options.get("input", b""),
+                within_s=options.get("within_s", PATIENCE_S),
+            )
+        except TimeoutError:
+            raise Late(f"{line!r} did not end") from None
 
     def start(self, *words: str | bytes, **options: Any) -> Running:
         return self._start([*self.as_user(), *self.line(*words)], **options)

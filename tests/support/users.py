@@ -1,6 +1,5 @@
-"""--one-user, for root: of a test that is run as two users, only that as an ordinary user.
---as-we-are=FOLDERS: of those in these folders, only that as we are; the other is tried on the
-binary."""
+"""For which users a run takes the tests that are there for two (`us` and `nobody` among their
+parameters), where root runs them. An ordinary user can only be itself."""
 
 from __future__ import annotations
 
@@ -12,8 +11,10 @@ _US, _ORDINARY = "us", "nobody"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--one-user", action="store_true", help=__doc__)
-    parser.addoption("--as-we-are", default="", metavar="FOLDERS", help=__doc__)
+    users = (_US, _ORDINARY, "both")
+    parser.addoption("--users", choices=users, default="both", help="the users of tests for two")
+    text = "folders whose tests for two users are taken for `us` alone"
+    parser.addoption("--us-in", default="", metavar="FOLDERS", help=text)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -21,9 +22,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         return
     known = {item.nodeid for item in items}
     left_out = set[str]()
-    if config.getoption("--one-user"):
-        left_out = {name for name in known if _changed(name, _US, _ORDINARY) in known}
-    if folders := config.getoption("--as-we-are"):
+    match config.getoption("--users"):
+        case "nobody":
+            left_out = {name for name in known if _changed(name, _US, _ORDINARY) in known}
+        case "us":
+            left_out = {name for name in known if _changed(name, _ORDINARY, _US) in known}
+    if folders := config.getoption("--us-in"):
         ours = tuple(f"{folder}/" for folder in folders.split(","))
         found = (name for name in known if name.startswith(ours))
         left_out |= {name for name in found if _changed(name, _ORDINARY, _US) in known}

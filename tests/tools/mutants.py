@@ -87,7 +87,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--count", type=int, default=100, help="how many; 0: all (default 100)")
     parser.add_argument("--seed", type=int, default=0, help="which sample (default 0)")
     parser.add_argument("--at-most", type=float, default=0.05, metavar="FRACTION")
-    parser.add_argument("--timeout", type=float, default=60.0, metavar="SECONDS")
+    parser.add_argument("--timeout", type=float, default=300.0, metavar="SECONDS")
     parser.add_argument("--constants", action="store_true", help="whole numbers too, one larger")
     return parser.parse_args()
 
@@ -212,6 +212,8 @@ class Copy:
             phases=[hypothesis.Phase.explicit, hypothesis.Phase.generate],
             derandomize=True,
             database=None,
+            deadline=None,
+            suppress_health_check=[hypothesis.HealthCheck.too_slow],
         )
 
     def plan(self, module: Path, tests: Sequence[str] | None) -> Plan:

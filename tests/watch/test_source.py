@@ -103,15 +103,14 @@ def test_of_one_that_had_ended_before_nothing_is_counted(
     assert (seen.denied, seen.asked, seen.processes) == (None, None, None)
 
 
-def test_a_board_has_the_moment_at_which_it_is_looked_at(
-    watching: Callable[[], Source],
-) -> None:
+def test_a_board_has_the_moment_at_which_it_is_looked_at(watching: Callable[[], Source]) -> None:
     source = watching()
     first = source.board()
     assert source.board().now_ns > first.now_ns
     assert source.board()._replace(now_ns=0) == first._replace(now_ns=0)
 
 
+@pytest.mark.tier("ci")
 def test_what_waits_is_there_at_once(sigwrap: Sigwrap, monkeypatch: pytest.MonkeyPatch) -> None:
     for bound in ("_FIRST_ANSWERS_S", "_FIRST_SIGHT_S"):
         monkeypatch.setattr(f"sigwrap.watch.source.{bound}", PATIENCE_S)
@@ -134,6 +133,7 @@ def test_what_waits_is_there_at_once(sigwrap: Sigwrap, monkeypatch: pytest.Monke
     process.wait(PATIENCE_S)
 
 
+@pytest.mark.tier("ci")
 def test_who_asks_is_seen_among_any_number_that_only_lie_there(sigwrap: Sigwrap) -> None:
     proc_files.hold()
     (sigwrap.folder / "mine.yaml").write_text(RULES)
@@ -224,8 +224,10 @@ def test_what_lies_there_instead_of_a_log_hides_no_other(
         case "link":
             path.symlink_to("/dev/zero")
         case "socket":
-            with socket.socket(socket.AF_UNIX) as end:
-                end.bind(str(path))
+            folder = os.open(path.parent, os.O_PATH)
+            with socket.socket(socket.AF_UNIX) as end:  # its path may be too long for an address
+                end.bind(f"/proc/self/fd/{folder}/{path.name}")
+            os.close(folder)
     source = watching()
     await_that(lambda: "s1" in [each.id for each in source.board().sessions])
     deny(log, 1)
@@ -233,6 +235,7 @@ def test_what_lies_there_instead_of_a_log_hides_no_other(
     log.close()
 
 
+@pytest.mark.tier("ci")
 def test_what_fills_the_store_takes_no_memory_and_hides_nobody(
     tmp_path: Path, watching: Callable[[], Source]
 ) -> None:

@@ -5,13 +5,10 @@ import ctypes
 import mmap
 import os
 import select
-import signal
 import struct
-import sys
 
-from inside import has_i386, i386, low, named, native, parent_of, spawn, tell
+from inside import has_i386, i386, low, named, native
 
-outside = int(sys.argv[1])
 PAGE = 4096
 COLD, PAGEOUT, DONTNEED = 20, 21, 4
 SELF = -10001  # a number that stands for the caller, Linux 6.15
@@ -34,45 +31,25 @@ def of(pid):
     return [advised(pidfd, COLD), advised(pidfd, PAGEOUT)]
 
 
-neighbour = spawn(signal.pause)
-supervisor = os.getppid()
-front = parent_of(supervisor)
-
-
-def attack():
-    child = spawn(signal.pause)
-    targets = {
-        "front": front,
-        "supervisor": supervisor,
-        "outside": outside,
-        "neighbour": neighbour,
-        "child": child,
-        "self": os.getpid(),
-    }
-    told = {name: of(pid) for name, pid in targets.items()}
-    told["by a number"] = advised(SELF, DONTNEED)
-    ranges = struct.pack("QQ", address, PAGE)
+def odd(child):
+    """Of which this is the end."""
+    own = struct.pack("QQ", address, PAGE)
     pidfd, ended = os.pidfd_open(os.getpid()), os.pidfd_open(child)
     os.kill(child, 9)
     select.select([ended], [], [])
-    zombie = native(440, ended, ranges, 1, COLD, 0)
+    zombie = native(440, ended, own, 1, COLD, 0)
     os.waitpid(child, 0)
-    odd = [
+    found = [
         zombie,
-        native(440, ended, ranges, 1, COLD, 0),
-        native(440, 999, ranges, 1, COLD, 0),
-        native(440, 1, ranges, 1, COLD, 0),
-        native(440, -5, ranges, 1, COLD, 0),
-        native(440, pidfd, ranges, 1, COLD, 1),
-        native(440, pidfd, ranges, 1025, COLD, 0),
+        native(440, ended, own, 1, COLD, 0),
+        native(440, 999, own, 1, COLD, 0),
+        native(440, 1, own, 1, COLD, 0),
+        native(440, -5, own, 1, COLD, 0),
+        native(440, pidfd, own, 1, COLD, 1),
+        native(440, pidfd, own, 1025, COLD, 0),
         native(440, pidfd, 0, 1, COLD, 0),
         native(440, pidfd, struct.pack("QQ", PAGE, PAGE), 1, COLD, 0),
         native(440, pidfd, 0, 0, COLD, 0),
-        native(440, pidfd, struct.pack("QQ", address, PAGE) * 2, 2, COLD, 0),
+        native(440, pidfd, own * 2, 2, COLD, 0),
     ]
-    told["odd"] = [named(each) for each in odd]
-    tell(told)
-
-
-os.waitpid(spawn(attack), 0)
-os.kill(neighbour, 9)
+    return [advised(SELF, DONTNEED), *map(named, found)]

@@ -6,10 +6,12 @@ import signal
 import struct
 import sys
 
-from inside import has_i386, i386, low, named, native, spawn
+from inside import has_i386, i386, libc, low, named, native, spawn
 
 SETPGID, SETPGID_I386, TIOCSPGRP = 109, 57, 0x5410
 signal.signal(signal.SIGTTOU, signal.SIG_IGN)
+CLONE_NEWUSER_AND_NEWPID = 0x30000000
+reads, writes = os.pipe()
 outside = os.getsid(0)  # whoever made the terminal's session: a shell, mostly
 ours = os.getpgrp()
 
@@ -27,6 +29,29 @@ def gives_terminal(group):
     if has_i386():
         results.append(i386(54, 0, TIOCSPGRP, low(word)))
     return sorted({named(each) for each in results}, key=str)
+
+
+def as_number_one():
+    child, other = spawn(signal.pause), spawn(signal.pause)
+    told = [
+        joins(child, child),
+        joins(other, child),
+        joins(0, child),
+        joins(0, os.getpid()),
+        joins(0, 99_999),
+    ]
+    for pid in (child, other):
+        os.kill(pid, 9)
+        os.waitpid(pid, 0)
+    os.write(writes, json.dumps(told).encode())
+
+
+def by_other_numbers():
+    """By those of a pid namespace, where each is another group outside of it."""
+    if libc.unshare(CLONE_NEWUSER_AND_NEWPID) != 0:
+        os.write(writes, b"null")
+    else:
+        os.waitpid(spawn(as_number_one), 0)
 
 
 def tells():
@@ -50,6 +75,8 @@ def tells():
     }
     for pid in (child, other):
         os.kill(pid, 9)
+    os.waitpid(spawn(by_other_numbers), 0)
+    told["by other numbers"] = json.loads(os.read(reads, 1000))
     sys.stdout.write(f"told {json.dumps(told)} end\r\n")
     sys.stdout.flush()
 

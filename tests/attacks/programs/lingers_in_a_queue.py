@@ -4,11 +4,10 @@ to wait. Then /bin/true runs. It says what came of that."""
 import os
 import pathlib
 import socket
-import struct
 
 from inside import spawn, tell
+from lingering import lingering, reset
 
-LINGERS, RESETS = struct.pack("ii", 1, 60), struct.pack("ii", 1, 0)
 REFUSED_AT_ONCE = 10
 
 (path,) = pathlib.Path(os.environ["SIGWRAP_STORE"], "control").glob("*.sock")
@@ -20,16 +19,7 @@ def connected():
     return end
 
 
-server = socket.create_server(("127.0.0.1", 0))
-one = socket.create_connection(server.getsockname())
-other, _ = server.accept()
-one.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, LINGERS)
-one.setblocking(False)
-try:
-    while True:
-        one.send(bytes(1 << 16))
-except BlockingIOError:
-    pass
+one, other = lingering()
 for _ in range(REFUSED_AT_ONCE):
     refused = connected()
     while refused.recv(4096):
@@ -49,6 +39,5 @@ except ConnectionResetError:
 end.close()
 true = spawn(lambda: os.execv("/bin/true", ["true"]))
 ran = os.waitpid(true, 0)[1]
-other.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESETS)
-other.close()
+reset(other)
 tell(ran)

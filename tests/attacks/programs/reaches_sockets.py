@@ -19,12 +19,6 @@ STREAM, DATAGRAMS, others, tries = sys.argv[3:7]
 THERE = ("127.0.0.1", PORT)
 MSG_FASTOPEN, TCP_FASTOPEN_CONNECT, IPPROTO_MPTCP = 0x20000000, 30, 262
 libc = ctypes.CDLL(None, use_errno=True)
-ways = {}
-
-
-def way(function):
-    ways[function.__name__] = function
-    return function
 
 
 def tcp(family=socket.AF_INET, protocol=0):
@@ -54,14 +48,16 @@ def run(name):
     return done.returncode
 
 
-@way
-def plainly(name):
-    one = tcp()
-    one.connect(THERE)
+def talk(one, to, name):
+    one.connect(to)
     said(one, name)
 
 
-@way
+def here(make, name):
+    make(STREAM, name)
+    return name
+
+
 def without_waiting(name):
     one = tcp()
     one.setblocking(False)
@@ -70,74 +66,34 @@ def without_waiting(name):
     said(one, name)
 
 
-@way
-def by_any_address(name):
-    one = tcp()
-    one.connect(("0.0.0.0", PORT))
-    said(one, name)
-
-
-@way
 def by_any_address_from_that_of_ipv4(name):
     one = tcp(socket.AF_INET6)
     one.bind(("::ffff:127.0.0.1", 0))
-    one.connect(("::", PORT))
-    said(one, name)
+    talk(one, ("::", PORT), name)
 
 
-@way
-def as_ipv6(name):
-    one = tcp(socket.AF_INET6)
-    one.connect(("::ffff:127.0.0.1", PORT))
-    said(one, name)
-
-
-@way
-def by_another_protocol(name):
-    one = tcp(protocol=IPPROTO_MPTCP)
-    one.connect(THERE)
-    said(one, name)
-
-
-@way
-def with_the_first_bytes(name):
-    one = tcp()
-    one.sendto(name.encode(), MSG_FASTOPEN, THERE)
-
-
-@way
-def with_the_first_message(name):
-    one = tcp()
-    one.sendmsg([name.encode()], [], MSG_FASTOPEN, THERE)
-
-
-@way
 def with_the_first_write(name):
     one = tcp()
     one.setsockopt(socket.IPPROTO_TCP, TCP_FASTOPEN_CONNECT, 1)
-    one.connect(THERE)
-    said(one, name)
+    talk(one, THERE, name)
 
 
-@way
 def by_another_thread(name):
-    thread = threading.Thread(target=plainly, args=(name,))
+    thread = threading.Thread(target=talk, args=(tcp(), THERE, name))
     thread.start()
     thread.join()
 
 
-@way
 def by_a_thread_with_descriptors_of_its_own(name):
     def work():
         libc.unshare(0x400)  # CLONE_FILES
-        plainly(name)
+        talk(tcp(), THERE, name)
 
     thread = threading.Thread(target=work)
     thread.start()
     thread.join()
 
 
-@way
 def by_a_child_that_hands_it_over(name):
     ours, theirs = socket.socketpair()
     if os.fork() == 0:
@@ -150,71 +106,22 @@ def by_a_child_that_hands_it_over(name):
     said(socket.socket(fileno=fd), name)
 
 
-@way
 def after_another_connection(name):
     one = tcp()
     one.connect(("127.0.0.1", ALLOWED))
     libc.connect(one.fileno(), inet(socket.AF_UNSPEC), 16)
-    one.connect(THERE)
-    said(one, name)
+    talk(one, THERE, name)
 
 
-@way
-def by_a_ring(name):
-    return run(name)
-
-
-@way
-def by_i386(name):
-    return run(name)
-
-
-@way
-def by_socketcall(name):
-    return run(name)
-
-
-@way
-def with_another_address(name):
-    return run(name)
-
-
-# Datagrams
-
-
-@way
-def a_datagram(name):
-    udp().sendto(name.encode(), THERE)
-
-
-@way
-def a_connected_datagram(name):
-    one = udp()
-    one.connect(THERE)
-    said(one, name)
-
-
-@way
 def a_datagram_past_a_connection(name):
     one = udp()
     one.connect(("127.0.0.1", ALLOWED))
     one.sendto(name.encode(), THERE)
 
 
-@way
-def a_message(name):
-    udp().sendmsg([name.encode()], [], 0, THERE)
-
-
-@way
 def a_message_without_a_family(name):
     one = udp()
     libc.sendto(one.fileno(), name.encode(), len(name), 0, inet(socket.AF_UNSPEC), 16)
-
-
-@way
-def a_message_as_ipv6(name):
-    udp(socket.AF_INET6).sendmsg([name.encode()], [], 0, ("::ffff:127.0.0.1", PORT))
 
 
 class Part(ctypes.Structure):
@@ -234,7 +141,6 @@ class Message(ctypes.Structure):
     ]
 
 
-@way
 def the_second_of_two(name):
     part = Part(name.encode(), len(name))
     allowed = struct.pack("=H", 2) + struct.pack("!H", ALLOWED) + socket.inet_aton("127.0.0.1")
@@ -250,88 +156,11 @@ def the_second_of_two(name):
     return done
 
 
-@way
-def by_a_message_of_32_bits(name):
-    return run(name)
-
-
-@way
-def by_a_message_through_socketcall(name):
-    return run(name)
-
-
-@way
-def with_another_address_for_a_datagram(name):
-    return run(name)
-
-
-@way
-def with_a_name_at_last(name):
-    return run(name)
-
-
-@way
-def with_another_socket(name):
-    return run(name)
-
-
-# By a file
-
-
-@way
-def by_its_path(name):
-    one = unix()
-    one.connect(STREAM)
-    said(one, name)
-
-
-@way
 def by_a_short_path(name):
     os.chdir(os.path.dirname(STREAM))
-    one = unix()
-    one.connect("./" + os.path.basename(STREAM))
-    said(one, name)
+    talk(unix(), "./" + os.path.basename(STREAM), name)
 
 
-@way
-def by_a_link(name):
-    os.symlink(STREAM, "a-link")
-    one = unix()
-    one.connect("a-link")
-    said(one, name)
-
-
-@way
-def by_a_link_that_looks_like_a_name(name):
-    os.symlink(STREAM, "@a-link")
-    one = unix()
-    one.connect("@a-link")
-    said(one, name)
-
-
-@way
-def by_a_descriptor_of_it(name):
-    one = unix()
-    one.connect(f"/proc/self/fd/{os.open(STREAM, os.O_PATH)}")
-    said(one, name)
-
-
-@way
-def from_our_root(name):
-    one = unix()
-    one.connect(f"/proc/self/root{STREAM}")
-    said(one, name)
-
-
-@way
-def by_another_name(name):
-    os.link(STREAM, "another-name")
-    one = unix()
-    one.connect("another-name")
-    said(one, name)
-
-
-@way
 def mounted_elsewhere(name):
     open("mounted", "w").close()
     script = "import socket, sys; s = socket.socket(socket.AF_UNIX); s.connect('mounted'); "
@@ -341,26 +170,11 @@ def mounted_elsewhere(name):
     return subprocess.run(words, check=False).returncode
 
 
-@way
-def a_datagram_to_a_file(name):
-    unix(socket.SOCK_DGRAM).sendto(name.encode(), DATAGRAMS)
-
-
-@way
-def a_message_to_a_file(name):
-    unix(socket.SOCK_DGRAM).sendmsg([name.encode()], [], 0, DATAGRAMS)
-
-
-@way
 def descriptors_to_a_file(name):
     control = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [0]))]
     unix(socket.SOCK_DGRAM).sendmsg([name.encode()], control, 0, DATAGRAMS)
 
 
-# Past everything
-
-
-@way
 def as_a_packet(name):
     """A datagram for lo, made by hand."""
     text = name.encode()
@@ -374,21 +188,72 @@ def as_a_packet(name):
     one.sendto(head + inner, ("lo", 0x0800))
 
 
-@way
 def as_a_raw_packet(name):
     text = name.encode()
     one = socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_UDP)
     one.sendto(struct.pack("!HHHH", 9, PORT, 8 + len(text), 0) + text, ("127.0.0.1", 0))
 
 
-def main():
-    told = {}
-    for name in sys.argv[7:] or ways:
-        try:
-            told[name] = ways[name](name) or "done"
-        except OSError as refusal:
-            told[name] = str(refusal)
-    print(json.dumps(told))
-
-
-main()
+WAYS = {
+    # By TCP
+    "plainly": lambda name: talk(tcp(), THERE, name),
+    "without_waiting": without_waiting,
+    "by_any_address": lambda name: talk(tcp(), ("0.0.0.0", PORT), name),
+    "by_any_address_from_that_of_ipv4": by_any_address_from_that_of_ipv4,
+    "as_ipv6": lambda name: talk(tcp(socket.AF_INET6), ("::ffff:127.0.0.1", PORT), name),
+    "by_another_protocol": lambda name: talk(tcp(protocol=IPPROTO_MPTCP), THERE, name),
+    "with_the_first_bytes": lambda name: tcp().sendto(name.encode(), MSG_FASTOPEN, THERE),
+    "with_the_first_message": lambda name: tcp().sendmsg([name.encode()], [], MSG_FASTOPEN, THERE),
+    "with_the_first_write": with_the_first_write,
+    "by_another_thread": by_another_thread,
+    "by_a_thread_with_descriptors_of_its_own": by_a_thread_with_descriptors_of_its_own,
+    "by_a_child_that_hands_it_over": by_a_child_that_hands_it_over,
+    "after_another_connection": after_another_connection,
+    "by_a_ring": run,
+    "by_i386": run,
+    "by_socketcall": run,
+    "with_another_address": run,
+    # By UDP
+    "a_datagram": lambda name: udp().sendto(name.encode(), THERE),
+    "a_connected_datagram": lambda name: talk(udp(), THERE, name),
+    "a_datagram_past_a_connection": a_datagram_past_a_connection,
+    "a_message": lambda name: udp().sendmsg([name.encode()], [], 0, THERE),
+    "a_message_without_a_family": a_message_without_a_family,
+    "a_message_as_ipv6": lambda name: udp(socket.AF_INET6).sendmsg(
+        [name.encode()], [], 0, ("::ffff:127.0.0.1", PORT)
+    ),
+    "the_second_of_two": the_second_of_two,
+    "by_a_message_of_32_bits": run,
+    "by_a_message_through_socketcall": run,
+    "with_another_address_for_a_datagram": run,
+    "with_a_name_at_last": run,
+    "with_another_socket": run,
+    # By a file
+    "by_its_path": lambda name: talk(unix(), STREAM, name),
+    "by_a_short_path": by_a_short_path,
+    "by_a_link": lambda name: talk(unix(), here(os.symlink, "a-link"), name),
+    "by_a_link_that_looks_like_a_name": lambda name: talk(
+        unix(), here(os.symlink, "@a-link"), name
+    ),
+    "by_a_descriptor_of_it": lambda name: talk(
+        unix(), f"/proc/self/fd/{os.open(STREAM, os.O_PATH)}", name
+    ),
+    "from_our_root": lambda name: talk(unix(), f"/proc/self/root{STREAM}", name),
+    "by_another_name": lambda name: talk(unix(), here(os.link, "another-name"), name),
+    "mounted_elsewhere": mounted_elsewhere,
+    "a_datagram_to_a_file": lambda name: unix(socket.SOCK_DGRAM).sendto(name.encode(), DATAGRAMS),
+    "a_message_to_a_file": lambda name: unix(socket.SOCK_DGRAM).sendmsg(
+        [name.encode()], [], 0, DATAGRAMS
+    ),
+    "descriptors_to_a_file": descriptors_to_a_file,
+    # Past everything
+    "as_a_packet": as_a_packet,
+    "as_a_raw_packet": as_a_raw_packet,
+}
+told = {}
+for name in sys.argv[7:] or WAYS:
+    try:
+        told[name] = WAYS[name](name) or "done"
+    except OSError as refusal:
+        told[name] = str(refusal)
+print(json.dumps(told))

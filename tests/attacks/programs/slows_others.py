@@ -1,13 +1,10 @@
 """Every call that takes from another process what it gets of the machine, by both ABIs."""
 
 import os
-import signal
 import struct
-import sys
 
-from inside import has_i386, i386, low, named, native, parent_of, spawn, tell
+from inside import has_i386, i386, low, named, native
 
-outside = int(sys.argv[1])
 NONE = bytes(8)
 AFFINITY = struct.pack("<Q", 1)
 IDLE = struct.pack("<IIQiIQQQ", 48, 5, 0, 0, 0, 0, 0, 0)  # SCHED_IDLE
@@ -64,28 +61,3 @@ def of(pid):
             results.append(by("i386", call, pid))
         found[name] = sorted({named(min(each, 0)) for each in results}, key=str)
     return found
-
-
-neighbour = spawn(signal.pause)
-supervisor = os.getppid()
-front = parent_of(supervisor)
-
-
-def attack():
-    child = spawn(signal.pause)
-    os.setpgid(child, 0)
-    targets = {
-        "front": front,
-        "supervisor": supervisor,
-        "outside": outside,
-        "neighbour": neighbour,
-        "child": child,
-        "self": os.getpid(),
-    }
-    tell({name: of(pid) for name, pid in targets.items()})
-    os.kill(child, 9)
-    os.waitpid(child, 0)
-
-
-os.waitpid(spawn(attack), 0)
-os.kill(neighbour, 9)

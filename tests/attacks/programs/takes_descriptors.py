@@ -2,13 +2,10 @@
 
 import ctypes
 import os
-import signal
 import struct
-import sys
 
-from inside import has_i386, i386, low, named, native, parent_of, spawn, tell
+from inside import has_i386, i386, low, named, native
 
-outside = int(sys.argv[1])
 reads, writes = os.pipe()
 os.write(writes, b"a secret")
 
@@ -42,26 +39,15 @@ def reaches(pid):
     return [result for result in results if result != "EINVAL"]
 
 
-neighbour = spawn(signal.pause)
+def of(pid):
+    return [takes(pid), reaches(pid)]
 
 
-def attack():
-    child = spawn(signal.pause)
-    names = {"child": child, "self": os.getpid(), "neighbour": neighbour, "outside": outside}
-    names["supervisor"] = parent_of(os.getppid())
-    told = {name: [takes(pid), reaches(pid)] for name, pid in names.items()}
+def odd(child):
+    """Of which this is the end."""
     pidfd = os.pidfd_open(child)
-    odd = [
-        named(native(438, pidfd, 999, 0)),
-        named(native(438, pidfd, reads, 1)),
-        named(native(438, 999, reads, 0)),
-        named(native(438, reads, reads, 0)),
-    ]
+    words = (pidfd, 999, 0), (pidfd, reads, 1), (999, reads, 0), (reads, reads, 0)
+    found = [named(native(438, *each)) for each in words]
     os.kill(child, 9)
     os.waitpid(child, 0)
-    odd.append(named(native(438, pidfd, reads, 0)))
-    tell([told, odd])
-
-
-os.waitpid(spawn(attack), 0)
-os.kill(neighbour, 9)
+    return [*found, named(native(438, pidfd, reads, 0))]

@@ -1,8 +1,9 @@
-"""What a tool ended with that kills itself by a signal."""
+"""What a tool ended with that kills itself by one signal after the other."""
 
 import resource
 import subprocess
 import sys
 
 resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-print(subprocess.run(["./tool", f"kill -{sys.argv[1]} $$"]).returncode)
+for name in sys.argv[1:]:
+    print(subprocess.run(["./tool", f"kill -{name} $$"]).returncode)

@@ -38,7 +38,6 @@ int main(int argc, char **argv) {
     char path[4096];
     snprintf(path, sizeof path, "./%s", argv[1]);
     if (!strcmp(stray, "words")) argv[argc - 1] = "other";
-    if (!strcmp(stray, "name")) snprintf(path, sizeof path, "./link");
     if (!strcmp(stray, "file")) snprintf(path, sizeof path, "sub/%s", argv[1]);
     if (!strcmp(stray, "interpreter") && rename("sub/ok", "ok")) return 1;
     if (!strcmp(stray, "script") && rename("sub/job", "job")) return 1;
@@ -48,7 +47,6 @@ int main(int argc, char **argv) {
         fclose(file);
     }
     if (!strcmp(stray, "variable")) setenv("NODE_OPTIONS", "--require ./x", 1);
-    if (!strcmp(stray, "fewer variables")) unsetenv("HOME");
     if (!strcmp(stray, "folder")) {
         if (chdir("sub")) return 1;
         snprintf(path, sizeof path, "../%s", argv[1]);

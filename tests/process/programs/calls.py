@@ -5,7 +5,6 @@ import os
 import signal
 import struct
 import sys
-import threading
 
 libc = ctypes.CDLL(None, use_errno=True)
 libc.syscall.restype = ctypes.c_long
@@ -16,7 +15,7 @@ def call(number, *words):
     return libc.syscall(ctypes.c_long(number), *words)
 
 
-USR1, WINCH = int(signal.SIGUSR1), int(signal.SIGWINCH)
+USR1 = int(signal.SIGUSR1)
 signal.signal(signal.SIGUSR1, lambda *_: None)
 me = os.getpid()
 r, w = os.pipe()
@@ -37,16 +36,6 @@ def questions():
         report(target if target in (0, 1) else "pid", call(62, target, 0))
     report("tgkill", call(234, me, me, 0))
     report("pidfd", call(424, os.pidfd_open(child), 0, None, 0))
-
-
-def by_threads():
-    def by_thread():
-        call(234, me, threading.get_native_id(), WINCH)
-
-    for run in (lambda: os.kill(me, WINCH), by_thread):
-        done = threading.Thread(target=run)
-        done.start()
-        done.join()
 
 
 def a_filter_of_its_own():

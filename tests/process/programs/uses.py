@@ -10,7 +10,6 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from hashlib import sha256
 
 MIB = 1 << 20
 PTRACE_TRACEME = 0
@@ -43,12 +42,6 @@ def take(mib: int) -> None:
         kept.append(bytearray(b"x") * MIB)
 
 
-def children(count: int) -> None:
-    for _ in range(count):
-        child(burn)
-    wait()
-
-
 def short() -> None:
     while True:
         os.waitpid(child(lambda: burn(0.004)), 0)
@@ -70,18 +63,6 @@ def unreaped() -> None:
             os.wait()  # until none is left
         except ChildProcessError:
             continue
-
-
-def threads() -> None:
-    block = b"x" * MIB
-
-    def hash_on() -> None:
-        while True:
-            sha256(block)  # others run meanwhile
-
-    for _ in range(4):
-        threading.Thread(target=hash_on, daemon=True).start()
-    wait()
 
 
 def daemon() -> None:
@@ -150,16 +131,6 @@ def maps(mib: int) -> None:
         assert sum(mapped[at] for at in range(0, mib * MIB, 4096)) == 0
         time.sleep(1.5)  # several looks
         wait()
-
-
-def many(count: int, mib: int) -> None:
-    def have() -> None:
-        take(mib)
-        signal.pause()
-
-    for _ in range(count):
-        child(have)
-    wait()
 
 
 def prefork(workers: int, mib: int) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import errno
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import sigwrap
 from sigwrap.escape import beginning
-from sigwrap.events import QUESTION_CHARACTERS
+from sigwrap.events import QUESTION_CHARACTERS, Event
 from sigwrap.mediate.effects import (
     Ask,
     CannotHold,
@@ -36,20 +38,21 @@ from sigwrap.mediate.effects import (
     Restarted,
     Send,
     SetOwner,
+    SignalTarget,
     VerifyThenContinue,
 )
 from sigwrap.mediate.exec import ExecMediator
-from sigwrap.mediate.exec_facts import ExecFacts
+from sigwrap.mediate.exec_facts import ExecFacts, not_dumpable, stalled
 from sigwrap.mediate.lineage import Process
 from sigwrap.mediate.network import NetworkMediator
 from sigwrap.mediate.network_facts import Aim, NetworkFacts
 from sigwrap.mediate.questions import Answer
 from sigwrap.mediate.signal import SignalMediator
-from sigwrap.mediate.signal_facts import SignalFacts
+from sigwrap.mediate.signal_facts import Everybody, Group, How, SignalFacts, Unresolved
 from sigwrap.policy.judge.engine import Engine
 from sigwrap.policy.judge.limits import Crowd
 from sigwrap.policy.judge.recorded import JUDGEMENT
-from sigwrap.policy.judge.request import Program
+from sigwrap.policy.judge.request import AskedFact, Program, TargetType, with_implied
 from sigwrap.policy.language.document import Source
 from sigwrap.policy.language.parse import parse_policy
 from sigwrap.policy.language.texts import policy_texts
@@ -60,6 +63,27 @@ from tests.mediate.transcript import OURS
 
 VARIABLES = {"HOME": "/home/ann", "PROJECT_ROOT": "/project"}
 NO, YES = False, True
+RULES = f"""\
+command_rules:
+  - {{name: push, commands: [git], subcommands: [push], decision: deny}}
+  - {{name: pinned, commands: [tool], not_sha256: [{"a" * 64}], decision: deny}}
+  - {{name: ask, commands: [npm], decision: approve}}
+  - {{name: other, commands: [cat], decision: redirect, redirect_to: {{command: echo}}}}
+  - {{name: stub, commands: [curl], decision: redirect, redirect_to: {{command: echo, via: stub}}}}
+  - {{name: secret, commands: [aws], args_patterns: [hunter2], decision: deny}}
+  - {{name: long, commands: [rm], truncated: true, decision: deny}}
+  - {{name: rest, commands: ["*"], decision: allow}}
+signal_rules:
+  - {{name: ask, signals: [HUP], target: children, decision: approve}}
+  - {{name: other, signals: [TERM], target: children, decision: redirect, redirect_to: INT}}
+  - {{name: handled, signals: [USR1], target: children, handled: true, decision: deny}}
+  - {{name: inside, signals: ["@all"], target: session, decision: allow}}
+defaults: {{command: deny, signal: deny}}
+limits: {{max_execs: 50, max_children: 3, max_depth: 4}}
+"""
+CHILD = SignalTarget(50, 5, "sleep", with_implied([TargetType.CHILDREN]))
+OUTSIDE = SignalTarget(70, 5, "postgres", with_implied([TargetType.USER]))
+BASH = Process(pid=40, start_time=1, parent=None, ppid=30, depth=1, comm="bash")
 
 
 class Mediated:
@@ -69,6 +93,7 @@ class Mediated:
         self.execs = ExecMediator(Engine(policy))
         self.signals = SignalMediator(Engine(policy), domain=False)
         self.network = NetworkMediator(Engine(policy).network, policy.name)
+        self.store = store
         self.log = SessionLog.create(str(store), "s1")
         self.process = Process(pid=40, start_time=1, parent=None, ppid=30, depth=1, comm="bash")
         self._questions = 0
@@ -142,7 +167,7 @@ class Mediated:
                 case ReadAgain():
                     reply = facts
                 case ReadWhereabouts():
-                    reply = OURS
+                    reply = OURS._replace(folder=facts.cwd) if facts else OURS
                 case ReadContent():
                     reply = ("content",)
                 case ReadLoaded():
@@ -181,6 +206,26 @@ class Mediated:
     def reproduction(self) -> Reproduction:
         return reproduction(self.session)
 
+    def forged(self, change: Callable[[Event], Event]) -> Session:
+        """The whole chain anew, by sigwrap's own writer."""
+        forgeries = self.store / "forged"
+        number = len(list(forgeries.iterdir())) if forgeries.exists() else 0
+        log = SessionLog.create(str(forgeries / str(number)), "s1")
+        for event in map(change, self.session.events()):
+            log.append(event.type, event.pid, event.payload, event.time_ns)
+        log.close()
+        return Session("s1", log.path)
+
+    def edited(self, seq: int, **fields: Any) -> Reproduction:
+        """As if that row had let something through."""
+
+        def change(event: Event) -> Event:
+            if event.seq != seq:
+                return event
+            return event._replace(type="exec_allowed", payload={**event.payload, **fields})
+
+        return reproduction(self.forged(change))
+
 
 def reproduction(session: Session) -> Reproduction:
     fold = ReproductionFold(sigwrap.__version__)
@@ -191,3 +236,59 @@ def reproduction(session: Session) -> Reproduction:
 
 def program(name: str, *argv: str, **different: Any) -> Program:
     return Program(path=f"/usr/bin/{name}", name=name, argv=(name, *argv))._replace(**different)
+
+
+CALLS = {How.CHANGE: "prlimit64", How.OWNER: "fcntl", How.PIDFD: "pidfd_send_signal"}
+CALLS[How.TRACE] = "ptrace"
+
+
+def kill(number: int, aim: Any, how: How = How.NUMBER, handles: bool = False) -> SignalFacts:
+    call = CALLS.get(how, "kill")
+    return SignalFacts(BASH, call, number, how, aim, 4711, (), lambda _pid, _signal: handles)
+
+
+def everything(made: Mediated) -> None:
+    """One of each way in which something is decided."""
+    made.run(program("ls"))
+    made.run(program("git", "push"))
+    made.run(program("npm", "test"), says=YES)
+    made.run(program("npm", "ci"), says=NO)
+    made.run(program("cat", "x"))
+    made.run(program("curl", "x"))
+    made.run(program("echo"), stub_rule="stub", process=child_of_stub())
+    made.run(program("ls"), held=CannotHold("it would run on"))
+    made.run(program("ls"), held=Held.BY_ITS_TRACER)
+    made.outcome = KernelRefused(errno.ENOEXEC)
+    made.run(program("ls", "-l"))
+    made.run(program("npm", "run"), says=YES)
+    made.outcome = LoadedOther("another file", "/tmp/x", ("x",))
+    made.run(program("ls", "-l"))
+    made.outcome = Ran()
+    made.run(program("npm", "i"), held=Held.NO)
+    made.run(program("ls"), crowd=Crowd(4, 9))
+    made.run(program("ls"), crowd=Crowd(3, 9))
+    made.run(program("rm", *map(str, range(5_000))))
+    for wrapped in (program("git", "push", path="/opt/git"), program("npm", "i")):
+        env = program("env", *wrapped.argv)
+        made.run(env, wrapped, here=(env,))
+    made.run(program("tool", sha256=AskedFact(lambda: "b" * 64)))
+    made.run(program("tool", sha256=AskedFact(lambda: "a" * 64)))
+    made.run(program("ls", elsewhere=True))
+    made.run(program("ls", path="/tmp/ls", shadows="/usr/bin/ls", found="./ls"))
+    made.run(program("x", path=".../x"))
+    for unseen in (not_dumpable(BASH, "execve"), stalled(BASH, "execve", "so")):
+        made._carry_out(made.execs.mediate(unseen), None, Held.YES, YES)
+    made.signal(kill(15, CHILD))
+    made.signal(kill(1, CHILD), says=YES)
+    made.signal(kill(1, CHILD), says=NO)
+    for handles in (True, False):
+        made.signal(kill(10, CHILD, handles=handles))
+    for aim in (OUTSIDE, Everybody(), Unresolved(), Group((CHILD, OUTSIDE))):
+        made.signal(kill(9, aim))
+    made.signal(kill(9, Group((CHILD, OUTSIDE)), how=How.CHANGE))
+    made.signal(kill(9, OUTSIDE, how=How.TRACE))
+    made.signal(kill(9, SignalTarget(2, 1, "sigwrap", frozenset({TargetType.PARENT}))))
+
+
+def child_of_stub() -> Process:
+    return Process(pid=41, start_time=1, parent=None, ppid=40, depth=2, comm="stub")

@@ -30,28 +30,19 @@ def objections(*events: Event) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    "events",
-    [
-        (exited(3), ended(3)),
-        (exited(None, 15, "SIGTERM"), ended(143, "COMMAND died of SIGTERM")),
-        (ended(127, "COMMAND could not be executed: no such file"),),
-        (exited(0), event("interrupt_received"), ended(130, "interrupted")),
-        (event("agent_signal"), exited(0), ended(130, "SIGTERM from ann")),
-        (event("limit_exceeded"), exited(0), ended(124, "wall_time: 1 s are over")),
-        (exited(124), ended(124)),
-        (exited(124), ended(124, "killed: sigwrap's front process died")),
-        (exited(None, 2, "SIGINT"), ended(130, "killed: sigwrap's front process died")),
-        (event("process_exited", 11, exit_code=9), exited(0), ended(0)),
-        (ended(0),),
-    ],
-)
-def test_an_end_that_agrees_with_what_came_before(events: tuple[Event, ...]) -> None:
-    assert objections(*events) == []
-
-
-@pytest.mark.parametrize(
     ("events", "problem"),
     [
+        ((exited(3), ended(3)), ""),
+        ((exited(None, 15, "SIGTERM"), ended(143, "COMMAND died of SIGTERM")), ""),
+        ((ended(127, "COMMAND could not be executed: no such file"),), ""),
+        ((exited(0), event("interrupt_received"), ended(130, "interrupted")), ""),
+        ((event("agent_signal"), exited(0), ended(130, "SIGTERM from ann")), ""),
+        ((event("limit_exceeded"), exited(0), ended(124, "wall_time: 1 s are over")), ""),
+        ((exited(124), ended(124)), ""),
+        ((exited(124), ended(124, "killed: sigwrap's front process died")), ""),
+        ((exited(None, 2, "SIGINT"), ended(130, "killed: sigwrap's front process died")), ""),
+        ((event("process_exited", 11, exit_code=9), exited(0), ended(0)), ""),
+        ((ended(0),), ""),
         ((exited(3), ended(0)), "COMMAND's own status was 3, not 0"),
         ((exited(None, 9, "SIGKILL"), ended(0)), "COMMAND's own status was 137, not 0"),
         ((exited(0), ended(130, "interrupted")), "nothing interrupted the session"),
@@ -60,8 +51,10 @@ def test_an_end_that_agrees_with_what_came_before(events: tuple[Event, ...]) -> 
         ((exited(0, 9, "SIGKILL"),), "it has an exit code, and a signal that it died of"),
     ],
 )
-def test_an_end_that_does_not(events: tuple[Event, ...], problem: str) -> None:
-    assert objections(*events) == [problem]
+def test_an_end_that_agrees_with_what_came_before_or_does_not(
+    events: tuple[Event, ...], problem: str
+) -> None:
+    assert objections(*events) == ([problem] if problem else [])
 
 
 @pytest.mark.parametrize(

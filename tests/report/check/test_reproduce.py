@@ -1,10 +1,9 @@
-"""Each decision again: what sigwrap wrote comes out the same, what somebody made of it doesn't."""
+"""Each decision again: what sigwrap wrote comes out the same, what was made of it doesn't."""
 
 from __future__ import annotations
 
-import errno
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -17,17 +16,10 @@ from hypothesis import strategies as st
 import sigwrap
 from sigwrap.events import Event, Payload
 from sigwrap.mediate import signal_rules
-from sigwrap.mediate.effects import (
-    CannotHold,
-    Held,
-    KernelRefused,
-    LoadedOther,
-    Ran,
-    SignalTarget,
-)
+from sigwrap.mediate.effects import CannotHold, Held, SignalTarget
 from sigwrap.mediate.exec_facts import not_dumpable, stalled
 from sigwrap.mediate.lineage import Process
-from sigwrap.mediate.signal_facts import Everybody, Group, How, SignalFacts, Unresolved
+from sigwrap.mediate.signal_facts import Group, How, SignalFacts
 from sigwrap.policy.judge.limits import Crowd
 from sigwrap.policy.judge.request import (
     PROTECTS_SIGWRAP,
@@ -44,108 +36,27 @@ from sigwrap.report.check import reproduce
 from sigwrap.report.check.reproduce import OTHER_NAME, ReproductionFold
 from sigwrap.report.check.verify import Outcome, verify_session, with_reproduction
 from sigwrap.report.check.whatever_words import MASKED, TOO_LONG
-from sigwrap.store.reader import Session
-from sigwrap.store.writer import SessionLog
 from tests.policy.test_properties import command_rules, policy, programs
 from tests.policy.test_properties import signal_rules as rules_of
-from tests.report.check.mediated import NO, YES, Mediated, program, reproduction
+from tests.report.check.mediated import (
+    BASH,
+    CHILD,
+    NO,
+    RULES,
+    YES,
+    Mediated,
+    everything,
+    kill,
+    program,
+    reproduction,
+)
 
-RULES = f"""\
-command_rules:
-  - {{name: push, commands: [git], subcommands: [push], decision: deny}}
-  - {{name: pinned, commands: [tool], not_sha256: [{"a" * 64}], decision: deny}}
-  - {{name: ask, commands: [npm], decision: approve}}
-  - {{name: other, commands: [cat], decision: redirect, redirect_to: {{command: echo}}}}
-  - {{name: stub, commands: [curl], decision: redirect, redirect_to: {{command: echo, via: stub}}}}
-  - {{name: secret, commands: [aws], args_patterns: [hunter2], decision: deny}}
-  - {{name: long, commands: [rm], truncated: true, decision: deny}}
-  - {{name: rest, commands: ["*"], decision: allow}}
-signal_rules:
-  - {{name: ask, signals: [HUP], target: children, decision: approve}}
-  - {{name: other, signals: [TERM], target: children, decision: redirect, redirect_to: INT}}
-  - {{name: handled, signals: [USR1], target: children, handled: true, decision: deny}}
-  - {{name: inside, signals: ["@all"], target: session, decision: allow}}
-defaults: {{command: deny, signal: deny}}
-limits: {{max_execs: 50, max_children: 3, max_depth: 4}}
-"""
+Mediate = Callable[[str], Mediated]
 NOT_A_PATTERN = """\
 version: 1
 name: x
 command_rules: [{name: r, commands: [a], args_patterns: ["("], decision: deny}]
 """
-CHILD = SignalTarget(50, 5, "sleep", with_implied([TargetType.CHILDREN]))
-OUTSIDE = SignalTarget(70, 5, "postgres", with_implied([TargetType.USER]))
-BASH = Process(pid=40, start_time=1, parent=None, ppid=30, depth=1, comm="bash")
-
-
-@pytest.fixture
-def made(tmp_path: Path) -> Iterator[Mediated]:
-    session = Mediated(tmp_path, RULES)
-    yield session
-    session.log.close()
-
-
-CALLS = {
-    How.CHANGE: "prlimit64",
-    How.OWNER: "fcntl",
-    How.PIDFD: "pidfd_send_signal",
-    How.TRACE: "ptrace",
-}
-
-
-def kill(number: int, aim: Any, how: How = How.NUMBER, handles: bool = False) -> SignalFacts:
-    call = CALLS.get(how, "kill")
-    return SignalFacts(BASH, call, number, how, aim, 4711, (), lambda _pid, _signal: handles)
-
-
-def everything(made: Mediated) -> None:
-    """One of each way in which something is decided."""
-    made.run(program("ls"))
-    made.run(program("git", "push"))
-    made.run(program("npm", "test"), says=YES)
-    made.run(program("npm", "ci"), says=NO)
-    made.run(program("cat", "x"))
-    made.run(program("curl", "x"))
-    made.run(program("echo"), stub_rule="stub", process=child_of_stub())
-    made.run(program("ls"), held=CannotHold("it would run on"))
-    made.run(program("ls"), held=Held.BY_ITS_TRACER)
-    made.outcome = KernelRefused(errno.ENOEXEC)
-    made.run(program("ls", "-l"))
-    made.run(program("npm", "run"), says=YES)
-    made.outcome = LoadedOther("another file", "/tmp/x", ("x",))
-    made.run(program("ls", "-l"))
-    made.outcome = Ran()
-    made.run(program("npm", "i"), held=Held.NO)
-    made.run(program("ls"), crowd=Crowd(4, 9))
-    made.run(program("ls"), crowd=Crowd(3, 9))
-    made.run(program("rm", *map(str, range(5_000))))
-    wrapped = program("git", "push", path="/opt/git")
-    made.run(program("env", "git", "push"), wrapped, here=(program("env", "git", "push"),))
-    wrapped = program("npm", "i")
-    made.run(program("env", "npm", "i"), wrapped, here=(program("env", "npm", "i"),))
-    made.run(program("tool", sha256=AskedFact(lambda: "b" * 64)))
-    made.run(program("tool", sha256=AskedFact(lambda: "a" * 64)))
-    made.run(program("ls", elsewhere=True))
-    made.run(program("ls", path="/tmp/ls", shadows="/usr/bin/ls", found="./ls"))
-    made.run(program("x", path=".../x"))
-    made._carry_out(made.execs.mediate(not_dumpable(BASH, "execve")), None, Held.YES, YES)
-    made._carry_out(made.execs.mediate(stalled(BASH, "execve", "so")), None, Held.YES, YES)
-    made.signal(kill(15, CHILD))
-    made.signal(kill(1, CHILD), says=YES)
-    made.signal(kill(1, CHILD), says=NO)
-    for handles in (True, False):
-        made.signal(kill(10, CHILD, handles=handles))
-    made.signal(kill(9, OUTSIDE))
-    made.signal(kill(9, Everybody()))
-    made.signal(kill(9, Unresolved()))
-    made.signal(kill(9, Group((CHILD, OUTSIDE))))
-    made.signal(kill(9, Group((CHILD, OUTSIDE)), how=How.CHANGE))
-    made.signal(kill(9, OUTSIDE, how=How.TRACE))
-    made.signal(kill(9, SignalTarget(2, 1, "sigwrap", frozenset({TargetType.PARENT}))))
-
-
-def child_of_stub() -> Process:
-    return Process(pid=41, start_time=1, parent=None, ppid=40, depth=2, comm="stub")
 
 
 def test_all_that_sigwrap_decides_comes_out_the_same(made: Mediated) -> None:
@@ -211,6 +122,7 @@ SIGNALS = st.builds(
 LIMITS = st.sampled_from(["", "{max_execs: 2}", "{max_children: 2, max_depth: 3}"])
 
 
+@pytest.mark.tier("ci")
 @settings(max_examples=100, suppress_health_check=list(HealthCheck))
 @given(command_rules(), rules_of(), LIMITS, st.lists(execs(), max_size=5), st.lists(SIGNALS))
 def test_whatever_the_policy_what_it_decided_comes_out_the_same(
@@ -235,19 +147,13 @@ def test_whatever_the_policy_what_it_decided_comes_out_the_same(
     assert set(found.not_judged) <= {MASKED, OTHER_NAME}
 
 
-# What somebody makes of it
+# What is made of it
+
+Change = Callable[[Event], Event]
+Wanted = Callable[[Event], bool]
 
 
-def forged(made: Mediated, folder: Path, change: Callable[[Event], Event]) -> Session:
-    """The whole chain anew, by sigwrap's own writer."""
-    log = SessionLog.create(str(folder), "s1")
-    for event in map(change, made.session.events()):
-        log.append(event.type, event.pid, event.payload, event.time_ns)
-    log.close()
-    return Session("s1", log.path)
-
-
-def as_if(type_name: str, wanted: Callable[[Event], bool], **different: Any) -> Any:
+def as_if(type_name: str, wanted: Wanted, **different: Any) -> Change:
     def change(event: Event) -> Event:
         if not wanted(event):
             return event
@@ -256,206 +162,152 @@ def as_if(type_name: str, wanted: Callable[[Event], bool], **different: Any) -> 
     return change
 
 
-def is_of(*argv: str) -> Callable[[Event], bool]:
+def is_type(name: str) -> Wanted:
+    return lambda event: event.type == name
+
+
+def is_of(*argv: str) -> Wanted:
     return lambda event: event.payload.get("argv") == list(argv)
 
 
-def is_signal(number: int, kind: str) -> Callable[[Event], bool]:
-    def found(event: Event) -> bool:
-        return event.type == kind and event.payload.get("original_signal") == number
-
-    return found
+def is_signal(number: int, kind: str) -> Wanted:
+    return lambda event: event.type == kind and event.payload.get("original_signal") == number
 
 
+def is_answer(type_name: str, what: str) -> Wanted:
+    return lambda event: event.type == type_name and event.payload["what"] == what
+
+
+def is_aimed_at(*types: str) -> Wanted:
+    return lambda event: event.payload.get("target_types") == list(types)
+
+
+LS, PUSH, CAT, CURL = is_of("ls"), is_of("git", "push"), is_of("cat", "x"), is_of("curl", "x")
+TESTS, INSTALLS = is_of("npm", "test"), is_of("npm", "ci")
+BLOCKED, LET_THROUGH = is_signal(9, "signal_blocked"), is_signal(10, "signal_sent")
+REDIRECTED = is_signal(15, "signal_redirected")
+YES_TO_TEST = is_answer("approval_granted", "npm test")
+NO_TO_INSTALL = is_answer("approval_denied", "npm ci")
+QUESTION = is_answer("approval_requested", "npm test")
+FAILED, STARTED = is_type("exec_failed"), is_type("session_started")
+BY_REST = {"decision": "allow", "rule_name": "rest"}
+BY_STUB = {"decision": "allow", "rule_name": "stub", "stub": True}
+BY_INSIDE = {"decision": "allow", "rule_name": "inside"}
+BY_OWNER = {"decision": "allow", "rule_name": "builtin:owner", "target_types": []}
+UNREADABLE = {"decision": "deny", "rule_name": "builtin:unreadable"}
 NPM_ELSEWHERE = {"path": "/opt/npm", "name": "npm", "argv": ["npm", "test"]}
-
-
-def is_yes(what: str) -> Callable[[Event], bool]:
-    return lambda event: event.type == "approval_granted" and event.payload["what"] == what
-
-
-def is_no(what: str) -> Callable[[Event], bool]:
-    return lambda event: event.type == "approval_denied" and event.payload["what"] == what
-
-
-def is_question(what: str) -> Callable[[Event], bool]:
-    return lambda event: event.type == "approval_requested" and event.payload["what"] == what
-
+OTHER_TEXT = [{"name": "x", "text": "version: 1\nname: x\n"}]
 
 FORGERIES = {
-    "a denial": as_if("exec_allowed", is_of("git", "push"), decision="allow", rule_name="rest"),
-    "a denial alone": as_if("exec_allowed", is_of("git", "push"), decision="allow"),
-    "its type": as_if("exec_allowed", is_of("git", "push")),
-    "an allowance": as_if("exec_denied", is_of("ls"), decision="deny", rule_name="push"),
-    "what ran": as_if("exec_allowed", is_of("ls"), argv=["git", "push"], path="/usr/bin/git"),
-    "a no": as_if("exec_allowed", is_of("npm", "ci"), decision="approve", approval_id="a9"),
-    "a yes of another": as_if(
-        "exec_allowed", is_of("npm", "ci"), decision="approve", approval_id=""
-    ),
-    "no question": as_if("exec_allowed", is_of("npm", "test"), decision="allow"),
-    "a replacement": as_if("exec_allowed", is_of("cat", "x"), decision="allow"),
-    "a stub": as_if(
-        "exec_allowed", is_of("git", "push"), decision="allow", rule_name="stub", stub=True, ppid=7
-    ),
-    "a limit": as_if("exec_denied", is_of("ls"), decision="deny", rule_name="limits.max_children"),
-    "a limit of execs": as_if(
-        "exec_denied", is_of("ls"), decision="deny", rule_name="limits.max_execs"
-    ),
-    "a built-in denial": as_if(
-        "exec_denied", is_of("ls"), decision="deny", rule_name="builtin:unreadable"
-    ),
-    "an unknown rule": as_if("exec_allowed", is_of("ls"), rule_name="builtin:nothing"),
-    "a signal": as_if(
-        "signal_sent", is_signal(9, "signal_blocked"), decision="allow", rule_name="inside"
-    ),
+    "a denial": as_if("exec_allowed", PUSH, **BY_REST),
+    "a denial alone": as_if("exec_allowed", PUSH, decision="allow"),
+    "its type": as_if("exec_allowed", PUSH),
+    "an allowance": as_if("exec_denied", LS, decision="deny", rule_name="push"),
+    "what ran": as_if("exec_allowed", LS, argv=["git", "push"], path="/usr/bin/git"),
+    "a no": as_if("exec_allowed", INSTALLS, decision="approve", approval_id="a9"),
+    "a yes of another": as_if("exec_allowed", INSTALLS, decision="approve", approval_id=""),
+    "no question": as_if("exec_allowed", TESTS, decision="allow"),
+    "a replacement": as_if("exec_allowed", CAT, decision="allow"),
+    "a stub": as_if("exec_allowed", PUSH, **BY_STUB, ppid=7),
+    "a limit": as_if("exec_denied", LS, decision="deny", rule_name="limits.max_children"),
+    "a limit of execs": as_if("exec_denied", LS, decision="deny", rule_name="limits.max_execs"),
+    "a built-in denial": as_if("exec_denied", LS, **UNREADABLE),
+    "an unknown rule": as_if("exec_allowed", LS, rule_name="builtin:nothing"),
+    "a signal": as_if("signal_sent", BLOCKED, **BY_INSIDE),
     "a signal by a built-in rule": as_if(
-        "signal_sent", is_signal(9, "signal_blocked"), decision="allow", rule_name="builtin:stub"
+        "signal_sent", BLOCKED, decision="allow", rule_name="builtin:stub"
     ),
-    "another signal": as_if("signal_redirected", is_signal(15, "signal_redirected"), signal=9),
-    "a signal to sigwrap": as_if(
-        "signal_sent",
-        lambda event: event.payload.get("target_types") == ["parent"],
-        decision="allow",
-        rule_name="inside",
-    ),
+    "another signal": as_if("signal_redirected", REDIRECTED, signal=9),
+    "a signal to sigwrap": as_if("signal_sent", is_aimed_at("parent"), **BY_INSIDE),
     "what was judged": as_if(
         "exec_allowed",
-        is_of("git", "push"),
-        decision="allow",
-        rule_name="rest",
+        PUSH,
+        **BY_REST,
         programs=[{"path": "/usr/bin/ls", "name": "ls", "argv": ["ls"]}],
     ),
-    "what was replaced by": as_if(
-        "exec_redirected", is_of("cat", "x"), replacement_argv=["rm", "-rf", "x"]
-    ),
-    "what a stub stands in for": as_if(
-        "exec_allowed", is_of("git", "push"), decision="allow", rule_name="stub", stub=True, ppid=40
-    ),
+    "what was replaced by": as_if("exec_redirected", CAT, replacement_argv=["rm", "-rf", "x"]),
+    "what a stub stands in for": as_if("exec_allowed", PUSH, **BY_STUB, ppid=40),
     "a stub where there is none": as_if(
-        "exec_allowed",
-        is_of("git", "push"),
-        decision="allow",
-        rule_name="other",
-        stub=True,
-        ppid=40,
+        "exec_allowed", PUSH, **{**BY_STUB, "rule_name": "other"}, ppid=40
     ),
     "how a stub's command was answered": as_if("exec_audited", is_of("echo"), decision="audit"),
-    "a built-in denial of what is known": as_if(
-        "exec_denied", is_of("ls"), decision="deny", rule_name="builtin:unreadable", path=""
-    ),
-    "the number of a signal": as_if(
-        "signal_blocked", is_signal(9, "signal_blocked"), original_signal=18
-    ),
-    "the name of a signal": as_if(
-        "signal_blocked", is_signal(9, "signal_blocked"), signal_name="SIGCONT"
-    ),
-    "whom it reached": as_if(
-        "signal_blocked",
-        lambda event: event.payload.get("target_types") == ["user", "external"],
-        target_type="children",
+    "a built-in denial of what is known": as_if("exec_denied", LS, **UNREADABLE, path=""),
+    "the number of a signal": as_if("signal_blocked", BLOCKED, original_signal=18),
+    "the name of a signal": as_if("signal_blocked", BLOCKED, signal_name="SIGCONT"),
+    "which process it reached": as_if(
+        "signal_blocked", is_aimed_at("user", "external"), target_type="children"
     ),
     "a signal by the rule of jobs": as_if(
-        "signal_sent",
-        is_signal(9, "signal_blocked"),
-        decision="allow",
-        rule_name="builtin:job",
-        correlation="1",
+        "signal_sent", BLOCKED, decision="allow", rule_name="builtin:job", correlation="1"
     ),
-    "a signal to an owner": as_if(
-        "signal_sent",
-        is_signal(9, "signal_blocked"),
-        decision="allow",
-        rule_name="builtin:owner",
-        target_types=[],
-        target_pid=70,
-    ),
+    "a signal to an owner": as_if("signal_sent", BLOCKED, **BY_OWNER, target_pid=70),
     "that it was let through": as_if(
-        "signal_blocked",
-        is_signal(10, "signal_sent"),
-        decision="deny",
-        rule_name="builtin:everybody",
+        "signal_blocked", LET_THROUGH, decision="deny", rule_name="builtin:everybody"
     ),
-    "who was asked": as_if("process_exited", lambda event: event.type == "approval_granted"),
-    "a question": as_if("process_exited", is_question("npm test")),
+    "who was asked": as_if("process_exited", is_type("approval_granted")),
+    "a question": as_if("process_exited", QUESTION),
     "a yes that nobody asked for": as_if(
         "approval_granted",
-        lambda event: event.type == "exec_denied",
+        is_type("exec_denied"),
         approval_id="a9",
         kind="exec",
         what="git push",
     ),
     "a yes of another process": as_if(
-        "exec_allowed",
-        is_of("npm", "ci"),
-        decision="approve",
-        approval_id="a1",
+        "exec_allowed", INSTALLS, decision="approve", approval_id="a1"
     ),
-    "what somebody said yes to": as_if(
-        "exec_allowed", is_of("npm", "test"), argv=["npm", "publish"]
+    "what was said yes to": as_if("exec_allowed", TESTS, argv=["npm", "publish"]),
+    "where it was said yes to": as_if("exec_allowed", TESTS, cwd="/etc"),
+    "which file was said yes to": as_if(
+        "exec_allowed", TESTS, path="/opt/npm", programs=[NPM_ELSEWHERE]
     ),
-    "where somebody said yes to it": as_if("exec_allowed", is_of("npm", "test"), cwd="/etc"),
-    "which file somebody said yes to": as_if(
-        "exec_allowed", is_of("npm", "test"), path="/opt/npm", programs=[NPM_ELSEWHERE]
-    ),
-    "who said yes": as_if("exec_allowed", is_of("npm", "test"), reason="approved by bob"),
-    "a yes whose reason is a no": as_if("approval_granted", is_yes("npm test"), reason="denied"),
-    "what a no was said to": as_if("approval_denied", is_no("npm ci"), what="npm test"),
-    "a no that answers nothing": as_if("approval_denied", is_no("npm ci"), approval_id="a99"),
-    "a yes where nobody was asked": as_if("exec_allowed", is_of("ls"), approval_id="a1"),
+    "who said yes": as_if("exec_allowed", TESTS, reason="approved by bob"),
+    "a yes whose reason is a no": as_if("approval_granted", YES_TO_TEST, reason="denied"),
+    "what a no was said to": as_if("approval_denied", NO_TO_INSTALL, what="npm test"),
+    "a no that answers nothing": as_if("approval_denied", NO_TO_INSTALL, approval_id="a99"),
+    "a yes where nobody was asked": as_if("exec_allowed", LS, approval_id="a1"),
     "a replacement where there is none": as_if(
-        "exec_allowed", is_of("ls"), replacement_argv=["rm", "-rf", "/"]
+        "exec_allowed", LS, replacement_argv=["rm", "-rf", "/"]
     ),
-    "how something was replaced": as_if("exec_redirected", is_of("cat", "x"), via="stub"),
-    "whether it was recorded": as_if("exec_redirected", is_of("curl", "x"), record=True),
-    "what the rule says of it": as_if("exec_denied", is_of("git", "push"), message="all is well"),
-    "why": as_if("exec_denied", is_of("git", "push"), reason="approved by ann"),
-    "who sent a signal": as_if("signal_blocked", is_signal(9, "signal_blocked"), source_pid=41),
+    "how something was replaced": as_if("exec_redirected", CAT, via="stub"),
+    "whether it was recorded": as_if("exec_redirected", CURL, record=True),
+    "what the rule says of it": as_if("exec_denied", PUSH, message="all is well"),
+    "why": as_if("exec_denied", PUSH, reason="approved by ann"),
+    "what sent a signal": as_if("signal_blocked", BLOCKED, source_pid=41),
     "that a signal was let through, as one of a group": as_if(
         "signal_blocked",
-        lambda event: (
-            is_signal(15, "signal_redirected")(event) or is_signal(10, "signal_sent")(event)
-        ),
+        lambda event: REDIRECTED(event) or LET_THROUGH(event),
         decision="deny",
         correlation="1",
     ),
-    "a signal without its name": as_if("signal_sent", is_signal(10, "signal_sent"), signal_name=""),
-    "what the policy is called": as_if(
-        "session_started", lambda event: event.seq == 1, policy="agent-strict"
-    ),
-    "a denial as the kernel's": as_if("exec_failed", is_of("git", "push"), error="ENOENT"),
-    "a denial as a mismatch": as_if("exec_verification_failed", is_of("git", "push"), reason=""),
-    "what the kernel refused": as_if(
-        "exec_failed", lambda event: event.type == "exec_failed", path="/usr/bin/git"
-    ),
-    "the rule of what the kernel refused": as_if(
-        "exec_failed", lambda event: event.type == "exec_failed", rule_name="push"
-    ),
-    "the policy": as_if(
-        "session_started",
-        lambda event: event.seq == 1,
-        policy_sources=[{"name": "x", "text": "version: 1\nname: x\n"}],
-    ),
+    "a signal without its name": as_if("signal_sent", LET_THROUGH, signal_name=""),
+    "what the policy is called": as_if("session_started", STARTED, policy="agent-strict"),
+    "a denial as the kernel's": as_if("exec_failed", PUSH, error="ENOENT"),
+    "a denial as a mismatch": as_if("exec_verification_failed", PUSH, reason=""),
+    "what the kernel refused": as_if("exec_failed", FAILED, path="/usr/bin/git"),
+    "the rule of what the kernel refused": as_if("exec_failed", FAILED, rule_name="push"),
+    "the policy": as_if("session_started", STARTED, policy_sources=OTHER_TEXT),
 }
+# What rests on a row that is gone is what breaks.
+BREAKS_LATER = {"who was asked": "exec_allowed", "a question": "approval_granted"}
 
 
-@pytest.mark.parametrize("what", FORGERIES)
-def test_a_decision_that_was_edited_is_found_though_the_chain_is_made_anew(
-    made: Mediated, tmp_path: Path, what: str
+def test_each_decision_that_was_edited_is_found_though_the_chain_is_made_anew(
+    made: Mediated,
 ) -> None:
     everything(made)
-    change = FORGERIES[what]
-    rows = [event.seq for event in made.session.events() if change(event) != event]
-    session = forged(made, tmp_path / "forged", change)
-    fold = ReproductionFold(sigwrap.__version__)
-    chain = verify_session(session, None, and_also=fold.add)
-    assert chain.outcome is Outcome.INTACT
-    found = fold.result()
-    named = with_reproduction(chain, found)
-    assert named.outcome is Outcome.BROKEN and named.problem
-    # What rests on a row that is gone is what breaks.
-    later = {"who was asked": "exec_allowed", "a question": "approval_granted"}.get(what)
-    of_that = [event.seq for event in made.session.events() if event.type == later]
-    assert named.row == (next(row for row in of_that if row > rows[0]) if later else rows[0])
+    events = list(made.session.events())
+    for what, change in FORGERIES.items():
+        row = next(event.seq for event in events if change(event) != event)
+        if what in BREAKS_LATER:
+            later = [event.seq for event in events if event.type == BREAKS_LATER[what]]
+            row = next(each for each in later if each > row)
+        fold = ReproductionFold(sigwrap.__version__)
+        chain = verify_session(made.forged(change), None, and_also=fold.add)
+        assert chain.outcome is Outcome.INTACT, what
+        named = with_reproduction(chain, fold.result())
+        assert (named.outcome, named.row) == (Outcome.BROKEN, row), what
+        assert named.problem, what
 
 
 @pytest.mark.parametrize(("version", "row"), [(sigwrap.__version__, 3), ("0.0.1", 0)])
@@ -469,11 +321,10 @@ def test_this_version_has_no_events_of_an_unknown_type(version: str, row: int) -
     assert fold.result().row == row
 
 
-def test_of_two_rows_that_break_the_first_is_named(made: Mediated, tmp_path: Path) -> None:
+def test_of_two_rows_that_break_the_first_is_named(made: Mediated) -> None:
     everything(made)
-    session = forged(made, tmp_path / "forged", FORGERIES["a denial"])
-    chain = verify_session(session, None)
-    found = reproduction(session)
+    session = made.forged(FORGERIES["a denial"])
+    chain, found = verify_session(session, None), reproduction(session)
     for row, named in ((found.row + 1, found.row), (found.row - 1, found.row - 1)):
         broken = replace(chain, outcome=Outcome.BROKEN, row=row, problem="its hash")
         assert with_reproduction(broken, found).row == named
@@ -482,29 +333,23 @@ def test_of_two_rows_that_break_the_first_is_named(made: Mediated, tmp_path: Pat
 # What can't be judged
 
 
-def test_a_secret_that_a_rule_has_seen_is_no_forgery(made: Mediated) -> None:
-    made.run(program("aws", "--password=hunter2"))
-    made.run(program("aws", "--password=letmein"))
-    found = made.reproduction()
-    assert (found.row, found.decisions, found.reproduced) == (0, 2, 1)
-    assert found.not_judged == {MASKED: 1}
-
-
-def test_what_goes_by_another_name_than_its_path_is_not_vouched_for(
-    made: Mediated, tmp_path: Path
+def test_a_secret_that_a_rule_has_seen_is_no_forgery_and_the_first_rows_are_named(
+    made: Mediated,
 ) -> None:
+    made.run(program("aws", "--password=letmein"))
+    for _ in range(7):
+        made.run(program("aws", "--password=hunter2"))
+    found = made.reproduction()
+    assert (found.row, found.decisions, found.reproduced) == (0, 8, 1)
+    assert found.not_judged == {MASKED: 7}
+    assert found.not_judged_rows == {MASKED: (3, 4, 5, 6, 7)}
+
+
+def test_what_goes_by_another_name_than_its_path_is_not_vouched_for(made: Mediated) -> None:
     made.run(program("true"))
     assert made.reproduction().reproduced == 1
     other = {"path": "/usr/bin/true", "name": "true", "argv": ["true"]}
-
-    def change(event: Event) -> Event:
-        if event.type != "exec_allowed":
-            return event
-        return event._replace(
-            payload={**event.payload, "path": "/usr/bin/git", "programs": [other]}
-        )
-
-    found = reproduction(forged(made, tmp_path / "forged", change))
+    found = made.edited(2, path="/usr/bin/git", programs=[other])
     assert (found.reproduced, found.not_judged) == (0, {OTHER_NAME: 1})
 
 
@@ -514,23 +359,22 @@ def test_what_was_cut_is_no_forgery(made: Mediated) -> None:
     assert (found.row, found.reproduced, found.not_judged) == (0, 0, {TOO_LONG: 1})
 
 
-def test_a_yes_to_what_was_cut_is_not_vouched_for(made: Mediated, tmp_path: Path) -> None:
+def test_a_yes_to_what_was_cut_is_not_vouched_for(made: Mediated) -> None:
     made.run(program("npm", "i", *["x" * 100] * 100), says=YES)
     found = made.reproduction()
     assert (found.row, found.reproduced, found.not_judged) == (0, 0, {TOO_LONG: 1})
     (seq,) = (event.seq for event in made.session.events() if event.type == "exec_allowed")
-    found = reproduction(edited(made, tmp_path, seq, argv=["npm", "publish", "[...]"]))
+    found = made.edited(seq, argv=["npm", "publish", "[...]"])
     assert found.row == seq and found.problem.startswith("somebody said yes to another command")
 
 
-def test_a_yes_to_a_group_is_for_each_of_it_whatever_its_rule(tmp_path: Path) -> None:
-    rules = """\
+def test_a_yes_to_a_group_is_for_each_of_it_whatever_its_rule(mediated: Mediate) -> None:
+    made = mediated("""\
 signal_rules:
   - {name: one, signals: [TERM], target: {type: children, pattern: sleep}, decision: approve}
   - {name: other, signals: [TERM], target: {type: children, pattern: node}, decision: approve}
 defaults: {signal: deny}
-"""
-    made = Mediated(tmp_path, rules)
+""")
     node = SignalTarget(51, 5, "node", with_implied([TargetType.CHILDREN]))
     made.signal(kill(15, Group((CHILD, node))), says=YES)
     made.signal(kill(15, Group((CHILD, node))), says=NO)
@@ -538,71 +382,58 @@ defaults: {signal: deny}
     found = made.reproduction()
     assert (found.problem, found.decisions, found.reproduced) == ("", 5, 5)
 
-    def change(event: Event) -> Event:
-        if event.type != "signal_approved" or event.payload["target_pid"] != 50:
-            return event
-        return event._replace(payload={**event.payload, "target_pid": 52})
+    def is_to_sleep(event: Event) -> bool:
+        return event.type == "signal_approved" and event.payload["target_pid"] == CHILD.pid
 
-    found = reproduction(forged(made, tmp_path / "forged", change))
+    found = reproduction(made.forged(as_if("signal_approved", is_to_sleep, target_pid=52)))
     assert found.problem == "somebody said yes to a signal to others"
-    made.log.close()
 
 
-def test_a_script_goes_on_by_one_yes_and_nothing_else_does(made: Mediated, tmp_path: Path) -> None:
+def run_script(made: Mediated, *words: str) -> None:
     """`#!/usr/bin/env npm`: env's exec, and then npm's."""
-    script = program("npm", "x", path="/usr/bin/npm")
-    npm = program("npm", "/usr/bin/npm", "x")
-    env = program("env", "npm", "/usr/bin/npm", "x")
-    all_of_it = (script, env, npm)
-    made.run(*all_of_it, here=(script, env), scripts=(script.path,), script_wraps=npm, says=YES)
+    script = program("npm", *words, path="/usr/bin/npm")
+    npm = program("npm", "/usr/bin/npm", *words)
+    env = program("env", "npm", "/usr/bin/npm", *words)
+    shown, here = (script, env, npm), (script, env)
+    made.run(*shown, here=here, scripts=(script.path,), script_wraps=npm, says=YES)
     made.run(npm)
+
+
+def test_a_script_goes_on_by_one_yes_and_nothing_else_does(made: Mediated) -> None:
+    run_script(made, "x")
     found = made.reproduction()
     assert (found.problem, found.decisions, found.reproduced) == ("", 2, 2)
-    rows = [event.seq for event in made.session.events() if event.type == "exec_allowed"]
-    assert len(rows) == 2
-    found = reproduction(edited(made, tmp_path, rows[1], argv=["npm", "publish"]))
-    assert (found.problem, found.row) == ("nobody said yes to it before", rows[1])
+    _, row = (event.seq for event in made.session.events() if event.type == "exec_allowed")
+    found = made.edited(row, argv=["npm", "publish"])
+    assert (found.problem, found.row) == ("nobody said yes to it before", row)
 
 
 @pytest.mark.parametrize("letters", [300, 1300, 2500, 5000])
 def test_of_a_script_and_what_it_goes_on_with_one_event_may_be_cut(
     made: Mediated, letters: int
 ) -> None:
-    script = program("npm", "x" * letters, path="/usr/bin/npm")
-    npm = program("npm", "/usr/bin/npm", "x" * letters)
-    env = program("env", "npm", "/usr/bin/npm", "x" * letters)
-    shown = (script, env, npm)
-    made.run(*shown, here=(script, env), scripts=(script.path,), script_wraps=npm, says=YES)
-    made.run(npm)
+    run_script(made, "x" * letters)
     found = made.reproduction()
     assert found.problem == ""
     assert found.reproduced + sum(found.not_judged.values()) == found.decisions == 2
 
 
-def test_what_was_cut_is_judged_apart_from_what_reads_the_same(tmp_path: Path) -> None:
+def test_what_was_cut_is_judged_apart_from_what_reads_the_same(mediated: Mediate) -> None:
     """A process can pass the very words that a cut left of others."""
     rule = r"{name: tail, commands: [wc], args_patterns: ['\[\.\.\.\]$'], decision: deny}"
-    made = Mediated(tmp_path, f"command_rules: [{rule}]\ndefaults: {{command: allow}}\n")
+    made = mediated(f"command_rules: [{rule}]\ndefaults: {{command: allow}}\n")
     made.run(program("wc", "y" * 20_000))
     (cut,) = (each.payload for each in made.session.events() if each.type == "exec_allowed")
     made.run(program(*cut["argv"]))
-    made.log.close()
     found = made.reproduction()
     assert (found.problem, found.decisions, found.reproduced) == ("", 2, 2)
 
 
 @pytest.mark.parametrize("different", [{"sigwrap": "0.0.1"}, {"judgement": None}])
-def test_another_version_may_have_judged_otherwise(
-    made: Mediated, tmp_path: Path, different: Payload
-) -> None:
+def test_another_version_may_have_judged_otherwise(made: Mediated, different: Payload) -> None:
     everything(made)
-
-    def change(event: Event) -> Event:
-        if event.seq == 1:
-            return event._replace(payload={**event.payload, **different})
-        return FORGERIES["a denial"](event)  # type: ignore[no-any-return]
-
-    found = reproduction(forged(made, tmp_path / "forged", change))
+    started = as_if("session_started", STARTED, **different)
+    found = reproduction(made.forged(lambda event: FORGERIES["a denial"](started(event))))
     assert found.row == 0
     assert list(found.not_judged) == ["they were made by another version of sigwrap"]
     assert found.reproduced == found.decisions - sum(found.not_judged.values())
@@ -642,18 +473,12 @@ FIELDS = (
     "target_cmd target_pid source_pid correlation target_handles kind cut"
 ).split()
 TYPES = [*reproduce._DECISIONS_OF, "approval_granted", "process_exited"]
+PAYLOADS = st.dictionaries(st.sampled_from(FIELDS), ANYTHING | st.sampled_from(["allow", "deny"]))
 
 
+@pytest.mark.tier("ci")
 @settings(max_examples=300)
-@given(
-    st.lists(
-        st.tuples(
-            st.sampled_from(TYPES),
-            st.dictionaries(st.sampled_from(FIELDS), ANYTHING | st.sampled_from(["allow", "deny"])),
-        ),
-        max_size=4,
-    )
-)
+@given(st.lists(st.tuples(st.sampled_from(TYPES), PAYLOADS), max_size=4))
 def test_a_log_from_elsewhere_may_hold_anything(rows: list[tuple[str, Payload]]) -> None:
     fold = ReproductionFold(sigwrap.__version__)
     texts = policy_texts([Source("p", f"version: 1\nname: x\n{RULES}")], {})
@@ -666,16 +491,10 @@ def test_a_log_from_elsewhere_may_hold_anything(rows: list[tuple[str, Payload]])
 
 
 def test_the_rules_beneath_every_policy_are_the_mediators() -> None:
-    denying = {
-        each.rule
-        for each in vars(signal_rules).values()
-        if isinstance(each, Decision) and each.action is Action.DENY
-    }
-    assert denying == {
-        *reproduce.UNAIMED_RULES,
-        reproduce.PROTECTS_SIGWRAP_RULE,
-        reproduce.PTRACE_RULE,
-    }
+    decisions = [each for each in vars(signal_rules).values() if isinstance(each, Decision)]
+    denying = {each.rule for each in decisions if each.action is Action.DENY}
+    of_all = {reproduce.PROTECTS_SIGWRAP_RULE, reproduce.PTRACE_RULE}
+    assert denying == of_all | reproduce.UNAIMED_RULES
     assert {not_dumpable(BASH, "x").rule, stalled(BASH, "x", "y").rule} == reproduce.UNSEEN_RULES
     assert PROTECTS_SIGWRAP.rule == reproduce.PROTECTS_SIGWRAP_RULE
     assert signal_rules.OF_A_STUB.rule == reproduce.STUB_RULE
@@ -683,16 +502,7 @@ def test_the_rules_beneath_every_policy_are_the_mediators() -> None:
     assert signal_rules.OF_OWN_JOB.rule == reproduce.JOB_RULE
 
 
-def edited(made: Mediated, folder: Path, seq: int, **fields: Any) -> Session:
-    def change(event: Event) -> Event:
-        if event.seq != seq:
-            return event
-        return event._replace(type="exec_allowed", payload={**event.payload, **fields})
-
-    return forged(made, folder / "forged", change)
-
-
-ALLOWED = {"decision": "allow", "rule_name": "rest", "message": ""}
+ALLOWED = {**BY_REST, "message": ""}
 
 
 @pytest.mark.parametrize(
@@ -704,38 +514,25 @@ ALLOWED = {"decision": "allow", "rule_name": "rest", "message": ""}
         {"cut": "x"},
     ],
 )
-def test_a_row_that_only_says_so_was_not_masked_or_cut(
-    made: Mediated, tmp_path: Path, excuse: Payload
-) -> None:
+def test_a_row_that_only_says_so_was_not_masked_or_cut(made: Mediated, excuse: Payload) -> None:
     made.run(program("git", "push"))
-    found = reproduction(edited(made, tmp_path, 2, **ALLOWED, **excuse))
+    found = made.edited(2, **ALLOWED, **excuse)
     assert (found.row, found.not_judged) == (2, {})
 
 
-def test_a_mask_excuses_nothing_where_the_rule_asks_for_no_words(tmp_path: Path) -> None:
+def test_a_mask_excuses_nothing_where_the_rule_asks_for_no_words(mediated: Mediate) -> None:
     rules = """\
 command_rules:
   - {name: never, commands: [dd], decision: deny}
   - {name: some, commands: [aws], args_patterns: [x], decision: deny}
   - {name: rest, commands: ["*"], decision: allow}
 """
-    made = Mediated(tmp_path, rules)
+    made = mediated(rules)
     made.run(program("dd", "--password=x"))
-    found = reproduction(edited(made, tmp_path, 2, **ALLOWED))
+    found = made.edited(2, **ALLOWED)
     assert (found.row, found.not_judged) == (2, {})
     assert "whatever its other words are" in found.problem
-    made.log.close()
-    (tmp_path / "other").mkdir()
-    made = Mediated(tmp_path / "other", rules)
+    made = mediated(rules)
     made.run(program("aws", "--password=x"))
     found = made.reproduction()
     assert (found.row, found.not_judged_rows) == (0, {MASKED: (2,)})
-    made.log.close()
-
-
-def test_the_first_rows_are_named(made: Mediated) -> None:
-    for _ in range(7):
-        made.run(program("aws", "--password=hunter2"))
-    found = made.reproduction()
-    assert found.not_judged == {MASKED: 7}
-    assert found.not_judged_rows == {MASKED: (2, 3, 4, 5, 6)}

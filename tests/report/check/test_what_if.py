@@ -3,35 +3,34 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
+from collections.abc import Callable
 
 import pytest
 
-from sigwrap.events import Event
-from sigwrap.mediate.effects import SignalTarget
+from sigwrap.events import Event, Payload
 from sigwrap.mediate.network_facts import OutOfRules
-from sigwrap.mediate.signal_facts import How, SignalFacts
 from sigwrap.policy.judge.network import Direction, Endpoint, endpoint_of, packed_address
-from sigwrap.policy.judge.request import Program, TargetType, with_implied
+from sigwrap.policy.judge.request import Program
 from sigwrap.policy.language.document import Source
 from sigwrap.policy.language.parse import parse_policy
 from sigwrap.policy.tools.together import MOST_RULES_TOGETHER
 from sigwrap.report.check.what_if import NOT_RECORDED, Outcome, WhatIf, WhatIfFold
 from sigwrap.report.check.whatever_words import MASKED
 from sigwrap.report.forms.what_if import what_if_json, what_if_md, what_if_text
-from tests.report.check.mediated import NO, VARIABLES, YES, Mediated, program
-from tests.report.check.test_reproduce import BASH, RULES, everything
+from tests.report.check.mediated import (
+    CHILD,
+    NO,
+    RULES,
+    VARIABLES,
+    YES,
+    Mediated,
+    everything,
+    kill,
+    program,
+)
 
-CHILD = SignalTarget(50, 5, "sleep", with_implied([TargetType.CHILDREN]))
-
-
-@pytest.fixture
-def made(tmp_path: Path) -> Iterator[Mediated]:
-    session = Mediated(tmp_path, RULES)
-    yield session
-    session.log.close()
+Mediate = Callable[[str], Mediated]
+ALLOWS = "defaults: {command: allow}\n"
 
 
 def under(made: Mediated, text: str) -> WhatIf:
@@ -127,8 +126,8 @@ def test_the_rules_are_for_every_command_line_of_a_group(made: Mediated) -> None
     assert (len(first["rules"]), first["rules_for"], first["why_not"]) == (1, 5, None)
 
 
-def test_rules_that_are_for_some_only_say_for_how_many(tmp_path: Path) -> None:
-    made = Mediated(tmp_path, RULES.replace("max_execs: 50", "max_execs: 500"))
+def test_rules_that_are_for_some_only_say_for_how_many(mediated: Mediate) -> None:
+    made = mediated(RULES.replace("max_execs: 50", "max_execs: 500"))
     for number in range(200):
         made.run(program("rm", f"-rf={number}"))
     made.run(program("rm", "x" * 5_000))
@@ -141,11 +140,8 @@ def test_rules_that_are_for_some_only_say_for_how_many(tmp_path: Path) -> None:
     for form in (what_if_text(found), what_if_md(found)):
         assert form.count(said) == 1
     [as_json] = json.loads(what_if_json("s1", found))["differences"]
-    assert (as_json["rules_for"], as_json["why_not"]) == (
-        difference.rules_for,
-        "more rules would be needed",
-    )
-    made.log.close()
+    assert as_json["rules_for"] == difference.rules_for
+    assert as_json["why_not"] == "more rules would be needed"
 
 
 def test_what_no_rule_lets_through_says_why(made: Mediated) -> None:
@@ -158,30 +154,22 @@ def test_what_no_rule_lets_through_says_why(made: Mediated) -> None:
 
 
 def test_the_same_by_another_rule_is_no_difference(made: Mediated) -> None:
-    made.run(program("ls"))
-    made.run(program("ls"))
+    for _ in range(2):
+        made.run(program("ls"))
     found = under(made, "defaults: {command: audit}\n")
     assert (found.differ, found.by_other_rule) == (0, 2)
     assert "2 decisions would be the same by another rule" in what_if_text(found)
 
 
-def pushed_from(made: Mediated, *folders: str) -> None:
-    """What a shell does that looks for git along PATH."""
-    for folder in folders:
-        made.run(program("git", "push", path=f"{folder}/git"))
-
-
 def test_what_was_tried_in_several_folders_of_path_is_one_request(made: Mediated) -> None:
-    pushed_from(made, "/usr/local/bin", "/usr/bin", "/bin")
-    found = under(made, "defaults: {command: allow}\n")
+    for folder in ("/usr/local/bin", "/usr/bin", "/bin"):  # as a shell does that looks for git
+        made.run(program("git", "push", path=f"{folder}/git"))
+    found = under(made, ALLOWS)
     assert (found.decisions, found.differ) == (1, 1)
     assert kinds(found) == [("git push", "denied", "push", "let through", "builtin:default", 1)]
     found = under(made, "defaults: {command: deny}\n")
     assert (found.decisions, found.differ, found.by_other_rule) == (1, 0, 1)
-
-
-def test_a_folder_of_path_from_which_it_would_go_on_counts(made: Mediated) -> None:
-    pushed_from(made, "/usr/local/bin", "/usr/bin", "/bin")
+    # From one of them it would go on.
     rules = "command_rules:\n  - {name: own, commands: [/usr/bin/git], decision: allow}\n"
     found = under(made, f"{rules}defaults: {{command: deny}}\n")
     assert kinds(found) == [("git push", "denied", "push", "let through", "own", 1)]
@@ -191,16 +179,14 @@ def test_a_folder_of_path_from_which_it_would_go_on_counts(made: Mediated) -> No
 def test_limits_are_those_of_the_other_policy(made: Mediated) -> None:
     for _ in range(4):
         made.run(program("ls"))
-    found = under(made, "defaults: {command: allow}\nlimits: {max_execs: 3}\n")
+    found = under(made, f"{ALLOWS}limits: {{max_execs: 3}}\n")
     assert kinds(found) == [("ls", "let through", "rest", "denied", "limits.max_execs", 1)]
-    found = under(made, "defaults: {command: allow}\nlimits: {max_depth: 1}\n")
-    assert found.differ == 0
+    assert under(made, f"{ALLOWS}limits: {{max_depth: 1}}\n").differ == 0
 
 
 def test_another_replacement_and_another_signal_differ(made: Mediated) -> None:
     made.run(program("cat", "x"))
-    signal = SignalFacts(BASH, "kill", 15, How.NUMBER, CHILD, 1, (), lambda _pid, _signal: False)
-    made.signal(signal)
+    made.signal(kill(15, CHILD))
     other = RULES.replace("{command: echo}", "{command: head}").replace("INT}", "HUP}")
     assert [each.would_be for each in under(made, other).differences] == [Outcome.REPLACED] * 2
     found = under(made, "defaults: {command: allow, signal: deny}\n")
@@ -213,19 +199,10 @@ def test_another_replacement_and_another_signal_differ(made: Mediated) -> None:
 def test_what_the_log_does_not_have_is_said(made: Mediated) -> None:
     made.run(program("ls"))
     made.run(program("aws", "--password=letmein"))
-    found = under(
-        made,
-        "command_rules:\n  - {name: x, commands: [ls], loads_code: true, decision: deny}\n"
-        "defaults: {command: allow}\n",
-    )
-    assert found.doubtful == {NOT_RECORDED: 1, MASKED: 1}
-    pins = f"[{'b' * 64}]"
-    found = under(
-        made,
-        f"command_rules:\n  - {{name: x, commands: [ls], not_sha256: {pins}, decision: deny}}\n"
-        "defaults: {command: allow}\n",
-    )
-    assert (found.differ, found.doubtful) == (0, {NOT_RECORDED: 1, MASKED: 1})
+    for asks in ("loads_code: true", f"not_sha256: [{'b' * 64}]"):
+        rule = f"{{name: x, commands: [ls], {asks}, decision: deny}}"
+        found = under(made, f"command_rules: [{rule}]\n{ALLOWS}")
+        assert (found.differ, found.doubtful) == (0, {NOT_RECORDED: 1, MASKED: 1})
 
 
 def test_each_form_has_it_whatever_a_process_wrote(made: Mediated) -> None:
@@ -242,11 +219,8 @@ def test_each_form_has_it_whatever_a_process_wrote(made: Mediated) -> None:
 
 
 def test_of_too_many_kinds_only_the_number_is_known() -> None:
-    policy = parse_policy(
-        Source("p", "version: 1\nname: p\ndefaults: {command: deny}"),
-        variables={},
-        find_base=lambda _name, _source: None,
-    )
+    source = Source("p", "version: 1\nname: p\ndefaults: {command: deny}")
+    policy = parse_policy(source, variables={}, find_base=lambda _name, _source: None)
     fold = WhatIfFold(policy)
     for seq in range(1, 1_101):
         payload = {"argv": [f"c{seq}"], "decision": "allow", "rule_name": "x"}
@@ -272,8 +246,9 @@ def to(text: str, address: str = "", *names: str) -> Endpoint:
     )
 
 
-def connected(store: Path) -> Mediated:
-    session = Mediated(store, NETWORK)
+@pytest.fixture
+def connected(mediated: Mediate) -> Mediated:
+    session = mediated(NETWORK)
     session.connection(to("b.example:443", "192.0.2.1", "a.example"))
     session.connection(to("203.0.113.9:80"))
     session.connection(to("10.0.0.1:22"))
@@ -283,42 +258,40 @@ def connected(store: Path) -> Mediated:
     return session
 
 
-def test_connections_are_decided_again_as_they_were(tmp_path: Path) -> None:
-    session = connected(tmp_path)
-    made = session.reproduction()
+def test_connections_are_decided_again_as_they_were(connected: Mediated) -> None:
+    made = connected.reproduction()
     assert (made.problem, made.decisions, made.reproduced) == ("", 6, 6)
-    found = under(session, NETWORK)
+    found = under(connected, NETWORK)
     assert (found.decisions, found.differ, found.own, found.doubtful) == (6, 0, 1, {})
 
 
-def test_a_connection_that_the_policy_denies_was_not_let_through(tmp_path: Path) -> None:
-    cases: tuple[tuple[dict[str, Any], str], ...] = (
-        ({"destination": "unix:/run/docker.sock", "protocol": "unix"}, "the policy says deny by"),
-        (
-            {"destination": "10.0.0.1:22", "address": "10.0.0.1", "protocol": "tcp", "port": 22},
-            "the policy says approve by ask",
-        ),
-    )
-    for payload, problem in cases:
-        session = Mediated(tmp_path / payload["destination"].strip("/").replace("/", "-"), NETWORK)
-        told = {"direction": "connect", "decision": "allow", "rule_name": "ours", **payload}
-        session.add("connection_allowed", 40, **told)
-        assert session.reproduction().problem.startswith(problem)
+TCP = {"address": "10.0.0.1", "protocol": "tcp", "port": 22}
 
 
-def test_a_yes_is_for_one_destination(tmp_path: Path) -> None:
-    session = Mediated(tmp_path, NETWORK)
+@pytest.mark.parametrize(
+    ("become", "destination", "told", "problem"),
+    [
+        ("allow", "unix:/run/docker.sock", {"protocol": "unix"}, "the policy says deny by"),
+        ("allow", "10.0.0.1:22", TCP, "the policy says approve by ask"),
+        ("approve", "10.0.0.2:22", {**TCP, "address": "10.0.0.2"}, "nobody said yes to it before"),
+    ],
+)
+def test_a_connection_that_the_policy_or_a_person_kept_back_was_not_let_through(
+    mediated: Mediate, become: str, destination: str, told: Payload, problem: str
+) -> None:
+    session = mediated(NETWORK)
     session.connection(to("10.0.0.1:22"))
-    told = {"direction": "connect", "decision": "approve", "rule_name": "ask", "port": 22}
-    other = {"destination": "10.0.0.2:22", "address": "10.0.0.2", "protocol": "tcp"}
-    session.add("connection_approved", 40, **told, **other)
-    assert session.reproduction().problem == "nobody said yes to it before"
+    decided = {"direction": "connect", "decision": become, "rule_name": "ours", **told}
+    if become == "approve":
+        decided["rule_name"] = "ask"
+    type_name = "connection_allowed" if become == "allow" else "connection_approved"
+    session.add(type_name, 40, destination=destination, **decided)
+    assert session.reproduction().problem.startswith(problem)
 
 
-def test_what_another_policy_says_of_connections(tmp_path: Path) -> None:
-    session = connected(tmp_path)
+def test_what_another_policy_says_of_connections(connected: Mediated) -> None:
     rule = "{name: docker, destinations: ['unix:docker'], decision: audit}"
-    found = under(session, f"defaults: {{network: deny}}\nnetwork_rules: [{rule}]\n")
+    found = under(connected, f"defaults: {{network: deny}}\nnetwork_rules: [{rule}]\n")
     by = ("denied", "builtin:default", 1)
     assert kinds(found) == [
         ("connection to a.example:443", "let through", "ours", *by),
@@ -336,8 +309,7 @@ def test_what_another_policy_says_of_connections(tmp_path: Path) -> None:
     assert "network_rules:" in what_if_text(found) and "network_rules:" in what_if_md(found)
 
 
-def test_the_addresses_of_other_names_are_not_in_the_log(tmp_path: Path) -> None:
-    session = connected(tmp_path)
+def test_the_addresses_of_other_names_are_not_in_the_log(connected: Mediated) -> None:
     rule = "{name: x, destinations: [c.example], decision: deny}"
-    found = under(session, f"defaults: {{network: allow}}\nnetwork_rules: [{rule}]\n")
+    found = under(connected, f"defaults: {{network: allow}}\nnetwork_rules: [{rule}]\n")
     assert found.doubtful == {NOT_RECORDED: 4}

@@ -6,26 +6,13 @@ from typing import Any
 
 import pytest
 
-from sigwrap.events import EVENT_TYPES, EXEC_TYPES, SIGNAL_TYPES, Event
+from sigwrap.events import Event
 from sigwrap.report.check.verify import Outcome, verify_session
 from sigwrap.report.folds.ending import Ending
-from sigwrap.report.folds.summary import (
-    LISTED_EVENTS,
-    Failure,
-    SignalEdge,
-    Summary,
-    SummaryFold,
-)
+from sigwrap.report.folds.summary import LISTED_EVENTS, Failure, SignalEdge, SummaryFold
+from tests.report.conftest import SECOND, summarise
 
 Scenarios = Callable[..., Any]
-SECOND = 1_000_000_000
-
-
-def summarise(made: Any, ending: Ending = Ending.NOT_CLEAN) -> Summary:
-    fold = SummaryFold()
-    for event in made.session.events():
-        fold.add(event)
-    return fold.result(ending)
 
 
 def test_a_session_that_ended_says_how(scenario: Scenarios) -> None:
@@ -37,12 +24,8 @@ def test_a_session_that_ended_says_how(scenario: Scenarios) -> None:
     assert summary.ending is Ending.ENDED
     assert (summary.ended["exit_status"], summary.ended["reason"]) == (3, "exited")
     assert (summary.duration_ns, summary.events, summary.head) == (2_500_000_000, 4, head)
-    assert summary.by_type == {
-        "session_started": 1,
-        "exec_audited": 1,
-        "process_exited": 1,
-        "session_ended": 1,
-    }
+    types = ("session_started", "exec_audited", "process_exited", "session_ended")
+    assert summary.by_type == dict.fromkeys(types, 1)
     assert (summary.execs, summary.signals) == ({"audited": 1}, {})
     assert (summary.processes, summary.running_processes) == (1, 0)
 
@@ -68,32 +51,23 @@ def test_a_session_without_an_end_is_as_long_as_its_events(scenario: Scenarios) 
     made.log.close()
 
 
-@pytest.mark.parametrize(
-    ("recorded", "duration_ns"),
-    [
-        (0, 0),
-        ((1 << 63) - 1, (1 << 63) - 1),
-        (1 << 63, SECOND),
-        (-1, SECOND),
-        ("2", SECOND),
-        (None, SECOND),
-    ],
-)
-def test_a_duration_that_can_not_be_is_that_of_the_events(
-    scenario: Scenarios, recorded: object, duration_ns: int
-) -> None:
-    made = scenario()
-    made.end(duration_ns=recorded)
-    assert summarise(made).duration_ns == duration_ns
+def test_a_duration_that_can_not_be_is_that_of_the_events(scenario: Scenarios) -> None:
+    longest = (1 << 63) - 1
+    for number, (recorded, duration_ns) in enumerate(
+        ((0, 0), (longest, longest), (1 << 63, SECOND), (-1, SECOND), ("2", SECOND), (None, SECOND))
+    ):
+        made = scenario(session_id=f"s{number}")
+        made.end(duration_ns=recorded)
+        assert summarise(made).duration_ns == duration_ns
 
 
-@pytest.mark.parametrize("argv", [None, [], "words", {"a": 1}])
-def test_an_exec_without_arguments_is_known_by_its_path(argv: object) -> None:
-    fold = SummaryFold()
-    payload = {"path": "/bin/x", "argv": argv, "ppid": "no number"}
-    fold.add(Event(seq=1, time_ns=1, type="exec_audited", pid=7, payload=payload, hash=""))
-    (line,) = fold.result(Ending.RUNNING).tree
-    assert (line.command, line.first_pid) == ("/bin/x", 7)
+def test_an_exec_without_arguments_is_known_by_its_path() -> None:
+    for argv in (None, [], "words", {"a": 1}):
+        fold = SummaryFold()
+        payload = {"path": "/bin/x", "argv": argv, "ppid": "no number"}
+        fold.add(Event(seq=1, time_ns=1, type="exec_audited", pid=7, payload=payload, hash=""))
+        (line,) = fold.result(Ending.RUNNING).tree
+        assert (line.command, line.first_pid) == ("/bin/x", 7)
 
 
 def test_a_program_that_was_denied_is_none_that_was_run(scenario: Scenarios) -> None:
@@ -120,13 +94,10 @@ def test_programs_signals_interrupts_and_deaths_are_collected(scenario: Scenario
         (SignalEdge("SIGTERM", "cc", "make", "parent", "audited"), 3),
         (SignalEdge("SIGKILL", "git", "sshd", "external", "audited"), 1),
     )
-    assert [event.type for event in summary.interrupts.events] == [
-        "interrupt_received",
-        "interrupt_forwarded",
-    ]
-    assert [(event.pid, event.payload["signal_name"]) for event in summary.deaths.events] == [
-        (12, "SIGTERM")
-    ]
+    types = [event.type for event in summary.interrupts.events]
+    assert types == ["interrupt_received", "interrupt_forwarded"]
+    (death,) = summary.deaths.events
+    assert (death.pid, death.payload["signal_name"]) == (12, "SIGTERM")
 
 
 def test_what_failed_is_counted_by_command_and_status(scenario: Scenarios) -> None:
@@ -155,35 +126,20 @@ def test_an_empty_log_has_a_summary() -> None:
     assert (summary.events, summary.head, summary.tree) == (0, "", ())
 
 
-def test_the_registry_s_execs_and_signals_are_known() -> None:
-    assert "exec_audited" in EXEC_TYPES
-    assert "signal_sent" in SIGNAL_TYPES
-    assert not EXEC_TYPES & SIGNAL_TYPES
-    assert set(EVENT_TYPES) > EXEC_TYPES | SIGNAL_TYPES
-
-
+@pytest.mark.tier("ci")
 def test_memory_does_not_grow_with_the_log() -> None:
     """Every event is of another process, program, sender and target: the worst case."""
     fold = SummaryFold()
 
+    def happens(type_name: str, number: int, **payload: Any) -> None:
+        fold.add(Event(number, 1, type_name, number, payload, ""))
+
     def add(first: int, last: int) -> int:
-        for number in range(first, last):
-            for type_name, payload in (
-                (
-                    "exec_audited",
-                    {"path": f"/p{number}", "argv": [f"p{number}"], "ppid": 1, "decision": "audit"},
-                ),
-                (
-                    "signal_sent",
-                    {"signal_name": "SIGTERM", "source_cmd": f"s{number}", "target_cmd": "t"},
-                ),
-                ("process_exited", {"exit_code": None, "signal_name": "SIGKILL"}),
-            ):
-                fold.add(
-                    Event(
-                        seq=number, time_ns=1, type=type_name, pid=number, payload=payload, hash=""
-                    )
-                )
+        for n in range(first, last):
+            happens("exec_audited", n, path=f"/p{n}", argv=[f"p{n}"], ppid=1, decision="audit")
+            sent = {"signal_name": "SIGTERM", "source_cmd": f"s{n}", "target_cmd": "t"}
+            happens("signal_sent", n, **sent)
+            happens("process_exited", n, exit_code=None, signal_name="SIGKILL")
         return tracemalloc.get_traced_memory()[0]
 
     tracemalloc.start()
@@ -200,6 +156,7 @@ def test_memory_does_not_grow_with_the_log() -> None:
     assert sum(count for _, count in summary.programs.counts) + summary.programs.rest == 50_000
 
 
+@pytest.mark.tier("ci")
 def test_a_long_log_is_read_in_the_memory_of_a_short_one(scenario: Scenarios) -> None:
     made = scenario()
     for pid in range(50_000):

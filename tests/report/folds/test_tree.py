@@ -68,22 +68,16 @@ def test_an_exec_in_place_stays_one_process() -> None:
     assert [line.failed for line in tree.lines()] == [0, 1, 0]
 
 
-def test_a_pid_that_is_used_again_is_another_process() -> None:
-    tree = Tree()
-    tree.runs_now(10, 1, "make")
-    tree.runs_now(11, 10, "cc")
-    tree.ends(11, 10)
-    tree.runs_now(11, 1, "ld")
-    assert drawn(tree) == [(0, "make", 1, 1), (1, "cc", 1, 0), (0, "ld", 1, 1)]
-
-
 def test_a_pid_that_is_used_again_is_another_process_even_if_its_end_was_missed() -> None:
-    tree = Tree()
-    tree.runs_now(10, 1, "make")
-    tree.runs_now(11, 10, "cc")
-    tree.runs_now(11, 1, "ld")
-    assert drawn(tree) == [(0, "make", 1, 1), (1, "cc", 1, 0), (0, "ld", 1, 1)]
-    assert (tree.processes, tree.running) == (3, 2)
+    for is_seen in (True, False):
+        tree = Tree()
+        tree.runs_now(10, 1, "make")
+        tree.runs_now(11, 10, "cc")
+        if is_seen:
+            tree.ends(11, 10)
+        tree.runs_now(11, 1, "ld")
+        assert drawn(tree) == [(0, "make", 1, 1), (1, "cc", 1, 0), (0, "ld", 1, 1)]
+        assert (tree.processes, tree.running) == (3, 2)
 
 
 def test_a_process_that_only_forked_ends_unnoticed() -> None:
@@ -103,18 +97,29 @@ def test_past_the_limit_lines_are_only_counted() -> None:
     assert tree.processes == NODE_LIMIT + 101
 
 
-def test_processes_whose_end_is_never_seen_do_not_fill_the_memory() -> None:
-    tree = Tree()
-    for pid in range(10, module._LIVING_LIMIT + 30):
-        tree.runs_now(pid, 1, "true")
-    assert tree.running == module._LIVING_LIMIT
-
-
 def test_a_tree_deeper_than_any_recursion_is_listed() -> None:
     tree = Tree()
     for pid in range(10, 10 + NODE_LIMIT):
         tree.runs_now(pid, pid - 1, "sh")
     assert tree.lines()[-1].depth == NODE_LIMIT - 1
+
+
+def test_processes_whose_end_is_never_seen_do_not_fill_the_memory() -> None:
+    tree = Tree()
+    for pid in range(10, module._LIVING_LIMIT + 30):
+        tree.runs_now(pid, 1, "true")
+    assert tree.running == module._LIVING_LIMIT
+    tree = Tree()
+    for pid in range(10, 10 + 2 * module._REFUSED_LIMIT):
+        tree.denied(pid, 1, "rm")
+    assert len(tree._refused) == module._REFUSED_LIMIT
+    assert tree.processes == 2 * module._REFUSED_LIMIT
+    tree = Tree()
+    for pid in range(10, 10 + 3 * module._FORKERS_LIMIT, 2):
+        tree.runs_now(pid + 1, pid, "true")
+        tree.ends(pid + 1, pid)
+    assert len(tree._forkers) == module._FORKERS_LIMIT
+    assert [line.count for line in tree.lines()] == [1.5 * module._FORKERS_LIMIT]
 
 
 def test_a_huge_command_line_is_cut() -> None:
@@ -139,12 +144,9 @@ def test_what_a_subshell_starts_hangs_where_the_subshell_was_forked() -> None:
     tree.ends(12, 11)
     tree.ends(11, 10)
     assert drawn(tree) == [(0, "sh", 1, 1), (1, "ls", 1, 0)]
-
-
-def test_a_log_that_names_who_is_above_needs_no_end() -> None:
     tree = Tree()
     tree.runs_now(10, 1, "sh")
-    tree.runs_now(12, 11, "ls", below=10)
+    tree.runs_now(12, 11, "ls", below=10)  # the log names what is above
     tree.denied(13, 11, "rm", below=10)
     assert drawn(tree) == [(0, "sh", 1, 1), (1, "ls", 1, 1), (1, "rm", 1, 0)]
 
@@ -221,15 +223,6 @@ def test_subshells_that_were_killed_are_only_counted_past_the_limit() -> None:
     assert tree.processes == 2 * module._FORKERS_LIMIT
 
 
-def test_forkers_that_never_end_do_not_fill_the_memory() -> None:
-    tree = Tree()
-    for pid in range(10, 10 + 3 * module._FORKERS_LIMIT, 2):
-        tree.runs_now(pid + 1, pid, "true")
-        tree.ends(pid + 1, pid)
-    assert len(tree._forkers) == module._FORKERS_LIMIT
-    assert [line.count for line in tree.lines()] == [1.5 * module._FORKERS_LIMIT]
-
-
 # What did not run
 
 
@@ -274,14 +267,6 @@ def test_who_was_killed_after_a_refusal_died_on_its_line() -> None:
     assert drawn(tree) == [(0, "sh", 1, 1), (1, "rm", 2, 0)]
     assert tree.lines()[1].killed == (("SIGKILL", 1),)
     assert tree.lines()[1].failed == 0
-
-
-def test_those_who_were_refused_and_never_end_do_not_fill_the_memory() -> None:
-    tree = Tree()
-    for pid in range(10, 10 + 2 * module._REFUSED_LIMIT):
-        tree.denied(pid, 1, "rm")
-    assert len(tree._refused) == module._REFUSED_LIMIT
-    assert tree.processes == 2 * module._REFUSED_LIMIT
 
 
 def test_an_exec_that_the_kernel_refused_leaves_what_ran_before() -> None:

@@ -5,12 +5,14 @@ import os
 import socket
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.support.browser import Browser
 from tests.support.waiting import PATIENCE_S, Reader, reader
 
 PROGRAM = Path(__file__).parents[1] / "programs" / "page_server.py"
@@ -159,6 +161,13 @@ def read_all(end: socket.socket) -> bytes:
 
 
 @pytest.fixture
+def private() -> Iterator[Path]:
+    """A folder of our own, whose path is short enough for a socket's address."""
+    with tempfile.TemporaryDirectory(prefix="sigwrap-", dir="/tmp") as folder:
+        yield Path(folder)
+
+
+@pytest.fixture
 def serve(tmp_path: Path) -> Iterator[Callable[..., Served]]:
     started: list[Served] = []
 
@@ -173,8 +182,29 @@ def serve(tmp_path: Path) -> Iterator[Callable[..., Served]]:
 
 
 @pytest.fixture
-def served(serve: Callable[..., Served]) -> Served:
-    """One that has let us in."""
+def own(serve: Callable[..., Served]) -> Served:
+    """One that has let us in, and that the test may end."""
     found = serve()
     found.enter()
     return found
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """One that has let us in, for all tests that leave nothing behind that it did."""
+    found = Served(tmp_path_factory.mktemp("page") / "store", "", dict(os.environ))
+    found.enter()
+    yield found
+    found.close()
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """In a folder whose path is short enough for its own sockets."""
+    short = tempfile.TemporaryDirectory(prefix="sigwrap-", dir="/tmp", ignore_cleanup_errors=True)
+    with short as folder:
+        with pytest.MonkeyPatch.context() as environment:
+            environment.setenv("TMPDIR", folder)
+            started = Browser(Path(folder))
+        with started:
+            yield started

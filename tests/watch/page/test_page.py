@@ -6,7 +6,7 @@ import contextlib
 import json
 import socket
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,10 @@ from tests.report.forms.test_page import CONTRASTS
 from tests.support.browser import CHROMIUM, Browser, Tab
 from tests.watch.page.conftest import Served
 
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed")
+pytestmark = [
+    pytest.mark.tier("ci"),
+    pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed"),
+]
 
 SESSION = {"id": "s1", "name": "build", "command": ["claude", "-p", "fix it"], "last": "run make"}
 OTHER = {"id": "s2", "command": ["npm", "test"], "state": "ended", "ended": "exited with 1"}
@@ -26,12 +29,6 @@ SAID_OF_PUSH = (
     *("/home/me/project", "ask-push: pushes are looked at", "agent-strict", "no in 4:"),
 )
 CLEAN = {"id": "q2", "what": "rm -rf build", "runs": "/usr/bin/rm", "may_always": False}
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    with Browser(tmp_path_factory.mktemp("chromium")) as started:
-        yield started
 
 
 @pytest.fixture
@@ -73,8 +70,8 @@ def answers(number: int, which: int) -> str:
     return f".question:nth-child({number}) .answers button:nth-child({which})"
 
 
-def test_what_waits_is_shown_with_all_that_one_decides_by(opened: Opened) -> None:
-    _, tab = opened({"sessions": [SESSION, OTHER], "waiting": [PUSH, CLEAN]})
+def test_what_one_decides_by_is_shown_and_nothing_is_asked_of_another_host(opened: Opened) -> None:
+    served, tab = opened({"sessions": [SESSION, OTHER], "waiting": [PUSH, CLEAN]})
     assert tab.value("document.title") == "(2) sigwrap"
     shown = text(tab, ".question")
     for said in SAID_OF_PUSH:
@@ -83,10 +80,6 @@ def test_what_waits_is_shown_with_all_that_one_decides_by(opened: Opened) -> Non
     assert "exited with 1" in text(tab, ".session:nth-child(2)")
     assert tab.complaints == []
     assert tab.value("location.pathname") == "/"
-
-
-def test_nothing_is_asked_of_anybody_else(opened: Opened) -> None:
-    served, tab = opened({"sessions": [SESSION]})
     assert all(each.startswith(f"http://{served.host}/") for each in tab.requests)
     tab.value("fetch('https://localhost:1/').catch(() => {})")
     assert "connect-src" in "".join(tab.complaints)
@@ -193,7 +186,9 @@ def test_what_is_over_keeps_its_place_under_the_pointer(opened: Opened) -> None:
     tab.until("document.querySelectorAll('.question').length === 1")
 
 
-def test_new_questions_are_spoken_and_counted(opened: Opened) -> None:
+def test_new_questions_are_spoken_and_counted_with_the_deadline_that_was_told_last(
+    opened: Opened,
+) -> None:
     served, tab = opened({"sessions": [SESSION]})
     assert tab.value("document.title") == "sigwrap"
     served.tell(sessions=[SESSION], waiting=[PUSH])
@@ -203,10 +198,21 @@ def test_new_questions_are_spoken_and_counted(opened: Opened) -> None:
     served.tell(sessions=[SESSION], waiting=[])
     tab.until("document.title === 'sigwrap'")
     tab.until("!document.querySelector('#nothing-waits').hidden")
+    served.tell(sessions=[SESSION], waiting=[{**PUSH, "left_s": 20}])
+    tab.until("document.querySelector('.left')?.classList.contains('soon')")
+    served.tell(sessions=[SESSION], waiting=[{**PUSH, "left_s": 280}])
+    tab.until("/^no in 4:\\d\\d min$/.test(document.querySelector('.left').textContent)")
 
 
-def test_the_red_button_asks_once(opened: Opened) -> None:
-    served, tab = opened({"sessions": [SESSION]})
+def test_what_stops_one_session_or_all_asks_once(opened: Opened) -> None:
+    served, tab = opened({"sessions": [SESSION, OTHER]})
+    assert not tab.value("document.querySelector('.session:nth-child(2) .small').checkVisibility()")
+    tab.click(".session .small")
+    tab.until("document.querySelector('#ask').open")
+    assert "claude -p" in text(tab, "#ask-words")
+    tab.click("#ask-yes")
+    assert served.did() == ["interrupt", "s1"]
+    tab.until("!document.querySelector('#ask').open")
     tab.click("#red")
     tab.until("document.querySelector('#ask').open")
     assert tab.value("document.activeElement.id") == "ask-text"
@@ -219,13 +225,6 @@ def test_the_red_button_asks_once(opened: Opened) -> None:
     assert tab.value("document.querySelector('#ask').open")
     tab.press("Enter")
     assert served.did() == ["kill_all", "it deletes"]
-
-
-def test_a_deadline_is_the_one_that_was_told_last(opened: Opened) -> None:
-    served, tab = opened({"sessions": [SESSION], "waiting": [{**PUSH, "left_s": 20}]})
-    tab.until("document.querySelector('.left').classList.contains('soon')")
-    served.tell(sessions=[SESSION], waiting=[{**PUSH, "left_s": 280}])
-    tab.until("/^no in 4:\\d\\d min$/.test(document.querySelector('.left').textContent)")
 
 
 def test_the_banner_tells_of_the_kill_switch_and_lifts_it(opened: Opened) -> None:
@@ -244,16 +243,7 @@ def test_the_banner_tells_of_the_kill_switch_and_lifts_it(opened: Opened) -> Non
     tab.until("!document.querySelector('#banner').checkVisibility()")
 
 
-def test_a_session_is_stopped_after_one_more_question(opened: Opened) -> None:
-    served, tab = opened({"sessions": [SESSION, OTHER]})
-    tab.click(".session .small")
-    tab.until("document.querySelector('#ask').open")
-    assert "claude -p" in text(tab, "#ask-words")
-    tab.click("#ask-yes")
-    assert served.did() == ["interrupt", "s1"]
-    assert not tab.value("document.querySelector('.session:nth-child(2) .small').checkVisibility()")
-
-
+@pytest.mark.tier("all")
 def test_events_of_the_chosen_session_are_filtered(opened: Opened) -> None:
     served, tab = opened({"sessions": [SESSION, OTHER]})
     served.tell(lines=["s1", [["allowed", "run make"], ["denied", "git push: no"]]])
@@ -275,6 +265,7 @@ def test_events_of_the_chosen_session_are_filtered(opened: Opened) -> None:
     assert text(tab, "#events-of") == "of s2"
 
 
+@pytest.mark.tier("all")
 def test_it_sticks_to_the_newest_unless_somebody_has_scrolled(opened: Opened) -> None:
     served, tab = opened({"sessions": [SESSION]})
     served.tell(lines=["s1", [["allowed", f"n{at}"] for at in range(200)]])
@@ -381,10 +372,10 @@ def _copy(out: socket.socket, into: socket.socket) -> None:
 
 
 def test_a_lost_connection_is_said_and_mended(
-    browser: Browser, serve: Callable[..., Served], tmp_path: Path
+    browser: Browser, serve: Callable[..., Served], private: Path
 ) -> None:
     """Through a forwarded port."""
-    served = serve(socket_path=str(tmp_path / "page.socket"))
+    served = serve(socket_path=str(private / "page.socket"))
     forwarded = Forwarded(served.socket_path)
     served.tell(sessions=[SESSION], waiting=[PUSH])
     tab = browser.tab()
@@ -411,6 +402,7 @@ def test_when_the_server_has_ended_the_page_says_so(opened: Opened) -> None:
     assert "start it again" in text(tab, "#lost")
 
 
+@pytest.mark.tier("all")
 def test_a_thousand_events_a_second_don_t_freeze_it(opened: Opened) -> None:
     served, tab = opened({"sessions": [SESSION], "waiting": [PUSH]})
     may_answer(tab, 1)
@@ -446,17 +438,16 @@ def test_every_control_is_reached_by_tab(opened: Opened) -> None:
         )
     assert {"red", "help-button", "Yes", "Yes, for this session", "No", "No, with a message…",
             "Stop…", "Report", "filter", "outcome", "list"} <= reached  # fmt: skip
-
-
-def test_a_question_mark_shows_the_keys(opened: Opened) -> None:
-    _, tab = opened({"sessions": [SESSION]})
     tab.press("?")
     assert tab.value("document.querySelector('#help').open")
     tab.press("Escape")
     tab.until("!document.querySelector('#help').open")
 
 
-@pytest.mark.parametrize("width", [360, 800, 2400])
+IN_ALL = pytest.mark.tier("all")
+
+
+@pytest.mark.parametrize("width", [360, pytest.param(2400, marks=IN_ALL)])
 def test_it_is_never_wider_than_the_window(opened: Opened, width: int) -> None:
     long = {"id": "q1", "what": "w" * 3000, "runs": "/" + "r" * 300}
     session = {**SESSION, "command": ["c" * 3000], "name": "n" * 300}
@@ -471,7 +462,9 @@ def test_it_is_never_wider_than_the_window(opened: Opened, width: int) -> None:
     assert tab.value("document.documentElement.scrollWidth") == width
 
 
-@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize(
+    "dark", [pytest.param(False, id="light"), pytest.param(True, id="dark", marks=IN_ALL)]
+)
 def test_every_text_stands_out_from_what_is_behind_it(opened: Opened, dark: bool) -> None:
     switch = {"reason": "r", "by": "b"}
     served, tab = opened(

@@ -33,10 +33,10 @@ def test_what_a_browser_sends_has_one_meaning() -> None:
     assert end_of(GOOD + b"more") == len(GOOD)
 
 
-@pytest.mark.parametrize("cut", range(len(GOOD)))
-def test_the_beginning_of_one_is_no_reason_to_refuse(cut: int) -> None:
-    assert objection_to_beginning(GOOD[:cut]) is None
-    assert end_of(GOOD[:cut]) == 0
+def test_the_beginning_of_one_is_no_reason_to_refuse() -> None:
+    for cut in range(len(GOOD)):
+        assert objection_to_beginning(GOOD[:cut]) is None
+        assert end_of(GOOD[:cut]) == 0
 
 
 PIECES = st.lists(
@@ -108,15 +108,20 @@ def test_another_server_of_this_host_can_t_push_our_cookie_out_by_one_of_its_nam
     assert one.pass_(asked(cookie=f"{cookie}; {name}=forged")) is None
 
 
-@pytest.mark.parametrize(
-    ("host", "is_served"),
-    [("localhost:9", True), ("localhost", True), ("127.0.0.1:65535", True), ("[::1]:1", True),
-     ("localhost:", False), ("localhost:x", False), ("evil:9", False), ("localhost:\u0661", False)],
-)  # fmt: skip
-def test_through_a_file_any_port_of_this_hosts_names_leads_here(host: str, is_served: bool) -> None:
-    one = gate(port=None)
-    found = one.pass_(Asked("GET", one.entry, "", {"host": host}))
-    assert isinstance(found, Entered) is is_served
+def test_through_a_file_any_port_of_this_hosts_names_leads_here() -> None:
+    for host, is_served in (
+        ("localhost:9", True),
+        ("localhost", True),
+        ("127.0.0.1:65535", True),
+        ("[::1]:1", True),
+        ("localhost:", False),
+        ("localhost:x", False),
+        ("evil:9", False),
+        ("localhost:\u0661", False),
+    ):
+        one = gate(port=None)
+        found = one.pass_(Asked("GET", one.entry, "", {"host": host}))
+        assert isinstance(found, Entered) is is_served
 
 
 @given(st.text(max_size=60), st.text(max_size=60), st.text(max_size=60))
@@ -153,13 +158,10 @@ def test_no_bytes_are_taken_for_an_order(path: str, body: bytes) -> None:
         order(path, body)
 
 
-@pytest.mark.parametrize("found", ["", "-x", ".", "a/b", "a b", "a\n", "é", "x" * 201, None, 7])
-def test_what_leads_elsewhere_is_no_id(found: object) -> None:
-    assert not is_id(found)
-
-
-def test_the_ids_of_sessions_are() -> None:
+def test_what_leads_elsewhere_is_no_id() -> None:
     assert is_id("20261127-101502-4f1a") and is_id("3f2a")
+    for found in ("", "-x", ".", "a/b", "a b", "a\n", "é", "x" * 201, None, 7):
+        assert not is_id(found), found
 
 
 # Documents

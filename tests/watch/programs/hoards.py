@@ -11,7 +11,9 @@ import time
 PROCESSES, DESCRIPTORS = 30, 20_000
 
 host, port = sys.argv[1].removeprefix("http://").partition("/")[0].split(":")
-resource.setrlimit(resource.RLIMIT_NOFILE, (DESCRIPTORS, DESCRIPTORS))
+_, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+most = DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, DESCRIPTORS)
+resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 made, making = os.pipe()
 for _ in range(PROCESSES):
     if not os.fork():

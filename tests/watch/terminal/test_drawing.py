@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import itertools
 
-import pytest
-
 from sigwrap.escape import columns_of
 from sigwrap.store.killswitch import State
 from sigwrap.watch.board import ENDED, Board, Line
@@ -74,15 +72,15 @@ def test_a_question_that_does_not_fit_says_so_and_v_shows_all() -> None:
     assert not any("below" in row for row in end)
 
 
-@pytest.mark.parametrize("place", [Place(30, 9), Place(200, 9), Place(39, 50), Place(40, 10)])
-def test_no_yes_where_the_question_was_not_drawn_whole(place: Place) -> None:
-    face = Face(only_questions=False)
-    long = waits(what=" ".join(f"word{at}" for at in range(400)))
-    shown(board(seen(), waiting=(long,)), place=place, face=face)
-    assert face.press("y", 10.0) is None
-    face.press("v", 11.0)
-    shown(board(seen(), waiting=(long,)), place=place, face=face)
-    assert face.press("y", 12.0) is None
+def test_no_yes_where_the_question_was_not_drawn_whole() -> None:
+    for place in (Place(200, 9), Place(39, 50), Place(40, 10)):
+        face = Face(only_questions=False)
+        long = waits(what=" ".join(f"word{at}" for at in range(400)))
+        shown(board(seen(), waiting=(long,)), place=place, face=face)
+        assert face.press("y", 10.0) is None
+        face.press("v", 11.0)
+        shown(board(seen(), waiting=(long,)), place=place, face=face)
+        assert face.press("y", 12.0) is None
 
 
 def test_the_kill_switch_and_what_can_t_be_seen() -> None:
@@ -95,23 +93,27 @@ def test_the_kill_switch_and_what_can_t_be_seen() -> None:
     assert "can't see all: session x hung up" in text
 
 
-@pytest.mark.parametrize("key", ["", "?", "v", "m", "/", "K", "s"])
-@pytest.mark.parametrize("only_questions", [False, True])
-def test_nothing_is_wider_or_longer_or_moves_the_cursor(key: str, only_questions: bool) -> None:
-    evil = waits(what=EVIL, process=EVIL, files=(EVIL,) * 9, folder=EVIL, rule=EVIL, message=EVIL)
-    found = board(
-        seen(name=EVIL, command=(EVIL,), ended=EVIL),
-        seen("s2", last=EVIL),
-        waiting=(evil, waits("b", what=EVIL)),
-        killswitch=State(NOW_NS, EVIL, EVIL),
-        problems=("x" * 500,),
-    )
-    for columns, rows in itertools.product((2, 20, 40, 79, 80, 200), (1, 5, 10, 24, 60)):
-        face = Face(only_questions=only_questions)
-        face.said = "y" * 300
-        found_rows = shown(found, *([key] if key else []), place=Place(columns, rows), face=face)
-        assert len(found_rows) <= rows
-        for row in found_rows:
-            assert columns_of(row) <= columns
-            assert row.isprintable()
-            assert "\u202e" not in row
+def test_nothing_is_wider_or_longer_or_moves_the_cursor() -> None:
+    for only_questions in (False, True):
+        evil = waits(
+            what=EVIL, process=EVIL, files=(EVIL,) * 9, folder=EVIL, rule=EVIL, message=EVIL
+        )
+        found = board(
+            seen(name=EVIL, command=(EVIL,), ended=EVIL),
+            seen("s2", last=EVIL),
+            waiting=(evil, waits("b", what=EVIL)),
+            killswitch=State(NOW_NS, EVIL, EVIL),
+            problems=("x" * 500,),
+        )
+        sizes = itertools.product((2, 20, 40, 79, 80, 200), (1, 5, 10, 24, 60))
+        for (columns, rows), key in itertools.product(sizes, ("", "?", "v", "m", "/", "K", "s")):
+            face = Face(only_questions=only_questions)
+            face.said = "y" * 300
+            found_rows = shown(
+                found, *([key] if key else []), place=Place(columns, rows), face=face
+            )
+            assert len(found_rows) <= rows
+            for row in found_rows:
+                assert columns_of(row) <= columns
+                assert row.isprintable()
+                assert "\u202e" not in row

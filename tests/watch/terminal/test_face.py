@@ -76,15 +76,11 @@ def test_a_question_that_has_just_come_takes_no_answer() -> None:
     assert pressed(subject, "y", 0.1) is None
     assert "just come" in subject.said
     assert pressed(subject, "y") == Approve("s1", "3f9a10", False)
-
-
-def test_keys_that_follow_each_other_are_for_none_that_has_just_come() -> None:
+    subject = face()
     subject = face()
     assert all(subject.press("y", at / 10) is None for at in range(1, 30))
     assert subject.press("y", 2.9 + READ_S) == Approve("s1", "3f9a10", False)
-
-
-def test_what_is_not_drawn_yet_takes_no_answer_however_long_it_takes() -> None:
+    subject = face()
     subject = face()
     subject.take(board(seen(), waiting=(waits("b"),)))
     assert subject.press("y", 60.0) is None
@@ -129,12 +125,12 @@ def test_who_thinks_better_of_a_message_answers_no_other_question() -> None:
     assert subject.press("y", 20.1) is None
 
 
-@pytest.mark.parametrize("now_s", [0.1, READ_S])
-def test_a_message_is_one_however_soon_it_is_begun(now_s: float) -> None:
-    subject = face()
-    for key in ("m", *"say why"):
-        assert subject.press(key, now_s) is None
-    assert subject.press("enter", now_s) == Deny("s1", "3f9a10", "say why")
+def test_a_message_is_one_however_soon_it_is_begun() -> None:
+    for now_s in (0.1, READ_S):
+        subject = face()
+        for key in ("m", *"say why"):
+            assert subject.press(key, now_s) is None
+        assert subject.press("enter", now_s) == Deny("s1", "3f9a10", "say why")
 
 
 def test_a_message_for_nothing_is_none() -> None:
@@ -145,13 +141,13 @@ def test_a_message_for_nothing_is_none() -> None:
     assert subject.said == "nothing was sent: no question waits for it"
 
 
-@pytest.mark.parametrize("key", "sU")
-def test_a_yes_to_what_can_t_be_done_answers_no_question(key: str) -> None:
-    subject = Face(only_questions=False)
-    show(subject, board(seen(state=ENDED), waiting=(waits(),)), 0.0)
-    assert subject.press(key, 9.0) is None
-    assert subject.press("y", 9.5) is None
-    assert subject.press("y", 10.0) == Approve("s1", "3f9a10", False)
+def test_a_yes_to_what_can_t_be_done_answers_no_question() -> None:
+    for key in "sU":
+        subject = Face(only_questions=False)
+        show(subject, board(seen(state=ENDED), waiting=(waits(),)), 0.0)
+        assert subject.press(key, 9.0) is None
+        assert subject.press("y", 9.5) is None
+        assert subject.press("y", 10.0) == Approve("s1", "3f9a10", False)
 
 
 def test_what_is_not_shown_whole_takes_a_yes_where_it_is() -> None:

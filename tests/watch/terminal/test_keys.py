@@ -1,13 +1,10 @@
 from __future__ import annotations
 
-import pytest
-
 from sigwrap.watch.terminal.keys import Keys
 
 
-@pytest.mark.parametrize(
-    ("data", "keys"),
-    [
+def test_keys_however_they_come() -> None:
+    for data, keys in (
         (b"yn\r", ["y", "n", "enter"]),
         ("ü€".encode(), ["ü", "€"]),
         (b"\x1b[A\x1b[B\x1bOA\x1b[Z\x1b[5~", ["up", "down", "up", "backtab", "page-up"]),
@@ -20,21 +17,13 @@ from sigwrap.watch.terminal.keys import Keys
         ),
         (b"\x00\x01\xff", ["\ufffd"]),
         (b"\x1b[<0;1;1Mq", ["q"]),
-    ],
-)
-def test_keys(data: bytes, keys: list[str]) -> None:
-    assert list(Keys().of(data)) == keys
-
-
-def test_a_key_that_comes_in_pieces() -> None:
-    keys = Keys()
-    assert [list(keys.of(each)) for each in (b"\x1b[", b"A", b"\xc3", b"\xbc")] == [
+    ):
+        assert list(Keys().of(data)) == keys
+    split = Keys()
+    assert [list(split.of(each)) for each in (b"\x1b[", b"A", b"\xc3", b"\xbc")] == [
         *([], ["up"]),
         *([], ["ü"]),
     ]
-
-
-def test_a_sequence_without_an_end_is_forgotten() -> None:
-    keys = Keys()
-    assert list(keys.of(b"\x1b[" + b"1" * 40)) == []
-    assert list(keys.of(b"y")) == ["y"]
+    endless = Keys()
+    assert list(endless.of(b"\x1b[" + b"1" * 40)) == []
+    assert list(endless.of(b"y")) == ["y"]

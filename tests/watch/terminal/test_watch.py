@@ -17,6 +17,7 @@ from tests.support.harness import PYTHON, UNDER_TEST, Running, Sigwrap
 from tests.support.terminal import Terminal
 from tests.support.waiting import PATIENCE_S, await_that, reader
 
+pytestmark = pytest.mark.tier("ci")
 RULES = """version: 1
 name: mine
 command_rules:
@@ -78,9 +79,10 @@ def test_a_yes(as_user: Sigwrap) -> None:
     leave(terminal)
 
 
-def test_a_no_with_a_message_that_the_caller_reads_with_the_rule_s(as_user: Sigwrap) -> None:
-    terminal = watch(as_user)
-    process = asks(as_user)
+@pytest.mark.promise("watch")
+def test_a_no_with_a_message_that_the_caller_reads_with_the_rule_s(sigwrap: Sigwrap) -> None:
+    terminal = watch(sigwrap)
+    process = asks(sigwrap)
     reader(process.stderr).line()
     terminal.output.until(rb"wants to run uname")
     terminal.type("m")
@@ -92,18 +94,19 @@ def test_a_no_with_a_message_that_the_caller_reads_with_the_rule_s(as_user: Sigw
     assert process.wait(PATIENCE_S) == 0
 
 
-def test_a_yes_for_the_session(as_user: Sigwrap) -> None:
-    terminal = watch(as_user, "approvals", "--watch")
-    process = asks(as_user, text="uname; uname; echo both")
+@pytest.mark.tier("all")
+def test_a_yes_for_the_session(sigwrap: Sigwrap) -> None:
+    terminal = watch(sigwrap, "approvals", "--watch")
+    process = asks(sigwrap, text="uname; uname; echo both")
     press_once_read(terminal, "a", rb"approved for this session")
     assert process.wait(PATIENCE_S) == 0
-    assert len(as_user.events("approval_granted")) == 2
+    assert len(sigwrap.events("approval_granted")) == 2
     leave(terminal)
 
 
-def test_a_session_is_stopped_as_by_ctrl_c(as_user: Sigwrap) -> None:
-    terminal = watch(as_user)
-    process = asks(as_user, text="echo ready; exec sleep 600")
+def test_a_session_is_stopped_as_by_ctrl_c(sigwrap: Sigwrap) -> None:
+    terminal = watch(sigwrap)
+    process = asks(sigwrap, text="echo ready; exec sleep 600")
     reader(process.stdout).until(rb"ready")
     terminal.output.until(rb"> agent")
     terminal.type("s")
@@ -136,9 +139,9 @@ def test_the_kill_switch_and_its_end(alone: Sigwrap) -> None:
     leave(terminal)
 
 
-def test_the_terminal_is_left_as_it_was_whatever_ends_it(as_user: Sigwrap) -> None:
+def test_the_terminal_is_left_as_it_was_whatever_ends_it(sigwrap: Sigwrap) -> None:
     for end in ("term", "ctrl-c", "suspend"):
-        terminal = watch(as_user)
+        terminal = watch(sigwrap)
         match end:
             case "term":
                 os.kill(terminal.pid, 15)
@@ -171,36 +174,36 @@ def test_nobody_inside_watches(as_user: Sigwrap) -> None:
     terminal.output.until(rb"nobody inside a session watches and answers")
 
 
-def test_a_program_reads_lines_of_json(as_user: Sigwrap) -> None:
-    words = [*as_user.as_user(), UNDER_TEST, "watch", "--json"]
-    watching = as_user.start_line(words)
+def test_a_program_reads_lines_of_json(sigwrap: Sigwrap) -> None:
+    words = [*sigwrap.as_user(), UNDER_TEST, "watch", "--json"]
+    watching = sigwrap.start_line(words)
     lines = reader(watching.stdout)
     assert json.loads(lines.line())["sessions"] == []
-    process = asks(as_user, "--approvals", "control")
+    process = asks(sigwrap, "--approvals", "control")
     while not (board := json.loads(lines.line())).get("waiting"):
         continue
     (waiting,) = board["waiting"]
     assert (waiting["what"], waiting["rule"]) == ("uname -a", "ask-uname")
-    deny = ("deny", "--store", str(as_user.store))
-    assert as_user.native(UNDER_TEST, *deny).returncode == 0
+    deny = ("deny", "--store", str(sigwrap.store))
+    assert sigwrap.native(UNDER_TEST, *deny).returncode == 0
     assert process.wait(PATIENCE_S) == 0
     found: list[str] = []
     while "exec_denied" not in found:
         document = json.loads(lines.line())
         found += [each["type"] for each in document.get("events", [])]
     watching.stdout.close()
-    asks(as_user, text="true").wait(PATIENCE_S)
+    asks(sigwrap, text="true").wait(PATIENCE_S)
     watching.wait(PATIENCE_S)
 
 
-def test_an_answer_needs_no_id_where_one_waits(as_user: Sigwrap) -> None:
+def test_an_answer_needs_no_id_where_one_waits(sigwrap: Sigwrap) -> None:
     def approve(*options: str) -> subprocess.CompletedProcess[bytes]:
-        return as_user.native(UNDER_TEST, "approve", *options, "--store", str(as_user.store))
+        return sigwrap.native(UNDER_TEST, "approve", *options, "--store", str(sigwrap.store))
 
     assert b"there is no store" in approve().stderr
-    first = asks(as_user, "--approvals", "control", text="uname")
+    first = asks(sigwrap, "--approvals", "control", text="uname")
     reader(first.stderr).line()
-    second = asks(as_user, "--approvals", "control", text="uname")
+    second = asks(sigwrap, "--approvals", "control", text="uname")
     reader(second.stderr).line()
     several = approve()
     assert several.returncode == 125
@@ -214,38 +217,25 @@ def test_an_answer_needs_no_id_where_one_waits(as_user: Sigwrap) -> None:
     assert b"nothing waits for an answer" in approve().stderr
 
 
-@pytest.mark.parametrize(("answer", "status"), [("y", 0), ("n", 126)])
-def test_without_an_id_it_is_shown_and_asked_about(
-    as_user: Sigwrap, answer: str, status: int
-) -> None:
-    process = asks(as_user, "--approvals", "control", text="uname")
+@pytest.mark.promise("approvals from elsewhere")
+def test_without_an_id_it_is_shown_and_asked_about(sigwrap: Sigwrap) -> None:
+    process = asks(sigwrap, "--approvals", "control", text="uname")
     reader(process.stderr).line()
-    line = [*as_user.as_user(), UNDER_TEST, "approve", "--store", str(as_user.store)]
-    terminal = as_user.terminal_for(line, size=(24, 100))
-    terminal.output.until(rb"wants to run uname[^?]*rule ask-uname[^?]*approve it\?")
-    terminal.type(f"{answer}\n")
-    assert (terminal.await_status() == 0) == (answer == "y")
-    if answer == "n":
-        assert as_user.native(UNDER_TEST, "deny", "--store", str(as_user.store)).returncode == 0
-    assert process.wait(PATIENCE_S) == status
+    line = [UNDER_TEST, "approve", "--store", str(sigwrap.store)]
+    for answer in ("n", "y"):  # after a no to it, it still waits
+        terminal = sigwrap.terminal_for(line, size=(24, 100))
+        terminal.output.until(rb"wants to run uname[^?]*rule ask-uname[^?]*approve it\?")
+        terminal.type(f"{answer}\n")
+        assert (terminal.await_status() == 0) == (answer == "y")
+    assert process.wait(PATIENCE_S) == 0
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGHUP])
-def test_a_signal_leaves_the_terminal_as_it_was(sigwrap: Sigwrap, number: int) -> None:
-    terminal = watch(sigwrap)
-    os.kill(terminal.foreground(), number)
-    terminal.output.until(rb"\x1b\[\?25h\x1b\[\?1049l")
-    assert terminal.await_status() == 128 + number
-
-
-def test_ctrl_z_gives_the_terminal_back_and_takes_it_again(as_user: Sigwrap) -> None:
-    terminal = watch(as_user)
-    terminal.type("\x1a")
-    terminal.output.until(rb"\x1b\[\?25h\x1b\[\?1049l")
-    terminal.await_stop()
-    terminal.continue_job()
-    terminal.output.until(rb"\x1b\[\?1049h[^$]*sigwrap watch   ")
-    leave(terminal)
+def test_a_signal_leaves_the_terminal_as_it_was(sigwrap: Sigwrap) -> None:
+    for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):
+        terminal = watch(sigwrap)
+        os.kill(terminal.foreground(), number)
+        terminal.output.until(rb"\x1b\[\?25h\x1b\[\?1049l")
+        assert terminal.await_status() == 128 + number
 
 
 # Where nobody would see it
@@ -323,18 +313,18 @@ def told(subject: Sigwrap) -> tuple[str, Path]:
 
 
 @pytest.mark.parametrize("by", ["run", "watch"])
-def test_a_command_tells_of_a_question(as_user: Sigwrap, by: str) -> None:
-    command, path = told(as_user)
+def test_a_command_tells_of_a_question(sigwrap: Sigwrap, by: str) -> None:
+    command, path = told(sigwrap)
     notify = ("--notify", command)
-    terminal = watch(as_user, "watch", *notify) if by == "watch" else None
-    process = asks(as_user, *(notify if by == "run" else ()), text="uname '--token=abcdefgh'")
+    terminal = watch(sigwrap, "watch", *notify) if by == "watch" else None
+    process = asks(sigwrap, *(notify if by == "run" else ()), text="uname '--token=abcdefgh'")
     await_that(lambda: path.exists() and path.read_text().endswith("\n"))
-    (asked,) = as_user.events("approval_requested")
+    (asked,) = sigwrap.events("approval_requested")
     approval_id = asked.payload["approval_id"]
     line = f"{approval_id} ask-uname sh wants to run: uname '--token=***'\n"
     assert path.read_text() == line
-    approve = ("approve", approval_id, "--store", str(as_user.store))
-    assert as_user.native(UNDER_TEST, *approve).returncode == 0
+    approve = ("approve", approval_id, "--store", str(sigwrap.store))
+    assert sigwrap.native(UNDER_TEST, *approve).returncode == 0
     process.wait(PATIENCE_S)
     if terminal is not None:
         leave(terminal)
@@ -357,28 +347,29 @@ def test_what_tells_is_outside_of_the_session_without_what_is_kept_from_it(
     assert "sesame" not in Path(f"{out}.env").read_text()
 
 
-def test_one_that_fails_is_told_of_at_the_end(as_user: Sigwrap) -> None:
-    process = asks(as_user, "--notify", "no-such-command-here")
+def test_one_that_fails_is_told_of_at_the_end(sigwrap: Sigwrap) -> None:
+    process = asks(sigwrap, "--notify", "no-such-command-here")
     reader(process.stderr).line()
-    approve = ("approve", "--yes", "--store", str(as_user.store))
-    await_that(lambda: as_user.native(UNDER_TEST, *approve).returncode == 0)
+    approve = ("approve", "--yes", "--store", str(sigwrap.store))
+    await_that(lambda: sigwrap.native(UNDER_TEST, *approve).returncode == 0)
     assert process.wait(PATIENCE_S) == 0
     assert b"the command of --notify has failed, with status 127" in process.stderr.read()
 
 
-def test_one_that_fails_tells_nobody(as_user: Sigwrap) -> None:
-    options = ("--approvals", "control", "--unattended-timeout", "1", "--notify", "exit 3")
-    process = asks(as_user, *options, text="uname")
+@pytest.mark.parametrize(
+    ("notify", "said"),
+    [("exit 3", b""), ("bell", b"no terminal whose bell could ring")],
+    ids=["a command that fails", "a bell that no terminal rings"],
+)
+def test_what_tells_nobody_leaves_no_time_to_answer(
+    sigwrap: Sigwrap, notify: str, said: bytes
+) -> None:
+    options = ("--approvals", "control", "--unattended-timeout", "1", "--notify", notify)
+    process = asks(sigwrap, *options, text="uname")
     assert process.wait(PATIENCE_S) == 126
-    (expired,) = as_user.events("approval_expired")
+    assert said in process.stderr.read()
+    (expired,) = sigwrap.events("approval_expired")
     assert expired.payload["waited_ms"] < 20_000
-
-
-def test_a_bell_that_no_terminal_rings_tells_nobody(as_user: Sigwrap) -> None:
-    options = ("--approvals", "control", "--unattended-timeout", "1", "--notify", "bell")
-    process = asks(as_user, *options, text="uname")
-    assert process.wait(PATIENCE_S) == 126
-    assert b"no terminal whose bell could ring" in process.stderr.read()
 
 
 def test_the_bell(sigwrap: Sigwrap, programs: Path) -> None:

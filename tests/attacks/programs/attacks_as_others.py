@@ -1,5 +1,5 @@
-"""As root: a process that has given up root, all but CAP_SYS_NICE, advises on the memory of its
-child, which is root, and on its own."""
+"""As root: a process that has given up root, all but CAP_SYS_NICE, takes a descriptor from its
+child, which is root, and advises on the memory of that one and on its own."""
 
 import ctypes
 import mmap
@@ -21,10 +21,13 @@ def attack():
     os.write(writes, b"%d" % root)
     libc.prctl(KEEP_CAPS, 1, 0, 0, 0)
     os.setresuid(65534, 65534, 65534)
-    head, sets = struct.pack("Ii", 0x20080522, 0), struct.pack("6I", SYS_NICE, SYS_NICE, 0, 0, 0, 0)
-    assert native(126, head, sets) == 0, "capset"
+    head = struct.pack("Ii", 0x20080522, 0)
+    none, nice = struct.pack("6I", *[0] * 6), struct.pack("6I", SYS_NICE, SYS_NICE, 0, 0, 0, 0)
     pidfds = os.pidfd_open(root), os.pidfd_open(os.getpid())
-    tell([named(native(440, each, ranges, 1, COLD, 0)) for each in pidfds])
+    assert native(126, head, nice) == 0, "capset"
+    advised = [named(native(440, each, ranges, 1, COLD, 0)) for each in pidfds]
+    assert native(126, head, none) == 0, "capset"
+    tell([named(native(438, pidfds[0], reads, 0)), *advised])
 
 
 os.waitpid(spawn(attack), 0)

@@ -1,0 +1,53 @@
+"""Most tests run a command in a fork of the command server. Here each is started as well, and says
+the same, as both users."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tests.support.harness import Sigwrap
+
+LINES = [
+    "report",
+    "report --json nosuch",
+    "why",
+    "verify",
+    "replay --instant",
+    "query --all",
+    "export --format jsonl",
+    "sessions --json",
+    "policy explain rm -rf /",
+    "policy check nosuch",
+    "approvals",
+    "killswitch status",
+    "complete -- rep",
+    "hook claude-code",
+    "--version",
+    "man",
+]
+# What changes from one second to the next, or by the reading itself.
+_CHANGES = re.compile(rb'((, )?\d+ s (old|ago)|\d+K|"(age|bytes)\w*": [\d.]+)')
+
+
+@pytest.mark.tier("ci")
+def test_a_started_command_says_what_its_fork_says(as_user: Sigwrap) -> None:
+    assert as_user.run("--", "true").returncode == 0
+    for line in LINES:
+        words, typed = line.split(), b"{}" if line.startswith("hook") else b""
+        fork = as_user.run(*words, input=typed)
+        started = as_user.run(*words, input=typed, forks=False)
+        assert (fork.returncode, _CHANGES.sub(b"", fork.stdout), fork.stderr) == (
+            started.returncode,
+            _CHANGES.sub(b"", started.stdout),
+            started.stderr,
+        ), line
+
+
+@pytest.mark.parametrize("words", [("--help",), ("--version",), ("nosuch",), ("report", "--no")])
+def test_it_starts_where_there_is_no_store(sigwrap: Sigwrap, words: tuple[str, ...]) -> None:
+    done = sigwrap.run(*words, forks=False)
+    assert done.returncode == (0 if words[0] in ("--help", "--version") else 125)
+    assert (done.stdout == b"") is (done.returncode != 0)
+    assert b"Traceback" not in done.stderr

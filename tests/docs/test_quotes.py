@@ -1,0 +1,140 @@
+"""What the documents quote is what the code says. The two tables here are the one place for it: a
+message, a bound or a list that changes in the code is then changed in the document alone."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from sigwrap import status
+from sigwrap.agent import AgentSignal, Outcome
+from sigwrap.agent.dispatcher import MAX_HISTORY, MAX_QUEUED, MAX_TEXT, Dispatcher
+from sigwrap.agent.reactions import effects
+from sigwrap.agent.signals import UNMASKABLE
+from sigwrap.agent.watches import MAX_EXECS_WATCHED
+from sigwrap.cli.hook import MAX_CALL_BYTES, WITHIN_S
+from sigwrap.hooks.formats import FORMATS, AgentProgram
+from sigwrap.hooks.settings import PLACES, entries
+from sigwrap.linux import landlock, seccomp
+from sigwrap.platform import WITHOUT, Capability
+from sigwrap.policy.judge.rules import Trust, Watch
+from sigwrap.report.folds.cause import Cause
+from tests.support import roots
+from tests.tools import kernels
+
+ROOT = Path(__file__).parents[2]
+
+
+def text_of(document: str) -> str:
+    return (ROOT / document).read_text(encoding="utf-8")
+
+
+def _statuses() -> str:
+    rows = "".join(f"| {code} | {meaning} |\n" for code, meaning in status.TABLE)
+    return f"| status | meaning |\n| --- | --- |\n{rows}\n"
+
+
+def _hook_timeout() -> int:
+    timeout: int = entries(AgentProgram.CLAUDE_CODE, "")["PreToolUse"]["hooks"][0]["timeout"]
+    return timeout
+
+
+def _oldest_kernel() -> str:
+    (oldest,) = re.findall(r"needs Linux ([\d.]+\d) or later", seccomp.NEEDS)
+    return str(oldest)
+
+
+def _history_keys() -> list[str]:
+    dispatcher = Dispatcher(clock=lambda: 0)
+    dispatcher.send_signal(AgentSignal.SIGUSR1)
+    return list(dispatcher.get_signal_history()[0])
+
+
+QUOTED = [
+    ("README.md", _statuses()),
+    ("docs/exit-status.md", _statuses()),
+    ("docs/agent-signals.md", f"{MAX_TEXT} characters of each are kept"),
+    ("docs/agent-signals.md", f"The newest {MAX_HISTORY} signals are kept"),
+    ("docs/agent-signals.md", f"At most {MAX_QUEUED} signals wait"),
+    ("docs/agent-signals.md", f"It knows {MAX_EXECS_WATCHED} different execs"),
+    ("docs/hooks.md", f"a call of more than {MAX_CALL_BYTES >> 20} MiB"),
+    ("docs/hooks.md", f"{WITHIN_S} seconds without a result"),
+    ("docs/hooks.md", f"set to {_hook_timeout()} seconds"),
+    ("docs/portability.md", f"**Linux {_oldest_kernel()} is the oldest.**"),
+    ("docs/portability.md", WITHOUT[Capability.WAITS_THROUGH_SIGNALS]),
+]
+
+Rows = Sequence[tuple[str, ...]]
+
+# A document, how the header of one of its tables begins, which columns, and the code's own.
+LISTED: list[tuple[str, str, tuple[int, ...], Rows]] = [
+    ("docs/why.md", "cause", (0,), [(each.value,) for each in Cause]),
+    (
+        "docs/agent-signals.md",
+        "signal",
+        (0, 1, 2, 4),
+        [
+            (each.name, str(each.value), "never" if each in UNMASKABLE else "yes", what.value)
+            for each, what in effects(Watch(), Trust()).items()
+        ],
+    ),
+    ("docs/agent-signals.md", "outcome", (0,), [(each.value,) for each in Outcome]),
+    (
+        "docs/portability.md",
+        "system",
+        (0, 1),
+        [(f"Debian {name}", f"{a}.{b}") for name, (a, b) in roots.RELEASES.items()]
+        + [("without glibc", "-")],
+    ),
+    (
+        "docs/hooks.md",
+        "agent",
+        (0, 1, 2),
+        [
+            (each.value, PLACES[each].project, "`, `".join(FORMATS[each].events))
+            for each in AgentProgram
+        ],
+    ),
+]
+
+
+@pytest.mark.parametrize(("document", "words"), QUOTED)
+def test_the_document_quotes_the_code(document: str, words: str) -> None:
+    assert words in text_of(document)
+
+
+@pytest.mark.parametrize(("document", "header", "columns", "rows"), LISTED)
+def test_the_table_is_the_codes(
+    document: str, header: str, columns: tuple[int, ...], rows: Rows
+) -> None:
+    (table,) = re.findall(
+        rf"^\| {header} \|.*\n\|[ -|]+\n((?:\|.*\n)+)", text_of(document), re.MULTILINE
+    )
+    cells = [line.strip("|\n").split("|") for line in table.splitlines()]
+    assert [tuple(row[column].strip(" `") for column in columns) for row in cells] == [*rows]
+
+
+def test_the_history_has_the_keys_that_are_documented() -> None:
+    table = text_of("docs/agent-signals.md").partition("| key |")[2].partition("\n\n")[0]
+    rows = [line.split("|")[1] for line in table.splitlines() if "|" in line]
+    assert [key for row in rows for key in re.findall(r"`(\w+)`", row)] == _history_keys()
+
+
+def test_an_agent_is_said_to_ask_where_its_hooks_can() -> None:
+    rows = re.findall(r"^\| `([\w-]+)` \| .* \| (.*?) \|$", text_of("docs/hooks.md"), re.MULTILINE)
+    for name, asks in rows:
+        program = AgentProgram(name)
+        assert asks.startswith("it asks") is FORMATS[program].has_questions
+        assert [*FORMATS[program].events] == [*entries(program, "")]
+
+
+def test_the_kernels_are_those_that_are_tried() -> None:
+    text = text_of("docs/portability.md")
+    (listed,) = re.findall(r"boots Debian's kernels of (.*?) in an emulator", text)
+    assert dict(re.findall(r"([\w-]+) \(([\d.]+)\)", listed)) == kernels.KERNELS
+    needed = dict(re.findall(r"^\| (\d+\.\d+) \| (.*?) \|", text, re.MULTILINE))
+    for needs in (landlock.NEEDS, landlock.FILES_NEED):
+        assert "Landlock" in needed[needs.split()[1]]
