@@ -7,7 +7,6 @@ import string
 from collections.abc import Sequence
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -319,7 +318,6 @@ def strange_decisions(draw: st.DrawFn) -> Event:
     return Event(seq=1, time_ns=0, type=kind.name, pid=9, payload=payload, hash="")
 
 
-@pytest.mark.tier("ci")
 @given(st.lists(strange_decisions(), max_size=5))
 def test_a_log_that_sigwrap_did_not_write_makes_a_policy_that_loads(events: list[Event]) -> None:
     parse(generate_policy(events, name="locked"))

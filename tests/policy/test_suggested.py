@@ -265,7 +265,6 @@ def test_what_was_denied_comes_out_so_and_nothing_else_changes(
     assert came_out >= found.requests
 
 
-@pytest.mark.tier("ci")
 @given(st.lists(strange_decisions(), max_size=6), st.sampled_from(list(Only)))
 def test_whatever_a_log_holds_the_policy_loads(events: list[Event], only: Only) -> None:
     text = policy([], [])

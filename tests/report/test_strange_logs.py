@@ -8,7 +8,7 @@ from contextlib import closing
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sigwrap.events import EVENT_TYPES
@@ -53,8 +53,6 @@ def strange_events(draw: Callable[..., Any]) -> tuple[str, int, dict[str, Any], 
     return kind.name, draw(st.integers(0, 5)), payload, draw(int64)
 
 
-@pytest.mark.tier("ci")
-@settings(max_examples=150)
 @given(st.lists(strange_events(), min_size=1, max_size=6))
 def test_no_payload_stops_a_reader_or_reaches_the_terminal(
     events: list[tuple[str, int, dict[str, Any], int]],
@@ -84,8 +82,6 @@ def test_no_payload_stops_a_reader_or_reaches_the_terminal(
             assert all(line.isprintable() for line in text.split("\n"))
 
 
-@pytest.mark.tier("ci")
-@settings(max_examples=100)
 @given(st.lists(strange_events(), min_size=1, max_size=6))
 def test_nor_does_any_stop_a_query(events: list[tuple[str, int, dict[str, Any], int]]) -> None:
     with tempfile.TemporaryDirectory() as store:

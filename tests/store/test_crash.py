@@ -16,7 +16,7 @@ from sigwrap.store.writer import SessionLog
 
 pytestmark = pytest.mark.tier("ci")
 
-ROUNDS = 16
+ROUNDS = 40
 KEY = b"secret"
 
 

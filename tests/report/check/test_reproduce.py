@@ -122,8 +122,7 @@ SIGNALS = st.builds(
 LIMITS = st.sampled_from(["", "{max_execs: 2}", "{max_children: 2, max_depth: 3}"])
 
 
-@pytest.mark.tier("ci")
-@settings(max_examples=100, suppress_health_check=list(HealthCheck))
+@settings(suppress_health_check=list(HealthCheck))
 @given(command_rules(), rules_of(), LIMITS, st.lists(execs(), max_size=5), st.lists(SIGNALS))
 def test_whatever_the_policy_what_it_decided_comes_out_the_same(
     commands: list[str],
@@ -476,8 +475,6 @@ TYPES = [*reproduce._DECISIONS_OF, "approval_granted", "process_exited"]
 PAYLOADS = st.dictionaries(st.sampled_from(FIELDS), ANYTHING | st.sampled_from(["allow", "deny"]))
 
 
-@pytest.mark.tier("ci")
-@settings(max_examples=300)
 @given(st.lists(st.tuples(st.sampled_from(TYPES), PAYLOADS), max_size=4))
 def test_a_log_from_elsewhere_may_hold_anything(rows: list[tuple[str, Payload]]) -> None:
     fold = ReproductionFold(sigwrap.__version__)

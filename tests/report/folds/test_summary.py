@@ -62,7 +62,8 @@ def test_a_duration_that_can_not_be_is_that_of_the_events(scenario: Scenarios) -
 
 
 def test_an_exec_without_arguments_is_known_by_its_path() -> None:
-    for argv in (None, [], "words", {"a": 1}):
+    argvs: tuple[object, ...] = (None, [], "words", {"a": 1})
+    for argv in argvs:
         fold = SummaryFold()
         payload = {"path": "/bin/x", "argv": argv, "ppid": "no number"}
         fold.add(Event(seq=1, time_ns=1, type="exec_audited", pid=7, payload=payload, hash=""))
