@@ -14,6 +14,7 @@ import pytest
 
 pytest.register_assert_rewrite("tests.support")
 
+from sigwrap.linux import proc_files  # noqa: E402
 from tests.support.backstop import Backstop, NoBackstop  # noqa: E402 (rewritten first)
 from tests.support.harness import NOBODY, UNDER_TEST, Sigwrap  # noqa: E402
 from tests.support.programs import COMPILER, Library  # noqa: E402
@@ -105,6 +106,21 @@ def backstop() -> Iterator[Backstop]:
         pytest.skip(f"needs a limit of the kernel on a fork bomb: {why}")
     yield subject
     subject.remove()
+
+
+@pytest.fixture
+def held_proc() -> Iterator[None]:
+    """/proc as a supervisor holds it, and afterwards no more: other tests of this process have it
+    as it is."""
+    names = ("_held", "_skipped", "_is_a_mount_of_ours")
+    before = {name: getattr(proc_files, name) for name in names}
+    proc_files.hold()
+    held = proc_files._held
+    yield
+    for name, value in before.items():
+        setattr(proc_files, name, value)
+    if held is not None:
+        os.close(held)
 
 
 @pytest.fixture

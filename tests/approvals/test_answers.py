@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from sigwrap.errors import SessionError
-from sigwrap.linux import proc_files
 from sigwrap.protocols.control_client import ask_everybody, ask_one
 from sigwrap.store.catalog import session_ids
 from sigwrap.watch.actions import carry_out
@@ -232,9 +231,9 @@ def test_each_expires_in_its_turn(asking: Make) -> None:
     assert subject.answer() == (third, False, "expired")
 
 
+@pytest.mark.usefixtures("held_proc")
 def test_what_was_meant_for_another_session_is_not_done(asking: Make) -> None:
     """Whoever is inside can give a socket the name of another session's."""
-    proc_files.hold()
     subject = asking().start()
     approval_id = subject.ask()
     for order in (Approve("s1", approval_id, False), Interrupt("s1")):
@@ -246,8 +245,8 @@ def test_what_was_meant_for_another_session_is_not_done(asking: Make) -> None:
     subject.quit()
 
 
+@pytest.mark.usefixtures("held_proc")
 def test_however_many_names_a_socket_has_it_is_asked_once(asking: Make) -> None:
-    proc_files.hold()
     subject = asking().start()
     subject.ask()
     control = subject.store / "control"
@@ -260,8 +259,8 @@ def test_however_many_names_a_socket_has_it_is_asked_once(asking: Make) -> None:
     subject.quit()
 
 
+@pytest.mark.usefixtures("held_proc")
 def test_what_has_the_name_of_another_session_is_not_believed(asking: Make) -> None:
-    proc_files.hold()
     subject = asking().start()
     subject.ask()
     control = subject.store / "control"
@@ -277,11 +276,11 @@ def test_what_has_the_name_of_another_session_is_not_believed(asking: Make) -> N
     subject.quit()
 
 
+@pytest.mark.usefixtures("held_proc")
 def test_one_that_runs_and_whose_socket_was_taken_away_is_named(
     asking: Make, sigwrap: Sigwrap
 ) -> None:
     """As whoever is inside can do again and again."""
-    proc_files.hold()
     subject = asking().start()
     subject.ask()
     (subject.store / "control" / "s1.sock").unlink()
@@ -297,8 +296,8 @@ def test_one_that_runs_and_whose_socket_was_taken_away_is_named(
     subject.quit()
 
 
+@pytest.mark.usefixtures("held_proc")
 def test_no_number_that_is_told_of_a_process_ends_the_session(sigwrap: Sigwrap) -> None:
-    proc_files.hold()
     process, _ = sigwrap.start_ready("--no-report", "--", "sh", "-c", "echo ready; read line")
     (session_id,) = session_ids(str(sigwrap.store))
     for pid in (-1, 0, 1 << 31, 1 << 32, (1 << 63) - 1, 10**26):

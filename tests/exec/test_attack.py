@@ -88,47 +88,40 @@ def test_an_allowed_program_that_nobody_may_read(as_user: Sigwrap, compiled: Pat
     assert len(as_user.sealed_events("exec_verification_failed")) == counts["killed"]
 
 
-@pytest.mark.parametrize("swap", ["rename", "symlink", "overwrite"])
-def test_a_file_that_is_swapped_for_another(
-    as_user: Sigwrap, compiled: Path, swap: str, programs: Path
-) -> None:
-    """Another process puts the denied program under the allowed one's name, and back; or its
-    content into the allowed one's file, where the rule pins that."""
-    folder = as_user.folder
+def _swap(subject: Sigwrap, compiled: Path, swap: str, rules: str, pinned: str) -> dict[str, int]:
+    """Another process puts `bad` under the name of `good`, and back, while programs/swap.py execs
+    that name. `rules` have the digest of `pinned`. `bad` never runs."""
+    folder = subject.folder
     _place(Path("/bin/true"), folder, "good")
     _place(compiled / "first", folder, "bad")
-    digest = hashlib.sha256((folder / "bad").read_bytes()).hexdigest()
-    rules = f"""
-  - {{name: no, commands: [bad], decision: deny}}
-  - {{name: no-copy, commands: [program], sha256: ["{digest}"], decision: deny}}
-"""
-    if as_user.user is not None:
+    if subject.user is not None:
         for name in ("good", "bad"):
-            os.chown(folder / name, as_user.user, as_user.user)
-    line = [*PYTHON, str(programs / "swap.py"), swap, str(folder), ATTACK_S]
-    said, counts = _attack(swap, as_user, rules, line)
+            os.chown(folder / name, subject.user, subject.user)
+    digest = hashlib.sha256((folder / pinned).read_bytes()).hexdigest()
+    line = [*PYTHON, str(compiled / "swap.py"), swap, str(folder), ATTACK_S]
+    said, counts = _attack(f"{swap}, {pinned}", subject, rules % digest, line)
     assert said == []
     assert counts["denied"] > 0
-    assert len(as_user.sealed_events("exec_verification_failed")) == counts["killed"]
+    assert len(subject.sealed_events("exec_verification_failed")) == counts["killed"]
+    return counts
+
+
+@pytest.mark.parametrize("swap", ["rename", "symlink", "overwrite"])
+def test_a_file_that_is_swapped_for_another(as_user: Sigwrap, compiled: Path, swap: str) -> None:
+    """By its name, or its content is put into the allowed one's file, where the rule pins that."""
+    rules = """
+  - {name: no, commands: [bad], decision: deny}
+  - {name: no-copy, commands: [program], sha256: ["%s"], decision: deny}
+"""
+    _swap(as_user, compiled, swap, rules, "bad")
 
 
 @pytest.mark.parametrize("swap", ["rename", "symlink", "overwrite"])
 def test_a_pinned_file_that_is_swapped_for_another(
-    as_user: Sigwrap, compiled: Path, swap: str, programs: Path
+    as_user: Sigwrap, compiled: Path, swap: str
 ) -> None:
     """Whatever lies under the pinned name when it is loaded: only the pinned content runs."""
-    folder = as_user.folder
-    _place(Path("/bin/true"), folder, "good")
-    _place(compiled / "first", folder, "bad")
-    digest = hashlib.sha256((folder / "good").read_bytes()).hexdigest()
-    rules = f"""
-  - {{name: pin, commands: [program, bad], not_sha256: ["{digest}"], decision: deny}}
+    rules = """
+  - {name: pin, commands: [program, bad], not_sha256: ["%s"], decision: deny}
 """
-    if as_user.user is not None:
-        for name in ("good", "bad"):
-            os.chown(folder / name, as_user.user, as_user.user)
-    line = [*PYTHON, str(programs / "swap.py"), swap, str(folder), ATTACK_S]
-    said, counts = _attack(f"pinned {swap}", as_user, rules, line)
-    assert said == []
-    assert counts["ran"] > 0 and counts["denied"] > 0
-    assert len(as_user.sealed_events("exec_verification_failed")) == counts["killed"]
+    assert _swap(as_user, compiled, swap, rules, "good")["ran"] > 0

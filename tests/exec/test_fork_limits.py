@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -21,12 +22,23 @@ def limited(sigwrap: Sigwrap, limits: str) -> str:
     return policy(sigwrap.folder, " []\n", f"limits: {{at_fork: true, {limits}}}")
 
 
-def start(
-    sigwrap: Sigwrap, backstop: Backstop, limits: str, *words: str, grace: str = "10"
-) -> subprocess.Popen[bytes]:
-    options = ("--grace", grace, "--policy", limited(sigwrap, limits))
-    line = sigwrap.line(*options, "--", *words)
-    return sigwrap.start_line([*backstop.words, *sigwrap.as_user(), *line])
+Start = Callable[..., subprocess.Popen[bytes]]
+
+
+@pytest.fixture
+def start(as_user: Sigwrap, backstop: Backstop) -> Start:
+    """Behind the kernel's own limit."""
+
+    def run(limits: str, *words: str, grace: str = "10") -> subprocess.Popen[bytes]:
+        line = as_user.line("--grace", grace, "--policy", limited(as_user, limits), "--", *words)
+        return as_user.start_line([*backstop.words, *as_user.as_user(), *line])
+
+    return run
+
+
+@pytest.fixture
+def forks(compiled: Path) -> str:
+    return str(compiled / "forks")
 
 
 def ended(process: subprocess.Popen[bytes]) -> tuple[int, bytes, bytes]:
@@ -49,11 +61,9 @@ def refusals(sigwrap: Sigwrap, limit: str) -> int:
 
 @pytest.mark.parametrize("way", ["fork", "beside", "clone32"])
 def test_a_bomb_is_held_at_the_limit(
-    as_user: Sigwrap, backstop: Backstop, compiled: Path, way: str
+    as_user: Sigwrap, backstop: Backstop, start: Start, forks: str, way: str
 ) -> None:
-    forks = str(compiled / "forks")
-    process = start(as_user, backstop, "max_processes: 12", forks, "bomb", way, "stays", BOMB_S)
-    status, out, err = ended(process)
+    status, out, err = ended(start("max_processes: 12", forks, "bomb", way, "stays", BOMB_S))
     assert (status, out.split()) == (0, [b"begun", b"12"])
     assert err.splitlines() == [
         b"sigwrap: forks: denied by rule limits.max_processes of test: no new process: "
@@ -64,29 +74,25 @@ def test_a_bomb_is_held_at_the_limit(
     assert as_user.alive() == []
 
 
-def test_who_waits_to_be_reaped_takes_up_room(
-    as_user: Sigwrap, backstop: Backstop, compiled: Path
-) -> None:
-    forks = str(compiled / "forks")
-    process = start(as_user, backstop, "max_processes: 12", forks, "bomb", "fork", "ends", "1")
+def test_who_waits_to_be_reaped_takes_up_room(as_user: Sigwrap, start: Start, forks: str) -> None:
+    process = start("max_processes: 12", forks, "bomb", "fork", "ends", "1")
     assert ended(process)[1].split() == [b"begun", b"12"]
     refusals(as_user, "max_processes")
 
 
-def test_clone3_is_not_there(as_user: Sigwrap, backstop: Backstop, compiled: Path) -> None:
+def test_clone3_is_not_there(start: Start, forks: str) -> None:
     """Its flags could be changed behind the filter's back."""
     for way in ("clone3", "clone3-32"):
-        line = (str(compiled / "forks"), "fill", way, "1")
-        process = start(as_user, backstop, "max_processes: 12", *line)
+        process = start("max_processes: 12", forks, "fill", way, "1")
         assert ended(process)[:2] == (0, b"0 ENOSYS\n")
 
 
-def test_a_shells_bomb(as_user: Sigwrap, backstop: Backstop) -> None:
+def test_a_shells_bomb(as_user: Sigwrap, backstop: Backstop, start: Start) -> None:
     """A shell that may not fork tries again, and waits longer each time: it is interrupted.
     COMMAND stays meanwhile: its own children end at once, and it would with them."""
     stays = "while [ $SECONDS -lt 8 ]; do :; done"
     text = f"f() {{ [ $SECONDS -lt 8 ] || exit; f | f & }}; f; {stays}"
-    process = start(as_user, backstop, "max_processes: 12", "bash", "-c", text)
+    process = start("max_processes: 12", "bash", "-c", text)
     assert b"no new process: max_processes is 12" in reader(process.stderr).until(rb"sigwrap.*\n")
     process.terminate()
     process.wait(PATIENCE_S)
@@ -97,9 +103,8 @@ def test_a_shells_bomb(as_user: Sigwrap, backstop: Backstop) -> None:
 
 
 def test_the_key_ends_a_bomb_that_does_not_want_to_end(
-    as_user: Sigwrap, backstop: Backstop, compiled: Path
+    as_user: Sigwrap, backstop: Backstop, forks: str
 ) -> None:
-    forks = str(compiled / "forks")
     words = (forks, "bomb", "fork", "stays", "60", "deaf")
     line = as_user.line("--policy", limited(as_user, "max_processes: 12"), "--", *words)
     terminal = as_user.terminal_for([*backstop.words, *as_user.as_user(), *line])
@@ -115,11 +120,10 @@ def test_the_key_ends_a_bomb_that_does_not_want_to_end(
 
 
 def test_a_chain_of_forks_is_held_and_ended(
-    as_user: Sigwrap, backstop: Backstop, compiled: Path
+    as_user: Sigwrap, backstop: Backstop, start: Start, forks: str
 ) -> None:
     """Each process forks once and ends: none is there for long."""
-    line = (str(compiled / "forks"), "churn", "4")
-    process = start(as_user, backstop, "max_processes: 12", *line, grace="0.2")
+    process = start("max_processes: 12", forks, "churn", "4", grace="0.2")
     assert reader(process.stdout).line() == b"begun"
     process.terminate()
     assert process.wait(PATIENCE_S) == INTERRUPTED
@@ -131,18 +135,17 @@ def test_a_chain_of_forks_is_held_and_ended(
 
 
 def test_a_process_has_no_more_children_than_it_may(
-    as_user: Sigwrap, backstop: Backstop, compiled: Path
+    as_user: Sigwrap, start: Start, forks: str
 ) -> None:
     ways = ("fork", "clone", "fork32", "clone32")
-    text = "\n".join(f"{compiled / 'forks'} fill {way} 20" for way in ways)
-    status, out, _ = ended(start(as_user, backstop, "max_children: 7", "sh", "-c", text))
+    text = "\n".join(f"{forks} fill {way} 20" for way in ways)
+    status, out, _ = ended(start("max_children: 7", "sh", "-c", text))
     assert (status, out) == (0, b"7 EAGAIN\n" * len(ways))
     assert refusals(as_user, "max_children") == len(ways)
 
 
-def test_who_is_too_deep_makes_nobody(as_user: Sigwrap, backstop: Backstop, compiled: Path) -> None:
-    line = (str(compiled / "forks"), "descend", "fork", "stays", "6")
-    ended(start(as_user, backstop, "max_depth: 6", *line))
+def test_who_is_too_deep_makes_nobody(as_user: Sigwrap, start: Start, forks: str) -> None:
+    ended(start("max_depth: 6", forks, "descend", "fork", "stays", "6"))
     depths = [event.payload["depth"] for event in as_user.sealed_events("exec_denied")]
     assert depths in ([], [8])
     assert all(event.payload["depth"] == 7 for event in as_user.events("limit_exceeded"))
@@ -151,38 +154,36 @@ def test_who_is_too_deep_makes_nobody(as_user: Sigwrap, backstop: Backstop, comp
 # What people do
 
 
-def test_threads_are_not_counted(as_user: Sigwrap, backstop: Backstop, compiled: Path) -> None:
-    line = (str(compiled / "forks"), "threads", "50")
-    limits = "max_processes: 3, max_children: 3"
-    assert ended(start(as_user, backstop, limits, *line))[:2] == (0, b"50\n")
+def test_threads_are_not_counted(as_user: Sigwrap, start: Start, forks: str) -> None:
+    process = start("max_processes: 3, max_children: 3", forks, "threads", "50")
+    assert ended(process)[:2] == (0, b"50\n")
     assert as_user.sealed_events("limit_exceeded") == []
 
 
-def test_posix_spawn_and_vfork(as_user: Sigwrap, backstop: Backstop, compiled: Path) -> None:
+def test_posix_spawn_and_vfork(as_user: Sigwrap, start: Start, forks: str) -> None:
     """One at a time, so one more than COMMAND is enough."""
-    line = (str(compiled / "forks"), "spawn", "100")
-    limits = "max_processes: 2, max_children: 1"
-    assert ended(start(as_user, backstop, limits, *line))[:2] == (0, b"200\n")
+    process = start("max_processes: 2, max_children: 1", forks, "spawn", "100")
+    assert ended(process)[:2] == (0, b"200\n")
     assert as_user.sealed_events("limit_exceeded") == []
 
 
 @pytest.mark.tier("all")
 def test_a_parallel_make_and_pools_of_workers(
-    as_user: Sigwrap, backstop: Backstop, programs: Path
+    as_user: Sigwrap, start: Start, programs: Path
 ) -> None:
     text = f"make -f {programs}/Makefile -j8 && {PYTHON[0]} {programs}/workers.py && echo done"
     limits = "max_processes: 80, max_children: 20, max_depth: 12"
-    status, out, err = ended(start(as_user, backstop, limits, "bash", "-c", text))
+    status, out, err = ended(start(limits, "bash", "-c", text))
     assert (status, out.split()[-1:]) == (0, [b"done"]), err
     assert as_user.sealed_events("limit_exceeded", "exec_denied") == []
 
 
 @needs("dash")
-def test_a_shell_that_handles_sigchld_can_fork(as_user: Sigwrap, backstop: Backstop) -> None:
+def test_a_shell_that_handles_sigchld_can_fork(start: Start) -> None:
     """Without SA_RESTART, as dash does: a child that ends while the next fork waits for the
     supervisor must not make it fail."""
     loop = (
         "i=0; while [ $i -lt 40 ]; do echo a | cat | tr a b >/dev/null; i=$((i+1)); done; echo $i"
     )
-    process = start(as_user, backstop, "max_processes: 50", "dash", "-c", loop)
+    process = start("max_processes: 50", "dash", "-c", loop)
     assert ended(process) == (0, b"40\n", b"")

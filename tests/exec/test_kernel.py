@@ -53,12 +53,3 @@ def test_a_program_under_strace(as_user: Sigwrap) -> None:
     events = {e.payload["argv"][0]: e.payload for e in as_user.sealed_events("exec_allowed")}
     assert (events["strace"]["traced"], events["strace"]["verified"]) == (False, True)
     assert (events["/bin/echo"]["traced"], events["/bin/echo"]["verified"]) == (True, True)
-
-
-@pytest.mark.tier("all")
-@needs("gdb")
-def test_a_program_under_gdb(as_user: Sigwrap) -> None:
-    commands = ("-ex", "run", "-ex", "quit")
-    line = ("gdb", "-nx", "-batch", *commands, "--args", "/bin/echo", "debugged")
-    done = as_user.run("-p", policy(as_user.folder, ALLOW), "--", *line)
-    assert b"debugged" in done.stdout

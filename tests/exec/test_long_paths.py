@@ -69,15 +69,7 @@ def test_who_moved_to_another_such_folder_is_asked_about_again(
 ) -> None:
     run = start(*deep, "moves")
     run.process.say(b"word\n")
-    first = run.question()
-    run.process.say(b"\n")
-    run.out.until(rb"moved\n")
-    assert run.answer("approve", first).returncode == 0
-    second = run.question()
-    assert b"it has changed since it was asked about" in run.answer("approvals").stdout
-    assert run.answer("deny", second).returncode == 0
-    assert run.out.line() == b"9"
-    assert run.end() == 0
+    run.asks_again(b"moved")
 
 
 def test_a_file_there_is_one_like_others(as_user: Sigwrap, start: Start, programs: Path) -> None:

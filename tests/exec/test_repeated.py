@@ -15,7 +15,7 @@ from sigwrap.events import Event
 from tests.support.harness import EXECS, PYTHON, Sigwrap
 from tests.support.policies import policy
 from tests.support.repeated import assert_repeated, noting_its_stack, repeated
-from tests.support.waiting import PATIENCE_S
+from tests.support.waiting import PATIENCE_S, await_that
 
 WITH = {"SIGWRAP_PURE_PYTHON": ""}
 WITHOUT = {"SIGWRAP_PURE_PYTHON": "1"}
@@ -80,6 +80,12 @@ def _run(subject: Sigwrap, env: dict[str, str], *words: str, **options: Any) -> 
     return done.returncode, done.stdout
 
 
+def _noted(subject: Sigwrap, text: str, *more: str, shell: str = "sh") -> tuple[str, ...]:
+    """A shell's `text`, and where the shell has its stack."""
+    text = noting_its_stack(subject, text)
+    return ("-p", policy(subject.folder, _RULES, *more), "--", shell, "-c", text)
+
+
 @pytest.mark.parametrize("lines", [_IN_ORDER, _IN_ANY_ORDER], ids=["in order", "in any"])
 def test_the_log_says_the_same(as_user: Sigwrap, lines: tuple[str, ...]) -> None:
     """In another order where the processes themselves come in any; how many there are depends then
@@ -102,12 +108,9 @@ def test_the_log_says_the_same(as_user: Sigwrap, lines: tuple[str, ...]) -> None
 
 def test_most_of_a_loop_is_repeated(as_user: Sigwrap) -> None:
     line = "i=0; while [ $i -lt 300 ]; do /bin/true; i=$((i+1)); done"
-    name = policy(as_user.folder, _RULES)
-    line = noting_its_stack(as_user, line)
-    assert _run(as_user, WITH, "-p", name, "--", "sh", "-c", line) == (0, b"")
+    assert _run(as_user, WITH, *_noted(as_user, line)) == (0, b"")
     assert_repeated(as_user, 290)
-    exits = as_user.events("process_exited")
-    assert len(exits) == 301
+    assert len(as_user.events("process_exited")) == 301
     assert len(as_user.events(*EXECS)) == 301
 
 
@@ -173,9 +176,7 @@ def test_side_by_side(as_user: Sigwrap) -> None:
     """More at once than there are processors: some exec stops come later than is waited for."""
     each = "i=0; while [ $i -lt 60 ]; do /bin/true; i=$((i+1)); done"
     text = f"for j in 1 2 3 4 5 6 7 8; do ({each}) & done; wait"
-    name = policy(as_user.folder, _RULES)
-    text = noting_its_stack(as_user, text)
-    assert _run(as_user, WITH, "-p", name, "--", "sh", "-c", text) == (0, b"")
+    assert _run(as_user, WITH, *_noted(as_user, text)) == (0, b"")
     execs = as_user.sealed_events(*EXECS)
     assert len(execs) == 481
     ended = Counter(event.pid for event in as_user.events("process_exited"))
@@ -188,9 +189,7 @@ def test_the_exec_that_makes_a_loop_is_noticed_as_it_comes(as_user: Sigwrap) -> 
     """The tree is killed there, and not some execs later."""
     more = "watch: {loop: {same_exec: 50, within: 60s, action: kill}}"
     text = "i=0; while [ $i -lt 500 ]; do /bin/true; i=$((i+1)); done"
-    name = policy(as_user.folder, _RULES, more)
-    text = noting_its_stack(as_user, text)
-    _run(as_user, WITH, "-p", name, "--", "sh", "-c", text)
+    _run(as_user, WITH, *_noted(as_user, text, more))
     ran = [event for event in as_user.sealed_events(*EXECS) if event.payload["path"] == "/bin/true"]
     assert 50 <= len(ran) <= 51
     assert_repeated(as_user, 40)
@@ -205,9 +204,9 @@ rm -f {small_disk}/filled
 exit 0
 """
     sigwrap.store = small_disk / "store"
-    name = policy(sigwrap.folder, _RULES)
-    env = {**WITH, "SIGWRAP_STORE": str(small_disk / "store")}
-    done = sigwrap.run("-p", name, "--", "sh", "-c", text, env=env)
+    sigwrap.env["SIGWRAP_STORE"] = str(sigwrap.store)
+    line = ("-p", policy(sigwrap.folder, _RULES), "--", "sh", "-c", text)
+    done = sigwrap.run(*line, env=WITH)
     assert b"every exec and signal is denied" in done.stderr
     assert done.stdout.count(b"ran") < 20
     assert b"Permission denied" in done.stderr
@@ -244,9 +243,7 @@ done
 kill $(jobs -p)
 wait
 """
-    name = policy(as_user.folder, _RULES)
-    text = noting_its_stack(as_user, text)
-    _run(as_user, WITH, "-p", name, "--", "bash", "-c", text)
+    _run(as_user, WITH, *_noted(as_user, text, shell="bash"))
     sent = as_user.sealed_events("signal_sent")
     assert [event.payload["target_cmd"] for event in sent] == ["sleep"] * 6
     assert all("children" in event.payload["target_types"] for event in sent)
@@ -262,11 +259,9 @@ def test_it_says_which_one_runs(sigwrap: Sigwrap) -> None:
 
 
 def test_frozen_between_two_repeated_execs(as_user: Sigwrap) -> None:
-    text = "while :; do /bin/true; done"
-    name = policy(as_user.folder, _RULES)
-    text = noting_its_stack(as_user, text)
-    running = as_user.start("-p", name, "--", "sh", "-c", text, env=WITH)
+    running = as_user.start(*_noted(as_user, "while :; do /bin/true; done"), env=WITH)
     as_user.await_event("process_exited")
+    await_that(lambda: len(as_user.events("process_exited")) > 10)
     assert as_user.run("signal", "SIGSTOP").returncode == 0
     as_user.await_event("tree_frozen")
     assert as_user.run("signal", "SIGKILL").returncode == 0

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.exec.test_fidelity import ENDS
 from tests.support.harness import PYTHON, UNDER_TEST, Sigwrap
 from tests.support.recording import prepared, stored
 from tests.support.waiting import PATIENCE_S, reader
@@ -18,12 +19,11 @@ GIB = 1 << 30
 def test_it_ends_as_its_command_did(as_user: Sigwrap, programs: Path) -> None:
     line = prepared(as_user, '#!/bin/bash\neval "$1"\n', "limits: {}")
     done = as_user.run(*line, *PYTHON, str(programs / "ends.py"))
-    ends = ["0", "1", "42", "127", "-15", "-11", "-9", "-34"]
-    assert (done.stdout.decode().split(), done.stderr) == (ends, b"")
+    assert (done.stdout.decode().split(), done.stderr) == (ENDS, b"")
     assert not list(as_user.folder.glob("core*"))
     assert not (as_user.folder / "original-ran").exists()
     reasons = [each.payload["reason"] for each in as_user.sealed_events("recording_ended")]
-    assert reasons == ["the command ended"] * len(ends)
+    assert reasons == ["the command ended"] * len(ENDS)
 
 
 @pytest.mark.promise("recorded commands")

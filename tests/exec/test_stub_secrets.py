@@ -10,24 +10,51 @@ import pytest
 
 from sigwrap.protocols.stub import Kind, frame
 from tests.support.harness import PYTHON, Sigwrap
+from tests.support.policies import policy
 from tests.support.processes import Roles, tree
-from tests.support.recording import TOKEN, prepared, stored
+from tests.support.recording import RECORDED, TOKEN, prepared, stored
 from tests.support.waiting import PATIENCE_S, Watch, reader
 
 
-def test_the_token_is_with_the_command_and_nowhere_else(as_user: Sigwrap, programs: Path) -> None:
-    """Not in the caller, not in the stub that it has become, not in the log."""
-    text = '#!/bin/sh\necho "length ${#TOKEN} evil $EVIL.$LD_BIND_NOW"; read x\nexit 4\n'
+def not_recorded(subject: Sigwrap) -> tuple[str, ...]:
+    """As `prepared`, and the command is executed in the caller's place."""
+    rules = RECORDED.replace("record: true", "record: false") % {"folder": subject.folder}
+    return ("-p", policy(subject.folder, rules), "--")
+
+
+@pytest.mark.parametrize("behind", ["stub", "no stub"])
+def test_the_token_is_with_the_command_and_nowhere_else(
+    as_user: Sigwrap, programs: Path, behind: str
+) -> None:
+    """Not in the caller, not in the stub that it has become, not in the log. The command takes
+    nothing from the caller's environment, and its status is its own."""
+    text = (
+        "#!/bin/sh\n"
+        'echo "length ${#TOKEN} evil $EVIL.$LD_BIND_NOW args $1,$2"; read x\n'
+        "grep -c the-brokered /proc/$$/environ\nexit 42\n"
+    )
     line = prepared(as_user, text)
+    if behind == "no stub":
+        line = not_recorded(as_user)
     clean = ("env", "-u", "THE_TOKEN", "EVIL=1", "LD_BIND_NOW=1")
-    looks = (*PYTHON, str(programs / "looks_for_a_token.py"), TOKEN[::-1], "stub")
-    done = as_user.run(*line, *clean, *looks, "./tool")
+    looks = (*PYTHON, str(programs / "looks_for_a_token.py"), TOKEN[::-1], behind)
+    done = as_user.run(*line, *clean, *looks, "./tool", "a b", "c")
     assert done.stderr == b""
-    said = [f"length {len(TOKEN)} evil .", "in memory 0 exit 4"]
+    said = [f"length {len(TOKEN)} evil . args a b,c", "0", "in memory 0 exit 42"]
     assert done.stdout.decode().splitlines() == said
+    (event,) = as_user.sealed_events("exec_redirected")
+    assert (event.payload["via"], event.payload["replacement_env"]) == ("stub", ["TOKEN"])
     for file in as_user.store.rglob("*"):
         if file.is_file():
             assert TOKEN.encode() not in file.read_bytes()
+
+
+def test_a_value_that_the_host_lacks_is_a_denial(as_user: Sigwrap) -> None:
+    prepared(as_user, "#!/bin/sh\necho ran\n")
+    del as_user.env["THE_TOKEN"]
+    done = as_user.run(*not_recorded(as_user), "sh", "-c", "./tool; echo $?")
+    assert done.stdout == b"126\n"
+    assert b"no THE_TOKEN" in done.stderr
 
 
 @pytest.mark.parametrize(

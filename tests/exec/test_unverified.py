@@ -36,7 +36,8 @@ def _first(compiled: Path, folder: Path, name: str, mode: int) -> str:
 
 
 def test_a_caller_that_is_not_dumpable(as_user: Sigwrap, compiled: Path, programs: Path) -> None:
-    """Root may look into it. Nobody else may, so what it asks for isn't known, and is denied."""
+    """Root may look into it. Nobody else may, so what it asks for isn't known, and is denied.
+    Nor is its standard error to be had then: the line goes to sigwrap's."""
     program = _first(compiled, as_user.folder, "program", 0o755)
     line = (*PYTHON, str(programs / "not_dumpable.py"), program, "x")
     done = as_user.run("-p", policy(as_user.folder, ALLOW), "--", *line)
@@ -45,6 +46,9 @@ def test_a_caller_that_is_not_dumpable(as_user: Sigwrap, compiled: Path, program
         assert as_user.sealed_events("exec_allowed")[-1].payload["verified"] is True
     else:
         assert (done.returncode, done.stdout) == (7, b"13\n")
+        assert done.stderr.startswith(b"sigwrap: execve by python3")
+        why = b": denied by rule builtin:unreadable: the caller may not be looked into"
+        assert why in done.stderr and done.stderr.count(b"\n") == 1
         (exited,) = as_user.sealed_events("process_exited")
         assert exited.payload["exit_code"] == 7
         (event,) = as_user.sealed_events("exec_denied")
@@ -143,25 +147,24 @@ def test_a_replacement_that_may_not_be_read(as_user: Sigwrap, compiled: Path) ->
     assert event.payload["verified"] is _is_root(as_user)
 
 
-def test_a_caller_that_is_traced_by_its_parent(
-    as_user: Sigwrap, compiled: Path, programs: Path
-) -> None:
+@pytest.fixture
+def traced(as_user: Sigwrap, compiled: Path, programs: Path) -> list[str]:
+    """Executes `program x`, traced by its parent."""
     program = _first(compiled, as_user.folder, "program", 0o755)
-    line = (*PYTHON, str(programs / "traced_by_its_parent.py"), program, "x")
-    done = as_user.run("-p", policy(as_user.folder, ALLOW), "--", *line)
+    return [*PYTHON, str(programs / "traced_by_its_parent.py"), program, "x"]
+
+
+def test_a_caller_that_is_traced_by_its_parent(as_user: Sigwrap, traced: list[str]) -> None:
+    done = as_user.run("-p", policy(as_user.folder, ALLOW), "--", *traced)
     assert (done.returncode, done.stdout) == (0, b"program x\n"), done.stderr
     payload = as_user.sealed_events("exec_allowed")[-1].payload
     assert (payload["verified"], payload["traced"]) == (True, True)
 
 
-def test_a_traced_caller_gets_nothing_instead(
-    as_user: Sigwrap, compiled: Path, programs: Path
-) -> None:
+def test_a_traced_caller_gets_nothing_instead(as_user: Sigwrap, traced: list[str]) -> None:
     """Neither the replacement, for which it would have to be held, nor the original."""
-    program = _first(compiled, as_user.folder, "program", 0o755)
     rules = "\n  - {name: r, commands: [program], decision: redirect, redirect_to: {command: ls}}\n"
-    line = (*PYTHON, str(programs / "traced_by_its_parent.py"), program, "x")
-    done = as_user.run("-p", policy(as_user.folder, rules), "--", *line)
+    done = as_user.run("-p", policy(as_user.folder, rules), "--", *traced)
     assert (done.returncode, done.stdout) == (7, b"13\n")
     (event,) = as_user.sealed_events("exec_denied")
     assert event.payload["rule_name"] == "r"

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
-from collections.abc import Callable
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,7 @@ from sigwrap.report.folds.selection import Selection
 from sigwrap.report.folds.summary import Summary, SummaryFold
 from sigwrap.store.reader import Session
 from sigwrap.store.writer import SessionLog
+from tests.store.conftest import is_open, leave_as_killed
 
 SECOND = 1_000_000_000
 STARTED_NS = 1_763_705_000 * SECOND
@@ -67,6 +70,9 @@ class Scenario:
         self.log.close()
         return self.log.head
 
+    def is_killed(self) -> None:
+        leave_as_killed(self.log)
+
     @property
     def session(self) -> Session:
         return Session(self.log.session_id, self.log.path)
@@ -81,9 +87,35 @@ def summarise(
     return fold.result(ending)
 
 
-@pytest.fixture
-def scenario(tmp_path: Path) -> Callable[..., Scenario]:
-    def make(**options: Any) -> Scenario:
-        return Scenario(tmp_path, **options)
+def tamper(path: str, *statements: str) -> None:
+    """What SQLite does for any client that drops the triggers first."""
+    with closing(sqlite3.connect(path)) as database:
+        for trigger in ("events_are_not_changed", "events_are_not_deleted"):
+            database.execute(f"DROP TRIGGER IF EXISTS {trigger}")
+        database.executescript(";".join(statements))
+        database.commit()
 
-    return make
+
+Scenarios = Callable[..., Any]
+
+
+@pytest.fixture
+def scenario(tmp_path: Path) -> Iterator[Scenarios]:
+    """Each is open until it ends or the test does."""
+    made: list[Scenario] = []
+
+    def make(**options: Any) -> Scenario:
+        made.append(Scenario(tmp_path, **options))
+        return made[-1]
+
+    yield make
+    for each in made:
+        if is_open(each.log):
+            each.log.close()
+
+
+@pytest.fixture
+def made(scenario: Scenarios) -> Scenario:
+    """One of them."""
+    recorded: Scenario = scenario()
+    return recorded

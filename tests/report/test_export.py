@@ -7,56 +7,22 @@ from sigwrap.events import Event
 from sigwrap.report.export import jsonl_line
 from sigwrap.report.folds.metrics import MetricsFold
 
-SEED_KEYS = [
-    "timestamp",
-    "session_id",
-    "event_type",
-    "signal",
-    "signal_name",
-    "source_pid",
-    "source_cmd",
-    "target_pid",
-    "target_cmd",
-    "target_type",
-    "decision",
-    "rule_name",
-    "fallback",
-    "original_signal",
-    "platform",
-    "syscall",
-]
+SEED_KEYS = (
+    "timestamp session_id event_type signal signal_name source_pid source_cmd target_pid "
+    "target_cmd target_type decision rule_name fallback original_signal platform syscall"
+).split()
 
 
 def event(type_name: str, **payload: Any) -> Event:
-    return Event(
-        seq=5,
-        time_ns=1_768_127_400_000_000_005,
-        type=type_name,
-        pid=7,
-        payload=payload,
-        hash="abc",
-    )
+    return Event(5, 1_768_127_400_000_000_005, type_name, 7, payload, "abc")
 
 
 def signal(type_name: str = "signal_blocked", **different: Any) -> Event:
-    payload = {
-        "signal": 9,
-        "signal_name": "SIGKILL",
-        "source_pid": 1234,
-        "source_cmd": "python3",
-        "target_pid": 1,
-        "target_cmd": "systemd",
-        "target_type": "system",
-        "decision": "deny",
-        "rule_name": "block",
-        "fallback": False,
-        "original_signal": 9,
-        "platform": "linux",
-        "syscall": "kill",
-        "evaluation_us": 200,
-        **different,
-    }
-    return event(type_name, **payload)
+    sent = {"signal": 9, "signal_name": "SIGKILL", "source_pid": 1234, "source_cmd": "python3"}
+    to = {"target_pid": 1, "target_cmd": "systemd", "target_type": "system"}
+    judged = {"decision": "deny", "rule_name": "block", "fallback": False, "original_signal": 9}
+    how = {"platform": "linux", "syscall": "kill", "evaluation_us": 200}
+    return event(type_name, **{**sent, **to, **judged, **how, **different})
 
 
 def test_a_signal_has_exactly_the_keys_that_other_tools_know_and_ours_behind() -> None:
@@ -77,12 +43,8 @@ def test_another_event_has_its_payload_but_can_not_fake_the_frame() -> None:
     text = jsonl_line(told, "s1")
     line = json.loads(text)
     assert "\n" not in text and text.isascii()
-    assert (line["session_id"], line["event_type"], line["seq"], line["pid"]) == (
-        "s1",
-        "process_exited",
-        5,
-        7,
-    )
+    frame = (line["session_id"], line["event_type"], line["seq"], line["pid"])
+    assert frame == ("s1", "process_exited", 5, 7)
     assert line["comm"] == "a\nb\udcff"
 
 

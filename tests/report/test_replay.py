@@ -1,16 +1,12 @@
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import pytest
 
 from sigwrap.errors import StoreError
 from sigwrap.events import Event, io_payload
 from sigwrap.report.folds.ending import Ending
 from sigwrap.report.replay import in_rhythm, recorded, state_after, timeline_line
-
-Scenarios = Callable[..., Any]
+from tests.report.conftest import Scenario
 
 
 def event_at(time_ns: int) -> Event:
@@ -27,8 +23,7 @@ def test_pauses_are_those_of_the_run_divided_by_the_speed() -> None:
     assert slept == [10.0]
 
 
-def test_the_state_at_a_moment_is_the_fold_so_far(scenario: Scenarios) -> None:
-    made = scenario()
+def test_the_state_at_a_moment_is_the_fold_so_far(made: Scenario) -> None:
     made.execute(10, 1, "make")
     seq = made.execute(11, 10, "cc")
     made.exit(11)
@@ -40,14 +35,12 @@ def test_the_state_at_a_moment_is_the_fold_so_far(scenario: Scenarios) -> None:
     assert (whole.ending, whole.running_processes) == (Ending.ENDED, 0)
 
 
-def test_each_event_is_one_line(scenario: Scenarios) -> None:
-    made = scenario()
+def test_each_event_is_one_line(made: Scenario) -> None:
     made.execute(10, 1, "sh", "-c", "echo \x1b[1m\n")
     made.signal("SIGTERM", "node", "npm", "parent")
     made.exit(10, 0)
     made.add("process_exited", 11, comm="x" * 1_000, exit_code=0, signal_name=None)
     lines = [timeline_line(event, made.session.first().time_ns) for event in made.session.events()]
-    made.log.close()
     assert lines[1:4] == [
         "     2   +1.000000 s  exec_audited              10  "
         "sh -c $'echo \\e[1m\\n'  (rule builtin:record)",
@@ -57,14 +50,6 @@ def test_each_event_is_one_line(scenario: Scenarios) -> None:
     ]
     assert all(line.isprintable() and len(line) < 500 for line in lines)
     assert lines[0].endswith("  npm start  in /project  under builtin:record")
-
-
-def test_members_of_a_payload_stay_on_the_line() -> None:
-    counts = {"exec_audited": 2, "evil\n": "\x1b"}
-    payload: dict[str, Any] = {"counts": counts, "missing": [], "name": None, "n": 0}
-    event = Event(seq=9, time_ns=5, type="diagnostic", pid=1, payload=payload, hash="")
-    line = timeline_line(event, 5)
-    assert line.endswith("counts=[exec_audited=2 evil\\n=\\e]  n=0")
 
 
 def test_recorded_bytes_come_back_as_they_were() -> None:

@@ -29,6 +29,7 @@ from sigwrap.report.replay import state_after, timeline_line
 from sigwrap.store import codec
 from sigwrap.store.catalog import list_sessions, open_session
 from sigwrap.store.writer import SessionLog
+from tests.report.conftest import Scenarios
 
 values = st.recursive(
     st.none()
@@ -54,7 +55,7 @@ def strange_events(draw: Callable[..., Any]) -> tuple[str, int, dict[str, Any], 
 
 
 @given(st.lists(strange_events(), min_size=1, max_size=6))
-def test_no_payload_stops_a_reader_or_reaches_the_terminal(
+def test_no_payload_stops_a_reader_or_a_query_or_reaches_the_terminal(
     events: list[tuple[str, int, dict[str, Any], int]],
 ) -> None:
     with tempfile.TemporaryDirectory() as store:
@@ -80,16 +81,6 @@ def test_no_payload_stops_a_reader_or_reaches_the_terminal(
         ]
         for text in shown:
             assert all(line.isprintable() for line in text.split("\n"))
-
-
-@given(st.lists(strange_events(), min_size=1, max_size=6))
-def test_nor_does_any_stop_a_query(events: list[tuple[str, int, dict[str, Any], int]]) -> None:
-    with tempfile.TemporaryDirectory() as store:
-        log = SessionLog.create(store, "s1")
-        for event in events:
-            log.append(*event)
-        log.close()
-        session = open_session(store, "")
         told = [(session.id, event) for event in session.events()]
         assert all("\x1b" not in line for line in csv_lines(told, to_terminal=True))
         with closing(QueryDatabase()) as database:
@@ -103,7 +94,7 @@ def test_nor_does_any_stop_a_query(events: list[tuple[str, int, dict[str, Any], 
 
 
 def test_a_type_that_is_no_longer_registered_is_read_by_every_report(
-    scenario: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+    scenario: Scenarios, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """sigwrap once knew signal_would_deny: its logs stay readable, and intact."""
     with monkeypatch.context() as patched:

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
+from tests.signals.conftest import OWN, Attack
 from tests.support.harness import Sigwrap
 from tests.support.signal_lab import Lab, python
 
 ROUNDS = int(os.environ.get("SIGWRAP_TEST_ROUNDS", "10000"))
 ENOUGH_S = 15 if "SIGWRAP_TEST_ROUNDS" in os.environ else 3
 """A race is given up then, on a machine with much else to do."""
-OWN = "name: own, signals: ['@all'], target: [self, children, descendants], decision: allow"
 ONE_OUTSIDE = "name: out, signals: [WINCH], target: user, decision: allow"
 
 needs_root = pytest.mark.skipif(os.getuid() != 0, reason="needs root")
@@ -29,35 +29,30 @@ def _blocked(lab: Lab) -> list[tuple[str, str, str]]:
 # Other ABIs
 
 
-def test_x32_calls_are_refused_and_recorded(users_lab: Lab, programs: Path) -> None:
-    lab = users_lab.under(OWN)
-    told = lab.tells(programs / "x32_calls.py", lab.boxes)
+def test_x32_calls_are_refused_and_recorded(own: Lab, attack: Attack) -> None:
+    told = attack("x32_calls")
     assert told == [["ENOSYS"] * 6, {"child": [], "sibling": []}]
-    refused = [event.payload["syscall_number"] for event in lab.subject.events("abi_refused")]
+    refused = [event.payload["syscall_number"] for event in own.subject.events("abi_refused")]
     assert refused == [62, 200, 129, 520, 524, 234]
 
 
-def test_upper_register_halves_hide_nothing(users_lab: Lab, programs: Path) -> None:
-    lab = users_lab.under(OWN)
-    told = lab.tells(programs / "upper_halves.py", lab.boxes)
+def test_upper_register_halves_hide_nothing(own: Lab, attack: Attack) -> None:
+    told = attack("upper_halves")
     # The third names the group of that number: there is none. The last two are a question, and
     # which signal a descriptor without an owner is to send.
     results = ["EPERM", "EPERM", "ESRCH", *["EPERM"] * 6, 0, 0]
     assert told == [results, {"child": [], "sibling": []}]
-    (sent,) = lab.payloads("signal_sent")
+    (sent,) = own.payloads("signal_sent")
     assert (sent["syscall"], sent["signal"]) == ("fcntl", 9)
-    assert {kind for _, kind, _ in _blocked(lab)} == {"siblings"}
+    assert {kind for _, kind, _ in _blocked(own)} == {"siblings"}
 
 
 # By way of resource limits
 
 
-def test_limits_of_another_process_are_judged_as_a_sigkill_to_it(
-    users_lab: Lab, programs: Path
-) -> None:
+def test_limits_of_another_process_are_judged_as_a_sigkill_to_it(own: Lab, programs: Path) -> None:
     """RLIMIT_CPU kills, RLIMIT_NOFILE disarms; Landlock and dumpable stop neither."""
-    lab = users_lab.under(OWN)
-    told = lab.tells(programs / "limits_others.py", lab.outsider().pid)
+    told = own.tells(programs / "limits_others.py", own.outsider().pid)
     assert told == {
         "supervisor": [0, "EPERM"],
         "outside": [0, "EPERM"],
@@ -66,7 +61,7 @@ def test_limits_of_another_process_are_judged_as_a_sigkill_to_it(
     }
     ours = ("prlimit64", "parent", "builtin:sigwrap")
     theirs = ("prlimit64", "user", "builtin:default")
-    assert set(_blocked(lab)) == {ours, theirs}
+    assert set(_blocked(own)) == {ours, theirs}
 
 
 # By way of a descriptor's owner
@@ -80,7 +75,7 @@ def test_no_owner_but_who_may_be_killed(
 ) -> None:
     lab = users_lab.under(*rules)
     outside = lab.outsider()
-    told = lab.tells(programs / "owns_others.py", lab.boxes, outside.pid)
+    told = lab.tells(programs / "attacks.py", lab.boxes, "owns_others", outside.pid)
     results, own, groups, late = told
     assert all(each == {"sibling": "EPERM", "outside": "EPERM"} for each in results.values()), told
     assert all(each == [0, [34]] for each in own.values()), own
@@ -95,9 +90,8 @@ def test_no_owner_but_who_may_be_killed(
     assert "signal_wall" in started.payload["capabilities"]
 
 
-def test_owners_are_set_as_the_kernel_would(users_lab: Lab, programs: Path) -> None:
-    lab = users_lab.under(OWN)
-    told = lab.tells(programs / "owners_by_kind.py", lab.boxes)
+def test_owners_are_set_as_the_kernel_would(attack: Attack) -> None:
+    told = attack("owners_by_kind")
     process, group = 1, 2
     assert told == [
         [0, [group, "me"]],
@@ -119,13 +113,10 @@ def test_owners_are_set_as_the_kernel_would(users_lab: Lab, programs: Path) -> N
 
 
 @pytest.mark.parametrize("by", ["pidfd", "setown_ex", "ioctl"])
-def test_what_is_swapped_meanwhile_reaches_nobody_else(
-    users_lab: Lab, compiled: Path, by: str
-) -> None:
-    lab = users_lab.under(OWN)
+def test_what_is_swapped_meanwhile_reaches_nobody_else(own: Lab, compiled: Path, by: str) -> None:
     rounds = ROUNDS if by == "pidfd" else ROUNDS // 5
     program = compiled / "swaps_meanwhile.py"
-    done = lab.run(program, lab.boxes, compiled / "swap", by, rounds, ENOUGH_S)
+    done = own.run(program, own.boxes, compiled / "swap", by, rounds, ENOUGH_S)
     (let, refused, wrong), late = map(json.loads, done.stdout.splitlines())
     assert wrong == 0
     assert let and refused  # both were tried
@@ -133,11 +124,9 @@ def test_what_is_swapped_meanwhile_reaches_nobody_else(
     assert bool(late["child"]) == (by == "pidfd")
 
 
-def test_pidfds_of_every_kind(users_lab: Lab, programs: Path) -> None:
+def test_pidfds_of_every_kind(attack: Attack) -> None:
     """A folder of /proc, a process group's, a thread's; one got before; a file that is none."""
-    lab = users_lab.under(OWN)
-    told = lab.tells(programs / "pidfds.py", lab.boxes)
-    results, late = told
+    results, late = attack("pidfds")
     assert results == {
         "folder": [0, "EPERM"],
         "folder, i386": [0, "EPERM"],
@@ -158,42 +147,36 @@ def test_pidfds_of_every_kind(users_lab: Lab, programs: Path) -> None:
     assert [each["signal"] for each in late["child"]] == [34] * 6
 
 
-def test_a_pidfd_that_was_handed_in(users_lab: Lab) -> None:
-    lab = users_lab.under(OWN)
-    outside = lab.outsider()
+def test_a_pidfd_that_was_handed_in(own: Lab) -> None:
+    outside = own.outsider()
     ours = os.pidfd_open(os.getpid())
     held = os.pidfd_open(outside.pid)
     try:
         text = "import sys\ntell([named(native(424, int(fd), 9, 0, 0)) for fd in sys.argv[1:]])"
-        done = lab.subject.run("--", *python(text, held, ours), pass_fds=(held, ours))
+        done = own.subject.run("--", *python(text, held, ours), pass_fds=(held, ours))
     finally:
         os.close(held)
         os.close(ours)
     assert json.loads(done.stdout) == ["EPERM", "EPERM"], done.stderr
     assert outside.lives and outside.arrived() == []
-    assert len(_blocked(lab)) == 2
+    assert len(_blocked(own)) == 2
 
 
-def test_a_magic_pidfd_of_oneself_is_judged(users_lab: Lab, programs: Path) -> None:
+def test_a_magic_pidfd_of_oneself_is_judged(own: Lab, attack: Attack) -> None:
     """With its flag it reaches the whole group, siblings too."""
-    lab = users_lab.under(OWN)
-    told = lab.tells(programs / "magic_pidfd.py", lab.boxes)
+    told = attack("magic_pidfd")
     assert told == [[0, 0], [34, 34], [34]]
-    events = lab.payloads("signal_sent")
+    events = own.payloads("signal_sent")
     assert Counter(each["target_type"] for each in events) == {"self": 2, "children": 1}
 
 
-def test_a_magic_pidfd_does_not_reach_a_sibling(users_lab: Lab, programs: Path) -> None:
-    lab = users_lab.under(OWN)
-    program = programs / "magic_pidfd_of_a_group.py"
-    assert lab.tells(program, lab.boxes) == [34, []]
-    assert ("pidfd_send_signal", "siblings", "builtin:default") in _blocked(lab)
+def test_a_magic_pidfd_does_not_reach_a_sibling(own: Lab, programs: Path) -> None:
+    assert own.tells(programs / "magic_pidfd_of_a_group.py", own.boxes) == [34, []]
+    assert ("pidfd_send_signal", "siblings", "builtin:default") in _blocked(own)
 
 
-def test_a_siginfo_of_ones_own_arrives_as_it_was(users_lab: Lab, programs: Path) -> None:
-    lab = users_lab.under(OWN)
-    told = lab.tells(programs / "own_siginfo.py", lab.boxes)
-    results, infos = told
+def test_a_siginfo_of_ones_own_arrives_as_it_was(attack: Attack) -> None:
+    results, infos = attack("own_siginfo")
     assert results == [0] * len(infos) + ["EINVAL", "EPERM", "EFAULT"]
     assert infos == [[-1, True]] * len(infos)
 
@@ -205,17 +188,14 @@ def test_a_siginfo_of_ones_own_arrives_as_it_was(users_lab: Lab, programs: Path)
 def test_root_in_ones_own_user_namespace_is_nobody_outside_of_it(lab: Lab, programs: Path) -> None:
     """The supervisor is root and carries the call out: only as far as the caller could."""
     lab.under("name: all, signals: ['@all'], decision: allow")
-    told = lab.tells(programs / "root_of_its_own.py", lab.boxes)
+    told = lab.tells(programs / "attacks.py", lab.boxes, "root_of_its_own")
     if isinstance(told, str):
         pytest.skip(told)
     assert told == ["EPERM"] * 3
 
 
-def test_a_process_that_is_not_dumpable_signals_like_any_other(
-    users_lab: Lab, programs: Path
-) -> None:
-    lab = users_lab.under(OWN)
-    told = lab.tells(programs / "not_dumpable.py", lab.boxes)
+def test_a_process_that_is_not_dumpable_signals_like_any_other(attack: Attack) -> None:
+    told = attack("not_dumpable")
     assert told == [[0] * 6, 3, 3]
 
 
@@ -226,8 +206,7 @@ def test_a_process_that_is_not_dumpable_signals_like_any_other(
 def test_nobody_traces_sigwrap_or_anybody_outside(users_lab: Lab, programs: Path) -> None:
     lab = users_lab.under("name: all, signals: ['@all'], target: session, decision: allow")
     outside = lab.outsider()
-    program = programs / "traces_others.py"
-    told, own = lab.tells(program, outside.pid)
+    told, own = lab.tells(programs / "traces_others.py", outside.pid)
     assert own == [0, 0, "opened"]
     for name in ("front", "supervisor", "outside"):
         assert told[name][:3] == ["EPERM"] * 3
@@ -240,38 +219,33 @@ def test_nobody_traces_sigwrap_or_anybody_outside(users_lab: Lab, programs: Path
 def test_a_child_that_asks_to_be_traced(sigwrap: Sigwrap, programs: Path) -> None:
     """Debuggers start programs so."""
     lab = Lab(sigwrap).under(OWN)
-    program = programs / "asks_to_be_traced.py"
-    assert lab.tells(program) == [True, 0, 0]
+    assert lab.tells(programs / "asks_to_be_traced.py") == [True, 0, 0]
 
 
 # As many as they can
 
 
-def test_ten_processes_as_fast_as_they_can(users_lab: Lab, programs: Path) -> None:
-    lab = users_lab.under(OWN)
-    told = lab.tells(programs / "ten_at_once.py", lab.boxes)
+def test_ten_processes_as_fast_as_they_can(own: Lab, attack: Attack) -> None:
+    told = attack("ten_at_once")
     assert told == [[0] * 10, {"child": [], "sibling": []}]
     sent: Counter[int] = Counter()
     rows: Counter[int] = Counter()
-    for each in lab.payloads("signal_sent"):
+    for each in own.payloads("signal_sent"):
         sent[each["source_pid"]] += each.get("count", 1)
         rows[each["source_pid"]] += 1
     assert sorted(sent.values()) == [1000] * 5
     assert max(rows.values()) < 60
-    blocked = Counter(each["source_pid"] for each in lab.payloads("signal_blocked"))
+    blocked = Counter(each["source_pid"] for each in own.payloads("signal_blocked"))
     assert sorted(blocked.values()) == [1000] * 5
 
 
 # Numbers of a pid namespace
 
 
-def test_numbers_of_a_pid_namespace_mean_what_they_mean_there(
-    users_lab: Lab, programs: Path
-) -> None:
-    lab = users_lab.under(OWN)
-    outside = lab.outsider()
-    program = programs / "numbers_of_a_namespace.py"
-    done = lab.run(program, lab.boxes, outside.pid)
+def test_numbers_of_a_pid_namespace_mean_what_they_mean_there(own: Lab, programs: Path) -> None:
+    outside = own.outsider()
+    program = programs / "namespaces.py"
+    done = own.run(program, "numbers_of_a_namespace", own.boxes, outside.pid)
     said = list(map(json.loads, done.stdout.splitlines()))
     if isinstance(said[0], str):
         pytest.skip(said[0])
@@ -286,18 +260,17 @@ def test_numbers_of_a_pid_namespace_mean_what_they_mean_there(
     # Itself three times, and as one of its group.
     assert told["arrived"] == [4, []]
     assert by_first == [0, [35], 0]
-    kinds = Counter(each["target_type"] for each in lab.payloads() if each["target_pid"])
+    kinds = Counter(each["target_type"] for each in own.payloads() if each["target_pid"])
     assert kinds["external"] == kinds["system"] == kinds["user"] == 0
-    own = {each["source_pid"] for each in lab.payloads("signal_sent")}
-    assert all(each["source_pid"] > 3 for each in lab.payloads("signal_sent")), own
+    senders = {each["source_pid"] for each in own.payloads("signal_sent")}
+    assert all(pid > 3 for pid in senders), senders
     assert outside.arrived() == []
 
 
 def test_numbers_that_are_given_away_at_once(lab: Lab, programs: Path) -> None:
     """In a pid namespace of twenty numbers, where a number is another process's in no time."""
     lab.under(OWN)
-    program = programs / "numbers_given_away.py"
-    done = lab.run(program, max(ROUNDS // 50, 1))
+    done = lab.run(programs / "namespaces.py", "numbers_given_away", max(ROUNDS // 50, 1))
     said = list(map(json.loads, done.stdout.splitlines()))
     if isinstance(said[0], str):
         pytest.skip(said[0])
@@ -311,8 +284,8 @@ def test_a_namespaces_first_process_is_killed_by_nobody_in_it(
 ) -> None:
     """Not by way of the supervisor either, who stands above it."""
     lab = users_lab.under("name: all, signals: ['@all'], decision: allow")
-    program = programs / "kills_number_one.py"
-    said = list(map(json.loads, lab.run(program).stdout.splitlines()))
+    done = lab.run(programs / "namespaces.py", "kills_number_one")
+    said = list(map(json.loads, done.stdout.splitlines()))
     if isinstance(said[0], str) and said[0] != "lives":
         pytest.skip(said[0])
     assert said == [[0, 0], "lives"]
@@ -330,21 +303,18 @@ def test_another_process_is_not_reached_by_its_threads(users_lab: Lab, programs:
 # Children with other parents and other last words
 
 
-def test_other_parents_and_exit_signals(users_lab: Lab, programs: Path) -> None:
+def test_other_parents_and_exit_signals(own: Lab, programs: Path) -> None:
     """CLONE_PARENT makes a sibling, which may not be signalled; a strange exit signal reaches but
     the parent that asked for it."""
-    lab = users_lab.under(OWN)
-    program = programs / "other_parents.py"
-    done = lab.run(program)
-    (results, own, _sibling), root = map(json.loads, done.stdout.splitlines())
-    assert (results, own) == (["EPERM", "EPERM"], [35])
+    done = own.run(programs / "other_parents.py")
+    (results, mine, _sibling), root = map(json.loads, done.stdout.splitlines())
+    assert (results, mine) == (["EPERM", "EPERM"], [35])
     assert root == [0, []]
-    kinds = [kind for _, kind, _ in _blocked(lab)]
+    kinds = [kind for _, kind, _ in _blocked(own)]
     assert kinds == ["siblings", "session"]
 
 
 def test_timers_and_queues_of_ones_own_cost_nothing(users_lab: Lab, programs: Path) -> None:
     lab = users_lab.under(signal="deny")
-    program = programs / "own_timers.py"
-    assert lab.tells(program) == [[0, 0], [14, 34]]
+    assert lab.tells(programs / "own_timers.py") == [[0, 0], [14, 34]]
     assert lab.payloads() == []

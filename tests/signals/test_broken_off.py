@@ -74,24 +74,18 @@ def test_its_own_end_is_told_at_once(users_lab: Lab, programs: Path) -> None:
     assert (done.stdout, done.stderr) == (b"told at once: 20 of 20\n", b"")
 
 
-@pytest.mark.parametrize("how", ["executes", "thread executes"])
-def test_what_a_parent_executes_is_verified(users_lab: Lab, compiled: Path, how: str) -> None:
-    lab = users_lab.under(signal="audit")
-    line = (str(compiled / "parent"), how, "/bin/echo", "ran")
-    done = lab.subject.run("--", *line)
-    assert (done.returncode, done.stdout, done.stderr) == (0, b"ran\n", b"")
-    _first, last = lab.payloads("exec_audited")
-    assert (last["argv"], last["verified"], last["traced"]) == (["/bin/echo", "ran"], True, False)
-
-
-def test_what_a_parent_executes_after_a_thread_could_not(
-    users_lab: Lab, compiled: Path, empty: Path
+@pytest.mark.parametrize("how", ["executes", "thread executes", "executes at last"])
+def test_what_a_parent_executes_is_verified(
+    users_lab: Lab, compiled: Path, empty: Path, how: str
 ) -> None:
+    """At last: after a thread could not."""
     lab = users_lab.under(signal="audit")
-    line = (str(compiled / "parent"), "executes at last", str(empty), "/bin/echo", "ran")
-    done = lab.subject.run("--", *line)
+    tries = [str(empty)] if how == "executes at last" else []
+    done = lab.subject.run("--", str(compiled / "parent"), how, *tries, "/bin/echo", "ran")
     assert (done.returncode, done.stdout, done.stderr) == (0, b"ran\n", b"")
-    last = lab.payloads("exec_audited")[-1]
+    events = lab.payloads("exec_audited")
+    assert len(events) == 2 + len(tries)
+    last = events[-1]
     assert (last["argv"], last["verified"], last["traced"]) == (["/bin/echo", "ran"], True, False)
 
 

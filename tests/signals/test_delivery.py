@@ -14,13 +14,13 @@ from pathlib import Path
 import pytest
 
 from sigwrap.linux import landlock, procfs
+from tests.signals.conftest import OWN
 from tests.support.harness import PYTHON
 from tests.support.processes import Roles, children
 from tests.support.signal_lab import Lab, python
 from tests.support.waiting import PATIENCE_S, await_end, await_state, await_that, reader
 
 NEEDS_DOMAIN = pytest.mark.skipif(not landlock.is_available(), reason="needs a Landlock domain")
-OWN = "name: own, signals: ['@all'], target: [self, children, descendants], decision: allow"
 
 
 # What it is for
@@ -33,13 +33,9 @@ def test_a_kill_outside_is_a_permission_error(users_lab: Lab, programs: Path) ->
     assert done.stderr.startswith(b"sigwrap: SIGTERM to 1 (")
     assert b"): denied by rule system of agent-default: it is outside of the session" in done.stderr
     (event,) = users_lab.payloads("signal_blocked")
-    (started,) = users_lab.subject.events("session_started")
-    assert (event["signal_name"], event["syscall"], event["rule_name"]) == (
-        "SIGTERM",
-        "kill",
-        "system",
-    )
-    assert event["source_pid"] == started.payload["command_pid"]
+    how = (event["signal_name"], event["syscall"], event["rule_name"])
+    assert how == ("SIGTERM", "kill", "system")
+    assert event["source_pid"] == users_lab.subject.command_pid()
     assert (event["target_pid"], event["target_cmd"]) == (1, procfs.comm(1))
 
 
@@ -57,13 +53,8 @@ def test_a_softened_kill_arrives_as_sigterm(users_lab: Lab, programs: Path) -> N
         "name: soften, signals: [KILL], target: children, decision: redirect, redirect_to: SIGTERM",
         OWN,
     )
-    done = lab.subject.run(
-        "--",
-        "bash",
-        str(programs / "kills_its_child.sh"),
-        *PYTHON,
-        str(programs / "gets_sigterm.py"),
-    )
+    kills = str(programs / "kills_its_child.sh")
+    done = lab.subject.run("--", "bash", kills, *PYTHON, str(programs / "gets_sigterm.py"))
     assert done.stderr == b""
     status, shell, *got = done.stdout.split()
     uid = os.getuid() if lab.subject.user is None else lab.subject.user
@@ -138,22 +129,23 @@ def test_noise_costs_nothing_and_asks_nobody(users_lab: Lab, programs: Path) -> 
     assert [each["signal"] for each in lab.payloads()] == [9]
 
 
-@pytest.mark.parametrize(("decision", "arrives"), [("deny", False), ("allow", True)])
-def test_noise_inside_is_judged_by_the_other_rules_outside(
-    lab: Lab, decision: str, arrives: bool
+@pytest.mark.parametrize(
+    ("rules", "arrives"),
+    [
+        ((NOISE_INSIDE, f"{OUTSIDE}: deny"), False),
+        ((NOISE_INSIDE, f"{OUTSIDE}: allow"), True),
+        ((NOISE,), True),
+    ],
+    ids=["not out", "out by another rule", "out"],
+)
+def test_noise_goes_out_where_the_policy_lets_it(
+    lab: Lab, rules: tuple[str, ...], arrives: bool
 ) -> None:
-    """Where the policy lets it out, the filter can't let it pass."""
-    outsider = lab.under(NOISE_INSIDE, f"{OUTSIDE}: {decision}").outsider()
+    """The filter can't let it pass then; past the wall that the kernel has there, too."""
+    outsider = lab.under(*rules).outsider()
     program = "import sys; tell(native(62, int(sys.argv[1]), 28))"
     assert lab.tells(program, outsider.pid) == (0 if arrives else -errno.EPERM)
     assert [each["signal"] for each in outsider.arrived()] == ([28] if arrives else [])
-
-
-def test_noise_goes_out_where_the_policy_lets_it(lab: Lab) -> None:
-    """Also past the wall that the kernel has there."""
-    outsider = lab.under(NOISE).outsider()
-    assert lab.tells("import sys; tell(native(62, int(sys.argv[1]), 28))", outsider.pid) == 0
-    assert [each["signal"] for each in outsider.arrived()] == [28]
 
 
 def test_noise_that_goes_out_is_seen_by_the_rule_that_waits_for_it(lab: Lab) -> None:
@@ -187,7 +179,7 @@ def test_a_supervisor_that_is_held_up_holds_up_the_call(lab: Lab, programs: Path
     process = lab.subject.start("--", *python(programs / "kills_when_told.py"))
     said = reader(process.stdout)
     said.line()
-    command = lab.subject.events("session_started")[0].payload["command_pid"]
+    command = lab.subject.command_pid()
     with _held_up(process.pid):
         process.say(b"go\n")
         await_that(lambda: Path(f"/proc/{command}/syscall").read_text().startswith("62 "))

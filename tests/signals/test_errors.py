@@ -7,22 +7,16 @@ from pathlib import Path
 
 from tests.support.signal_lab import Lab, python
 
-OWN = "name: own, signals: ['@all'], target: [self, children, descendants], decision: allow"
 
-
-def test_of_two_mistakes_the_kernels_first_is_named(users_lab: Lab, programs: Path) -> None:
-    lab = users_lab.under(OWN)
+def test_of_two_mistakes_the_kernels_first_is_named(own: Lab, programs: Path) -> None:
     program = programs / "errors.py"
-    natively = json.loads(lab.subject.native(*python(program)).stdout)
-    assert lab.tells(program) == natively
+    natively = json.loads(own.subject.native(*python(program)).stdout)
+    assert own.tells(program) == natively
     nobody, child = [0, "nobody"], [2, "child"]
     assert natively["owners"] == [nobody, child, child, child, child, nobody]
 
 
-def test_a_group_that_could_come_to_be_is_judged_by_its_process(
-    users_lab: Lab, programs: Path
-) -> None:
-    lab = users_lab.under(OWN)
+def test_a_group_that_could_come_to_be_is_judged_by_its_process(own: Lab, programs: Path) -> None:
     text = (
         "import socket, sys\nfd = socket.socket(socket.AF_UNIX).fileno()\n"
         "pid = int(sys.argv[1])\n"
@@ -30,5 +24,5 @@ def test_a_group_that_could_come_to_be_is_judged_by_its_process(
         " (16, 0x8901, struct.pack('i', -pid))]\n"
         "tell([named(native(call, fd, what, whom)) for call, what, whom in calls])"
     )
-    assert lab.tells(text, lab.outsider().pid) == ["EPERM"] * 3
-    assert {each["target_type"] for each in lab.payloads("signal_blocked")} == {"user"}
+    assert own.tells(text, own.outsider().pid) == ["EPERM"] * 3
+    assert {each["target_type"] for each in own.payloads("signal_blocked")} == {"user"}

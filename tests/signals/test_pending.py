@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
+from tests.signals.conftest import OWN
 from tests.support.harness import UNDER_TEST
 from tests.support.signal_lab import Lab, python
 from tests.support.waiting import PATIENCE_S, Reader, await_that, reader
 
-OWN = "name: own, signals: ['@all'], target: [self, children, descendants], decision: allow"
 ASK = (
     "name: ask, signals: [34, 35, KILL], target: [siblings, session], decision: approve, "
     "message: a neighbour"
@@ -61,8 +61,12 @@ class Agent:
         return last
 
 
-def test_answers_come_while_others_go_on(users_lab: Lab, programs: Path) -> None:
-    agent = Agent(users_lab, programs / "obeys.py")
+@pytest.fixture
+def agent(users_lab: Lab, programs: Path) -> Agent:
+    return Agent(users_lab, programs / "obeys.py")
+
+
+def test_answers_come_while_others_go_on(agent: Agent) -> None:
     agent.order("later", "sibling", 34)
     agent.order("later", "sibling", 35)
     first, second = agent.await_questions(2)
@@ -79,15 +83,12 @@ def test_answers_come_while_others_go_on(users_lab: Lab, programs: Path) -> None
     status, arrived = agent.end()
     assert status == 0
     assert [each["signal"] for each in arrived] == [said["approve"][0]]
-    kinds = [(each["type"], each["target_type"]) for each in users_lab.payloads()]
+    kinds = [(each["type"], each["target_type"]) for each in agent.lab.payloads()]
     assert ("signal_approved", "siblings") in kinds and ("signal_blocked", "siblings") in kinds
 
 
 @pytest.mark.parametrize("verdict", ["approve", "deny"])
-def test_the_owner_of_a_descriptor_may_be_asked_about(
-    users_lab: Lab, verdict: str, programs: Path
-) -> None:
-    agent = Agent(users_lab, programs / "obeys.py")
+def test_the_owner_of_a_descriptor_may_be_asked_about(agent: Agent, verdict: str) -> None:
     agent.order("own", "sibling")
     (request,) = agent.await_questions(1)
     agent.sigwrap(verdict, request)
@@ -106,9 +107,8 @@ def test_nobody_answers_in_time(users_lab: Lab, programs: Path) -> None:
 def test_always_is_no_yes_to_another_of_that_name(users_lab: Lab, programs: Path) -> None:
     """A session starts what it likes, and calls it as it likes."""
     outside = users_lab.outsider()
-    agent = Agent(
-        users_lab, programs / "obeys.py", ask="name: ask, signals: [34], decision: approve"
-    )
+    ask = "name: ask, signals: [34], decision: approve"
+    agent = Agent(users_lab, programs / "obeys.py", ask=ask)
     agent.order("later", "sibling", 34)
     (first,) = agent.await_questions(1)
     agent.sigwrap("approve", first, "--always")
@@ -125,8 +125,7 @@ def test_always_is_no_yes_to_another_of_that_name(users_lab: Lab, programs: Path
     assert outside.arrived() == []
 
 
-def test_a_sender_that_dies_meanwhile_asks_no_longer(users_lab: Lab, programs: Path) -> None:
-    agent = Agent(users_lab, programs / "obeys.py")
+def test_a_sender_that_dies_meanwhile_asks_no_longer(agent: Agent) -> None:
     agent.order("child", "sibling", 34)
     _, pid = agent.next()
     agent.await_questions(1)
@@ -135,15 +134,12 @@ def test_a_sender_that_dies_meanwhile_asks_no_longer(users_lab: Lab, programs: P
 
 
 @pytest.mark.parametrize("answered", [True, False])
-def test_a_sender_whose_other_thread_execs_meanwhile(
-    users_lab: Lab, answered: bool, programs: Path
-) -> None:
-    agent = Agent(users_lab, programs / "obeys.py")
+def test_a_sender_whose_other_thread_execs_meanwhile(agent: Agent, answered: bool) -> None:
     agent.order("later", "sibling", 34)
     (request,) = agent.await_questions(1)
     assert agent.do("exec") == "execed"
     if answered and request in agent.sigwrap("approvals"):  # which may be over by the next line
-        users_lab.subject.native(UNDER_TEST, "approve", request)
+        agent.lab.subject.native(UNDER_TEST, "approve", request)
     assert agent.next() == [0, []]  # nothing reaches the sibling in the name of what is gone
     assert agent.process.wait(PATIENCE_S) == 0
-    assert "signal_approved" not in [each["type"] for each in users_lab.payloads()]
+    assert "signal_approved" not in [each["type"] for each in agent.lab.payloads()]

@@ -1,11 +1,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
+from sigwrap.errors import StoreError
 from sigwrap.store.reader import Session
 from sigwrap.store.writer import SessionLog
 
@@ -13,8 +16,9 @@ Recorder = Callable[..., SessionLog]
 
 
 @pytest.fixture
-def record(tmp_path: Path) -> Recorder:
-    """A log with session_started and so many exits, still open."""
+def record(tmp_path: Path) -> Iterator[Recorder]:
+    """A log with session_started and so many exits, open until the test closes it or ends."""
+    made: list[SessionLog] = []
 
     def make(
         session_id: str = "s1",
@@ -29,12 +33,29 @@ def record(tmp_path: Path) -> Recorder:
         log = SessionLog.create(str(tmp_path), session_id, **options)  # type: ignore[arg-type]
         session = {"session_id": session_id, "name": name, "keyed": False, "inside": inside}
         session |= {"command": ["npm", "start"], "missing": list(missing)}
+        made.append(log)
         log.append("session_started", 1, session, start_ns)
         for number in range(exits):
             log.append("process_exited", 100 + number, {"exit_code": 0}, start_ns + number + 1)
         return log
 
-    return make
+    yield make
+    for log in filter(is_open, made):
+        with suppress(StoreError):
+            log.close()
+
+
+@pytest.fixture
+def log(record: Recorder) -> SessionLog:
+    return record()
+
+
+def is_open(log: SessionLog) -> bool:
+    try:
+        log._database.execute("SELECT 1")
+    except sqlite3.ProgrammingError:
+        return False
+    return True
 
 
 def journal_of(log: SessionLog) -> Path:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -14,7 +13,7 @@ from sigwrap.report.check.verify import Outcome, verify_session
 from sigwrap.store.catalog import list_sessions, open_session
 from sigwrap.store.writer import FOLD_BATCH, SessionLog
 
-Recorder = Callable[..., SessionLog]
+from .conftest import Recorder
 
 
 def test_a_copy_is_a_log_of_its_own_and_the_session_goes_on(
@@ -44,7 +43,6 @@ def test_whoever_waits_is_thought_of(record: Recorder) -> None:
     log = record(exits=3 * FOLD_BATCH)
     log.copy(lambda: beats.append(None))
     assert len(beats) > 3
-    log.close()
 
 
 def test_a_link_in_its_place_leads_nowhere(record: Recorder, tmp_path: Path) -> None:
@@ -55,11 +53,9 @@ def test_a_link_in_its_place_leads_nowhere(record: Recorder, tmp_path: Path) -> 
         log.copy()
     assert not list((tmp_path / "elsewhere").iterdir())
     log.append("process_exited", 1, {}, 1)
-    log.close()
 
 
-def test_a_file_of_that_name_is_replaced(record: Recorder, tmp_path: Path) -> None:
-    log = record()
+def test_a_file_of_that_name_is_replaced(log: SessionLog, tmp_path: Path) -> None:
     folder = tmp_path / "checkpoints"
     folder.mkdir()
     (tmp_path / "victim").write_text("x")
@@ -67,18 +63,13 @@ def test_a_file_of_that_name_is_replaced(record: Recorder, tmp_path: Path) -> No
     log.copy()
     assert (tmp_path / "victim").read_text() == "x"
     assert not (folder / "s1-1.db").is_symlink()
-    log.close()
 
 
-def test_where_the_sessions_folder_was_moved_there_is_none(
-    record: Recorder, tmp_path: Path
-) -> None:
-    log = record()
+def test_where_the_sessions_folder_was_moved_there_is_none(log: SessionLog, tmp_path: Path) -> None:
     (tmp_path / "sessions").rename(tmp_path / "moved")
     with pytest.raises(StoreError, match="was removed, moved or replaced"):
         log.copy()
     (tmp_path / "moved").rename(tmp_path / "sessions")
-    log.close()
 
 
 def test_on_a_full_disk_nothing_is_left_of_it_and_the_log_is_whole(small_disk: Path) -> None:

@@ -5,7 +5,6 @@ import sqlite3
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -15,7 +14,7 @@ from sigwrap.store import database, journal_reader
 from sigwrap.store.reader import Session
 from sigwrap.store.writer import SessionLog
 
-Recorder = Callable[..., SessionLog]
+from .conftest import Recorder, journal_of
 
 
 def seqs(session: Session, after_seq: int = 0) -> list[int]:
@@ -47,16 +46,14 @@ def test_a_log_longer_than_one_fetch_is_read_whole(
     assert seqs(Session("s1", log.path)) == list(range(1, 11))
 
 
-def test_a_torn_last_line_is_not_an_event(record: Recorder) -> None:
-    log = record()
-    journal = Path(log.path.replace(".db", ".journal"))
+def test_a_torn_last_line_is_not_an_event(log: SessionLog) -> None:
+    journal = journal_of(log)
     whole = journal.read_bytes()
     session = Session("s1", log.path)
     for length in range(len(whole) - 1, len(whole) - 120, -7):
         journal.write_bytes(whole[:length])
         assert seqs(session) == list(range(1, whole[:length].count(b"\n") + 1))
     journal.write_bytes(whole)
-    log.close()
 
 
 def test_a_log_in_which_nothing_is_recorded_yet_is_empty(tmp_path: Path) -> None:
@@ -66,14 +63,12 @@ def test_a_log_in_which_nothing_is_recorded_yet_is_empty(tmp_path: Path) -> None
     log.close()
 
 
-def test_a_line_of_the_journal_that_is_no_row_is_named(record: Recorder) -> None:
-    log = record()
-    journal = Path(log.path.replace(".db", ".journal"))
+def test_a_line_of_the_journal_that_is_no_row_is_named(log: SessionLog) -> None:
+    journal = journal_of(log)
     lines = journal.read_bytes().splitlines(keepends=True)
     journal.write_bytes(b"".join([*lines[:2], b"garbage\n", *lines[2:]]))
     with pytest.raises(StoreError, match="line 3 of the journal"):
         seqs(Session("s1", log.path))
-    log.close()
 
 
 def test_any_sqlite_client_reads_a_running_session_as_of_when_it_last_doubled(
@@ -97,7 +92,6 @@ def test_any_sqlite_client_reads_a_running_session_as_of_when_it_last_doubled(
         )
         assert found.stdout == f"[({seen}, {seen})]\n"
         assert log.objection() == ""
-    log.close()
 
 
 def test_readers_see_every_row_while_the_writer_folds_and_ends(record: Recorder) -> None:
@@ -154,16 +148,14 @@ def test_the_last_event_is_found_behind_long_ones(
         seq = log.append("process_exited", 1, {"comm": "x" * size}, 1)
         last = session.last()
         assert last is not None and last.seq == seq
-    log.close()
 
 
 def test_a_journal_without_an_event_leaves_what_the_database_has(record: Recorder) -> None:
     log = record(exits=2)
     log.fold()
     log.checkpoint()
-    os.truncate(log.path.replace(".db", ".journal"), 0)
+    os.truncate(journal_of(log), 0)
     assert seqs(Session("s1", log.path)) == [1, 2, 3]
-    log.close()
 
 
 def test_rows_that_another_program_left_in_a_wal_are_told_of(record: Recorder) -> None:
@@ -210,8 +202,7 @@ def test_a_damaged_file_is_an_error_with_its_name(record: Recorder) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount the folder read-only")
-def test_a_closed_log_is_read_from_a_read_only_folder(record: Recorder, tmp_path: Path) -> None:
-    log = record()
+def test_a_closed_log_is_read_from_a_read_only_folder(log: SessionLog, tmp_path: Path) -> None:
     log.close()
     folder = str(tmp_path / "sessions")
     bind = subprocess.run(["mount", "--bind", folder, folder], capture_output=True, check=False)

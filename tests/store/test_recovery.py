@@ -19,9 +19,8 @@ from sigwrap.store.recovery import recover
 from sigwrap.store.writer import SessionLog
 from tests.support.waiting import PATIENCE_S
 
-from .conftest import leave_as_killed
+from .conftest import Recorder, leave_as_killed
 
-Recorder = Callable[..., SessionLog]
 ROUNDS_AT_MOST = 200
 
 
@@ -64,10 +63,9 @@ def test_any_client_reads_all_of_it_from_one_file(killed: Path) -> None:
 
 
 def test_one_that_runs_is_left_alone(record: Recorder, tmp_path: Path) -> None:
-    log = record("s1")
+    record("s1")
     with pytest.raises(SessionError, match="s1 is running"):
         recovered(tmp_path)
-    log.close()
 
 
 def test_without_an_event_in_the_journal_the_database_is_the_log(

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -10,11 +9,9 @@ from sigwrap.errors import SessionError
 from sigwrap.store.belongings import Belonging, belongings
 from sigwrap.store.catalog import SessionFile, list_sessions
 from sigwrap.store.removal import Removed, Surplus, remove, surplus
-from sigwrap.store.writer import SessionLog
 
-from .conftest import leave_as_killed
+from .conftest import Recorder, leave_as_killed
 
-Recorder = Callable[..., SessionLog]
 DAY_NS = 86_400 * 10**9
 
 
@@ -49,11 +46,10 @@ def test_all_files_of_the_session_go_and_no_others(record: Recorder, tmp_path: P
 
 
 def test_one_that_runs_is_not_removed(record: Recorder, tmp_path: Path) -> None:
-    log = record("s1")
+    record("s1")
     with pytest.raises(SessionError, match="s1 is running"):
         removed(tmp_path, "s1")
     assert names(tmp_path / "sessions") == ["s1.db", "s1.journal"]
-    log.close()
 
 
 def test_one_that_is_just_starting_is_not_removed(tmp_path: Path) -> None:

@@ -19,9 +19,13 @@ from sigwrap.store.reader import Session
 from sigwrap.store.schema import open_new_database
 from sigwrap.store.writer import SessionLog
 
-from .conftest import journal_of, seqs_of
+from .conftest import Recorder, journal_of, seqs_of
 
-Recorder = Callable[..., SessionLog]
+
+@pytest.fixture
+def log(record: Recorder) -> SessionLog:
+    """Of six events."""
+    return record(exits=5)
 
 
 def folder(log: SessionLog) -> Path:
@@ -54,10 +58,7 @@ DATABASE_CHANGED = "the database was replaced or changed"
 FOLDER_GONE = "its folder was removed, moved, replaced or closed"
 DEEDS: dict[str, tuple[Callable[[SessionLog], object], str]] = {
     "journal moved": (lambda log: journal_of(log).rename("moved"), "the journal was removed"),
-    "journal emptied": (
-        lambda log: os.truncate(journal_of(log), 0),
-        "the journal was written to",
-    ),
+    "journal emptied": (lambda log: os.truncate(journal_of(log), 0), "the journal was written to"),
     "line appended": (appended_to, "the journal was written to"),
     "journal replaced": (
         lambda log: put_in_place(log, lambda path: path.write_text("x")),
@@ -79,10 +80,9 @@ DEEDS: dict[str, tuple[Callable[[SessionLog], object], str]] = {
 
 @pytest.mark.parametrize("deed", DEEDS)
 def test_it_is_noticed_and_all_is_written_anew(
-    record: Recorder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, deed: str
+    log: SessionLog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, deed: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    log = record(exits=5)
     log.fold(3)
     log.checkpoint()
     assert log.objection() == ""
@@ -168,9 +168,8 @@ def mode_changed_and_back(file: Path) -> None:
     ],
 )
 def test_a_process_that_only_touches_a_file_has_changed_nothing(
-    record: Recorder, deed: Callable[[Path], None], which: str
+    log: SessionLog, deed: Callable[[Path], None], which: str
 ) -> None:
-    log = record(exits=5)
     file = journal_of(log) if which == "journal" else Path(log.path)
     while not log.objection():
         deed(file)
@@ -185,11 +184,10 @@ def test_a_process_that_only_touches_a_file_has_changed_nothing(
 @pytest.mark.parametrize("deed", ["other bytes", "mode", "another name", "replaced"])
 @pytest.mark.parametrize("which", ["journal", "database"])
 def test_a_process_that_did_more_than_touch_it_is_not_believed(
-    record: Recorder, deed: str, which: str
+    log: SessionLog, deed: str, which: str
 ) -> None:
     """Other bytes are noticed by the time of the change, which no process can set: so it has to be
     some time after our own."""
-    log = record(exits=5)
     file = journal_of(log) if which == "journal" else Path(log.path)
     others = file.read_bytes().swapcase()
     while not (objection := log.objection()):
@@ -214,19 +212,17 @@ def test_a_process_that_did_more_than_touch_it_is_not_believed(
 
 
 def test_a_database_too_large_to_be_compared_counts_as_changed(
-    record: Recorder, monkeypatch: pytest.MonkeyPatch
+    log: SessionLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(writer, "COPIED_MEANWHILE_BYTES", 1)
-    log = record(exits=5)
     while not log.objection():
         os.utime(log.path)
     assert not log.was_only_touched()
 
 
 def test_what_cant_be_written_anew_takes_no_event_until_it_can(
-    record: Recorder, monkeypatch: pytest.MonkeyPatch
+    log: SessionLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    log = record()
     journal_of(log).unlink()
     with monkeypatch.context() as patch:
         patch.setattr(os, "rename", refuse)
@@ -239,13 +235,12 @@ def test_what_cant_be_written_anew_takes_no_event_until_it_can(
     log.restore()
     log.append("process_exited", 1, {}, 1)
     log.close()
-    assert seqs_of(log) == [1, 2, 3, 4, 5]
+    assert seqs_of(log) == [1, 2, 3, 4, 5, 6, 7]
 
 
 def test_a_log_that_is_lost_in_the_end_is_no_clean_end(
-    record: Recorder, monkeypatch: pytest.MonkeyPatch
+    log: SessionLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    log = record()
     journal_of(log).unlink()
     monkeypatch.setattr(os, "rename", refuse)
     with pytest.raises(StoreError, match="could not be written"):
@@ -253,9 +248,8 @@ def test_a_log_that_is_lost_in_the_end_is_no_clean_end(
 
 
 def test_a_log_that_ends_where_its_path_doesnt_lead_says_where(
-    record: Recorder, tmp_path: Path
+    log: SessionLog, tmp_path: Path
 ) -> None:
-    log = record()
     folder(log).rename(tmp_path / "elsewhere")
     with pytest.raises(StoreError, match=r"is elsewhere now: in .*/elsewhere"):
         log.close()
@@ -332,9 +326,8 @@ def test_a_database_that_is_swapped_before_it_is_opened_is_made_again_or_nothing
 
 
 def test_what_is_swapped_before_it_gets_its_name_is_put_there_again(
-    record: Recorder, monkeypatch: pytest.MonkeyPatch
+    log: SessionLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    log = record(exits=5)
     journal_of(log).unlink()
     swaps = Swaps(replace, 3)
     before_it_is_put(monkeypatch, swaps, folder(log))
@@ -348,9 +341,8 @@ def test_what_is_swapped_before_it_gets_its_name_is_put_there_again(
 
 
 def test_where_others_are_quicker_each_time_the_journal_is_kept_and_that_is_said(
-    record: Recorder, monkeypatch: pytest.MonkeyPatch
+    log: SessionLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    log = record(exits=5)
     before_it_is_put(monkeypatch, Swaps(replace, 99), folder(log))
     with pytest.raises(StoreError, match=r"somebody tampered with .*; its journal has all of it"):
         log.close()

@@ -6,7 +6,6 @@ import sqlite3
 import stat
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -15,10 +14,13 @@ from sigwrap.errors import InternalError, StoreError
 from sigwrap.store import writer
 from sigwrap.store.codec import encode_payload
 from sigwrap.store.journal import writer_lives
-from sigwrap.store.reader import Session
 from sigwrap.store.writer import FOLD_BATCH, SessionLog
 
-Recorder = Callable[..., SessionLog]
+from .conftest import Recorder, journal_of, seqs_of
+
+
+def fail(*_arguments: object) -> None:
+    raise OSError(errno.EIO, os.strerror(errno.EIO))
 
 
 def rows_in_database(log: SessionLog) -> int:
@@ -28,10 +30,9 @@ def rows_in_database(log: SessionLog) -> int:
 def test_an_appended_event_is_in_the_journal_before_append_returns(record: Recorder) -> None:
     log = record(exits=0)
     seq = log.append("process_exited", 5, {"exit_code": 3}, 99)
-    last_line = Path(log.path.replace(".db", ".journal")).read_bytes().splitlines()[-1]
+    last_line = journal_of(log).read_bytes().splitlines()[-1]
     assert last_line == b'2\t99\tprocess_exited\t5\t{"v":1,"exit_code":3}\t' + log.head.encode()
     assert (seq, log.seq, log.pending, rows_in_database(log)) == (2, 2, 2, 0)
-    log.close()
 
 
 def test_folding_moves_at_most_the_limit_into_the_database(record: Recorder) -> None:
@@ -40,13 +41,11 @@ def test_folding_moves_at_most_the_limit_into_the_database(record: Recorder) -> 
     assert rows_in_database(log) == 4
     assert log.fold() == 0
     assert rows_in_database(log) == 10
-    log.close()
 
 
 def test_a_clean_end_leaves_one_file_that_needs_no_writable_folder(
-    record: Recorder, tmp_path: Path
+    log: SessionLog, tmp_path: Path
 ) -> None:
-    log = record()
     log.close()
     assert os.listdir(tmp_path / "sessions") == ["s1.db"]
     database = sqlite3.connect(f"file:{log.path}?immutable=1", uri=True)
@@ -65,12 +64,7 @@ def test_the_folders_and_files_are_the_user_s_alone(tmp_path: Path) -> None:
         for path in (store, store / "sessions", *(store / "sessions").iterdir())
     }
     log.close()
-    assert modes == {
-        "store": 0o700,
-        "sessions": 0o700,
-        "s1.db": 0o600,
-        "s1.journal": 0o600,
-    }
+    assert modes == {"store": 0o700, "sessions": 0o700, "s1.db": 0o600, "s1.journal": 0o600}
 
 
 def test_a_fold_is_wanted_for_many_rows_or_large_ones(
@@ -86,12 +80,10 @@ def test_a_fold_is_wanted_for_many_rows_or_large_ones(
     for limit, wanted in ((size, True), (size + 1, False)):
         monkeypatch.setattr(writer, "FOLD_BATCH_BYTES", limit)
         assert log.wants_fold is wanted
-    log.close()
 
 
-def test_the_lock_says_whether_the_writer_lives_and_no_child_inherits_it(record: Recorder) -> None:
-    log = record()
-    journal = log.path.replace(".db", ".journal")
+def test_the_lock_says_whether_the_writer_lives_and_no_child_inherits_it(log: SessionLog) -> None:
+    journal = str(journal_of(log))
     child = subprocess.Popen(
         [sys.executable, "-c", "print(flush=True); input()"],
         stdin=subprocess.PIPE,
@@ -117,7 +109,6 @@ def test_events_that_pile_up_are_refused_in_the_end(
         log.append("process_exited", 1, {}, 1)
     log.fold()
     assert log.append("process_exited", 1, {}, 1) == 5
-    log.close()
 
 
 def test_large_events_that_pile_up_are_refused_at_the_limit(
@@ -136,42 +127,34 @@ def test_large_events_that_pile_up_are_refused_at_the_limit(
         log.append("process_exited", 1, {"comm": "x"}, 1)
     log.fold()
     log.append("process_exited", 1, {"comm": "x"}, 1)
-    log.close()
 
 
 @pytest.mark.parametrize("payload", [{"a": float("nan")}, {"a": object()}])
 def test_a_payload_that_is_no_json_changes_nothing(
-    record: Recorder, payload: dict[str, object]
+    log: SessionLog, payload: dict[str, object]
 ) -> None:
-    log = record()
     before = (log.seq, log.head, log.pending)
     with pytest.raises((TypeError, ValueError)):
         log.append("process_exited", 1, payload, 1)
     with pytest.raises(InternalError):
         log.append("made_up", 1, {}, 1)
     assert (log.seq, log.head, log.pending) == before
-    log.close()
 
 
 @pytest.mark.parametrize(("durable", "syncs"), [(True, 3), (False, 0)])
 def test_a_durable_log_syncs_each_event_and_no_other_does(
-    record: Recorder,
-    monkeypatch: pytest.MonkeyPatch,
-    durable: bool,
-    syncs: int,
+    record: Recorder, monkeypatch: pytest.MonkeyPatch, durable: bool, syncs: int
 ) -> None:
     synced: list[int] = []
     monkeypatch.setattr(os, "fdatasync", synced.append)
-    log = record(exits=2, durable=durable)
+    record(exits=2, durable=durable)
     assert len(synced) == syncs
-    log.close()
 
 
 def test_the_database_is_synced_before_the_journal_is_removed(
-    record: Recorder, monkeypatch: pytest.MonkeyPatch
+    log: SessionLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    log = record()
-    journal = Path(log.path.replace(".db", ".journal"))
+    journal = journal_of(log)
     had_journal: list[bool] = []
     monkeypatch.setattr(os, "fsync", lambda fd: had_journal.append(journal.exists()))
     log.close()
@@ -197,18 +180,14 @@ def test_a_copy_is_put_in_place_whenever_the_log_has_doubled(
     log.checkpoint()
     assert len(copied) == 5
     monkeypatch.undo()
-    log.close()
 
 
 def test_an_event_that_can_t_be_synced_is_taken_back(
     record: Recorder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     log = record(durable=True)
-    journal = Path(log.path.replace(".db", ".journal"))
+    journal = journal_of(log)
     before = (log.seq, log.head, journal.read_bytes())
-
-    def fail(fd: int) -> None:
-        raise OSError(errno.EIO, os.strerror(errno.EIO))
 
     with monkeypatch.context() as patch:
         patch.setattr(os, "fdatasync", fail)
@@ -216,20 +195,15 @@ def test_an_event_that_can_t_be_synced_is_taken_back(
             log.append("process_exited", 1, {}, 1)
     assert (log.seq, log.head, journal.read_bytes()) == before
     assert log.append("process_exited", 1, {}, 1) == before[0] + 1
-    log.close()
 
 
 def test_a_torn_line_that_can_t_be_cut_is_cut_before_the_next(
-    record: Recorder, monkeypatch: pytest.MonkeyPatch
+    log: SessionLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    log = record()
     real_write = os.write
 
     def write_half(fd: int, data: bytes) -> int:
         return real_write(fd, data[: len(data) // 2])
-
-    def fail(fd: int, length: int) -> None:
-        raise OSError(errno.EIO, os.strerror(errno.EIO))
 
     with monkeypatch.context() as patch:
         patch.setattr(os, "write", write_half)
@@ -238,22 +212,18 @@ def test_a_torn_line_that_can_t_be_cut_is_cut_before_the_next(
             log.append("process_exited", 1, {}, 1)
         with pytest.raises(StoreError, match="can't repair"):
             log.append("process_exited", 1, {}, 1)
-    assert [row.seq for row in Session("s1", log.path).rows()] == [1, 2, 3, 4]
+    assert seqs_of(log) == [1, 2, 3, 4]
     assert log.append("process_exited", 1, {}, 1) == 5
-    assert [row.seq for row in Session("s1", log.path).rows()] == [1, 2, 3, 4, 5]
-    log.close()
+    assert seqs_of(log) == [1, 2, 3, 4, 5]
 
 
-def test_a_session_can_t_be_created_twice(record: Recorder) -> None:
+def test_neither_a_session_nor_what_it_left_is_overwritten(
+    record: Recorder, tmp_path: Path
+) -> None:
     log = record()
     with pytest.raises(StoreError, match="File exists"):
         record()
-    assert writer_lives(log.path.replace(".db", ".journal"))
-    log.close()
-
-
-def test_a_leftover_database_is_not_overwritten(record: Recorder, tmp_path: Path) -> None:
-    log = record()
+    assert writer_lives(str(journal_of(log)))
     log.close()
     with pytest.raises(StoreError, match="File exists"):
         record()
@@ -274,8 +244,7 @@ def test_a_store_that_can_t_be_written_is_an_error(tmp_path: Path) -> None:
         SessionLog.create(str(tmp_path / "store"), "s1")
 
 
-def test_outside_clients_can_t_change_the_log_by_accident(record: Recorder) -> None:
-    log = record()
+def test_outside_clients_can_t_change_the_log_by_accident(log: SessionLog) -> None:
     log.close()
     database = sqlite3.connect(log.path)
     for statement in ("DELETE FROM events", "UPDATE events SET pid = 1"):

@@ -44,7 +44,7 @@ def can_run(env: dict[str, str]) -> bool:
 
 @dataclass(slots=True)
 class CommandServer:
-    """One for each process that runs tests."""
+    """One for each process that runs tests; it ends when that process does."""
 
     _process: subprocess.Popen[bytes]
     _socket: socket.socket

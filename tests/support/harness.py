@@ -41,7 +41,6 @@ _MARK = "SIGWRAP_TEST_MARK"
 
 @functools.cache
 def command_server() -> CommandServer:
-    """The one of this process; it ends when this process does."""
     return CommandServer.start()
 
 

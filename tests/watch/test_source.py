@@ -12,7 +12,6 @@ import pytest
 
 from sigwrap.errors import StoreError
 from sigwrap.events import Event
-from sigwrap.linux import proc_files
 from sigwrap.store.location import database_path, journal_path
 from sigwrap.store.reader import Session
 from sigwrap.store.writer import SessionLog
@@ -54,8 +53,7 @@ def read_up_to(followed: Followed, seq: int) -> None:
 
 
 @pytest.fixture
-def watching(tmp_path: Path) -> Iterator[Callable[[], Source]]:
-    proc_files.hold()
+def watching(held_proc: None, tmp_path: Path) -> Iterator[Callable[[], Source]]:
     started: list[Source] = []
 
     def start() -> Source:
@@ -111,10 +109,10 @@ def test_a_board_has_the_moment_at_which_it_is_looked_at(watching: Callable[[], 
 
 
 @pytest.mark.tier("ci")
+@pytest.mark.usefixtures("held_proc")
 def test_what_waits_is_there_at_once(sigwrap: Sigwrap, monkeypatch: pytest.MonkeyPatch) -> None:
     for bound in ("_FIRST_ANSWERS_S", "_FIRST_SIGHT_S"):
         monkeypatch.setattr(f"sigwrap.watch.source.{bound}", PATIENCE_S)
-    proc_files.hold()
     (sigwrap.folder / "mine.yaml").write_text(RULES)
     options = ("-p", str(sigwrap.folder / "mine.yaml"), "--name", "agent", "--approvals", "control")
     process = sigwrap.start(*options, "--no-report", "--", "uname")
@@ -134,8 +132,8 @@ def test_what_waits_is_there_at_once(sigwrap: Sigwrap, monkeypatch: pytest.Monke
 
 
 @pytest.mark.tier("ci")
+@pytest.mark.usefixtures("held_proc")
 def test_who_asks_is_seen_among_any_number_that_only_lie_there(sigwrap: Sigwrap) -> None:
-    proc_files.hold()
     (sigwrap.folder / "mine.yaml").write_text(RULES)
     options = ("-p", str(sigwrap.folder / "mine.yaml"), "--name", "agent", "--approvals", "control")
     words = (*PYTHON, CROWDS, str(sigwrap.store))

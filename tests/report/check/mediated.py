@@ -10,37 +10,7 @@ from typing import Any
 import sigwrap
 from sigwrap.escape import beginning
 from sigwrap.events import QUESTION_CHARACTERS, Event
-from sigwrap.mediate.effects import (
-    Ask,
-    CannotHold,
-    ContinueWatched,
-    Held,
-    Hold,
-    KernelRefused,
-    LoadedOther,
-    Logged,
-    LookAgain,
-    Mediation,
-    Prepare,
-    Prepared,
-    PrepareStubCommand,
-    Ran,
-    Reach,
-    Reached,
-    ReadAgain,
-    ReadContent,
-    ReadEnvironment,
-    ReadLoaded,
-    ReadWhereabouts,
-    Record,
-    RecordRepeated,
-    Replace,
-    Restarted,
-    Send,
-    SetOwner,
-    SignalTarget,
-    VerifyThenContinue,
-)
+from sigwrap.mediate import effects
 from sigwrap.mediate.exec import ExecMediator
 from sigwrap.mediate.exec_facts import ExecFacts, not_dumpable, stalled
 from sigwrap.mediate.lineage import Process
@@ -61,6 +31,7 @@ from sigwrap.store.reader import Session
 from sigwrap.store.writer import SessionLog
 from tests.mediate.transcript import OURS
 
+Holding = effects.Held | effects.CannotHold
 VARIABLES = {"HOME": "/home/ann", "PROJECT_ROOT": "/project"}
 NO, YES = False, True
 RULES = f"""\
@@ -81,8 +52,9 @@ signal_rules:
 defaults: {{command: deny, signal: deny}}
 limits: {{max_execs: 50, max_children: 3, max_depth: 4}}
 """
-CHILD = SignalTarget(50, 5, "sleep", with_implied([TargetType.CHILDREN]))
-OUTSIDE = SignalTarget(70, 5, "postgres", with_implied([TargetType.USER]))
+CHILD = effects.SignalTarget(50, 5, "sleep", with_implied([TargetType.CHILDREN]))
+OUTSIDE = effects.SignalTarget(70, 5, "postgres", with_implied([TargetType.USER]))
+REPLACED = effects.Prepared("/usr/bin/echo", ("echo",), True)
 BASH = Process(pid=40, start_time=1, parent=None, ppid=30, depth=1, comm="bash")
 
 
@@ -97,17 +69,10 @@ class Mediated:
         self.log = SessionLog.create(str(store), "s1")
         self.process = Process(pid=40, start_time=1, parent=None, ppid=30, depth=1, comm="bash")
         self._questions = 0
-        self.outcome: Ran | KernelRefused | LoadedOther = Ran()
-        self.add(
-            "session_started",
-            1,
-            session_id="s1",
-            sigwrap=sigwrap.__version__,
-            judgement=JUDGEMENT,
-            keyed=False,
-            policy=policy.name,
-            **policy_texts([source], VARIABLES),
-        )
+        self.outcome: effects.Ran | effects.KernelRefused | effects.LoadedOther = effects.Ran()
+        by = {"sigwrap": sigwrap.__version__, "judgement": JUDGEMENT, "policy": policy.name}
+        texts = policy_texts([source], VARIABLES)
+        self.add("session_started", 1, session_id="s1", keyed=False, **by, **texts)
 
     def add(self, type_name: str, pid: int, **payload: Any) -> None:
         self.log.append(type_name, pid, payload, 1)
@@ -115,7 +80,7 @@ class Mediated:
     def run(
         self,
         *programs: Program,
-        held: Held | CannotHold = Held.YES,
+        held: Holding = effects.Held.YES,
         says: bool = YES,
         **different: Any,
     ) -> None:
@@ -135,55 +100,46 @@ class Mediated:
         self._carry_out(self.execs.mediate(facts), facts, held, says)
 
     def signal(self, facts: SignalFacts, *, says: bool = YES) -> None:
-        self._carry_out(self.signals.mediate(facts), None, Held.YES, says)
+        self._carry_out(self.signals.mediate(facts), None, effects.Held.YES, says)
 
     def connection(self, aim: Aim, *, says: bool = YES) -> None:
         facts = NetworkFacts(self.process, "connect", aim)
-        self._carry_out(self.network.mediate(facts), None, Held.YES, says)
+        self._carry_out(self.network.mediate(facts), None, effects.Held.YES, says)
 
     def _carry_out(
-        self, steps: Mediation, facts: ExecFacts | None, held: Held | CannotHold, says: bool
+        self, steps: effects.Mediation, facts: ExecFacts | None, held: Holding, says: bool
     ) -> None:
+        replies: dict[type[effects.Effect], Any] = {
+            effects.Hold: held,
+            effects.VerifyThenContinue: self.outcome,
+            effects.ContinueWatched: self.outcome,
+            effects.Prepare: REPLACED,
+            effects.PrepareStubCommand: REPLACED,
+            effects.Replace: effects.Restarted(),
+            effects.ReadAgain: facts,
+            effects.ReadWhereabouts: OURS._replace(folder=facts.cwd) if facts else OURS,
+            effects.ReadContent: ("content",),
+            effects.ReadLoaded: (),
+            effects.ReadEnvironment: "environment",
+            effects.LookAgain: True,
+            effects.Send: 0,
+            effects.SetOwner: 0,
+            effects.Reach: effects.Reached(0),
+        }
         reply: Any = None
         while True:
             try:
                 effect = steps.send(reply)
             except StopIteration:
                 return
-            match effect:
-                case Record() | RecordRepeated():
-                    self.log.append(effect.event, self.process.pid, effect.payload, 1)
-                    reply = Logged.WRITTEN
-                case Hold():
-                    reply = held
-                case VerifyThenContinue() | ContinueWatched():
-                    reply = self.outcome
-                case Prepare() | PrepareStubCommand():
-                    reply = Prepared("/usr/bin/echo", ("echo",), True)
-                case Replace():
-                    reply = Restarted()
-                case Ask():
-                    reply = self._answer(effect, says)
-                case ReadAgain():
-                    reply = facts
-                case ReadWhereabouts():
-                    reply = OURS._replace(folder=facts.cwd) if facts else OURS
-                case ReadContent():
-                    reply = ("content",)
-                case ReadLoaded():
-                    reply = ()
-                case ReadEnvironment():
-                    reply = "environment"
-                case LookAgain():
-                    reply = True
-                case Send() | SetOwner():
-                    reply = 0
-                case Reach():
-                    reply = Reached(0)
-                case _:
-                    reply = None
+            reply = replies.get(type(effect))
+            if isinstance(effect, effects.Record | effects.RecordRepeated):
+                self.log.append(effect.event, self.process.pid, effect.payload, 1)
+                reply = effects.Logged.WRITTEN
+            elif isinstance(effect, effects.Ask):
+                reply = self._answer(effect, says)
 
-    def _answer(self, asked: Ask, says: bool) -> Answer:
+    def _answer(self, asked: effects.Ask, says: bool) -> Answer:
         self._questions += 1
         approval_id, question = f"a{self._questions}", asked.question
         about = {
@@ -256,15 +212,15 @@ def everything(made: Mediated) -> None:
     made.run(program("cat", "x"))
     made.run(program("curl", "x"))
     made.run(program("echo"), stub_rule="stub", process=child_of_stub())
-    made.run(program("ls"), held=CannotHold("it would run on"))
-    made.run(program("ls"), held=Held.BY_ITS_TRACER)
-    made.outcome = KernelRefused(errno.ENOEXEC)
+    made.run(program("ls"), held=effects.CannotHold("it would run on"))
+    made.run(program("ls"), held=effects.Held.BY_ITS_TRACER)
+    made.outcome = effects.KernelRefused(errno.ENOEXEC)
     made.run(program("ls", "-l"))
     made.run(program("npm", "run"), says=YES)
-    made.outcome = LoadedOther("another file", "/tmp/x", ("x",))
+    made.outcome = effects.LoadedOther("another file", "/tmp/x", ("x",))
     made.run(program("ls", "-l"))
-    made.outcome = Ran()
-    made.run(program("npm", "i"), held=Held.NO)
+    made.outcome = effects.Ran()
+    made.run(program("npm", "i"), held=effects.Held.NO)
     made.run(program("ls"), crowd=Crowd(4, 9))
     made.run(program("ls"), crowd=Crowd(3, 9))
     made.run(program("rm", *map(str, range(5_000))))
@@ -277,7 +233,7 @@ def everything(made: Mediated) -> None:
     made.run(program("ls", path="/tmp/ls", shadows="/usr/bin/ls", found="./ls"))
     made.run(program("x", path=".../x"))
     for unseen in (not_dumpable(BASH, "execve"), stalled(BASH, "execve", "so")):
-        made._carry_out(made.execs.mediate(unseen), None, Held.YES, YES)
+        made._carry_out(made.execs.mediate(unseen), None, effects.Held.YES, YES)
     made.signal(kill(15, CHILD))
     made.signal(kill(1, CHILD), says=YES)
     made.signal(kill(1, CHILD), says=NO)
@@ -287,7 +243,7 @@ def everything(made: Mediated) -> None:
         made.signal(kill(9, aim))
     made.signal(kill(9, Group((CHILD, OUTSIDE)), how=How.CHANGE))
     made.signal(kill(9, OUTSIDE, how=How.TRACE))
-    made.signal(kill(9, SignalTarget(2, 1, "sigwrap", frozenset({TargetType.PARENT}))))
+    made.signal(kill(9, effects.SignalTarget(2, 1, "sigwrap", frozenset({TargetType.PARENT}))))
 
 
 def child_of_stub() -> Process:

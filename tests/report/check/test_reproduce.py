@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -197,89 +198,70 @@ UNREADABLE = {"decision": "deny", "rule_name": "builtin:unreadable"}
 NPM_ELSEWHERE = {"path": "/opt/npm", "name": "npm", "argv": ["npm", "test"]}
 OTHER_TEXT = [{"name": "x", "text": "version: 1\nname: x\n"}]
 
+allowed = partial(as_if, "exec_allowed")
+denied = partial(as_if, "exec_denied")
+replaced = partial(as_if, "exec_redirected")
+sent = partial(as_if, "signal_sent")
+blocked = partial(as_if, "signal_blocked")
 FORGERIES = {
-    "a denial": as_if("exec_allowed", PUSH, **BY_REST),
-    "a denial alone": as_if("exec_allowed", PUSH, decision="allow"),
-    "its type": as_if("exec_allowed", PUSH),
-    "an allowance": as_if("exec_denied", LS, decision="deny", rule_name="push"),
-    "what ran": as_if("exec_allowed", LS, argv=["git", "push"], path="/usr/bin/git"),
-    "a no": as_if("exec_allowed", INSTALLS, decision="approve", approval_id="a9"),
-    "a yes of another": as_if("exec_allowed", INSTALLS, decision="approve", approval_id=""),
-    "no question": as_if("exec_allowed", TESTS, decision="allow"),
-    "a replacement": as_if("exec_allowed", CAT, decision="allow"),
-    "a stub": as_if("exec_allowed", PUSH, **BY_STUB, ppid=7),
-    "a limit": as_if("exec_denied", LS, decision="deny", rule_name="limits.max_children"),
-    "a limit of execs": as_if("exec_denied", LS, decision="deny", rule_name="limits.max_execs"),
-    "a built-in denial": as_if("exec_denied", LS, **UNREADABLE),
-    "an unknown rule": as_if("exec_allowed", LS, rule_name="builtin:nothing"),
-    "a signal": as_if("signal_sent", BLOCKED, **BY_INSIDE),
-    "a signal by a built-in rule": as_if(
-        "signal_sent", BLOCKED, decision="allow", rule_name="builtin:stub"
-    ),
+    "a denial": allowed(PUSH, **BY_REST),
+    "a denial alone": allowed(PUSH, decision="allow"),
+    "its type": allowed(PUSH),
+    "an allowance": denied(LS, decision="deny", rule_name="push"),
+    "what ran": allowed(LS, argv=["git", "push"], path="/usr/bin/git"),
+    "a no": allowed(INSTALLS, decision="approve", approval_id="a9"),
+    "a yes of another": allowed(INSTALLS, decision="approve", approval_id=""),
+    "no question": allowed(TESTS, decision="allow"),
+    "a replacement": allowed(CAT, decision="allow"),
+    "a stub": allowed(PUSH, **BY_STUB, ppid=7),
+    "a limit": denied(LS, decision="deny", rule_name="limits.max_children"),
+    "a limit of execs": denied(LS, decision="deny", rule_name="limits.max_execs"),
+    "a built-in denial": denied(LS, **UNREADABLE),
+    "an unknown rule": allowed(LS, rule_name="builtin:nothing"),
+    "a signal": sent(BLOCKED, **BY_INSIDE),
+    "a signal by a built-in rule": sent(BLOCKED, decision="allow", rule_name="builtin:stub"),
     "another signal": as_if("signal_redirected", REDIRECTED, signal=9),
-    "a signal to sigwrap": as_if("signal_sent", is_aimed_at("parent"), **BY_INSIDE),
-    "what was judged": as_if(
-        "exec_allowed",
-        PUSH,
-        **BY_REST,
-        programs=[{"path": "/usr/bin/ls", "name": "ls", "argv": ["ls"]}],
+    "a signal to sigwrap": sent(is_aimed_at("parent"), **BY_INSIDE),
+    "what was judged": allowed(
+        PUSH, **BY_REST, programs=[{"path": "/usr/bin/ls", "name": "ls", "argv": ["ls"]}]
     ),
-    "what was replaced by": as_if("exec_redirected", CAT, replacement_argv=["rm", "-rf", "x"]),
-    "what a stub stands in for": as_if("exec_allowed", PUSH, **BY_STUB, ppid=40),
-    "a stub where there is none": as_if(
-        "exec_allowed", PUSH, **{**BY_STUB, "rule_name": "other"}, ppid=40
-    ),
+    "what was replaced by": replaced(CAT, replacement_argv=["rm", "-rf", "x"]),
+    "what a stub stands in for": allowed(PUSH, **BY_STUB, ppid=40),
+    "a stub where there is none": allowed(PUSH, **{**BY_STUB, "rule_name": "other"}, ppid=40),
     "how a stub's command was answered": as_if("exec_audited", is_of("echo"), decision="audit"),
-    "a built-in denial of what is known": as_if("exec_denied", LS, **UNREADABLE, path=""),
-    "the number of a signal": as_if("signal_blocked", BLOCKED, original_signal=18),
-    "the name of a signal": as_if("signal_blocked", BLOCKED, signal_name="SIGCONT"),
-    "which process it reached": as_if(
-        "signal_blocked", is_aimed_at("user", "external"), target_type="children"
+    "a built-in denial of what is known": denied(LS, **UNREADABLE, path=""),
+    "the number of a signal": blocked(BLOCKED, original_signal=18),
+    "the name of a signal": blocked(BLOCKED, signal_name="SIGCONT"),
+    "which process it reached": blocked(is_aimed_at("user", "external"), target_type="children"),
+    "a signal by the rule of jobs": sent(
+        BLOCKED, decision="allow", rule_name="builtin:job", correlation="1"
     ),
-    "a signal by the rule of jobs": as_if(
-        "signal_sent", BLOCKED, decision="allow", rule_name="builtin:job", correlation="1"
-    ),
-    "a signal to an owner": as_if("signal_sent", BLOCKED, **BY_OWNER, target_pid=70),
-    "that it was let through": as_if(
-        "signal_blocked", LET_THROUGH, decision="deny", rule_name="builtin:everybody"
-    ),
+    "a signal to an owner": sent(BLOCKED, **BY_OWNER, target_pid=70),
+    "that it was let through": blocked(LET_THROUGH, decision="deny", rule_name="builtin:everybody"),
     "who was asked": as_if("process_exited", is_type("approval_granted")),
     "a question": as_if("process_exited", QUESTION),
     "a yes that nobody asked for": as_if(
-        "approval_granted",
-        is_type("exec_denied"),
-        approval_id="a9",
-        kind="exec",
-        what="git push",
+        "approval_granted", is_type("exec_denied"), approval_id="a9", kind="exec", what="git push"
     ),
-    "a yes of another process": as_if(
-        "exec_allowed", INSTALLS, decision="approve", approval_id="a1"
-    ),
-    "what was said yes to": as_if("exec_allowed", TESTS, argv=["npm", "publish"]),
-    "where it was said yes to": as_if("exec_allowed", TESTS, cwd="/etc"),
-    "which file was said yes to": as_if(
-        "exec_allowed", TESTS, path="/opt/npm", programs=[NPM_ELSEWHERE]
-    ),
-    "who said yes": as_if("exec_allowed", TESTS, reason="approved by bob"),
+    "a yes of another process": allowed(INSTALLS, decision="approve", approval_id="a1"),
+    "what was said yes to": allowed(TESTS, argv=["npm", "publish"]),
+    "where it was said yes to": allowed(TESTS, cwd="/etc"),
+    "which file was said yes to": allowed(TESTS, path="/opt/npm", programs=[NPM_ELSEWHERE]),
+    "who said yes": allowed(TESTS, reason="approved by bob"),
     "a yes whose reason is a no": as_if("approval_granted", YES_TO_TEST, reason="denied"),
     "what a no was said to": as_if("approval_denied", NO_TO_INSTALL, what="npm test"),
     "a no that answers nothing": as_if("approval_denied", NO_TO_INSTALL, approval_id="a99"),
-    "a yes where nobody was asked": as_if("exec_allowed", LS, approval_id="a1"),
-    "a replacement where there is none": as_if(
-        "exec_allowed", LS, replacement_argv=["rm", "-rf", "/"]
+    "a yes where nobody was asked": allowed(LS, approval_id="a1"),
+    "a replacement where there is none": allowed(LS, replacement_argv=["rm", "-rf", "/"]),
+    "how something was replaced": replaced(CAT, via="stub"),
+    "whether it was recorded": replaced(CURL, record=True),
+    "what the rule says of it": denied(PUSH, message="all is well"),
+    "why": denied(PUSH, reason="approved by ann"),
+    "what sent a signal": blocked(BLOCKED, source_pid=41),
+    "that a signal was let through, as one of a group": blocked(
+        lambda each: REDIRECTED(each) or LET_THROUGH(each), decision="deny", correlation="1"
     ),
-    "how something was replaced": as_if("exec_redirected", CAT, via="stub"),
-    "whether it was recorded": as_if("exec_redirected", CURL, record=True),
-    "what the rule says of it": as_if("exec_denied", PUSH, message="all is well"),
-    "why": as_if("exec_denied", PUSH, reason="approved by ann"),
-    "what sent a signal": as_if("signal_blocked", BLOCKED, source_pid=41),
-    "that a signal was let through, as one of a group": as_if(
-        "signal_blocked",
-        lambda event: REDIRECTED(event) or LET_THROUGH(event),
-        decision="deny",
-        correlation="1",
-    ),
-    "a signal without its name": as_if("signal_sent", LET_THROUGH, signal_name=""),
+    "a signal without its name": sent(LET_THROUGH, signal_name=""),
     "what the policy is called": as_if("session_started", STARTED, policy="agent-strict"),
     "a denial as the kernel's": as_if("exec_failed", PUSH, error="ENOENT"),
     "a denial as a mismatch": as_if("exec_verification_failed", PUSH, reason=""),
@@ -309,12 +291,17 @@ def test_each_decision_that_was_edited_is_found_though_the_chain_is_made_anew(
         assert named.problem, what
 
 
-@pytest.mark.parametrize(("version", "row"), [(sigwrap.__version__, 3), ("0.0.1", 0)])
-def test_this_version_has_no_events_of_an_unknown_type(version: str, row: int) -> None:
+def begun(rules: str = "", version: str = sigwrap.__version__) -> ReproductionFold:
     fold = ReproductionFold(version)
-    texts = policy_texts([Source("p", "version: 1\nname: x\n")], {})
+    texts = policy_texts([Source("p", f"version: 1\nname: x\n{rules}")], {})
     started = {**texts, "policy": "x", "sigwrap": sigwrap.__version__, "judgement": 1}
     fold.add(Event(1, 0, "session_started", 1, started, ""))
+    return fold
+
+
+@pytest.mark.parametrize(("version", "row"), [(sigwrap.__version__, 3), ("0.0.1", 0)])
+def test_this_version_has_no_events_of_an_unknown_type(version: str, row: int) -> None:
+    fold = begun(version=version)
     fold.add(Event(2, 0, "tree_frozen", 1, {}, ""))
     fold.add(Event(3, 0, "exec_denied2", 1, {"decision": "deny"}, ""))
     assert fold.result().row == row
@@ -477,10 +464,7 @@ PAYLOADS = st.dictionaries(st.sampled_from(FIELDS), ANYTHING | st.sampled_from([
 
 @given(st.lists(st.tuples(st.sampled_from(TYPES), PAYLOADS), max_size=4))
 def test_a_log_from_elsewhere_may_hold_anything(rows: list[tuple[str, Payload]]) -> None:
-    fold = ReproductionFold(sigwrap.__version__)
-    texts = policy_texts([Source("p", f"version: 1\nname: x\n{RULES}")], {})
-    started = {**texts, "sigwrap": sigwrap.__version__, "judgement": 1}
-    fold.add(Event(1, 0, "session_started", 1, started, ""))
+    fold = begun(RULES)
     for seq, (type_name, payload) in enumerate(rows, start=2):
         fold.add(Event(seq, 0, type_name, 1, json.loads(json.dumps(payload)), ""))
     found = fold.result()

@@ -3,7 +3,6 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,8 +11,8 @@ from sigwrap.report.check.verify import Outcome, Verification, verify_session
 from sigwrap.store.chain import chain_key, genesis, hasher, next_hash
 from sigwrap.store.codec import canonical_row
 from sigwrap.store.reader import Session
-
-Scenarios = Callable[..., Any]
+from tests.report.conftest import Scenarios, tamper
+from tests.store.conftest import journal_of
 
 
 @pytest.fixture
@@ -29,15 +28,6 @@ def ended(scenario: Scenarios) -> Any:
 
 def check(session: Session, key: bytes | None = None, head: str = "") -> Verification:
     return verify_session(session, key, head)
-
-
-def tamper(path: str, *statements: str) -> None:
-    database = sqlite3.connect(path)
-    for trigger in ("events_are_not_changed", "events_are_not_deleted"):
-        database.execute(f"DROP TRIGGER IF EXISTS {trigger}")
-    database.executescript(";".join(statements))
-    database.commit()
-    database.close()
 
 
 def assert_broken(verification: Verification, row: int, problem: str) -> None:
@@ -217,19 +207,13 @@ def test_nothing_may_follow_the_end_or_begin_anew(scenario: Scenarios) -> None:
     made = scenario()
     made.add("session_started", 1, session_id="s1", keyed=False)
     assert_broken(check(made.session), 2, "begins with session_started")
-    made.log.close()
     late = scenario(session_id="s2")
     late.add("session_ended", 1, counts=dict(late.counts), head=late.log.head)
     late.execute(10, 1, "make")
     assert_broken(check(late.session), 3, "after session_ended")
-    late.log.close()
 
 
 # The journal
-
-
-def journal(made: Any) -> Path:
-    return Path(made.log.path.replace(".db", ".journal"))
 
 
 @pytest.fixture
@@ -237,8 +221,7 @@ def crashed(scenario: Scenarios) -> Any:
     made = scenario()
     for pid in (10, 11, 12, 13):
         made.execute(pid, 1, "make")
-    os.close(made.log._journal._fd)
-    made.log._database.close()
+    made.is_killed()
     return made
 
 
@@ -252,19 +235,21 @@ JOURNALS: dict[str, tuple[Callable[[list[bytes]], list[bytes]], int]] = {
 
 
 def test_in_the_journal_of_a_crash_too_the_first_row_that_breaks_is_named(crashed: Any) -> None:
-    whole = journal(crashed).read_bytes().splitlines(keepends=True)
+    whole = journal_of(crashed.log).read_bytes().splitlines(keepends=True)
     for what, (change, row) in JOURNALS.items():
-        journal(crashed).write_bytes(b"".join(change(whole)))
+        journal_of(crashed.log).write_bytes(b"".join(change(whole)))
         found = check(crashed.session)
         assert (found.outcome, found.row) == (Outcome.BROKEN, row), what
-    journal(crashed).write_bytes(b"".join(whole).replace(b"\texec_audited\t", b" exec_audited ", 1))
+    journal_of(crashed.log).write_bytes(
+        b"".join(whole).replace(b"\texec_audited\t", b" exec_audited ", 1)
+    )
     assert_broken(check(crashed.session), 2, "line 2 of the journal")
 
 
 def test_of_a_crash_a_tail_that_was_cut_shows_only_against_the_head(crashed: Any) -> None:
     head = [row.hash for row in crashed.session.rows()][-1]
-    lines = journal(crashed).read_bytes().splitlines(keepends=True)
-    journal(crashed).write_bytes(b"".join(lines[:3]))
+    lines = journal_of(crashed.log).read_bytes().splitlines(keepends=True)
+    journal_of(crashed.log).write_bytes(b"".join(lines[:3]))
     assert check(crashed.session).outcome is Outcome.INTACT
     assert_broken(check(crashed.session, head=head), 0, "no row has the expected head")
 
@@ -273,11 +258,10 @@ def test_a_session_killed_before_its_first_event_is_no_proof_of_anything(
     scenario: Scenarios,
 ) -> None:
     made = scenario()
-    journal(made).write_bytes(b"")
+    journal_of(made.log).write_bytes(b"")
     assert check(made.session).outcome is Outcome.INTACT  # it runs: its first event may come
-    os.close(made.log._journal._fd)
+    made.is_killed()
     assert_broken(check(made.session), 1, "nothing was recorded")
-    made.log._database.close()
 
 
 def rewrite(path: str, session_id: str, key: bytes) -> None:

@@ -33,10 +33,14 @@ Mediate = Callable[[str], Mediated]
 ALLOWS = "defaults: {command: allow}\n"
 
 
-def under(made: Mediated, text: str) -> WhatIf:
+def fold_under(text: str) -> WhatIfFold:
     source = Source("other.yaml", f"version: 1\nname: other\n{text}")
     policy = parse_policy(source, variables=VARIABLES, find_base=lambda _name, _source: None)
-    fold = WhatIfFold(policy)
+    return WhatIfFold(policy)
+
+
+def under(made: Mediated, text: str) -> WhatIf:
+    fold = fold_under(text)
     for event in made.session.events():
         fold.add(event)
     return fold.result()
@@ -219,9 +223,7 @@ def test_each_form_has_it_whatever_a_process_wrote(made: Mediated) -> None:
 
 
 def test_of_too_many_kinds_only_the_number_is_known() -> None:
-    source = Source("p", "version: 1\nname: p\ndefaults: {command: deny}")
-    policy = parse_policy(source, variables={}, find_base=lambda _name, _source: None)
-    fold = WhatIfFold(policy)
+    fold = fold_under("defaults: {command: deny}")
     for seq in range(1, 1_101):
         payload = {"argv": [f"c{seq}"], "decision": "allow", "rule_name": "x"}
         fold.add(Event(seq, 0, "exec_allowed", 1, payload, ""))

@@ -2,6 +2,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from sigwrap.events import Event
 from sigwrap.report.folds import attention as module
 from sigwrap.report.folds.attention import AttentionFold, By, Group
@@ -36,6 +38,11 @@ class Fold(AttentionFold):
         return self.result().groups
 
 
+@pytest.fixture
+def fold() -> Fold:
+    return Fold()
+
+
 def shown(fold: Fold) -> list[tuple[str, int, str, int]]:
     return [
         (each.outcome, each.count, " ".join(each.first.payload.get("argv", [])), each.first.seq)
@@ -43,16 +50,14 @@ def shown(fold: Fold) -> list[tuple[str, int, str, int]]:
     ]
 
 
-def test_denied_comes_before_what_was_only_marked() -> None:
-    fold = Fold()
+def test_denied_comes_before_what_was_only_marked(fold: Fold) -> None:
     fold.exec("audited", "curl")
     fold.exec("denied", "rm")
     fold.exec("redirected", "npm")
     assert [each.outcome for each in fold.groups] == ["denied", "redirected", "audited"]
 
 
-def test_what_a_rule_denied_comes_before_what_nobody_answered() -> None:
-    fold = Fold()
+def test_what_a_rule_denied_comes_before_what_nobody_answered(fold: Fold) -> None:
     fold.answered(fold.event("approval_denied", 11))
     fold.exec("denied", "npm")
     fold.exec("denied", "rm", pid=12)
@@ -60,8 +65,9 @@ def test_what_a_rule_denied_comes_before_what_nobody_answered() -> None:
     assert [each.first.payload["argv"] for each in fold.groups] == [["rm"], ["dd"], ["npm"]]
 
 
-def test_what_was_approved_is_in_its_order_though_about_some_nobody_was_asked_again() -> None:
-    fold = Fold()
+def test_what_was_approved_is_in_its_order_though_about_some_nobody_was_asked_again(
+    fold: Fold,
+) -> None:
     fold.answered(fold.event("approval_granted", 11))
     for argv in (["build"], ["dash"], ["build"]):  # a script, and the shell that reads it
         payload = {"path": f"/bin/{argv[0]}", "argv": argv, "rule_name": "r", "approval_id": "a1"}
@@ -71,8 +77,7 @@ def test_what_was_approved_is_in_its_order_though_about_some_nobody_was_asked_ag
     assert [each.answer for each in fold.groups] == ["approved", "approved"]
 
 
-def test_a_group_is_of_one_rule_and_one_command() -> None:
-    fold = Fold()
+def test_a_group_is_of_one_rule_and_one_command(fold: Fold) -> None:
     fold.exec("denied", "rm", "-rf", "/")
     fold.exec("denied", "rm", "-rf", "/home")
     fold.exec("denied", "rm", "x", rule="other")
@@ -87,8 +92,7 @@ def test_a_group_is_of_one_rule_and_one_command() -> None:
     assert fold.groups[0].last_seq == 2
 
 
-def test_a_group_knows_how_often_each_command_line_came_as_far_as_they_are_kept() -> None:
-    fold = Fold()
+def test_a_group_knows_how_often_each_command_line_came_as_far_as_they_are_kept(fold: Fold) -> None:
     for folder in ("/etc", "/root", "/usr", "/usr", "/lib", "/bin", "/usr", "/etc", "/bin"):
         fold.exec("denied", "rm", "-rf", folder)
     (group,) = fold.groups
@@ -98,16 +102,14 @@ def test_a_group_knows_how_often_each_command_line_came_as_far_as_they_are_kept(
     assert sum(group.each) + group.with_others == group.count
 
 
-def test_a_command_with_subcommands_is_a_group_for_each() -> None:
-    fold = Fold()
+def test_a_command_with_subcommands_is_a_group_for_each(fold: Fold) -> None:
     for words in (("push", "--force"), ("push", "-f"), ("reset", "--hard")):
         fold.exec("denied", "git", *words)
     assert [each.count for each in fold.groups] == [2, 1]
     assert [each.command for each in fold.groups] == [("git", "push"), ("git", "reset")]
 
 
-def test_signals_are_counted_as_often_as_they_were_sent() -> None:
-    fold = Fold()
+def test_signals_are_counted_as_often_as_they_were_sent(fold: Fold) -> None:
     fold.signal("SIGTERM", "node")
     fold.signal("SIGTERM", "node", count=29_999)
     fold.signal("SIGTERM", "npm")
@@ -115,8 +117,7 @@ def test_signals_are_counted_as_often_as_they_were_sent() -> None:
     assert [(each.command, each.each) for each in fold.groups] == [((), (30_000,)), ((), (1,))]
 
 
-def test_who_asked_is_counted_and_the_rest_is_only_a_number() -> None:
-    fold = Fold()
+def test_who_asked_is_counted_and_the_rest_is_only_a_number(fold: Fold) -> None:
     for number in range(8):
         fold.exec("denied", "rm", by=By(number, f"sh{number % 7}"))
     (group,) = fold.groups
@@ -125,8 +126,7 @@ def test_who_asked_is_counted_and_the_rest_is_only_a_number() -> None:
     assert group.by_more == 2
 
 
-def test_what_somebody_was_asked_about_says_what_came_of_it() -> None:
-    fold = Fold()
+def test_what_somebody_was_asked_about_says_what_came_of_it(fold: Fold) -> None:
     for answer, became in (
         ("approval_denied", "denied"),
         ("approval_expired", "denied"),
@@ -140,8 +140,7 @@ def test_what_somebody_was_asked_about_says_what_came_of_it() -> None:
     assert [each.answer for each in fold.groups] == ["", "denied", "expired", "approved"]
 
 
-def test_where_there_is_no_room_what_was_denied_is_kept() -> None:
-    fold = Fold()
+def test_where_there_is_no_room_what_was_denied_is_kept(fold: Fold) -> None:
     for number in range(module.GROUPS_LIMIT + 5):
         fold.exec("audited", f"program{number}")
     for number in range(3):

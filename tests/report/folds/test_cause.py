@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from sigwrap.report.folds.cause import name_of_signal, shortened, shown_command
+from sigwrap.report.folds.cause import name_of_signal, shortened
 
 
 @pytest.mark.parametrize(
@@ -19,10 +19,6 @@ from sigwrap.report.folds.cause import name_of_signal, shortened, shown_command
 )
 def test_a_text_is_short_and_fit_for_a_terminal(text: object, shown: str) -> None:
     assert shortened(text) == shown
-
-
-def test_a_command_could_be_pasted() -> None:
-    assert shown_command(["git", "commit", "-m", "a b"]) == "git commit -m 'a b'"
 
 
 @pytest.mark.parametrize(

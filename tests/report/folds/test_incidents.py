@@ -2,6 +2,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from sigwrap.events import EVENT_TYPES, Event
 from sigwrap.report.folds import incidents as module
 from sigwrap.report.folds.incidents import INCIDENT_TYPES, IncidentsFold
@@ -27,8 +29,12 @@ class Fold(IncidentsFold):
         return [sentence(each) for each in self.result()]
 
 
-def test_agent_signals_are_one_only_where_the_same_is_told_of_them() -> None:
-    fold = Fold()
+@pytest.fixture
+def fold() -> Fold:
+    return Fold()
+
+
+def test_agent_signals_are_one_only_where_the_same_is_told_of_them(fold: Fold) -> None:
     fold.trust("trust.path_shadow", "/a/pip was called")
     fold.trust("trust.path_shadow", "/b/pip was called")
     fold.trust("trust.boundary", "sh (9) tried SIGTERM by kill on sigwrap's own process 7")
@@ -46,8 +52,7 @@ def test_agent_signals_are_one_only_where_the_same_is_told_of_them() -> None:
     ]
 
 
-def test_the_most_serious_comes_first_whenever_it_came() -> None:
-    fold = Fold()
+def test_the_most_serious_comes_first_whenever_it_came(fold: Fold) -> None:
     fold.happens("limit_near", limit="max_processes")
     fold.happens("limit_exceeded", limit="max_processes")
     fold.trust("trust.boundary", "a")
@@ -60,8 +65,7 @@ def test_the_most_serious_comes_first_whenever_it_came() -> None:
     ]
 
 
-def test_many_of_a_kind_leave_the_others_their_room_and_are_counted_as_such() -> None:
-    fold = Fold()
+def test_many_of_a_kind_leave_the_others_their_room_and_are_counted_as_such(fold: Fold) -> None:
     limit = module._OF_A_KIND_LIMIT
     for number in range(limit + 5):
         fold.trust("trust.path_shadow", f"/bin{number}/pip was called")
@@ -77,8 +81,7 @@ def test_many_of_a_kind_leave_the_others_their_room_and_are_counted_as_such() ->
     assert others({}) == ""
 
 
-def test_what_differs_in_what_a_reader_must_know_is_not_one() -> None:
-    fold = Fold()
+def test_what_differs_in_what_a_reader_must_know_is_not_one(fold: Fold) -> None:
     for path in ("/s/s1.db", "/s/s1.db-wal", "/s/s1.db"):
         fold.happens("store_tampered", what="the log was removed", path=path)
     for pid, command in ((5, "curl"), (6, "curl"), (7, "nc")):
@@ -96,8 +99,7 @@ def test_what_differs_in_what_a_reader_must_know_is_not_one() -> None:
     ]
 
 
-def test_a_count_of_files_or_processes_is_not_how_often_it_happened() -> None:
-    fold = Fold()
+def test_a_count_of_files_or_processes_is_not_how_often_it_happened(fold: Fold) -> None:
     fold.happens("own_files_changed", files=["/a", "/b", "/c"], count=5)
     fold.happens("servers_killed", processes=["7 fuse"], count=2)
     for count in (1, 30, 60, 1):

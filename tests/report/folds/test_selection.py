@@ -86,9 +86,3 @@ def test_those_who_were_answered_do_not_fill_the_memory() -> None:
     for pid in range(2_000):
         about.is_it(Event(pid, pid, "approval_denied", pid, {}, ""), "")
     assert len(about.answered) == 1_000
-
-
-def test_of_what_came_of_it() -> None:
-    denied = Event(2, 20, "exec_denied", 10, {}, "")
-    other = Event(3, 30, "limit_exceeded", 10, {}, "")
-    assert taken(Selection(only=frozenset({"denied"})), execed(1, 1, 1, "sh"), denied, other) == [2]

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import tracemalloc
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -10,13 +9,10 @@ from sigwrap.events import Event
 from sigwrap.report.check.verify import Outcome, verify_session
 from sigwrap.report.folds.ending import Ending
 from sigwrap.report.folds.summary import LISTED_EVENTS, Failure, SignalEdge, SummaryFold
-from tests.report.conftest import SECOND, summarise
-
-Scenarios = Callable[..., Any]
+from tests.report.conftest import SECOND, Scenario, Scenarios, summarise
 
 
-def test_a_session_that_ended_says_how(scenario: Scenarios) -> None:
-    made = scenario()
+def test_a_session_that_ended_says_how(made: Scenario) -> None:
     made.execute(10, 1, "npm", "start")
     made.exit(10, 3)
     head = made.end(exit_status=3)
@@ -40,15 +36,13 @@ def test_any_number_of_unknown_types_hides_no_denial() -> None:
     assert (summary.by_type["exec_denied"], summary.by_type["others"]) == (1, 100)
 
 
-def test_a_session_without_an_end_is_as_long_as_its_events(scenario: Scenarios) -> None:
-    made = scenario()
+def test_a_session_without_an_end_is_as_long_as_its_events(made: Scenario) -> None:
     made.execute(10, 1, "npm", "start")
     made.execute(11, 10, "node")
     summary = summarise(made)
     assert summary.ending is Ending.NOT_CLEAN
     assert (summary.duration_ns, summary.running_processes) == (2_000_000_000, 2)
     assert summarise(made, Ending.RUNNING).ending is Ending.RUNNING
-    made.log.close()
 
 
 def test_a_duration_that_can_not_be_is_that_of_the_events(scenario: Scenarios) -> None:
@@ -71,24 +65,15 @@ def test_an_exec_without_arguments_is_known_by_its_path() -> None:
         assert (line.command, line.first_pid) == ("/bin/x", 7)
 
 
-def test_a_program_that_was_denied_is_none_that_was_run(scenario: Scenarios) -> None:
-    made = scenario()
-    made.execute(10, 1, "git")
-    made.add("exec_denied", 10, path="/usr/bin/cc", argv=["cc"], ppid=1, decision="deny")
-    made.log.close()
-    assert summarise(made).programs.counts == (("/usr/bin/git", 1),)
-
-
-def test_programs_signals_interrupts_and_deaths_are_collected(scenario: Scenarios) -> None:
-    made = scenario()
+def test_programs_signals_interrupts_and_deaths_are_collected(made: Scenario) -> None:
     for pid in (10, 11, 12):
         made.execute(pid, 1, "git" if pid == 10 else "cc")
         made.signal("SIGTERM", "cc", "make", "parent")
+    made.deny(10, 1, "r", "rm")  # a program that never ran
     made.signal("SIGKILL", "git", "sshd", "external")
     made.add("interrupt_received", 1, signal=2, signal_name="SIGINT", origin="terminal")
     made.add("interrupt_forwarded", 10, signal=15, signal_name="SIGTERM")
     made.exit(12, None, "SIGTERM")
-    made.log.close()
     summary = summarise(made)
     assert summary.programs.counts == (("/usr/bin/cc", 2), ("/usr/bin/git", 1))
     assert summary.edges.counts == (
@@ -101,23 +86,19 @@ def test_programs_signals_interrupts_and_deaths_are_collected(scenario: Scenario
     assert (death.pid, death.payload["signal_name"]) == (12, "SIGTERM")
 
 
-def test_what_failed_is_counted_by_command_and_status(scenario: Scenarios) -> None:
-    made = scenario()
+def test_what_failed_is_counted_by_command_and_status(made: Scenario) -> None:
     for pid, code in ((10, 1), (11, 1), (12, 7), (13, 0)):
         made.execute(pid, 1, "npm", "test")
         made.exit(pid, code)
     made.exit(99, 1)  # which had run nothing
-    made.log.close()
     failures = summarise(made).failures
     assert failures.counts == ((Failure("npm\0test", 1), 2), (Failure("npm\0test", 7), 1))
 
 
-def test_what_waits_for_an_answer_is_listed_until_it_has_one(scenario: Scenarios) -> None:
-    made = scenario()
+def test_what_waits_for_an_answer_is_listed_until_it_has_one(made: Scenario) -> None:
     for approval_id in ("a1", "a2", "a3"):
         made.add("approval_requested", 10, approval_id=approval_id, what="npm install")
     made.add("approval_denied", 10, approval_id="a2", what="npm install")
-    made.log.close()
     waiting = [event.payload["approval_id"] for event in summarise(made).waiting]
     assert waiting == ["a1", "a3"]
 
@@ -158,8 +139,7 @@ def test_memory_does_not_grow_with_the_log() -> None:
 
 
 @pytest.mark.tier("ci")
-def test_a_long_log_is_read_in_the_memory_of_a_short_one(scenario: Scenarios) -> None:
-    made = scenario()
+def test_a_long_log_is_read_in_the_memory_of_a_short_one(made: Scenario) -> None:
     for pid in range(50_000):
         made.exit(pid)
         if made.log.pending >= 256:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -29,6 +30,17 @@ class Tree(ProcessTree):
         self.exited(pid, ppid, code, signal, comm="bash", seq=self.seq)
 
 
+@pytest.fixture
+def tree() -> Tree:
+    return Tree()
+
+
+def of_a_shell() -> Tree:
+    tree = Tree()
+    tree.runs_now(10, 1, "sh")
+    return tree
+
+
 def drawn(tree: Tree) -> list[tuple[int, str, int, int]]:
     return [
         (line.depth, ("=> " if line.in_place else "") + line.command, line.count, line.running)
@@ -36,8 +48,7 @@ def drawn(tree: Tree) -> list[tuple[int, str, int, int]]:
     ]
 
 
-def test_children_are_below_their_parent_in_the_order_of_their_start() -> None:
-    tree = Tree()
+def test_children_are_below_their_parent_in_the_order_of_their_start(tree: Tree) -> None:
     tree.runs_now(10, 1, "make")
     tree.runs_now(11, 10, "cc")
     tree.runs_now(12, 11, "as")
@@ -46,8 +57,7 @@ def test_children_are_below_their_parent_in_the_order_of_their_start() -> None:
     assert (tree.processes, tree.running) == (4, 4)
 
 
-def test_equal_children_are_one_line_with_a_count() -> None:
-    tree = Tree()
+def test_equal_children_are_one_line_with_a_count(tree: Tree) -> None:
     tree.runs_now(10, 1, "make")
     for pid in range(11, 16):
         tree.runs_now(pid, 10, "cc")
@@ -58,8 +68,7 @@ def test_equal_children_are_one_line_with_a_count() -> None:
 
 
 def test_an_exec_in_place_stays_one_process() -> None:
-    tree = Tree()
-    tree.runs_now(10, 1, "sh")
+    tree = of_a_shell()
     tree.runs_now(10, 1, "node")
     tree.runs_now(11, 10, "git")
     assert drawn(tree) == [(0, "sh", 1, 0), (1, "=> node", 1, 1), (2, "git", 1, 1)]
@@ -80,15 +89,13 @@ def test_a_pid_that_is_used_again_is_another_process_even_if_its_end_was_missed(
         assert (tree.processes, tree.running) == (3, 2)
 
 
-def test_a_process_that_only_forked_ends_unnoticed() -> None:
-    tree = Tree()
+def test_a_process_that_only_forked_ends_unnoticed(tree: Tree) -> None:
     tree.ends(99, 1, 1)
     assert tree.lines() == ()
     assert tree.processes == 0
 
 
-def test_past_the_limit_lines_are_only_counted() -> None:
-    tree = Tree()
+def test_past_the_limit_lines_are_only_counted(tree: Tree) -> None:
     for pid in range(10, NODE_LIMIT + 110):
         tree.runs_now(pid, 1, f"program{pid}")
     tree.runs_now(9_999, NODE_LIMIT + 100, "child of one that is not shown")
@@ -97,15 +104,13 @@ def test_past_the_limit_lines_are_only_counted() -> None:
     assert tree.processes == NODE_LIMIT + 101
 
 
-def test_a_tree_deeper_than_any_recursion_is_listed() -> None:
-    tree = Tree()
+def test_a_tree_deeper_than_any_recursion_is_listed(tree: Tree) -> None:
     for pid in range(10, 10 + NODE_LIMIT):
         tree.runs_now(pid, pid - 1, "sh")
     assert tree.lines()[-1].depth == NODE_LIMIT - 1
 
 
-def test_processes_whose_end_is_never_seen_do_not_fill_the_memory() -> None:
-    tree = Tree()
+def test_processes_whose_end_is_never_seen_do_not_fill_the_memory(tree: Tree) -> None:
     for pid in range(10, module._LIVING_LIMIT + 30):
         tree.runs_now(pid, 1, "true")
     assert tree.running == module._LIVING_LIMIT
@@ -134,18 +139,15 @@ def test_a_huge_command_line_is_cut() -> None:
 
 
 def test_what_a_subshell_starts_hangs_where_the_subshell_was_forked() -> None:
-    tree = Tree()
-    tree.runs_now(10, 1, "sh")
+    tree = of_a_shell()
     tree.runs_now(12, 11, "ls")
     assert drawn(tree) == [(0, "sh", 1, 1), (0, "ls", 1, 1)]  # nothing tells yet
-    tree = Tree()
-    tree.runs_now(10, 1, "sh")
+    tree = of_a_shell()
     tree.runs_now(12, 11, "ls")
     tree.ends(12, 11)
     tree.ends(11, 10)
     assert drawn(tree) == [(0, "sh", 1, 1), (1, "ls", 1, 0)]
-    tree = Tree()
-    tree.runs_now(10, 1, "sh")
+    tree = of_a_shell()
     tree.runs_now(12, 11, "ls", below=10)  # the log names what is above
     tree.denied(13, 11, "rm", below=10)
     assert drawn(tree) == [(0, "sh", 1, 1), (1, "ls", 1, 1), (1, "rm", 1, 0)]
@@ -153,8 +155,7 @@ def test_what_a_subshell_starts_hangs_where_the_subshell_was_forked() -> None:
 
 def test_a_subshell_in_a_subshell_settles_in_any_order() -> None:
     for ends in (((13, 12), (12, 11), (11, 10)), ((11, 10), (12, 11), (13, 12))):
-        tree = Tree()
-        tree.runs_now(10, 1, "sh")
+        tree = of_a_shell()
         tree.runs_now(14, 13, "ls")
         for pid, ppid in ends:
             tree.ends(pid, ppid)
@@ -164,8 +165,7 @@ def test_a_subshell_in_a_subshell_settles_in_any_order() -> None:
 
 
 def test_equal_commands_of_several_subshells_are_one_line() -> None:
-    tree = Tree()
-    tree.runs_now(10, 1, "sh")
+    tree = of_a_shell()
     for subshell in (11, 21, 31):
         tree.runs_now(subshell + 1, subshell, "make")
         tree.runs_now(subshell + 2, subshell + 1, "cc")
@@ -178,8 +178,7 @@ def test_equal_commands_of_several_subshells_are_one_line() -> None:
 
 
 def test_a_subshell_that_runs_something_at_last_leaves_its_children_beside_it() -> None:
-    tree = Tree()
-    tree.runs_now(10, 1, "sh")
+    tree = of_a_shell()
     tree.runs_now(12, 11, "ls")
     tree.runs_now(11, 10, "node")
     tree.runs_now(13, 11, "git")
@@ -187,8 +186,7 @@ def test_a_subshell_that_runs_something_at_last_leaves_its_children_beside_it() 
 
 
 def test_a_subshell_that_a_signal_killed_is_shown_where_it_was_forked() -> None:
-    tree = Tree()
-    tree.runs_now(10, 1, "sh")
+    tree = of_a_shell()
     tree.runs_now(12, 11, "ls")
     tree.ends(12, 11)
     tree.ends(11, 10, None, "SIGSEGV")
@@ -202,16 +200,14 @@ def test_a_subshell_that_a_signal_killed_is_shown_where_it_was_forked() -> None:
 
 def test_a_subshell_of_a_subshell_that_was_killed_is_shown_below_what_ran() -> None:
     for outer in (None, "SIGKILL"):
-        tree = Tree()
-        tree.runs_now(10, 1, "sh")
+        tree = of_a_shell()
         tree.ends(12, 11, None, "SIGKILL")
         tree.ends(11, 10, None if outer else 0, outer or "")
         expected = [(1, "bash", 1, 0), (2, "bash", 1, 0)] if outer else [(1, "bash", 1, 0)]
         assert drawn(tree) == [(0, "sh", 1, 1), *expected]
 
 
-def test_subshells_that_were_killed_are_only_counted_past_the_limit() -> None:
-    tree = Tree()
+def test_subshells_that_were_killed_are_only_counted_past_the_limit(tree: Tree) -> None:
     for pid in range(10, NODE_LIMIT + 30):
         tree.runs_now(pid, 1, f"program{pid}")
     tree.ends(9_999, 10, None, "SIGKILL")
@@ -227,8 +223,7 @@ def test_subshells_that_were_killed_are_only_counted_past_the_limit() -> None:
 
 
 def test_a_refused_exec_is_a_leaf() -> None:
-    tree = Tree()
-    tree.runs_now(10, 1, "sh")
+    tree = of_a_shell()
     tree.denied(11, 10, "rm", "-rf", "/")
     tree.denied(10, 1, "dd")
     tree.runs_now(10, 1, "true")
@@ -244,8 +239,7 @@ def test_a_refused_exec_is_a_leaf() -> None:
 
 
 def test_who_was_refused_is_a_process_once_whatever_it_does_then() -> None:
-    tree = Tree()
-    tree.runs_now(10, 1, "sh")
+    tree = of_a_shell()
     tree.denied(11, 10, "rm")
     tree.denied(11, 10, "dd")
     tree.runs_now(11, 10, "true")
@@ -258,8 +252,7 @@ def test_who_was_refused_is_a_process_once_whatever_it_does_then() -> None:
 
 
 def test_who_was_killed_after_a_refusal_died_on_its_line() -> None:
-    tree = Tree()
-    tree.runs_now(10, 1, "sh")
+    tree = of_a_shell()
     tree.denied(11, 10, "rm")
     tree.ends(11, 10, None, "SIGKILL")
     tree.denied(12, 10, "rm")
@@ -270,8 +263,7 @@ def test_who_was_killed_after_a_refusal_died_on_its_line() -> None:
 
 
 def test_an_exec_that_the_kernel_refused_leaves_what_ran_before() -> None:
-    tree = Tree()
-    tree.runs_now(10, 1, "sh")
+    tree = of_a_shell()
     tree.runs_now(10, 1, "missing")
     tree.not_started(10)
     tree.runs_now(10, 1, "true")
@@ -280,8 +272,7 @@ def test_an_exec_that_the_kernel_refused_leaves_what_ran_before() -> None:
     assert [line.not_started for line in tree.lines()] == [0, 1, 0]
 
 
-def test_of_a_selection_the_lines_above_are_shown_too() -> None:
-    tree = Tree()
+def test_of_a_selection_the_lines_above_are_shown_too(tree: Tree) -> None:
     for pid, ppid, word, is_selected in (
         (10, 1, "sh", False),
         (11, 10, "make", False),

@@ -14,6 +14,7 @@ from sigwrap.events import Event
 from sigwrap.report.folds.cause import Cause, Why
 from sigwrap.report.folds.ending import Ending
 from sigwrap.report.folds.why import WhyFold
+from tests.report.conftest import Scenarios
 
 COMMAND = 100
 
@@ -66,11 +67,17 @@ class Log:
         return found
 
 
+@pytest.fixture
+def log() -> Log:
+    return Log()
+
+
 # Who sent it
 
 
-def test_who_waits_for_an_answer_is_said_to_and_so_is_command_before_its_first_exec() -> None:
-    log = Log()
+def test_who_waits_for_an_answer_is_said_to_and_so_is_command_before_its_first_exec(
+    log: Log,
+) -> None:
     log.exec(8, COMMAND, "sh")
     for pid in (8, COMMAND):
         log.add("approval_requested", pid, approval_id=f"a{pid}", kind="exec", what="npm ci")
@@ -82,8 +89,7 @@ def test_who_waits_for_an_answer_is_said_to_and_so_is_command_before_its_first_e
     assert log.why(ending=Ending.NOT_CLEAN).cause is Cause.SUPERVISOR_DIED
 
 
-def test_a_signal_names_its_sender_and_what_started_that() -> None:
-    log = Log()
+def test_a_signal_names_its_sender_and_what_started_that(log: Log) -> None:
     log.exec(4290, COMMAND, "bash", "-c", "pkill -f redis")
     log.exec(4312, 4290, "pkill", "-f", "redis")
     log.exec(4700, COMMAND, "redis-server")
@@ -102,8 +108,7 @@ def test_a_signal_names_its_sender_and_what_started_that() -> None:
     assert log.fold.deaths == (why,)
 
 
-def test_a_signal_that_was_blocked_or_went_to_no_process_ended_none() -> None:
-    log = Log()
+def test_a_signal_that_was_blocked_or_went_to_no_process_ended_none(log: Log) -> None:
     log.signal(7, COMMAND, "SIGKILL", type_name="signal_blocked", decision="deny")
     for target in (None, 0, -5, "8"):
         log.signal(COMMAND, target, "SIGKILL")
@@ -112,8 +117,7 @@ def test_a_signal_that_was_blocked_or_went_to_no_process_ended_none() -> None:
     assert log.why().cause is Cause.OUTSIDE
 
 
-def test_a_redirected_signal_says_what_was_asked_for() -> None:
-    log = Log()
+def test_a_redirected_signal_says_what_was_asked_for(log: Log) -> None:
     log.exec(7, COMMAND, "kill", "-KILL", "8")
     softly = {"original_signal": 9, "decision": "redirect", "rule_name": "softly"}
     log.signal(7, 8, "SIGTERM", type_name="signal_redirected", **softly)
@@ -124,8 +128,7 @@ def test_a_redirected_signal_says_what_was_asked_for() -> None:
     )
 
 
-def test_of_several_signals_the_last_of_the_same_name_counts() -> None:
-    log = Log()
+def test_of_several_signals_the_last_of_the_same_name_counts(log: Log) -> None:
     log.signal(7, 8, "SIGTERM", rule_name="first")
     log.signal(7, 8, "SIGUSR1", rule_name="other")
     log.signal(9, 8, "SIGTERM", rule_name="last", decision="audit")
@@ -134,8 +137,7 @@ def test_of_several_signals_the_last_of_the_same_name_counts() -> None:
     assert log.why(8).text.endswith("audited by rule last")
 
 
-def test_a_pid_that_is_used_again_is_another_process() -> None:
-    log = Log()
+def test_a_pid_that_is_used_again_is_another_process(log: Log) -> None:
     log.exec(8, COMMAND, "first")
     log.signal(7, 8, "SIGTERM")
     log.exit(8)
@@ -144,8 +146,7 @@ def test_a_pid_that_is_used_again_is_another_process() -> None:
     assert (log.why(8).command, log.why(8).cause) == ("second", Cause.UNKNOWN)
 
 
-def test_an_exec_that_was_denied_or_failed_changed_nothing() -> None:
-    log = Log()
+def test_an_exec_that_was_denied_or_failed_changed_nothing(log: Log) -> None:
     log.exec(8, COMMAND, "sh")
     log.exec(8, COMMAND, "rm", "-rf", "/", type_name="exec_denied")
     log.exit(8, 126)
@@ -157,8 +158,7 @@ def test_an_exec_that_was_denied_or_failed_changed_nothing() -> None:
     assert [log.why(pid).command for pid in (8, 9)] == ["sh", "sh"]
 
 
-def test_a_process_is_called_what_is_known_of_it() -> None:
-    log = Log()
+def test_a_process_is_called_what_is_known_of_it(log: Log) -> None:
     for pid, exec_payload, exit_payload in (
         (5, {"replacement_argv": ["safe-rm", "x"], "argv": ["rm", "x"]}, {"comm": "safe-rm"}),
         (6, {"path": "/bin/ls"}, {"comm": "ls"}),
@@ -172,8 +172,7 @@ def test_a_process_is_called_what_is_known_of_it() -> None:
     assert found == ["safe-rm x", "/bin/ls", "'?'", "forked", "?"]
 
 
-def test_names_can_not_paint_on_the_terminal() -> None:
-    log = Log()
+def test_names_can_not_paint_on_the_terminal(log: Log) -> None:
     log.exec(7, COMMAND, "kill\x1b[2J", "x" * 500)
     log.signal(7, 8, "SIGTERM", rule_name="r\x1b]0;\x07")
     log.die(8, "SIGTERM")
@@ -217,8 +216,7 @@ def test_without_a_record_the_signal_itself_tells(
     assert log.why(8).status == 128 + Signals[name]
 
 
-def test_the_limit_of_memory_explains_a_kill_before_and_after_it_was_recorded() -> None:
-    log = Log()
+def test_the_limit_of_memory_explains_a_kill_before_and_after_it_was_recorded(log: Log) -> None:
     log.die(8, "SIGKILL")
     why = "memory: the kernel killed a process, for which 100M were not enough"
     log.add("limit_exceeded", COMMAND, limit="memory", effect="terminated", reason=why)
@@ -235,8 +233,7 @@ def test_the_limit_of_memory_explains_a_kill_before_and_after_it_was_recorded() 
 # Interrupts
 
 
-def test_the_terminals_key() -> None:
-    log = Log()
+def test_the_terminals_key(log: Log) -> None:
     log.key(signal=2)
     log.forwarded("SIGTERM")
     log.die(8, "SIGINT")
@@ -279,8 +276,7 @@ def test_a_signal_that_was_passed_on_names_its_sender(sender: dict[str, Any], sa
     assert log.why().text == f"SIGTERM from sigwrap{said}"
 
 
-def test_an_interrupt_from_elsewhere_names_its_sender() -> None:
-    log = Log()
+def test_an_interrupt_from_elsewhere_names_its_sender(log: Log) -> None:
     sender = {"sender_pid": 9, "sender_cmd": "timeout 5 sigwrap"}
     log.add("interrupt_received", 9, signal_name="SIGTERM", origin="process", **sender)
     log.forwarded("SIGTERM")
@@ -289,8 +285,7 @@ def test_an_interrupt_from_elsewhere_names_its_sender() -> None:
     assert 'which got SIGTERM from 9 "timeout 5 sigwrap"' in log.why().text
 
 
-def test_what_a_command_that_joined_got_went_to_its_job() -> None:
-    log = Log()
+def test_what_a_command_that_joined_got_went_to_its_job(log: Log) -> None:
     caller = {"sender_pid": 9, "sender_place": "caller-ended", "sender_cmd": "bash -c make"}
     for pid, ppid in ((20, COMMAND), (21, 20), (30, COMMAND)):
         log.exec(pid, ppid, "make")
@@ -373,8 +368,7 @@ def test_a_shell_that_raises_the_keys_signal_again_names_the_key(is_first: bool)
     assert log.why().sentence == said
 
 
-def test_a_command_that_ended_before_the_key_was_seen_is_named_with_it_as_well() -> None:
-    log = Log()
+def test_a_command_that_ended_before_the_key_was_seen_is_named_with_it_as_well(log: Log) -> None:
     log.signal(COMMAND, COMMAND, "SIGINT")
     log.die(COMMAND, "SIGINT", ppid=1)
     log.key(taken_by="sigwrap")
@@ -382,8 +376,7 @@ def test_a_command_that_ended_before_the_key_was_seen_is_named_with_it_as_well()
     assert log.why().text.startswith("interrupted by SIGINT from the terminal (Ctrl+C); SIGINT ")
 
 
-def test_a_key_that_a_prompt_took_ended_no_run_but_maybe_others_on_the_terminal() -> None:
-    log = Log()
+def test_a_key_that_a_prompt_took_ended_no_run_but_maybe_others_on_the_terminal(log: Log) -> None:
     log.key(taken_by="command")
     log.signal(COMMAND, COMMAND, "SIGINT")
     log.die(COMMAND, "SIGINT", ppid=1)
@@ -402,8 +395,7 @@ def test_a_key_that_a_prompt_took_ended_no_run_but_maybe_others_on_the_terminal(
 # What sigwrap did
 
 
-def test_what_was_loaded_otherwise_than_judged_is_killed_by_sigwrap() -> None:
-    log = Log()
+def test_what_was_loaded_otherwise_than_judged_is_killed_by_sigwrap(log: Log) -> None:
     for pid in (8, 9):
         log.add("exec_verification_failed", pid, path="/bin/x", reason="another file")
     log.die(8, "SIGKILL")
@@ -431,8 +423,7 @@ def test_a_limit_that_ends_the_run_kills_and_one_that_refuses_a_fork_does_not(
         assert log.why(pid).text.startswith(said) is (effect == "terminated")
 
 
-def test_the_second_interrupt_and_what_is_left_behind() -> None:
-    log = Log()
+def test_the_second_interrupt_and_what_is_left_behind(log: Log) -> None:
     log.add("interrupt_escalated", COMMAND, reason="second interrupt", processes=2)
     log.die(COMMAND, "SIGKILL", ppid=1)
     log.die(8, "SIGTERM")
@@ -469,8 +460,9 @@ def test_a_shell_passes_on_what_ended_its_child(is_seen_first: bool) -> None:
     assert log.fold.deaths == ()
 
 
-def test_a_child_whose_end_was_not_seen_ended_by_no_signal_where_the_status_is_another() -> None:
-    log = Log()
+def test_a_child_whose_end_was_not_seen_ended_by_no_signal_where_the_status_is_another(
+    log: Log,
+) -> None:
     log.exec(8, COMMAND, "sleep", "9")
     log.signal(6, 8, "SIGTERM")
     log.exit(8, None)
@@ -479,8 +471,7 @@ def test_a_child_whose_end_was_not_seen_ended_by_no_signal_where_the_status_is_a
     assert log.why().sentence == "exit 3: it ended by itself"
 
 
-def test_an_end_by_itself() -> None:
-    log = Log()
+def test_an_end_by_itself(log: Log) -> None:
     assert log.why().sentence == "no end of it is recorded yet"
     assert log.why().cause is Cause.RUNNING
     log.exit(COMMAND, 3, ppid=1)
@@ -491,8 +482,7 @@ def test_an_end_by_itself() -> None:
     assert log.fold.of(12345) is None
 
 
-def test_an_end_that_was_not_seen() -> None:
-    log = Log()
+def test_an_end_that_was_not_seen(log: Log) -> None:
     log.exec(8, COMMAND, "sleep", "9")
     log.exit(9, None)
     assert log.why(8).text == "no end of it is recorded yet"
@@ -524,8 +514,7 @@ def test_what_sigwrap_exited_with_may_say_more_than_how_command_ended(
     assert log.why().sentence.startswith(sentence)
 
 
-def test_memory_does_not_grow_with_the_log_and_commands_end_is_kept() -> None:
-    log = Log()
+def test_memory_does_not_grow_with_the_log_and_commands_end_is_kept(log: Log) -> None:
     log.exit(COMMAND, 3, ppid=1)
     for pid in range(1_000, 31_000):
         log.signal(7, pid, "SIGTERM")
@@ -540,8 +529,7 @@ def test_memory_does_not_grow_with_the_log_and_commands_end_is_kept() -> None:
 # What a process raises at itself
 
 
-def test_a_process_that_raises_a_signal_again_had_it_from_another_process() -> None:
-    log = Log()
+def test_a_process_that_raises_a_signal_again_had_it_from_another_process(log: Log) -> None:
     log.signal(7, 8, "SIGTERM", rule_name="first")
     log.signal(8, 8, "SIGTERM")
     log.die(8, "SIGTERM")
@@ -553,16 +541,16 @@ def test_a_process_that_raises_a_signal_again_had_it_from_another_process() -> N
     assert why.sender is not None and why.sender.pid == 7
 
 
-def test_a_process_that_is_signalled_after_it_raised_the_signal_did_not_end_itself() -> None:
-    log = Log()
+def test_a_process_that_is_signalled_after_it_raised_the_signal_did_not_end_itself(
+    log: Log,
+) -> None:
     log.signal(8, 8, "SIGTERM")
     log.signal(7, 8, "SIGTERM")
     log.die(8, "SIGTERM")
     assert log.why(8).text == 'SIGTERM from 7 "comm", allowed by rule own-children'
 
 
-def test_a_process_that_raises_what_sigwrap_had_sent_for_a_limit() -> None:
-    log = Log()
+def test_a_process_that_raises_what_sigwrap_had_sent_for_a_limit(log: Log) -> None:
     log.add("limit_exceeded", COMMAND, limit="wall_time", effect="terminated")
     log.signal(8, 8, "SIGTERM")
     log.die(8, "SIGTERM")
@@ -573,8 +561,7 @@ def test_a_process_that_raises_what_sigwrap_had_sent_for_a_limit() -> None:
 # What was denied
 
 
-def test_an_exec_that_was_denied_explains_an_exit_and_its_shells() -> None:
-    log = Log()
+def test_an_exec_that_was_denied_explains_an_exit_and_its_shells(log: Log) -> None:
     log.add("exec_denied", 8, ppid=COMMAND, argv=["rm", "-rf", "/"], rule_name="no-rm")
     log.exit(8, 126)
     log.exit(COMMAND, 126, ppid=1)
@@ -641,8 +628,7 @@ def test_an_agent_signal_that_ended_the_run_is_named_once(
     assert log.why().sentence == f"exit {status}: {reason}; COMMAND died of {dies_of}{said}"
 
 
-def test_what_follows_a_limit_is_the_limits() -> None:
-    log = Log()
+def test_what_follows_a_limit_is_the_limits(log: Log) -> None:
     why = "wall_time: 5 s are over"
     log.add("limit_exceeded", COMMAND, limit="wall_time", reason=why, effect="terminated")
     sent = {"outcome": "delivered", "source": "limit wall_time"}
@@ -662,7 +648,7 @@ def run(capfd: pytest.CaptureFixture[str], *words: str) -> str:
 
 
 def test_the_command_takes_a_session_a_pid_both_or_nothing(
-    scenario: Callable[..., Any], capfd: pytest.CaptureFixture[str]
+    scenario: Scenarios, capfd: pytest.CaptureFixture[str]
 ) -> None:
     recorded = scenario(session_id="20260101-s")
     recorded.execute(11, 10, "sleep", "9")
@@ -684,9 +670,7 @@ def test_the_command_takes_a_session_a_pid_both_or_nothing(
     assert len(json.loads(run(capfd, "why", "11", "11", "--json", *store))) == 2
 
 
-def test_export_by_the_command(
-    scenario: Callable[..., Any], capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_export_by_the_command(scenario: Scenarios, capfd: pytest.CaptureFixture[str]) -> None:
     recorded = scenario()
     recorded.signal("SIGTERM", "kill", "sleep", "children")
     recorded.end(0)

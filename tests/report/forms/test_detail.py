@@ -7,21 +7,9 @@ import pytest
 from sigwrap.events import Event, io_payload
 from sigwrap.report.forms.detail import detail
 
-
-def event(type_name: str, payload: dict[str, Any]) -> Event:
-    return Event(seq=1, time_ns=1, type=type_name, pid=7, payload=payload, hash="")
-
-
-SIGNAL = {
-    "decision": "deny",
-    "signal_name": "SIGTERM",
-    "source_cmd": "node",
-    "target_pid": 8,
-    "target_cmd": "npm\n",
-    "target_type": "parent",
-    "rule_name": "upward",
-    "message": "not  that",
-}
+TO_NPM = {"target_pid": 8, "target_cmd": "npm\n", "target_type": "parent"}
+SIGNAL = {"decision": "deny", "signal_name": "SIGTERM", "source_cmd": "node", **TO_NPM}
+SIGNAL |= {"rule_name": "upward", "message": "not  that"}
 DENIED_SIGNAL = "SIGTERM to npm\\n (8, parent)  from node  (rule upward: not that)"
 EXEC = {"argv": ["rm", "a b"], "path": "/bin/rm"}
 
@@ -59,9 +47,14 @@ EXEC = {"argv": ["rm", "a b"], "path": "/bin/rm"}
             "the limit max_execs ended the run: 9 are over 8",
         ),
         ("servers_gone", {"some": 0, "none": "", "list": ["a b"]}, "some=0  list=['a b']"),
+        (
+            "diagnostic",
+            {"counts": {"exec_audited": 2, "evil\n": "\x1b"}, "missing": [], "name": None, "n": 0},
+            "counts=[exec_audited=2 evil\\n=\\e]  n=0",
+        ),
         ("other", {"comm": "x" * 395}, "comm=" + "x" * 395),
         ("other", {"comm": "x" * 396}, "comm=" + "x" * 395 + "..."),
     ],
 )
 def test_an_event_in_a_few_words(type_name: str, payload: dict[str, Any], words: str) -> None:
-    assert detail(event(type_name, payload)) == words
+    assert detail(Event(1, 1, type_name, 7, payload, "")) == words

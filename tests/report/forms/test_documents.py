@@ -1,35 +1,25 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from typing import Any
 
 from sigwrap.report.check.reproduce import Reproduction
 from sigwrap.report.check.verify import verify_session
 from sigwrap.report.folds.ending import Ending
 from sigwrap.report.folds.selection import Selection
 from sigwrap.report.folds.summary import SummaryFold
-from sigwrap.report.forms.documents import (
-    event_json,
-    report_document,
-    report_json,
-    sessions_json,
-    verification_json,
-)
+from sigwrap.report.forms import documents
 from sigwrap.store.catalog import list_sessions
+from tests.report.conftest import Scenario, summarise
 
-Scenarios = Callable[..., Any]
 
-
-def test_the_report_holds_what_the_text_holds(scenario: Scenarios) -> None:
-    made = scenario()
+def test_the_report_holds_what_the_text_holds(made: Scenario) -> None:
     made.execute(10, 1, "git", "status\udcff")
     made.signal("SIGTERM", "git", "sh", "parent")
     made.exit(10, None, "SIGKILL")
     head = made.end(exit_status=137)
     fold = SummaryFold()
     verification = verify_session(made.session, None, and_also=fold.add)
-    text = report_json(fold.result(Ending.NOT_CLEAN), verification)
+    text = documents.report_json(fold.result(Ending.NOT_CLEAN), verification)
     assert text.isascii()
     document = json.loads(text)
     assert document["schema"] == "sigwrap.report/2"
@@ -78,33 +68,26 @@ def test_the_report_holds_what_the_text_holds(scenario: Scenarios) -> None:
     ]
 
 
-def test_numbers_say_what_they_count(scenario: Scenarios) -> None:
-    made = scenario()
+def test_numbers_say_what_they_count(made: Scenario) -> None:
     made.execute(10, 1, "sh")
     made.add("exec_denied", 11, path="/bin/rm", argv=["rm"], ppid=10, rule_name="r")
     for number in range(22):
         made.add("call_refused", 10, comm=f"sh{number}", syscall_number=1)
     made.end()
-    fold = SummaryFold(Selection(rule="builtin:record"))
-    whole = SummaryFold()
-    for event in made.session.events():
-        fold.add(event)
-        whole.add(event)
-    of_a_part = report_document(fold.result(Ending.ENDED))["processes"]
+    part = summarise(made, Ending.ENDED, Selection(rule="builtin:record"))
+    of_a_part = documents.report_document(part)["processes"]
     assert (of_a_part["count"], of_a_part["known"], of_a_part["in_tree"]) == (1, 2, 1)
-    document = report_document(whole.result(Ending.ENDED))
+    document = documents.report_document(summarise(made, Ending.ENDED))
     assert document["processes"]["in_tree"] == 2
     assert len(document["incidents"]["found"]) == 20
     assert document["incidents"]["more"] == 2
     assert document["incidents"]["more_by_kind"] == {"call_refused": 2}
 
 
-def test_an_event_is_one_line_with_its_time_twice(scenario: Scenarios) -> None:
-    made = scenario()
+def test_an_event_is_one_line_with_its_time_twice(made: Scenario) -> None:
     made.execute(10, 1, "a\nb")
     event = list(made.session.events())[1]
-    made.log.close()
-    line = event_json(event)
+    line = documents.event_json(event)
     assert "\n" not in line
     assert json.loads(line) == {
         "seq": 2,
@@ -117,10 +100,9 @@ def test_an_event_is_one_line_with_its_time_twice(scenario: Scenarios) -> None:
     }
 
 
-def test_sessions_and_verifications_have_their_schemas(scenario: Scenarios) -> None:
-    made = scenario()
+def test_sessions_and_verifications_have_their_schemas(made: Scenario) -> None:
     head = made.end()
-    sessions = json.loads(sessions_json(list_sessions(made.store)))
+    sessions = json.loads(documents.sessions_json(list_sessions(made.store)))
     assert sessions["schema"] == "sigwrap.sessions/2"
     assert [(file["session_id"], file["exit_status"]) for file in sessions["sessions"]] == [
         ("s1", 0)
@@ -129,7 +111,7 @@ def test_sessions_and_verifications_have_their_schemas(scenario: Scenarios) -> N
     decisions = Reproduction(
         decisions=3, reproduced=2, not_judged={"masked": 1}, not_judged_rows={"masked": (7,)}
     )
-    document = json.loads(verification_json("s1", made.log.path, verification, decisions))
+    document = json.loads(documents.verification_json("s1", made.log.path, verification, decisions))
     assert document["schema"] == "sigwrap.verify/2"
     assert document["decisions"] == {
         "count": 3,
@@ -139,5 +121,5 @@ def test_sessions_and_verifications_have_their_schemas(scenario: Scenarios) -> N
     }
     assert (document["outcome"], document["row"], document["ended"]) == ("broken", 1, False)
     verification = verify_session(made.session, None, head)
-    intact = json.loads(verification_json("s1", "p", verification, Reproduction()))
+    intact = json.loads(documents.verification_json("s1", "p", verification, Reproduction()))
     assert (intact["outcome"], intact["row"], intact["head"]) == ("intact", None, head)

@@ -1,17 +1,14 @@
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from sigwrap.report.folds.ending import Ending
-from sigwrap.report.folds.summary import Summary, SummaryFold
 from sigwrap.report.forms.documents import report_document
 from sigwrap.report.forms.findings import Finding, Findings
 from sigwrap.report.forms.markdown import render_markdown
 from sigwrap.report.forms.text import render_text
-from tests.report.conftest import Scenario
+from tests.report.conftest import Scenario, summarise
 
 POLICY = """\
 version: 1
@@ -22,33 +19,18 @@ command_rules:
 - {name: removal, commands: [rm], args_patterns: ['/etc', '/home'], decision: deny}
 """
 
-Scenarios = Callable[..., Scenario]
-
 
 def started(*texts: Any) -> dict[str, Any]:
     return {"session_id": "s1", "policy_sources": [{"name": "p.yaml", "text": e} for e in texts]}
 
 
-def denied(scenario: Scenario, rule: str, *argv: str) -> None:
-    path = f"/usr/bin/{argv[0]}"
-    scenario.add("exec_denied", 10, path=path, argv=argv, ppid=1, decision="deny", rule_name=rule)
-
-
-def summary_of(scenario: Scenario) -> Summary:
-    fold = SummaryFold()
-    for event in scenario.session.events():
-        fold.add(event)
-    return fold.result(Ending.NOT_CLEAN)
-
-
 def found(scenario: Scenario, recorded: dict[str, Any]) -> list[Finding]:
-    return list(map(Findings(recorded).of, summary_of(scenario).attention.groups))
+    return list(map(Findings(recorded).of, summarise(scenario).attention.groups))
 
 
-def test_with_the_recorded_policy_one_line_is_for_all_of_a_group(scenario: Scenarios) -> None:
-    made = scenario()
+def test_with_the_recorded_policy_one_line_is_for_all_of_a_group(made: Scenario) -> None:
     for option in ("--force", "-f", "--force-with-lease"):
-        denied(made, "forced", "git", "push", option, "origin")
+        made.deny(10, 1, "forced", "git", "push", option, "origin")
     [with_policy] = found(made, started(POLICY))
     assert with_policy.suggestion is not None
     assert with_policy.suggestion.for_all
@@ -59,29 +41,25 @@ def test_with_the_recorded_policy_one_line_is_for_all_of_a_group(scenario: Scena
     )
 
 
-def test_where_there_are_more_command_lines_than_are_kept_it_is_for_some(
-    scenario: Scenarios,
-) -> None:
-    made = scenario()
+def test_where_there_are_more_command_lines_than_are_kept_it_is_for_some(made: Scenario) -> None:
     for number in range(6):
-        denied(made, "forced", "git", "push", f"-f{number}")
+        made.deny(10, 1, "forced", "git", "push", f"-f{number}")
     [finding] = found(made, started(POLICY))
     assert finding.suggestion is not None
     assert not finding.suggestion.for_all
-    summary = summary_of(made)
+    summary = summarise(made)
     assert "to let some of these through, only if it was right: - {name: " in render_text(summary)
     markdown = render_markdown(summary)
     assert "More rules are needed for all of these: `sigwrap policy suggest s1`" in markdown
     assert "<summary>To let these through, only where it was right</summary>" in markdown
 
 
-def test_several_command_lines_are_told_each_with_its_number(scenario: Scenarios) -> None:
-    made = scenario()
+def test_several_command_lines_are_told_each_with_its_number(made: Scenario) -> None:
     for folder in ("/etc", "/usr", "/usr", "/a|b", "/c", "/d"):
-        denied(made, "removal", "rm", "-rf", folder)
+        made.deny(10, 1, "removal", "rm", "-rf", folder)
     made.execute(11, 1, "ls", "a")
     made.execute(11, 1, "ls", "b")
-    summary = summary_of(made)
+    summary = summarise(made)
     text = render_text(summary)
     assert (
         "\n  denied  6 times  rm\n"
@@ -107,28 +85,25 @@ def test_several_command_lines_are_told_each_with_its_number(scenario: Scenarios
     assert group["other_command_lines"] == 1
 
 
-def test_one_command_line_over_and_over_is_all_that_is_told(scenario: Scenarios) -> None:
-    made = scenario()
+def test_one_command_line_over_and_over_is_all_that_is_told(made: Scenario) -> None:
     for _ in range(3):
-        denied(made, "removal", "rm", "-rf", "/etc")
-    summary = summary_of(made)
+        made.deny(10, 1, "removal", "rm", "-rf", "/etc")
+    summary = summarise(made)
     assert "\n  denied  3 times  rm -rf /etc\n      rule removal\n" in render_text(summary)
     assert "| denied | `rm -rf /etc` | `removal` | 3 |" in render_markdown(summary)
 
 
-def test_no_two_rules_of_a_report_have_the_same_name(scenario: Scenarios) -> None:
-    made = scenario()
-    denied(made, "removal", "rm", "-rf", "/etc")
-    denied(made, "another", "rm", "-rf", "/home")
+def test_no_two_rules_of_a_report_have_the_same_name(made: Scenario) -> None:
+    made.deny(10, 1, "removal", "rm", "-rf", "/etc")
+    made.deny(10, 1, "another", "rm", "-rf", "/home")
     names = [each.suggestion.name for each in found(made, started(POLICY)) if each.suggestion]
     assert names == ["allow-rm-2", "allow-rm-3"]
 
 
-def test_what_was_audited_has_a_block_of_its_own(scenario: Scenarios) -> None:
-    made = scenario()
+def test_what_was_audited_has_a_block_of_its_own(made: Scenario) -> None:
     made.execute(10, 1, "docker", "ps")
-    denied(made, "removal", "rm", "-rf", "/etc")
-    first, second = render_markdown(summary_of(made)).split("To deny what was audited")
+    made.deny(10, 1, "removal", "rm", "-rf", "/etc")
+    first, second = render_markdown(summarise(made)).split("To deny what was audited")
     assert "name: allow-rm" in first and "name: deny" not in first
     assert "name: deny-docker-ps" in second
 
@@ -148,10 +123,9 @@ LONG = "".join(f"- {{name: r{n}, commands: [git], decision: deny}}\n" for n in r
     ],
 )
 def test_without_a_policy_that_loads_there_is_a_rule_all_the_same(
-    scenario: Scenarios, recorded: dict[str, Any]
+    made: Scenario, recorded: dict[str, Any]
 ) -> None:
-    made = scenario()
-    denied(made, "forced", "git", "push", "-f", "origin")
+    made.deny(10, 1, "forced", "git", "push", "-f", "origin")
     [finding] = found(made, recorded)
     assert finding.suggestion is not None
     assert 'args_patterns: ["^push -f origin$"]' in finding.suggestion.line
@@ -161,9 +135,8 @@ def test_without_a_policy_that_loads_there_is_a_rule_all_the_same(
     ("times", "reason"), [(1, "approved by ann"), (2, "approved by ann, the first time")]
 )
 def test_of_several_that_were_approved_only_the_first_is_said_to_be_by_somebody(
-    scenario: Scenarios, times: int, reason: str
+    made: Scenario, times: int, reason: str
 ) -> None:
-    made = scenario()
     for who in ("ann", "bob")[:times]:
         said = {"rule_name": "ask", "reason": f"approved by {who}", "approval_id": f"a-{who}"}
         made.add("exec_allowed", 10, path="/usr/bin/npm", argv=["npm", "ci"], ppid=1, **said)

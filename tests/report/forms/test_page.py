@@ -20,7 +20,7 @@ from sigwrap.report.forms.documents import report_document
 from sigwrap.report.forms.event_rows import EventRows, Row
 from sigwrap.report.forms.page import page
 from sigwrap.report.forms.verdict import News, Verdict, verdict
-from tests.report.conftest import STARTED_NS, Scenario
+from tests.report.conftest import STARTED_NS, Scenario, Scenarios
 from tests.support.browser import CHROMIUM, Browser, Tab
 
 _missing = pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed")
@@ -43,7 +43,7 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
 
 
 @pytest.fixture
-def recorded(scenario: Callable[..., Scenario]) -> Scenario:
+def recorded(scenario: Scenarios) -> Scenario:
     """npm runs sh, which runs git and make; a push and a signal are denied."""
     log = scenario()
     log.execute(10, 1, "npm", "start")
@@ -87,6 +87,12 @@ def opened(browser: Browser, file: Path, *, fragment: str = "", **emulated: Any)
     tab = browser.tab(**emulated)
     tab.open(file.as_uri() + fragment)
     return tab
+
+
+@pytest.fixture
+def tab(browser: Browser, recorded: Scenario) -> Tab:
+    """The page of what is recorded."""
+    return opened(browser, written(recorded))
 
 
 def count(tab: Tab, selector: str) -> int:
@@ -279,8 +285,7 @@ def test_a_filter_and_a_badge_hold_for_the_tree_and_for_what_needs_attention(
 
 
 @in_chromium
-def test_the_tree_is_folded_by_click_and_by_keyboard(browser: Browser, recorded: Scenario) -> None:
-    tab = opened(browser, written(recorded))
+def test_the_tree_is_folded_by_click_and_by_keyboard(tab: Tab) -> None:
     make_is_seen = f"{node('make')}.checkVisibility()"
     assert tab.value(make_is_seen)
     tab.click(".node:nth-child(2) .twist")
@@ -300,10 +305,7 @@ def test_the_tree_is_folded_by_click_and_by_keyboard(browser: Browser, recorded:
 
 
 @in_chromium
-def test_a_click_jumps_to_an_event_that_is_filtered_away(
-    browser: Browser, recorded: Scenario
-) -> None:
-    tab = opened(browser, written(recorded))
+def test_a_click_jumps_to_an_event_that_is_filtered_away(tab: Tab) -> None:
     filter_by(tab, "git -pid:13", "1 of 12")
     tab.click(".finding .event-link")
     events_shown(tab, "12")
@@ -426,8 +428,7 @@ def test_it_is_never_wider_than_the_window(browser: Browser, recorded: Scenario)
 
 
 @in_chromium
-def test_paper_gets_the_events_too(browser: Browser, recorded: Scenario) -> None:
-    tab = opened(browser, written(recorded))
+def test_paper_gets_the_events_too(tab: Tab) -> None:
     tab.value("addEventListener('beforeprint', () => { window.printed = 1 })")
     assert tab.tell("Page.printToPDF")["data"].startswith("JVBERi0")  # %PDF-
     assert tab.value("window.printed") == 1
@@ -441,9 +442,7 @@ STRANGE = "a\x00b\x1b[31m\u202egnp.exe\udcff\u2028"
 
 
 @in_chromium
-def test_what_a_hostile_session_says_is_text(
-    browser: Browser, scenario: Callable[..., Scenario]
-) -> None:
+def test_what_a_hostile_session_says_is_text(browser: Browser, scenario: Scenarios) -> None:
     log = scenario()
     log.execute(10, 1, BAD, STRANGE, "x" * 1_000_000)
     log.execute(11, 10, *["w"] * 10_000)
@@ -470,8 +469,7 @@ def test_what_a_hostile_session_says_is_text(
 
 
 @in_chromium
-def test_no_other_script_runs_in_it(browser: Browser, recorded: Scenario) -> None:
-    tab = opened(browser, written(recorded))
+def test_no_other_script_runs_in_it(tab: Tab) -> None:
     tab.value(
         "document.body.append(Object.assign(document.createElement('script'),"
         " { textContent: 'window.ran = 1' }))"

@@ -16,9 +16,6 @@ def test_each_rule_is_there_once_in_its_section_and_commands_come_first() -> Non
         "signal_rules:",
         "  - {name: term}",
     ]
-
-
-def test_without_a_rule_there_is_nothing() -> None:
     assert not list(policy_lines([None, NONE]))
 
 

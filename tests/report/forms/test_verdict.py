@@ -6,22 +6,24 @@ from collections.abc import Callable
 import pytest
 
 from sigwrap.report.folds.ending import Ending
-from sigwrap.report.folds.summary import Summary, SummaryFold
+from sigwrap.report.folds.summary import Summary
 from sigwrap.report.forms.documents import report_document
 from sigwrap.report.forms.markdown import render_markdown
 from sigwrap.report.forms.page import page
 from sigwrap.report.forms.text import Page, render_text
 from sigwrap.report.forms.verdict import News, verdict
-from tests.report.conftest import SECOND, STARTED_NS, Scenario
+from tests.report.conftest import SECOND, STARTED_NS, Scenarios, summarise
 
 NOW_NS = STARTED_NS + 90 * SECOND
 RUNNING = "running for 1 min 30 s so far"
+INTERRUPTED = "interrupted by Ctrl+C: exit status {} after 2.50 s"
+NO_END = "did not end cleanly: sigwrap was killed, or could not write any more, 3.00 s into the run"
 MOMENT = "state after event 4, 3.00 s into the run"
 STOPPED = ", stopped since 2025-11-21 06:03:22 UTC by agent signal SIGSTOP from ann"
 
 
 @pytest.fixture
-def summary(scenario: Callable[..., Scenario]) -> Callable[..., Summary]:
+def summary(scenario: Scenarios) -> Callable[..., Summary]:
     def make(ending: Ending, exit_status: int | None, *, stopped: bool) -> Summary:
         log = scenario()
         log.execute(10, 1, "npm")
@@ -30,14 +32,9 @@ def summary(scenario: Callable[..., Scenario]) -> Callable[..., Summary]:
             log.add("tree_frozen", 10, processes=1, held=0)
         else:
             log.execute(11, 10, "node")
-        if exit_status is None:
-            log.log.close()
-        else:
+        if exit_status is not None:
             log.end(exit_status, reason="interrupted by Ctrl+C")
-        fold = SummaryFold()
-        for event in log.session.events():
-            fold.add(event)
-        return fold.result(ending)
+        return summarise(log, ending)
 
     return make
 
@@ -45,32 +42,13 @@ def summary(scenario: Callable[..., Scenario]) -> Callable[..., Summary]:
 @pytest.mark.parametrize(
     ("ending", "exit_status", "stopped", "sentence", "news"),
     [
-        (
-            Ending.NOT_CLEAN,
-            130,
-            False,
-            "interrupted by Ctrl+C: exit status 130 after 2.50 s",
-            News.BAD,
-        ),
-        (
-            Ending.NOT_CLEAN,
-            0,
-            False,
-            "interrupted by Ctrl+C: exit status 0 after 2.50 s",
-            News.GOOD,
-        ),
+        (Ending.NOT_CLEAN, 130, False, INTERRUPTED.format(130), News.BAD),
+        (Ending.NOT_CLEAN, 0, False, INTERRUPTED.format(0), News.GOOD),
         (Ending.RUNNING, None, False, RUNNING, News.OPEN),
         (Ending.RUNNING, None, True, RUNNING + STOPPED, News.OPEN),
         (Ending.MOMENT, None, False, MOMENT, News.OPEN),
         (Ending.MOMENT, None, True, MOMENT + STOPPED, News.OPEN),
-        (
-            Ending.NOT_CLEAN,
-            None,
-            True,
-            "did not end cleanly: sigwrap was killed, or could not write any more, "
-            "3.00 s into the run",
-            News.BAD,
-        ),
+        (Ending.NOT_CLEAN, None, True, NO_END, News.BAD),
     ],
 )
 def test_every_form_says_the_same_of_how_a_session_ended(

@@ -1,18 +1,13 @@
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 from sigwrap.report.check.reproduce import Reproduction
 from sigwrap.report.check.verify import verify_session
 from sigwrap.report.folds.ending import Ending
 from sigwrap.report.forms.verification import render_verification
+from tests.report.conftest import Scenario, Scenarios
 
-Scenarios = Callable[..., Any]
 
-
-def test_a_verification_tells_what_it_could_not_see(scenario: Scenarios) -> None:
-    made = scenario()
+def test_a_verification_tells_what_it_could_not_see(made: Scenario) -> None:
     verification = verify_session(made.session, None)
     assert render_verification("s1", verification, Ending.RUNNING).splitlines() == [
         "s1: intact, 1 event, checked without a key",
@@ -37,8 +32,7 @@ def test_a_verification_that_failed_is_one_line(scenario: Scenarios) -> None:
         assert text.isprintable()
 
 
-def test_it_names_the_rows_that_nobody_can_vouch_for(scenario: Scenarios) -> None:
-    made = scenario()
+def test_it_names_the_rows_that_nobody_can_vouch_for(made: Scenario) -> None:
     made.end()
     left = Reproduction(
         decisions=9,

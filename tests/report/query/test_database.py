@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ from sigwrap.errors import StoreError, UsageError
 from sigwrap.report.query.database import QueryDatabase, all_views
 from sigwrap.report.query.views import VIEWS
 from sigwrap.store.reader import Session
-from tests.report.conftest import Scenario
+from tests.report.conftest import Scenario, Scenarios, tamper
 
 Ask = Callable[..., list[tuple[Any, ...]]]
 
@@ -37,34 +36,15 @@ def ask(database: QueryDatabase) -> Ask:
 
 
 @pytest.fixture
-def log(scenario: Callable[..., Scenario]) -> Scenario:
+def log(scenario: Scenarios) -> Scenario:
     """npm was let through, git push denied, a signal blocked three times."""
     made = scenario()
     made.execute(10, 1, "npm", "start")
-    made.add(
-        "exec_denied",
-        11,
-        path="/usr/bin/git",
-        argv=["git", "push", "a b"],
-        comm="sh",
-        ppid=10,
-        decision="deny",
-        rule_name="no-push",
-        reason="pushing is left to people",
-    )
-    made.add(
-        "signal_blocked",
-        11,
-        signal=15,
-        signal_name="SIGTERM",
-        source_pid=11,
-        source_cmd="sh",
-        target_pid=99,
-        target_cmd="sshd",
-        decision="deny",
-        rule_name="no-kill",
-        count=3,
-    )
+    why = "pushing is left to people"
+    made.deny(11, 10, "no-push", "git", "push", "a b", comm="sh", reason=why)
+    sent = {"signal": 15, "signal_name": "SIGTERM", "source_pid": 11, "source_cmd": "sh"}
+    to = {"target_pid": 99, "target_cmd": "sshd", "decision": "deny", "rule_name": "no-kill"}
+    made.add("signal_blocked", 11, **sent, **to, count=3)
     made.exit(11, 1)
     made.exit(10, None, "SIGKILL")
     made.end(exit_status=137)
@@ -80,7 +60,7 @@ def test_what_was_denied_is_one_view_of_execs_and_signals(ask: Ask, log: Scenari
 
 
 def test_what_was_asked_and_refused_is_denied_and_an_audited_exec_is_audited(
-    ask: Ask, scenario: Callable[..., Scenario]
+    ask: Ask, scenario: Scenarios
 ) -> None:
     log = scenario()
     log.execute(10, 1, "true")
@@ -110,16 +90,14 @@ def test_a_session_is_one_row(ask: Ask, log: Scenario) -> None:
     assert ask(sql, log.session) == [("s1", "demo", "npm start", "ended", 137, 7, 6.0)]
 
 
-def test_a_session_that_runs_is_answered_as_far_as_it_is(
-    ask: Ask, scenario: Callable[..., Scenario]
-) -> None:
+def test_a_session_that_runs_is_answered_as_far_as_it_is(ask: Ask, scenario: Scenarios) -> None:
     log = scenario()
     log.execute(10, 1, "sleep", "9")
     sql = "select state, exit_status, (select count(*) from execs), ended from sessions, processes"
     assert ask(sql, log.session) == [("running", None, 1, None)]
 
 
-def test_several_sessions_are_told_apart(ask: Ask, scenario: Callable[..., Scenario]) -> None:
+def test_several_sessions_are_told_apart(ask: Ask, scenario: Scenarios) -> None:
     logs = [scenario(session_id=name) for name in ("s1", "s2")]
     for log in logs:
         log.execute(10, 1, "true")
@@ -240,11 +218,7 @@ def test_what_fails_when_it_is_answered_says_so(
 def test_of_a_damaged_log_what_comes_before_is_filled_in(
     database: QueryDatabase, log: Scenario
 ) -> None:
-    file = sqlite3.connect(log.session.path)
-    file.execute("drop trigger events_are_not_changed")
-    file.execute("update events set payload = 'x' where seq = 5")
-    file.commit()
-    file.close()
+    tamper(log.session.path, "update events set payload = 'x' where seq = 5")
     with pytest.raises(StoreError, match="row 5"):
         database.fill(log.session, all_views(), lambda seen: None)
     assert list(database.select("select max(seq) from events")[1]) == [(4,)]

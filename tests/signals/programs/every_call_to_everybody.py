@@ -14,6 +14,7 @@ from inside import (
     line_of,
     named,
     native,
+    parent_of,
     receive,
     send,
     spawn,
@@ -34,10 +35,6 @@ def middle():
 def child():
     spawn(lambda: receive(boxes, "grandchild"))
     receive(boxes, "child")
-
-
-def parent_of(pid):
-    return int(open(f"/proc/{pid}/stat").read().rpartition(")")[2].split()[1])
 
 
 def driver():

@@ -10,7 +10,6 @@ block_all()
 
 
 def family(attack):
-    """COMMAND has two children: a sibling that receives, and the attacker."""
     box(boxes, "sibling"), box(boxes, "child")
     spawn(lambda: receive(boxes, "sibling"))
 

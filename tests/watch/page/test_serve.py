@@ -100,7 +100,6 @@ def test_a_session_is_stopped_and_its_report_is_apart(sigwrap: Sigwrap, browser:
 
 def test_a_supervised_process_is_refused_whatever_it_presents(sigwrap: Sigwrap) -> None:
     page, address = serving(sigwrap)
-    assert re.fullmatch(r"http://127\.0\.0\.1:\d+/in/[0-9a-f]{32}", address)
     errors = reader(page.stderr)
     for far in ((), ("far",)):  # as it is, and forked away
         for status, said in supervised(sigwrap, address, *far, "in", "get", "/"):
@@ -196,7 +195,7 @@ def test_the_page_is_not_served_from_inside(sigwrap: Sigwrap) -> None:
 # The kill switch, which ends all sessions of a user
 
 
-def test_the_red_button_ends_every_session(alone: Sigwrap) -> None:
+def test_the_red_button_ends_every_session_until_it_is_lifted(alone: Sigwrap) -> None:
     _, address = serving(alone)
     session, _ = alone.start_ready("--no-report", "--", "sh", "-c", "echo ready; read line")
     on = json.dumps({"on": True, "reason": "it deletes"})
@@ -204,13 +203,9 @@ def test_the_red_button_ends_every_session(alone: Sigwrap) -> None:
     assert (status, "1 session ended" in said) == ("200", True)
     assert session.wait(PATIENCE_S) != 0
     assert b"it deletes" in alone.run("--", "true").stderr
-
-
-def test_what_it_lifts_lets_sessions_start_again(alone: Sigwrap) -> None:
-    _, address = serving(alone)
-    on, off = '{"on": true, "reason": ""}', '{"on": false}'
-    orders = ("post", "/killswitch", on, "post", "/killswitch", off)
-    assert [status for status, _ in client(alone, address, "in", *orders)] == ["303", "200", "200"]
+    off = ("post", "/killswitch", '{"on": false}')
+    [_, (status, _)] = client(alone, address, "in", *off)
+    assert status == "200"
     assert alone.run("--no-report", "--", "true").returncode == 0
 
 

@@ -166,19 +166,6 @@ def test_a_get_changes_nothing(served: Served) -> None:
 # What is asked for
 
 
-def test_each_order_is_carried_out_once(served: Served) -> None:
-    for path, order, done in (
-        ("/approve", {**ORDER, "always": True}, ["approve", "s1", "q1", True]),
-        ("/deny", {"session_id": "s1", "id": "q1", "message": "not on main"},
-         ["deny", "s1", "q1", "not on main"]),
-        ("/interrupt", {"session_id": "s1"}, ["interrupt", "s1"]),
-        ("/killswitch", {"on": True, "reason": "it deletes"}, ["kill_all", "it deletes"]),
-        ("/killswitch", {"on": False}, ["lift"]),
-    ):  # fmt: skip
-        assert served.post(path, order).status == 200
-        assert served.did() == done
-
-
 def test_what_a_session_refuses_is_a_sentence(served: Served) -> None:
     found = served.post("/approve", {**ORDER, "id": "refused"})
     assert found.status == 409
@@ -396,23 +383,6 @@ def test_it_says_something_now_and_then(serve: Serve) -> None:
 # What it tells
 
 
-def test_what_a_session_wrote_is_printable(served: Served) -> None:
-    bad = "a\x1b[31m\u202eb\x00</script>\u2028"
-    served.tell(
-        sessions=[{"id": "s1", "name": bad, "command": [bad, bad], "last": bad}],
-        waiting=[{"id": "q1", "what": bad, "process": bad, "folder": bad, "message": bad}],
-        problems=[bad],
-    )
-    served.tell(lines=["s1", [["denied", bad]]])
-    stream = served.stream("s1")
-    said = Reader(stream.fileno())
-    said.until(rb"event: events\ndata: [^\n]*\n")
-    text = said.seen.decode()
-    assert "a\\\\e[31m\\\\u202eb" in text
-    assert not set(text) & set("\x1b\u202e\x00\u2028")
-    stream.close()
-
-
 def test_a_huge_board_is_told_in_part_and_the_rest_is_counted(served: Served) -> None:
     served.tell(
         sessions=[{"id": f"s{at}", "command": ["x" * 9000]} for at in range(900)],
@@ -457,18 +427,6 @@ def test_no_path_leads_to_an_option_or_a_file(served: Served) -> None:
 
 
 # Its socket, and its end
-
-
-def test_at_a_file_it_is_the_users_own(serve: Serve, private: Path) -> None:
-    path = private / "page.socket"
-    page = serve(socket_path=str(path))
-    page.host = "localhost:8000"
-    assert stat.S_IMODE(path.stat().st_mode) == 0o600
-    page.enter()
-    assert page.get("/").status == 200
-    assert page.get("/", host="evil.example").status == 403
-    assert page.end() == 0
-    assert not path.exists()
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])

@@ -159,3 +159,4 @@ serve(
 if file:
     file.close()
 say(ended=True)
+os._exit(0)  # Python's own end would take the modules from the threads that still run

@@ -1,4 +1,0 @@
-import sys
-
-for _ in range(int(sys.argv[1])):
-    sys.stdout.buffer.write(bytes(range(256)) * 4096)
