@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import subprocess
 
@@ -10,31 +9,28 @@ import pytest
 
 from tests.support.harness import UNDER_TEST, Sigwrap
 from tests.support.policies import policy
+from tests.support.programs import script
 from tests.support.waiting import PATIENCE_S, reader
 
 DENY = """
   - {name: no-ok, commands: [ok], decision: deny}
   - {name: ask, commands: [asked], decision: approve, message: looked at first}
-  - {name: instead, commands: [other], decision: redirect, redirect_to: {command: /no/such}}
 """
 TELLS = b" (sigwrap report tells more)\n"
 
 
 def program(subject: Sigwrap, name: str) -> None:
-    path = subject.folder / name
-    path.write_text("#!/bin/sh\necho ran\n")
-    path.chmod(0o755)
-    if subject.user is not None:
-        os.chown(path, subject.user, subject.user)
+    script(subject.folder, name, "#!/bin/sh\necho ran\n")
 
 
-def run(
-    subject: Sigwrap, *words: str, more: tuple[str, ...] = (), **options: object
-) -> subprocess.CompletedProcess[bytes]:
-    for name in ("ok", "asked", "other"):
+def under(subject: Sigwrap, *words: str, rules: str = DENY) -> tuple[str, ...]:
+    for name in ("ok", "asked"):
         program(subject, name)
-    line = ("-p", policy(subject.folder, DENY, *more), "--no-report", "--", *words)
-    return subject.run(*line, **options)
+    return ("--policy", policy(subject.folder, rules), "--no-report", *words)
+
+
+def run(subject: Sigwrap, *words: str, **options: object) -> subprocess.CompletedProcess[bytes]:
+    return subject.run(*under(subject, "--", *words), **options)
 
 
 def lines_of_ours(err: bytes) -> list[bytes]:
@@ -136,11 +132,9 @@ def test_without_a_terminal_it_is_no_at_once(sigwrap: Sigwrap) -> None:
 def test_the_policy_for_jobs_is_named_where_it_allows_what_was_asked(
     sigwrap: Sigwrap, words: tuple[str, ...], way: bytes
 ) -> None:
+    (sigwrap.folder / "bin").mkdir()
     for name in ("npm", "gh"):
-        path = sigwrap.folder / "bin" / name
-        path.parent.mkdir(exist_ok=True)
-        path.write_text("#!/bin/sh\n")
-        path.chmod(0o755)
+        script(sigwrap.folder / "bin", name, "#!/bin/sh\n")
     sigwrap.env["PATH"] = f"{sigwrap.folder}/bin:/usr/bin:/bin"
     done = sigwrap.run("--no-report", "--", *words, stdin=subprocess.DEVNULL)
     assert done.returncode == 126
@@ -151,13 +145,13 @@ def test_it_is_not_named_under_another_policy_that_asks_by_a_rule_of_that_name(
     sigwrap: Sigwrap,
 ) -> None:
     rules = '\n  - {name: pkg-install, commands: ["true"], decision: approve}\n'
-    line = ("-p", policy(sigwrap.folder, rules), "--no-report", "--", "true")
+    line = under(sigwrap, "--", "true", rules=rules)
     assert WAYS_OUT + TELLS in sigwrap.run(*line, stdin=subprocess.DEVNULL).stderr
 
 
 def test_a_signal_is_not_helped_by_what_helps_package_installs(sigwrap: Sigwrap) -> None:
     rules = "\n  []\nsignal_rules:\n  - {name: ask, signals: [USR1], decision: approve}\n"
-    line = ("-p", policy(sigwrap.folder, rules), "--no-report", "--", "sh", "-c", "kill -USR1 $$")
+    line = under(sigwrap, "--", "sh", "-c", "kill -USR1 $$", rules=rules)
     done = sigwrap.run(*line, stdin=subprocess.DEVNULL)
     (line_of_ours,) = lines_of_ours(done.stderr)
     assert line_of_ours.endswith(b"there is no terminal; " + WAY_OUT + TELLS)
@@ -165,9 +159,7 @@ def test_a_signal_is_not_helped_by_what_helps_package_installs(sigwrap: Sigwrap)
 
 @pytest.mark.parametrize(("ci", "asks"), [("true", False), ("false", True)])
 def test_on_a_terminal_where_ci_is_set_it_is_no_too(sigwrap: Sigwrap, ci: str, asks: bool) -> None:
-    program(sigwrap, "asked")
-    line = ("-p", policy(sigwrap.folder, DENY), "--no-report", "--", "./asked")
-    terminal = sigwrap.on_terminal(*line, env={"CI": ci})
+    terminal = sigwrap.on_terminal(*under(sigwrap, "--", "./asked"), env={"CI": ci})
     if asks:
         terminal.read_question()
         terminal.type("n\n")
@@ -179,9 +171,8 @@ def test_on_a_terminal_where_ci_is_set_it_is_no_too(sigwrap: Sigwrap, ci: str, a
 
 @pytest.mark.promise("approvals on a terminal")
 def test_a_terminal_is_one_to_ask_on_whatever_stdin_is(sigwrap: Sigwrap) -> None:
-    program(sigwrap, "asked")
-    line = ("-p", policy(sigwrap.folder, DENY), "--no-report", "--")
-    terminal = sigwrap.on_terminal(*line, "sh", "-c", "./asked x </dev/null")
+    line = under(sigwrap, "--", "sh", "-c", "./asked x </dev/null")
+    terminal = sigwrap.on_terminal(*line)
     said = terminal.read_question()
     assert b"rule ask of test: looked at first [" in said
     terminal.approve()
@@ -189,9 +180,8 @@ def test_a_terminal_is_one_to_ask_on_whatever_stdin_is(sigwrap: Sigwrap) -> None
 
 
 def test_the_line_of_who_waits_says_until_when_and_how_to_answer(sigwrap: Sigwrap) -> None:
-    program(sigwrap, "asked")
-    line = ("-p", policy(sigwrap.folder, DENY), "--approvals", "control", "--no-report", "--")
-    process = sigwrap.start(*line, "./asked", "--token=abcdefgh")
+    line = under(sigwrap, "--approvals", "control", "--", "./asked", "--token=abcdefgh")
+    process = sigwrap.start(*line)
     said = reader(process.stderr).line()
     found = re.fullmatch(
         rb"sigwrap: \./asked '--token=\*\*\*': waits for approval \(rule ask of test\) "

@@ -1,8 +1,9 @@
-"""Where the kernel has its own say: first lines, threads, signals, other tracers and roots."""
+"""Where the kernel has its own say: first lines, threads, signals, tracers, what it refuses."""
 
 from __future__ import annotations
 
 import shutil
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -53,3 +54,52 @@ def test_a_program_under_strace(as_user: Sigwrap) -> None:
     events = {e.payload["argv"][0]: e.payload for e in as_user.sealed_events("exec_allowed")}
     assert (events["strace"]["traced"], events["strace"]["verified"]) == (False, True)
     assert (events["/bin/echo"]["traced"], events["/bin/echo"]["verified"]) == (True, True)
+
+
+def test_what_it_refuses_is_the_same_as_without_sigwrap(
+    as_user: Sigwrap, compiled: Path, programs: Path
+) -> None:
+    """The caller lives on with the same errno, and the log says no more than what happened."""
+    native_folder, folder = as_user.folder / "native", as_user.folder / "here"
+    name = policy(as_user.folder, ALLOW)
+    line = (*PYTHON, str(programs / "refused.py"), str(compiled / "first"))
+    for each in (native_folder, folder):
+        as_user.native("mkdir", str(each))
+    native = as_user.native(*line, cwd=native_folder)
+    assert native.returncode == 0, native.stderr
+    done = as_user.run("-p", name, "--", *line, cwd=folder)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == native.stderr == b""
+    outcomes = native.stdout.splitlines()
+    assert done.stdout.splitlines() == outcomes
+    assert outcomes[-1] == b"it still works: 0"
+
+    refused = [each for each in outcomes if each.endswith(b": 7")]
+    assert len(refused) > 40
+    events = as_user.sealed_events("exec_allowed", "exec_failed", "process_exited")
+    by_process = Counter((event.pid, event.type) for event in events)
+    for event in events:
+        if event.type == "process_exited" and event.payload["exit_code"] == 7:
+            # What was let through, and did not happen, is taken back.
+            let_through = by_process[event.pid, "exec_allowed"]
+            assert let_through == by_process[event.pid, "exec_failed"]
+            assert event.payload["comm"].startswith("python")
+    assert not as_user.sealed_events("exec_verification_failed")
+
+
+@pytest.mark.parametrize("how", ["redirected", "brokered"])
+def test_a_replacement_that_the_kernel_refuses(as_user: Sigwrap, compiled: Path, how: str) -> None:
+    """It is the log that says why; the caller may go on and exec something else."""
+    broken = as_user.folder / "broken"
+    broken.write_text("neither a script nor a program")
+    broken.chmod(0o755)
+    via = "exec" if how == "redirected" else "stub"
+    rules = f"""
+  - {{name: r, commands: [ls], decision: redirect, redirect_to: {{command: {broken}, via: {via}}}}}
+"""
+    text = f"{compiled}/call execve /bin/ls; echo $?; /bin/echo after"
+    done = as_user.run("-p", policy(as_user.folder, rules), "--", "sh", "-c", text)
+    assert done.stdout == b"errno 13\n77\nafter\n"
+    (event,) = as_user.sealed_events("exec_failed")
+    payload = event.payload
+    assert (payload["path"], payload["error"]) == (str(broken), "ENOEXEC")

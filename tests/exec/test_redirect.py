@@ -39,6 +39,12 @@ def _run(subject: Sigwrap, *words: str, **options: object) -> tuple[int, str, st
     return done.returncode, done.stdout.decode(), done.stderr.decode()
 
 
+def _limited(subject: Sigwrap, limit: int, *words: str) -> tuple[str, ...]:
+    """With so few descriptors for sigwrap itself."""
+    line = subject.line("-p", str(subject.folder / "policy.yaml"), "--", *words)
+    return ("sh", "-c", f"ulimit -n {limit}; exec {shlex.join(map(str, line))}")
+
+
 def test_bin_ls(redirecting: Sigwrap, compiled: Path) -> None:
     ways = [*WAYS, "fulltable"]
     code, out, err = _run(redirecting, "sh", "-c", calls(compiled, ways, "/bin/ls", "word"))
@@ -76,9 +82,8 @@ def test_a_caller_that_may_map_no_more(redirecting: Sigwrap, programs: Path) -> 
 def test_sigwrap_with_few_descriptors(
     redirecting: Sigwrap, limit: int, count: int, programs: Path
 ) -> None:
-    line = redirecting.line("-p", str(redirecting.folder / "policy.yaml"), "--")
-    words = [*map(str, line), *PYTHON, str(programs / "side_by_side.py"), str(count)]
-    done = redirecting.native("sh", "-c", f"ulimit -n {limit}; exec {shlex.join(words)}")
+    words = (*PYTHON, str(programs / "side_by_side.py"), str(count))
+    done = redirecting.native(*_limited(redirecting, limit, *words))
     assert (done.returncode, done.stderr) == (0, b"")
     said = done.stdout.decode().splitlines()
     assert sorted(said) == [str(count), *(["first replaced"] * count)]
@@ -88,10 +93,8 @@ def test_sigwrap_with_few_descriptors(
 
 @pytest.mark.parametrize("redirecting", ["exec"], indirect=True)
 def test_sigwrap_with_too_few_descriptors(redirecting: Sigwrap) -> None:
-    line = redirecting.line("-p", str(redirecting.folder / "policy.yaml"), "--", "/bin/ls")
-    words = shlex.join(map(str, line))
     for limit in (FEW_OF_OUR_OWN - 1, 30, 16, 10, 8):
-        done = redirecting.native("sh", "-c", f"ulimit -n {limit}; exec {words}")
+        done = redirecting.native(*_limited(redirecting, limit, "/bin/ls"))
         assert (done.returncode, done.stdout) == (REFUSED, b""), limit
         assert done.stderr.count(b"\n") == 1
         assert b"ulimit -n" in done.stderr
@@ -100,13 +103,9 @@ def test_sigwrap_with_too_few_descriptors(redirecting: Sigwrap) -> None:
 
 def test_more_processes_than_it_can_watch(redirecting: Sigwrap, programs: Path) -> None:
     """Those beyond are judged and verified all the same."""
-    name = str(redirecting.folder / "policy.yaml")
-    words = shlex.join(
-        map(str, redirecting.line("-p", name, "--", *PYTHON, str(programs / "sixty_and_one.py")))
-    )
-    process = redirecting.start_line(
-        [*redirecting.as_user(), "sh", "-c", f"ulimit -n {FEW_OF_OUR_OWN}; exec {words}"]
-    )
+    words = (*PYTHON, str(programs / "sixty_and_one.py"))
+    line = _limited(redirecting, FEW_OF_OUR_OWN, *words)
+    process = redirecting.start_line([*redirecting.as_user(), *line])
     reader(process.stdout).until(rb"first replaced\n")
     process.stdin.close()
     assert process.wait(PATIENCE_S) == 0

@@ -11,13 +11,9 @@ import pytest
 
 from tests.support.harness import EXECS, Sigwrap
 from tests.support.policies import policy
-from tests.support.waiting import PATIENCE_S, reader
+from tests.support.waiting import PATIENCE_S
 
 LIMIT_REACHED = 124
-STAYS = """
-trap 'echo asked to end; exit 3' TERM
-while :; do read line; done
-"""
 
 
 def limited(sigwrap: Sigwrap, limits: str, rules: str = " []\n") -> str:
@@ -138,16 +134,6 @@ def test_max_depth_meets_who_hides_its_parents(as_user: Sigwrap, compiled: Path)
 
 
 # Time
-
-
-def test_wall_time_ends_the_run(sigwrap: Sigwrap) -> None:
-    process = sigwrap.start("-p", limited(sigwrap, "wall_time: 5s"), "--", "sh", "-c", STAYS)
-    assert reader(process.stdout).line() == b"asked to end"
-    assert process.wait(PATIENCE_S) == LIMIT_REACHED
-    assert b"wall_time: 5 s are over" in process.stderr.read()
-    (event,) = sigwrap.sealed_events("limit_exceeded")
-    assert (event.payload["limit"], event.payload["effect"]) == ("wall_time", "terminated")
-    assert event.payload["used"] == event.payload["maximum"] == 5
 
 
 def test_who_stays_beyond_its_time_is_killed(sigwrap: Sigwrap) -> None:

@@ -1,14 +1,21 @@
-"""The address of a session that commands join, as the kernel shows it."""
+"""A session that commands join: how they do, and its address, as the kernel shows it."""
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 
 from sigwrap.protocols.joined import address
 from tests.support.harness import Sigwrap
 
+JOIN = ("--join-name", "agent", "--policy", "agent-observe")
 _LISTENS = "00010000"  # its flags
+
+
+def sessions(subject: Sigwrap) -> int:
+    """How many there have been."""
+    return len(json.loads(subject.run("sessions", "--json").stdout)["sessions"])
 
 
 def at(subject: Sigwrap, name: str = "agent") -> str:

@@ -3,7 +3,6 @@ It has no file: what they do to the store has no part in who is joined."""
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import time
@@ -11,16 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.joined.addresses import at, is_listened_at
+from tests.joined.addresses import JOIN, at, is_listened_at, sessions
 from tests.support.harness import PYTHON, REFUSED, Sigwrap
 from tests.support.waiting import PATIENCE_S, Watch, await_that, reader
 
-JOIN = ("--join-name", "agent", "--policy", "agent-observe")
 OTHER = ("--join-name", "other", "--policy", "agent-observe")
-
-
-def _sessions(subject: Sigwrap) -> int:
-    return len(json.loads(subject.run("sessions", "--json").stdout)["sessions"])
 
 
 def _takes(programs: Path, address: str) -> tuple[str, ...]:
@@ -35,7 +29,7 @@ def test_whatever_becomes_of_the_store_it_is_the_same_session(subject: Sigwrap, 
     again = subject.run(*JOIN, "--", "sh", "-c", f"kill -0 {int(first.stdout)} && echo there")
     assert again.stdout == b"there\n", again.stderr
     subject.await_event("store_tampered")
-    assert _sessions(subject) == 1
+    assert sessions(subject) == 1
 
 
 def test_nobody_inside_takes_it_before_the_session_has_ended(
@@ -52,7 +46,7 @@ def test_nobody_inside_takes_it_before_the_session_has_ended(
         watch.await_ends()
     assert takes.wait(PATIENCE_S) != 0
     assert b"taken" not in takes.stdout.read()
-    assert _sessions(subject) == 2
+    assert sessions(subject) == 2
 
 
 def test_a_stand_in_for_another_session_is_not_believed(subject: Sigwrap, programs: Path) -> None:
@@ -95,7 +89,7 @@ def test_a_crowd_from_inside_keeps_nobody_out(subject: Sigwrap, programs: Path) 
     crowds.wait(PATIENCE_S)
     took_s = time.monotonic() - began_s
     assert 0 < len(subject.events("control_refused")) <= 10 + took_s * 50
-    assert _sessions(subject) == 1
+    assert sessions(subject) == 1
 
 
 def test_another_users_is_not_believed(as_user: Sigwrap, programs: Path) -> None:

@@ -14,11 +14,11 @@ import pytest
 from sigwrap.linux import procfs
 from sigwrap.linux.pidfd import duplicate_socket
 from sigwrap.linux.process import children
+from tests.joined.addresses import JOIN
 from tests.support.harness import PYTHON, Sigwrap
 from tests.support.waiting import PATIENCE_S, reader
 
 needs_root = pytest.mark.skipif(os.getuid() != 0, reason="needs root")
-JOIN = ("--join-name", "agent", "--policy", "agent-observe")
 
 
 def test_nothing_is_taken_from_who_is_forked_before_his_exec(

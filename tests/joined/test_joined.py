@@ -16,12 +16,11 @@ import pytest
 from sigwrap.events import Event
 from sigwrap.linux import procfs
 from sigwrap.run.settings import RunSettings, as_json
-from tests.joined.addresses import at, is_listened_at
+from tests.joined.addresses import JOIN, at, is_listened_at, sessions
 from tests.joined.jobs import work_a_job
 from tests.support.harness import INTERRUPTED, IS_BINARY, REFUSED, Sigwrap
+from tests.support.programs import script
 from tests.support.waiting import Watch, await_that, reader
-
-JOIN = ("--join-name", "agent", "--policy", "agent-observe")
 
 
 def _run(subject: Sigwrap, *words: str, **options: Any) -> subprocess.CompletedProcess[bytes]:
@@ -42,10 +41,6 @@ def _death(subject: Sigwrap, pid: int = 0) -> Event:
 
     await_that(lambda: bool(deaths()))
     return deaths()[0]
-
-
-def _sessions(subject: Sigwrap) -> int:
-    return len(json.loads(subject.run("sessions", "--json").stdout)["sessions"])
 
 
 def _end(subject: Sigwrap) -> None:
@@ -144,24 +139,18 @@ def test_who_is_killed_leaves_no_command(subject: Sigwrap) -> None:
 
 def test_what_can_not_be_run_is_told(subject: Sigwrap) -> None:
     missing = _run(subject, "no-such-command")
-    assert (missing.returncode, missing.stderr) == (
-        127,
-        b"sigwrap: no-such-command: command not found on PATH\n",
-    )
-    script = subject.folder / "script"
-    script.write_text("#!/no/such/interpreter\n")
-    script.chmod(0o755)
-    broken = _run(subject, str(script))
+    said = b"sigwrap: no-such-command: command not found on PATH\n"
+    assert (missing.returncode, missing.stderr) == (127, said)
+    name = script(subject.folder, "script", "#!/no/such/interpreter\n")
+    broken = _run(subject, name)
     assert broken.returncode == 127
-    assert broken.stderr == f"sigwrap: {script}: No such file or directory\n".encode()
+    assert broken.stderr == f"sigwrap: {name}: No such file or directory\n".encode()
 
 
 def test_a_denied_command_says_so_once(subject: Sigwrap) -> None:
     policy = subject.folder / "policy.yaml"
-    policy.write_text(
-        "version: 1\nname: own\nextends: agent-observe\ncommand_rules:\n"
-        "  - {name: no-ls, commands: [ls], decision: deny}\n"
-    )
+    rule = "command_rules: [{name: no-ls, commands: [ls], decision: deny}]"
+    policy.write_text(f"version: 1\nname: own\nextends: agent-observe\n{rule}\n")
     found = subject.run("--join-name", "agent", "--policy", str(policy), "--", "ls")
     assert found.returncode == 126
     assert found.stderr.decode().count("\n") == 1
@@ -217,7 +206,7 @@ def test_many_at_once_start_one_session(subject: Sigwrap) -> None:
     said = {process.communicate(timeout=30) for process in running}
     assert said == {(f"{n}\n".encode(), b"") for n in range(8)}
     assert [process.returncode for process in running] == [0] * 8
-    assert _sessions(subject) == 1
+    assert sessions(subject) == 1
     assert len(subject.events("command_left")) == 8
 
 
@@ -230,7 +219,7 @@ def test_it_ends_when_nothing_has_run_for_a_while(subject: Sigwrap) -> None:
     ends = [event.payload.get("comm") for event in events if event.type == "process_exited"]
     assert "sleep" in ends  # the session had waited for it
     assert _run(subject, "echo", "anew").stdout == b"anew\n"
-    assert _sessions(subject) == 2
+    assert sessions(subject) == 2
 
 
 def test_the_end_of_the_session_ends_who_waits(subject: Sigwrap) -> None:
@@ -255,11 +244,12 @@ def test_a_command_whose_supervisor_dies_is_not_run_once_more(subject: Sigwrap) 
 
 def test_what_is_no_request_and_no_signal_ends_no_session(subject: Sigwrap) -> None:
     _run(subject, "true")
-    odd: list[tuple[str, Any]] = [
-        *(("settings", None), ("settings", []), ("words", float("inf")), ("umask", 10**40)),
-    ]
-    for field, value in odd:
-        said = _said_to(subject, {field: value})
+    odd: tuple[dict[str, Any], ...] = (
+        *({"settings": None}, {"settings": []}),
+        *({"words": float("inf")}, {"umask": 10**40}),
+    )
+    for call in odd:
+        said = _said_to(subject, call)
         assert b"that is no request" in said and b"in a file of memory" not in said
     numbers: tuple[Any, ...] = ([], 1.0, "TERM")
     for number in numbers:
@@ -289,31 +279,13 @@ while said := end.recv(1 << 16):
 
 def _said_to(subject: Sigwrap, call: dict[str, Any], *more: dict[str, Any]) -> bytes:
     settings = as_json(RunSettings(command=(), policy="agent-observe"))
-    empty: dict[str, list[int]] = {
-        "descriptors": [],
-        "ignored_signals": [],
-        "signal_mask": [],
-        "limits": [],
-    }
-    good = {
-        "v": 1,
-        "settings": settings,
-        "words": 2,
-        "terminal": -1,
-        "umask": 0o22,
-        "niceness": 0,
-        **empty,
-    }
+    lists = ("descriptors", "ignored_signals", "signal_mask", "limits")
+    numbers = {"v": 1, "words": 2, "terminal": -1, "umask": 0o22, "niceness": 0}
+    good = {"settings": settings, **numbers, **{name: [] for name in lists}}
     messages = [json.dumps(message) for message in ({**good, **call}, *more)]
     line = [*subject.as_user(), sys.executable, "-c", _ASKS, at(subject), *messages]
     out, _ = subject.start_line(line).communicate(timeout=30)
     return out
-
-
-def test_a_command_can_not_stop_those_that_come_after_it(subject: Sigwrap) -> None:
-    """Its parent is the process that they are forked from."""
-    assert _run(subject, "sh", "-c", "kill -STOP $PPID; echo stopped").stdout == b"stopped\n"
-    assert _run(subject, "echo", "goes on").stdout == b"goes on\n"
 
 
 @pytest.mark.promise("nested")
@@ -363,9 +335,11 @@ def test_on_a_terminal_it_has_one_of_its_own(subject: Sigwrap) -> None:
 
 
 def test_the_fork_server_is_sigwraps_own(subject: Sigwrap) -> None:
+    """Each command's parent. What is stopped would fork none that come after it."""
     _run(subject, "true")
     server = subject.command_pid()
-    _run(subject, "sh", "-c", f"kill -STOP {server}; kill -KILL {server}")
+    tries = "kill -STOP $PPID; kill -KILL $PPID; echo $PPID"
+    assert _run(subject, "sh", "-c", tries).stdout == b"%d\n" % server
     assert _run(subject, "echo", "served").stdout == b"served\n"
     assert subject.command_pid() == server
     blocked = subject.events("signal_blocked")
@@ -430,4 +404,4 @@ def test_a_session_whose_starter_is_killed_meanwhile_is_the_next_ones(subject: S
     await_that(lambda: is_listened_at(at(subject)))  # and is not ready yet
     starter.kill()
     assert _run(subject, "echo", "joined").stdout == b"joined\n"
-    assert _sessions(subject) == 1
+    assert sessions(subject) == 1

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.joined.addresses import sessions
 from tests.joined.jobs import work_a_job
 from tests.support.harness import REFUSED, UNDER_TEST, Sigwrap
 
@@ -48,7 +49,7 @@ def test_inside_a_session_it_is_the_real_shell_at_once(as_user: Sigwrap, shell: 
     real = shutil.which("bash") or ""
     assert found.stdout.decode().split() == ["bash", real]
     assert found.stderr == b""
-    assert len(json.loads(as_user.run("sessions", "--json").stdout)["sessions"]) == 1
+    assert sessions(as_user) == 1
 
 
 def test_a_string_is_run_by_a_shell(as_user: Sigwrap) -> None:
@@ -97,7 +98,7 @@ def test_an_agents_loop_is_one_session(as_user: Sigwrap, shell: str) -> None:
     assert _run(as_user, shell, "-lc", "exit 6", **env)[0] == 6
     answer = _asked(as_user, "cd /tmp && git push --force")["hookSpecificOutput"]
     assert answer["permissionDecision"] == "deny"
-    assert len(json.loads(as_user.run("sessions", "--json").stdout)["sessions"]) == 1
+    assert sessions(as_user) == 1
     report = as_user.run("report", "agent").stdout.decode()
     assert "joined   3 commands" in report
 

@@ -56,7 +56,7 @@ class Scenario:
         to = {"target_pid": 11, "target_cmd": target, "target_type": target_type}
         return self.add("signal_sent", 10, **sent, **by, **to)
 
-    def end(self, exit_status: int = 0, **different: Any) -> str:
+    def end(self, exit_status: int | None = 0, **different: Any) -> str:
         account: dict[str, Any] = {
             "exit_status": exit_status,
             "reason": "exited",

@@ -6,7 +6,7 @@ from sigwrap.errors import StoreError
 from sigwrap.events import Event, io_payload
 from sigwrap.report.folds.ending import Ending
 from sigwrap.report.replay import in_rhythm, recorded, state_after, timeline_line
-from tests.report.conftest import Scenario
+from tests.report.conftest import STARTED_NS, Scenario
 
 
 def event_at(time_ns: int) -> Event:
@@ -40,7 +40,7 @@ def test_each_event_is_one_line(made: Scenario) -> None:
     made.signal("SIGTERM", "node", "npm", "parent")
     made.exit(10, 0)
     made.add("process_exited", 11, comm="x" * 1_000, exit_code=0, signal_name=None)
-    lines = [timeline_line(event, made.session.first().time_ns) for event in made.session.events()]
+    lines = [timeline_line(event, STARTED_NS) for event in made.session.events()]
     assert lines[1:4] == [
         "     2   +1.000000 s  exec_audited              10  "
         "sh -c $'echo \\e[1m\\n'  (rule builtin:record)",

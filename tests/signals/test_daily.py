@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.harness import PYTHON
 from tests.support.programs import compile_go, needs
 from tests.support.signal_lab import Lab
 
@@ -52,29 +51,9 @@ def test_setuid_and_cancel_in_a_program_of_threads(users_lab: Lab, compiled: Pat
 
 
 @pytest.mark.tier("all")
-def test_multiprocessing(users_lab: Lab, programs: Path) -> None:
-    _says(users_lab, *PYTHON, str(programs / "ends_workers.py"), said=b"-15 -9 45\n")
-
-
-@pytest.mark.tier("all")
 @needs("node")
 def test_node(lab: Lab, programs: Path) -> None:
     _says(lab, "node", str(programs / "ends_its_child.js"), said=b"true\nnull SIGTERM\nusr2\n")
-
-
-@pytest.mark.tier("all")
-@needs("make")
-def test_ctrl_c_ends_make(lab: Lab) -> None:
-    (lab.subject.folder / "Makefile").write_text(
-        "all:\n\t@echo begun; sleep 1000; echo not reached\n"
-    )
-    terminal = lab.subject.on_terminal("--no-report", "--", "make")
-    terminal.output.until(rb"begun\r\n")
-    terminal.press("c")
-    assert terminal.await_status() == 130
-    assert b"not reached" not in terminal.output.seen
-    assert lab.subject.alive() == []
-    assert lab.payloads("signal_blocked") == []
 
 
 @pytest.mark.tier("all")
@@ -90,19 +69,6 @@ def test_make_ends_its_jobs(lab: Lab) -> None:
     assert lab.payloads("signal_blocked") == []
     sent = [each for each in lab.payloads("signal_sent") if each["source_cmd"] == "make"]
     assert [each["target_type"] for each in sent].count("children") == 2
-
-
-@pytest.mark.tier("all")
-def test_a_daemon_reloads_when_its_parent_says_so(users_lab: Lab, programs: Path) -> None:
-    said = b"serving\nreloaded 15\nstopped 15\n0\n"
-    _says(
-        users_lab,
-        "bash",
-        str(programs / "reloads.sh"),
-        *PYTHON,
-        str(programs / "daemon.py"),
-        said=said,
-    )
 
 
 @pytest.mark.fault(

@@ -2,43 +2,45 @@ from __future__ import annotations
 
 from hashlib import blake2b
 
-from sigwrap.store import chain
+from sigwrap.store.chain import (
+    ChainWalk,
+    chain_key,
+    genesis,
+    hasher,
+    key_from_environment,
+    next_hash,
+)
 from sigwrap.store.codec import Row, canonical_row
 
 
 def test_the_chain_is_what_the_docs_say() -> None:
     first = blake2b(b"s1", digest_size=32).digest()
-    assert chain.genesis("s1", b"") == first
+    assert genesis("s1", b"") == first
     row = canonical_row(1, 2, "t", 3, '{"v":1}')
     assert row == b'1\t2\tt\t3\t{"v":1}'
-    assert (
-        chain.next_hash(first, row, chain.hasher(b""))
-        == blake2b(first + row, digest_size=32).digest()
-    )
+    assert next_hash(first, row, hasher(b"")) == blake2b(first + row, digest_size=32).digest()
     keyed = blake2b(first + row, digest_size=32, key=b"key")
-    assert chain.next_hash(first, row, chain.hasher(b"key")) == keyed.digest()
+    assert next_hash(first, row, hasher(b"key")) == keyed.digest()
 
 
 def test_a_long_key_is_hashed_like_in_hmac() -> None:
-    assert chain.chain_key(b"k" * 64) == b"k" * 64
-    assert chain.chain_key(b"k" * 65) == blake2b(b"k" * 65).digest()
+    assert chain_key(b"k" * 64) == b"k" * 64
+    assert chain_key(b"k" * 65) == blake2b(b"k" * 65).digest()
 
 
 def test_an_empty_key_is_no_key() -> None:
-    assert chain.key_from_environment({b"SIGWRAP_KEY": b""}) is None
-    assert chain.key_from_environment({b"SIGWRAP_KEY": b"\xff"}) == b"\xff"
-    assert chain.key_from_environment({}) is None
+    assert key_from_environment({b"SIGWRAP_KEY": b""}) is None
+    assert key_from_environment({b"SIGWRAP_KEY": b"\xff"}) == b"\xff"
+    assert key_from_environment({}) is None
 
 
 def test_a_walk_keeps_the_head_of_the_last_row_that_followed() -> None:
-    digest = chain.next_hash(
-        chain.genesis("s1", b""), canonical_row(1, 2, "t", 3, "{}"), chain.hasher(b"")
-    ).hex()
+    digest = next_hash(genesis("s1", b""), canonical_row(1, 2, "t", 3, "{}"), hasher(b"")).hex()
     row = Row(1, 2, "t", 3, "{}", digest)
-    assert "hash" in chain.ChainWalk("s2", None).follow(row)  # of another session
-    assert "hash" in chain.ChainWalk("s1", b"key").follow(row)
-    walk = chain.ChainWalk("s1", None)
-    assert walk.head == chain.genesis("s1", b"").hex()
+    assert "hash" in ChainWalk("s2", None).follow(row)  # of another session
+    assert "hash" in ChainWalk("s1", b"key").follow(row)
+    walk = ChainWalk("s1", None)
+    assert walk.head == genesis("s1", b"").hex()
     assert walk.follow(row) == ""
     assert (walk.seq, walk.head) == (1, digest)
     missing = "it follows row 1: rows between them are missing"

@@ -3,7 +3,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from sigwrap.errors import InternalError, StoreError
@@ -30,6 +30,7 @@ payloads = st.dictionaries(any_text.filter(lambda name: name != VERSION_KEY), js
 
 
 @given(payloads)
+@example({})
 def test_any_payload_survives_the_journal(payload: dict[str, object]) -> None:
     text = encode_payload("process_exited", payload)
     line = journal_line(canonical_row(7, 8, "process_exited", 9, text), HASH)

@@ -5,6 +5,7 @@ import sqlite3
 import subprocess
 import sys
 import threading
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -171,15 +172,13 @@ def test_rows_that_another_program_left_in_a_wal_are_told_of(record: Recorder) -
 def test_what_is_no_log_of_ours_is_refused(tmp_path: Path) -> None:
     text, other, newer = tmp_path / "text.db", tmp_path / "other.db", tmp_path / "newer.db"
     text.write_text("something else, but long enough to be read as a header " * 9)
-    other_database = sqlite3.connect(other)
-    other_database.execute("CREATE TABLE events(seq)")
-    other_database.close()
+    with closing(sqlite3.connect(other)) as made:
+        made.execute("CREATE TABLE events(seq)")
     log = SessionLog.create(str(tmp_path), "s1")
     log.close()
     os.rename(log.path, newer)
-    newer_database = sqlite3.connect(newer)
-    newer_database.execute("PRAGMA user_version = 99")
-    newer_database.close()
+    with closing(sqlite3.connect(newer)) as made:
+        made.execute("PRAGMA user_version = 99")
     for path, complaint in (
         (text, "not a database"),
         (tmp_path, "it is a folder"),

@@ -88,16 +88,19 @@ def test_the_journal_is_enough(killed: Path, database: str) -> None:
     assert rows(path) == 601
 
 
-def test_a_database_that_has_more_is_kept(killed: Path) -> None:
-    shutil.copy(killed / "sessions" / "s1.journal", killed / "whole")
-    recovered(killed)
-    first = (killed / "whole").read_bytes().splitlines(keepends=True)[0]
+def test_a_database_that_has_more_than_its_journal_is_kept_and_not_intact(killed: Path) -> None:
     journal = killed / "sessions" / "s1.journal"
-    journal.write_bytes(first)
-    with pytest.raises(StoreError, match="has rows that its journal has not"):
-        recovered(killed)
-    assert rows(killed / "sessions" / "s1.db") == 601
-    assert sorted(os.listdir(killed / "sessions")) == ["s1.db", "s1.journal"]
+    lines = journal.read_bytes().splitlines(keepends=True)
+    recovered(killed)
+    for left in (1, 5):
+        journal.write_bytes(b"".join(lines[:left]))
+        found = verified(killed)
+        assert (found.outcome, found.row) == (Outcome.BROKEN, 601)
+        assert "its database has another row there" in found.problem
+        with pytest.raises(StoreError, match="has rows that its journal has not"):
+            recovered(killed)
+        assert rows(killed / "sessions" / "s1.db") == 601
+        assert sorted(os.listdir(killed / "sessions")) == ["s1.db", "s1.journal"]
 
 
 @pytest.mark.parametrize(
@@ -211,13 +214,3 @@ def test_the_journal_of_a_session_that_ended_may_stay(record: Recorder, tmp_path
     assert verified(tmp_path).outcome is Outcome.INTACT
     assert recovered(tmp_path) == 5
     assert os.listdir(tmp_path / "sessions") == ["s1.db"]
-
-
-def test_a_journal_without_a_row_of_the_database_is_not_intact(killed: Path) -> None:
-    shutil.copy(killed / "sessions" / "s1.journal", killed / "whole")
-    recovered(killed)
-    lines = (killed / "whole").read_bytes().splitlines(keepends=True)
-    (killed / "sessions" / "s1.journal").write_bytes(b"".join(lines[:5]))
-    found = verified(killed)
-    assert (found.outcome, found.row) == (Outcome.BROKEN, 601)
-    assert "its database has another row there" in found.problem

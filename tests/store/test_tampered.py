@@ -212,9 +212,10 @@ def test_a_process_that_did_more_than_touch_it_is_not_believed(
 
 
 def test_a_database_too_large_to_be_compared_counts_as_changed(
-    log: SessionLog, monkeypatch: pytest.MonkeyPatch
+    record: Recorder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(writer, "COPIED_MEANWHILE_BYTES", 1)
+    log = record(exits=5)
     while not log.objection():
         os.utime(log.path)
     assert not log.was_only_touched()

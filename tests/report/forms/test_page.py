@@ -20,7 +20,7 @@ from sigwrap.report.forms.documents import report_document
 from sigwrap.report.forms.event_rows import EventRows, Row
 from sigwrap.report.forms.page import page
 from sigwrap.report.forms.verdict import News, Verdict, verdict
-from tests.report.conftest import STARTED_NS, Scenario, Scenarios
+from tests.report.conftest import STARTED_NS, Scenario
 from tests.support.browser import CHROMIUM, Browser, Tab
 
 _missing = pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed")
@@ -43,22 +43,21 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
 
 
 @pytest.fixture
-def recorded(scenario: Scenarios) -> Scenario:
+def recorded(made: Scenario) -> Scenario:
     """npm runs sh, which runs git and make; a push and a signal are denied."""
-    log = scenario()
-    log.execute(10, 1, "npm", "start")
-    log.execute(11, 10, "sh", "-c", "build && push")
-    log.execute(12, 11, "make", "all")
-    log.exit(12)
+    made.execute(10, 1, "npm", "start")
+    made.execute(11, 10, "sh", "-c", "build && push")
+    made.execute(12, 11, "make", "all")
+    made.exit(12)
     told = {"depth": 2, "message": "a forced push is left to people"}
     for pid in (13, 14):
-        log.deny(pid, 11, "force-push", "git", "push", "--force", **told)
-    log.signal("SIGTERM", "sh", "node", "user")
-    log.add("interrupt_received", 1, signal=2, signal_name="SIGINT", sender_place="nobody")
-    log.exit(11, None, "SIGKILL")
-    log.exit(10, 1)
-    log.end(130, reason="interrupted by Ctrl+C")
-    return log
+        made.deny(pid, 11, "force-push", "git", "push", "--force", **told)
+    made.signal("SIGTERM", "sh", "node", "user")
+    made.add("interrupt_received", 1, signal=2, signal_name="SIGINT", sender_place="nobody")
+    made.exit(11, None, "SIGKILL")
+    made.exit(10, 1)
+    made.end(130, reason="interrupted by Ctrl+C")
+    return made
 
 
 PUSH = 6  # the event in which git push is denied first
@@ -147,19 +146,18 @@ def test_it_opens_without_a_complaint_and_asks_nothing_of_the_network(
 
 @in_chromium
 def test_each_command_line_of_a_group_each_written_folder_and_each_killed_fork_is_seen(
-    browser: Browser, scenario: Any
+    browser: Browser, made: Scenario
 ) -> None:
-    log = scenario()
-    log.execute(10, 1, "sh")
+    made.execute(10, 1, "sh")
     for folder in ("/etc", "/usr", "/usr", "/a", "/b", "/c"):
-        log.deny(13, 11, "r", "rm", "-rf", folder)
+        made.deny(13, 11, "r", "rm", "-rf", folder)
     for n in range(100):
         path = f"/p/node_modules/{n}/<b>/f"
-        log.add("file_audited", 10, operation="create", path=path, rule_name="all")
-    log.add("file_audited", 10, operation="delete", path="/p/x", rule_name="all")
-    log.add("process_exited", 11, ppid=10, comm="bash", signal=9, signal_name="SIGKILL")
-    log.end()
-    tab = opened(browser, written(log))
+        made.add("file_audited", 10, operation="create", path=path, rule_name="all")
+    made.add("file_audited", 10, operation="delete", path="/p/x", rule_name="all")
+    made.add("process_exited", 11, ppid=10, comm="bash", signal=9, signal_name="SIGKILL")
+    made.end()
+    tab = opened(browser, written(made))
     assert shown(tab, ".finding .first-line .what") == "rm"
     lines = ["1", "rm -rf /etc 2", "rm -rf /usr 1", "rm -rf /a 1", "rm -rf /b 1", "others"]
     assert shown(tab, ".finding .lines").replace("\n", " ").split(" \u00d7 ") == lines
@@ -235,13 +233,12 @@ def test_typing_filters_and_a_word_that_the_filter_does_not_know_is_named(
 
 @in_chromium
 def test_what_was_tried_again_along_path_is_marked_and_counted_as_such(
-    browser: Browser, scenario: Any
+    browser: Browser, made: Scenario
 ) -> None:
-    log = scenario()
     for folder in ("/usr/local/bin", "/usr/bin", "/bin"):
-        log.deny(11, 10, "r", "rm", "x", path=f"{folder}/rm")
-    log.end()
-    tab = opened(browser, written(log))
+        made.deny(11, 10, "r", "rm", "x", path=f"{folder}/rm")
+    made.end()
+    tab = opened(browser, written(made))
     assert "1 denied" in shown(tab, "#counts")
     filter_by(tab, "only:denied", "3 of 5")
     assert shown(tab, "#found") == "3 events, 2 of them again along PATH"
@@ -250,16 +247,15 @@ def test_what_was_tried_again_along_path_is_marked_and_counted_as_such(
 
 
 @in_chromium
-def test_only_asked_is_what_was_asked_about(browser: Browser, scenario: Any) -> None:
-    log = scenario()
+def test_only_asked_is_what_was_asked_about(browser: Browser, made: Scenario) -> None:
     npm: dict[str, Any] = {"path": "/bin/npm", "argv": ["npm", "ci"], "ppid": 10, "rule_name": "r"}
-    log.add("approval_requested", 11, approval_id="a1", what="npm ci")
-    log.add("approval_denied", 11, approval_id="a1", what="npm ci")
-    log.add("exec_denied", 11, **npm)
-    log.add("exec_denied", 12, **{**npm, "argv": ["npm", "x"]})
-    log.add("exec_allowed", 13, **npm, approval_id="a2")
-    log.end()
-    tab = opened(browser, written(log))
+    made.add("approval_requested", 11, approval_id="a1", what="npm ci")
+    made.add("approval_denied", 11, approval_id="a1", what="npm ci")
+    made.add("exec_denied", 11, **npm)
+    made.add("exec_denied", 12, **{**npm, "argv": ["npm", "x"]})
+    made.add("exec_allowed", 13, **npm, approval_id="a2")
+    made.end()
+    tab = opened(browser, written(made))
     assert count(tab, ".finding") == 3
     filter_by(tab, "only:asked", "4 of 7")
     assert count(tab, ".finding") == 2
@@ -442,20 +438,19 @@ STRANGE = "a\x00b\x1b[31m\u202egnp.exe\udcff\u2028"
 
 
 @in_chromium
-def test_what_a_hostile_session_says_is_text(browser: Browser, scenario: Scenarios) -> None:
-    log = scenario()
-    log.execute(10, 1, BAD, STRANGE, "x" * 1_000_000)
-    log.execute(11, 10, *["w"] * 10_000)
-    log.deny(12, 10, BAD, BAD, STRANGE, path=BAD)
-    log.add("exec_denied", 13, path=None, argv="no list", ppid=[], decision={}, rule_name=[BAD])
-    log.signal(BAD, STRANGE, BAD, BAD)
-    log.add("interrupt_received", 1, signal_name=BAD, sender_cmd=STRANGE, sender_pid=BAD)
-    log.add("limit_near", 1, limit=BAD, used=1e308, maximum=-(1 << 70))
-    log.exit(10, None, BAD)
-    log.end(0, reason=BAD)
+def test_what_a_hostile_session_says_is_text(browser: Browser, made: Scenario) -> None:
+    made.execute(10, 1, BAD, STRANGE, "x" * 1_000_000)
+    made.execute(11, 10, *["w"] * 10_000)
+    made.deny(12, 10, BAD, BAD, STRANGE, path=BAD)
+    made.add("exec_denied", 13, path=None, argv="no list", ppid=[], decision={}, rule_name=[BAD])
+    made.signal(BAD, STRANGE, BAD, BAD)
+    made.add("interrupt_received", 1, signal_name=BAD, sender_cmd=STRANGE, sender_pid=BAD)
+    made.add("limit_near", 1, limit=BAD, used=1e308, maximum=-(1 << 70))
+    made.exit(10, None, BAD)
+    made.end(0, reason=BAD)
     session = {"command": [BAD, STRANGE], "name": BAD, "host": {"a": [BAD]}, "user": 7}
     session |= {"__proto__": BAD, "missing": BAD, "environment_removed": [[BAD], 1]}
-    file = written(log, session=session, by_type={"__proto__": 1, BAD: 2, STRANGE: 3})
+    file = written(made, session=session, by_type={"__proto__": 1, BAD: 2, STRANGE: 3})
     tab = opened(browser, file, fragment="#e4", width=360, height=740)
     assert tab.complaints == []
     assert tab.requests == [file.as_uri()]

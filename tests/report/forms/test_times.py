@@ -1,41 +1,12 @@
-"""How a number, a size and a time read."""
-
 from __future__ import annotations
 
 import time
 
 import pytest
 
-from sigwrap.report.forms.counts import counted
-from sigwrap.report.forms.sizes import byte_size
 from sigwrap.report.forms.times import ago, iso_time, local_time, span
 
 MOMENT_NS = 1_763_705_000_000_000_042
-
-
-@pytest.mark.parametrize(
-    ("count", "shown"), [(0, "0 events"), (1, "1 event"), (2, "2 events"), (1000, "1000 events")]
-)
-def test_only_one_is_singular(count: int, shown: str) -> None:
-    assert counted(count, "event") == shown
-    assert counted(1, "process", "processes") == "1 process"
-    assert counted(2, "process", "processes") == "2 processes"
-
-
-@pytest.mark.parametrize(
-    ("size", "shown"),
-    [
-        (0, "0B"),
-        (999, "999B"),
-        (1000, "1.0K"),
-        (10_200, "10K"),
-        (1 << 20, "1.0M"),
-        (int(1.5 * (1 << 30)), "1.5G"),
-        (1 << 50, "1.0P"),
-    ],
-)
-def test_at_most_four_digits(size: int, shown: str) -> None:
-    assert byte_size(size) == shown
 
 
 def test_iso_time_keeps_all_nanoseconds_and_the_order() -> None:
