@@ -46,7 +46,7 @@ MEASURES: dict[str, Measure] = {
     "redirect": redirects.measure,
     "brokered": streams.measure_brokered,
     "recorded": streams.measure_recorded,
-    "audited_opens": file_audit.measure_opens,
+    "audited_opens": file_audit.measure_writes,
     "unaudited_opens": file_audit.measure_reads,
     "audited_unpacking": file_audit.measure_unpacking,
     "start": starts.measure,

@@ -14,31 +14,19 @@ from tests.bench.workloads import PROGRAMS, PYTHON, TIMED
 _FILES_A_FOLDER = 10
 
 
-def measure_opens(setting: Setting) -> Result:
-    count = setting.amount(20_000, 2_000)
-    program = str(PROGRAMS / "opens_files.py")
-    return _measure(
-        setting,
-        "audited_opens",
-        f"{count} opens of a file for writing",
-        (*PYTHON, program, str(count), "write"),
-        unit="open",
-        units=count,
-    )
+def measure_writes(setting: Setting) -> Result:
+    return _opens(setting, "audited_opens", "write", setting.amount(20_000, 2_000))
 
 
 def measure_reads(setting: Setting) -> Result:
     """What is read isn't audited, but the filter looks at it."""
-    count = setting.amount(100_000, 10_000)
-    program = str(PROGRAMS / "opens_files.py")
-    return _measure(
-        setting,
-        "unaudited_opens",
-        f"{count} opens of a file for reading",
-        (*PYTHON, program, str(count), "read"),
-        unit="open",
-        units=count,
-    )
+    return _opens(setting, "unaudited_opens", "read", setting.amount(100_000, 10_000))
+
+
+def _opens(setting: Setting, key: str, how: str, count: int) -> Result:
+    name = f"{count} opens of a file for {how.removesuffix('e')}ing"
+    words = (*PYTHON, str(PROGRAMS / "opens_files.py"), str(count), how)
+    return _measure(setting, key, name, words, unit="open", units=count)
 
 
 def measure_unpacking(setting: Setting) -> Result:

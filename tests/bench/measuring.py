@@ -51,7 +51,16 @@ def run(
 ) -> Cost:
     """`says_wall`: the line prints how many seconds its work took, without its own start."""
     processor_s, started_s = processor_time_s(), time.perf_counter()
-    child = subprocess.Popen(
+    said = end_of(start(line, folder, says_wall=says_wall), most_s)
+    wall_s = time.perf_counter() - started_s
+    processor_s = processor_time_s() - processor_s
+    return Cost(float(said) if says_wall else wall_s, processor_s)
+
+
+def start(
+    line: Sequence[str], folder: Path | None = None, *, says_wall: bool = True
+) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
         line,
         cwd=folder,
         stdin=subprocess.DEVNULL,
@@ -59,25 +68,23 @@ def run(
         stderr=subprocess.PIPE,
         start_new_session=True,
     )
-    said, complaint = communicate(child, most_s)
-    wall_s = time.perf_counter() - started_s
-    processor_s = processor_time_s() - processor_s
-    if child.returncode:
-        first, *_ = complaint.decode(errors="replace").splitlines() or [""]
-        raise Failed(f"status {child.returncode}: {first}")
-    return Cost(float(said) if says_wall else wall_s, processor_s)
 
 
-def communicate(child: subprocess.Popen[bytes], most_s: float = TOO_LONG_S) -> tuple[bytes, bytes]:
-    """Of a leader of its session: whatever keeps it from its end, nothing of it is left."""
+def end_of(child: subprocess.Popen[bytes], most_s: float = TOO_LONG_S) -> bytes:
+    """What a leader of its session has said: whatever keeps it from its end, nothing of it is
+    left."""
     try:
-        return child.communicate(timeout=most_s)
+        said, complaint = child.communicate(timeout=most_s)
     except BaseException as failure:
         os.killpg(child.pid, signal.SIGKILL)
         child.communicate()
         if isinstance(failure, subprocess.TimeoutExpired):
             raise Failed(f"not at its end after {most_s:.0f} s") from None
         raise
+    if child.returncode:
+        first, *_ = complaint.decode(errors="replace").splitlines() or [""]
+        raise Failed(f"status {child.returncode}: {first}")
+    return said
 
 
 def processor_time_s() -> float:

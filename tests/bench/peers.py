@@ -89,21 +89,12 @@ def given(argument: str) -> Peer:
 
 def loggers(folder: Path, *, install: bool, others: Sequence[Peer], say: Say) -> list[Peer]:
     """Those that write down what is executed."""
-    found = list(
-        _there(
-            {
-                "strace": lambda: strace(folder),
-                "sudo": lambda: sudo(folder),
-                "sandlock": lambda: sandlock(folder, install=install),
-            },
-            say,
-        )
-    )
-    names = {peer.name for peer in others}
-    for name in ("agentsh", "syd"):
-        if name not in names:
-            say(f"{name}: left out: this bench doesn't know how it is set up; --peer {name}='…'")
-    return [*found, *others]
+    makers = {
+        "strace": lambda: strace(folder),
+        "sudo": lambda: sudo(folder),
+        "sandlock": lambda: sandlock(folder, install=install),
+    }
+    return [*_there(makers, say), *others]
 
 
 def inits(say: Say) -> list[Peer]:

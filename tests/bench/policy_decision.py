@@ -1,7 +1,4 @@
-"""How long a decision takes: the median over a policy of 200 rules, for requests of a usual day.
-
-`python -m tests.bench.policy_decision`
-"""
+"""How long a decision takes: the median over a policy of 200 rules, for requests of a usual day."""
 
 from __future__ import annotations
 
@@ -71,7 +68,3 @@ def policy_text() -> str:
 def _request(line: str) -> CommandRequest:
     argv = line.split()
     return CommandRequest(programs=(program_named(argv[0], argv),), depth=1)
-
-
-if __name__ == "__main__":
-    print(f"policy decision: {measure().figures['us'][VALUE]:.1f} µs")  # noqa: T201

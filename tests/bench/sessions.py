@@ -13,12 +13,12 @@ from tests.bench.measuring import (
     VALUE,
     WALL,
     Cost,
-    Failed,
     Subject,
-    communicate,
+    end_of,
     interleaved,
     processor_time_s,
     run,
+    start,
 )
 from tests.bench.results import OURS, Result, compared
 from tests.bench.setting import Setting, sigwrap
@@ -40,10 +40,9 @@ def measure_at_once(setting: Setting) -> Result:
     name = f"{_AT_ONCE} sessions of {count} execs at once"
     result = compared("sessions", name, rounds, unit="session")
     turns = _AT_ONCE / min(_AT_ONCE, os.cpu_count() or 1)
-    for name in ("native", OURS):
-        alone, many = rounds[f"{name}, alone"], rounds[f"{name}, slowest of {_AT_ONCE}"]
-        of_alone = [b.wall_s / (a.wall_s * turns) for a, b in zip(alone, many, strict=True)]
-        result.figures[f"{name}_of_alone"] = {WALL: statistics.median(of_alone)}
+    alone, many = rounds[f"{OURS}, alone"], rounds[f"{OURS}, slowest of {_AT_ONCE}"]
+    of_alone = [b.wall_s / (a.wall_s * turns) for a, b in zip(alone, many, strict=True)]
+    result.figures[f"{OURS}_of_alone"] = {WALL: statistics.median(of_alone)}
     return result
 
 
@@ -54,23 +53,11 @@ def _alone(line: tuple[str, ...]) -> Callable[[], Cost]:
 def _together(line: tuple[str, ...]) -> Callable[[], Cost]:
     def run_all() -> Cost:
         before_s = processor_time_s()
-        children = [
-            subprocess.Popen(
-                line,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                start_new_session=True,
-            )
-            for _ in range(_AT_ONCE)
-        ]
-        walls_s = []
-        for child in children:
-            said, complaint = communicate(child)
-            if child.returncode:
-                raise Failed(complaint.decode())
-            walls_s.append(float(said))
-        return Cost(max(walls_s), (processor_time_s() - before_s) / _AT_ONCE)
+        children = [start(line) for _ in range(_AT_ONCE)]
+        return Cost(
+            max(float(end_of(child)) for child in children),
+            (processor_time_s() - before_s) / _AT_ONCE,
+        )
 
     return run_all
 

@@ -15,6 +15,7 @@ import sys
 import tarfile
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 PROGRAMS = Path(__file__).parent / "programs"
@@ -32,20 +33,18 @@ class Missing(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workload:
-    key: str
     name: str
     line: tuple[str, ...]
     units: int
     """How many of what is counted it does."""
     unit: str
+    folder: Path
     options: tuple[str, ...] = ()
     """sigwrap's."""
-    folder: Path | None = None
 
 
 def execs(folder: Path, count: int) -> Workload:
     return Workload(
-        key="exec",
         name=f"{count} x /bin/true from dash",
         line=exec_line(count),
         units=count,
@@ -59,43 +58,18 @@ def exec_line(count: int, program: str = "/bin/true") -> tuple[str, ...]:
     return (*TIMED, "dash", str(PROGRAMS / "execs.sh"), str(count), program)
 
 
-def signals(folder: Path, count: int) -> Workload:
-    return _signals("signal", "kill(child, SIGUSR1), logged", count, signal.SIGUSR1, folder)
+def signals(name: str, number: int, folder: Path, count: int) -> Workload:
+    line = (*PYTHON, str(PROGRAMS / "signals.py"), str(count), str(number))
+    return Workload(name=name, line=line, units=count, unit="signal", folder=folder)
 
 
-def questions(folder: Path, count: int) -> Workload:
-    return _signals("question", "kill(child, 0)", count, 0, folder)
-
-
-def noise(folder: Path, count: int) -> Workload:
-    return _signals("noise", "kill(child, SIGWINCH), noise", count, signal.SIGWINCH, folder)
-
-
-def _signals(key: str, name: str, count: int, number: int, folder: Path) -> Workload:
-    line = (*PYTHON, str(PROGRAMS / "signals.py"), str(count), str(int(number)))
-    return Workload(key=key, name=name, line=line, units=count, unit="signal", folder=folder)
-
-
-def connects(folder: Path, count: int) -> Workload:
-    return _connects("connect", "connect(127.0.0.1), logged", count, "tcp", folder)
-
-
-def connects_to_files(folder: Path, count: int) -> Workload:
-    return _connects("unix", "connect(a socket file), logged", count, "unix", folder)
-
-
-def datagrams(folder: Path, count: int) -> Workload:
-    return _connects("datagram", "sendto(127.0.0.1), logged", count, "datagram", folder)
-
-
-def _connects(key: str, name: str, count: int, way: str, folder: Path) -> Workload:
+def connects(name: str, way: str, folder: Path, count: int) -> Workload:
     line = (*PYTHON, str(PROGRAMS / "connects.py"), str(count), way)
-    return Workload(key=key, name=name, line=line, units=count, unit="call", folder=folder)
+    return Workload(name=name, line=line, units=count, unit="call", folder=folder)
 
 
 def probes(folder: Path, count: int) -> Workload:
     return Workload(
-        key="probes",
         name="failed probes along PATH",
         line=(*PYTHON, str(PROGRAMS / "probes.py"), str(count), "/usr/local/bin"),
         units=count,
@@ -114,7 +88,6 @@ def build(folder: Path, count: int) -> Workload:
     objects = " ".join(f"{name}.o" for name in names)
     (tree / "Makefile").write_text(f"all: {objects}\n%.o: %.c\n\tgcc -c -o $@ $<\n")
     return Workload(
-        key="build",
         name=f"{count} tiny C files, make -j2",
         line=(*TIMED, "make", "-s", "-B", "-j2"),
         units=1,
@@ -126,7 +99,6 @@ def build(folder: Path, count: int) -> Workload:
 def configure(folder: Path, count: int) -> Workload:
     _demand("dash")
     return Workload(
-        key="configure",
         name="many small programs, as ./configure",
         line=(*TIMED, "dash", str(PROGRAMS / "configure.sh"), str(count)),
         units=1,
@@ -149,7 +121,6 @@ def npm(folder: Path, count: int) -> Workload:
     lock = ["npm", "install", "--package-lock-only", cache, *options]
     subprocess.run(lock, cwd=tree, check=True, stdout=subprocess.DEVNULL, timeout=120)
     return Workload(
-        key="npm",
         name=f"npm ci of {count} local packages, each with an install script",
         line=(*TIMED, "npm", "ci", cache, *options),
         units=1,
@@ -173,7 +144,6 @@ def _pack(path: Path, name: str) -> None:
 def crowd(folder: Path, count: int) -> Workload:
     _demand("dash", "mkfifo")
     return Workload(
-        key="crowd",
         name=f"{count} programs at once",
         line=(*TIMED, "dash", str(PROGRAMS / "crowd.sh"), str(count)),
         units=1,
@@ -187,12 +157,12 @@ Make = Callable[[Path, int], Workload]
 # With how many of each, and how many where it has to be quick.
 ALL: dict[str, tuple[Make, int, int]] = {
     "exec": (execs, 1_000, 200),
-    "signal": (signals, 5_000, 1_000),
-    "question": (questions, 20_000, 5_000),
-    "noise": (noise, 20_000, 5_000),
-    "connect": (connects, 3_000, 500),
-    "unix": (connects_to_files, 3_000, 500),
-    "datagram": (datagrams, 5_000, 1_000),
+    "signal": (partial(signals, "kill(child, SIGUSR1), logged", signal.SIGUSR1), 5_000, 1_000),
+    "question": (partial(signals, "kill(child, 0)", 0), 20_000, 5_000),
+    "noise": (partial(signals, "kill(child, SIGWINCH), noise", signal.SIGWINCH), 20_000, 5_000),
+    "connect": (partial(connects, "connect(127.0.0.1), logged", "tcp"), 3_000, 500),
+    "unix": (partial(connects, "connect(a socket file), logged", "unix"), 3_000, 500),
+    "datagram": (partial(connects, "sendto(127.0.0.1), logged", "datagram"), 5_000, 1_000),
     "probes": (probes, 5_000, 1_000),
     "configure": (configure, 100, 20),
     "build": (build, _TINY_FILES, 20),

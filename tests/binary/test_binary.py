@@ -7,15 +7,14 @@ import shutil
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.binary
+from tests.binary.conftest import Run
 
-Run = Callable[..., subprocess.CompletedProcess[str]]
+pytestmark = pytest.mark.binary
 
 NOBODY = 65534
 MAX_SIZE = 16_000_000

@@ -9,11 +9,8 @@ import os
 import shutil
 import signal
 import subprocess
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import suppress
-from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import Iterator
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +19,10 @@ import pytest
 from sigwrap.linux import proc_files
 from sigwrap.report.check.verify import Outcome, verify_session
 from sigwrap.store.catalog import open_session
+from tests.binary.conftest import Run
 from tests.support.bare_machine import BareMachine
 from tests.support.github_runner import ACTION, TEMP, Runner, load_action
+from tests.support.network import Files
 from tests.support.processes import tree
 from tests.support.waiting import Watch, await_that, reader
 
@@ -40,8 +39,6 @@ ROLES = ("sigwrap-forward", "sigwrap-stub", "sigwrap-shell")
 REFUSED, INTERRUPTED = 125, 130
 HANDLES = 'trap "echo cleaned; exit 3" INT TERM; sleep 1000 & echo ready; wait'
 STUBBORN = "trap '' TERM; trap 'echo asked' INT; echo ready; while :; do sleep 1000; done"
-
-Run = Callable[..., subprocess.CompletedProcess[str]]
 
 
 @pytest.fixture(scope="module")
@@ -130,17 +127,8 @@ def test_it_comes_from_an_address_too(runner: Runner, action: Any, digest: str, 
 
 @pytest.fixture
 def dist(binary: Path) -> Iterator[str]:
-    class Quiet(SimpleHTTPRequestHandler):
-        def log_message(self, *_: object) -> None:
-            pass
-
-    serving = partial(Quiet, directory=str(binary.parent))
-    with ThreadingHTTPServer(("127.0.0.1", 0), serving) as server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-        thread.start()
-        yield f"http://127.0.0.1:{server.server_port}"
-        server.shutdown()
-        thread.join()
+    with closing(Files(binary.parent)) as server:
+        yield server.url
 
 
 def test_no_input_is_read_as_shell(runner: Runner, action: Any, digest: str) -> None:

@@ -7,6 +7,7 @@ import hashlib
 import json
 import os
 import re
+import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -41,23 +42,12 @@ def machine(binary: Path, tmp_path: Path) -> BareMachine:
     """With an npm, and a checkout that has the script and the action."""
     (tmp_path / "machine").mkdir()
     machine = BareMachine.make(tmp_path / "machine", binary)
-    os.link(_copied(binary, tmp_path), machine.place("/work/sigwrap"))
+    shutil.copy(binary, machine.place("/work/sigwrap"))
     machine.place("/bin/npm").write_text(NPM)
     machine.place("/bin/npm").chmod(0o755)
     for folder in (f"{ACTION}/ci", "/work/ci"):
-        machine.place(folder).mkdir(parents=True)
-        machine.place(f"{folder}/sigwrap-ci.sh").write_text(_script())
+        shutil.copytree(ROOT / "ci", machine.place(folder))
     return machine
-
-
-def _copied(binary: Path, folder: Path) -> Path:
-    copy = folder / "sigwrap"
-    copy.write_bytes(binary.read_bytes())
-    return copy
-
-
-def _script() -> str:
-    return (ROOT / "ci" / "sigwrap-ci.sh").read_text()
 
 
 def _known(recipe: str, binary: Path) -> str:
@@ -154,8 +144,6 @@ def test_the_devcontainers_feature(machine: BareMachine, binary: Path) -> None:
     (shown,) = re.findall(r"^```json\n(.*?)^```", CONTAINERS, re.MULTILINE | re.DOTALL)
     given = json.loads(_known(shown, binary))["features"][f"./{feature['id']}"]
     assert set(given) == set(feature["options"])
-    for name in ("install.sh", "sigwrap-ci.sh"):
-        machine.place(f"/work/ci/{name}").write_text((ROOT / "ci" / name).read_text())
     machine.place("/usr/local/bin").mkdir(parents=True)
     env = {name.upper(): value for name, value in given.items()}
     wrong = _run(machine, ["sh", "ci/install.sh"], {**env, "SHA256": "0" * 64})

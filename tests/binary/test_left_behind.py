@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from tests.binary.conftest import Run
 from tests.support.programs import needs
 
 pytestmark = pytest.mark.binary
-
-Run = Callable[..., subprocess.CompletedProcess[str]]
 
 LONG_AGO = (1_000_000_000, 1_000_000_000)
 

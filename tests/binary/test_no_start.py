@@ -7,17 +7,17 @@ import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from tests.binary.conftest import Run
 
 pytestmark = [
     pytest.mark.binary,
     pytest.mark.skipif(os.getuid() != 0, reason="needs root"),
 ]
-
-Run = Callable[..., subprocess.CompletedProcess[str]]
 
 README = (Path(__file__).parents[2] / "README.md").read_text()
 NOBODY = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--")

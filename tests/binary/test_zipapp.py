@@ -5,17 +5,15 @@ from __future__ import annotations
 import os
 import shutil
 import stat
-import subprocess
 import sys
 import zipfile
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.binary
+from tests.binary.conftest import Run
 
-Run = Callable[..., subprocess.CompletedProcess[str]]
+pytestmark = pytest.mark.binary
 
 # The one that built it, without the packages of its virtual environment.
 PYTHON = (os.path.realpath(sys.executable), "-I", "-S")

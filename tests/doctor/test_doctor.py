@@ -28,6 +28,7 @@ DEEPER = pytest.mark.tier("all")
 NEEDS_ROOT = pytest.mark.skipif(os.getuid() != 0, reason="needs root")
 
 Line = list[str | bytes]
+Confined = Callable[..., tuple[str, ...]]
 
 
 class Said(NamedTuple):
@@ -72,7 +73,7 @@ def left_nothing(subject: Sigwrap) -> None:
 
 
 @pytest.fixture
-def confined(library: Library) -> Callable[..., tuple[str, ...]]:
+def confined(library: Library) -> Confined:
     """What makes an outer filter by which a call fails, as a container's."""
     folder = library.beside(Path(__file__).parents[1] / "process")
 
@@ -95,7 +96,7 @@ def test_on_this_machine(as_user: Sigwrap) -> None:
 
 @pytest.mark.parametrize("code", [errno.EPERM, pytest.param(errno.ENOSYS, marks=DEEPER)])
 def test_an_outer_filter_refuses_the_listener(
-    as_user: Sigwrap, confined: Callable[..., tuple[str, ...]], code: int
+    as_user: Sigwrap, confined: Confined, code: int
 ) -> None:
     before = confined(SECCOMP, 0, code)
     said, done = ask(as_user, *before), run(as_user, *before)
@@ -108,7 +109,7 @@ def test_an_outer_filter_refuses_the_listener(
     assert said.text["verdict"] == "A run is refused here: listener."
 
 
-def test_ptrace_is_forbidden(sigwrap: Sigwrap, confined: Callable[..., tuple[str, ...]]) -> None:
+def test_ptrace_is_forbidden(sigwrap: Sigwrap, confined: Confined) -> None:
     before = confined(PTRACE, 0, errno.EPERM)
     said, done = ask(sigwrap, *before), run(sigwrap, *before)
     assert (said.status, done.returncode) == (REFUSED, 126)
@@ -148,7 +149,7 @@ def test_only_the_store_may_be_written(sigwrap: Sigwrap) -> None:
     assert list(sigwrap.store.iterdir()) == []
 
 
-def test_there_is_no_landlock(sigwrap: Sigwrap, confined: Callable[..., tuple[str, ...]]) -> None:
+def test_there_is_no_landlock(sigwrap: Sigwrap, confined: Confined) -> None:
     before = confined(CREATE_RULESET, 0, errno.ENOSYS)
     said, done = ask(sigwrap, *before), run(sigwrap, *before)
     assert (said.status, done.returncode) == (1, 0)
@@ -160,25 +161,18 @@ def test_there_is_no_landlock(sigwrap: Sigwrap, confined: Callable[..., tuple[st
 
 
 @pytest.mark.parametrize(
-    ("number", "argument", "code", "item", "level"),
+    ("filtered", "item", "level"),
     [
-        (IOCTL, SET_FLAGS, errno.EINVAL, items.WAKE_UP, "note"),
-        (SECCOMP, WITH_KILLABLE_WAIT, errno.EINVAL, items.PATIENCE, "less"),
-        pytest.param(MEMFD_CREATE, 0, errno.EPERM, items.MEMORY_FILES, "note", marks=DEEPER),
+        ((IOCTL, SET_FLAGS, errno.EINVAL), items.WAKE_UP, "note"),
+        ((SECCOMP, WITH_KILLABLE_WAIT, errno.EINVAL), items.PATIENCE, "less"),
+        pytest.param((MEMFD_CREATE, 0, errno.EPERM), items.MEMORY_FILES, "note", marks=DEEPER),
     ],
 )
 def test_an_older_kernel_does_with_less(
-    sigwrap: Sigwrap,
-    confined: Callable[..., tuple[str, ...]],
-    *,
-    number: int,
-    argument: int,
-    code: int,
-    item: str,
-    level: str,
+    sigwrap: Sigwrap, confined: Confined, filtered: tuple[int, int, int], item: str, level: str
 ) -> None:
     """A filter compares but the lower half of an argument: the listener's flags are whole there."""
-    before = confined(number, argument, code)
+    before = confined(*filtered)
     said, done = ask(sigwrap, *before), run(sigwrap, *before)
     assert said.short() == {item: level}
     assert (said.status, done.returncode) == (1 if level == "less" else 0, 0)

@@ -4,7 +4,6 @@ it. Ends with a verdict for each thing that could grow, and a picture."""
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import shutil
 import signal
@@ -13,13 +12,12 @@ import tempfile
 import threading
 import time
 from collections.abc import Sequence
-from dataclasses import asdict
 from math import inf
 from pathlib import Path
 
 from tests.endurance.load import COUNTED, Failed, ShortSessions, load
 from tests.endurance.picture import picture
-from tests.endurance.sampling import Sample, Sampler, samples_of
+from tests.endurance.sampling import Sample, Sampler
 from tests.endurance.verdict import Found, verdict
 from tests.support.harness import UNDER_TEST, Sigwrap
 
@@ -68,16 +66,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="make endurance")
     parser.add_argument("--minutes", type=float, default=30)
     parser.add_argument("--counted", action="store_true", help="forks are mediated, too")
-    parser.add_argument("--samples", type=Path, metavar="FILE", help="keep them")
-    parser.add_argument("--of", type=Path, metavar="FILE", help="samples that were kept: no run")
     parser.add_argument("--write", action="store_true", help="picture and verdict, into docs")
     chosen = parser.parse_args()
-    if chosen.of:
-        samples = samples_of(chosen.of.read_text())
-    else:
-        samples = _endured(chosen.minutes * 60, COUNTED if chosen.counted else "")
-    if chosen.samples:
-        chosen.samples.write_text(json.dumps([asdict(each) for each in samples]))
+    samples = _endured(chosen.minutes * 60, COUNTED if chosen.counted else "")
     found = verdict(samples)
     for each in found:
         sys.stdout.write(f"{each}\n")

@@ -100,18 +100,11 @@ def load(subject: Sigwrap, line: Sequence[str], limits: str = "") -> Iterator[Lo
     with subprocess.Popen(["sleep", "infinity"]) as outside:
         try:
             words = [
-                "--name",
-                NAME,
-                "-p",
-                str(policy),
-                "--approvals",
-                "control",
-                "--approval-timeout",
-                "30",
-                "--no-report",
+                *("--name", NAME, "-p", str(policy), "--no-report", "--log-size", "16G"),
+                *("--approvals", "control", "--approval-timeout", "30", "--"),
             ]
             command = [*PYTHON, str(PROGRAM), str(subject.folder / "work"), str(outside.pid)]
-            process = subject.start_line([*line, *words, "--log-size", "16G", "--", *command])
+            process = subject.start_line([*line, *words, *command])
             try:
                 yield Load(subject, process)
             finally:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import statistics
@@ -43,14 +42,6 @@ class Sample:
     pace: float
     """How long a fixed piece of work takes this machine just now, in microseconds: it is shared,
     and its processors have other speeds at other times."""
-
-
-def samples_of(text: str) -> list[Sample]:
-    """Kept as JSON."""
-    return [
-        Sample(**each | {name: Held(**each[name]) for name in ("supervisor", "front")})
-        for each in json.loads(text)
-    ]
 
 
 class Sampler:

@@ -24,7 +24,6 @@ MEMORY_OF_AN_EVENT = 8
 """Bytes: no object is that small, so not every event leaves one."""
 MEMORY_OF_AN_EARLY_EVENT = 2048
 """Within the first thousands, while caches and the allocator's pools are being filled."""
-COST_GAINS_AT_MOST = 0.25
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,21 +59,18 @@ def _memory(_: float, left: float) -> float:
     return (MEMORY_NOISE + left) / 1024
 
 
-def _shared(median: float, _: float) -> float:
-    """Others that share come and go."""
-    return median * COST_GAINS_AT_MOST
+def _of_median(share: float) -> Callable[[float, float], float]:
+    return lambda median, _: median * share
 
 
-def _cost(median: float, _: float) -> float:
-    return median * COST_GAINS_AT_MOST
+_shared = _of_median(0.25)
+"""Others that share come and go."""
+_cost = _of_median(0.25)
+_log = _of_median(0.05)
 
 
 def _one(_: float, __: float) -> float:
     return 1.0
-
-
-def _log(median: float, _: float) -> float:
-    return median * 0.05
 
 
 SERIES = (

@@ -14,25 +14,11 @@ from sigwrap.policy.judge.request import Operation
 
 CLAUDE, CODEX, CURSOR, GEMINI = AgentProgram
 READ, DELETE, CREATE = Operation.READ, Operation.DELETE, Operation.CREATE
+SESSION = {"session_id": "s1", "transcript_path": "/home/u/t.jsonl", "cwd": "/p"}
+OF_A_TOOL = {"hook_event_name": "PreToolUse", "permission_mode": "default", "tool_use_id": "1"}
 COMMON: dict[AgentProgram, dict[str, Any]] = {
-    CLAUDE: {
-        "session_id": "s1",
-        "transcript_path": "/home/u/.claude/t.jsonl",
-        "cwd": "/p",
-        "permission_mode": "default",
-        "hook_event_name": "PreToolUse",
-        "tool_use_id": "toolu_1",
-    },
-    CODEX: {
-        "session_id": "s1",
-        "turn_id": "t1",
-        "transcript_path": None,
-        "cwd": "/p",
-        "hook_event_name": "PreToolUse",
-        "model": "m",
-        "permission_mode": "default",
-        "tool_use_id": "call_1",
-    },
+    CLAUDE: {**SESSION, **OF_A_TOOL},
+    CODEX: {**SESSION, **OF_A_TOOL, "transcript_path": None, "turn_id": "t1", "model": "m"},
     CURSOR: {
         "conversation_id": "c1",
         "generation_id": "g1",
@@ -40,9 +26,7 @@ COMMON: dict[AgentProgram, dict[str, Any]] = {
         "workspace_roots": ["/p"],
     },
     GEMINI: {
-        "session_id": "s1",
-        "transcript_path": "/t.json",
-        "cwd": "/p",
+        **SESSION,
         "hook_event_name": "BeforeTool",
         "timestamp": "2026-01-01T00:00:00Z",
     },

@@ -63,7 +63,7 @@ class Run:
         finally:
             if self.wrapper:
                 self.log = self._denials()
-                left = _without(self._subject.alive(), os.getpid())
+                left = [pid for pid in self._subject.alive() if pid != os.getpid()]
                 if left and "late" not in self.outcome:
                     self.outcome["left behind"] = tuple(map(str, left))
             self._subject.clean_up()
@@ -189,10 +189,6 @@ def _backstop(processes: int) -> Backstop | None:
         return Backstop.make(processes)
     except NoBackstop:
         return None
-
-
-def _without(pids: list[int], ours: int) -> list[int]:
-    return [pid for pid in pids if pid != ours]
 
 
 def _below(folder: Path) -> Iterator[Path]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import asdict
 
 from tests.programs.checking import Result, Verdict
 from tests.programs.place import CACHE
@@ -40,19 +41,7 @@ def load() -> dict[Key, Result]:
 def keep(results: dict[Key, Result], result: Result) -> None:
     results[_key(result)] = result
     KEPT.parent.mkdir(parents=True, exist_ok=True)
-    rows = []
-    for kept in results.values():
-        rows.append(
-            {
-                "program": kept.program,
-                "user": kept.user,
-                "form": kept.form,
-                "policy": kept.policy,
-                "verdict": kept.verdict.value,
-                "detail": kept.detail,
-                "log": kept.log,
-            }
-        )
+    rows = [{**asdict(kept), "verdict": kept.verdict.value} for kept in results.values()]
     KEPT.write_text(json.dumps(rows, indent=1))
 
 

@@ -6,6 +6,7 @@ import os
 import socket
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,7 @@ from sigwrap.store.reader import Session
 from sigwrap.store.writer import SessionLog
 from sigwrap.watch.followed import LINES_KEPT, Followed, line_of
 from sigwrap.watch.source import Source
-from tests.support.harness import PYTHON, Sigwrap
+from tests.support.harness import PYTHON, Running, Sigwrap
 from tests.support.waiting import PATIENCE_S, await_that, reader
 
 CROWDS = str(Path(__file__).parent / "programs" / "crowds.py")
@@ -50,6 +51,26 @@ def read_up_to(followed: Followed, seq: int) -> None:
         return followed.last is not None and followed.last.seq >= seq
 
     await_that(has_come_to_it)
+
+
+def agent_that_asks(sigwrap: Sigwrap, *words: str) -> Running:
+    (sigwrap.folder / "mine.yaml").write_text(RULES)
+    options = ("-p", str(sigwrap.folder / "mine.yaml"), "--name", "agent", "--approvals", "control")
+    process = sigwrap.start(*options, "--no-report", "--", *words)
+    assert b"waits for approval" in reader(process.stderr).line()
+    return process
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Iterator[SessionLog]:
+    with closing(log_of(tmp_path)) as found:
+        yield found
+
+
+@pytest.fixture
+def followed(log: SessionLog, tmp_path: Path) -> Iterator[Followed]:
+    with closing(Followed(Session("s1", database_path(str(tmp_path), "s1")))) as found:
+        yield found
 
 
 @pytest.fixture
@@ -113,16 +134,10 @@ def test_a_board_has_the_moment_at_which_it_is_looked_at(watching: Callable[[], 
 def test_what_waits_is_there_at_once(sigwrap: Sigwrap, monkeypatch: pytest.MonkeyPatch) -> None:
     for bound in ("_FIRST_ANSWERS_S", "_FIRST_SIGHT_S"):
         monkeypatch.setattr(f"sigwrap.watch.source.{bound}", PATIENCE_S)
-    (sigwrap.folder / "mine.yaml").write_text(RULES)
-    options = ("-p", str(sigwrap.folder / "mine.yaml"), "--name", "agent", "--approvals", "control")
-    process = sigwrap.start(*options, "--no-report", "--", "uname")
-    reader(process.stderr).line()
-    source = Source(str(sigwrap.store))
-    source.start()
-    try:
+    process = agent_that_asks(sigwrap, "uname")
+    with closing(Source(str(sigwrap.store))) as source:
+        source.start()
         board = source.board()
-    finally:
-        source.close()
     (waits,) = board.waiting
     assert (waits.session_name, waits.what) == ("agent", "uname")
     (seen,) = board.sessions
@@ -134,21 +149,14 @@ def test_what_waits_is_there_at_once(sigwrap: Sigwrap, monkeypatch: pytest.Monke
 @pytest.mark.tier("ci")
 @pytest.mark.usefixtures("held_proc")
 def test_who_asks_is_seen_among_any_number_that_only_lie_there(sigwrap: Sigwrap) -> None:
-    (sigwrap.folder / "mine.yaml").write_text(RULES)
-    options = ("-p", str(sigwrap.folder / "mine.yaml"), "--name", "agent", "--approvals", "control")
-    words = (*PYTHON, CROWDS, str(sigwrap.store))
-    process = sigwrap.start(*options, "--no-report", "--", *words)
-    assert b"waits for approval" in reader(process.stderr).line()
-    source = Source(str(sigwrap.store))
-    source.start()
-    try:
+    process = agent_that_asks(sigwrap, *PYTHON, CROWDS, str(sigwrap.store))
+    with closing(Source(str(sigwrap.store))) as source:
+        source.start()
         await_that(lambda: len(source.board().sessions) >= 100 and source.board().waiting != ())
         (waits,) = source.board().waiting
         assert (waits.session_name, waits.what) == ("agent", "uname")
         await_that(lambda: source.board().sessions[0].id == waits.session_id)
         assert source.board().sessions[0].asked == 1
-    finally:
-        source.close()
     process.terminate()
     process.wait(PATIENCE_S)
 
@@ -161,9 +169,9 @@ def test_a_store_that_can_t_be_read_is_said(tmp_path: Path) -> None:
     source.close()
 
 
-def test_who_writes_faster_than_one_reads_is_left_out_in_part(tmp_path: Path) -> None:
-    log = log_of(tmp_path)
-    followed = Followed(Session("s1", database_path(str(tmp_path), "s1")))
+def test_who_writes_faster_than_one_reads_is_left_out_in_part(
+    log: SessionLog, followed: Followed
+) -> None:
     followed.read_on()
     deny(log, 5_000, "x" * 1_500)
     last = 0
@@ -175,19 +183,13 @@ def test_who_writes_faster_than_one_reads_is_left_out_in_part(tmp_path: Path) ->
     assert lines[-1].seq == 5_001
     assert len(lines) <= LINES_KEPT
     assert followed.denied < 5_000
-    followed.close()
-    log.close()
 
 
-def test_a_refusal_along_path_counts_once(tmp_path: Path) -> None:
-    log = log_of(tmp_path)
+def test_a_refusal_along_path_counts_once(log: SessionLog, followed: Followed) -> None:
     for path in ("/usr/bin/date", "/bin/date", "/usr/bin/date"):
         log.append("exec_denied", 7, {"argv": ["date"], "path": path}, time.time_ns())
-    followed = Followed(Session("s1", database_path(str(tmp_path), "s1")))
     read_up_to(followed, 4)
     assert (followed.denied, len(followed.lines(0))) == (2, 4)
-    followed.close()
-    log.close()
 
 
 def test_an_event_of_any_type_moves_no_cursor() -> None:
@@ -196,21 +198,18 @@ def test_an_event_of_any_type_moves_no_cursor() -> None:
     assert "\u202e" not in line.type
 
 
-def test_a_log_that_is_long_already_is_not_read_from_its_beginning(tmp_path: Path) -> None:
-    log = log_of(tmp_path)
+def test_a_log_that_is_long_already_is_not_read_from_its_beginning(
+    log: SessionLog, followed: Followed
+) -> None:
     deny(log, 2_000, "x" * 1_000)
-    followed = Followed(Session("s1", database_path(str(tmp_path), "s1")))
     read_up_to(followed, 2_001)
     assert followed.lines(0)[0].seq > 1_000
-    followed.close()
-    log.close()
 
 
 @pytest.mark.parametrize("what", ["fifo", "folder", "garbage", "link", "socket"])
 def test_what_lies_there_instead_of_a_log_hides_no_other(
-    tmp_path: Path, watching: Callable[[], Source], what: str
+    tmp_path: Path, log: SessionLog, watching: Callable[[], Source], what: str
 ) -> None:
-    log = log_of(tmp_path)
     path = Path(journal_path(database_path(str(tmp_path), "zz")))
     match what:
         case "fifo":
@@ -230,15 +229,14 @@ def test_what_lies_there_instead_of_a_log_hides_no_other(
     await_that(lambda: "s1" in [each.id for each in source.board().sessions])
     deny(log, 1)
     await_that(lambda: 1 in [each.denied for each in source.board().sessions])
-    log.close()
 
 
 @pytest.mark.tier("ci")
+@pytest.mark.usefixtures("log")
 def test_what_fills_the_store_takes_no_memory_and_hides_nobody(
     tmp_path: Path, watching: Callable[[], Source]
 ) -> None:
     """One long journal under many names, each held as by a writer, with dates to come."""
-    real = log_of(tmp_path)
     fake = log_of(tmp_path, "20991231-000000-ffffff")
     path = Path(journal_path(database_path(str(tmp_path), "20991231-000000-ffffff")))
     row = path.read_text().replace('["npm","start"]', "[" + ",".join(['"word"'] * 20_000) + "]")
@@ -250,7 +248,6 @@ def test_what_fills_the_store_takes_no_memory_and_hides_nobody(
     assert all(len(each.command) <= 100 for each in source.board().sessions)
     assert source.board().more > 0
     fake.close()
-    real.close()
 
 
 def test_where_somebody_looks_a_session_knows_it(tmp_path: Path) -> None:

@@ -99,6 +99,11 @@ class Served:
         end.settimeout(PATIENCE_S)
         return end
 
+    def filled(self, text: str) -> bytes:
+        """With the host, the cookie and the token, where it has {host}, {cookie} and {token}."""
+        said = text.format(host=self.host, cookie=self.cookie, token=self.token)
+        return said.encode("latin-1")
+
     def raw(self, *pieces: bytes) -> Answered:
         """Whatever it answers, up to its end."""
         with self.connect() as end:
@@ -142,11 +147,8 @@ class Served:
 
     def stream(self, session_id: str = "") -> socket.socket:
         end = self.connect()
-        head = (
-            f"GET /stream?session={session_id} HTTP/1.1\r\nHost: {self.host}\r\n"
-            f"Cookie: {self.cookie}\r\nSec-Fetch-Site: same-origin\r\n\r\n"
-        )
-        end.sendall(head.encode())
+        head = f"GET /stream?session={session_id} HTTP/1.1\r\nHost: {{host}}\r\n"
+        end.sendall(self.filled(f"{head}Cookie: {{cookie}}\r\nSec-Fetch-Site: same-origin\r\n\r\n"))
         return end
 
 

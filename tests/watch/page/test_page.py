@@ -91,19 +91,23 @@ def test_what_one_decides_by_is_shown_and_nothing_is_asked_of_another_host(opene
 
 
 def test_clicks_say_yes_yes_for_the_session_and_no_with_a_message(opened: Opened) -> None:
-    served, tab = opened({"sessions": [SESSION], "waiting": [PUSH, CLEAN]})
-    may_answer(tab, 1)
+    more = [{**PUSH, "id": "q3"}, {**PUSH, "id": "q4"}]
+    board = {"sessions": [SESSION], "waiting": [PUSH, *more, CLEAN]}
+    served, tab = opened(board, width=1280, height=2400)  # what can be seen can be clicked
+    may_answer(tab, 3)
     tab.click(answers(1, 1))
     assert served.did() == ["approve", "s1", "q1", False]
     tab.until("document.querySelector('#toast').textContent === 'approve: done'")
-    assert count(tab, answers(2, 4)) == 0  # may_always is false: no such button
-    tab.click(answers(1, 2))
-    assert served.did() == ["approve", "s1", "q1", True]
-    tab.click(answers(1, 4))
+    assert count(tab, answers(4, 4)) == 0  # may_always is false: no such button
+    may_answer(tab, 2)
+    tab.click(answers(2, 2))
+    assert served.did() == ["approve", "s1", "q3", True]
+    may_answer(tab, 3)
+    tab.click(answers(3, 4))
     tab.until("document.activeElement.id === 'ask-text'")
     tab.type("not on main")
     tab.press("Enter")
-    assert served.did() == ["deny", "s1", "q1", "not on main"]
+    assert served.did() == ["deny", "s1", "q4", "not on main"]
 
 
 def test_keys_answer_the_question_that_is_marked(opened: Opened) -> None:
@@ -436,11 +440,12 @@ def test_every_control_is_reached_by_tab(opened: Opened) -> None:
     tab.until("!document.querySelector('#help').open")
 
 
-IN_ALL = pytest.mark.tier("all")
-
-
 @pytest.mark.parametrize(
-    "dark", [pytest.param(False, id="light"), pytest.param(True, id="dark", marks=IN_ALL)]
+    "dark",
+    [
+        pytest.param(False, id="light"),
+        pytest.param(True, id="dark", marks=pytest.mark.tier("all")),
+    ],
 )
 def test_every_text_stands_out_from_what_is_behind_it(opened: Opened, dark: bool) -> None:
     switch = {"reason": "r", "by": "b"}

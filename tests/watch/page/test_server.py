@@ -8,9 +8,7 @@ import os
 import re
 import signal
 import socket
-import stat
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
@@ -251,28 +249,23 @@ TWO_MEANINGS = (
 
 def test_a_request_with_two_meanings_is_refused(served: Served) -> None:
     for head, status in TWO_MEANINGS:
-        text = head.format(host=served.host, cookie=served.cookie, token=served.token)
-        assert served.raw(text.encode("latin-1")).status == status, head
+        assert served.raw(served.filled(head)).status == status, head
     served.post("/killswitch", {"on": True, "reason": "not lifted before"})
     assert served.did() == ["kill_all", "not lifted before"]
 
 
 def test_what_comes_behind_a_request_is_nobodys(served: Served) -> None:
     """A second request on the same connection, in the same packet."""
-    get = HEAD.format(host=served.host, cookie=served.cookie) + "\r\n"
     post = POST + "Content-Length: 13\r\n\r\n" + BODY
-    second = post.format(host=served.host, cookie=served.cookie, token=served.token)
-    found = served.raw((get + second).encode())
+    found = served.raw(served.filled(HEAD + "\r\n" + post))
     assert found.status == 200 and b"HTTP/1.1" not in found.body
     served.post("/killswitch", {"on": True, "reason": ""})
     assert served.did() == ["kill_all", ""]
 
 
 def test_a_request_that_comes_byte_by_byte_is_served(served: Served) -> None:
-    text = (POST + "Content-Length: 13\r\n\r\n" + BODY).format(
-        host=served.host, cookie=served.cookie, token=served.token
-    )
-    assert served.raw(*(bytes([each]) for each in text.encode())).status == 200
+    text = served.filled(POST + "Content-Length: 13\r\n\r\n" + BODY)
+    assert served.raw(*(bytes([each]) for each in text)).status == 200
     assert served.did() == ["lift"]
 
 
@@ -285,8 +278,7 @@ def test_whoever_doesn_t_end_a_request_is_closed(serve: Serve) -> None:
     beginnings = ["", "GET / HTTP/1.1\r\nHost:", POST + "Content-Length: 13\r\n\r\n{{"]
     silent = [page.connect() for _ in beginnings]
     for end, beginning in zip(silent, beginnings, strict=True):
-        text = beginning.format(host=page.host, cookie=page.cookie, token=page.token)
-        end.sendall(text.encode())
+        end.sendall(page.filled(beginning))
     for end in silent:
         assert read_all(end) == b""
         end.close()
@@ -467,9 +459,8 @@ def test_each_connection_of_many_at_once_is_its_own(own: Served) -> None:
     """Those that nobody came with before are looked for together."""
     os.kill(own.process.pid, signal.SIGSTOP)
     ends = [own.connect() for _ in range(20)]
-    head = f"GET / HTTP/1.1\r\nHost: {own.host}\r\nCookie: {own.cookie}\r\n\r\n".encode()
     for end in ends:
-        end.sendall(head)
+        end.sendall(own.filled(HEAD + "\r\n"))
     os.kill(own.process.pid, signal.SIGCONT)
     for end in ends:
         assert read_all(end).startswith(b"HTTP/1.1 200")

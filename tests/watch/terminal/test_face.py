@@ -13,9 +13,12 @@ from tests.watch.boards import board, line, seen, waits
 READ_S = READ_WITHIN_S + 0.1
 
 
-def face(*, only_questions: bool = False) -> Face:
-    found = Face(only_questions=only_questions)
-    show(found, board(seen(), seen("s2"), waiting=(waits(), waits("b"))), 0.0)
+USUAL = board(seen(), seen("s2"), waiting=(waits(), waits("b")))
+
+
+def face(shown: Board = USUAL) -> Face:
+    found = Face(only_questions=False)
+    show(found, shown, 0.0)
     return found
 
 
@@ -77,10 +80,8 @@ def test_a_question_that_has_just_come_takes_no_answer() -> None:
     assert "just come" in subject.said
     assert pressed(subject, "y") == Approve("s1", "3f9a10", False)
     subject = face()
-    subject = face()
     assert all(subject.press("y", at / 10) is None for at in range(1, 30))
     assert subject.press("y", 2.9 + READ_S) == Approve("s1", "3f9a10", False)
-    subject = face()
     subject = face()
     subject.take(board(seen(), waiting=(waits("b"),)))
     assert subject.press("y", 60.0) is None
@@ -104,9 +105,12 @@ def test_the_one_that_is_chosen_stays_where_others_come_before_it() -> None:
 
 
 def test_a_message_that_is_being_written_is_for_nobody_else() -> None:
-    subject = face()
-    pressed(subject, "m n")
-    show(subject, board(seen(), waiting=(waits("b"),)), 10.0)
+    for ends_it in ("escape", ""):
+        subject = face()
+        pressed(subject, "m n")
+        show(subject, board(seen(), waiting=(waits("b"),)), 10.0)
+        if ends_it:
+            assert [subject.press(key, 20.0) for key in (ends_it, "y")] == [None, None]
     assert (subject.mode, subject.is_settled) == (Mode.MESSAGE, True)
     for at, key in enumerate("please sKy wait"):  # none of it is a key
         assert subject.press(key, 20.0 + at) is None
@@ -115,14 +119,6 @@ def test_a_message_that_is_being_written_is_for_nobody_else() -> None:
     assert subject.press("y", 40.1) is None
     show(subject, board(seen(), waiting=(waits("b"),)), 40.2)
     assert subject.press("y", 40.2 + READ_S) == Approve("s1", "b", False)
-
-
-def test_who_thinks_better_of_a_message_answers_no_other_question() -> None:
-    subject = face()
-    pressed(subject, "m n")
-    show(subject, board(seen(), waiting=(waits("b"),)), 10.0)
-    assert subject.press("escape", 20.0) is None
-    assert subject.press("y", 20.1) is None
 
 
 def test_a_message_is_one_however_soon_it_is_begun() -> None:
@@ -134,8 +130,7 @@ def test_a_message_is_one_however_soon_it_is_begun() -> None:
 
 
 def test_a_message_for_nothing_is_none() -> None:
-    subject = Face(only_questions=False)
-    show(subject, board(seen()), 0.0)
+    subject = face(board(seen()))
     for key in ("m", *"say why", "enter"):
         assert subject.press(key, 9.0) is None
     assert subject.said == "nothing was sent: no question waits for it"
@@ -143,8 +138,7 @@ def test_a_message_for_nothing_is_none() -> None:
 
 def test_a_yes_to_what_can_t_be_done_answers_no_question() -> None:
     for key in "sU":
-        subject = Face(only_questions=False)
-        show(subject, board(seen(state=ENDED), waiting=(waits(),)), 0.0)
+        subject = face(board(seen(state=ENDED), waiting=(waits(),)))
         assert subject.press(key, 9.0) is None
         assert subject.press("y", 9.5) is None
         assert subject.press("y", 10.0) == Approve("s1", "3f9a10", False)
@@ -163,9 +157,7 @@ def test_what_is_not_shown_whole_takes_a_yes_where_it_is() -> None:
 
 
 def test_no_yes_for_the_session_where_it_may_be_another_thing() -> None:
-    subject = Face(only_questions=False)
-    show(subject, board(seen(), waiting=(waits(may_always=False),)), 0.0)
-    subject.does_not_fit = False
+    subject = face(board(seen(), waiting=(waits(may_always=False),)))
     assert pressed(subject, "a") is None
     assert "once only" in subject.said
 
@@ -178,8 +170,7 @@ def test_a_session_that_is_asked_about_stays_that_one() -> None:
 
 
 def test_what_can_t_be_done_says_so() -> None:
-    subject = Face(only_questions=False)
-    show(subject, board(seen(state=ENDED)), 0.0)
+    subject = face(board(seen(state=ENDED)))
     assert pressed(subject, "y") is None
     assert "nothing waits" in subject.said
     for key, said in {"s": "has ended", "U": "switch is off"}.items():
@@ -189,8 +180,7 @@ def test_what_can_t_be_done_says_so() -> None:
 
 
 def test_the_kill_switch_is_lifted_after_a_question() -> None:
-    subject = Face(only_questions=False)
-    show(subject, board(killswitch=State(1, "x", "y")), 0.0)
+    subject = face(board(killswitch=State(1, "x", "y")))
     assert pressed(subject, "U") is None
     assert pressed(subject, "y") == Lift()
 

@@ -58,6 +58,11 @@ def press_once_read(terminal: Terminal, key: str, said: bytes, read_s: float = R
         came = terminal.output.until(too_early + b"|" + said)
 
 
+def approved(subject: Sigwrap) -> bool:
+    """What waits, by its user; whether anything did."""
+    return subject.native(UNDER_TEST, "approve", "--yes").returncode == 0
+
+
 def leave(terminal: Terminal) -> None:
     terminal.type("q")
     terminal.output.until(rb"\x1b\[\?1049l")
@@ -92,16 +97,6 @@ def test_a_no_with_a_message_that_the_caller_reads_with_the_rule_s(sigwrap: Sigw
     assert b"not approved: use hostname (the rule says: ask the team first)" in said
     leave(terminal)
     assert process.wait(PATIENCE_S) == 0
-
-
-@pytest.mark.tier("all")
-def test_a_yes_for_the_session(sigwrap: Sigwrap) -> None:
-    terminal = watch(sigwrap, "approvals", "--watch")
-    process = asks(sigwrap, text="uname; uname; echo both")
-    press_once_read(terminal, "a", rb"approved for this session")
-    assert process.wait(PATIENCE_S) == 0
-    assert len(sigwrap.events("approval_granted")) == 2
-    leave(terminal)
 
 
 def test_a_session_is_stopped_as_by_ctrl_c(sigwrap: Sigwrap) -> None:
@@ -140,23 +135,23 @@ def test_the_kill_switch_and_its_end(alone: Sigwrap) -> None:
 
 
 def test_the_terminal_is_left_as_it_was_whatever_ends_it(sigwrap: Sigwrap) -> None:
-    for end in ("term", "ctrl-c", "suspend"):
+    signals = (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT, signal.SIGHUP)
+    for end in ("ctrl-c", "suspend", *signals):
         terminal = watch(sigwrap)
-        match end:
-            case "term":
-                os.kill(terminal.pid, 15)
-            case "ctrl-c":
-                terminal.press("c")
-            case "suspend":
-                terminal.press("z")
-                terminal.output.until(rb"\x1b\[\?1049l")
-                terminal.await_stop()
-                terminal.continue_job()
-                terminal.output.until(rb"\x1b\[\?1049h")
-                terminal.output.until(rb"sigwrap watch")
-                terminal.press("c")
+        if isinstance(end, signal.Signals):
+            os.kill(terminal.foreground(), end)
+        elif end == "suspend":
+            terminal.press("z")
+            terminal.output.until(rb"\x1b\[\?1049l")
+            terminal.await_stop()
+            terminal.continue_job()
+            terminal.output.until(rb"\x1b\[\?1049h")
+            terminal.output.until(rb"sigwrap watch")
+        if isinstance(end, str):
+            terminal.press("c")
         terminal.output.until(rb"\x1b\[\?25h\x1b\[\?1049l")
-        assert terminal.await_status() == (143 if end == "term" else 0)
+        status = 128 + end if isinstance(end, signal.Signals) else 0
+        assert terminal.await_status() == status
 
 
 def test_it_says_what_it_needs(sigwrap: Sigwrap) -> None:
@@ -184,8 +179,7 @@ def test_a_program_reads_lines_of_json(sigwrap: Sigwrap) -> None:
         continue
     (waiting,) = board["waiting"]
     assert (waiting["what"], waiting["rule"]) == ("uname -a", "ask-uname")
-    deny = ("deny", "--store", str(sigwrap.store))
-    assert sigwrap.native(UNDER_TEST, *deny).returncode == 0
+    assert sigwrap.native(UNDER_TEST, "deny").returncode == 0
     assert process.wait(PATIENCE_S) == 0
     found: list[str] = []
     while "exec_denied" not in found:
@@ -197,8 +191,8 @@ def test_a_program_reads_lines_of_json(sigwrap: Sigwrap) -> None:
 
 
 def test_an_answer_needs_no_id_where_one_waits(sigwrap: Sigwrap) -> None:
-    def approve(*options: str) -> subprocess.CompletedProcess[bytes]:
-        return sigwrap.native(UNDER_TEST, "approve", *options, "--store", str(sigwrap.store))
+    def approve() -> subprocess.CompletedProcess[bytes]:
+        return sigwrap.native(UNDER_TEST, "approve", "--store", str(sigwrap.store))
 
     assert b"there is no store" in approve().stderr
     first = asks(sigwrap, "--approvals", "control", text="uname")
@@ -212,7 +206,7 @@ def test_an_answer_needs_no_id_where_one_waits(sigwrap: Sigwrap) -> None:
     first.wait(PATIENCE_S)
     unseen = approve()  # another could have come to wait since somebody looked
     assert (unseen.returncode, b"no terminal to ask on" in unseen.stderr) == (125, True)
-    assert approve("--yes").returncode == 0
+    assert approved(sigwrap)
     assert second.wait(PATIENCE_S) == 0
     assert b"nothing waits for an answer" in approve().stderr
 
@@ -228,14 +222,6 @@ def test_without_an_id_it_is_shown_and_asked_about(sigwrap: Sigwrap) -> None:
         terminal.type(f"{answer}\n")
         assert (terminal.await_status() == 0) == (answer == "y")
     assert process.wait(PATIENCE_S) == 0
-
-
-def test_a_signal_leaves_the_terminal_as_it_was(sigwrap: Sigwrap) -> None:
-    for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):
-        terminal = watch(sigwrap)
-        os.kill(terminal.foreground(), number)
-        terminal.output.until(rb"\x1b\[\?25h\x1b\[\?1049l")
-        assert terminal.await_status() == 128 + number
 
 
 # Where nobody would see it
@@ -275,17 +261,14 @@ def test_once_somebody_has_answered_there_is_time_again(sigwrap: Sigwrap, progra
     terminal = raw(sigwrap, programs, "--unattended-timeout", "60")
     terminal.type("r")
     sigwrap.await_event("approval_requested")
-    approve = ("approve", "--yes", "--store", str(sigwrap.store))
-    assert sigwrap.native(UNDER_TEST, *approve).returncode == 0
+    assert approved(sigwrap)
     terminal.output.until(rb"STATUS 0")
     terminal.type("r")
     await_that(lambda: len(sigwrap.events("approval_requested")) == 2)
     terminal.output.until(rb"key")
-    listed = json.loads(
-        sigwrap.native(UNDER_TEST, "approvals", "--json", "--store", str(sigwrap.store)).stdout
-    )
+    listed = json.loads(sigwrap.native(UNDER_TEST, "approvals", "--json").stdout)
     assert listed["requests"][0]["expires_in_s"] > 200
-    assert sigwrap.native(UNDER_TEST, *approve).returncode == 0
+    assert approved(sigwrap)
     terminal.output.until(rb"STATUS 0")
     terminal.type("q")
 
@@ -293,7 +276,7 @@ def test_once_somebody_has_answered_there_is_time_again(sigwrap: Sigwrap, progra
 def test_who_watches_is_asked_in_the_place_of_a_full_screen(
     sigwrap: Sigwrap, programs: Path
 ) -> None:
-    watching = watch(sigwrap)
+    watching = watch(sigwrap, "approvals", "--watch")
     terminal = raw(sigwrap, programs, "--unattended-timeout", "1")
     terminal.type("r")
     press_once_read(watching, "y", rb"approved", read_s=1.5)  # longer than where nobody watches
@@ -323,8 +306,7 @@ def test_a_command_tells_of_a_question(sigwrap: Sigwrap, by: str) -> None:
     approval_id = asked.payload["approval_id"]
     line = f"{approval_id} ask-uname sh wants to run: uname '--token=***'\n"
     assert path.read_text() == line
-    approve = ("approve", approval_id, "--store", str(sigwrap.store))
-    assert sigwrap.native(UNDER_TEST, *approve).returncode == 0
+    assert sigwrap.native(UNDER_TEST, "approve", approval_id).returncode == 0
     process.wait(PATIENCE_S)
     if terminal is not None:
         leave(terminal)
@@ -350,8 +332,7 @@ def test_what_tells_is_outside_of_the_session_without_what_is_kept_from_it(
 def test_one_that_fails_is_told_of_at_the_end(sigwrap: Sigwrap) -> None:
     process = asks(sigwrap, "--notify", "no-such-command-here")
     reader(process.stderr).line()
-    approve = ("approve", "--yes", "--store", str(sigwrap.store))
-    await_that(lambda: sigwrap.native(UNDER_TEST, *approve).returncode == 0)
+    await_that(lambda: approved(sigwrap))
     assert process.wait(PATIENCE_S) == 0
     assert b"the command of --notify has failed, with status 127" in process.stderr.read()
 
@@ -377,7 +358,6 @@ def test_the_bell(sigwrap: Sigwrap, programs: Path) -> None:
     assert b"\a" not in terminal.output.seen
     terminal.type("r")
     terminal.output.until(rb"\x07")
-    approve = ("approve", "--yes", "--store", str(sigwrap.store))
-    assert sigwrap.native(UNDER_TEST, *approve).returncode == 0
+    assert approved(sigwrap)
     terminal.output.until(rb"STATUS 0")
     terminal.type("q")
