@@ -78,6 +78,9 @@ class Asking:
         self.pid = self.next()["ready"]
         return self
 
+    def start_and_ask(self) -> tuple[Asking, str]:
+        return self.start(), self.ask()
+
     def start_on_terminal(self, *command: str) -> Asking:
         self.terminal = self.subject.terminal_for([*self.line("auto"), *command])
         self.pid = self.next()["ready"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from contextlib import closing
 from typing import Any
 
 import pytest
@@ -29,8 +30,7 @@ def settled(subject: Any) -> list[tuple[str, str, str]]:
 
 
 def test_yes(asking: Make) -> None:
-    subject = asking().start()
-    approval_id = subject.ask()
+    subject, approval_id = asking().start_and_ask()
     folder = subject.store / "control"
     assert folder.stat().st_mode & 0o777 == 0o700
     [path] = folder.iterdir()
@@ -98,8 +98,7 @@ def test_where_nobody_can_answer_it_is_no_at_once(asking: Make, mode: str, why: 
 
 
 def test_a_session_that_ends_withdraws_what_is_open(asking: Make) -> None:
-    subject = asking().start()
-    approval_id = subject.ask()
+    subject, approval_id = asking().start_and_ask()
     with Watch([subject.pid]) as watch:
         subject.quit()
         assert subject.answer() == (approval_id, False, "withdrawn")
@@ -112,8 +111,7 @@ def test_a_session_that_ends_withdraws_what_is_open(asking: Make) -> None:
 
 @pytest.mark.tier("all")
 def test_an_unknown_id_gets_the_nearest(asking: Make) -> None:
-    subject = asking().start()
-    approval_id = subject.ask()
+    subject, approval_id = asking().start_and_ask()
     wrong = ("0" if approval_id[0] != "0" else "1") + approval_id[1:]
     said = subject.sigwrap("approve", wrong)
     assert said.returncode == 125
@@ -234,8 +232,7 @@ def test_each_expires_in_its_turn(asking: Make) -> None:
 @pytest.mark.usefixtures("held_proc")
 def test_what_was_meant_for_another_session_is_not_done(asking: Make) -> None:
     """Whoever is inside can give a socket the name of another session's."""
-    subject = asking().start()
-    approval_id = subject.ask()
+    subject, approval_id = asking().start_and_ask()
     for order in (Approve("s1", approval_id, False), Interrupt("s1")):
         other = subject.store / "control" / "s2.sock"
         other.symlink_to("s1.sock")
@@ -265,14 +262,11 @@ def test_what_has_the_name_of_another_session_is_not_believed(asking: Make) -> N
     subject.ask()
     control = subject.store / "control"
     (control / "s1.sock").rename(control / "s2.sock")
-    source = Source(str(subject.store))
-    source.start()
-    try:
+    with closing(Source(str(subject.store))) as source:
+        source.start()
         problem = "session s2: another session answers for it"
         await_that(lambda: problem in source.board().problems)
         assert not source.board().waiting
-    finally:
-        source.close()
     subject.quit()
 
 
@@ -287,12 +281,9 @@ def test_one_that_runs_and_whose_socket_was_taken_away_is_named(
     done = sigwrap.native(UNDER_TEST, "approvals", "--store", str(subject.store))
     assert done.returncode == REFUSED
     assert b"session s1 runs and doesn't answer" in done.stderr
-    source = Source(str(subject.store))
-    source.start()
-    try:
+    with closing(Source(str(subject.store))) as source:
+        source.start()
         await_that(lambda: any("session s1 runs and" in each for each in source.board().problems))
-    finally:
-        source.close()
     subject.quit()
 
 

@@ -59,8 +59,7 @@ def refused_inside(subject: Any) -> list[dict[str, Any]]:
 def test_a_process_with_one_filter_more_is_refused_whoever_its_parents_are(
     asking: Make, programs: Path
 ) -> None:
-    subject = asking().start()
-    approval_id = subject.ask()
+    subject, approval_id = asking().start_and_ask()
     line = [*PYTHON, str(programs / "filtered.py"), socket_path(subject), approval_id]
     done = subprocess.run(line, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
     reply = json.loads(done.stdout)
@@ -73,8 +72,7 @@ def test_a_process_with_one_filter_more_is_refused_whoever_its_parents_are(
 
 
 def test_another_session_is_refused(asking: Make, sigwrap: Sigwrap) -> None:
-    subject = asking().start()
-    approval_id = subject.ask()
+    subject, approval_id = asking().start_and_ask()
     other = sigwrap.folder / "other"
     line = (UNDER_TEST, "approve", approval_id, "--store", str(subject.store))
     done = sigwrap.run("--store", str(other), "--", *line)
@@ -140,8 +138,7 @@ def test_sessions_of_which_none_answers_are_no_empty_list(asking: Make) -> None:
 
 
 def test_a_session_that_never_answers_keeps_nobody_from_another(asking: Make) -> None:
-    subject = asking().start()
-    approval_id = subject.ask()
+    subject, approval_id = asking().start_and_ask()
     with socket.socket(socket.AF_UNIX) as mute:
         mute.bind(str(subject.store / "control" / "mute.sock"))
         mute.listen()
@@ -154,8 +151,7 @@ def test_a_session_that_never_answers_keeps_nobody_from_another(asking: Make) ->
 
 @pytest.mark.skipif(os.getuid() != 0, reason="needs root")
 def test_another_user_is_refused(asking: Make, programs: Path) -> None:
-    subject = asking().start()
-    approval_id = subject.ask()
+    subject, approval_id = asking().start_and_ask()
     folder = subject.store / "control"
     for path in (folder, *folder.iterdir()):
         path.chmod(0o777)
@@ -222,8 +218,7 @@ GARBAGE = (
 
 
 def test_garbage_is_answered_and_harmless(asking: Make) -> None:
-    subject = asking().start()
-    approval_id = subject.ask()
+    subject, approval_id = asking().start_and_ask()
     for line, error in GARBAGE:
         with connected(subject) as end:
             [reply] = send(end, line + b"\n")
@@ -249,8 +244,7 @@ def test_a_line_without_end_is_cut_off(asking: Make) -> None:
 
 
 def test_several_requests_on_one_connection(asking: Make) -> None:
-    subject = asking().start()
-    approval_id = subject.ask()
+    subject, approval_id = asking().start_and_ask()
     lines = [{"v": 1, "do": "list"}, {"v": 1, "do": "deny", "id": approval_id, "message": 5}]
     with connected(subject) as end:
         found = send(end, b"".join(json.dumps(line).encode() + b"\n" for line in lines))
@@ -270,8 +264,7 @@ def test_answers_are_not_taken_where_only_the_terminal_may_give_them(asking: Mak
 
 def test_silent_peers_keep_nobody_else_out(asking: Make) -> None:
     """As many as there are places; each loses its place in the end."""
-    subject = asking().start()
-    approval_id = subject.ask()
+    subject, approval_id = asking().start_and_ask()
     with ExitStack() as stack:
         silent = [stack.enter_context(connected(subject)) for _ in range(32)]
         subject.ping()
@@ -298,8 +291,7 @@ def test_however_many_peers_say_nothing_an_answer_gets_through_at_once(asking: M
 
 
 def test_a_thousand_connections_stall_nothing(asking: Make, programs: Path) -> None:
-    subject = asking().start()
-    approval_id = subject.ask()
+    subject, approval_id = asking().start_and_ask()
     line = [*PYTHON, str(programs / "thousand_connections.py"), socket_path(subject)]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
     with subprocess.Popen(line, **pipes) as flood:  # type: ignore[call-overload]
@@ -313,8 +305,7 @@ def test_a_thousand_connections_stall_nothing(asking: Make, programs: Path) -> N
 def test_a_flood_from_inside_a_session_keeps_no_answer_out(
     asking: Make, sigwrap: Sigwrap, programs: Path
 ) -> None:
-    subject = asking().start()
-    approval_id = subject.ask()
+    subject, approval_id = asking().start_and_ask()
     other = sigwrap.folder / "other"
     line = [*PYTHON, str(programs / "floods.py"), socket_path(subject)]
     flood = sigwrap.start("--store", str(other), "--", *line)

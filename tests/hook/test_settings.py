@@ -121,47 +121,33 @@ def test_a_file_that_was_made_for_it_goes_again(program: AgentProgram) -> None:
 
 
 @pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        "{",
-        "[]",
-        "5",
-        "\ufeff{}",
-        '{"a": 1} x',
-        '{"a": 1, /* x */ "b": 2}',
-        '{"hooks": []}',
-        '{"hooks": {"PreToolUse": {}}}',
-        '{"hooks": {}, "hooks": {}}',
-        '{"a": {"b": 1, "b": 2}}',
-        "[" * 100_000,
-    ],
-)
-def test_what_it_does_not_understand_is_refused(text: str) -> None:
-    with pytest.raises(BadText):
-        installed(text, CLAUDE, LINES[CLAUDE])
-    with pytest.raises(BadText):
-        uninstalled(text, CLAUDE)
-
-
-@pytest.mark.parametrize(
     ("text", "why"),
     [
+        ("", "it is empty"),
         (" \r\n", "it is empty"),
         ("{", "line 1: "),
-        ('\ufeff{"a": 1}', "it begins with a byte order mark"),
-        ('{"hooks": []}', "'hooks' is no object"),
+        ("[]", "it is no JSON object"),
+        ("5", "it is no JSON object"),
+        ("\ufeff{}", "it begins with a byte order mark"),
+        ('{"a": 1} x', "line 1: Extra data"),
+        ('{"a": 1, /* x */ "b": 2}', "line 1: a comment, which JSON doesn't have"),
         ('{\n  // x\n  "a": 1\n}', "line 2: a comment, which JSON doesn't have"),
         ('{"a": [1,]}', "line 1: a comma with nothing behind it"),
         ('{\n"a": 1,\n}', "line [23]: a comma with nothing behind it"),
         ('{"a": NaN}', "NaN is no JSON"),
         ('{"a": ' + "1" * 5000 + "}", "a number in it is too long"),
+        ('{"hooks": []}', "'hooks' is no object"),
+        ('{"hooks": {"PreToolUse": {}}}', "'hooks', 'PreToolUse' is no list"),
+        ('{"hooks": {}, "hooks": {}}', "it has the key 'hooks' twice"),
         ('{"b": {"hooks": {}, "hooks": {}}}', "it has the key 'hooks' twice"),
+        ("[" * 100_000, "it is nested too deeply"),
     ],
 )
-def test_what_is_wrong_is_said(text: str, why: str) -> None:
+def test_what_it_does_not_understand_is_refused_and_said(text: str, why: str) -> None:
     with pytest.raises(BadText, match=why):
         installed(text, CLAUDE, LINES[CLAUDE])
+    with pytest.raises(BadText, match=why):
+        uninstalled(text, CLAUDE)
 
 
 def test_of_several_lists_those_that_were_empty_come_back() -> None:

@@ -47,7 +47,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 # How many examples a property is tried with. How long one takes, the machine has a part in.
-EXAMPLES = {"quick": 25, "ci": 150, "all": 500}
+EXAMPLES = {"quick": 25, "ci": 60, "all": 500}
 for _tier_name, _examples in EXAMPLES.items():
     hypothesis.settings.register_profile(
         _tier_name,
