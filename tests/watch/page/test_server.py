@@ -343,12 +343,13 @@ def test_of_a_flood_the_newest_are_told_and_the_rest_is_counted(serve: Serve) ->
     stream.close()
 
 
-def test_it_is_told_whether_somebody_looks(own: Served) -> None:
-    stream = own.stream()
-    assert own.attended() is True
+def test_it_is_told_whether_somebody_looks(serve: Serve) -> None:
+    page = serve(beat_s=0.05)  # a beat finds the stream closed
+    page.enter()
+    stream = page.stream()
+    assert page.attended() is True
     stream.close()
-    own.tell()
-    assert own.attended() is False
+    assert page.attended() is False
 
 
 def test_there_are_never_too_many_tabs(serve: Serve) -> None:
