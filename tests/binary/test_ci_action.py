@@ -249,9 +249,11 @@ def test_killed_with_all_that_is_below_it(installed: Runner, words: str) -> None
     process = _ready(installed, step)
     everybody = tree(process.pid)
     with Watch(everybody) as watch:
-        for pid in everybody:
-            with suppress(ProcessLookupError):  # the end of one is that of those below it
-                os.kill(pid, signal.SIGKILL)
+        # Stopped first: none sees another's end, and ends by itself.
+        for number in (signal.SIGSTOP, signal.SIGKILL):
+            for pid in everybody:
+                with suppress(ProcessLookupError):  # the end of one is that of those below it
+                    os.kill(pid, number)
         watch.await_ends()
     assert installed.finish(step, process, {}) == -signal.SIGKILL
     _is_over(installed, "sigwrap was killed", ended=False)

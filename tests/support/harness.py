@@ -92,10 +92,11 @@ class Sigwrap:
 
     def run(self, *words: str | bytes, **options: Any) -> subprocess.CompletedProcess[bytes]:
         """`words` are sigwrap's own, `--` included. What only reads runs in a fork of the command
-        server, and what supervises is started, unless `forks` says which."""
+        server, and what supervises is started, unless `forks` says which. The forks are of the
+        package also where the binary is under test: tests/binary starts each of its commands."""
         forks = options.pop("forks", is_command(words, options))
         env = {**self.env, **options.get("env", {})}
-        if forks and not IS_BINARY and can_run(env):
+        if forks and can_run(env):
             return self._fork(self.line(*words), env, options)
         return self._finish(self._start([*self.as_user(), *self.line(*words)], **options), options)
 
