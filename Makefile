@@ -8,7 +8,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 # Most of a test's time is waiting for a process.
-WORKERS ?= 5
+WORKERS ?= 4
 STAMP := $(VENV)/.set-up
 BINARY_STAMP := $(VENV)/.set-up-binary
 # Bytecode without the columns that a traceback would underline: a quarter less to read at each start.

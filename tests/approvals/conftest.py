@@ -15,7 +15,7 @@ from sigwrap.events import Event
 from sigwrap.store.catalog import open_session
 from tests.support.harness import UNDER_TEST, Sigwrap
 from tests.support.terminal import Terminal
-from tests.support.waiting import PATIENCE_S, Reader
+from tests.support.waiting import Reader
 
 SUPERVISOR = str(Path(__file__).with_name("supervisor.py"))
 
@@ -126,14 +126,11 @@ class Asking:
 
     def sigwrap(self, *words: str, by: Sequence[str] = ()) -> subprocess.CompletedProcess[str]:
         """From outside of every session."""
-        return subprocess.run(
-            [*by, UNDER_TEST, *words, "--store", str(self.store)],
-            env=self.subject.env,
-            capture_output=True,
-            text=True,
-            timeout=PATIENCE_S,
-            check=False,
-        )
+        words = (*words, "--store", str(self.store))
+        subject = self.subject
+        done = subject.native(*by, UNDER_TEST, *words) if by else subject.run(*words)
+        out, err = done.stdout.decode(), done.stderr.decode()
+        return subprocess.CompletedProcess(done.args, done.returncode, out, err)
 
     def close(self) -> None:
         os.close(self._orders)

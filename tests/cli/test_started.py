@@ -1,5 +1,5 @@
 """Most tests run a command in a fork of the command server. Here each is started as well, and says
-the same, as both users."""
+the same."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ _CHANGES = re.compile(rb'((, )?\d+ s (old|ago)|\d+K|"(age|bytes)\w*": [\d.]+)')
 
 
 @pytest.mark.tier("ci")
-def test_a_started_command_says_what_its_fork_says(as_user: Sigwrap) -> None:
-    assert as_user.run("--", "true").returncode == 0
+def test_a_started_command_says_what_its_fork_says(sigwrap: Sigwrap) -> None:
+    assert sigwrap.run("--", "true").returncode == 0
     for line in LINES:
         words, typed = line.split(), b"{}" if line.startswith("hook") else b""
-        fork = as_user.run(*words, input=typed)
-        started = as_user.run(*words, input=typed, forks=False)
+        fork = sigwrap.run(*words, input=typed)
+        started = sigwrap.run(*words, input=typed, forks=False)
         assert (fork.returncode, _CHANGES.sub(b"", fork.stdout), fork.stderr) == (
             started.returncode,
             _CHANGES.sub(b"", started.stdout),

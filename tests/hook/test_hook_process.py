@@ -28,8 +28,7 @@ def bash(folder: Path, line: str, **given: Any) -> bytes:
 
 
 def hook(sigwrap: Sigwrap, text: bytes, *words: str, **env: str) -> tuple[int, str, str]:
-    line = [*sigwrap.as_user(), UNDER_TEST, "hook", *words]
-    done = sigwrap._finish(sigwrap.start_line(line, env=env), {"input": text})
+    done = sigwrap.run("hook", *words, input=text, env=env)
     assert b"Traceback" not in done.stderr
     return done.returncode, done.stdout.decode(), done.stderr.decode()
 

@@ -18,7 +18,7 @@ OWN = b'{\n    "model": "opus",\n    "hooks": {"Stop": []}\n}'
 
 
 def settings(sigwrap: Sigwrap, *words: str) -> subprocess.CompletedProcess[bytes]:
-    done = sigwrap.native(UNDER_TEST, *words)
+    done = sigwrap.run(*words)
     assert b"Traceback" not in done.stderr
     return done
 

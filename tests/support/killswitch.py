@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from tests.support.harness import UNDER_TEST, Running, Sigwrap
+from tests.support.harness import Running, Sigwrap
 from tests.support.waiting import reader
 
 PATIENT = (sys.executable, str(Path(__file__).with_name("patient.py")))
@@ -17,8 +17,8 @@ def switch(
 ) -> tuple[int, str]:
     """Its status, and all that it says. `patiently`: it ends no session by force."""
     env = {} if store is None else {"SIGWRAP_STORE": str(store)}
-    line = PATIENT if patiently else (UNDER_TEST,)
-    done = subject.native(*line, "killswitch", *words, env=env)
+    line = ("killswitch", *words)
+    done = subject.native(*PATIENT, *line, env=env) if patiently else subject.run(*line, env=env)
     return done.returncode, (done.stdout + done.stderr).decode()
 
 

@@ -13,8 +13,9 @@ _US, _ORDINARY = "us", "nobody"
 def pytest_addoption(parser: pytest.Parser) -> None:
     users = (_US, _ORDINARY, "both")
     parser.addoption("--users", choices=users, default="both", help="the users of tests for two")
-    text = "folders whose tests for two users are taken for `us` alone"
-    parser.addoption("--us-in", default="", metavar="FOLDERS", help=text)
+    for user in (_US, _ORDINARY):
+        text = f"folders whose tests for two users are taken for `{user}` alone"
+        parser.addoption(f"--{user}-in", default="", metavar="FOLDERS", help=text)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -27,10 +28,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             left_out = {name for name in known if _changed(name, _US, _ORDINARY) in known}
         case "us":
             left_out = {name for name in known if _changed(name, _ORDINARY, _US) in known}
-    if folders := config.getoption("--us-in"):
-        ours = tuple(f"{folder}/" for folder in folders.split(","))
-        found = (name for name in known if name.startswith(ours))
-        left_out |= {name for name in found if _changed(name, _ORDINARY, _US) in known}
+    for kept, other in ((_US, _ORDINARY), (_ORDINARY, _US)):
+        folders = tuple(f"{each}/" for each in config.getoption(f"--{kept}-in").split(",") if each)
+        found = (name for name in known if name.startswith(folders))
+        left_out |= {name for name in found if _changed(name, other, kept) in known}
     config.hook.pytest_deselected(items=[item for item in items if item.nodeid in left_out])
     items[:] = [item for item in items if item.nodeid not in left_out]
 
