@@ -26,7 +26,7 @@ from tests.support.browser import CHROMIUM, Browser, Tab
 _missing = pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed")
 
 
-def in_chromium(test: Callable[..., None]) -> Any:
+def needs_chromium(test: Callable[..., None]) -> Any:
     return pytest.mark.tier("ci")(_missing(test))
 
 
@@ -43,21 +43,30 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
 
 
 @pytest.fixture
-def recorded(made: Scenario) -> Scenario:
+def recorded(scenario: Callable[..., Scenario]) -> Scenario:
     """npm runs sh, which runs git and make; a push and a signal are denied."""
-    made.execute(10, 1, "npm", "start")
-    made.execute(11, 10, "sh", "-c", "build && push")
-    made.execute(12, 11, "make", "all")
-    made.exit(12)
-    told = {"depth": 2, "message": "a forced push is left to people"}
-    for pid in (13, 14):
-        made.deny(pid, 11, "force-push", "git", "push", "--force", **told)
-    made.signal("SIGTERM", "sh", "node", "user")
-    made.add("interrupt_received", 1, signal=2, signal_name="SIGINT", sender_place="nobody")
-    made.exit(11, None, "SIGKILL")
-    made.exit(10, 1)
-    made.end(130, reason="interrupted by Ctrl+C")
-    return made
+    log = scenario()
+    log.execute(10, 1, "npm", "start")
+    log.execute(11, 10, "sh", "-c", "build && push")
+    log.execute(12, 11, "make", "all")
+    log.exit(12)
+    push: dict[str, Any] = {
+        "path": "/usr/bin/git",
+        "argv": ["git", "push", "--force"],
+        "ppid": 11,
+        "depth": 2,
+        "decision": "deny",
+        "rule_name": "force-push",
+        "message": "a forced push is left to people",
+    }
+    log.add("exec_denied", 13, **push)
+    log.add("exec_denied", 14, **push)
+    log.signal("SIGTERM", "sh", "node", "user")
+    log.add("interrupt_received", 1, signal=2, signal_name="SIGINT", sender_place="nobody")
+    log.exit(11, None, "SIGKILL")
+    log.exit(10, 1)
+    log.end(130, reason="interrupted by Ctrl+C")
+    return log
 
 
 PUSH = 6  # the event in which git push is denied first
@@ -88,12 +97,6 @@ def opened(browser: Browser, file: Path, *, fragment: str = "", **emulated: Any)
     return tab
 
 
-@pytest.fixture
-def tab(browser: Browser, recorded: Scenario) -> Tab:
-    """The page of what is recorded."""
-    return opened(browser, written(recorded))
-
-
 def count(tab: Tab, selector: str) -> int:
     found = tab.value(f"document.querySelectorAll({json.dumps(selector)}).length")
     assert isinstance(found, int)
@@ -122,55 +125,76 @@ def node(command: str) -> str:
 # What it shows
 
 
-@in_chromium
-def test_it_opens_without_a_complaint_and_asks_nothing_of_the_network(
+@needs_chromium
+def test_it_opens_without_a_complaint_and_asks_nobody_for_anything(
     browser: Browser, recorded: Scenario
 ) -> None:
     file = written(recorded)
     tab = opened(browser, file)
     assert shown(tab, "h1") == "npm start"
-    ended = "interrupted by Ctrl+C: exit status 130 after 2.50 s; the chain of its log is intact"
-    assert ended in shown(tab, ".verdict")
+    assert (
+        "interrupted by Ctrl+C: exit status 130 after 2.50 s; the chain of its log is intact"
+        in shown(tab, ".verdict")
+    )
     assert not tab.value("document.querySelector('#needs-script').checkVisibility()")
+    assert tab.complaints == []
+    assert tab.requests == [file.as_uri()]
+
+
+@needs_chromium
+def test_what_needs_attention_comes_first_with_rule_and_reason(
+    browser: Browser, recorded: Scenario
+) -> None:
+    tab = opened(browser, written(recorded))
     first = shown(tab, "#sections > section:first-child .finding")
     for part in ("denied", "git push --force", "event 6", "force-push", "left to people"):
         assert part in first
-    assert shown(tab, "#failures tbody").split("\t") == ["npm start", "1", "1"]
-    assert shown(tab, "#processes .count").strip() == "5 processes"
-    assert shown(tab, "#events-note") == ""
-    assert tab.complaints == []
-    assert tab.requests == [file.as_uri()]
-    tab = opened(browser, written(recorded, events=1_000_000))
-    assert "Of 1,000,000 events, 12 are here" in shown(tab, "#events-note")
 
 
-@in_chromium
-def test_each_command_line_of_a_group_each_written_folder_and_each_killed_fork_is_seen(
-    browser: Browser, made: Scenario
+@needs_chromium
+def test_every_command_line_of_a_group_is_seen_with_its_number(
+    browser: Browser, scenario: Any
 ) -> None:
-    made.execute(10, 1, "sh")
+    log = scenario()
     for folder in ("/etc", "/usr", "/usr", "/a", "/b", "/c"):
-        made.deny(13, 11, "r", "rm", "-rf", folder)
+        argv = ["rm", "-rf", folder]
+        log.add("exec_denied", 13, path="/bin/rm", argv=argv, ppid=11, rule_name="r")
+    log.end()
+    tab = opened(browser, written(log))
+    assert shown(tab, ".finding .first-line .what") == "rm"
+    assert shown(tab, ".finding .lines").replace("\n", " ").split(" \u00d7 ") == [
+        "1",
+        "rm -rf /etc 2",
+        "rm -rf /usr 1",
+        "rm -rf /a 1",
+        "rm -rf /b 1",
+        "others",
+    ]
+    assert tab.value("document.querySelector('.finding .lines').checkVisibility()")
+    assert not tab.value("Boolean(document.querySelector('.finding details'))")
+
+
+@needs_chromium
+def test_what_failed_is_named_with_its_exit_status(browser: Browser, recorded: Scenario) -> None:
+    tab = opened(browser, written(recorded))
+    assert shown(tab, "#failures tbody").split("\t") == ["npm start", "1", "1"]
+
+
+@needs_chromium
+def test_what_was_written_is_told_by_folder(browser: Browser, scenario: Any) -> None:
+    made = scenario()
     for n in range(100):
         path = f"/p/node_modules/{n}/<b>/f"
         made.add("file_audited", 10, operation="create", path=path, rule_name="all")
     made.add("file_audited", 10, operation="delete", path="/p/x", rule_name="all")
-    made.add("process_exited", 11, ppid=10, comm="bash", signal=9, signal_name="SIGKILL")
     made.end()
     tab = opened(browser, written(made))
-    assert shown(tab, ".finding .first-line .what") == "rm"
-    lines = ["1", "rm -rf /etc 2", "rm -rf /usr 1", "rm -rf /a 1", "rm -rf /b 1", "others"]
-    assert shown(tab, ".finding .lines").replace("\n", " ").split(" \u00d7 ") == lines
-    assert tab.value("document.querySelector('.finding .lines').checkVisibility()")
-    assert not tab.value("Boolean(document.querySelector('.finding details'))")
     rows = [row.split("\t") for row in shown(tab, "#written tbody").splitlines()]
     assert rows == [["/p/node_modules/**", "100", "", "", ""], ["/p", "", "", "", "1"]]
-    assert tab.value(f"{node('bash')}.querySelector('.fact').textContent") == "only forked, SIGKILL"
-    assert tab.value(f"{node('bash')}.getAttribute('aria-level')") == "2"
     assert tab.complaints == []
 
 
-@in_chromium
+@needs_chromium
 def test_the_line_that_would_change_it_can_be_copied(browser: Browser, recorded: Scenario) -> None:
     file = written(recorded)
     line = "- {name: push, match: {command: git}, decision: allow}"
@@ -188,21 +212,20 @@ def test_the_line_that_would_change_it_can_be_copied(browser: Browser, recorded:
     assert tab.value("navigator.clipboard.readText()") == line
 
 
-# What a reader does
+@needs_chromium
+def test_a_part_of_the_events_is_called_a_part(browser: Browser, recorded: Scenario) -> None:
+    tab = opened(browser, written(recorded, events=1_000_000))
+    assert "Of 1,000,000 events, 12 are here" in shown(tab, "#events-note")
+    assert shown(opened(browser, written(recorded)), "#events-note") == ""
 
 
-def filter_by(tab: Tab, typed: str, left: str) -> None:
-    tab.press("/")
-    tab.type(typed)
-    events_shown(tab, left)
+# What somebody does
 
 
-@in_chromium
-def test_typing_filters_and_a_word_that_the_filter_does_not_know_is_named(
-    browser: Browser, recorded: Scenario
-) -> None:
-    file = written(recorded)
-    for typed, left in (
+@needs_chromium
+@pytest.mark.parametrize(
+    ("typed", "left"),
+    [
         ("only:denied", 2),
         ("rule:force-push", 2),
         ("pid:11", 2),
@@ -211,77 +234,113 @@ def test_typing_filters_and_a_word_that_the_filter_does_not_know_is_named(
         ('"push --force" pid:14', 1),
         ("MAKE all", 1),
         ("no such thing", 0),
-    ):
-        tab = opened(browser, file)
-        events_shown(tab, "12")
-        filter_by(tab, typed, f"{left} of 12")
-        assert count(tab, ".row") == left
-        tab.press("Escape")
-        events_shown(tab, "12")
-    for typed, hint in (
-        ("only:denied", "2 events"),
-        ("only:denid", "0 events; only: doesn't know denid"),
-        ("only:denied,x", "2 events; only: doesn't know x"),
-        ("rule:no-such", "0 events; no event has the rule no-such"),
-        ("rule:force pid:99", "0 events"),
-    ):
-        tab = opened(browser, file)
-        tab.press("/")
-        tab.type(typed)
-        tab.until(f"document.querySelector('#found').textContent === {json.dumps(hint)}")
+    ],
+)
+def test_typing_filters(browser: Browser, recorded: Scenario, typed: str, left: int) -> None:
+    tab = opened(browser, written(recorded))
+    events_shown(tab, "12")
+    tab.press("/")
+    tab.type(typed)
+    events_shown(tab, f"{left} of 12")
+    assert count(tab, ".row") == left
+    tab.press("Escape")
+    events_shown(tab, "12")
 
 
-@in_chromium
+@needs_chromium
 def test_what_was_tried_again_along_path_is_marked_and_counted_as_such(
-    browser: Browser, made: Scenario
+    browser: Browser, scenario: Any
 ) -> None:
+    log = scenario()
     for folder in ("/usr/local/bin", "/usr/bin", "/bin"):
-        made.deny(11, 10, "r", "rm", "x", path=f"{folder}/rm")
-    made.end()
-    tab = opened(browser, written(made))
+        log.add("exec_denied", 11, path=f"{folder}/rm", argv=["rm", "x"], ppid=10, rule_name="r")
+    log.end()
+    tab = opened(browser, written(log))
     assert "1 denied" in shown(tab, "#counts")
-    filter_by(tab, "only:denied", "3 of 5")
+    tab.press("/")
+    tab.type("only:denied")
+    events_shown(tab, "3 of 5")
     assert shown(tab, "#found") == "3 events, 2 of them again along PATH"
     said = tab.value("[...document.querySelectorAll('.row .said')].map((each) => each.innerText)")
     assert said == ["rm x", "again along PATH: rm x", "again along PATH: rm x"]
 
 
-@in_chromium
-def test_only_asked_is_what_was_asked_about(browser: Browser, made: Scenario) -> None:
+@needs_chromium
+def test_only_asked_is_what_somebody_was_asked_about(browser: Browser, scenario: Any) -> None:
+    log = scenario()
     npm: dict[str, Any] = {"path": "/bin/npm", "argv": ["npm", "ci"], "ppid": 10, "rule_name": "r"}
-    made.add("approval_requested", 11, approval_id="a1", what="npm ci")
-    made.add("approval_denied", 11, approval_id="a1", what="npm ci")
-    made.add("exec_denied", 11, **npm)
-    made.add("exec_denied", 12, **{**npm, "argv": ["npm", "x"]})
-    made.add("exec_allowed", 13, **npm, approval_id="a2")
-    made.end()
-    tab = opened(browser, written(made))
+    log.add("approval_requested", 11, approval_id="a1", what="npm ci")
+    log.add("approval_denied", 11, approval_id="a1", what="npm ci")
+    log.add("exec_denied", 11, **npm)
+    log.add("exec_denied", 12, **{**npm, "argv": ["npm", "x"]})
+    log.add("exec_allowed", 13, **npm, approval_id="a2")
+    log.end()
+    tab = opened(browser, written(log))
     assert count(tab, ".finding") == 3
-    filter_by(tab, "only:asked", "4 of 7")
+    tab.press("/")
+    tab.type("only:asked")
+    events_shown(tab, "4 of 7")
     assert count(tab, ".finding") == 2
     assert count(tab, ".node:not([hidden])") == count(tab, ".node")
     assert "only:asked" in shown(tab, "#tree-note")
 
 
-@in_chromium
-def test_a_filter_and_a_badge_hold_for_the_tree_and_for_what_needs_attention(
+@needs_chromium
+@pytest.mark.parametrize(
+    ("typed", "hint"),
+    [
+        ("only:denied", "2 events"),
+        ("only:denid", "0 events; only: doesn't know denid"),
+        ("only:denied,x", "2 events; only: doesn't know x"),
+        ("rule:no-such", "0 events; no event has the rule no-such"),
+        ("rule:force pid:99", "0 events"),
+    ],
+)
+def test_a_word_that_the_filter_does_not_know_is_named(
+    browser: Browser, recorded: Scenario, typed: str, hint: str
+) -> None:
+    tab = opened(browser, written(recorded))
+    tab.press("/")
+    tab.type(typed)
+    tab.until(f"document.querySelector('#found').textContent === {json.dumps(hint)}")
+
+
+@needs_chromium
+def test_a_filter_holds_for_the_tree_and_for_what_needs_attention(
     browser: Browser, recorded: Scenario
 ) -> None:
     tab = opened(browser, written(recorded))
-    filter_by(tab, "force", "2 of 12")
+    tab.press("/")
+    tab.type("force")
+    events_shown(tab, "2 of 12")
     assert count(tab, ".finding") == 1
     assert count(tab, ".node:not([hidden])") == 3  # with what it is below
+
+
+@needs_chromium
+def test_the_tree_counts_the_processes_that_it_shows(browser: Browser, recorded: Scenario) -> None:
     tab = opened(browser, written(recorded))
-    filter_by(tab, "make", "1 of 12")
+    assert shown(tab, "#processes .count").strip() == "5 processes"
+    tab.press("/")
+    tab.type("make")
+    events_shown(tab, "1 of 12")
     assert shown(tab, "#processes .count").strip() == "3 of 5 processes"
+
+
+@needs_chromium
+def test_a_fork_that_a_signal_killed_is_in_the_tree(browser: Browser, scenario: Any) -> None:
+    log = scenario()
+    log.execute(10, 1, "sh")
+    log.add("process_exited", 11, ppid=10, comm="bash", signal=9, signal_name="SIGKILL")
+    log.end()
+    tab = opened(browser, written(log))
+    assert tab.value(f"{node('bash')}.querySelector('.fact').textContent") == "only forked, SIGKILL"
+    assert tab.value(f"{node('bash')}.getAttribute('aria-level')") == "2"
+
+
+@needs_chromium
+def test_the_tree_is_folded_by_click_and_by_keyboard(browser: Browser, recorded: Scenario) -> None:
     tab = opened(browser, written(recorded))
-    tab.click(".node .badge.denied")
-    events_shown(tab, "2 of 12")
-    assert tab.value("document.querySelector('#filter').value") == "only:denied git"
-
-
-@in_chromium
-def test_the_tree_is_folded_by_click_and_by_keyboard(tab: Tab) -> None:
     make_is_seen = f"{node('make')}.checkVisibility()"
     assert tab.value(make_is_seen)
     tab.click(".node:nth-child(2) .twist")
@@ -300,9 +359,22 @@ def test_the_tree_is_folded_by_click_and_by_keyboard(tab: Tab) -> None:
     assert count(tab, ".node:not([hidden])") == 1
 
 
-@in_chromium
-def test_a_click_jumps_to_an_event_that_is_filtered_away(tab: Tab) -> None:
-    filter_by(tab, "git -pid:13", "1 of 12")
+@needs_chromium
+def test_a_badge_in_the_tree_filters(browser: Browser, recorded: Scenario) -> None:
+    tab = opened(browser, written(recorded))
+    tab.click(".node .badge.denied")
+    events_shown(tab, "2 of 12")
+    assert tab.value("document.querySelector('#filter').value") == "only:denied git"
+
+
+@needs_chromium
+def test_a_click_jumps_to_an_event_that_is_filtered_away(
+    browser: Browser, recorded: Scenario
+) -> None:
+    tab = opened(browser, written(recorded))
+    tab.press("/")
+    tab.type("git -pid:13")
+    events_shown(tab, "1 of 12")
     tab.click(".finding .event-link")
     events_shown(tab, "12")
     assert shown(tab, ".row.selected .seq") == str(PUSH)
@@ -310,12 +382,11 @@ def test_a_click_jumps_to_an_event_that_is_filtered_away(tab: Tab) -> None:
     assert "git push --force" in shown(tab, "#detail")
 
 
-@in_chromium
-def test_an_address_opens_an_event_and_what_is_folded_or_filters(
+@needs_chromium
+def test_an_address_with_an_event_opens_it_and_what_is_folded(
     browser: Browser, recorded: Scenario
 ) -> None:
-    file = written(recorded)
-    tab = opened(browser, file, fragment="#e4")
+    tab = opened(browser, written(recorded), fragment="#e4")
     assert shown(tab, ".row.selected .seq") == "4"
     assert tab.value(f"{node('make')}.getAttribute('aria-current')") == "true"
     tab.click("#processes .tools button")
@@ -324,24 +395,26 @@ def test_an_address_opens_an_event_and_what_is_folded_or_filters(
     tab.until("document.querySelector('.row.selected .seq').textContent === '1'")
     tab.value("location.hash = '#e4'")
     tab.until(f"{node('make')}.checkVisibility()")
-    tab = opened(browser, file, fragment="#f=rule%3Aforce-push")
+
+
+@needs_chromium
+def test_an_address_with_a_filter_filters(browser: Browser, recorded: Scenario) -> None:
+    tab = opened(browser, written(recorded), fragment="#f=rule%3Aforce-push")
     events_shown(tab, "2 of 12")
     tab.press("Escape")
     tab.click(".finding .more .narrowing")
     events_shown(tab, "2 of 12")
-    tab = opened(browser, file, fragment="#e4000")
+
+
+@needs_chromium
+def test_an_address_without_such_an_event_says_so(browser: Browser, recorded: Scenario) -> None:
+    tab = opened(browser, written(recorded), fragment="#e4000")
     assert "Event 4000 is not among the 12 events" in shown(tab, "#toast")
 
 
-@in_chromium
-def test_keys_and_the_timeline_lead_to_what_needs_attention(
-    browser: Browser, recorded: Scenario
-) -> None:
+@needs_chromium
+def test_keys_walk_along_the_events(browser: Browser, recorded: Scenario) -> None:
     tab = opened(browser, written(recorded))
-    tab.press("?")
-    assert tab.value("document.querySelector('#help').open")
-    tab.press("Escape")
-    tab.until("!document.querySelector('#help').open")
     tab.press("j", "j", "ArrowDown", "k")
     assert shown(tab, ".row.selected .seq") == "2"
     tab.press("n", "n", "n")
@@ -351,6 +424,9 @@ def test_keys_and_the_timeline_lead_to_what_needs_attention(
     tab.press("Escape")
     assert not tab.value("document.querySelector('#detail').checkVisibility()")
 
+
+@needs_chromium
+def test_the_timeline_leads_to_what_needs_attention(browser: Browser, recorded: Scenario) -> None:
     tab = opened(browser, written(recorded))
     x, y, width = tab.value(
         """(() => { const strip = document.querySelector('.strip');
@@ -362,6 +438,15 @@ def test_keys_and_the_timeline_lead_to_what_needs_attention(
     tab.value("document.querySelector('.strip').focus()")
     tab.press("Home", "Enter")
     assert shown(tab, ".row.selected .seq") == "1"
+
+
+@needs_chromium
+def test_a_question_mark_shows_the_keys(browser: Browser, recorded: Scenario) -> None:
+    tab = opened(browser, written(recorded))
+    tab.press("?")
+    assert tab.value("document.querySelector('#help').open")
+    tab.press("Escape")
+    tab.until("!document.querySelector('#help').open")
 
 
 # How it looks
@@ -382,17 +467,19 @@ CONTRASTS = """(() => {
 })()"""  # noqa: E501 - a script of another language
 
 
-@in_chromium
-def test_every_text_stands_out_from_what_is_behind_it(browser: Browser, recorded: Scenario) -> None:
-    for dark in (False, True):
-        tab = opened(browser, written(recorded), dark=dark, fragment=f"#e{PUSH}")
-        tab.press("?")
-        contrasts = tab.value(CONTRASTS)
-        assert len(contrasts) > 100
-        assert [each for each in contrasts if each[0] < 4.5] == [], dark
+@needs_chromium
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+def test_every_text_stands_out_from_what_is_behind_it(
+    browser: Browser, recorded: Scenario, dark: bool
+) -> None:
+    tab = opened(browser, written(recorded), dark=dark, fragment=f"#e{PUSH}")
+    tab.press("?")
+    contrasts = tab.value(CONTRASTS)
+    assert len(contrasts) > 100
+    assert [each for each in contrasts if each[0] < 4.5] == []
 
 
-@in_chromium
+@needs_chromium
 def test_it_is_light_or_dark_as_the_system_is_and_as_somebody_chooses(
     browser: Browser, recorded: Scenario
 ) -> None:
@@ -410,21 +497,24 @@ def test_it_is_light_or_dark_as_the_system_is_and_as_somebody_chooses(
     tab.value("localStorage.clear()")
 
 
-@in_chromium
-def test_it_is_never_wider_than_the_window(browser: Browser, recorded: Scenario) -> None:
-    of_page = "document.documentElement.scrollWidth"
-    for width in (360, 800, 2400):
-        tab = opened(browser, written(recorded), width=width, height=740, fragment=f"#e{PUSH}")
-        assert tab.value(of_page) == width
-        tab.value(f"location.hash = '#f=rule%3A{'w' * 300}%20only%3A{'w' * 300}'")
-        tab.until("document.querySelector('#found').textContent.includes('no event has the rule')")
-        assert tab.value(of_page) == width
-        tab.press("?")
-        assert tab.value(of_page) == width
+@needs_chromium
+@pytest.mark.parametrize("width", [360, 800, 2400])
+def test_it_is_never_wider_than_the_window(
+    browser: Browser, recorded: Scenario, width: int
+) -> None:
+    recorded_width = "document.documentElement.scrollWidth"
+    tab = opened(browser, written(recorded), width=width, height=740, fragment=f"#e{PUSH}")
+    assert tab.value(recorded_width) == width
+    tab.value(f"location.hash = '#f=rule%3A{'w' * 300}%20only%3A{'w' * 300}'")
+    tab.until("document.querySelector('#found').textContent.includes('no event has the rule')")
+    assert tab.value(recorded_width) == width
+    tab.press("?")
+    assert tab.value(recorded_width) == width
 
 
-@in_chromium
-def test_paper_gets_the_events_too(tab: Tab) -> None:
+@needs_chromium
+def test_paper_gets_the_events_too(browser: Browser, recorded: Scenario) -> None:
+    tab = opened(browser, written(recorded))
     tab.value("addEventListener('beforeprint', () => { window.printed = 1 })")
     assert tab.tell("Page.printToPDF")["data"].startswith("JVBERi0")  # %PDF-
     assert tab.value("window.printed") == 1
@@ -437,20 +527,25 @@ BAD = '</script><script>window.pwned=1</script><img src=x onerror="window.pwned=
 STRANGE = "a\x00b\x1b[31m\u202egnp.exe\udcff\u2028"
 
 
-@in_chromium
-def test_what_a_hostile_session_says_is_text(browser: Browser, made: Scenario) -> None:
-    made.execute(10, 1, BAD, STRANGE, "x" * 1_000_000)
-    made.execute(11, 10, *["w"] * 10_000)
-    made.deny(12, 10, BAD, BAD, STRANGE, path=BAD)
-    made.add("exec_denied", 13, path=None, argv="no list", ppid=[], decision={}, rule_name=[BAD])
-    made.signal(BAD, STRANGE, BAD, BAD)
-    made.add("interrupt_received", 1, signal_name=BAD, sender_cmd=STRANGE, sender_pid=BAD)
-    made.add("limit_near", 1, limit=BAD, used=1e308, maximum=-(1 << 70))
-    made.exit(10, None, BAD)
-    made.end(0, reason=BAD)
+@needs_chromium
+def test_what_a_hostile_session_says_is_text(
+    browser: Browser, scenario: Callable[..., Scenario]
+) -> None:
+    log = scenario()
+    log.execute(10, 1, BAD, STRANGE, "x" * 1_000_000)
+    log.execute(11, 10, *["w"] * 10_000)
+    log.add(
+        "exec_denied", 12, path=BAD, argv=[BAD, STRANGE], ppid=10, decision="deny", rule_name=BAD
+    )
+    log.add("exec_denied", 13, path=None, argv="no list", ppid=[], decision={}, rule_name=[BAD])
+    log.signal(BAD, STRANGE, BAD, BAD)
+    log.add("interrupt_received", 1, signal_name=BAD, sender_cmd=STRANGE, sender_pid=BAD)
+    log.add("limit_near", 1, limit=BAD, used=1e308, maximum=-(1 << 70))
+    log.exit(10, None, BAD)
+    log.end(0, reason=BAD)
     session = {"command": [BAD, STRANGE], "name": BAD, "host": {"a": [BAD]}, "user": 7}
     session |= {"__proto__": BAD, "missing": BAD, "environment_removed": [[BAD], 1]}
-    file = written(made, session=session, by_type={"__proto__": 1, BAD: 2, STRANGE: 3})
+    file = written(log, session=session, by_type={"__proto__": 1, BAD: 2, STRANGE: 3})
     tab = opened(browser, file, fragment="#e4", width=360, height=740)
     assert tab.complaints == []
     assert tab.requests == [file.as_uri()]
@@ -463,8 +558,9 @@ def test_what_a_hostile_session_says_is_text(browser: Browser, made: Scenario) -
     assert tab.value("document.documentElement.scrollWidth") == 360
 
 
-@in_chromium
-def test_no_other_script_runs_in_it(tab: Tab) -> None:
+@needs_chromium
+def test_no_other_script_runs_in_it(browser: Browser, recorded: Scenario) -> None:
+    tab = opened(browser, written(recorded))
     tab.value(
         "document.body.append(Object.assign(document.createElement('script'),"
         " { textContent: 'window.ran = 1' }))"
@@ -476,7 +572,7 @@ def test_no_other_script_runs_in_it(tab: Tab) -> None:
     assert "connect-src" in "".join(tab.complaints) or "default-src" in "".join(tab.complaints)
 
 
-@in_chromium
+@needs_chromium
 def test_a_long_session_opens_and_filters_without_a_node_for_every_event(
     browser: Browser, tmp_path: Path, recorded: Scenario
 ) -> None:
@@ -489,10 +585,20 @@ def test_a_long_session_opens_and_filters_without_a_node_for_every_event(
     ]
     document["processes"]["tree"] = lines
     document["session"]["command"] = ["npm", "start"]
-    rows: list[Row] = []
-    for at in range(20_000):
-        said = f"run {at} " + "w" * 390
-        rows.append((at + 1, at * 1_000_000, "exec_allowed", at, "allowed", said, "r", "c", 0))
+    rows: list[Row] = [
+        (
+            at + 1,
+            at * 1_000_000,
+            "exec_allowed",
+            at,
+            "allowed",
+            f"run {at} " + "w" * 390,
+            "r",
+            "c",
+            0,
+        )
+        for at in range(20_000)
+    ]
     file = write(tmp_path / "long.html", document, rows)
     assert file.stat().st_size < FIVE_MEGABYTES
     tab = opened(browser, file)
