@@ -99,9 +99,11 @@ def test_a_typed_word_forges_nothing(request: pytest.FixtureRequest, command: st
     folder = subject.folder / ("x" * _LONGER_THAN_A_SOCKET)
     folder.mkdir()
     for line in LINES[command]:
+        # A session that is to be joined stays, and is found by the environment of a real start.
+        forks = not any("join" in word for word in line)
         for hostile in (HOSTILE, ENDLESS):
             words = [word.encode().replace(HERE.encode(), hostile) for word in line]
-            assert_harmless(subject.run(*words, forks=True, cwd=folder).stderr)
+            assert_harmless(subject.run(*words, forks=forks, cwd=folder).stderr)
 
 
 def test_a_page_at_a_hostile_path_says_where_it_is_in_one_line(as_user: Sigwrap) -> None:
