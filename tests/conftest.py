@@ -110,8 +110,7 @@ def backstop() -> Iterator[Backstop]:
 
 @pytest.fixture
 def held_proc() -> Iterator[None]:
-    """/proc as a supervisor holds it, and afterwards no more: other tests of this process have it
-    as it is."""
+    """Hold /proc as a supervisor does, and give it back for the other tests of this process."""
     names = ("_held", "_skipped", "_is_a_mount_of_ours")
     before = {name: getattr(proc_files, name) for name in names}
     proc_files.hold()

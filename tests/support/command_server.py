@@ -1,8 +1,9 @@
-"""Run sigwrap's commands in forks of one process that has imported everything: a fork costs a tenth
-of a start. Only for commands that read, write or ask and then end; what supervises a command is
-always started. Run as a script, this file is that process.
+"""Run sigwrap's commands in forks of one process that has imported everything: a fork costs a
+fraction of a start. It is meant for commands that read, write or ask, and then end. A fork keeps
+the server's /proc/PID/environ, so a test can't find what it leaves behind by its environment.
 
-Each request is a JSON line and the three standard streams; the replies are the pid and the status.
+Run as a script, this file is that process. A request is four bytes with the length of its JSON, the
+three standard streams, and the JSON; the replies are the pid and the status.
 """
 
 from __future__ import annotations
@@ -83,17 +84,19 @@ class CommandServer:
         data = json.dumps(request).encode("utf-8", "surrogatepass")
         streams = [os.memfd_create(name) for name in ("stdin", "stdout", "stderr")]
         os.pwrite(streams[0], stdin, 0)
-        self._socket.settimeout(within_s)
         socket.send_fds(self._socket, [len(data).to_bytes(4, "little")], streams)
         self._socket.sendall(data)
         pid = self._number()
+        self._socket.settimeout(within_s)
         try:
             status = self._number()
         except TimeoutError:
             os.kill(pid, signal.SIGKILL)  # the server waits for it: no other has this pid
+            self._socket.settimeout(None)
             self._number()
             raise
         finally:
+            self._socket.settimeout(None)
             _, out, err = map(_read_and_close, streams)
         return subprocess.CompletedProcess(line, status, out, err)
 

@@ -3,7 +3,7 @@
 A test's tier is what a failure would mean:
 - quick: pure code is wrong, or a promise (tests/promises.py) doesn't hold.
 - ci: a rarer path, an attack, a race or a crash isn't held.
-- all: a deeper look at what the others look at, or a program of somebody else's.
+- all: a deeper look at what the others look at, or a third-party program, finds a difference.
 
 The folder decides, unless the test (or its module's `pytestmark`) has `@pytest.mark.tier("…")`, or
 `@pytest.mark.promise("…")`, which makes it quick."""
@@ -46,7 +46,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--tier", choices=TIERS, help="the tests to take, and how many examples")
 
 
-# How many examples a property is tried with. How long one takes, the machine has a part in.
+# Examples of each property. They have no deadline: a busy machine would miss it.
 EXAMPLES = {"quick": 25, "ci": 60, "all": 500}
 for _tier_name, _examples in EXAMPLES.items():
     hypothesis.settings.register_profile(
