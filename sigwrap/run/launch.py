@@ -54,8 +54,12 @@ class Launch(NamedTuple):
             pass  # it was killed: its end is seen elsewhere
 
     def exec_failure(self) -> int | None:
-        """To call when the channel is readable: the errno, or None where the exec succeeded."""
-        data = self.channel.recv(16)
+        """To call when the channel is readable: the errno, or None where the exec succeeded or the
+        child was killed first."""
+        try:
+            data = self.channel.recv(16)
+        except ConnectionResetError:  # killed before it read the word to go on
+            return None
         return struct.unpack("<i", data)[0] if len(data) == 4 else None
 
 
