@@ -43,12 +43,11 @@ class Asking:
         session_id: str,
         mode: str,
         timeout_s: float,
-        store: Path,
         more: tuple[str, ...],
     ) -> None:
         self.subject = subject
         self.session_id = session_id
-        self.store = store
+        self.store = subject.store
         self._pipes = subject.folder / f"pipes-{session_id}"
         self._pipes.mkdir()
         os.mkfifo(self._pipes / "orders")
@@ -59,7 +58,7 @@ class Asking:
         self._words = [
             sys.executable,
             SUPERVISOR,
-            f"--store={store}",
+            f"--store={subject.store}",
             f"--session={session_id}",
             f"--timeout={timeout_s}",
             f"--pipes={self._pipes}",
@@ -145,11 +144,10 @@ def asking(sigwrap: Sigwrap) -> Iterator[Callable[..., Asking]]:
     def make(
         mode: str = "",  # where there is no terminal: control
         timeout_s: float = 60.0,
-        store: Path | None = None,
         more: tuple[str, ...] = (),
     ) -> Asking:
         name = f"s{next(numbers)}"
-        made.append(Asking(sigwrap, name, mode, timeout_s, store or sigwrap.store, more))
+        made.append(Asking(sigwrap, name, mode, timeout_s, more))
         return made[-1]
 
     yield make

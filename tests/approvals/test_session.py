@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import errno
 import socket
 from pathlib import Path
 
 import pytest
 
 from tests.support.harness import PYTHON, UNDER_TEST, Sigwrap
-from tests.support.programs import needs
 from tests.support.waiting import await_that
 
 POLICY = """
@@ -96,62 +94,6 @@ def test_ctrl_z_at_the_question_stops_the_job(sigwrap: Sigwrap, policy: str, com
     terminal.approve()
     terminal.output.until(rb"Linux")
     assert terminal.await_status() == 0
-
-
-@needs("tmux")
-def test_what_runs_in_a_tmux_of_the_session_is_asked_about_elsewhere(
-    sigwrap: Sigwrap, policy: str
-) -> None:
-    """The terminal is in tmux's own modes: its pane says how to answer."""
-    tmux = ("tmux", "-S", str(sigwrap.folder / "socket"), "-f", "/dev/null")
-    run = "sh -c '/bin/uname -s; echo and on; read line'"
-    sigwrap.env["TERM"] = "xterm"
-    terminal = sigwrap.on_terminal("-p", policy, "--no-report", "--", *tmux, "new", run)
-    terminal.output.until(rb"waits for approval")
-    sigwrap.await_event("approval_requested")
-    (asked,) = sigwrap.events("approval_requested")
-    done = sigwrap.native(UNDER_TEST, "approve", asked.payload["approval_id"])
-    assert done.returncode == 0
-    terminal.output.until(rb"Linux(?s:.*)and on")
-    assert b" n no: " not in terminal.output.seen
-    terminal.type("\r")
-    assert terminal.await_status() == 0
-
-
-def test_a_connection_is_asked_about_and_always_is_for_its_destination(sigwrap: Sigwrap) -> None:
-    path = sigwrap.folder / "asks.yaml"
-    rule = "{name: ask, destinations: [loopback], decision: approve, message: a server of ours}"
-    path.write_text(
-        "version: 1\nname: asks\ndefaults: {command: allow, signal: allow}\n"
-        f"network_rules: [{rule}]\n"
-    )
-    servers = [socket.create_server(("127.0.0.1", 0)) for _ in range(2)]
-    first, second = (each.getsockname()[1] for each in servers)
-    script = (
-        "import socket\n"
-        f"for port in ({first}, {first}, {second}):\n"
-        "    with socket.socket() as each:\n"
-        "        print('came to', each.connect_ex(('127.0.0.1', port)))\n"
-    )
-    terminal = sigwrap.on_terminal("-p", str(path), "--no-report", "--", *PYTHON, "-c", script)
-    asked = terminal.read_question().replace(b"\r", b"")
-    assert b"asks for\n    connection to 127.0.0.1:%d\n" % first in asked
-    assert b"rule ask of asks: a server of ours" in asked
-    listed = sigwrap.native(UNDER_TEST, "approvals").stdout
-    assert b"asks for connection to 127.0.0.1:%d\n" % first in listed
-    terminal.type(f"always {terminal.always}\n")
-    terminal.output.until(rb"came to 0\r\ncame to 0\r\n")
-    asked = terminal.read_question().replace(b"\r", b"")
-    assert b"asks for\n    connection to 127.0.0.1:%d\n" % second in asked
-    terminal.type("n\n")
-    terminal.output.until(rb"came to %d\r\n" % errno.ECONNREFUSED)
-    assert terminal.await_status() == 0
-    for each in servers:
-        each.close()
-    approved = sigwrap.sealed_events("connection_approved")
-    assert {each.payload["port"] for each in approved} == {first}
-    assert [each.payload["port"] for each in sigwrap.events("connection_denied")] == [second]
-    sigwrap.verify_decisions()
 
 
 @pytest.mark.promise("approvals from elsewhere")

@@ -54,27 +54,6 @@ def test_an_answer(asking: Make, typed: str, granted: bool, reason: str) -> None
     assert subject.events("approval_requested")[0].payload["asked"] == ["terminal", "control"]
 
 
-def test_always_is_no_answer_where_it_is_not_kept(asking: Make) -> None:
-    subject = asking().start_on_terminal()
-    approval_id = subject.ask(key=[])
-    subject.terminal.read_question()
-    assert not subject.terminal.always
-    subject.terminal.type(f"a {subject.terminal.once}\n")
-    assert b"none of the answers" in subject.terminal.read_question()
-    subject.terminal.approve()
-    assert subject.answer() == (approval_id, True, "granted")
-
-
-def test_the_longest_question_is_asked(asking: Make) -> None:
-    """More than a terminal takes at once."""
-    long = "\U0001f600" * 5_000
-    subject = asking().start_on_terminal()
-    approval_id = subject.ask(long, runs=long, loads=long, files=[long] * 9, note="\n" * 5_000)
-    assert b"all that is known: " in subject.terminal.read_question()
-    subject.terminal.approve()
-    assert subject.answer() == (approval_id, True, "granted")
-
-
 def test_lines_typed_ahead_answer_nothing(asking: Make) -> None:
     """A pasted answer would answer the second unread."""
     subject = asking().start_on_terminal()
@@ -129,14 +108,6 @@ def test_answered_from_elsewhere_while_it_is_asked(asking: Make) -> None:
     assert subject.sigwrap("approve", approval_id).returncode == 0
     assert subject.answer() == (approval_id, True, "granted")
     subject.terminal.output.until(rb"settled without an answer from here")
-    await_that(lambda: foreground_is_ours(subject))
-
-
-@pytest.mark.tier("all")
-def test_nobody_answers(asking: Make) -> None:
-    subject = asking(timeout_s=0.5).start_on_terminal()
-    approval_id = subject.ask()
-    assert subject.answer() == (approval_id, False, "expired")
     await_that(lambda: foreground_is_ours(subject))
 
 
@@ -197,16 +168,6 @@ def test_the_control_mode_leaves_the_terminal_alone(asking: Make) -> None:
     assert subject.events("approval_requested")[0].payload["asked"] == ["control"]
 
 
-def test_names_can_not_paint_on_the_terminal(asking: Make) -> None:
-    subject = asking().start_on_terminal()
-    approval_id = subject.ask("ls \x1b[8m; rm -rf /\r\nsigwrap: harmless\x9b2J" + "x" * 5_000)
-    said = subject.terminal.read_question()
-    assert b"\x1b" not in said.partition(b"sigwrap: bash")[2] and b"\xc2\x9b" not in said
-    assert b"ls \\e[8m; rm -rf /\\r\\nsigwrap: harmless\\u009b2J" in said
-    assert b"and 3547 more characters" in said
-    assert f"all that is known: sigwrap approvals --full {approval_id}".encode() in said
-
-
 # COMMAND and the terminal
 
 
@@ -225,9 +186,7 @@ def test_a_command_that_waits_for_a_line_gets_it(asking: Make) -> None:
     subject.terminal.output.until(rb"second\r\nsecond\r\n")
 
 
-@pytest.mark.parametrize(
-    "how", ["select", "epoll", pytest.param("poll", marks=pytest.mark.tier("all"))]
-)
+@pytest.mark.parametrize("how", ["select", "epoll"])
 def test_a_command_that_polls_its_input_keeps_it(asking: Make, how: str, programs: Path) -> None:
     """Polled for nothing, it would read for nothing, and wait there for what is not for it."""
     subject = asking().start_on_terminal(*PYTHON, str(programs / "polls_its_input.py"), how)
@@ -292,19 +251,14 @@ def test_a_full_screen_command_keeps_its_keys(asking: Make, programs: Path) -> N
     assert b"sigwrap" not in subject.terminal.output.seen
 
 
-@pytest.mark.parametrize(
-    ("key", "number"), [("c", 2), pytest.param("\\", 3, marks=pytest.mark.tier("all"))]
-)
-def test_keys_reach_the_command_while_the_question_is_up(
-    asking: Make, key: str, number: int, programs: Path
-) -> None:
+def test_keys_reach_the_command_while_the_question_is_up(asking: Make, programs: Path) -> None:
     subject = asking().start_on_terminal(*PYTHON, str(programs / "catches.py"))
     subject.terminal.output.until(rb"ready")
-    subject.terminal.press(key)  # one before the question is not repeated by it
-    subject.terminal.output.until(b"CAUGHT %d;" % number)
+    subject.terminal.press("c")  # one before the question is not repeated by it
+    subject.terminal.output.until(b"CAUGHT 2;")
     subject.ask_on_terminal()
-    subject.terminal.press(key)
-    subject.terminal.output.until(b"CAUGHT %d;" % number)
+    subject.terminal.press("c")
+    subject.terminal.output.until(b"CAUGHT 2;")
     assert subject.terminal.output.seen.count(b"CAUGHT") == 2
     subject.terminal.read_question()
 

@@ -9,6 +9,7 @@ import pytest
 
 from tests.support.programs import Library
 
+EXECS = Path(__file__).parents[1] / "exec"
 INSIDE = Path(__file__).parents[1] / "signals" / "programs" / "inside.py"
 
 
@@ -19,3 +20,9 @@ def programs(library: Library, request: pytest.FixtureRequest) -> Path:
     shutil.copy(INSIDE, folder)
     (folder / INSIDE.name).chmod(0o755)
     return folder
+
+
+@pytest.fixture
+def first(library: Library) -> Path:
+    """It writes its name and its word with its first system call."""
+    return library.compiled_beside(EXECS) / "first"

@@ -56,7 +56,7 @@ def test_a_file_that_it_makes_is_taken_away_and_ends_no_other_session(alone: Sig
 
 
 def test_nor_is_it_believed_when_it_says_so_itself(alone: Sigwrap, programs: Path) -> None:
-    """Also by a daemon of its, whose parents have ended."""
+    """Also by a daemon of its, whose parents have ended; nor does it turn the switch."""
     other = started(alone, *STAYS)
     program = str(programs / "tells_sessions_to_end.py")
     for hide in ("exec", "setsid -f", "env -i setsid"):
@@ -65,6 +65,12 @@ def test_nor_is_it_believed_when_it_says_so_itself(alone: Sigwrap, programs: Pat
         assert session.returncode == 0
         assert session.stdout.endswith(b"ready\n")
     assert alone.sealed_events("control_refused")
+    hides = ("", "env -i HOME=$HOME SIGWRAP_STORE=$SIGWRAP_STORE ", "setsid -w ")
+    lines = [f"{hide}{UNDER_TEST} killswitch {word}" for hide in hides for word in ON_AND_OFF]
+    session = alone.run(*OBSERVE, "sh", "-c", "".join(f"{line}; echo $?\n" for line in lines))
+    assert session.stdout.split() == len(lines) * [b"%d" % REFUSED], session.stderr
+    assert session.stderr.count(b"nobody inside a session turns it") == len(lines)
+    assert _goes_on(alone)
     _ends_by_itself(other)
 
 
@@ -96,28 +102,20 @@ def test_who_makes_it_again_and_again_ends_nobody(alone: Sigwrap) -> None:
     assert not _goes_on(alone)
 
 
-@pytest.mark.parametrize("files", [64, 4096])
-def test_addresses_of_nobody_keep_no_session_from_its_end(
-    alone: Sigwrap, programs: Path, files: int
+@pytest.mark.parametrize(("files", "words"), [(64, "300"), (4096, "300"), (4096, "0 crowd")])
+def test_addresses_of_nobody_and_who_crowds_the_line_keep_no_session_from_its_end(
+    alone: Sigwrap, programs: Path, files: int, words: str
 ) -> None:
-    """More than there may be open files, and in the names of sessions that are started later."""
+    """More than there may be open files, and in the names of sessions that are started later; nor
+    do they take anybody his sealed log."""
     program = str(programs / "crowds_the_line.py")
-    hostile = started(alone, *OBSERVE, *PYTHON, program, "300")
+    hostile = started(alone, *OBSERVE, *PYTHON, program, *words.split())
     other = started(alone, *STAYS)
     done = alone.native("prlimit", f"--nofile={files}:4096", *PATIENT, "killswitch", "on")
     assert (done.returncode, b"2 sessions ended;" in done.stdout) == (0, True), done
     assert [hostile.wait(PATIENCE_S), other.wait(PATIENCE_S)] == [REFUSED] * 2
-    assert not _goes_on(alone)
-
-
-def test_who_crowds_the_line_takes_nobody_his_sealed_log(alone: Sigwrap, programs: Path) -> None:
-    program = str(programs / "crowds_the_line.py")
-    other = started(alone, *STAYS)
-    hostile = started(alone, *OBSERVE, *PYTHON, program, "0", "crowd")
-    status, said = switch(alone, "on", patiently=True)
-    assert (status, "2 sessions ended;" in said) == (0, True), said
-    assert [hostile.wait(PATIENCE_S), other.wait(PATIENCE_S)] == [REFUSED] * 2
     assert alone.sealed_events("killswitch_activated")
+    assert not _goes_on(alone)
 
 
 @pytest.mark.skipif(IS_BINARY, reason="the bootloader forks, and there is no process more")
@@ -132,17 +130,6 @@ def test_a_session_that_has_used_up_the_users_processes_ends(alone: Sigwrap) -> 
     assert (done.returncode, b"1 session ended" in done.stdout) == (0, True), done
     assert session.wait(PATIENCE_S) == REFUSED
     assert not _goes_on(alone)
-
-
-def test_nobody_inside_turns_it(alone: Sigwrap) -> None:
-    other = started(alone, *STAYS)
-    hides = ("", "env -i HOME=$HOME SIGWRAP_STORE=$SIGWRAP_STORE ", "setsid -w ")
-    lines = [f"{hide}{UNDER_TEST} killswitch {word}" for hide in hides for word in ON_AND_OFF]
-    session = alone.run(*OBSERVE, "sh", "-c", "".join(f"{line}; echo $?\n" for line in lines))
-    assert session.stdout.split() == len(lines) * [b"%d" % REFUSED], session.stderr
-    assert session.stderr.count(b"nobody inside a session turns it") == len(lines)
-    assert _goes_on(alone)
-    _ends_by_itself(other)
 
 
 def test_what_it_would_lift_stays(alone: Sigwrap) -> None:

@@ -28,11 +28,14 @@ COMMANDS = (
 )
 
 
-def schema(path: Path, sql: str) -> None:
-    with closing(sqlite3.connect(path)) as made:
-        made.executescript(
-            f"PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = 1; {sql}"
-        )
+def schema(sql: str) -> Callable[[Path], None]:
+    def make(path: Path) -> None:
+        with closing(sqlite3.connect(path)) as made:
+            made.executescript(
+                f"PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = 1; {sql}"
+            )
+
+    return make
 
 
 def rows(path: Path, *statements: str) -> None:
@@ -47,29 +50,6 @@ def rows(path: Path, *statements: str) -> None:
 
 def insert(payload: str, type_name: str = "'process_exited'", pid: str = "1") -> str:
     return f"INSERT INTO events VALUES (2, 1, {type_name}, {pid}, {payload}, 'x')"
-
-
-def endless_view(path: Path) -> None:
-    columns = ", ".join(f"n AS {name}" for name in ("seq", "time_ns", "type", "pid", "payload"))
-    schema(path, f"CREATE VIEW events AS {FOR_EVER} AS seq, n AS hash, {columns} FROM t")
-
-
-def endless_view_beside(path: Path) -> None:
-    schema(path, f"CREATE VIEW v AS {FOR_EVER} FROM t; {EVENTS_TABLE.replace('events', 'EVENTS')}")
-
-
-def slow_column(path: Path) -> None:
-    slow = "hash TEXT AS (hex(zeroblob(100000000)))"
-    schema(path, EVENTS_TABLE.replace("hash TEXT NOT NULL", slow))
-
-
-def virtual_table(path: Path) -> None:
-    schema(path, "CREATE VIRTUAL TABLE events USING fts5(seq, time_ns, type, pid, payload, hash)")
-
-
-def sparse(path: Path) -> None:
-    rows(path)
-    os.truncate(path, 1 << 40)
 
 
 def damaged(path: Path) -> None:
@@ -100,12 +80,17 @@ def table(*statements: str) -> Callable[[Path], None]:
     return lambda path: rows(path, *statements)
 
 
+NAMES = ("seq", "time_ns", "type", "pid", "payload")
+COLUMNS = ", ".join(f"n AS {name}" for name in NAMES)
+SLOW = "hash TEXT AS (hex(zeroblob(100000000)))"
 FIRST = b'1\t1\tsession_started\t1\t{"v":2}\tx\n'
 HOSTILE: dict[str, Callable[[Path], object]] = {
-    "endless view": endless_view,
-    "another table": endless_view_beside,
-    "slow column": slow_column,
-    "virtual table": virtual_table,
+    "endless view": schema(f"CREATE VIEW events AS {FOR_EVER} AS seq, n AS hash, {COLUMNS} FROM t"),
+    "another table": schema(
+        f"CREATE VIEW v AS {FOR_EVER} FROM t; {EVENTS_TABLE.replace('events', 'EVENTS')}"
+    ),
+    "slow column": schema(EVENTS_TABLE.replace("hash TEXT NOT NULL", SLOW)),
+    "virtual table": schema(f"CREATE VIRTUAL TABLE events USING fts5({', '.join(NAMES)}, hash)"),
     "damaged": damaged,
     "large blob": table(insert("zeroblob(40000000)")),
     "large text": table(insert('\'{"v":1,"a":"\' || hex(zeroblob(3000000)) || \'"}\'')),
@@ -165,7 +150,9 @@ def test_every_command_ends_and_names_the_file(
 
 
 def test_a_file_with_a_hole_of_a_terabyte_is_read_at_once(store: Path) -> None:
-    sparse(store / "sessions" / "bad.db")
+    path = store / "sessions" / "bad.db"
+    rows(path)
+    os.truncate(path, 1 << 40)
     for command in COMMANDS:
         run_app([*command, "--store", str(store), "bad"])
 

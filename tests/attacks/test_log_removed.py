@@ -1,8 +1,11 @@
-"""The session's own files, in the hands of whoever runs in the session: the log is whole anyway."""
+"""The session's own files, in the hands of whoever runs in the session or as its user: the log is
+whole anyway, and the socket that takes answers is there again."""
 
 from __future__ import annotations
 
+import json
 import os
+import time
 from pathlib import Path
 
 import pytest
@@ -10,7 +13,9 @@ import pytest
 from sigwrap.errors import SigwrapError
 from sigwrap.report.check.verify import Outcome, verify_session
 from sigwrap.store.catalog import open_session
+from tests.exec.test_approved import Run
 from tests.support.harness import PYTHON, REFUSED, Sigwrap
+from tests.support.policies import policy
 from tests.support.waiting import PATIENCE_S, await_that, reader
 
 EMPTY = 'for each in "$STORE"/sessions/*; do : > "$each"; done'
@@ -154,3 +159,88 @@ def test_whoever_swaps_the_files_of_another_session_while_they_have_a_name_loses
         assert not Path(session.path).with_suffix(".journal").exists()
     verified = verify_session(session, None)
     assert (verified.outcome, verified.ended) == (Outcome.INTACT, True)
+
+
+# The socket that takes answers is there again as well, and nobody hears that nothing waits.
+
+ASK = """
+  - {name: ask, commands: [uname], decision: approve, message: looked at first}
+"""
+CONTROL_DEEDS = {
+    "moved": ('mv "$CONTROL"/*.sock "$CONTROL/x.sock"', "it was removed"),
+    "removed": ('rm "$CONTROL"/*', "it was removed"),
+    "closed": ('chmod 0 "$CONTROL"/*', "its mode was changed"),
+    "a file": ('for s in "$CONTROL"/*; do echo x > x; mv x "$s"; done', "another file"),
+    "a link": ('for s in "$CONTROL"/*; do ln -sf /nowhere "$s"; done', "another file"),
+    "a folder": ('for s in "$CONTROL"/*; do rm "$s"; mkdir "$s"; > "$s/x"; done', "another file"),
+    "folder removed": ('rm -rf "$CONTROL"', "its folder was removed"),
+    "folder a file": ('rm -rf "$CONTROL"; > "$CONTROL"', "its folder was removed"),
+    "folder elsewhere": ('mv "$CONTROL" gone; ln -s /nowhere "$CONTROL"', "its folder was"),
+}
+
+
+def _asks(subject: Sigwrap, *command: str) -> Run:
+    policy(subject.folder, ASK)
+    return Run(subject, *(command or ("/bin/uname", "-s")))
+
+
+def _await_tampered(subject: Sigwrap, times: int) -> None:
+    await_that(lambda: len(subject.events("store_tampered")) == times)
+
+
+def _is_answered(run: Run, approval_id: str) -> None:
+    assert run.answer("approve", approval_id).returncode == 0
+    assert run.end() == 0
+
+
+def test_it_is_noticed_and_there_again(as_user: Sigwrap) -> None:
+    """Whatever is done, one after the other."""
+    run = _asks(as_user)
+    approval_id = run.question()
+    for done_so_far, (deed, (script, _)) in enumerate(CONTROL_DEEDS.items(), 1):
+        done = as_user.native("sh", "-c", f'CONTROL="{as_user.store}/control"; {script}')
+        assert done.returncode == 0, (deed, done.stderr)
+        _await_tampered(as_user, done_so_far)
+        shown = json.loads(run.answer("approvals", "--json").stdout)
+        assert [each["id"] for each in shown["requests"]] == [approval_id], deed
+    # It is said once, and recorded each time.
+    run.err.until(rb"somebody tampered with the control socket [^\n]*; there is another one\n")
+    _is_answered(run, approval_id)
+    assert run.err.rest() == b""
+    recorded = [event.payload for event in as_user.sealed_events("store_tampered")]
+    assert len(recorded) == len(CONTROL_DEEDS)
+    for (deed, (_, what)), each in zip(CONTROL_DEEDS.items(), recorded, strict=True):
+        assert what in each["what"], deed
+        assert Path(each["path"]).parent == as_user.store / "control"
+        assert not Path(each["path"]).exists(), deed
+
+
+def test_where_it_cannot_be_put_back_that_is_said_once(sigwrap: Sigwrap) -> None:
+    run = _asks(sigwrap)
+    approval_id = run.question()
+    control = sigwrap.store / "control"
+    mounted = sigwrap.native("mount", "-t", "tmpfs", "tmpfs", str(control))
+    if mounted.returncode != 0:
+        pytest.skip(f"can't mount a tmpfs: {mounted.stderr.decode().strip()}")
+    try:
+        line = run.err.until(rb"the control socket [^\n]* can't be opened anew: [^\n]*\n")
+        assert b"another file system is mounted" in line
+    finally:
+        assert sigwrap.native("umount", str(control)).returncode == 0
+    _is_answered(run, approval_id)
+    assert run.err.rest() == b""
+
+
+def test_so_many_sockets_of_the_session_s_own_keep_nobody_from_answering(
+    as_user: Sigwrap, programs: Path
+) -> None:
+    """Silent ones, full ones, and files of such names."""
+    control = as_user.store / "control"
+    script = f'"$@" {control} & read line; /bin/uname -s'
+    run = _asks(as_user, "sh", "-c", script, "sh", *PYTHON, str(programs / "fills_control.py"))
+    run.out.until(rb"filled")
+    run.process.say(b"\n")
+    approval_id = run.question()
+    started_s = time.monotonic()
+    _is_answered(run, approval_id)
+    assert time.monotonic() - started_s < 25.0  # 4, on a machine that has nothing else to do

@@ -6,9 +6,9 @@ import os
 import re
 from pathlib import Path
 
-from tests.support.harness import PYTHON, UNDER_TEST, Sigwrap
+from tests.exec.test_approved import Run
+from tests.support.harness import PYTHON, Sigwrap
 from tests.support.policies import policy
-from tests.support.waiting import PATIENCE_S, reader
 
 ASK = """
   - {name: ask, commands: [evil], decision: approve, message: looked at first}
@@ -17,12 +17,12 @@ ASK = """
 
 def asked_about(subject: Sigwrap, *command: str) -> str:
     """What a person sees of the one question of this session, which is denied then."""
-    path = policy(subject.folder, ASK)
-    run = subject.start("-p", path, "--no-report", "--approvals", "control", "--", *command)
-    approval_id = reader(run.stderr).until(rb"sigwrap approve [0-9a-f]+").split()[-1].decode()
-    seen = subject.native(UNDER_TEST, "approvals", "--full", approval_id).stdout.decode()
-    assert subject.native(UNDER_TEST, "deny", approval_id).returncode == 0
-    run.communicate(timeout=PATIENCE_S)
+    policy(subject.folder, ASK)
+    run = Run(subject, *command)
+    approval_id = run.question()
+    seen = run.answer("approvals", "--full", approval_id).stdout.decode()
+    assert run.answer("deny", approval_id).returncode == 0
+    run.end()
     assert not subject.events("approval_granted")
     return seen
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-from pathlib import Path
 
 from tests.support.harness import Sigwrap
 from tests.support.policies import policy
@@ -38,23 +37,6 @@ PUSHES = [
     "git send-pack --force . main",
     "bash -c 'exec -a git-push git --force'",
 ]
-NPM = [
-    "npm stag publish",
-    "npm distTag add x@1 latest",
-    "npm installTest x",
-    "npm upgr",
-    "npm crea x",
-    "node --title x {npm}/bin/npm-cli.js publish",
-    "node --disable_warning X {npm}/bin/npm-cli publish",
-    "node {npm}/bin/.. publish",
-    "node {npm}/bin/npx-cli x",
-]
-PIP = [
-    "{python} -m pip install x",
-    "{python} -m runpy pip install x",
-    "{python} {pip}/ install x",
-    "{python} {pip}/__main__.py install x",
-]
 
 
 def test_a_folder_is_kept_however_it_is_spelled(as_user: Sigwrap) -> None:
@@ -83,22 +65,3 @@ def test_a_forced_push_is_denied_however_it_is_spelled(as_user: Sigwrap) -> None
     denied = as_user.sealed_events("exec_denied")
     assert all(each.payload["rule_name"].startswith("force-push") for each in denied)
     assert len(denied) >= len(PUSHES), [each.payload["argv"] for each in denied]
-
-
-@needs("npm")
-def test_npm_is_denied_or_asked_about_however_it_is_spelled(as_user: Sigwrap) -> None:
-    npm = Path(shutil.which("npm") or "").resolve().parents[1]
-    _nothing_runs(as_user, [line.format(npm=npm) for line in NPM])
-
-
-def test_pip_is_asked_about_however_it_is_spelled(as_user: Sigwrap) -> None:
-    """Nobody is there to be asked. No pip need be there either: none is started."""
-    _nothing_runs(as_user, [line.format(python="/usr/bin/python3", pip="/x/pip") for line in PIP])
-
-
-def _nothing_runs(subject: Sigwrap, lines: list[str]) -> None:
-    script = "\n".join([*lines, "true"])
-    assert subject.run("-p", "agent-default", "--", "sh", "-c", script).returncode == 0
-    denied = [each.payload["argv"] for each in subject.sealed_events("exec_denied")]
-    # A shell tries each folder of its PATH.
-    assert list(dict.fromkeys(" ".join(each) for each in denied)) == lines

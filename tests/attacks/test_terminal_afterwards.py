@@ -17,7 +17,6 @@ import pytest
 from sigwrap.linux import procfs
 from tests.support.harness import PYTHON, Sigwrap
 from tests.support.policies import policy
-from tests.support.programs import needs
 from tests.support.terminal import Terminal
 from tests.support.waiting import PATIENCE_S, await_that
 
@@ -186,23 +185,8 @@ def test_who_only_shares_the_job_hinders_nothing(as_user: Sigwrap, shell: str, e
     assert termios.tcgetattr(terminal.master) == modes
 
 
-@needs("less")
-def test_a_pager_that_is_left_early_leaves_the_terminal_as_it_was(sigwrap: Sigwrap) -> None:
-    terminal = sigwrap.bash_on_terminal()
-    words = " ".join(map(str, sigwrap.line("--no-report", "--", "seq", "100000")))
-    terminal.type(f"{words} | TERM=vt100 less\n")
-    terminal.output.until(rb"\n:")
-    terminal.type("q")
-    terminal.output.until(rb"PROMPT> ")
-    terminal.type("stty -a\n")
-    terminal.output.until(rb" icanon .* echo ")
-    terminal.output.until(rb"PROMPT> ")
-    terminal.type("exit 0\n")
-    assert terminal.await_status() == 0
-
-
 def test_a_terminal_whose_output_was_stopped_goes_on(as_user: Sigwrap, programs: Path) -> None:
-    command = (*PYTHON, str(programs / "stops_output.py"))
+    command = (*PYTHON, str(programs / "silences_the_terminal.py"), "stopped", "true")
     line = as_user.line("-p", "agent-observe", "--report", "--", *command)
     shell = '"$@"; echo "status $?"'
     terminal = as_user.terminal_for([*as_user.as_user(), "sh", "-c", shell, "sh", *line])

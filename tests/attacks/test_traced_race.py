@@ -11,22 +11,14 @@ import pytest
 
 from tests.support.harness import Sigwrap
 from tests.support.policies import policy
-from tests.support.programs import Library
 from tests.support.waiting import PATIENCE_S
 
 ROUNDS = 3
 AT_MOST_S = 10
-EXECS = Path(__file__).parents[1] / "exec"
 RULES = """
   - {name: no-bad, commands: [bad], decision: deny}
   - {name: no-push, commands: ["*"], args_patterns: [^push$], decision: deny}
 """
-
-
-@pytest.fixture
-def first(library: Library) -> Path:
-    """It writes its name and its word with its first system call."""
-    return library.compiled_beside(EXECS) / "first"
 
 
 @pytest.mark.parametrize(

@@ -48,23 +48,18 @@ def _nothing_is_left(subject: Sigwrap) -> None:
 
 
 def test_links_are_not_followed(as_user: Sigwrap, started: Started, precious: Path) -> None:
+    """And no depth is too deep."""
     process, unpacked = started
     (unpacked / "link").symlink_to(precious)
     (unpacked / "more").mkdir(0o755)
     (unpacked / "more" / "link").symlink_to(precious)
     if as_user.user is not None:
         os.chown(unpacked / "more", as_user.user, as_user.user)
-    _ends(process)
-    assert (precious / "file").read_text() == "kept"
-    _nothing_is_left(as_user)
-
-
-def test_no_depth_is_too_deep(as_user: Sigwrap, started: Started) -> None:
-    process, unpacked = started
     nest = f"import os\nfor _ in range({DEEP}): os.mkdir('d'); os.chdir('d')"
     made = as_user.native(*PYTHON, "-c", nest, cwd=unpacked)
     assert made.returncode == 0
     _ends(process)
+    assert (precious / "file").read_text() == "kept"
     _nothing_is_left(as_user)
 
 

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import json
 import os
+import struct
+import subprocess
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,8 +15,9 @@ from typing import Any
 
 import pytest
 
-from tests.support.signal_lab import Lab, Outsider, python
-from tests.support.waiting import await_state
+from sigwrap.linux.process import children
+from tests.support.signal_lab import Lab, python
+from tests.support.waiting import await_state, await_that
 
 OWN = "name: own, signals: ['@all'], target: session, decision: allow"
 ONE_OUTSIDE = "name: out, signals: [WINCH], target: user, decision: allow"
@@ -23,18 +27,6 @@ PAST_ANY_WALL = ("environ", "auxv", "maps", "smaps", "pagemap")
 
 def _pids(process: int, thread: int = 0) -> tuple[int, int, int]:
     return process, thread or process, os.getpgid(process)
-
-
-@contextlib.contextmanager
-def _zombie() -> Iterator[int]:
-    pid = os.fork()
-    if pid == 0:
-        os._exit(0)
-    try:
-        await_state(pid, "Z")
-        yield pid
-    finally:
-        os.waitpid(pid, 0)
 
 
 @contextlib.contextmanager
@@ -50,14 +42,6 @@ def _thread() -> Iterator[int]:
         thread.join()
 
 
-def _gone() -> int:
-    pid = os.fork()
-    if pid == 0:
-        os._exit(0)
-    os.waitpid(pid, 0)
-    return pid
-
-
 @pytest.mark.parametrize("rules", [(OWN,), (OWN, ONE_OUTSIDE)], ids=["inside", "one outside"])
 def test_a_question_is_answered_as_it_is_without_sigwrap(
     users_lab: Lab, rules: tuple[str, ...], programs: Path
@@ -66,14 +50,17 @@ def test_a_question_is_answered_as_it_is_without_sigwrap(
     lab = users_lab.under(*rules)
     outside = lab.outsider()
     others = lab.outsider("other", user=1 if os.getuid() == 0 else -1)
-    with _zombie() as zombie, _thread() as thread:
+    gone = subprocess.Popen(["true"])
+    gone.wait()
+    with subprocess.Popen(["true"]) as zombie, _thread() as thread:
+        await_state(zombie.pid, "Z")
         asked = {
             "outside": _pids(outside.pid),
             "another user's": _pids(others.pid),
-            "zombie": _pids(zombie),
+            "zombie": _pids(zombie.pid),
             "thread": _pids(os.getpid(), thread),
             "init": (1, 1, 0),
-            "gone": (_gone(),) * 3,
+            "gone": (gone.pid,) * 3,
         }
         line = python(programs / "asks_after_others.py", json.dumps(asked))
         natively = json.loads(lab.subject.native(*line).stdout)
@@ -83,12 +70,6 @@ def test_a_question_is_answered_as_it_is_without_sigwrap(
     assert lab.payloads() == []
 
 
-def _tells(lab: Lab, program: Path, outsider: Outsider) -> dict[str, dict[str, Any]]:
-    done = lab.subject.run("--", *python(program, json.dumps({"outside": outsider.pid})))
-    told: dict[str, dict[str, Any]] = json.loads(done.stdout)
-    return told
-
-
 @pytest.mark.parametrize("policy", ["agent-observe", "agent-default", "ci", "own"])
 def test_nothing_is_taken_from_whoever_is_outside(
     users_lab: Lab, policy: str, programs: Path
@@ -96,7 +77,9 @@ def test_nothing_is_taken_from_whoever_is_outside(
     lab = users_lab.under(OWN, ONE_OUTSIDE)
     if policy != "own":
         lab.subject.policy = policy
-    told = _tells(lab, programs / "takes_from_others.py", lab.outsider())
+    outside = json.dumps({"outside": lab.outsider().pid})
+    done = lab.subject.run("--", *python(programs / "takes_from_others.py", outside))
+    told: dict[str, dict[str, Any]] = json.loads(done.stdout)
     assert set(told) == {"supervisor", "front", "starter", "outside"}
     is_root = os.getuid() == 0 and lab.subject.user is None
     for name, found in told.items():
@@ -108,21 +91,6 @@ def test_nothing_is_taken_from_whoever_is_outside(
         assert set(found.values()) <= {"EPERM", "EACCES"}, (name, found)
     (started,) = lab.subject.events("session_started")
     assert "signal_wall" in started.payload["capabilities"]
-
-
-def test_what_a_policy_lets_out_goes_out_as_it_was_sent(users_lab: Lab, programs: Path) -> None:
-    """Beyond the wall the supervisor sends it, with what the sender wrote into it."""
-    lab = users_lab.under(OWN, "name: out, signals: [SIGRTMIN+2], target: user, decision: allow")
-    outside = lab.outsider()
-    text = (
-        "import sys\npid = int(sys.argv[1])\ninfo = low(siginfo(0, code=-4))\n"
-        "tell([native(62, pid, 36), native(129, pid, 36, info), native(62, pid, 12)])"
-    )
-    assert lab.tells(text, outside.pid) == [0, 0, -1]
-    codes = [each["code"] for each in outside.arrived()]
-    assert codes == [-1, -4]
-    sent = [(each["syscall"], each["target_type"]) for each in lab.payloads("signal_sent")]
-    assert sent == [("kill", "user"), ("rt_sigqueueinfo", "user")]
 
 
 def test_nobody_makes_sigwrap_the_first_to_be_killed_where_memory_runs_short(
@@ -140,3 +108,52 @@ def test_nobody_makes_sigwrap_the_first_to_be_killed_where_memory_runs_short(
     )
     is_root = os.getuid() == 0 and lab.subject.user is None
     assert lab.tells(text) == [is_root, is_root, True]
+
+
+# Whoever joins a pid namespace outside has its init for a parent, and outlives the session.
+
+_AT_EMPTY_PATH = 0x1000
+_HANDLE = struct.Struct("Ii128s")
+
+
+@contextlib.contextmanager
+def _namespaces_outside(lab: Lab) -> Iterator[list[int]]:
+    """Of a process of the same user: a browser's sandbox, a rootless container."""
+    line = [*lab.subject.as_user(), "unshare", "-U", "-r", "-p", "-f", "sleep", "1000"]
+    process = lab.subject.start_line(line)
+    await_that(lambda: bool(process.poll() is not None or children(process.pid)))
+    if process.poll() is not None:
+        pytest.skip("needs user namespaces for everybody")
+    (inside,) = children(process.pid)
+    opened = [os.open(f"/proc/{inside}/ns/{kind}", os.O_RDONLY) for kind in ("user", "pid")]
+    try:
+        yield opened
+    finally:
+        for fd in opened:
+            os.close(fd)
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(inside, 9)
+
+
+def _handle(fd: int) -> str:
+    """Empty where the kernel has none for namespaces."""
+    buffer = ctypes.create_string_buffer(_HANDLE.pack(128, 0, b""))
+    mount = ctypes.c_int()
+    libc = ctypes.CDLL(None)
+    libc.name_to_handle_at(fd, b"", buffer, ctypes.byref(mount), _AT_EMPTY_PATH)
+    return buffer.raw.hex()
+
+
+def test_no_namespace_of_anybody_outside_is_joined(users_lab: Lab, programs: Path) -> None:
+    with _namespaces_outside(users_lab) as (user, pid):
+        program = programs / "joins_namespaces.py"
+        line = python(program, user, pid, _handle(user), _handle(pid))
+        natively = json.loads(users_lab.subject.native(*line, pass_fds=(user, pid)).stdout)
+        done = users_lab.subject.run("--", *line, pass_fds=(user, pid))
+    told = json.loads(done.stdout)
+    assert natively["native"]["pid"] == 0
+    assert told.pop("of its own") == natively.pop("of its own") == 0
+    for abi, found in told.items():
+        assert found.pop("nobody's network") == "EBADF"
+        assert found.pop("by handle") == ["EPERM"] * 2
+        assert set(found.values()) == {"EPERM"}, (abi, found)

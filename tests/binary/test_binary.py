@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import os
 import shutil
-import sqlite3
 import subprocess
 import sys
-from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -121,6 +119,7 @@ def test_the_links_beside_it_are_the_roles(binary: Path) -> None:
         "query",
         "query --all --format nl select(1)from(sessions),execs",
         "export --format csv",
+        "completion bash",
         "policy --help",
         "policy check agent-default agent-strict agent-observe ci",
         "policy show agent-default",
@@ -132,30 +131,3 @@ def test_everything_that_a_command_imports_is_inside(binary: Path, run: Run, wor
     done = run(binary, *words.split())
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout
-
-
-def test_it_writes_a_database(binary: Path, run: Run, tmp_path: Path) -> None:
-    assert run(binary, "--", "true").returncode == 0
-    done = run(binary, "export", "--format", "sqlite", "-o", tmp_path / "out.db")
-    assert (done.returncode, done.stderr) == (0, "")
-    with closing(sqlite3.connect(tmp_path / "out.db")) as database:
-        assert database.execute("select state, exit_status from sessions").fetchall() == [
-            ("ended", 0)
-        ]
-
-
-def test_it_completes(binary: Path, run: Run) -> None:
-    script = 'source <("$0" completion bash); complete -p "${0##*/}"'
-    done = run("bash", "-c", script, binary)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.startswith("complete ")
-
-
-@pytest.mark.parametrize(
-    "words", ["--no-such-option", "reprot", "--grace x -- true", "replay nosuch", "policy show no"]
-)
-def test_a_mistake_gets_one_line(binary: Path, run: Run, words: str) -> None:
-    done = run(binary, *words.split())
-    (line,) = done.stderr.splitlines()
-    assert line.startswith("sigwrap: ")
-    assert (done.returncode, done.stdout) == (125, "")

@@ -24,7 +24,7 @@ from tests.support.bare_machine import BareMachine
 from tests.support.github_runner import ACTION, TEMP, Runner, load_action
 from tests.support.network import Files
 from tests.support.processes import tree
-from tests.support.waiting import Watch, await_that, reader
+from tests.support.waiting import Watch, reader
 
 pytestmark = [
     pytest.mark.binary,
@@ -33,7 +33,6 @@ pytestmark = [
 
 ROOT = Path(__file__).parents[2]
 FOLDER = f"{TEMP}/sigwrap"
-SCRIPT = f"{ACTION}/ci/sigwrap-ci.sh"
 IN_FOLDER = {"SIGWRAP_CI_FOLDER": FOLDER}
 ROLES = ("sigwrap-forward", "sigwrap-stub", "sigwrap-shell")
 REFUSED, INTERRUPTED = 125, 130
@@ -90,8 +89,8 @@ def _artifact(runner: Runner) -> Path:
     return runner.machine.place(f"{FOLDER}/artifact")
 
 
-def _step(words: str = "exec sh", command: str = "run", **env: str) -> dict[str, Any]:
-    run = f'{words} "$GITHUB_ACTION_PATH/ci/sigwrap-ci.sh" {command}'
+def _step(command: str = "run", **env: str) -> dict[str, Any]:
+    run = f'exec sh "$GITHUB_ACTION_PATH/ci/sigwrap-ci.sh" {command}'
     return {"shell": "bash", "run": run, "env": {**IN_FOLDER, **env}}
 
 
@@ -166,19 +165,6 @@ def test_a_job_keeps_its_status_and_its_log_can_be_read_elsewhere(
     assert "COMMAND ended: exit status 5" in shown.stdout
 
 
-def test_the_steps_of_a_job_have_it_as_their_shell(installed: Runner) -> None:
-    shell = "sigwrap --end-with-caller -p ci -- bash --noprofile --norc -eo pipefail {0}"
-    installed.path += [f"{FOLDER}/bin"]
-    installed.env |= {"SIGWRAP_CI_FOLDER": FOLDER, "SIGWRAP_STORE": f"{FOLDER}/store"}
-    values: dict[str, str] = {}
-    for text, status in (("exit 0", 0), ("sh -c 'exit 4'; echo never", 4)):
-        step = {"shell": shell, "run": text}
-        assert installed.finish(step, installed.start(step, values), values) == status
-    step = {"shell": "bash", "run": f"sh {SCRIPT} report"}
-    assert installed.finish(step, installed.start(step, values), values) == 0
-    assert installed.summary.count("## sigwrap:") == 2
-
-
 def test_what_is_missing_is_said(installed: Runner) -> None:
     for command, why in {
         "": "'' is none of install, run, report and check",
@@ -189,19 +175,6 @@ def test_what_is_missing_is_said(installed: Runner) -> None:
         step = _step(command=command)
         assert installed.finish(step, installed.start(step, {}), {}) == REFUSED
         assert installed.steps[-1].stderr.splitlines()[-1].startswith(f"sigwrap-ci: {why}")
-    known = {"SIGWRAP_CI_SOURCE": "x", "SIGWRAP_CI_SHA256": "0" * 64}
-    for step, why in (
-        (_step(command="check", SIGWRAP_CI_CHECK_POLICY="ci"), "there is no log "),
-        (_step(command="install", SIGWRAP_CI_FOLDER="/proc/x", **known), "/proc/x can't be made"),
-    ):
-        assert installed.finish(step, installed.start(step, {}), {}) == REFUSED
-        assert installed.steps[-1].stderr.splitlines()[-1].startswith(f"sigwrap-ci: {why}")
-
-
-def test_without_an_installation_it_says_so(runner: Runner) -> None:
-    step = _step(command="run true")
-    assert runner.finish(step, runner.start(step, {}), {}) == REFUSED
-    assert runner.steps[-1].stderr.endswith("/bin: sigwrap-ci.sh install comes first\n")
 
 
 # Cancelled: SIGINT to the step's process, SIGTERM 7.5 s later, and then SIGKILL to all of it
@@ -214,17 +187,6 @@ def test_cancelled_by_sigint(installed: Runner) -> None:
     assert installed.finish(step, process, {}) == INTERRUPTED
     assert installed.steps[-1].stdout == "cleaned\n"
     _is_over(installed, "interrupted by SIGINT", ended=True)
-
-
-def test_cancelled_by_sigterm_after_that(installed: Runner) -> None:
-    """Whoever goes on after the first is killed at the second, not some time later."""
-    step = _step(SIGWRAP_CI_RUN=STUBBORN, SIGWRAP_CI_SHELL="bash", SIGWRAP_CI_GRACE="1h")
-    process = _ready(installed, step)
-    process.send_signal(signal.SIGINT)
-    _await_interrupt(installed)
-    process.send_signal(signal.SIGTERM)
-    assert installed.finish(step, process, {}) == INTERRUPTED
-    _is_over(installed, "second interrupt", ended=True)
 
 
 def test_cancelled_below_a_shell_that_keeps_both_to_itself(installed: Runner) -> None:
@@ -243,9 +205,8 @@ def test_cancelled_below_a_shell_that_keeps_both_to_itself(installed: Runner) ->
         _is_over(installed, said if job is HANDLES else "its caller ended", ended=True)
 
 
-@pytest.mark.parametrize("words", ["exec sh", ": ; sh"])
-def test_killed_with_all_that_is_below_it(installed: Runner, words: str) -> None:
-    step = _step(words, SIGWRAP_CI_RUN=STUBBORN, SIGWRAP_CI_GRACE="1h")
+def test_killed_with_all_that_is_below_it(installed: Runner) -> None:
+    step = _step(SIGWRAP_CI_RUN=STUBBORN, SIGWRAP_CI_GRACE="1h")
     process = _ready(installed, step)
     everybody = tree(process.pid)
     with Watch(everybody) as watch:
@@ -264,13 +225,6 @@ def _ready(runner: Runner, step: dict[str, Any]) -> subprocess.Popen[str]:
     assert process.stdout is not None
     reader(process.stdout).until(rb"ready\n")
     return process
-
-
-def _await_interrupt(runner: Runner) -> None:
-    store = str(runner.machine.place(f"{FOLDER}/store"))
-    await_that(
-        lambda: any(e.type == "interrupt_received" for e in open_session(store, "").events())
-    )
 
 
 def _is_over(runner: Runner, said: str, *, ended: bool) -> None:

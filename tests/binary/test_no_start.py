@@ -56,7 +56,6 @@ def _in_mounts(run: Run, mount: str, *line: str | Path) -> subprocess.CompletedP
     ("options", "said"),
     [
         ("noexec", "failed to map segment from shared object (noexec: TMPDIR; see README)"),
-        ("size=1500k", ": set TMPDIR to where room is"),
         ("size=9m", ": set TMPDIR to where room is"),
     ],
 )
@@ -82,13 +81,6 @@ def test_no_folder_at_all(everybodys: Path, run: Run) -> None:
     assert done.stderr == "sigwrap: /tmp is unusable: set TMPDIR\n"
     assert _is_in_readme(done.stderr.strip())
     assert (done.returncode, done.stdout) == (255, "")
-
-
-def test_a_folder_that_isn_t_there_is_passed_over(
-    binary: Path, run: Run, environment: dict[str, str]
-) -> None:
-    done = run(binary, "--", "echo", "ran", env=environment | {"TMPDIR": "/no/such/folder"})
-    assert (done.returncode, done.stdout, done.stderr) == (0, "ran\n", "")
 
 
 def test_an_older_libc(binary: Path, run: Run, environment: dict[str, str], tmp_path: Path) -> None:
@@ -117,9 +109,8 @@ def test_a_umask_that_allows_nothing(everybodys: Path, run: Run) -> None:
     assert (done.returncode, done.stdout) == (255, "")
 
 
-@pytest.mark.parametrize("option", ["-f", "-Sf"])
-def test_a_small_limit_of_file_sizes(binary: Path, run: Run, option: str) -> None:
-    done = run("bash", "-c", f'ulimit {option} 100; "$0" -- echo ran; echo $?', binary)
+def test_a_small_limit_of_file_sizes(binary: Path, run: Run) -> None:
+    done = run("bash", "-c", 'ulimit -f 100; "$0" -- echo ran; echo $?', binary)
     assert done.stdout == "153\n"
     assert "File size limit exceeded" in done.stderr
     assert "`File size limit exceeded`" in README

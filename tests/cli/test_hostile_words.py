@@ -165,23 +165,6 @@ def test_a_stub_that_is_typed_says_one_line(sigwrap: Sigwrap) -> None:
     assert_harmless(done.stderr, "sigwrap-stub")
 
 
-def test_a_denied_caller_is_told_in_one_line_whatever_it_asks_for_and_is_told(
-    as_user: Sigwrap,
-) -> None:
-    policy = as_user.folder / "policy.yaml"
-    policy.write_text(
-        "version: 1\nname: a\ndefaults: {command: audit}\ncommand_rules:\n"
-        "  - {name: no-id, commands: [id], decision: deny, message: x‮y}\n"
-    )
-    script = b'id "$1"; exit 0'
-    done = as_user.run("-p", str(policy), "--", "sh", "-c", script, "sh", HOSTILE)
-    told = [line for line in done.stderr.split(b"\n") if b"denied by" in line]
-    assert len(told) == 1
-    assert told[0].startswith(b"sigwrap: id ")
-    assert b"\x1b" not in done.stderr
-    assert b"\nsigwrap: forged" not in done.stderr
-
-
 def test_a_word_is_cut_and_what_is_said_of_it_stays(capfd: pytest.CaptureFixture[str]) -> None:
     note("y" * 100_000 + ": not found (see sigwrap --help)")
     said = capfd.readouterr().err

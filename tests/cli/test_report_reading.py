@@ -41,12 +41,6 @@ def read(
     return module.read(Session("long", str(log)), None, Ending.NOT_CLEAN, None, take), seqs
 
 
-def test_two_come_to_what_one_comes_to(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    alone = read(log, beside=False, monkeypatch=monkeypatch)
-    assert read(log, beside=True, monkeypatch=monkeypatch) == alone
-    assert alone[1] == list(range(1, 3_001))
-
-
 def test_of_a_damaged_log_as_well(
     log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -96,23 +96,17 @@ def test_an_option_whose_value_would_be_the_double_dash_is_named() -> None:
     ("line", "complaint"),
     [
         ("--grace x -- true", "--grace x: not a span of time (such as 45s"),
-        ("--grace -1 -- true", "--grace -1: not a span of time"),
-        ("--grace inf -- true", "--grace inf: not a span of time"),
         ("--grace 9999w -- true", "--grace 9999w: more than 1000000000 seconds"),
-        ("--approval-timeout nan -- true", "--approval-timeout nan: not a span of time"),
         ("--approvals maybe -- true", "'maybe' is not one of 'auto', 'tty', 'control', 'deny'"),
-        ("--nope -- true", "No such option: --nope"),
         ("--policy ci --", "no command given (sigwrap --policy ci -- npm start)"),
         ("run --policy ci", "no command given (sigwrap --policy ci -- npm start)"),
         ("run", "no command given (sigwrap -- npm start)"),
         ("run --grace x", "--grace x: not a span of time (such as 45s"),
-        ("--grace x npm", "--grace x: not a span of time (such as 45s"),
         ("--log-size 0 -- true", "--log-size 0: a log needs room; left out, it has 1G"),
         (
             "--policy ci npm start",
             "-- is missing before the command (sigwrap --policy ci -- npm start)",
         ),
-        ("-pci npm start", "-- is missing before the command (sigwrap -pci -- npm start)"),
         ("--grace 5", "no command given (sigwrap --grace 5 -- npm start)"),
         (
             "npm start",
@@ -121,84 +115,39 @@ def test_an_option_whose_value_would_be_the_double_dash_is_named() -> None:
         ),
         ("--quiet claude", "No such option: --quiet (see sigwrap run --help)"),
         ("-p", "-p needs a value (sigwrap -p NAME|FILE -- COMMAND)"),
-        ("-p ci --grace", "--grace needs a value (sigwrap --grace TIME -- COMMAND)"),
         ("run --grace", "Option '--grace' requires an argument. (see sigwrap run --help)"),
-        ("report --store", "Option '--store' requires an argument. (see sigwrap report --help)"),
         ("policy check --root", "requires an argument. (see sigwrap policy check --help)"),
         (
             "export",
             "Missing option '--format'. Choose from: jsonl, csv, prom, sqlite (see sigwrap export",
         ),
         ("--store logs report", "options of report come behind it (sigwrap report --store logs)"),
-        ("--json report", "options of report come behind it (sigwrap report --json)"),
         (
             "-p ci report",
             "-p is an option of a run, and report has none of that name "
             "(see sigwrap report --help; to run it: sigwrap -p ci -- report)",
         ),
-        (
-            "-p ci npm run build",
-            "-- is missing before the command (sigwrap -p ci -- npm run build)",
-        ),
         ("-pci run true", "options of run come behind it (sigwrap run -pci true)"),
-        (
-            "--store logs -pci report",
-            "-p is an option of a run, and report has none of that name "
-            "(see sigwrap report --help; to run it: sigwrap --store logs -pci -- report)",
-        ),
-        (
-            "-p ci policy explain ls",
-            "options of policy explain come behind it (sigwrap policy explain -p ci ls)",
-        ),
-        (
-            "--json policy check ci",
-            "options of policy check come behind it (sigwrap policy check --json ci)",
-        ),
         ("--json policy check", "Missing argument 'NAME|FILE...'. (see sigwrap policy check"),
         ("--json approve x", "No such option: --json (see sigwrap approve --help)"),
-        (
-            "--json=1 sessions",
-            "Option '--json' does not take a value. (see sigwrap sessions --help)",
-        ),
         (
             "--nested bad sessions",
             "Invalid value for '--nested': 'bad' is not one of 'refuse', 'join'. (see sigwrap run",
         ),
-        ("--log-size bad sessions", "--log-size bad: not a size (such as 64K, 500M or 1G)"),
         ("--speed replay", "Option '--speed' requires an argument. (see sigwrap replay --help)"),
-        ("--speed x replay", "Invalid value for '--speed': 'x' is not a valid float."),
-        ("--store= sessions", "--store '': an empty word names no folder"),
         ("--json approvals", "options of approvals come behind it (sigwrap approvals --json)"),
         (
             "-p ci policy explain git push --force",
             "options of policy explain come behind it "
             "(sigwrap policy explain -p ci -- git push --force)",
         ),
-        ("--no-report run true", "options of run come behind it (sigwrap run --no-report true)"),
-        (
-            "--grace 5 --durable=1 npm start",
-            "Option '--durable' does not take a value. (see sigwrap run --help)",
-        ),
-        ("--durable=1 report", "No such option: --durable=1 (see sigwrap report --help)"),
-        (
-            "-p ci --nam x ls",
-            "No such option: --nam (Possible options: --join-name, --name) "
-            "(see sigwrap run --help)",
-        ),
         ("--polcy ci ls", "No such option: --polcy (Possible options: --policy, --profile)"),
-        ("--nested ls", "Invalid value for '--nested': 'ls' is not one of 'refuse', 'join'."),
         ("-p ci - ls", "-- is missing before the command (sigwrap -p ci -- - ls)"),
         (
             "--speed 3 replay last",
             "options of replay come behind it (sigwrap replay --speed 3 last)",
         ),
-        (
-            "--full x approvals",
-            "options of approvals come behind it (sigwrap approvals --full x)",
-        ),
-        ("--nope report", "No such option: --nope (see sigwrap report --help)"),
         ("help", "did you mean sigwrap --help? to run it: sigwrap -- help;"),
-        ("version", "did you mean sigwrap --version? to run it: sigwrap -- version;"),
         (
             "policy chekc",
             "chekc is no command of sigwrap policy's "
@@ -211,9 +160,7 @@ def test_an_option_whose_value_would_be_the_double_dash_is_named() -> None:
         ("sessions list", "list is no command of sigwrap sessions' (sigwrap sessions alone lists"),
         ("sessions shop", "(of one session: sigwrap report shop; all commands: sigwrap sessions"),
         ("why shop node", "node is no pid (sigwrap report shows those of a session in its tree)"),
-        ("why shop 0", "0 is no pid"),
         ("policy chekc --json ci", "(did you mean sigwrap policy check --json ci? all"),
-        ("approv x", "did you mean sigwrap approve x? to run it: sigwrap -- approv x;"),
         ("reprot --help", "did you mean sigwrap report? to run it: sigwrap -- reprot --help;"),
         (
             "--store x reprot",
@@ -226,7 +173,6 @@ def test_an_option_whose_value_would_be_the_double_dash_is_named() -> None:
         ),
         ("-p ci reprot", "-- is missing before the command (sigwrap -p ci -- reprot)"),
         ("policy help", "(did you mean sigwrap policy --help?"),
-        ("approvals lst", "(did you mean sigwrap approvals list?"),
         ("reprot", "did you mean sigwrap report? to run it: sigwrap -- reprot;"),
     ],
 )

@@ -43,11 +43,3 @@ def test_a_started_command_says_what_its_fork_says(sigwrap: Sigwrap) -> None:
             _CHANGES.sub(b"", started.stdout),
             started.stderr,
         ), line
-
-
-@pytest.mark.parametrize("words", [("--help",), ("--version",), ("nosuch",), ("report", "--no")])
-def test_it_starts_where_there_is_no_store(sigwrap: Sigwrap, words: tuple[str, ...]) -> None:
-    done = sigwrap.run(*words, forks=False)
-    assert done.returncode == (0 if words[0] in ("--help", "--version") else 125)
-    assert (done.stdout == b"") is (done.returncode != 0)
-    assert b"Traceback" not in done.stderr

@@ -70,20 +70,3 @@ def test_a_log_without_its_policy_is_intact_as_far_as_one_can_say(run: Run) -> N
     assert found.returncode == 0
     assert "0 of 2 decisions reproduced under the recorded policy" in found.stdout
     assert "2 decisions can't be reproduced: the log holds no policy" in found.stdout
-
-
-@pytest.mark.parametrize("kept", [0.1, 0.5, 0.9])
-def test_a_file_that_was_cut_is_not_intact(run: Run, tmp_path: Path, kept: float) -> None:
-    whole = (tmp_path / "store" / "sessions" / "s1.db").read_bytes()
-    (tmp_path / "cut.db").write_bytes(whole[: int(len(whole) * kept)])
-    found = run("verify", "cut.db")
-    assert (found.returncode, found.stderr) == (1, "")
-    assert found.stdout.startswith("cut: NOT INTACT: row 1: can't read cut.db: ")
-    assert run("report", "cut.db").returncode == 125
-
-
-def test_what_is_no_database_is_no_log(run: Run, tmp_path: Path) -> None:
-    (tmp_path / "text.db").write_text("nothing")
-    found = run("verify", "text.db")
-    assert (found.returncode, found.stdout) == (125, "")
-    assert "text.db" in found.stderr

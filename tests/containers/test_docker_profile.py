@@ -31,7 +31,6 @@ def filters() -> Iterator[Path]:
         Path(folder).chmod(0o755)
         containers.write_dockers_filter(Path(folder) / "default")
         containers.write_dockers_filter(Path(folder) / "tracing", may_trace=True)
-        containers.write_dockers_filter(Path(folder) / "old", without=("pidfd_open",))
         yield Path(folder)
 
 
@@ -39,10 +38,10 @@ def filters() -> Iterator[Path]:
 def contained(as_user: Sigwrap, filters: Path, programs: Path) -> Line:
     """A line as a container's first process: root with docker's capabilities, or its user."""
 
-    def line(*words: str, may_trace: bool = False, profile: str = "default") -> list[str]:
+    def line(*words: str, may_trace: bool = False) -> list[str]:
         user = as_user.as_user() or containers.as_dockers_root(may_trace=may_trace)
         under = [*PYTHON, str(programs / "under_filter.py")]
-        return [*user, *under, str(filters / ("tracing" if may_trace else profile)), *words]
+        return [*user, *under, str(filters / ("tracing" if may_trace else "default")), *words]
 
     return line
 
@@ -107,21 +106,6 @@ def test_a_policy_that_insists_on_its_network_rules_runs_nothing(
     assert (code, said, errors) == (0, "ran\n", [TOLD.replace(" ci ", " test ")])
 
 
-def test_a_profile_older_than_pidfds_is_named(as_user: Sigwrap, contained: Line) -> None:
-    for options in ((), ("--best-effort",)):
-        ours = _ours(as_user, *options, "--", "echo", "ran")
-        code, said, errors = _run(as_user, contained(*ours, profile="old"))
-        assert (code, said) == (REFUSED, "")
-        assert errors == [
-            "sigwrap: no process can be held: pidfd_open: Operation not permitted (it needs Linux "
-            "5.3, and of a container's seccomp profile that it knows that call; sigwrap doctor "
-            "tells what this machine lacks)"
-        ]
-    code, said, errors = _run(as_user, contained(*_ours(as_user, "doctor"), profile="old"))
-    assert code == REFUSED
-    assert "no process can be held: pidfd_open" in said
-
-
 def test_what_is_to_be_recorded_is_denied(as_user: Sigwrap, contained: Line) -> None:
     options = prepared(as_user, "#!/bin/sh\n: > ran\n")
     code, _, errors = _run(as_user, contained(*_ours(as_user, *options, "./tool")))
@@ -129,27 +113,6 @@ def test_what_is_to_be_recorded_is_denied(as_user: Sigwrap, contained: Line) -> 
     assert not (as_user.folder / "ran").exists()
     (denied,) = as_user.sealed_events("exec_denied")
     assert "can't be recorded: Operation not permitted" in denied.payload["reason"]
-
-
-def test_an_interactive_shell_has_its_jobs(as_user: Sigwrap, contained: Line) -> None:
-    line = contained(*_ours(as_user, "-p", "ci", "--", "bash", "--norc", "-i"))
-    terminal = as_user.terminal_for(line, env={"PS1": "PROMPT> "})
-    terminal.output.until(rb"PROMPT> ")
-    terminal.type("sh -c 'echo he''re; exec cat'\n")
-    terminal.output.until(rb"here\r\n")
-    terminal.type("one\n")
-    terminal.output.until(rb"one\r\none\r\n")
-    terminal.press("Z")
-    terminal.output.until(rb"Stopped.*cat'\r\n")
-    terminal.output.until(rb"PROMPT> ")
-    terminal.bring_to_foreground("cat'")
-    terminal.type("two\n")
-    terminal.output.until(rb"two\r\ntwo\r\n")
-    terminal.press("C")
-    terminal.output.until(rb"PROMPT> ")
-    terminal.type("exit 4\n")
-    assert terminal.await_status() == 4
-    assert as_user.sealed_events("signal_blocked", "call_refused") == []
 
 
 @pytest.mark.promise("forwarder")

@@ -162,16 +162,3 @@ def test_a_policy_of_the_documents(reader_of_documents: Sigwrap, number: int) ->
     if re.search(r"^tests:", policies()[number], re.MULTILINE):
         done = subject.run("policy", "test", "example.yaml")
         assert done.returncode == 0, done.stdout
-
-
-def test_the_first_example_denies_what_it_says(reader_of_documents: Sigwrap) -> None:
-    subject = reader_of_documents
-    (subject.folder / "deploy").write_text("#!/bin/sh\necho deployed\n")
-    (subject.folder / "deploy").chmod(0o755)
-    done = subject.run("-p", "my-policy.yaml", "--", "./deploy", "now")
-    assert done.returncode == 126
-    assert b"by rule our-deploy of my-project: deploying is done by the release job" in done.stderr
-
-
-def test_the_lines_are_found() -> None:
-    assert {"sigwrap -- npm start", "sigwrap why", "sigwrap approve ID"} <= set(command_lines())

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -14,6 +17,7 @@ from sigwrap.run.asking import terminal_answers
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
+PACKAGES = sorted(path.parent for path in (ROOT / "sigwrap").rglob("__init__.py"))
 
 
 def test_the_answers_of_a_question_are_those_that_it_takes(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -22,17 +26,7 @@ def test_the_answers_of_a_question_are_those_that_it_takes(monkeypatch: pytest.M
     monkeypatch.setattr(terminal_answers, "_code", iter([once, always]).__next__)
     answers = terminal_answers.Answers(or_always=True)
     assert answers.shown == f"{shown} "
-    taken = {
-        f"y {once}": Verdict.ONCE,
-        f"yes{once}": Verdict.ONCE,
-        f"a {always}": Verdict.ALWAYS,
-        f"always {always}": Verdict.ALWAYS,
-        "n": Verdict.NO,
-        "no": Verdict.NO,
-        "y": None,
-        "a": None,
-        f"y {always}": None,
-    }
+    taken = {f"y {once}": Verdict.ONCE, f"a {always}": Verdict.ALWAYS, "n": Verdict.NO}
     assert {line: answers.verdict(f"{line}\n".encode()) for line in taken} == taken
     assert f"`y {once}` lets" in text and f"`a {always}` does" in text
 
@@ -47,32 +41,45 @@ def test_where_nobody_is_asked_is_where_somebody_could_type() -> None:
     assert set(names) <= {*terminal_typists._TYPISTS, *terminal_typists._RECORDERS}
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
-def test_links_lead_somewhere(document: Path) -> None:
-    for target in re.findall(r"\]\(([^)#]+)\)", document.read_text(encoding="utf-8")):
-        assert target.startswith("https://") or (document.parent / target).exists(), target
+def test_the_packages_version_is_the_programs() -> None:
+    project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    assert f'\nversion = "{sigwrap.__version__}"\n' in project
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
-def test_files_that_are_named_exist(document: Path) -> None:
+def test_links_and_files_that_are_named_lead_somewhere(document: Path) -> None:
     text = document.read_text(encoding="utf-8")
+    for target in re.findall(r"\]\(([^)#]+)\)", text):
+        assert target.startswith("https://") or (document.parent / target).exists(), target
     for name in re.findall(r"`((?:sigwrap|tests|docs|build|policies)/[\w/.-]*)`", text):
         assert (ROOT / name).exists(), name
 
 
-def test_every_make_target_that_a_document_names_exists() -> None:
+def test_every_make_target_that_a_document_names_exists_and_each_is_in_its_help() -> None:
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    targets = set(re.findall(r"^([a-z][\w-]*):", makefile, re.MULTILINE))
     text = "".join(document.read_text(encoding="utf-8") for document in DOCUMENTS)
-    for target in re.findall(r"(?:^|`)make ([a-z][\w-]*)", text, re.MULTILINE):
-        assert re.search(rf"^{target}:", makefile, re.MULTILINE), target
+    assert set(re.findall(r"(?:^|`)make ([a-z][\w-]*)", text, re.MULTILINE)) <= targets
+    for target in targets - {"help"}:
+        assert f"'make {target} " in makefile, target
 
 
-def test_every_make_target_is_in_its_help() -> None:
-    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
-    for target in re.findall(r"^([a-z][\w-]*):", makefile, re.MULTILINE):
-        assert target == "help" or f"'make {target} " in makefile, target
+def test_the_example_of_agent_signals_prints_what_the_document_says() -> None:
+    text = (ROOT / "docs" / "agent-signals.md").read_text(encoding="utf-8")
+    ((program, output),) = re.findall(
+        r"^```python\n(.*?)^```\n\nIt prints:\n\n```\n(.*?)^```", text, re.MULTILINE | re.DOTALL
+    )
+    line = [sys.executable, "-W", "error", "-c", program]
+    done = subprocess.run(line, capture_output=True, text=True)
+    assert (done.stdout, done.stderr, done.returncode) == (output, "", 0)
 
 
-def test_the_packages_version_is_the_programs() -> None:
-    project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
-    assert f'\nversion = "{sigwrap.__version__}"\n' in project
+@pytest.mark.parametrize("package", PACKAGES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_a_packages_docstring_has_a_line_for_each_of_its_modules_and_no_other(
+    package: Path,
+) -> None:
+    modules = {path.stem for path in package.glob("*.py")} - {"__init__", "__main__"}
+    modules |= {path.parent.name for path in package.glob("*/__init__.py")}
+    docstring = ast.get_docstring(ast.parse((package / "__init__.py").read_text("utf-8"))) or ""
+    named = re.findall(r"^(\w+) {2,}\S", docstring, re.MULTILINE)
+    assert sorted(named) == sorted(modules)

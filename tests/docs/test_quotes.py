@@ -47,6 +47,13 @@ def _oldest_kernel() -> str:
     return str(oldest)
 
 
+def _older_file() -> str:
+    script = (ROOT / "build" / "older_glibc.sh").read_text()
+    (release,) = re.findall(r"^release=(\w+)$", script, re.MULTILINE)
+    needed = ".".join(map(str, roots.RELEASES[release]))
+    return f"| `dist/older/sigwrap` (`make binary-older`) | glibc {needed} or newer"
+
+
 def _history_keys() -> list[str]:
     dispatcher = Dispatcher(clock=lambda: 0)
     dispatcher.send_signal(AgentSignal.SIGUSR1)
@@ -64,6 +71,7 @@ QUOTED = [
     ("docs/hooks.md", f"{WITHIN_S} seconds without a result"),
     ("docs/hooks.md", f"set to {_hook_timeout()} seconds"),
     ("docs/portability.md", f"**Linux {_oldest_kernel()} is the oldest.**"),
+    ("docs/portability.md", _older_file()),
     ("docs/portability.md", WITHOUT[Capability.WAITS_THROUGH_SIGNALS]),
 ]
 

@@ -34,10 +34,3 @@ def test_what_the_user_is_said_to_read_is_written_somewhere(fault: Fault) -> Non
 def _joined(path: Path) -> str:
     """With each string in one piece."""
     return re.sub(r"\"\s*[bfr]*\"", "", path.read_text(encoding="utf-8"))
-
-
-def test_the_picture_is_of_half_an_hour_that_was_flat() -> None:
-    drawn = (ROOT / "docs" / "endurance.svg").read_text(encoding="utf-8")
-    minutes = re.search(r"<title>(\d+) minutes of mixed load, [\d,]+ events: flat</title>", drawn)
-    assert minutes is not None and int(minutes[1]) >= 30
-    assert "](endurance.svg)" in PAGE.read_text(encoding="utf-8")

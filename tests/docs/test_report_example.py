@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from tests.tools.report_example import DOCUMENT, PICTURE, example, record, recorded
+from tests.tools.report_example import DOCUMENT, example, record, recorded
 
 # Only where the machine has commands of these names as well.
 _BY_MACHINE = ("Found along PATH", "The session itself")
@@ -26,7 +26,3 @@ def test_the_example_is_of_this_version(tmp_path: Path) -> None:
     shown = example(DOCUMENT.read_text("utf-8"))
     assert told(recorded(tmp_path / "store")) == told(shown)
     assert len(told(shown)) > 15
-
-
-def test_the_picture_is_one() -> None:
-    assert PICTURE.read_bytes().startswith(b"\x89PNG\r\n")

@@ -83,18 +83,12 @@ def test_a_line_for_each_item_and_then_what_to_do() -> None:
     assert max(map(len, lines)) <= 80
 
 
-def test_without_a_terminal_nothing_is_cut() -> None:
-    long = Finding(LISTENER, "x" * 200, "refused")
-    lines = list(told.lines(MACHINE, _with(long), columns=0, style=PLAIN))
-    assert any("x" * 200 in line for line in lines)
-    narrow = list(told.lines(MACHINE, _with(long), columns=80, style=PLAIN))
-    assert max(map(len, narrow)) <= 80
-
-
-def test_on_a_narrow_terminal_what_falls_short_is_told_in_full() -> None:
+def test_without_a_terminal_nothing_is_cut_and_on_a_narrow_one_all_is_told() -> None:
     words = "it took longer than anybody waits for it, and was ended"
-    found = _with(REFUSED, untold(RUN, words))
-    for columns in (40, 60):
+    found = _with(REFUSED, untold(RUN, words), Finding(SIGNAL_WALL, "x" * 200, "absent"))
+    lines = list(told.lines(MACHINE, found, columns=0, style=PLAIN))
+    assert any("x" * 200 in line for line in lines)
+    for columns in (40, 60, 80):
         lines = list(told.lines(MACHINE, found, columns=columns, style=PLAIN))
         assert max(map(len, lines)) <= columns
         text = " ".join(" ".join(lines).split())

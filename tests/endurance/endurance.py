@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from math import inf
 from pathlib import Path
 
-from tests.endurance.load import COUNTED, Failed, ShortSessions, load
+from tests.endurance.load import Failed, ShortSessions, load
 from tests.endurance.picture import picture
 from tests.endurance.sampling import Sample, Sampler
 from tests.endurance.verdict import Found, verdict
@@ -36,7 +36,6 @@ def endure(
     every_s: float = 0.0,
     rounds: int = _ROUNDS,
     asks_every: int = 1,
-    limits: str = "",
     is_over: threading.Event | None = None,
 ) -> list[Sample]:
     """`most`: so many samples; one of `asks_every` has a question; `is_over`: before its time.
@@ -44,7 +43,7 @@ def endure(
     The session ends with 0, and its log holds; so do those of the short ones beside it."""
     samples: list[Sample] = []
     is_over = is_over or threading.Event()
-    with load(subject, line, limits) as session, ShortSessions(subject) as beside:
+    with load(subject, line) as session, ShortSessions(subject) as beside:
         sampler, until_s = Sampler(session), time.monotonic() + seconds
         try:
             while (now_s := time.monotonic()) < until_s and len(samples) < most:
@@ -65,10 +64,9 @@ def endure(
 def main() -> int:
     parser = argparse.ArgumentParser(prog="make endurance")
     parser.add_argument("--minutes", type=float, default=30)
-    parser.add_argument("--counted", action="store_true", help="forks are mediated, too")
     parser.add_argument("--write", action="store_true", help="picture and verdict, into docs")
     chosen = parser.parse_args()
-    samples = _endured(chosen.minutes * 60, COUNTED if chosen.counted else "")
+    samples = _endured(chosen.minutes * 60)
     found = verdict(samples)
     for each in found:
         sys.stdout.write(f"{each}\n")
@@ -80,16 +78,14 @@ def main() -> int:
     return 0 if all(each.is_flat for each in found) else 1
 
 
-def _endured(seconds: float, limits: str) -> list[Sample]:
+def _endured(seconds: float) -> list[Sample]:
     folder = Path(tempfile.mkdtemp(prefix="sigwrap-endurance-"))
     subject = Sigwrap(folder, folder / "store")
     is_over = threading.Event()
     signal.signal(signal.SIGINT, lambda *_: is_over.set())
     every_s = min(_EVERY_S, seconds / _SAMPLES)
     try:
-        samples = endure(
-            subject, [UNDER_TEST], seconds=seconds, every_s=every_s, limits=limits, is_over=is_over
-        )
+        samples = endure(subject, [UNDER_TEST], seconds=seconds, every_s=every_s, is_over=is_over)
         subject.clean_up()
         return samples
     finally:

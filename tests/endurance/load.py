@@ -25,7 +25,6 @@ _POLICY = """\
 version: 1
 name: endurance
 defaults: {{command: allow, signal: allow, network: allow}}
-{limits}
 command_rules:
   - {{name: no, commands: [denied], decision: deny, message: never}}
   - {{name: ask, commands: [asked], decision: approve}}
@@ -44,8 +43,6 @@ file_rules:
      operations: [write, create, delete], decision: audit}}
   - {{name: free, paths: [/], operations: [write, create, delete], decision: allow}}
 """
-COUNTED = "limits: {max_processes: 1000, at_fork: true}"
-"""Each fork is mediated, and no exec goes the shorter way."""
 
 
 class Failed(Exception):
@@ -94,9 +91,9 @@ class Load:
 
 
 @contextmanager
-def load(subject: Sigwrap, line: Sequence[str], limits: str = "") -> Iterator[Load]:
+def load(subject: Sigwrap, line: Sequence[str]) -> Iterator[Load]:
     """`line`: the sigwrap that is meant."""
-    policy = _prepare(subject, limits)
+    policy = _prepare(subject)
     with subprocess.Popen(["sleep", "infinity"]) as outside:
         try:
             words = [
@@ -113,7 +110,7 @@ def load(subject: Sigwrap, line: Sequence[str], limits: str = "") -> Iterator[Lo
             outside.kill()
 
 
-def _prepare(subject: Sigwrap, limits: str) -> Path:
+def _prepare(subject: Sigwrap) -> Path:
     work, policy = subject.folder / "work", subject.folder / "endurance.yaml"
     (work / "audited").mkdir(parents=True)
     (subject.folder / "secret").write_text("secret\n")
@@ -121,7 +118,7 @@ def _prepare(subject: Sigwrap, limits: str) -> Path:
         program = work / name
         program.write_text(f"#!/bin/sh\necho said\nexit {status}\n")
         program.chmod(0o755)
-    policy.write_text(_POLICY.format(folder=subject.folder, work=work, limits=limits))
+    policy.write_text(_POLICY.format(folder=subject.folder, work=work))
     return policy
 
 

@@ -12,16 +12,16 @@ from pathlib import Path
 
 import pytest
 
+from tests.exec.calls import calls
 from tests.support.harness import PYTHON, REFUSED, UNDER_TEST, Sigwrap
 from tests.support.policies import policy
+from tests.support.programs import may_unshare
 from tests.support.waiting import PATIENCE_S, await_that, reader
 
 ASK = """
   - {name: ask, commands: [ok], decision: approve, message: looked at first}
 """
-ASK_WHAT_IS_LOADED = """
-  - {name: loads, commands: [ok], loads_code: true, decision: approve}
-"""
+NOTE = "in another root or mount namespace: its names may lead elsewhere than yours"
 Start = Callable[..., "Run"]
 
 
@@ -51,12 +51,10 @@ class Run:
         self.out.until(rb"changed\n")
         assert self.answer("approve", approval_id).returncode == 0
 
-    def asks_again(self, change: bytes = b"changed") -> str:
+    def asks_again(self) -> str:
         """What is shown of it, which is denied then, after a yes to what it was before."""
         first = self.question()
-        self.process.say(b"\n")
-        self.out.until(change + rb"\n")
-        assert self.answer("approve", first).returncode == 0
+        self.approve_once_changed(first)
         second = self.question()
         assert second != first
         listed = self.answer("approvals").stdout.decode()
@@ -90,19 +88,20 @@ def _reasons(subject: Sigwrap) -> list[str]:
     return [event.payload["reason"] for event in subject.events(*answers)]
 
 
-@pytest.mark.parametrize("way", ["execve", "thread", "vfork", "execveat", "i386"])
-def test_yes(start: Start, as_user: Sigwrap, compiled: Path, way: str) -> None:
-    run = start(str(compiled / "call"), way, "./ok", "word")
-    assert run.answer("approve", run.question()).returncode == 0
-    run.out.until(rb"(ok|\d+) word\n")  # by descriptor, its name is a number
+def test_yes(start: Start, as_user: Sigwrap, compiled: Path) -> None:
+    ways = ("execve", "thread", "vfork", "execveat", "i386")
+    run = start("sh", "-c", calls(compiled, ways, "./ok", "word"))
+    for _ in ways:
+        assert run.answer("approve", run.question()).returncode == 0
+        run.out.until(rb"(ok|\d+) word\n")  # by descriptor, its name is a number
     assert run.end() == 0
-    assert [e.type for e in as_user.sealed_events("approval_requested", "approval_granted")] == [
-        "approval_requested",
-        "approval_granted",
-    ]
-    event = as_user.events("exec_allowed")[-1]
-    assert (event.payload["rule_name"], event.payload["verified"]) == ("ask", True)
-    assert event.payload["reason"].startswith("approved by uid ")
+    answered = as_user.sealed_events("approval_requested", "approval_granted")
+    assert [e.type for e in answered] == ["approval_requested", "approval_granted"] * len(ways)
+    allowed = [e.payload for e in as_user.events("exec_allowed") if e.payload["rule_name"] == "ask"]
+    assert len(allowed) == len(ways)
+    for way, payload in zip(ways, allowed, strict=True):
+        assert payload["verified"], way
+        assert payload["reason"].startswith("approved by uid "), way
 
 
 @pytest.mark.promise("approvals from elsewhere")
@@ -188,44 +187,6 @@ def test_what_changed_since_the_question_is_asked_again(
     assert b"harm" not in run.out.seen
 
 
-def test_what_changes_with_each_question_is_denied(
-    start: Start, as_user: Sigwrap, programs: Path
-) -> None:
-    run = start(*PYTHON, str(programs / "changes_its_mind.py"), "content", "content")
-    for _ in range(2):
-        run.approve_once_changed(run.question())
-    assert run.out.line() == b"9"
-    assert run.end() == 0
-    (event,) = as_user.sealed_events("exec_denied")
-    assert event.payload["reason"] == "not approved: it changed again while it was asked about"
-
-
-def test_a_call_that_became_another_is_judged_anew(
-    start: Start, as_user: Sigwrap, programs: Path
-) -> None:
-    """No rule asks about this one."""
-    run = start(*PYTHON, str(programs / "changes_its_mind.py"), "path")
-    run.approve_once_changed(run.question())
-    assert [run.out.line(), run.out.line()] == [b"bad harmless", b"0"]
-    assert run.end() == 0
-    event = as_user.sealed_events("exec_allowed")[-1]
-    assert event.payload["path"] == "./bad"
-    assert "approved" not in event.payload["reason"]
-
-
-def test_nobody_is_asked_while_a_yes_would_be_in_vain(
-    start: Start, as_user: Sigwrap, programs: Path
-) -> None:
-    run = start(*PYTHON, str(programs / "traced_by_its_parent.py"), "./ok", "x")
-    run.err.until(rb"ok x: denied by rule ask of test: it needs approval, which nobody can give ")
-    assert run.out.line() == b"%d" % errno.EACCES
-    assert run.end() == 7
-    assert not as_user.sealed_events("approval_requested")
-    (event,) = as_user.events("exec_denied")
-    assert event.payload["reason"].startswith("it needs approval, which nobody can give while its")
-    assert (event.payload["traced"], event.payload["decision"]) == (True, "deny")
-
-
 @pytest.mark.parametrize(
     ("how", "what"), [("child", "deny"), ("orphan in a session of its own", "approve")]
 )
@@ -248,49 +209,14 @@ def test_nobody_inside_answers(
     assert _reasons(as_user) == ["granted"]
 
 
-# A yes is one to what variables load, too
-
-
-def test_a_variable_that_came_since_the_question_meets_its_rule(
-    start: Start, as_user: Sigwrap, programs: Path
-) -> None:
-    rules = """
-  - {name: no-libraries, commands: [ok], loads_code: true, decision: deny}
-  - {name: ask, commands: [ok], decision: approve}
-"""
-    policy(as_user.folder, rules)
-    run = start(*PYTHON, str(programs / "changes_its_mind.py"), "variable")
-    run.approve_once_changed(run.question())
-    assert run.out.line() == b"9"
-    assert run.end() == 0
-    (event,) = as_user.sealed_events("exec_denied")
-    assert event.payload["rule_name"] == "no-libraries"
-
-
-def test_always_is_not_for_what_variables_load(start: Start, as_user: Sigwrap) -> None:
-    """The library of that name is another by the second time."""
-    policy(as_user.folder, ASK_WHAT_IS_LOADED)
-    (as_user.folder / "new.so").write_text("another")
-    line = "export LD_PRELOAD=./lib.so; ./ok 1; LD_PRELOAD= mv new.so lib.so; ./ok 1; :"
-    run = start("sh", "-c", line)
-    first = run.question()
-    listed = run.answer("approvals").stdout
-    assert b"loads LD_PRELOAD=./lib.so\n" in listed
-    assert b"what its variables load may be another next time: no `always` covers it" in listed
-    assert run.answer("approve", first, "--always").returncode == 0
-    run.out.until(rb"ok 1\n")
-    assert run.answer("deny", run.question()).returncode == 0
-    assert run.end() == 0
-    assert run.out.rest() == b""
-    asked = as_user.sealed_events("approval_requested")
-    assert [event.payload["loads"] for event in asked] == ["LD_PRELOAD=./lib.so"] * 2
-
-
 def test_a_value_that_changed_since_the_question_is_not_run(
     start: Start, as_user: Sigwrap, programs: Path
 ) -> None:
     """The variable has come since the first question, its value since the second."""
-    rules = f"{ASK_WHAT_IS_LOADED}  - {{name: ask, commands: [ok], decision: approve}}\n"
+    rules = """
+  - {name: loads, commands: [ok], loads_code: true, decision: approve}
+  - {name: ask, commands: [ok], decision: approve}
+"""
     policy(as_user.folder, rules)
     run = start(*PYTHON, str(programs / "changes_its_mind.py"), "variable", "value")
     for loads in (b"", b"loads LD_PRELOAD=/no/library\n"):
@@ -301,3 +227,62 @@ def test_a_value_that_changed_since_the_question_is_not_run(
     assert run.end() == 0
     (event,) = as_user.sealed_events("exec_denied")
     assert event.payload["reason"] == "not approved: it changed again while it was asked about"
+
+
+# A yes is one to what runs in that root and folder, whatever paths lead there.
+
+
+@pytest.fixture
+def moves(as_user: Sigwrap, programs: Path) -> list[str]:
+    if not may_unshare():
+        pytest.skip("needs user namespaces")
+    (as_user.folder / "sub").mkdir()
+    return [*PYTHON, str(programs / "changes_its_mind.py")]
+
+
+@pytest.mark.parametrize("what", ["folder", "root"])
+def test_what_moved_since_the_question_is_asked_again(
+    start: Start, as_user: Sigwrap, moves: list[str], what: str
+) -> None:
+    assert f"look at it anew; {NOTE}" in start(*moves, what).asks_again()
+    first, _ = as_user.sealed_events("approval_requested")
+    assert NOTE not in first.payload["note"]
+
+
+@pytest.mark.parametrize("what", ["root", "folder"])
+def test_always_does_not_cover_another_place(
+    start: Start, as_user: Sigwrap, moves: list[str], what: str
+) -> None:
+    run = start(*moves, "afterwards", what)
+    assert run.answer("approve", run.question(), "--always").returncode == 0
+    assert [run.out.line(), run.out.line()] == [b"ok harmless", b"0"]
+    second = run.question()
+    assert NOTE.encode() in run.answer("approvals").stdout
+    assert run.answer("deny", second).returncode == 0
+    assert run.out.line() == b"9"
+    assert run.end() == 0
+    asked = as_user.sealed_events("approval_requested")
+    assert [NOTE in event.payload["note"] for event in asked] == [False, True]
+
+
+@pytest.mark.usefixtures("start")
+def test_a_folder_that_something_is_mounted_over_is_noted(as_user: Sigwrap) -> None:
+    """Whoever looks by its path sees what is mounted, here by COMMAND and for sigwrap as well."""
+    if not may_unshare():
+        pytest.skip("needs user namespaces")
+    policy(as_user.folder, ASK, "session: {mounts: true}")
+    covers = "mkdir p && cd p && mount -t tmpfs none ../p && ../ok 1"
+    words = ("sh", "-c", f'{covers}; cd "$PWD"; ../ok 2; :')
+    run = Run(as_user, *words, before=("unshare", "-Urm"))
+    first = run.question()
+    listed = run.answer("approvals").stdout
+    assert b"folder %b/p\n" % str(as_user.folder).encode() in listed
+    assert b"note something is mounted over its folder, or over one above: " in listed
+    assert b"only once" in run.answer("approve", first, "--always").stderr
+    second = run.question()
+    listed = run.answer("approvals").stdout
+    assert b"folder %b/p\n" % str(as_user.folder).encode() in listed
+    assert b"note" not in listed
+    assert run.answer("approve", second).returncode == 0
+    assert run.end() == 0
+    assert run.out.rest() == b"ok 1\nok 2\n"

@@ -88,35 +88,6 @@ def test_arguments_and_environment_of_a_replacement(as_user: Sigwrap) -> None:
     assert (done.stdout, done.stderr) == (b"zero a b c new old yes\n", b"")
 
 
-def test_a_wrapper_does_its_part_first(as_user: Sigwrap) -> None:
-    """What `env` wraps is replaced when it is executed; what ld.so maps, at once."""
-    rules = """
-  - {name: r, commands: [date], decision: redirect,
-     redirect_to: {command: sh, args: ["-c", 'echo "$FROM_ENV $0"'], append_args: true}}
-"""
-    name = policy(as_user.folder, rules)
-    done = as_user.run("-p", name, "--", "env", "FROM_ENV=kept", "date", "word")
-    assert done.stdout == b"kept word\n"
-    loader = str(next(Path("/lib64").glob("ld-linux-x86-64.so*")))
-    done = as_user.run("-p", name, "--", loader, "/bin/date", "mapped", env={"FROM_ENV": "by"})
-    assert done.stdout == b"by mapped\n"
-
-
-def test_a_replacement_that_is_missing(as_user: Sigwrap) -> None:
-    rules = "\n  - {name: r, commands: [date], decision: redirect, redirect_to: {command: /nope}}\n"
-    done = as_user.run("-p", policy(as_user.folder, rules), "--", "sh", "-c", "date; echo $?")
-    assert done.stdout == b"126\n"
-    assert b"its replacement can't be run" in done.stderr
-    assert as_user.sealed_events("exec_denied")
-
-
-def test_what_is_not_there_is_no_event(as_user: Sigwrap) -> None:
-    text = "/nope/x; echo $?; ./nope; echo $?; /etc/passwd; echo $?; /etc; echo $?; /bin/sh/x"
-    done = as_user.run("-p", policy(as_user.folder, " []\n"), "--", "dash", "-c", text)
-    assert done.stdout == b"127\n127\n126\n126\n"
-    assert len(as_user.sealed_events("exec_allowed")) == 1
-
-
 def test_secrets_are_not_written(as_user: Sigwrap) -> None:
     secret = "s3cr3tV4lueThatStays"
     words = ("true", f"--token={secret}", "--password", secret, f"https://a:{secret}@host/")

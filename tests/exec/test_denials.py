@@ -7,6 +7,9 @@ import subprocess
 
 import pytest
 
+from sigwrap.mediate.questions import Question
+from sigwrap.run.asking.ways_out import way_out_of
+from sigwrap.run.settings import ApprovalMode
 from tests.support.harness import UNDER_TEST, Sigwrap
 from tests.support.policies import policy
 from tests.support.programs import script
@@ -19,14 +22,10 @@ DENY = """
 TELLS = b" (sigwrap report tells more)\n"
 
 
-def program(subject: Sigwrap, name: str) -> None:
-    script(subject.folder, name, "#!/bin/sh\necho ran\n")
-
-
-def under(subject: Sigwrap, *words: str, rules: str = DENY) -> tuple[str, ...]:
+def under(subject: Sigwrap, *words: str) -> tuple[str, ...]:
     for name in ("ok", "asked"):
-        program(subject, name)
-    return ("--policy", policy(subject.folder, rules), "--no-report", *words)
+        script(subject.folder, name, "#!/bin/sh\necho ran\n")
+    return ("--policy", policy(subject.folder, DENY), "--no-report", *words)
 
 
 def run(subject: Sigwrap, *words: str, **options: object) -> subprocess.CompletedProcess[bytes]:
@@ -43,50 +42,6 @@ def test_a_denial_without_a_message(sigwrap: Sigwrap) -> None:
     assert done.stdout == b"126\n"
     assert lines_of_ours(done.stderr) == [
         b"sigwrap: ./ok --force '--token=***' 'a b': denied by rule no-ok of test" + TELLS
-    ]
-
-
-def test_command_itself(sigwrap: Sigwrap) -> None:
-    done = run(sigwrap, "./ok", "x")
-    assert done.returncode == 126
-    assert done.stderr == b"sigwrap: ./ok x: denied by rule no-ok of test" + TELLS
-    (ended,) = sigwrap.sealed_events("session_ended")
-    why = "COMMAND could not be executed: denied by rule no-ok of test"
-    assert ended.payload["reason"] == why
-
-
-def test_along_path_and_behind_a_wrapper_it_is_said_once(sigwrap: Sigwrap) -> None:
-    path = f"{sigwrap.folder}:{sigwrap.folder}/.:/usr/bin:/bin"
-    done = run(sigwrap, "sh", "-c", "ok; env ok; exit 3", env={"PATH": path})
-    assert done.returncode == 3
-    assert lines_of_ours(done.stderr) == [
-        b"sigwrap: ok: denied by rule no-ok of test" + TELLS,
-        b"sigwrap: env ok: denied by rule no-ok of test" + TELLS,
-    ]
-
-
-def test_a_path_is_said_as_it_was_typed_and_nothing_else_that_the_caller_writes(
-    sigwrap: Sigwrap,
-) -> None:
-    (sigwrap.folder / "bin").mkdir(mode=0o755)
-    program(sigwrap, "bin/ok")
-    text = "bin/ok; (exec -a /bin/true bin/ok); PATH=$PATH:$PWD/bin; exec ok"
-    done = run(sigwrap, "bash", "-c", text)
-    assert [line.partition(b": denied")[0] for line in lines_of_ours(done.stderr)] == [
-        b"sigwrap: bin/ok",
-        b"sigwrap: ok",
-        b"sigwrap: ok",
-    ]
-
-
-def test_a_link_and_a_long_path_hide_no_program(sigwrap: Sigwrap) -> None:
-    (sigwrap.folder / "link").symlink_to("ok")
-    text = f"./link x; exec 9<ok; /proc/self/fd/9 x; {'./' * 70}ok x"
-    done = run(sigwrap, "bash", "-c", text)
-    assert [line.partition(b": denied")[0] for line in lines_of_ours(done.stderr)] == [
-        b"sigwrap: ./link x (ok)",
-        b"sigwrap: /proc/self/fd/9 x (ok)",
-        b"sigwrap: %s\xe2\x80\xa6/%sok x" % (b"./" * 17, b"./" * 16),
     ]
 
 
@@ -123,38 +78,21 @@ def test_without_a_terminal_it_is_no_at_once(sigwrap: Sigwrap) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "way"),
+    ("kind", "rule", "name", "way"),
     [
-        (("npm", "install", "x"), b", and -p ci allows package installs"),
-        (("gh", "api", "-X", "POST", "x"), b", and a rule of your own can allow it"),
+        ("exec", "pkg-install", "agent-default", ", and -p ci allows package installs"),
+        ("exec", "pkg-install", "mine", ", and a rule of your own can allow it"),
+        ("exec", "gh-api", "agent-default", ", and a rule of your own can allow it"),
+        ("signal", "pkg-install", "agent-default", ""),
     ],
 )
 def test_the_policy_for_jobs_is_named_where_it_allows_what_was_asked(
-    sigwrap: Sigwrap, words: tuple[str, ...], way: bytes
+    kind: str, rule: str, name: str, way: str
 ) -> None:
-    (sigwrap.folder / "bin").mkdir()
-    for name in ("npm", "gh"):
-        script(sigwrap.folder / "bin", name, "#!/bin/sh\n")
-    sigwrap.env["PATH"] = f"{sigwrap.folder}/bin:/usr/bin:/bin"
-    done = sigwrap.run("--no-report", "--", *words, stdin=subprocess.DEVNULL)
-    assert done.returncode == 126
-    assert b"there is no terminal; " + WAY_OUT + way + b" (the rule says: " in done.stderr
-
-
-def test_it_is_not_named_under_another_policy_that_asks_by_a_rule_of_that_name(
-    sigwrap: Sigwrap,
-) -> None:
-    rules = '\n  - {name: pkg-install, commands: ["true"], decision: approve}\n'
-    line = under(sigwrap, "--", "true", rules=rules)
-    assert WAYS_OUT + TELLS in sigwrap.run(*line, stdin=subprocess.DEVNULL).stderr
-
-
-def test_a_signal_is_not_helped_by_what_helps_package_installs(sigwrap: Sigwrap) -> None:
-    rules = "\n  []\nsignal_rules:\n  - {name: ask, signals: [USR1], decision: approve}\n"
-    line = under(sigwrap, "--", "sh", "-c", "kill -USR1 $$", rules=rules)
-    done = sigwrap.run(*line, stdin=subprocess.DEVNULL)
-    (line_of_ours,) = lines_of_ours(done.stderr)
-    assert line_of_ours.endswith(b"there is no terminal; " + WAY_OUT + TELLS)
+    question = Question(kind, 40, "sh", 1, "npm ci", rule, "", ())
+    assert way_out_of(question, name, ApprovalMode.AUTO) == WAY_OUT.decode() + way
+    control = "--approvals control waits for sigwrap approve"
+    assert way_out_of(question, name, ApprovalMode.TTY) == control + way
 
 
 @pytest.mark.parametrize(("ci", "asks"), [("true", False), ("false", True)])

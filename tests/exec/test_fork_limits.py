@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.backstop import Backstop
-from tests.support.harness import INTERRUPTED, IS_BINARY, PYTHON, Sigwrap
+from tests.support.harness import INTERRUPTED, IS_BINARY, Sigwrap
 from tests.support.policies import policy
 from tests.support.programs import needs
 from tests.support.waiting import PATIENCE_S, await_end, await_that, reader
@@ -144,13 +144,6 @@ def test_a_process_has_no_more_children_than_it_may(
     assert refusals(as_user, "max_children") == len(ways)
 
 
-def test_who_is_too_deep_makes_nobody(as_user: Sigwrap, start: Start, forks: str) -> None:
-    ended(start("max_depth: 6", forks, "descend", "fork", "stays", "6"))
-    depths = [event.payload["depth"] for event in as_user.sealed_events("exec_denied")]
-    assert depths in ([], [8])
-    assert all(event.payload["depth"] == 7 for event in as_user.events("limit_exceeded"))
-
-
 # What people do
 
 
@@ -165,17 +158,6 @@ def test_posix_spawn_and_vfork(as_user: Sigwrap, start: Start, forks: str) -> No
     process = start("max_processes: 2, max_children: 1", forks, "spawn", "100")
     assert ended(process)[:2] == (0, b"200\n")
     assert as_user.sealed_events("limit_exceeded") == []
-
-
-@pytest.mark.tier("all")
-def test_a_parallel_make_and_pools_of_workers(
-    as_user: Sigwrap, start: Start, programs: Path
-) -> None:
-    text = f"make -f {programs}/Makefile -j8 && {PYTHON[0]} {programs}/workers.py && echo done"
-    limits = "max_processes: 80, max_children: 20, max_depth: 12"
-    status, out, err = ended(start(limits, "bash", "-c", text))
-    assert (status, out.split()[-1:]) == (0, [b"done"]), err
-    assert as_user.sealed_events("limit_exceeded", "exec_denied") == []
 
 
 @needs("dash")

@@ -10,7 +10,7 @@ import pytest
 
 from tests.support.harness import PYTHON, Sigwrap
 from tests.support.policies import policy
-from tests.support.programs import needs, script
+from tests.support.programs import script
 
 ALLOW = " []\n"
 
@@ -44,18 +44,6 @@ def test_signals_while_it_execs(as_user: Sigwrap, compiled: Path, redirected: bo
     assert not as_user.sealed_events("exec_verification_failed")
 
 
-@needs("strace")
-def test_a_program_under_strace(as_user: Sigwrap) -> None:
-    """Its tracer is held in its place."""
-    line = ("strace", "-f", "-o", "trace", "sh", "-c", "/bin/echo traced; true")
-    done = as_user.run("-p", policy(as_user.folder, ALLOW), "--", *line)
-    assert (done.returncode, done.stdout, done.stderr) == (0, b"traced\n", b"")
-    assert "execve" in (as_user.folder / "trace").read_text()
-    events = {e.payload["argv"][0]: e.payload for e in as_user.sealed_events("exec_allowed")}
-    assert (events["strace"]["traced"], events["strace"]["verified"]) == (False, True)
-    assert (events["/bin/echo"]["traced"], events["/bin/echo"]["verified"]) == (True, True)
-
-
 def test_what_it_refuses_is_the_same_as_without_sigwrap(
     as_user: Sigwrap, compiled: Path, programs: Path
 ) -> None:
@@ -85,21 +73,3 @@ def test_what_it_refuses_is_the_same_as_without_sigwrap(
             assert let_through == by_process[event.pid, "exec_failed"]
             assert event.payload["comm"].startswith("python")
     assert not as_user.sealed_events("exec_verification_failed")
-
-
-@pytest.mark.parametrize("how", ["redirected", "brokered"])
-def test_a_replacement_that_the_kernel_refuses(as_user: Sigwrap, compiled: Path, how: str) -> None:
-    """It is the log that says why; the caller may go on and exec something else."""
-    broken = as_user.folder / "broken"
-    broken.write_text("neither a script nor a program")
-    broken.chmod(0o755)
-    via = "exec" if how == "redirected" else "stub"
-    rules = f"""
-  - {{name: r, commands: [ls], decision: redirect, redirect_to: {{command: {broken}, via: {via}}}}}
-"""
-    text = f"{compiled}/call execve /bin/ls; echo $?; /bin/echo after"
-    done = as_user.run("-p", policy(as_user.folder, rules), "--", "sh", "-c", text)
-    assert done.stdout == b"errno 13\n77\nafter\n"
-    (event,) = as_user.sealed_events("exec_failed")
-    payload = event.payload
-    assert (payload["path"], payload["error"]) == (str(broken), "ENOEXEC")

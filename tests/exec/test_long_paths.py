@@ -4,6 +4,7 @@ and who is asked is told what isn't known."""
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -36,19 +37,6 @@ def test_what_runs_there_does_not_notice(as_user: Sigwrap, start: Start, deep: l
     assert ".../link" in paths
 
 
-@pytest.mark.parametrize("name", ["ok", "**/ok"])
-def test_a_file_there_goes_by_its_name(
-    as_user: Sigwrap, start: Start, deep: list[str], name: str
-) -> None:
-    del start
-    rules = f"\n  - {{name: no, commands: ['{name}'], decision: deny}}\n"
-    line = ("-p", policy(as_user.folder, rules), "--", *deep, "asks")
-    done = as_user.run(*line, input=b"one\n")
-    assert done.stdout == b"EACCES\n"
-    (event,) = as_user.sealed_events("exec_denied")
-    assert event.payload["rule_name"] == "no"
-
-
 def test_who_is_asked_is_told_each_time(start: Start, as_user: Sigwrap, deep: list[str]) -> None:
     run = start(*deep, "asks")
     for answer, said in ((("approve", "--always"), b"ok word\n"), (("deny",), b"EACCES\n")):
@@ -69,12 +57,63 @@ def test_who_moved_to_another_such_folder_is_asked_about_again(
 ) -> None:
     run = start(*deep, "moves")
     run.process.say(b"word\n")
-    run.asks_again(b"moved")
+    run.asks_again()
 
 
-def test_a_file_there_is_one_like_others(as_user: Sigwrap, start: Start, programs: Path) -> None:
+def test_a_file_there_is_one_like_others(as_user: Sigwrap, start: Start, deep: list[str]) -> None:
+    """Also where it signals, and where a denial is said in it."""
     del start
     rules = "\n  - {name: no, commands: ['true'], decision: deny}\n"
-    line = ("-p", policy(as_user.folder, rules), "--", *PYTHON, str(programs / "opens_deep.py"))
-    done = as_user.run(*line)
+    done = as_user.run("-p", policy(as_user.folder, rules), "--", *deep, "opens")
     assert done.stdout.startswith(b"done\n" * 4 + b"sigwrap: /bin/true: denied by rule no"), done
+
+
+# Nothing is reached from there that a rule keeps, and no link has an allowed name.
+
+KEEP = """
+  - {{name: keep-rm, commands: [rm], paths: ["{kept}", "{kept}/**"], decision: deny}}
+  - {{name: keep-mv, commands: [mv], sources: ["{kept}", "{kept}/**"], decision: deny}}
+"""
+REACHING = (
+    "rm -rf @/{kept}",
+    "rm -rf build/../@/{kept}/x",
+    "rm -rf /proc/self/cwd/@/{kept}",
+    "mv @/{kept}/x .",
+)
+READERS = """
+  - {name: start, commands: ["python*", "**/python*"], decision: allow}
+  - {name: readers, commands: [ls, "l?", "**/ls"], decision: allow}
+  - {name: audited, commands: [ls], decision: audit}
+  - {name: rest, commands: ["*"], decision: deny}
+"""
+
+
+@pytest.fixture
+def from_there(start: Start, as_user: Sigwrap, deep: list[str]) -> Callable[..., list[str]]:
+    def run(rules: str, *commands: str) -> list[str]:
+        line = ("-p", policy(as_user.folder, rules), "--", *deep, "commands", *commands)
+        done = as_user.run(*line)
+        assert done.returncode == 0, done.stderr
+        return done.stdout.decode().split()
+
+    return run
+
+
+def test_what_a_rule_keeps_is_not_reached_by_relative_words(
+    as_user: Sigwrap, from_there: Callable[..., list[str]]
+) -> None:
+    kept = as_user.folder / "kept"
+    (kept / "x").mkdir(parents=True)
+    kept.chmod(0o777)
+    words = [command.format(kept=str(kept)[1:]) for command in REACHING]
+    assert from_there(KEEP.format(kept=kept), *words) == ["EACCES"] * len(REACHING)
+    assert (kept / "x").exists()
+    for event in as_user.sealed_events("exec_denied"):
+        assert event.payload["rule_name"] in ("keep-rm", "keep-mv")
+        assert event.payload["cwd"].startswith(f"{as_user.folder}/ddd")
+
+
+def test_a_link_there_with_an_allowed_name_allows_nothing(
+    from_there: Callable[..., list[str]],
+) -> None:
+    assert from_there(READERS, "./ls ran", "ls /dev/null") == ["EACCES", "/dev/null", "0"]

@@ -114,18 +114,6 @@ def test_most_of_a_loop_is_repeated(as_user: Sigwrap) -> None:
     assert len(as_user.events(*EXECS)) == 301
 
 
-def test_each_exec_comes_before_its_end(as_user: Sigwrap) -> None:
-    name = policy(as_user.folder, _RULES)
-    _run(as_user, WITH, "-p", name, "--", "sh", "-c", _LINES["in a pipe"] * 5)
-    ran: set[int] = set()
-    for event in as_user.sealed_events(*EXECS, "process_exited"):
-        if event.type == "process_exited":
-            assert event.pid in ran
-        else:
-            ran.add(event.pid)
-    assert as_user.events()[-1].type == "session_ended"
-
-
 def test_another_file_of_the_same_name_is_judged(as_user: Sigwrap) -> None:
     """Renamed over it, linked over it, and changed in place."""
     folder = as_user.folder / "programs"
@@ -179,8 +167,8 @@ def test_side_by_side(as_user: Sigwrap) -> None:
     assert _run(as_user, WITH, *_noted(as_user, text)) == (0, b"")
     execs = as_user.sealed_events(*EXECS)
     assert len(execs) == 481
-    ended = Counter(event.pid for event in as_user.events("process_exited"))
-    assert all(ended[event.pid] for event in execs)
+    ends = {event.pid: event.seq for event in as_user.events("process_exited")}
+    assert all(event.seq < ends[event.pid] for event in execs), "an end came before its exec"
     assert not as_user.events("exec_verification_failed", "mediation_failed", "exec_failed")
     assert_repeated(as_user, 301)
 
@@ -239,13 +227,6 @@ wait
     assert all("children" in event.payload["target_types"] for event in sent)
     assert {event.payload["signal"] for event in as_user.events("process_exited")} == {None, 15}
     assert_repeated(as_user, 3)
-
-
-def test_it_says_which_one_runs(sigwrap: Sigwrap) -> None:
-    with_it = sigwrap.run("--version", env=WITH).stdout
-    without = sigwrap.run("--version", env=WITHOUT).stdout
-    assert with_it != without
-    assert b"extension" in with_it
 
 
 def test_frozen_between_two_repeated_execs(as_user: Sigwrap) -> None:

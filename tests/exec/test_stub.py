@@ -1,19 +1,25 @@
 """`via: stub` with `record: true`: the caller becomes a stub, the command its child, and what
-passes between them is in the log."""
+passes between them is in the log. The command ends, and is signalled and stopped, as natively."""
 
 from __future__ import annotations
 
 import os
+import signal
 from pathlib import Path
 
 import pytest
 
-from tests.exec.test_fidelity import ENDS
+from sigwrap.linux import procfs
 from tests.support.harness import PYTHON, UNDER_TEST, Sigwrap
-from tests.support.recording import prepared, stored
-from tests.support.waiting import PATIENCE_S, reader
+from tests.support.policies import policy
+from tests.support.processes import Roles, children, tree
+from tests.support.programs import needs, script
+from tests.support.recording import prepared, ready, stored
+from tests.support.waiting import PATIENCE_S, Watch, await_state, await_that, reader
 
 GIB = 1 << 30
+ENDS = ["0", "1", "42", "126", "127", "255", "-15", "-2", "-10", "-11", "-9", "-34"]
+"""What programs/ends.py says."""
 
 
 def test_it_ends_as_its_command_did(as_user: Sigwrap, programs: Path) -> None:
@@ -146,3 +152,190 @@ def test_a_descendant_that_keeps_the_pipe_delays_nobody(as_user: Sigwrap) -> Non
     then = "./tool | wc -c; echo go >go; while ! [ -e done ]; do :; done; cat left-behind"
     done = as_user.run(*prepared(as_user, text), "sh", "-c", then)
     assert done.stdout.split() == [b"100000", b"closed"]
+
+
+# Whoever becomes a stub, with whatever it has set up or lacks.
+
+
+def test_what_the_caller_set_up_is_the_commands(as_user: Sigwrap) -> None:
+    text = (
+        "#!/bin/bash\npwd; umask; ulimit -n; ps -o ni= -p $$ | tr -d ' '; cat <&3\n"
+        "trap; kill -PIPE $$; echo ignored\n"
+        "ls -l /proc/$$/fd | grep -c socket:; grep SigBlk /proc/$$/status\n"
+    )
+    (as_user.folder / "sub").mkdir(mode=0o777)
+    setup = (
+        "cd sub; umask 027; ulimit -n 99; echo three >../3; trap '' PIPE; "
+        "exec nice -n 5 env --block-signal=USR2 ../tool 3<../3"
+    )
+    line = prepared(as_user, text)
+    done = as_user.run(*line, "bash", "-c", setup)
+    assert done.stderr == b""
+    niceness = str(min(os.nice(0) + 5, 19))
+    said = done.stdout.decode().splitlines()
+    assert said[:5] == [str(as_user.folder / "sub"), "0027", "99", niceness, "three"]
+    natively = as_user.native("bash", "-c", setup.replace("../tool", "../real-tool"))
+    assert done.stdout == natively.stdout
+
+
+@pytest.mark.parametrize("limit", [12, 30])
+def test_few_descriptors(as_user: Sigwrap, limit: int) -> None:
+    """It runs, or it is refused in our words; nothing else runs, and no interpreter complains."""
+    line = prepared(as_user, "#!/bin/sh\necho replaced\n")
+    done = as_user.run(*line, "sh", "-c", f"ulimit -n {limit}; ./tool; echo $?")
+    if limit == 30:
+        assert (done.stdout, done.stderr) == (b"replaced\n0\n", b"")
+    else:
+        assert done.stdout == b"126\n"
+        assert b"too few descriptors" in done.stderr
+        (denied,) = as_user.sealed_events("exec_denied")
+        assert "too few descriptors" in denied.payload["reason"]
+
+
+def test_a_full_descriptor_table(as_user: Sigwrap, compiled: Path) -> None:
+    """Refused in our words, where what is open would stay open in the stub."""
+    line = prepared(as_user, "#!/bin/sh\necho replaced\n")
+    done = as_user.run(*line, str(compiled / "call"), "fulltable", str(as_user.folder / "tool"))
+    ran = b"replaced\n" in done.stdout
+    assert ran or b"too few descriptors" in done.stderr
+    assert len(as_user.sealed_events("exec_redirected" if ran else "exec_denied")) == 1
+    assert not (as_user.folder / "original-ran").exists()
+
+
+def test_closed_streams_stay_ours(as_user: Sigwrap) -> None:
+    line = prepared(as_user, "#!/bin/sh\necho out; echo err >&2; cat\necho $? >status\n")
+    done = as_user.run(*line, "sh", "-c", "./tool <&- >&- 2>&-; echo $?")
+    assert done.stdout == b"0\n"
+    assert stored(as_user.sealed_events("io_recorded"), "stdout") == b"out\n"
+
+
+def test_a_command_that_the_kernel_refuses(as_user: Sigwrap) -> None:
+    line = prepared(as_user, "neither a script nor a program")
+    done = as_user.run(*line, "sh", "-c", "./tool; echo $?")
+    assert done.stdout == b"126\n"
+    assert done.stderr == b"sigwrap-stub: real-tool: Exec format error\n"
+
+
+def test_twenty_at_once_leave_no_descriptor_behind(as_user: Sigwrap) -> None:
+    line = prepared(as_user, "#!/bin/sh\necho $1\n")
+    all_of_them = "for n in $(seq 20); do ./tool $n & done | sort -n | tr '\\n' ' '; echo; read x"
+    process = as_user.start(*line, "sh", "-c", f"./tool 0; read x; {all_of_them}")
+    said = reader(process.stdout)
+    assert said.line() == b"0"
+    supervisor = Roles.of(process.pid).supervisor
+    await_that(lambda: len(as_user.events("recording_ended")) == 1)
+    before = len(os.listdir(f"/proc/{supervisor}/fd"))
+    process.say(b"go\n")
+    assert said.line().split() == [b"%d" % n for n in range(1, 21)]
+    await_that(lambda: len(os.listdir(f"/proc/{supervisor}/fd")) <= before)
+    process.communicate(b"\n", PATIENCE_S)
+    assert len(as_user.sealed_events("recording_ended")) == 21
+
+
+# Signals to a stub, its end and its command's, and the terminal's keys.
+
+
+def test_a_signal_to_the_stub_is_the_commands(as_user: Sigwrap) -> None:
+    """Under a policy that lets no process signal another: what it passes on, it may."""
+    names = ("USR1", "INT", "HUP", "QUIT", "TERM")
+    # A trap that is due before a wait begins is run when that is over.
+    waits = "while :; do read -t 0.1 x; done"
+    traps = "; ".join(f"trap 'echo got {name}' {name}" for name in names[:-1])
+    text = f"#!/bin/bash\n{traps}; trap 'echo got TERM; exit 5' TERM\necho ready\n{waits}\n"
+    line = prepared(as_user, text, "signal_rules: [{name: no, signals: ['@all'], decision: deny}]")
+    process = as_user.start(*line, "sh", "-c", "./tool; echo $?")
+    said, stub = ready(as_user, process)
+    for name in names:
+        os.kill(stub, getattr(signal, f"SIG{name}"))
+        assert said.line() == f"got {name}".encode()
+    assert said.line() == b"5"
+    assert process.wait(PATIENCE_S) == 0
+    sent = as_user.sealed_events("signal_sent")
+    assert [event.payload["signal_name"] for event in sent] == [f"SIG{name}" for name in names]
+    assert {(event.pid, event.payload["rule_name"]) for event in sent} == {(stub, "builtin:stub")}
+
+
+def test_a_stub_that_is_killed_takes_its_command_along(as_user: Sigwrap) -> None:
+    line = prepared(as_user, "#!/bin/sh\necho ready\nexec sleep 1000\n")
+    process = as_user.start(*line, "sh", "-c", "./tool; echo $?; read x; true")
+    said, stub = ready(as_user, process)
+    with Watch(children(stub)) as command:
+        assert command.processes
+        os.kill(stub, signal.SIGKILL)
+        assert said.line() == b"137"
+        command.await_ends()
+    process.communicate(b"\n", PATIENCE_S)
+    (ended,) = as_user.sealed_events("recording_ended")
+    assert ended.payload["reason"] in ("its stub has ended", "its stub hung up")
+
+
+def test_the_interrupt_key_reaches_the_command_once_and_the_stub_outlives_it(
+    as_user: Sigwrap,
+) -> None:
+    text = "#!/bin/bash\ntrap 'echo caught; echo cleaned; exit 7' INT\necho ready\nread x\n"
+    as_user.policy = prepared(as_user, text)[1]
+    terminal = as_user.on_terminal("--", "./tool")
+    terminal.output.until(rb"ready")
+    await_state(tree(terminal.pid)[-1], "S")  # the shell is in its read
+    terminal.press("C")
+    terminal.output.until(rb"caught")
+    terminal.output.until(rb"cleaned")
+    assert terminal.await_status() == 130
+    assert terminal.output.rest().count(b"caught") == 0
+
+
+def test_suspend_and_resume_as_a_job(as_user: Sigwrap) -> None:
+    text = '#!/bin/sh\necho ready; while read -r line; do echo "got $line"; done\n'
+    as_user.policy = prepared(as_user, text)[1]
+    terminal = as_user.on_terminal("--", "./tool")
+    terminal.output.until(rb"ready")
+    (stub,) = [each.pid for each in as_user.events("exec_redirected")]
+    for number in range(3):
+        terminal.press("Z")
+        terminal.await_stop()
+        for pid in tree(stub):
+            await_state(pid, "T")
+        terminal.continue_job()
+        terminal.type(f"line {number}\n")
+        terminal.output.until(b"got line %d" % number)
+    terminal.press("D")
+    assert terminal.await_status() == 0
+
+
+# A replacement keeps the original's terminal.
+
+
+@needs("less")
+@pytest.mark.parametrize("via", ["exec", "stub"])
+def test_a_pager_keeps_the_terminal(sigwrap: Sigwrap, via: str) -> None:
+    """Its keys, its size, Ctrl+Z and fg."""
+    rules = f"""
+  - {{name: more, commands: [more], decision: redirect,
+     redirect_to: {{command: less, append_args: true, via: {via}}}}}
+"""
+    text = sigwrap.folder / "text"
+    text.write_text("".join(f"line-{number}.\n" for number in range(1, 200)))
+    script(sigwrap.folder, "more", "#!/bin/sh\necho the original\n")
+    line = ("-p", policy(sigwrap.folder, rules), "--no-report", "--", "./more", str(text))
+    terminal = sigwrap.on_terminal(*line, env={"TERM": "vt100"})
+    output = terminal.output
+    terminal.resize(10, 40)
+    output.until(rb"line-1\.")
+    terminal.type("G")
+    output.until(rb"line-199\.")
+    terminal.type("g")
+    output.until(rb"line-1\.")
+    terminal.resize(30, 40)
+    output.until(rb"line-25\.")
+    terminal.press("z")
+    terminal.await_stop()
+    (pager,) = (pid for pid in tree(terminal.pid) if procfs.comm(pid) == "less")
+    await_state(pager, "T")  # it puts the terminal in order first
+    terminal.continue_job()
+    output.until(rb"line-25\.")
+    terminal.type(" ")
+    output.until(rb"line-50\.")
+    terminal.type("q")
+    assert terminal.await_status() == 0
+    assert b"the original" not in output.seen
+    assert len(sigwrap.sealed_events("exec_redirected")) == 1

@@ -58,34 +58,37 @@ def test_a_value_that_the_host_lacks_is_a_denial(as_user: Sigwrap) -> None:
 
 
 @pytest.mark.parametrize(
-    ("garbage", "why"),
+    ("words", "why"),
     [
-        ("ff00000000", "type 255"),
-        ("0100000000", "READY is not for the supervisor"),
-        ("0200000008ffffffffffffffff", "can't be"),
+        (["ff00000000"], "type 255"),
+        (["0100000000"], "READY is not for the supervisor"),
+        (["0200000008ffffffffffffffff"], "can't be"),
+        ([frame(Kind.STDIN, bytes(60000)).hex(), "on and on"], "more input than was asked for"),
     ],
+    ids=["type", "direction", "size", "input without end"],
 )
 def test_a_stub_that_speaks_garbage_loses_its_command(
-    as_user: Sigwrap, garbage: str, why: str, programs: Path
+    as_user: Sigwrap, words: list[str], why: str, programs: Path
 ) -> None:
     """Whoever may look into the stub can speak in its place; the others don't notice."""
     line = prepared(as_user, "#!/bin/sh\necho ready\nexec sleep 1000\n")
-    done = as_user.run(*line, *PYTHON, str(programs / "thief.py"), garbage)
+    done = as_user.run(*line, *PYTHON, str(programs / "thief.py"), *words)
     assert done.stdout == b"126 0\n"
     assert why in done.stderr.decode()
     (ended,) = as_user.sealed_events("recording_ended")
     assert why in ended.payload["reason"]
 
 
-def test_input_without_end_that_nobody_asked_for_is_not_kept(
-    as_user: Sigwrap, programs: Path
-) -> None:
-    line = prepared(as_user, "#!/bin/sh\necho ready\nexec sleep 1000\n")
-    some = frame(Kind.STDIN, bytes(60000)).hex()
-    done = as_user.run(*line, *PYTHON, str(programs / "thief.py"), some, "on and on")
-    assert done.stdout == b"126 0\n"
-    (ended,) = as_user.sealed_events("recording_ended")
-    assert "more input than was asked for" in ended.payload["reason"]
+def test_bytes_that_come_one_by_one_are_few_events(as_user: Sigwrap, programs: Path) -> None:
+    """More events than fit into memory would have everything denied."""
+    line = prepared(as_user, "#!/bin/sh\necho ready\nexec cat >/dev/null\n")
+    count = 40_000
+    done = as_user.run(*line, *PYTHON, str(programs / "thief.py"), "feed", str(count))
+    assert done.stdout == b"all passed on, bystander 0\n", done.stderr
+    events = [each.payload for each in as_user.sealed_events("io_recorded")]
+    sizes = [each["size"] for each in events if each["stream"] == "stdin"]
+    assert sum(sizes) == count
+    assert len(sizes) < count / 10
 
 
 def test_the_pass_is_the_stubs_childs_alone(as_user: Sigwrap, programs: Path) -> None:
@@ -144,3 +147,49 @@ def test_a_killed_supervisor_leaves_neither_stub_nor_command(as_user: Sigwrap) -
         os.kill(roles.supervisor, signal.SIGKILL)
         watch.await_ends()
     assert process.wait(PATIENCE_S) == 125
+
+
+# What holds a value of sigwrap's own environment takes nothing along that gives it away.
+
+IN_PLACE = """
+  - {name: in-place, commands: [tool], decision: redirect,
+     redirect_to: {command: %s/real-tool, env: {TOKEN: "%s"}}}
+"""
+LIMITS = "#!/bin/sh\necho ${#TOKEN}; grep core /proc/self/limits | tr -s ' '\n"
+NO_CORE = f"{len(TOKEN)}\nMax core file size 1 1 bytes \n".encode()
+
+
+SECRET, PUBLIC = "${SIGWRAP_HOST:THE_TOKEN}", "open"
+
+
+def _in_place(subject: Sigwrap, value: str) -> tuple[str, ...]:
+    return ("-p", policy(subject.folder, IN_PLACE % (subject.folder, value)), "--")
+
+
+def _filtered(programs: Path, *words: str) -> tuple[str, ...]:
+    return (*PYTHON, str(programs / "puts_a_filter.py"), *words)
+
+
+@pytest.mark.parametrize("via", ["stub", "exec"])
+def test_it_leaves_no_core_and_has_no_filter_of_the_callers(
+    as_user: Sigwrap, programs: Path, via: str
+) -> None:
+    """No core even to a program that takes cores: 0 would be no limit for that."""
+    line = prepared(as_user, LIMITS)
+    if via == "exec":
+        line = _in_place(as_user, SECRET)
+    script = 'ulimit -c unlimited; ./tool; exec "$@"'
+    puts = _filtered(programs, "sh", "-c", "./tool; echo $?")
+    done = as_user.run(*line, "sh", "-c", script, "sh", *puts)
+    assert done.stdout == NO_CORE + b"126\n"
+    (event,) = as_user.sealed_events("exec_denied")
+    assert "seccomp filter of its own" in event.payload["reason"]
+
+
+def test_without_a_secret_limit_and_filter_are_the_callers(
+    as_user: Sigwrap, programs: Path
+) -> None:
+    prepared(as_user, LIMITS)
+    puts = _filtered(programs, "sh", "-c", "ulimit -c unlimited; ./tool")
+    done = as_user.run(*_in_place(as_user, PUBLIC), *puts)
+    assert done.stdout == b"4\nMax core file size unlimited unlimited bytes \n"

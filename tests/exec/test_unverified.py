@@ -10,19 +10,11 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-import pytest
-
-from tests.exec.test_approved import Start, start
 from tests.support.harness import PYTHON, Sigwrap
 from tests.support.policies import policy
 from tests.support.waiting import PATIENCE_S
 
-__all__ = ["start"]
-
 ALLOW = " []\n"
-NO_UNVERIFIED = """
-  - {name: unverified, commands: ["*"], traced: true, decision: deny}
-"""
 
 
 def _is_root(subject: Sigwrap) -> bool:
@@ -56,21 +48,8 @@ def test_a_caller_that_is_not_dumpable(as_user: Sigwrap, compiled: Path, program
         assert "may not be looked into" in event.payload["reason"]
 
 
-def test_a_caller_whose_program_may_not_be_read(as_user: Sigwrap, compiled: Path) -> None:
-    shutil.copy(compiled / "call", as_user.folder / "call")
-    (as_user.folder / "call").chmod(0o711)
-    program = _first(compiled, as_user.folder, "program", 0o755)
-    name = policy(as_user.folder, ALLOW)
-    done = as_user.run("-p", name, "--", "./call", "execve", program, "x")
-    if _is_root(as_user):
-        assert (done.returncode, done.stdout) == (0, b"program x\n")
-    else:
-        assert (done.returncode, done.stdout) == (77, b"errno 13\n")
-        (event,) = as_user.sealed_events("exec_denied")
-        assert event.payload["rule_name"] == "builtin:unreadable"
-
-
 def test_a_program_that_may_not_be_read(as_user: Sigwrap, compiled: Path) -> None:
+    """What it was given can't be compared, so a thread may have written other variables."""
     program = _first(compiled, as_user.folder, "program", 0o711)
     done = as_user.run("-p", policy(as_user.folder, ALLOW), "--", "sh", "-c", f"{program} x; :")
     assert (done.returncode, done.stdout) == (0, b"program x\n")
@@ -78,48 +57,11 @@ def test_a_program_that_may_not_be_read(as_user: Sigwrap, compiled: Path) -> Non
     verified = _is_root(as_user)
     assert (payload["verified"], payload["traced"]) == (verified, not verified)
 
-    line = ("-p", policy(as_user.folder, NO_UNVERIFIED), "--", "sh", "-c", f"{program} x; echo $?")
-    done = as_user.run(*line)
-    assert done.stdout == (b"program x\n0\n" if verified else b"126\n")
-
-
-def test_nobody_is_asked_about_a_program_that_may_not_be_read(
-    as_user: Sigwrap, compiled: Path
-) -> None:
-    """Its folder, root and variables could be others by the time it runs."""
-    _first(compiled, as_user.folder, "program", 0o711)
-    rules = "\n  - {name: ask, commands: [program], decision: approve}\n"
-    line = ("-p", policy(as_user.folder, rules), "--approvals", "deny", "--")
-    done = as_user.run(*line, "sh", "-c", "./program x; echo $?; env ./program x; echo $?")
-    assert done.stdout == b"126\n126\n"
-    asked = as_user.sealed_events("approval_requested")
-    assert len(asked) == (2 if _is_root(as_user) else 0)
-    why = b"needs approval, which nobody can give to a program that may not be read"
-    assert done.stderr.count(why) == (0 if _is_root(as_user) else 2)
-
-
-def test_what_may_not_be_read_since_the_question_is_denied(
-    start: Start, as_user: Sigwrap, programs: Path
-) -> None:
-    run = start(*PYTHON, str(programs / "changes_its_mind.py"), "unreadable")
-    run.approve_once_changed(run.question())
-    if _is_root(as_user):  # the file has changed, and can still be compared
-        assert run.answer("deny", run.question()).returncode == 0
-    else:
-        run.err.until(rb"nobody can give to a program that may not be read")
-    assert run.out.line() == b"9"
-    assert run.end() == 0
-
-
-def test_a_program_that_may_not_be_read_may_be_given_other_variables(
-    as_user: Sigwrap, compiled: Path
-) -> None:
-    """By a thread that writes them anew: what it was given can't be compared, so it may be any."""
-    _first(compiled, as_user.folder, "program", 0o711)
-    rules = "\n  - {name: loads, commands: [program], loads_code: true, decision: deny}\n"
-    line = ("-p", policy(as_user.folder, rules), "--", "sh", "-c", "./program x; echo $?")
-    done = as_user.run(*line)
-    assert done.stdout == (b"program x\n0\n" if _is_root(as_user) else b"126\n")
+    for condition in ("traced", "loads_code"):
+        rules = f"\n  - {{name: no, commands: [program], {condition}: true, decision: deny}}\n"
+        line = ("-p", policy(as_user.folder, rules), "--", "sh", "-c", f"{program} x; echo $?")
+        done = as_user.run(*line)
+        assert done.stdout == (b"program x\n0\n" if verified else b"126\n"), condition
 
 
 def test_the_interpreter_of_a_script_that_may_not_be_read(as_user: Sigwrap, compiled: Path) -> None:
@@ -135,39 +77,15 @@ def test_the_interpreter_of_a_script_that_may_not_be_read(as_user: Sigwrap, comp
     assert len(as_user.sealed_events(event)) == 1
 
 
-@pytest.mark.tier("all")
-def test_a_replacement_that_may_not_be_read(as_user: Sigwrap, compiled: Path) -> None:
-    program = _first(compiled, as_user.folder, "program", 0o711)
-    rules = f"""
-  - {{name: r, commands: [ls], decision: redirect, redirect_to: {{command: {program}, args: [x]}}}}
-"""
-    done = as_user.run("-p", policy(as_user.folder, rules), "--", "sh", "-c", "/bin/ls; :")
-    assert (done.returncode, done.stdout) == (0, b"program x\n")
-    (event,) = as_user.sealed_events("exec_redirected")
-    assert event.payload["verified"] is _is_root(as_user)
-
-
-@pytest.fixture
-def traced(as_user: Sigwrap, compiled: Path, programs: Path) -> list[str]:
-    """Executes `program x`, traced by its parent."""
+def test_a_caller_that_is_traced_by_its_parent(
+    as_user: Sigwrap, compiled: Path, programs: Path
+) -> None:
     program = _first(compiled, as_user.folder, "program", 0o755)
-    return [*PYTHON, str(programs / "traced_by_its_parent.py"), program, "x"]
-
-
-def test_a_caller_that_is_traced_by_its_parent(as_user: Sigwrap, traced: list[str]) -> None:
+    traced = (*PYTHON, str(programs / "traced_by_its_parent.py"), program, "x")
     done = as_user.run("-p", policy(as_user.folder, ALLOW), "--", *traced)
     assert (done.returncode, done.stdout) == (0, b"program x\n"), done.stderr
     payload = as_user.sealed_events("exec_allowed")[-1].payload
     assert (payload["verified"], payload["traced"]) == (True, True)
-
-
-def test_a_traced_caller_gets_nothing_instead(as_user: Sigwrap, traced: list[str]) -> None:
-    """Neither the replacement, for which it would have to be held, nor the original."""
-    rules = "\n  - {name: r, commands: [program], decision: redirect, redirect_to: {command: ls}}\n"
-    done = as_user.run("-p", policy(as_user.folder, rules), "--", *traced)
-    assert (done.returncode, done.stdout) == (7, b"13\n")
-    (event,) = as_user.sealed_events("exec_denied")
-    assert event.payload["rule_name"] == "r"
 
 
 def test_who_is_killed_at_its_exec_was_not_denied_it(as_user: Sigwrap, programs: Path) -> None:

@@ -108,36 +108,6 @@ def test_everything_else_in_the_file_stays(sigwrap: Sigwrap) -> None:
     assert kept.read_bytes() == OWN
 
 
-def test_line_ends_stay_as_they_are(sigwrap: Sigwrap) -> None:
-    (sigwrap.folder / ".claude").mkdir()
-    file = sigwrap.folder / ".claude" / "settings.json"
-    for text in (b'{\r\n  "a": 1\r\n}\r\n', b"{}\r"):
-        file.write_bytes(text)
-        assert settings(sigwrap, "install", "claude-code", "--yes").returncode == 0
-        assert b"sigwrap hook" in file.read_bytes()
-        assert settings(sigwrap, "uninstall", "claude-code", "--yes").returncode == 0
-        assert file.read_bytes() == text
-
-
-@pytest.mark.parametrize(
-    ("text", "why"),
-    [
-        (b"", b"settings.json: it is empty (it is left as it is: mend it, or move it away"),
-        (b"\xff", b"is no UTF-8 text"),
-    ],
-)
-def test_a_file_that_it_does_not_understand_stays(
-    sigwrap: Sigwrap, text: bytes, why: bytes
-) -> None:
-    (sigwrap.folder / ".claude").mkdir()
-    file = sigwrap.folder / ".claude" / "settings.json"
-    file.write_bytes(text)
-    for command in ("install", "uninstall"):
-        done = settings(sigwrap, command, "claude-code", "--yes")
-        assert done.returncode == REFUSED and why in done.stderr
-    assert file.read_bytes() == text
-
-
 def test_a_place_where_it_cannot_be_is_said(sigwrap: Sigwrap) -> None:
     folder = sigwrap.folder / ".claude"
     folder.write_text("")
@@ -154,6 +124,11 @@ def test_a_place_where_it_cannot_be_is_said(sigwrap: Sigwrap) -> None:
     file.symlink_to("nowhere")
     assert b"leads nowhere" in settings(sigwrap, "install", "claude-code", "--yes").stderr
     file.unlink()
+    file.write_bytes(b"\xff")
+    for command in ("install", "uninstall"):
+        done = settings(sigwrap, command, "claude-code", "--yes")
+        assert done.returncode == REFUSED and b"is no UTF-8 text" in done.stderr
+    assert file.read_bytes() == b"\xff"
     (sigwrap.folder / ".codex").symlink_to("nowhere")
     done = settings(sigwrap, "install", "codex", "--yes")
     assert b".codex is no folder, or a link that leads to none (remove it)" in done.stderr

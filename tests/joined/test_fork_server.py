@@ -52,20 +52,14 @@ def test_a_command_that_calls_itself_so_is_no_copy_of_it(subject: Sigwrap) -> No
 
 
 @needs_root
-def test_it_holds_nothing_but_its_end_of_the_line(sigwrap: Sigwrap) -> None:
-    sigwrap.run(*JOIN, "--", "true")
-    folder = Path(f"/proc/{sigwrap.command_pid()}/fd")
-    kinds = [os.readlink(each).split(":")[0] for each in folder.iterdir() if int(each.name) > 2]
-    sigwrap.run("signal", "agent", "SIGKILL")
-    assert sorted(kinds) == ["anon_inode", "anon_inode", "socket"]
-
-
-@needs_root
 def test_the_supervisor_believes_nothing_of_it_unseen(sigwrap: Sigwrap) -> None:
-    """Root has taken its end of the line, as a debugger of it would."""
-    sigwrap.run(*JOIN, "--", "true")
+    """Root has taken its end of the line, as a debugger of it would. Nor is the end of who runs on
+    believed, nor are numbers that are none."""
+    process = sigwrap.start(*JOIN, "--", "sh", "-c", "echo $$; exec sleep 300")
+    pid = int(process.stdout.readline())
     forks = sigwrap.command_pid()
     unseen: tuple[dict[str, int], ...] = (
+        {"ended": pid, "status": 10**40, "error": 10**40},
         {"forked": 1, "number": 10**6},
         {"not_forked": 1, "number": 10**6},
         {"ended": 1, "status": 0, "error": 0},
@@ -77,22 +71,10 @@ def test_the_supervisor_believes_nothing_of_it_unseen(sigwrap: Sigwrap) -> None:
             line.send(json.dumps({"v": 1, **said}).encode())
             line.send(b"no JSON")
             assert sigwrap.run(*JOIN, "--", "echo", "goes on").stdout == b"goes on\n", said
-    assert procfs.stat(forks) is not None
-    sigwrap.run("signal", "agent", "SIGKILL")
-
-
-@needs_root
-def test_the_end_of_who_runs_on_is_not_believed(sigwrap: Sigwrap) -> None:
-    """Nor are numbers that are none."""
-    process = sigwrap.start(*JOIN, "--", "sh", "-c", "echo $$; exec sleep 300")
-    pid = int(process.stdout.readline())
-    with socket.socket(fileno=_end_of_the_line(sigwrap.command_pid())) as line:
-        said = {"v": 1, "ended": pid, "status": 10**40, "error": 10**40}
-        line.send(json.dumps(said).encode())
-        assert sigwrap.run(*JOIN, "--", "echo", "goes on").stdout == b"goes on\n"
         os.kill(pid, signal.SIGTERM)
         assert process.wait(PATIENCE_S) == 128 + signal.SIGTERM
-        assert sigwrap.run(*JOIN, "--", "echo", "goes on").stdout == b"goes on\n"
+    assert sigwrap.run(*JOIN, "--", "echo", "goes on").stdout == b"goes on\n"
+    assert procfs.stat(forks) is not None
     sigwrap.run("signal", "agent", "SIGKILL")
 
 

@@ -1,5 +1,5 @@
 """The filter of aarch64, built here and run by the interpreter: what it says of a call is what the
-filter of x86_64, which is held against libseccomp, says of the call of the same name."""
+filter of x86_64 (test_bpf.py) says of the call of the same name."""
 
 from __future__ import annotations
 

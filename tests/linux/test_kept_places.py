@@ -21,16 +21,6 @@ def bound(at: Path) -> socket.socket:
     return made
 
 
-def test_what_is_there_at_first_is_found_among_many(tmp_path: Path) -> None:
-    for number in range(20):
-        (tmp_path / f"d-{number}").mkdir()
-    with bound(tmp_path / "d-7/kept"):
-        inode = born_at(str(tmp_path / "d-7/kept").encode())
-        kept = KeptPlaces([f"{tmp_path}/d-*/k*"])
-        (tmp_path / "d-7/kept").rename(tmp_path / "moved")
-        assert kept.names_of(inode) == {f"{tmp_path}/d-7/kept"}
-
-
 def test_later_only_so_many_names_are_looked_at(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

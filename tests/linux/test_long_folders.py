@@ -49,14 +49,3 @@ def test_beyond_a_number_of_levels_nothing_is_told(
     before = os.listdir("/proc/self/fd")
     assert _folder(ours) == ""
     assert os.listdir("/proc/self/fd") == before
-
-
-def test_one_that_is_told_is_told_as_it_is(
-    tmp_path: Path, ours: Ours, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert _folder(ours) == str(tmp_path)
-
-
-def test_of_who_is_gone_nothing_is_told(ours: Ours) -> None:
-    assert look.folder_of(2**22 + 1, 2**22 + 1, ours) == ""

@@ -85,14 +85,6 @@ def test_each_number_is_that_of_libseccomp(arch: int) -> None:
     assert compared > 60
 
 
-def test_from_424_on_a_call_has_the_same_number_everywhere() -> None:
-    everywhere = [ours(arch) for arch in (X86_64, AARCH64)]
-    for name in everywhere[0]:
-        numbers = {each[name] for each in everywhere}
-        if any(each is not None and each >= 424 for each in numbers):
-            assert len(numbers) == 1, name
-
-
 def test_what_this_machine_has_not_is_looked_for_under_no_number() -> None:
     assert numbers_of("poll", "ppoll") == {7, 271}
     elsewhere = numbers_on(aarch64=True)

@@ -30,27 +30,6 @@ def test_a_string_is_the_same_whatever_was_read_before() -> None:
                 assert found == read_whole(place, limit), place
 
 
-def test_strings_that_follow_each_other_are_read_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    words = [b"word%d" % number for number in range(40)]
-    argv = (ctypes.c_char_p * 41)()
-    buffer = ctypes.create_string_buffer(b"\0".join(words))
-    starts = [sum(len(word) + 1 for word in words[:number]) for number in range(40)]
-    pointers = (ctypes.c_void_p * 41).from_buffer(argv)
-    for number, start in enumerate(starts):
-        pointers[number] = ctypes.addressof(buffer) + start
-    reads: list[int] = []
-    pread = os.pread
-
-    def counted(fd: int, size: int, at: int) -> bytes:
-        reads.append(size)
-        return pread(fd, size, at)
-
-    monkeypatch.setattr(os, "pread", counted)
-    with Memory(os.getpid()) as memory:
-        assert memory.strings(ctypes.addressof(argv), 8, 4096) == (words, False)
-    assert len(reads) <= 2 + (starts[-1] + 256) // (256 - 8)
-
-
 def test_strings_on_many_pages_are_for_who_may_wait() -> None:
     """A page of a file may have to be read from a disk."""
     count = 300

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from sigwrap.linux import own_pages, unfiled
-from tests.support.installation import CHANGES, overwrite, truncate_and_overwrite
+from tests.support.installation import overwrite, truncate_and_overwrite
 from tests.support.programs import COMPILER
 
 SOURCE = b"int answer(void){return 1;} int data = 1; const int constant = 1;"
@@ -55,18 +55,6 @@ def _own_all() -> None:
 
 def _own_what_can_be(library: Path) -> None:
     assert str(library) in own_pages.own_file_pages()
-
-
-@pytest.mark.parametrize("change", CHANGES)
-def test_a_change_of_the_file_changes_nothing_any_more(
-    library: Path, change: Callable[[Path], None]
-) -> None:
-    assert _says_after(change, library, _own_all) == b"\1\1\1"
-
-
-@pytest.mark.parametrize("change", CHANGES)
-def test_it_would_otherwise(library: Path, change: Callable[[Path], None]) -> None:
-    assert _says_after(change, library, lambda: None) != b"\1\1\1"
 
 
 def test_what_a_library_has_written_stays(library: Path) -> None:

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import socket
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from sigwrap.linux.peer import objection_to_listener
 from tests.support.waiting import PATIENCE_S
 
 NAMESPACE = ["unshare", "--user", "--map-root-user", "--pid", "--fork", "--kill-child"]
@@ -37,11 +34,3 @@ def test_whoever_has_the_number_of_a_listener_that_ended_is_not_believed(tmp_pat
 
 def test_before_linux_6_5_a_supervisor_is_known_by_its_name(tmp_path: Path) -> None:
     assert said_in_a_namespace(tmp_path, "sigwrap-super")["by number"] == ""
-
-
-def test_who_listens_and_is_there_is_believed(tmp_path: Path) -> None:
-    with socket.socket(socket.AF_UNIX) as listening, socket.socket(socket.AF_UNIX) as end:
-        listening.bind(os.fspath(tmp_path / "s"))
-        listening.listen()
-        end.connect(os.fspath(tmp_path / "s"))
-        assert objection_to_listener(end) == ""

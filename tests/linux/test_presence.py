@@ -10,23 +10,6 @@ def folder(path: Path) -> int:
     return os.open(path, os.O_RDONLY | os.O_DIRECTORY)
 
 
-def test_who_asks_takes_nothing_and_who_leaves_is_gone(tmp_path: Path) -> None:
-    ours, theirs, asking = (folder(tmp_path) for _ in range(3))
-    assert not is_somebody_there(asking)
-    come(ours)
-    come(theirs)
-    assert is_somebody_there(asking)
-    os.close(ours)
-    assert is_somebody_there(asking)
-    os.close(theirs)
-    assert not is_somebody_there(asking)
-    other = folder(tmp_path)
-    come(asking)
-    assert is_somebody_there(other)
-    for fd in (other, asking):
-        os.close(fd)
-
-
 def test_whoever_ends_is_gone(tmp_path: Path) -> None:
     asking = folder(tmp_path)
     child = os.fork()

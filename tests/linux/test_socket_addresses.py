@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import socket
 import struct
 from functools import partial
@@ -129,19 +128,3 @@ def test_transports() -> None:
     assert Kind(AF_INET, SOCK_STREAM, 132).transport is Protocol.OTHER
     assert Kind(AF_INET, SOCK_STREAM, 262).transport is Protocol.TCP
     assert Kind(AF_INET, 3, 1).transport is Protocol.OTHER
-
-
-def test_the_kernel_sends_a_datagram_to_an_address_without_a_family() -> None:
-    """As `endpoint` takes it to."""
-    import ctypes
-
-    libc = ctypes.CDLL(None, use_errno=True)
-    with (
-        socket.socket(AF_INET, SOCK_DGRAM) as receiver,
-        socket.socket(AF_INET, SOCK_DGRAM) as sender,
-    ):
-        receiver.bind(("127.0.0.1", 0))
-        receiver.settimeout(10)
-        to = inet("127.0.0.1", receiver.getsockname()[1], AF_UNSPEC)
-        assert libc.sendto(sender.fileno(), b"x", 1, 0, to, len(to)) == 1, errno.errorcode
-        assert receiver.recv(10) == b"x"

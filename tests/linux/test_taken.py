@@ -5,34 +5,11 @@ from __future__ import annotations
 import errno
 import os
 import socket
-import struct
 from pathlib import Path
 
 import pytest
 
 from sigwrap.linux import taken
-from tests.support.waiting import await_that
-
-LINGERS = struct.pack("ii", 1, 60)
-RESETS = struct.pack("ii", 1, 0)
-
-
-def _lingering() -> tuple[int, socket.socket]:
-    """Whoever closes it last waits until the other end has read everything, or is gone."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        one = socket.create_connection(server.getsockname())
-        other, _ = server.accept()
-    one.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, LINGERS)
-    one.setblocking(False)
-    with pytest.raises(BlockingIOError):
-        while True:
-            one.send(bytes(1 << 16))
-    return one.detach(), other
-
-
-def _reset(end: socket.socket) -> None:
-    end.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESETS)
-    end.close()
 
 
 def _is_open(fd: int) -> bool:
@@ -41,26 +18,6 @@ def _is_open(fd: int) -> bool:
     except OSError:
         return False
     return True
-
-
-def test_of_a_socket_that_lingers() -> None:
-    fd, other = _lingering()
-    assert not taken.closes_at_once(fd)
-    taken.let_go(fd)
-    _reset(other)
-    await_that(lambda: taken._closers.threads == 0)
-    assert not _is_open(fd)
-
-
-def test_of_a_socket_in_the_queue_of_another() -> None:
-    fd, other = _lingering()
-    one, end = socket.socketpair()
-    socket.send_fds(one, [b"x"], [fd])
-    os.close(fd)
-    one.close()
-    taken.let_go(end.detach())
-    _reset(other)
-    await_that(lambda: taken._closers.threads == 0)
 
 
 def test_where_too_many_wait_no_socket_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,9 +19,8 @@ from sigwrap.mediate.exec import ExecMediator
 from sigwrap.mediate.exec_facts import ExecFacts
 from sigwrap.mediate.lineage import Process
 from sigwrap.mediate.questions import Answer
-from sigwrap.policy.judge.limits import Crowd
 from sigwrap.policy.judge.request import Program
-from tests.mediate.transcript import Transcript, engine, play
+from tests.mediate.transcript import Transcript, engine, facts, play
 
 RULES = """
 command_rules:
@@ -45,22 +44,6 @@ def mediator() -> ExecMediator:
 @pytest.fixture
 def process() -> Process:
     return Process(pid=40, start_time=1, parent=None, ppid=30, depth=1, comm="sh")
-
-
-def facts(process: Process, *here: Program, **different: Any) -> ExecFacts:
-    values = (
-        process,
-        "execve",
-        here[0].path,
-        "/project",
-        False,
-        here,
-        here,
-        True,
-        Crowd(1, 1),
-        None,
-    )
-    return ExecFacts(*values)._replace(**different)
 
 
 def first(process: Process, **different: Any) -> ExecFacts:
@@ -134,11 +117,6 @@ def test_another_call_is_asked_about(
     approve(mediator, first(process))
     seen = second(process, **different)
     is_asked(play(mediator.mediate(seen._replace(here=seen.programs))))
-
-
-def test_a_program_that_may_not_be_read_is_denied(mediator: ExecMediator, process: Process) -> None:
-    approve(mediator, first(process))
-    play(mediator.mediate(second(process, readable=False))).records("exec_denied")
 
 
 @pytest.mark.parametrize(

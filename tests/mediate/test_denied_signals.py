@@ -27,25 +27,6 @@ def test_a_line_names_the_signal_its_target_the_rule_and_the_policy() -> None:
     assert "denied by rule builtin:everybody: never let through" in line
 
 
-def test_a_sender_reads_it_once_for_each_rule_and_target_and_another_sender_again() -> None:
-    told, one = DeniedSignals("mine"), sender()
-    other_rule = RULE._replace(rule="unhandled")
-    assert len(told.lines(one, [denied(7)])) == 1
-    assert told.lines(one, [denied(7)]) == []
-    assert len(told.lines(one, [denied(8)])) == 1
-    assert len(told.lines(one, [denied(7, other_rule)])) == 1
-    assert len(told.lines(sender(), [denied(7)])) == 1
-
-
-def test_a_group_is_a_line_for_each_rule() -> None:
-    outside = RULE._replace(rule="outside")
-    lines = DeniedSignals("mine").lines(sender(), [denied(7), denied(8, outside), denied(9)])
-    assert [line.partition(": denied")[0] for line in lines] == [
-        "sigwrap: SIGTERM to 7 (node) and 1 more",
-        "sigwrap: SIGTERM to 8 (node)",
-    ]
-
-
 def test_many_denials_are_no_flood() -> None:
     told, one = DeniedSignals("mine"), sender()
     lines = [line for target in range(1000) for line in told.lines(one, [denied(target)])]

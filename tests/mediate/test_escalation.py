@@ -26,14 +26,12 @@ from sigwrap.mediate.effects import (
     VerifyThenContinue,
 )
 from sigwrap.mediate.exec import ExecMediator
-from sigwrap.mediate.exec_facts import ExecFacts
 from sigwrap.mediate.lineage import Process
 from sigwrap.mediate.questions import Answer
 from sigwrap.mediate.signal import SignalMediator
 from sigwrap.mediate.signal_facts import Group, How, SignalFacts
-from sigwrap.policy.judge.limits import Crowd
 from sigwrap.policy.judge.request import Program, TargetType, with_implied
-from tests.mediate.transcript import OURS, engine, nobody_handles
+from tests.mediate.transcript import OURS, engine, facts, nobody_handles
 
 RULES = """
 command_rules:
@@ -81,12 +79,9 @@ def _effects(steps: Any, **replies: Any) -> list[Effect]:
 
 def _exec(name: str, *, is_watched: bool = False, stub: str | None = None, **replies: Any) -> Any:
     program = Program(f"/usr/bin/{name}", name, (name, "--token=abcdefgh"))
-    facts = ExecFacts(
-        *(BASH, "execve", program.path, "/project", False, (program,), (program,), True),
-        *(Crowd(0, 0), stub),
-    )
+    asked = facts(BASH, program, stub_rule=stub)
     mediator = ExecMediator(engine(RULES), is_watched=is_watched)
-    return _effects(mediator.mediate(facts), **replies)
+    return _effects(mediator.mediate(asked), **replies)
 
 
 def _escalations(effects: list[Effect]) -> list[Escalation]:
@@ -109,8 +104,8 @@ def test_whatever_the_rule_decides_it_escalates_once_and_other_rules_dont() -> N
 
 
 def _signal(number: int, aim: Any) -> list[Escalation]:
-    facts = SignalFacts(BASH, "kill", number, How.NUMBER, aim, 4711, (), nobody_handles)
-    return _escalations(_effects(SignalMediator(engine(RULES), domain=False).mediate(facts)))
+    sent = SignalFacts(BASH, "kill", number, How.NUMBER, aim, 4711, (), nobody_handles)
+    return _escalations(_effects(SignalMediator(engine(RULES), domain=False).mediate(sent)))
 
 
 def test_a_signal_rule_escalates_too_for_each_member_of_a_group() -> None:

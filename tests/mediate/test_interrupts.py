@@ -118,25 +118,6 @@ def test_an_interrupt_is_withdrawn_where_a_prompt_has_its_handler_aside_for_a_mo
     assert names(interrupts.tick(0.01)) == ["look for an editor"]
     assert names(interrupts.looked(0.01, at_prompt=True)) == ["withdraw"]
     assert not interrupts.interrupted
-    interrupts = machine()
-    interrupts.signal(key(handled=True), 0.0)
-    at_s = interrupts.next_deadline
-    assert at_s is not None
-    assert names(interrupts.tick(at_s)) == ["look for an editor"]
-    assert names(interrupts.looked(at_s, at_prompt=True)) == ["withdraw"]
-    assert not interrupts.interrupted
-    assert interrupts.next_deadline is None
-    assert names(interrupts.signal(key(handled=True), 1.0)) == ["announce"]
-
-
-def test_a_command_that_handles_the_key_has_half_of_the_grace_for_itself() -> None:
-    interrupts = machine()
-    assert names(interrupts.signal(key(handled=True), 0.0)) == ["announce"]
-    assert looks_in_vain(interrupts, until=GRACE_S / 2 - 0.01) == []
-    assert looks_in_vain(interrupts, until=GRACE_S / 2) == ["pass on SIGTERM"]
-    assert deadline_after_words(interrupts) == GRACE_S
-    assert names(interrupts.tick(GRACE_S)) == ["escalate: the grace ran out"]
-    assert interrupts.next_deadline is None
 
 
 def test_a_command_that_ignores_the_key_has_as_long_to_go_on() -> None:
@@ -170,18 +151,6 @@ def test_time_brings_nothing_before_the_first_interrupt_and_after_the_last() -> 
     interrupts.signal(key(), 1000.0)
     interrupts.signal(key(), 1001.0)
     assert names(interrupts.tick(2000.0)) == []
-
-
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGQUIT])
-def test_what_command_handles_is_passed_on_as_itself(number: int) -> None:
-    interrupts = machine()
-    assert names(interrupts.signal(sent(number, handled=True), 0.0)) == [
-        "announce",
-        f"pass on {signal.Signals(number).name}",
-    ]
-    assert deadline_after_words(interrupts) == GRACE_S / 2
-    assert names(interrupts.tick(GRACE_S / 2)) == ["pass on SIGTERM"]
-    assert names(interrupts.tick(GRACE_S)) == ["escalate: the grace ran out"]
 
 
 def test_what_did_not_reach_command_is_passed_on_once() -> None:
@@ -245,21 +214,6 @@ def test_what_the_caller_ignores_does_nothing_where_command_does_too() -> None:
 
 
 # A prompt
-
-
-def test_a_key_at_a_prompt_is_left_to_it_each_time() -> None:
-    interrupts = machine()
-    for now in (0.0, 0.01, 0.02):
-        assert names(interrupts.signal(key(prompt=True), now)) == ["leave to COMMAND"]
-    assert not interrupts.interrupted
-    assert interrupts.next_deadline is None
-
-
-def test_who_waits_for_a_line_a_second_later_is_at_a_prompt_too() -> None:
-    interrupts = machine()
-    interrupts.signal(key(handled=True), 0.0)
-    looks_in_vain(interrupts, until=0.99)
-    assert names(interrupts.tick(1.1)) == ["look for a prompt"]
 
 
 def test_a_second_key_kills_unless_a_prompt_comes_back() -> None:
@@ -495,16 +449,6 @@ def test_a_prompt_is_looked_for_before_anything_is_said() -> None:
     assert interrupts.next_deadline == 1.0
     assert names(interrupts.tick(1.0)) == ["look for a prompt"]
     assert names(interrupts.looked(1.0, at_prompt=True)) == ["withdraw"]
-    assert interrupts.next_deadline is None
-
-
-def test_where_it_is_known_nothing_is_said() -> None:
-    interrupts = machine()
-    interrupts.signal(key(handled=True), 0.0)
-    interrupts.signal(key(handled=True), 0.9)
-    assert what_is_said(interrupts, until=1.14) == []
-    interrupts = machine()
-    interrupts.signal(key(prompt=True), 0.0)
     assert interrupts.next_deadline is None
 
 

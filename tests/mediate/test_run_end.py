@@ -225,17 +225,6 @@ def test_an_agent_signal_ends_command_with_its_grace(
     assert run.end.signal == (15 if status == 130 else 0)
 
 
-def test_an_interrupt_before_an_agent_signal_is_the_reason_and_a_limit_after_it_is_not(
-    run: Run,
-) -> None:
-    run.on(Interrupted(2), *ASKS_NO_MORE).on(TERMINATION, *TERMINATING).on(ENDED, *CLEARING)
-    run.is_over(130, "interrupted")
-    run = Run()
-    run.on(TERMINATION, *TERMINATING).on(OUT_OF_TIME).on(GraceOver(), KillTree())
-    run.on(KILLED)
-    run.is_over(130, TERMINATION.why)
-
-
 def test_who_is_killed_and_ends_by_itself_first_was_killed_all_the_same() -> None:
     run = RunEnd(grace_s=10.0)
     tuple(run.on(KillDemanded("agent signal SIGPOLICY from rule never of p")))

@@ -261,14 +261,6 @@ def test_a_group_with_an_event_that_cannot_be_written_fails(refused_at: int) -> 
     transcript.records("signal_sent", reply=Logged.FAILED).fails(errno.EPERM)
 
 
-def test_of_a_group_those_are_signalled_who_may_be_the_sender_last() -> None:
-    transcript = group(TERM, ITSELF, SIBLING, CHILD)
-    for event, pid in (("signal_sent", 40), ("signal_blocked", 60), ("signal_sent", 50)):
-        transcript.records(event, target_pid=pid)
-    transcript.tells("not them").yields(Send(CHILD, TERM), reply=0)
-    transcript.yields(Send(ITSELF, TERM), reply=0).succeeds()
-
-
 def test_of_a_group_of_which_nobody_is_reached_the_sender_is_told() -> None:
     transcript = group(TERM, SIBLING, OUTSIDE).records("signal_blocked").records("signal_blocked")
     transcript.tells("60 (redis)", "not them").tells("70 (postgres)").yields(Fail(errno.EPERM))
@@ -547,12 +539,6 @@ def test_inside_of_the_wall_the_kernel_does_it() -> None:
     beyond(WouldFail(errno.EPERM)).fails(errno.EPERM, Unrecorded.NOTHING_HAPPENS)
 
 
-def test_of_a_group_with_somebody_outside_each_gets_its_own() -> None:
-    transcript = beyond(Group((CHILD, OUTSIDE))).records("signal_sent").records("signal_sent")
-    transcript.yields(Send(CHILD, TERM), reply=0).yields(Send(OUTSIDE, TERM), reply=0)
-    transcript.succeeds()
-
-
 @pytest.mark.parametrize("how", [How.OWNER, How.OWNER_IN_MEMORY])
 def test_somebody_outside_comes_to_own_a_descriptor_by_us(how: How) -> None:
     """The kernel remembers the wall of whoever set it."""
@@ -668,17 +654,6 @@ def test_a_descriptor_is_taken_by_the_supervisor_and_judged_as_tracing() -> None
         takes(target).is_blocked("denied by rule", rule_name=rule)
     key = counted(CHILD, "process_vm_readv")
     calls("process_vm_readv", How.TRACE, KILL, CHILD).counts("signal_sent", key, 1.0).goes_on()
-
-
-def test_who_is_asked_about_it_is_looked_at_again() -> None:
-    asked = takes(CHILD, USR2)
-    assert isinstance(asked.next(YES), Ask)
-    asked.yields(LookAgain(CHILD), reply=True).records("signal_approved").yields(
-        TakeDescriptor(CHILD), reply=0
-    ).ends()
-    asked = takes(CHILD, USR2)
-    asked.next(YES)
-    asked.yields(LookAgain(CHILD), reply=False).fails(errno.ESRCH, NOTHING)
 
 
 @pytest.mark.parametrize("syscall", ["pidfd_getfd", "perf_event_open"])

@@ -7,7 +7,7 @@ import signal
 
 import pytest
 
-from sigwrap.mediate.signal_rules import Attempt, decide, event_payload, is_coalesced, noise
+from sigwrap.mediate.signal_rules import Attempt, decide, event_payload, noise
 from sigwrap.policy.judge.request import Action, Decision, TargetType, with_implied
 from tests.mediate.transcript import engine
 
@@ -31,17 +31,6 @@ def test_a_rule_on_pids_looks_at_the_target() -> None:
     range_of_pids = "{type: pid_range, min: 2, max: 2}"
     line = f"- {{name: pids, signals: [TERM], target: {range_of_pids}, decision: allow}}"
     assert decide(engine(rules(line)), attempt(TargetType.USER), traces=False).rule == "pids"
-
-
-def test_only_allowed_signals_to_oneself_are_counted() -> None:
-    for action, kind, counted in (
-        (Action.ALLOW, TargetType.SELF, True),
-        (Action.AUDIT, TargetType.SELF, False),
-        (Action.DENY, TargetType.SELF, False),
-        (Action.ALLOW, TargetType.CHILDREN, False),
-    ):
-        decision = Decision(action=action, rule="r", reason="")
-        assert is_coalesced(attempt(kind), decision) is counted
 
 
 UNLOGGED = "decision: allow, log: false"
@@ -100,9 +89,3 @@ def test_a_rule_above_or_a_default_that_lets_it_out_takes_a_signal_out_of_the_no
     above = "- {name: a, signals: [CHLD], target: self, decision: allow}"
     below = f"- {{name: n, signals: ['@ignore'], target: session, {UNLOGGED}}}"
     assert noise(engine(rules(above, below)), domain=True) == {signal.SIGURG, signal.SIGWINCH}
-
-
-def test_what_follows_from_a_signal_to_sigwrap_itself_needs_to_see_it() -> None:
-    for reaction, unlogged in (("log", {28}), ("stop", set()), ("kill", set())):
-        policy = f"{rules(WITHIN)}trust: {{boundary: {reaction}}}\n"
-        assert noise(engine(policy), domain=True) == unlogged

@@ -44,18 +44,6 @@ def test_what_was_used_before_the_first_look_is_not_the_command_s() -> None:
     assert subject.add(look(used(11, 50), reaped=300)) == 10
 
 
-def test_who_ended_is_in_its_parent_s_times() -> None:
-    assert total(look(used(11, 100), used(12, 500, by=11))) == 600
-    assert (
-        total(
-            look(used(11, 100), used(12, 500, by=11)),
-            look(used(11, 100, children=520), ended=(12,)),
-        )
-        == 620
-    )
-    assert total(look(used(11, 700)), look(reaped=710, ended=(11,))) == 710
-
-
 def test_a_child_that_nobody_waited_for_counts_as_it_was_last_seen() -> None:
     """But for what the kernel's ticks round off."""
     before = look(used(11, 0), used(12, 500, by=11))

@@ -1,5 +1,4 @@
-from sigwrap.mediate.questions import Answer
-from sigwrap.mediate.wording import command_line, denial, refusal, waiting
+from sigwrap.mediate.wording import command_line, denial
 
 
 def test_a_denial_names_what_the_rule_the_policy_and_the_next_step() -> None:
@@ -42,20 +41,3 @@ def test_however_long_the_rest_is_the_file_is_named() -> None:
         assert len(line) <= 120
         assert name[:30] in line
         assert line in denial(line, "quiet", "mine", "")
-
-
-def test_who_waits_is_told_by_which_rule() -> None:
-    assert waiting("npm ci", "pkg-install", "mine") == (
-        "sigwrap: npm ci: waits for approval (rule pkg-install of mine)"
-    )
-
-
-def test_a_no_says_why() -> None:
-    for reason, message, said in (
-        ("denied", "", "not approved"),
-        ("denied", "not now", "not approved: not now"),
-        ("expired", "nobody answered", "not approved in time: nobody answered"),
-        ("nobody", "no terminal", "needs approval, and nobody can be asked: no terminal"),
-        ("withdrawn", "", "needs approval: withdrawn"),
-    ):
-        assert refusal(Answer(granted=False, by="", message=message, reason=reason)) == said

@@ -31,8 +31,12 @@ from sigwrap.mediate.effects import (
     VerifyThenContinue,
     Whereabouts,
 )
+from sigwrap.mediate.exec_facts import ExecFacts
+from sigwrap.mediate.lineage import Process
 from sigwrap.mediate.wording import denial
 from sigwrap.policy.judge.engine import Engine
+from sigwrap.policy.judge.limits import Crowd
+from sigwrap.policy.judge.request import Program
 from sigwrap.policy.language.document import Source
 from sigwrap.policy.language.parse import parse_policy
 
@@ -129,6 +133,23 @@ class Transcript:
         assert {key: found.get(key) for key in wanted} == wanted
         self.payload = found
         return self
+
+
+def facts(process: Process, *programs: Program, **different: Any) -> ExecFacts:
+    """Of an exec."""
+    values: dict[str, Any] = {
+        "process": process,
+        "syscall": "execve",
+        "path": programs[0].path,
+        "cwd": "/project",
+        "truncated": False,
+        "programs": programs,
+        "here": programs,
+        "readable": True,
+        "crowd": Crowd(1, 1),
+        "stub_rule": None,
+    }
+    return ExecFacts(**(values | different))
 
 
 def nobody_handles(_pid: int, _signal: int) -> bool:

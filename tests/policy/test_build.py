@@ -38,7 +38,6 @@ def test_rules_of_different_kinds_may_have_one_name(parse: Parse) -> None:
         ("children", (TargetType.CHILDREN,)),
         ("{type: children}", (TargetType.CHILDREN,)),
         ("[self, {type: user}]", (TargetType.SELF, TargetType.USER)),
-        ("{type: process, pattern: 'x*'}", (ProcessPattern(glob="x*"),)),
         ("{type: user, pattern: x}", (ProcessPattern(glob="x", kind=TargetType.USER),)),
         ("{type: pid_range, min: 7, max: 7}", (PidRange(minimum=7, maximum=7),)),
     ],

@@ -42,14 +42,6 @@ def test_a_pattern_that_is_too_long_is_shown_cut(problems: Problems) -> None:
     assert str(problem).endswith('xxx…"')
 
 
-def test_what_is_left_in_a_list_is_checked_all_the_same(problems: Problems) -> None:
-    assert [each.offending for each in problems(SIGNALS % "[x, 9, [y], 99]")] == [
-        "x",
-        "a list",
-        "99",
-    ]
-
-
 def test_what_is_just_within_bounds_is_fine(parse: Parse) -> None:
     policy = parse(
         "version: 1\nname: x\nunenforced: warn\n"
@@ -83,11 +75,9 @@ def test_a_time_and_a_size_have_a_unit_or_are_in_seconds_and_bytes(parse: Parse)
         ("bin/*", "/project/app/bin/*"),
         ("../other/run", "/project/other/run"),
         ("~/bin/x", "/home/user/bin/x"),
-        ("/opt/x", "/opt/x"),
         ("**/deploy", "**/deploy"),
         ("deploy", "deploy"),
         ("${HOME}/x", "/home/user/x"),
-        ("*", "*"),
     ],
 )
 def test_a_program_with_a_slash_is_a_full_path(parse: Parse, written: str, means: str) -> None:
@@ -103,7 +93,6 @@ def test_a_program_with_a_slash_is_a_full_path(parse: Parse, written: str, means
         ("./.git/", "/project/app/.git"),
         ("~", "/home/user"),
         ("~/.ssh", "/home/user/.ssh"),
-        ("src/**", "/project/app/src/**"),
         ("**/*.pem", "**/*.pem"),
         ("/etc", "/etc"),
     ],

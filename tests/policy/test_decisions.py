@@ -4,25 +4,18 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator
-from functools import cache
 from pathlib import Path
 
 import pytest
 
-from sigwrap.policy.judge.engine import Engine
 from sigwrap.policy.judge.match import check_glob, check_regex, check_regexes
 from sigwrap.policy.judge.request import Action
 from sigwrap.policy.tools.cases import command_request
 from sigwrap.run.asking.ways_out import ALLOWED_BY_CI
-from sigwrap.start.policy_files import SHIPPED, load_policy
+from sigwrap.start.policy_files import SHIPPED
+from tests.policy.test_shipped import engine_of, load
 
-VARIABLES = {"PROJECT_ROOT": "/project/app", "HOME": "/home/user", "USER": "user", "TMPDIR": "/tmp"}
 LIST = Path(__file__).with_name("decisions.txt")
-
-
-@cache
-def _engine(policy: str) -> Engine:
-    return Engine(load_policy(policy, variables=VARIABLES))
 
 
 def _lines() -> Iterator[tuple[int, str, str, str, str]]:
@@ -37,7 +30,7 @@ def _lines() -> Iterator[tuple[int, str, str, str, str]]:
 def test_each_command_is_decided_as_the_list_says() -> None:
     wrong = []
     for number, policy, folder, command, decision in _lines():
-        decided = _engine(policy).decide_command(
+        decided = engine_of(policy).decide_command(
             command_request(shlex.split(command), folder=folder)
         )
         if decided.action.value != decision:
@@ -46,11 +39,6 @@ def test_each_command_is_decided_as_the_list_says() -> None:
                 f"and it is {decided.action.value} by {decided.rule}"
             )
     assert not wrong, "\n".join(wrong)
-
-
-def test_nothing_is_listed_twice() -> None:
-    seen = [line[1:4] for line in _lines()]
-    assert len(seen) == len(set(seen)) > 1000
 
 
 # Where an option isn't known, the word behind it may be its value, or the subcommand.
@@ -65,9 +53,9 @@ def test_what_a_denial_says_that_ci_allows_ci_allows() -> None:
     wrong, found = [], set()
     for _, policy, folder, command, _ in _lines():
         request = command_request(shlex.split(command), folder=folder)
-        asked = _engine("agent-default").decide_command(request)
+        asked = engine_of("agent-default").decide_command(request)
         if policy == "agent-default" and asked.action is Action.APPROVE:
-            by_ci = _engine("ci").decide_command(request).action
+            by_ci = engine_of("ci").decide_command(request).action
             if asked.rule in ALLOWED_BY_CI and by_ci not in (Action.ALLOW, Action.AUDIT):
                 wrong.append(command)
             found.add(asked.rule)
@@ -78,7 +66,7 @@ def test_what_a_denial_says_that_ci_allows_ci_allows() -> None:
 @pytest.mark.parametrize("name", SHIPPED)
 def test_every_shipped_pattern_compiles(name: str) -> None:
     """Loading them doesn't compile them, for that takes time at each start."""
-    for rule in load_policy(name, variables=VARIABLES).command_rules:
+    for rule in load(name).command_rules:
         for pattern in rule.args_patterns:
             check_regex(pattern)
         if rule.args_patterns:

@@ -43,20 +43,16 @@ def problem_with(text: str) -> str:
     ("text", "value"),
     [
         ("a: true\n", {"a": True}),
-        ("a: false\n", {"a": False}),
         ("a: null\n", {"a": None}),
         ("a: ~\n", {"a": None}),
         ("a:\n", {"a": None}),
-        ("a: ''\n", {"a": ""}),
         ("a: 'true'\n", {"a": "true"}),
         ("a: 10\n", {"a": 10}),
         ("a: -1\n", {"a": -1}),
-        ("a: '10'\n", {"a": "10"}),
         # What YAML 1.1 has more of is a text here
         ("a: yes\n", {"a": "yes"}),
         ("a: 010\n", {"a": "010"}),
         ("a: 1.5\n", {"a": "1.5"}),
-        ("a: 2026-01-01\n", {"a": "2026-01-01"}),
         ("a: ! 5\n", {"a": 5}),
         ("- a\n- [b, {c: d}]\n", ["a", ["b", {"c": "d"}]]),
         ("a: &x [b]\nc: *x\n", {"a": ["b"], "c": ["b"]}),
@@ -70,7 +66,6 @@ def test_what_a_text_says(text: str, value: object) -> None:
     ("text", "said"),
     [
         ("", "1:1: error: an empty policy"),
-        ("\n# nothing\n", "3:1: error: an empty policy"),
         ("a: b: c\n", "1:5: error: not YAML: mapping values are not allowed in this context"),
         ("a: \udce9\n", "1:1: error: not YAML: it holds lone surrogates"),
         ("a: 'b\n", "2:1: error: not YAML: found unexpected end of stream"),
@@ -129,11 +124,3 @@ def test_aliases_of_aliases_cannot_multiply_without_bound() -> None:
         for below, name in zip("abcdefgh", "bcdefghi", strict=True)
     )
     assert "aliases expanded" in problem_with(laughs)
-
-
-def test_a_node_knows_its_place() -> None:
-    node = read("a: x\nb:\n  - [y]\n")
-    assert isinstance(node, MappingNode)
-    ((_, _), (name, items)) = node.entries
-    assert (name.place.line, name.place.column) == (2, 1)
-    assert (items.place.line, items.place.column) == (3, 3)

@@ -87,30 +87,6 @@ def test_a_name_with_a_slash_is_a_full_path(engine: MakeEngine) -> None:
     assert decide(request(program("/opt/a/git"))).rule == "tree"
 
 
-def test_a_glob_rule_keeps_its_place_among_literal_ones(engine: MakeEngine) -> None:
-    decide = engine(
-        "command_rules:\n"
-        "  - {name: first, commands: ['git*', x], depth: {min: 5}, decision: deny}\n"
-        "  - {name: second, commands: [git], decision: allow}\n"
-        "  - {name: third, commands: ['g*'], decision: audit}\n"
-    ).decide_command
-    assert decide(request(program("/bin/git"), depth=5)).rule == "first"
-    assert decide(request(program("/bin/git"), depth=4)).rule == "second"
-    assert decide(request(program("/bin/gitk"), depth=4)).rule == "third"
-
-
-def test_where_no_glob_rule_holds_the_default_does(engine: MakeEngine) -> None:
-    decide = engine(
-        "command_rules: [{name: r, commands: ['g*'], depth: {min: 5}, decision: allow}]\n"
-    ).decide_command
-    assert decide(request(program("/bin/git"), depth=4)).rule == "builtin:default"
-
-
-def test_what_is_spelled_out_is_looked_up_not_searched_for(engine: MakeEngine) -> None:
-    compiled = engine("command_rules: [{name: r, commands: [x, /y, '*'], decision: allow}]\n")
-    assert compiled.command_rules[0].globs == ()
-
-
 def test_links_between_many_names_are_not_all_kept(engine: MakeEngine) -> None:
     names = [f"n{index}" for index in range(60)]
     compiled = engine(

@@ -61,10 +61,6 @@ def test_of_many_words_the_first_are_named(engine: MakeEngine) -> None:
         assert f"is for the subcommands {shown} and this is none" in text
 
 
-def test_what_runs_instead(engine: MakeEngine) -> None:
-    assert "Runs instead: echo no" in explain(engine, "wget", "x")
-
-
 def test_no_rule_matches(engine: MakeEngine) -> None:
     text = explain(engine, "unheard-of")
     assert "unheard-of: deny\n  Why: no command rule of x matches; its default is deny." in text

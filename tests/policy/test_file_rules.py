@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 
 from sigwrap.policy.judge.engine import Engine
 from sigwrap.policy.judge.files import FileRules
 from sigwrap.policy.judge.request import Action, Operation
-from sigwrap.policy.judge.rules import Policy
 from sigwrap.policy.problems import InvalidPolicy
 from sigwrap.policy.tools.cases import run_cases
-from sigwrap.policy.tools.differences import differences, differences_text
 from sigwrap.policy.tools.explain import explanation_text
 from sigwrap.policy.tools.explain_file import explain_file
-from sigwrap.policy.tools.show import policy_text
+from tests.policy.conftest import Parse
 
-Parse = Callable[..., Policy]
 HEAD = "version: 1\nname: x\n"
 
 
@@ -28,14 +23,6 @@ def policy_of(*rules: str, more: str = "") -> str:
 SECRETS = "name: secrets, paths: [/home/me/.ssh], operations: [read], decision: deny"
 MINE = "name: mine, paths: [/mine/**], operations: [write, create, delete], decision: allow"
 REST = "name: rest, paths: [/**], operations: [write, create, delete], decision: deny"
-
-
-def test_paths_begin_where_others_do(parse: Parse) -> None:
-    (rule,) = parse(
-        policy_of("name: r, paths: [./data, ~/x, /y/**], operations: [read], decision: deny")
-    ).file_rules
-    assert [each.rpartition("/")[2] for each in rule.paths] == ["data", "x", "**"]
-    assert all(each.startswith("/") for each in rule.paths)
 
 
 def test_mounts_and_denials_exclude_each_other(parse: Parse) -> None:
@@ -50,22 +37,6 @@ def test_mounts_and_denials_exclude_each_other(parse: Parse) -> None:
         parse(f"{HEAD}extends: base\ndefaults: {{file: deny}}\n", base)
     free = "name: free, paths: [/**], operations: [read], decision: allow"
     assert parse(policy_of(free, SECRETS, more=mounts)).session.mounts is True
-
-
-def test_a_policy_with_file_rules_is_shown_and_loads_again(parse: Parse) -> None:
-    made = "name: m, paths: [/c], operations: [create], decision: allow, make_missing: true"
-    policy = parse(policy_of(SECRETS, made, more="defaults: {file: deny}\n"))
-    again = parse(policy_text(policy))
-    assert [each[1:] for each in again.file_rules] == [each[1:] for each in policy.file_rules]
-    assert again.default_file is Action.DENY
-    assert policy_text(again) == policy_text(policy)
-
-
-def test_what_differs_is_named(parse: Parse) -> None:
-    one, other = parse(policy_of(SECRETS, MINE, REST)), parse(policy_of(MINE, SECRETS))
-    said = differences_text(differences(one, other), "one", "other")
-    assert "- file_rules: rest" in said
-    assert differences(one, one) == []
 
 
 def test_who_goes_without_on_an_older_kernel_says_so_and_is_inherited(parse: Parse) -> None:
@@ -105,9 +76,7 @@ AUDITED = "name: rest, paths: [/**], operations: [write, create, delete], decisi
 
 
 def test_what_is_audited_is_allowed_and_said(parse: Parse) -> None:
-    policy = parse(
-        policy_of("name: no, paths: [/no], operations: [write], decision: deny", AUDITED)
-    )
+    policy = parse(policy_of(NOT_HERE, AUDITED))
     files = FileRules.of(policy)
     assert files.audits and files.audited == {Operation.WRITE, Operation.CREATE, Operation.DELETE}
     assert files.decide(Operation.WRITE, "/x").action is Action.AUDIT
@@ -118,14 +87,6 @@ def test_what_is_audited_is_allowed_and_said(parse: Parse) -> None:
     names = {"/": [("no", True), ("x", True)]}
     assert list(files.walls(names.get)) == list(allowed.walls(names.get))
     assert not allowed.audits
-
-
-def test_a_case_and_an_explanation_say_audit(parse: Parse) -> None:
-    case = "tests:\n  - {file: /x, operation: write, decision: audit, rule: rest}\n"
-    policy = parse(policy_of(AUDITED) + case)
-    assert all(each.passed for each in run_cases(Engine(policy)))
-    explained = explain_file(policy, FileRules.of(policy), Operation.WRITE, "/x", exists=True)
-    assert explained.decision.action is Action.AUDIT
 
 
 @pytest.mark.parametrize(

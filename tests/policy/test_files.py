@@ -89,27 +89,18 @@ def every(tree: Tree, above: str = "") -> Iterable[str]:
 
 
 @given(st.lists(rules, max_size=4), st.sampled_from([Action.ALLOW, Action.DENY]), trees, paths)
-def test_walls_allow_nothing_that_the_rules_deny(
-    listed: list[FileRule], default: Action, tree: Tree, path: str
+def test_walls_allow_what_the_rules_do_of_what_is_there_and_nothing_that_they_deny(
+    listed: list[FileRule], default: Action, tree: Tree, later: str
 ) -> None:
     files = files_of(listed, default)
     made = walls(files, tree)
-    for each in (*every(tree), *[path] * can_be(tree, path)):
-        about_names = listing(tree, each) is not None  # of a folder, walls are about what is in it
-        for operation in IN_A_FOLDER if about_names else Operation:
-            if each != "/" and held(files, made, operation, each):
-                assert allows(files, operation, each)
-
-
-@given(st.lists(rules, max_size=4), st.sampled_from([Action.ALLOW, Action.DENY]), trees)
-def test_walls_allow_what_the_rules_do_of_what_is_there(
-    listed: list[FileRule], default: Action, tree: Tree
-) -> None:
-    files = files_of(listed, default)
-    made = walls(files, tree)
-    for path in every(tree):
+    for path in every(tree):  # of a folder, walls are about what is in it
         for operation in IN_A_FOLDER if listing(tree, path) is not None else Operation:
             assert held(files, made, operation, path) == allows(files, operation, path)
+    if can_be(tree, later) and listing(tree, later) is None:
+        for operation in Operation:
+            if held(files, made, operation, later):
+                assert allows(files, operation, later)
 
 
 @given(st.lists(rules, max_size=4), st.sampled_from([Action.ALLOW, Action.DENY]), trees)

@@ -24,32 +24,6 @@ def warnings(parse: Parse) -> Warnings:
 COMMANDS = "command_rules:\n  - {name: a, %s, decision: deny}\n  - {name: b, %s, decision: deny}\n"
 
 
-ONESELF = "rule r is also about signals of a process to itself"
-
-
-@pytest.mark.parametrize(
-    ("target", "warned"),
-    [("session", True), ("[siblings, session]", True), ("{type: process, pattern: node}", True),
-     ("{type: session, pattern: node}", True), ("{type: user, pattern: node}", False),
-     ("{type: pid_range, min: 1, max: 9}", True), ("", True), ("self", False),
-     ("[agent, ancestors, root]", False), ("external", False), ("children", False)],
-)  # fmt: skip
-def test_a_rule_that_would_hit_a_process_that_signals_itself(
-    warnings: Warnings, target: str, warned: bool
-) -> None:
-    for_whom = f", target: {target}" if target else ""
-    own = "  - {name: own, signals: [%s], target: self, decision: allow}\n"
-    for decision in ("deny", "approve", "absorb"):
-        rule = f"  - {{name: r, signals: [PWR, TERM]{for_whom}, decision: {decision}}}\n"
-        found = warnings(f"signal_rules:\n{rule}")
-        assert [each for each in found if ONESELF in each] == found
-        assert bool(found) is warned
-        both = warnings(f"signal_rules:\n{own % 'PWR, TERM'}{rule}")
-        assert not any(ONESELF in each for each in both)
-        half = warnings(f"signal_rules:\n{own % 'PWR'}{rule}")
-        assert any(ONESELF in each for each in half) is warned
-
-
 def test_a_rule_of_the_base_may_be_shadowed(parse: Parse) -> None:
     base = "version: 1\nname: b\ncommand_rules: [{name: r, commands: [x], decision: deny}]\n"
     child = base.replace("name: b", "name: c\nextends: b").replace("name: r", "name: s")

@@ -11,9 +11,7 @@ from sigwrap.escape import printable
 from sigwrap.policy.judge.engine import Engine
 from sigwrap.policy.judge.match import Regex, to_bytes
 from sigwrap.policy.judge.request import CommandRequest, Program
-from sigwrap.policy.judge.rules import Policy
 from sigwrap.policy.language.document import MappingNode, SequenceNode, Source
-from sigwrap.policy.language.parse import parse_policy
 from sigwrap.policy.language.yaml_text import read_text
 from sigwrap.policy.tools.literal import (
     as_it_is_read,
@@ -23,7 +21,7 @@ from sigwrap.policy.tools.literal import (
     yaml_list,
     yaml_word,
 )
-from tests.policy.conftest import VARIABLES
+from tests.policy.test_suggest import base
 
 ODD = [
     *("", " ", "a b", " a", "a ", "\n", "a\nb", "a\n", "\r\n", "\t", "\x00", "\x1b[2J", "\x7f"),
@@ -41,11 +39,6 @@ odd = st.sampled_from(ODD)
 characters = st.characters(exclude_categories=()) | st.sampled_from("".join(ODD[:-2]))
 words = odd | st.text(characters, max_size=12)
 names = words.filter(lambda word: word not in ("", ".", "..") and "/" not in word)
-
-
-def _parsed(text: str) -> Policy:
-    source = Source("x.yaml", text)
-    return parse_policy(source, variables=VARIABLES, find_base=lambda *_: None)
 
 
 def test_each_odd_word_reads_back_as_itself() -> None:
@@ -86,7 +79,7 @@ def test_a_regex_fits_what_was_recorded_and_nothing_else(word: str, other: str) 
     assert printable(pattern) == pattern
     head = "version: 1\nname: x\ncommand_rules:\n"
     rule = f"- {{name: r, commands: [sh], args_patterns: {yaml_list([pattern])}, decision: deny}}\n"
-    [found] = _parsed(head + rule).command_rules
+    [found] = base(head + rule).command_rules
     regex = Regex(found.args_patterns)
     assert regex.found_in(to_bytes(word))
     for each in (other, f"{word}{other}", f"{other}{word}", f"{word}\n", word[1:], word.upper()):
@@ -107,7 +100,7 @@ def test_a_glob_names_the_program_that_was_recorded_and_no_other(name: str, othe
         return
     head = "version: 1\nname: x\ndefaults: {command: deny}\ncommand_rules:\n"
     rule = f"- {{name: r, commands: {yaml_list([glob])}, decision: allow}}\n"
-    engine = Engine(_parsed(head + rule))
+    engine = Engine(base(head + rule))
 
     def is_allowed(name: str) -> bool:
         program = Program(path=f"/opt/{name}", name=name, argv=(name,))
@@ -123,5 +116,5 @@ def test_what_stands_as_it_is_is_read_as_it_stands(word: str) -> None:
     if stands_as_it_is(word):
         head = "version: 1\nname: x\ncommand_rules:\n"
         rule = f"- {{name: r, commands: [{yaml_word(word)}], decision: deny}}\n"
-        [found] = _parsed(head + rule).command_rules
+        [found] = base(head + rule).command_rules
         assert found.commands == (word,)

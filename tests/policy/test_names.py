@@ -141,19 +141,6 @@ def test_loaded_code_is_a_condition_and_looked_for_last(engine: MakeEngine) -> N
     assert asked
 
 
-def test_a_tool_that_could_be_read_in_two_ways(engine: MakeEngine) -> None:
-    """An option that isn't known may take a value, or not."""
-    decide = engine(
-        "defaults: {command: audit}\n"
-        "command_rules:\n"
-        "  - {name: no, commands: [gh], subcommands: [pr merge], decision: deny}\n"
-        "  - {name: yes, commands: [gh], subcommands: [pr], decision: allow}\n"
-    ).decide_command
-    assert decide(command_request(["gh", "--odd", "x", "pr", "merge"])).rule == "no"
-    assert decide(command_request(["gh", "--odd", "pr", "view"])).rule == "builtin:default"
-    assert decide(command_request(["gh", "-R", "o/p", "pr", "view"])).rule == "yes"
-
-
 def test_where_nobody_is_asked_an_approval_is_a_denial(parse: Parse, engine: MakeEngine) -> None:
     decide = engine(
         "approvals: deny\ndefaults: {command: approve, signal: approve}\n"

@@ -136,31 +136,19 @@ def test_what_is_no_endpoint(text: str) -> None:
         endpoint_of(text, Direction.CONNECT)
 
 
-def test_the_first_rule_decides() -> None:
-    allowed = rule("loopback", action=Action.ALLOW)
-    assert not denies(to("127.0.0.1"), allowed, rule("*"))
-    assert denies(to("127.0.0.1"), rule("*"), allowed)
-
-
 @pytest.mark.parametrize(
     ("text", "why"),
     [
         ("192.0.2.1/24", "192.0.2.0/24 is it"),
-        ("2001:db8::1/32", "2001:db8::/32 is it"),
-        ("10.0.0", "four numbers"),
         ("2130706433", "four numbers"),
-        ("300.1.1.1", "four numbers"),
         ("10.0.0.*", "with a slash"),
         ("Loopback", "written loopback"),
         ("[::1]", "without brackets: ::1"),
         ("example.com:443", r"`ports`: \[443\]"),
-        ("10.0.0.1:80", r"`ports`: \[80\]"),
         ("192.0.2.0/33", "0 to 32 bits"),
         ("::/129", "0 to 128 bits"),
         ("192.0.2.0/", "0 to 32 bits"),
-        ("192.0.2.0/-1", "0 to 32 bits"),
         ("*.example.com", "name the hosts"),
-        ("exa mple", "neither a host"),
         ("-x.example", "neither a host"),
         ("", "neither a host"),
         ("a..b", "neither a host"),

@@ -6,7 +6,6 @@ import pytest
 
 from sigwrap.policy.judge.path_shadow import PATH_SHADOW_RULE
 from sigwrap.policy.judge.request import Action, CommandRequest, Decision, Program
-from sigwrap.policy.tools.cases import command_request
 from sigwrap.policy.tools.explain import explain_command, explanation_text
 from tests.policy.conftest import MakeEngine
 
@@ -86,9 +85,7 @@ def link(found: str, to: str, sha256: str = "") -> CommandRequest:
     [
         (link("/home/u/venv/bin/python", "/opt/py/python3.11"), "venv"),
         (link("venv/bin/python", "/opt/py/python3.11"), "venv"),
-        (link("./venv/bin/python", "/opt/py/python3.11"), "venv"),
         (link("/anywhere/python", "/opt/py/python3.12"), "bare"),
-        (link("/anywhere/python3.11", "/opt/py/python3.11"), "venv"),
         (link("/anywhere/python3.13", "/opt/py/python3.13", DIGEST), "content"),
     ],
 )
@@ -106,7 +103,6 @@ def test_a_link_is_chosen_by_its_own_name_and_its_file(
         ("/home/u/other/bin/python", "/opt/py/python3.11"),
         ("/home/u/venv/bin/python", "/opt/py/python3.14"),
         ("/home/u/bin/git", "/opt/py/python3.12"),
-        ("/home/u/bin/git", "/opt/py/python3.13"),
         ("bin/python", "/opt/py/python3.11"),
     ],
 )
@@ -141,11 +137,6 @@ def test_where_the_callers_folder_is_not_known_a_relative_path_chooses_nothing(
     decision = decided(engine, "deny", request)
     assert decision.rule == PATH_SHADOW_RULE
     assert "commands: [python, /opt/py/python3.11]" in decision.message
-
-
-def test_nothing_is_said_of_a_program_that_shadows_none(engine: MakeEngine) -> None:
-    decision = decided(engine, "deny", command_request(["git"]))
-    assert (decision.action, decision.shadows) == (Action.ALLOW, "")
 
 
 def test_the_denial_says_what_is_shadowed_and_what_to_do(engine: MakeEngine) -> None:
@@ -184,24 +175,6 @@ def test_it_is_explained(engine: MakeEngine) -> None:
     chosen = explanation_text(explain_command(compiled, shadowing("python3")))
     assert chosen.startswith("/home/u/bin/python3: allow\n")
     assert "trust.path_shadow" not in chosen
-
-
-@pytest.mark.parametrize(
-    ("name", "headline"), [("ls", "audit"), ("git", "audit"), ("npm", "approve"), ("rm", "deny")]
-)
-def test_the_headline_is_the_answer_where_it_is_only_marked(
-    engine: MakeEngine, name: str, headline: str
-) -> None:
-    explanation = explain_command(engine(RULES % ("audit", DIGEST, DIGEST)), shadowing(name))
-    text = explanation_text(explanation)
-    assert text.startswith(f"/home/u/bin/{name}: {headline}\n")
-    assert explanation.decision.action.value == headline
-
-
-def test_of_a_wrapper_each_headline_is_the_answer_for_that_program(engine: MakeEngine) -> None:
-    env = Program("/usr/bin/env", "env", ("env", "git"))
-    request = CommandRequest((env, *shadowing("git").programs))
-    text = explanation_text(explain_command(engine(RULES % ("deny", DIGEST, DIGEST)), request))
-    headlines = [line for line in text.split("\n") if line.startswith("/")]
-    assert headlines == ["/usr/bin/env git: allow", "/home/u/bin/git: deny"]
-    assert text.endswith("deny, by trust.path_shadow.")
+    marking = engine(RULES % ("audit", DIGEST, DIGEST))
+    marked = explanation_text(explain_command(marking, shadowing("git")))
+    assert marked.startswith("/home/u/bin/git: audit\n")

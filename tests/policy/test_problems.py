@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sigwrap.policy.problems import InvalidPolicy, Place, Problem, Severity, nearest_word
+from sigwrap.policy.problems import InvalidPolicy, Place, Problem, nearest_word
 
 
 def problem(message: str, file: str = "a.yaml", line: int = 1, column: int = 1) -> Problem:
@@ -27,15 +27,6 @@ def test_problems_are_listed_in_the_order_of_the_files() -> None:
         "  a.yaml:2:2: error: third",
         "  b.yaml:1:1: error: last",
     ]
-
-
-def test_one_problem_is_not_counted() -> None:
-    assert InvalidPolicy([problem("x")]).lines[0] == "a problem in the policy:"
-
-
-def test_a_warning_says_that_it_is_one() -> None:
-    warning = problem("x")._replace(severity=Severity.WARNING)
-    assert str(warning) == "a.yaml:1:1: warning: x"
 
 
 @pytest.mark.parametrize(

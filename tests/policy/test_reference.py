@@ -22,10 +22,6 @@ def test_the_reference_is_up_to_date() -> None:
     assert page == with_reference(page), AGAIN
 
 
-def test_the_json_schema_is_up_to_date() -> None:
-    assert (DOCS / "policy.schema.json").read_text() == json_schema(), AGAIN
-
-
 def test_every_shipped_policy_is_introduced() -> None:
     page = (DOCS / "policy.md").read_text()
     assert all(f"| `{name}` |" in page for name in SHIPPED)
@@ -43,8 +39,6 @@ def test_the_shipped_policies_pass_it(name: str) -> None:
 @pytest.mark.parametrize(
     "policy",
     [
-        {"version": 2, "name": "x"},
-        {"version": 1},
         {"version": 1, "name": "x", "descripton": "y"},
         {"version": 1, "name": "x", "command_rules": [{"name": "r"}]},
         {"version": 1, "name": "x", "defaults": {"command": "alow"}},

@@ -15,7 +15,6 @@ from sigwrap.events import Event
 from sigwrap.policy.judge.engine import Engine
 from sigwrap.policy.judge.network import Endpoint
 from sigwrap.policy.judge.request import (
-    DEFAULT_RULE,
     Action,
     CommandRequest,
     Decision,
@@ -34,13 +33,9 @@ from sigwrap.policy.tools.suggest import Suggester, Suggestion
 from sigwrap.start.policy_files import find_base, read_source
 from tests.policy.conftest import VARIABLES as SOME_VARIABLES
 from tests.policy.test_properties import (
-    VALUES,
     command_rules,
     policy,
     requests,
-    signal_rules,
-    signals,
-    strange_decisions,
 )
 
 VARIABLES = {**SOME_VARIABLES, "TMPDIR": "/tmp"}
@@ -142,16 +137,6 @@ def agent() -> Engine:
     ("argv", "line"),
     [
         (
-            ["git", "push", "--force", "origin"],
-            "- {name: allow-git-push-force, commands: [git], subcommands: [push], "
-            'args_patterns: ["^--force$"], decision: allow}  # also with further arguments',
-        ),
-        (
-            ["npm", "install", "left-pad"],
-            "- {name: allow-npm-install, commands: [npm], subcommands: [install], decision: allow}"
-            "  # also with further arguments",
-        ),
-        (
             ["gh", "pr", "merge", "5"],
             '- {name: allow-gh-pr-merge, commands: [gh], subcommands: ["pr merge"], '
             "decision: allow}  # also with further arguments",
@@ -184,15 +169,6 @@ def test_a_rule_is_named_after_what_was_called(agent: Engine) -> None:
     assert found.line.startswith("- {name: allow-wipe, commands: [wipe], ")
 
 
-def test_variables_that_load_code_are_still_asked_about() -> None:
-    strict = Engine(base(read_source("agent-strict").text))
-    found = suggested(ran(strict, "curl", "http://x/"), engine=strict)
-    assert found.line == (
-        '- {name: allow-curl, commands: [curl], subcommands: ["http://x/"], loads_code: false, '
-        "decision: allow}  # also with further arguments"
-    )
-
-
 def test_without_the_policy_it_is_about_all_that_would_run_and_these_arguments(
     agent: Engine,
 ) -> None:
@@ -209,12 +185,6 @@ def test_what_was_audited_by_default_can_be_denied_as_a_command(agent: Engine) -
     assert found.line == (
         "- {name: deny-docker-run, commands: [docker], subcommands: [run], decision: deny}"
     )
-
-
-def test_a_shell_is_allowed_just_these_words() -> None:
-    strict = Engine(base(read_source("agent-strict").text))
-    found = suggested(ran(strict, "bash", "-c", "id; ls"), engine=strict)
-    assert 'args_patterns: ["^-c id; ls$"]' in found.line
 
 
 def test_a_signal_is_allowed_for_its_kind_of_target_of_that_name(agent: Engine) -> None:
@@ -349,13 +319,6 @@ def test_one_rule_lets_several_requests_through_as_far_as_it_can(agent: Engine) 
     assert not mixed.for_all
 
 
-def test_no_two_rules_have_the_same_name(agent: Engine) -> None:
-    suggester = Suggester(agent)
-    removals = [ran(agent, "rm", "-rf", each) for each in ("/home/user", "/etc", "/etc")]
-    names = [each.name for event in removals if (each := suggester.rule_for([event]))]
-    assert names == ["allow-rm", "allow-rm-2", "allow-rm-2"]
-
-
 def test_the_only_argument_is_named_as_a_subcommand() -> None:
     text = "version: 1\nname: x\ncommand_rules:\n- {name: r, commands: [ship], decision: deny}\n"
     event = ran(Engine(base(text)), "ship", "production")
@@ -391,11 +354,9 @@ DENIES_ALL = "version: 1\nname: x\ndefaults: {command: deny}\n"
     [
         (["bash", "-c", "\x01\x02\n\u202e"], ["bash", "-c", "id;x"]),
         (["\x01\x01\x01"], ["ssh"]),
-        (["[\x01"], ["xy"]),
         (["git", "\x01\x01\x01\x01"], ["git", "push"]),
         (["git", "--version"], ["git", "push"]),
         (["bash", "-c", ": " + "x" * 300], ["bash", "-c", ": " + "x" * 300 + ";id"]),
-        (["bash", "-c", ": " + "x" * 300], ["bash", "-c", ": " + "x" * 250]),
     ],
 )
 def test_what_a_process_passes_has_no_rule_proposed_that_others_have_use_of(
@@ -449,41 +410,12 @@ def test_the_line_makes_a_replay_come_out_so(
         assert came_out.action.value == decision
 
 
-@given(signal_rules(), signals, st.sampled_from(["allow", "deny", "audit"]))
-def test_the_line_makes_a_replay_of_a_signal_come_out_so(
-    rules: list[str], request: SignalRequest, decision: str
-) -> None:
-    text = policy([], rules)
-    engine = Engine(base(text))
-    event = sent(engine, request)
-    found = suggested(event, decision=decision, engine=engine)
-    if found.line:
-        assert decided(with_line(found, text), event).action.value == decision
-    else:
-        assert found.why_not
-
-
-@given(strange_decisions(), st.sampled_from(["allow", "deny"]), VALUES)
-def test_whatever_a_log_holds_the_line_loads_and_is_one_line(
-    event: Event, decision: str, name: object
-) -> None:
-    event.payload["rule_name"] = DEFAULT_RULE if name is None else name
-    text = policy([], [])
-    found = suggested(event, decision=decision)
-    assert bool(found.line) != bool(found.why_not)
-    assert printable(found.line + found.why_not) == found.line + found.why_not
-    if found.line:
-        with_line(found, text)
-
-
 @pytest.mark.parametrize(
     ("argv", "rest"),
     [
         # What a catch-all or the default decided:
         (["frob", "-l"], "commands: [frob], loads_code: false, decision: allow}  # wide: any"),
         (["rm", "-rf", "./build"], r"args_patterns: ['^-rf \./build$'], "),
-        (["curl", "-s", "http://x/"], 'args_patterns: ["^-s http://x/$"], '),
-        (["mv", "a", "b"], 'args_patterns: ["^a b$"], '),
         (["sudo", "-i"], 'args_patterns: ["^-i$"], '),
         (["rm"], 'subcommands: [""], loads_code: false, args_patterns: ["^$"], '),
         (["rm", "/"], 'subcommands: ["/"], '),
@@ -585,11 +517,6 @@ def reached(destination: str, protocol: str = "tcp", **more: Any) -> Event:
             reached("example.com:443", address="192.0.2.1", port=443),
             "- {name: allow-connect-example.com-443, destinations: [example.com], ports: [443], "
             "protocol: tcp, decision: allow}",
-        ),
-        (
-            reached("[2001:db8::1]:53", "udp", address="2001:db8::1", port=53),
-            '- {name: allow-connect-2001-db8-1-53, destinations: ["2001:db8::1"], ports: [53], '
-            "protocol: udp, decision: allow}",
         ),
         (
             reached("unix:/run/docker.sock", "unix"),

@@ -41,9 +41,7 @@ def test_the_checked_form_is_that_of_the_files() -> None:
     [
         ("[]", "a preset is a mapping"),
         ("{program: x, policy: ci}", "a preset needs install"),
-        ("{program: x, policy: ci, install: y, berfore: [z]}", "no key of a preset"),
         ("{program: x, policy: ci, install: y, before: z}", "not of that kind: before"),
-        ("{program: x, policy: ci, install: y, before: [1]}", "a text is needed here"),
         ("{program: x, policy: ci, install: y, tool_calls: [eval]}", "one of {command}"),
         ("{program: x, policy: ci, install: y, daemons: [x y]}", "go together"),
     ],

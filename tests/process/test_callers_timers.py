@@ -5,11 +5,10 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
-from tests.support.harness import IS_BINARY, PYTHON, UNDER_TEST, Sigwrap
+from tests.support.harness import IS_BINARY, PYTHON, Sigwrap
 
 pytestmark = pytest.mark.skipif(
     IS_BINARY, reason="PyInstaller's bootloader has the timer, and a blocked signal stays with it"
@@ -26,39 +25,26 @@ signal.pthread_sigmask(signal.SIG_UNBLOCK, {int(sys.argv[1])})
 while True:
     signal.pause()
 """
+WAITS = (*PYTHON, "-c", UNBLOCKING)
 
 
-def _runs_out(number: signal.Signals) -> Callable[[], None]:
+def _runs_out(number: signal.Signals, timer: int) -> Callable[[], None]:
     """At once, or while sigwrap starts; blocked until COMMAND runs."""
 
     def set_timer() -> None:
         signal.pthread_sigmask(signal.SIG_BLOCK, {number})
-        signal.setitimer(TIMERS[number], 0.001)
+        signal.setitimer(timer, 0.001)
 
     return set_timer
 
 
-@pytest.mark.parametrize(
-    "number",
-    [
-        signal.SIGALRM,
-        pytest.param(signal.SIGVTALRM, marks=pytest.mark.tier("all")),
-        pytest.param(signal.SIGPROF, marks=pytest.mark.tier("all")),
-    ],
-    ids=lambda number: str(number.name),
-)
-def test_command_gets_its_signal(as_user: Sigwrap, number: signal.Signals) -> None:
-    command = [*PYTHON, "-c", UNBLOCKING, str(int(number))]
-    assert as_user.run("--", *command, preexec_fn=_runs_out(number)).returncode == 128 + number
-    (forwarded,) = as_user.sealed_events("interrupt_forwarded")
-    payload = forwarded.payload
-    assert (payload["signal_name"], payload["sender_place"]) == (number.name, "timer")
-    why = as_user.run("why").stdout.decode()
-    assert f"{number.name} from a timer that sigwrap's caller had set" in why
-
-
-def test_so_does_the_one_of_sigwrap_forward(sigwrap: Sigwrap) -> None:
-    forward = str(Path(UNDER_TEST).with_name("sigwrap-forward"))
-    command = [*PYTHON, "-c", UNBLOCKING, str(int(signal.SIGALRM))]
-    done = sigwrap.native(forward, "--", *command, preexec_fn=_runs_out(signal.SIGALRM))
-    assert done.returncode == 128 + signal.SIGALRM
+def test_command_gets_its_signal(as_user: Sigwrap, forward: str) -> None:
+    for number, timer in TIMERS.items():
+        done = as_user.run("--", *WAITS, str(int(number)), preexec_fn=_runs_out(number, timer))
+        assert done.returncode == 128 + number
+        (forwarded,) = as_user.sealed_events("interrupt_forwarded")
+        payload = forwarded.payload
+        assert (payload["signal_name"], payload["sender_place"]) == (number.name, "timer")
+    preexec_fn = _runs_out(signal.SIGALRM, signal.ITIMER_REAL)
+    line = (forward, "--", *WAITS, str(int(signal.SIGALRM)))
+    assert as_user.native(*line, preexec_fn=preexec_fn).returncode == 128 + signal.SIGALRM

@@ -9,9 +9,6 @@ import pytest
 
 from tests.support.harness import INTERRUPTED, IS_BINARY, PYTHON, Sigwrap
 from tests.support.programs import script
-from tests.support.waiting import PATIENCE_S
-
-TRAPPING = 'trap "echo cleaned; exit 3" INT TERM; echo ready; while :; do read x; done'
 
 
 @pytest.mark.parametrize("name", ["SIGSEGV", "SIGKILL", "SIGINT"])
@@ -49,13 +46,6 @@ def test_a_signal_that_the_c_library_keeps_to_itself(sigwrap: Sigwrap) -> None:
 def test_a_status_stays_a_status(sigwrap: Sigwrap) -> None:
     assert sigwrap.run("--die-by-signal", "--", "sh", "-c", "exit 130").returncode == 130
     assert sigwrap.run("--die-by-signal", "--", "no-such-program").returncode == 127
-
-
-def test_the_signal_that_interrupted_the_run(sigwrap: Sigwrap) -> None:
-    """Whatever COMMAND did then: a service manager asks whether it ended as it was told."""
-    process, _ = sigwrap.start_ready("--die-by-signal", "--", "bash", "-c", TRAPPING)
-    process.terminate()
-    assert process.wait(PATIENCE_S) == -signal.SIGTERM
 
 
 @pytest.mark.parametrize("dies", [True, False])

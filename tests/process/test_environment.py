@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.harness import EXECS, IS_BINARY, PYTHON, Sigwrap
+from tests.support.harness import IS_BINARY, PYTHON, Sigwrap
 from tests.support.policies import policy
 
 LANDLOCK_CREATE_RULESET, PROCESS_VM_WRITEV, SECCOMP = 444, 311, 317
@@ -54,12 +54,6 @@ def variables(text: bytes) -> dict[str, str]:
     return dict(line.split("=", 1) for line in text.decode().splitlines())
 
 
-def left(subject: Sigwrap) -> dict[str, str]:
-    """What COMMAND has where no more is removed than the caller's secrets."""
-    session = {"SIGWRAP_SESSION": subject.events("session_started")[-1].payload["session_id"]}
-    return {name: value for name, value in subject.env.items() if name not in REMOVED} | session
-
-
 def started(subject: Sigwrap) -> dict[str, Any]:
     return subject.events("session_started")[0].payload
 
@@ -68,7 +62,9 @@ def started(subject: Sigwrap) -> dict[str, Any]:
 
 
 @pytest.mark.promise("environment")
-def test_it_reaches_neither_command_nor_its_children_and_all_else_does(subject: Sigwrap) -> None:
+def test_it_reaches_neither_command_nor_its_children_nor_the_log_and_all_else_does(
+    subject: Sigwrap,
+) -> None:
     line = under(subject, "{remove: ['*_SECRET', '*_KEY'], keep: ['OPENAI_*']}")
     inside = "sh -c '(env)'; tr '\\0' '\\n' </proc/$$/environ"
     done = subject.run(*line, "sh", "-c", f"env; {inside}")
@@ -76,19 +72,15 @@ def test_it_reaches_neither_command_nor_its_children_and_all_else_does(subject: 
     assert done.stdout.count(b"OPENAI_API_KEY=agents-own\n") == 3
     assert b"JWT_SECRET" not in done.stdout and b"SIGWRAP_KEY" not in done.stdout
     seen = variables(subject.run(*line, "env").stdout)
-    assert seen == left(subject)
-
-
-def test_agent_default_takes_what_a_server_needs_and_leaves_what_an_agent_needs(
-    subject: Sigwrap,
-) -> None:
-    subject.env |= {"API_KEY": "x", "GITHUB_TOKEN": "y"}
-    explained = subject.run("policy", "explain", "--env", "--json").stdout
-    seen = variables(subject.run("--", "env").stdout)
-    assert {"OPENAI_API_KEY", "GITHUB_TOKEN"} < seen.keys()
-    removed = started(subject)["environment_removed"]
-    assert removed == ["API_KEY", *REMOVED]
-    assert [each["name"] for each in json.loads(explained)["removed"]] == removed
+    session = {"SIGWRAP_SESSION": subject.events("session_started")[-1].payload["session_id"]}
+    rest = {name: value for name, value in subject.env.items() if name not in REMOVED}
+    assert seen == rest | session
+    assert started(subject)["environment_removed"] == list(REMOVED)
+    files = [path.read_bytes() for path in subject.store.rglob("*") if path.is_file()]
+    assert files and not any(secret(subject).encode() in text for text in files)
+    assert not any(key(subject).encode() in text for text in files)
+    report = subject.run("report").stdout
+    assert b"\nunset    JWT_SECRET, SIGWRAP_KEY\n" in report
 
 
 def test_a_variable_that_is_there_twice_is_gone_twice(sigwrap: Sigwrap) -> None:
@@ -99,8 +91,7 @@ def test_a_variable_that_is_there_twice_is_gone_twice(sigwrap: Sigwrap) -> None:
     text = (
         "import ctypes, json, sys; line, given = map(json.loads, sys.argv[1:])\n"
         "strings = lambda words: (ctypes.c_char_p * (len(words) + 1))(*map(str.encode, words))\n"
-        "ctypes.CDLL(None).execve("
-        "line[0].encode(), strings(line), strings(given))"
+        "ctypes.CDLL(None).execve(line[0].encode(), strings(line), strings(given))"
     )
     words = [json.dumps(list(map(os.fsdecode, line))), json.dumps(given)]
     done = sigwrap.native(*PYTHON, "-c", text, *words)
@@ -139,19 +130,6 @@ def test_no_process_shows_it(
     assert "environment" not in missing
     if os.getuid() == 0 and subject.user is None:  # else it would prove nothing
         assert "sigwrap-super" in looked["read"]
-
-
-@pytest.mark.tier("all")
-def test_the_rest_of_theirs_stays(sigwrap: Sigwrap, programs: Path) -> None:
-    """Whoever looks after a machine finds processes by it."""
-    if os.getuid() != 0:
-        pytest.skip("needs root")
-    sigwrap.env |= {"JWT_SECRET": secret(sigwrap)}
-    line = under(sigwrap, "{remove: [JWT_SECRET]}")
-    done = sigwrap.run(*line, *looks_for(sigwrap.mark, programs))
-    comms = [comm for _, comm in json.loads(done.stdout)["found"]]
-    assert comms.count("sigwrap-super") == 1
-    assert len(comms) == (4 if IS_BINARY else 3)
 
 
 @pytest.mark.skipif(not IS_BINARY, reason="has no outer process")
@@ -198,13 +176,6 @@ def tool(subject: Sigwrap) -> str:
     return "./tool"
 
 
-@pytest.mark.tier("all")
-def test_a_recorded_replacement_has_not_what_command_has_not(subject: Sigwrap, tool: str) -> None:
-    line = under(subject, "{remove: [JWT_SECRET]}", redirect("via: stub, record: true"))
-    done = subject.run(*line, "env", "-u", "OPENAI_API_KEY", "CALLERS=1", tool)
-    assert (done.stderr, variables(done.stdout)) == (b"", left(subject))
-
-
 @pytest.mark.parametrize("via", ["stub", "exec"])
 def test_what_was_removed_can_be_brokered_to_one_tool(
     subject: Sigwrap, tool: str, via: str, programs: Path
@@ -225,23 +196,6 @@ def test_the_key_is_brokered_to_nobody(subject: Sigwrap, tool: str) -> None:
     assert key(subject).encode() not in done.stdout
     (denied,) = subject.events("exec_denied")
     assert "sigwrap has no SIGWRAP_KEY" in denied.payload["reason"]
-
-
-# The log
-
-
-def test_the_log_has_the_names_and_no_value(subject: Sigwrap) -> None:
-    done = subject.run(*under(subject, "{remove: ['*_SECRET']}"), "true")
-    assert done.returncode == 0
-    assert started(subject)["environment_removed"] == list(REMOVED)
-    assert subject.events(*EXECS)
-    files = [path for path in subject.store.rglob("*") if path.is_file()]
-    assert files
-    for path in files:
-        assert secret(subject).encode() not in path.read_bytes()
-        assert key(subject).encode() not in path.read_bytes()
-    report = subject.run("report").stdout
-    assert b"\nunset    JWT_SECRET, SIGWRAP_KEY\n" in report
 
 
 def test_a_name_can_be_anything(subject: Sigwrap) -> None:
@@ -281,9 +235,8 @@ def test_explain_says_what_goes_by_which_pattern(sigwrap: Sigwrap) -> None:
     shown = json.loads(as_json.stdout)
     assert [each["name"] for each in shown["removed"]] == ["\x1b[1mA_KEY", "SIGWRAP_KEY"]
     assert shown["others"] == 1
-
-
-def test_explain_where_nothing_goes(sigwrap: Sigwrap) -> None:
+    sigwrap.env = {"PATH": os.environ["PATH"]}
     done = sigwrap.run("policy", "explain", "--env")
-    said = b"agent-default removes nothing from this environment: all of it stays.\n"
-    assert (done.returncode, done.stdout, done.stderr) == (0, said, b"")
+    assert done.stdout == (
+        b"agent-default removes nothing from this environment: all of it stays.\n"
+    )

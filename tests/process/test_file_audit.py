@@ -7,7 +7,6 @@ import os
 import shutil
 import subprocess
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -16,9 +15,10 @@ import pytest
 from sigwrap import calls
 from sigwrap.calls import I386, X86_64
 from tests.support.harness import PYTHON, Sigwrap
+from tests.support.policies import policy
 from tests.support.programs import HEADERS
 
-AT_FDCWD, AT_REMOVEDIR, AT_SYMLINK_FOLLOW, AT_EMPTY_PATH = -100, 0x200, 0x400, 0x1000
+AT_FDCWD, AT_REMOVEDIR, AT_SYMLINK_FOLLOW = -100, 0x200, 0x400
 RENAME_NOREPLACE, RENAME_EXCHANGE, RESOLVE_IN_ROOT = 1, 2, 0x10
 CREATES = os.O_WRONLY | os.O_CREAT
 NOWHERE = 1  # a pointer
@@ -30,18 +30,15 @@ RULES = """
   - {name: marked, paths: [/], operations: [write, create, delete], decision: audit}
 """
 
-Change = tuple[str, str, str]
-
 
 class Line(NamedTuple):
     call: str
     arguments: tuple[object, ...]
-    records: Change | None
+    records: tuple[str, ...]
 
 
-def line(call: str, *arguments: object, records: tuple[str, ...] | None = None) -> Line:
-    operation, path, to = (*records, "")[:3] if records else ("", "", "")
-    return Line(call, arguments, (operation, path, to) if records else None)
+def line(call: str, *arguments: object, records: tuple[str, ...] = ()) -> Line:
+    return Line(call, arguments, (*records, "")[:3])
 
 
 def made(path: str, to: str = "") -> tuple[str, str, str]:
@@ -49,6 +46,7 @@ def made(path: str, to: str = "") -> tuple[str, str, str]:
 
 
 LINES = (
+    line("open", "folder", os.O_RDONLY | os.O_DIRECTORY, 0),  # %0
     line("open", "new", CREATES, 0o644, records=made("new")),
     line("open", "new", CREATES, 0o644, records=("write", "new")),
     line("open", "new", CREATES | os.O_EXCL, 0o644, records=made("new")),  # EEXIST
@@ -57,9 +55,7 @@ LINES = (
     line("open", "new", os.O_PATH | os.O_RDWR, 0),
     line("open", "nothing", os.O_RDWR, 0, records=("write", "nothing")),  # ENOENT
     line("open", "no/thing", CREATES, 0o600, records=made("no/thing")),  # ENOENT
-    line("open", "new/er", CREATES, 0o600, records=made("new/er")),  # ENOTDIR
     line("open", "circle", os.O_WRONLY, 0, records=("write", "circle")),  # ELOOP
-    line("open", "x" * 300, CREATES, 0o600, records=made("x" * 300)),  # ENAMETOOLONG
     line("open", "y/" * 2500, CREATES, 0o600),  # ENAMETOOLONG
     line("open", "", CREATES, 0o600, records=made("")),  # ENOENT
     line("open", NOWHERE, CREATES, 0o600),  # EFAULT
@@ -72,63 +68,54 @@ LINES = (
     line("open", "away/in/../b", CREATES, 0o600, records=made("folder/b")),
     line("open", "/proc/self/cwd/c", CREATES, 0o600, records=made("c")),
     line("openat", AT_FDCWD, "d", CREATES, 0o600, records=made("d")),
-    line("open", "folder", os.O_RDONLY | os.O_DIRECTORY, 0),
-    line("openat", "%23", "e", CREATES, 0o600, records=made("folder/e")),
+    line("openat", "%0", "e", CREATES, 0o600, records=made("folder/e")),
     line("openat", 999, "f", CREATES, 0o600),  # EBADF
     line("openat", 999, "/nowhere/f", CREATES, 0o600, records=made("/nowhere/f")),  # ENOENT
-    line("openat2", "%23", "g", (CREATES, 0o600, 0), 24, records=made("folder/g")),
-    line("openat2", "%23", "/h", (CREATES, 0o600, RESOLVE_IN_ROOT), 24, records=made("folder/h")),
-    line("openat2", "%23", "g", (os.O_RDONLY, 0, 0), 24),
-    line("openat2", "%23", "g", NOWHERE, 24),  # EFAULT
-    line("openat2", "%23", "g", NOWHERE, 8),  # EINVAL
+    line("openat2", "%0", "g", (CREATES, 0o600, 0), 24, records=made("folder/g")),
+    line("openat2", "%0", "/h", (CREATES, 0o600, RESOLVE_IN_ROOT), 24, records=made("folder/h")),
+    line("openat2", "%0", "g", (os.O_RDONLY, 0, 0), 24),
+    line("openat2", "%0", "g", NOWHERE, 24),  # EFAULT
+    line("openat2", "%0", "g", NOWHERE, 8),  # EINVAL
     line("creat", "i", 0o600, records=made("i")),
     line("truncate", "i", 10, records=("write", "i")),
     line("truncate", "link", 3, records=("write", "folder/target")),
     line("mkdir", "made", 0o755, records=made("made")),
     line("mkdir", "made/", 0o755, records=made("made")),  # EEXIST
-    line("mkdirat", "%23", "made", 0o755, records=made("folder/made")),
+    line("mkdirat", "%0", "made", 0o755, records=made("folder/made")),
     line("mknod", "pipe", 0o10600, 0, records=made("pipe")),
-    line("mknodat", "%23", "pipe", 0o10600, 0, records=made("folder/pipe")),
+    line("mknodat", "%0", "pipe", 0o10600, 0, records=made("folder/pipe")),
     line("symlink", "anything", "s", records=made("s")),
-    line("symlinkat", "anything", "%23", "s", records=made("folder/s")),
+    line("symlinkat", "anything", "%0", "s", records=made("folder/s")),
     line("link", "i", "j", records=made("i", "j")),
-    line("linkat", AT_FDCWD, "link", "%23", "k", 0, records=made("link", "folder/k")),
+    line("linkat", AT_FDCWD, "link", "%0", "k", 0, records=made("link", "folder/k")),
     line(
-        "linkat", AT_FDCWD, "link", "%23", "l", AT_SYMLINK_FOLLOW,
+        "linkat", AT_FDCWD, "link", "%0", "l", AT_SYMLINK_FOLLOW,
         records=made("folder/target", "folder/l"),
     ),
     line("rename", "j", "m", records=("rename", "j", "m")),
-    line("renameat", AT_FDCWD, "m", "%23", "m", records=("rename", "m", "folder/m")),
+    line("renameat", AT_FDCWD, "m", "%0", "m", records=("rename", "m", "folder/m")),
     line(
-        "renameat2", "%23", "m", AT_FDCWD, "i", RENAME_NOREPLACE,
+        "renameat2", "%0", "m", AT_FDCWD, "i", RENAME_NOREPLACE,
         records=("rename", "folder/m", "i"),
     ),  # EEXIST
     line(
-        "renameat2", "%23", "b", AT_FDCWD, "i", RENAME_EXCHANGE,
+        "renameat2", "%0", "b", AT_FDCWD, "i", RENAME_EXCHANGE,
         records=("rename", "folder/b", "i"),
     ),
     line("rename", "quiet/a", "n", records=("rename", "quiet/a", "n")),
     line("rename", "n", NOWHERE),  # EFAULT
     line("unlink", "link", records=("delete", "link")),
     line("unlink", "made", records=("delete", "made")),  # EISDIR
-    line("unlink", "nothing", records=("delete", "nothing")),  # ENOENT
-    line("unlinkat", "%23", "e", 0, records=("delete", "folder/e")),
+    line("unlinkat", "%0", "e", 0, records=("delete", "folder/e")),
     line("unlinkat", AT_FDCWD, "made", AT_REMOVEDIR, records=("delete", "made")),
-    line("rmdir", "folder", records=("delete", "folder")),  # ENOTEMPTY
     line("rmdir", "folder/made", records=("delete", "folder/made")),
     line("open", "/root/x", CREATES | os.O_EXCL, 0o600, records=made("/root/x")),
     line("unlink", "/root/x", records=("delete", "/root/x")),
 )  # fmt: skip
 
 
-def policy(subject: Sigwrap, work: Path, rules: str = RULES) -> str:
-    path = subject.folder / "policy.yaml"
-    path.write_text(
-        "version: 1\nname: test\ndefaults: {command: allow, signal: allow}\nfile_rules:"
-        + rules.replace("WORK", str(work))
-    )
-    path.chmod(0o644)
-    return str(path)
+def auditing(subject: Sigwrap, work: Path) -> str:
+    return policy(subject.folder, " []\n", f"file_rules:{RULES.replace('WORK', str(work))}")
 
 
 def anew(subject: Sigwrap) -> Path:
@@ -160,19 +147,17 @@ def word(argument: object) -> object:
     return f'"{argument}' if is_text else argument
 
 
-def changes(subject: Sigwrap, work: Path) -> list[Change]:
+def changes(subject: Sigwrap, work: Path) -> list[tuple[str, ...]]:
     """As they are recorded, by their paths from the working folder."""
 
     def there(path: str) -> str:
         return "" if path == str(work) else path.removeprefix(f"{work}/")
 
-    def each_time() -> Iterator[Change]:
-        for event in subject.sealed_events("file_audited"):
-            told = event.payload
-            change = (told["operation"], there(told["path"]), there(told.get("to", "")))
-            yield from [change] * told.get("count", 1)
-
-    return list(each_time())
+    return [
+        (told["operation"], there(told["path"]), there(told.get("to", "")))
+        for told in (event.payload for event in subject.sealed_events("file_audited"))
+        for _ in range(told.get("count", 1))
+    ]
 
 
 @pytest.mark.parametrize(("arch", "abi"), [(X86_64, "64"), (I386, "32")])
@@ -184,11 +169,11 @@ def test_each_call_is_recorded_and_comes_out_as_natively(
     natively = as_user.native(*command, cwd=work, input=script(arch)).stdout.split()
     assert len(natively) == len(LINES)
     work = anew(as_user)
-    done = as_user.run("-p", policy(as_user, work), "--", *command, cwd=work, input=script(arch))
+    done = as_user.run("-p", auditing(as_user, work), "--", *command, cwd=work, input=script(arch))
     assert done.stderr == b""
     audited = done.stdout.split()
     assert dict(enumerate(audited)) == dict(enumerate(natively))
-    expected = Counter(each.records for each in LINES if each.records is not None)
+    expected = Counter(each.records for each in LINES if any(each.records))
     assert Counter(changes(as_user, work)) == expected
     payloads = [each.payload for each in as_user.events("file_audited")]
     assert all(each["verified"] is False and each["rule_name"] == "marked" for each in payloads)
@@ -200,7 +185,7 @@ def test_another_thread_that_rewrites_the_path_gains_nothing(
 ) -> None:
     work = anew(as_user)
     command = [*PYTHON, str(programs / "rewrites_paths.py"), "1", "400"]
-    done = as_user.run("-p", policy(as_user, work), "--", *command, cwd=work)
+    done = as_user.run("-p", auditing(as_user, work), "--", *command, cwd=work)
     assert done.returncode == 0, done.stderr
     assert not {each.type for each in as_user.events()} & {"mediation_failed", "call_refused"}
     assert {"one", "two/three", "four"} <= {path for _, path, _ in changes(as_user, work)}
@@ -217,7 +202,7 @@ def test_in_another_root_the_path_is_the_one_outside(
     subprocess.run(["cc", *HEADERS, "-static", "-o", str(static), str(source)], check=True)
     said = f'{calls.number_of("mkdir", X86_64)} "/folder/x 493\n'.encode()
     line = [*within.split(), "/file_calls", "64"]
-    done = sigwrap.run("-p", policy(sigwrap, work), "--", *line, cwd=work, input=said)
+    done = sigwrap.run("-p", auditing(sigwrap, work), "--", *line, cwd=work, input=said)
     assert done.stdout == b"0\n", done.stderr
     assert (work / "folder/x").is_dir()
     assert ("create", "folder/x", "") in changes(sigwrap, work)
@@ -227,32 +212,10 @@ def test_in_another_root_the_path_is_the_one_outside(
 def test_what_is_written_again_and_again_is_counted(as_user: Sigwrap) -> None:
     work = anew(as_user)
     loop = "i=0; while [ $i -lt 200 ]; do i=$((i+1)); echo $i >> log; done"
-    as_user.run("-p", policy(as_user, work), "--", "sh", "-c", loop, cwd=work)
+    as_user.run("-p", auditing(as_user, work), "--", "sh", "-c", loop, cwd=work)
     found = changes(as_user, work)
     assert found == [("create", "log", ""), *[("write", "log", "")] * 199]
     assert len(as_user.events("file_audited")) < 100
-
-
-def test_a_name_that_is_no_text_is_held_against_globs_too(as_user: Sigwrap) -> None:
-    work = anew(as_user)
-    rules = "\n  - {name: g, paths: [WORK/*.txt], operations: [create], decision: audit}\n"
-    line = ["sh", "-c", "touch $(printf 'a\\377.txt') $(printf 'a\\377.md') b.txt c.md"]
-    done = as_user.run("-p", policy(as_user, work, rules), "--", *line, cwd=work)
-    assert done.returncode == 0, done.stderr
-    assert {os.fsencode(path) for _, path, _ in changes(as_user, work)} == {b"a\xff.txt", b"b.txt"}
-    assert not as_user.events("mediation_failed")
-
-
-def test_what_a_rule_denies_stays_denied(as_user: Sigwrap) -> None:
-    work = anew(as_user)
-    rules = """
-  - {name: not-here, paths: [WORK/folder], operations: [write, create, delete], decision: deny}
-  - {name: marked, paths: [/], operations: [write, create, delete], decision: audit}
-"""
-    line = "echo a > folder/target; echo b > quiet/y; cat folder/target"
-    done = as_user.run("-p", policy(as_user, work, rules), "--", "sh", "-c", line, cwd=work)
-    assert done.stdout == b"here"
-    assert changes(as_user, work) == [("create", "quiet/y", "")]
 
 
 def test_io_uring_is_let_be_and_noted_but_under_network_rules_it_stays_refused(
@@ -262,7 +225,7 @@ def test_io_uring_is_let_be_and_noted_but_under_network_rules_it_stays_refused(
     said, command = f"{number} 1 {NOWHERE}\n".encode(), [str(compiled / "file_calls"), "64"]
     work = anew(as_user)
     natively = as_user.native(*command, cwd=work, input=said).stdout
-    text = policy(as_user, work)
+    text = auditing(as_user, work)
     done = as_user.run("-p", text, "--", *command, cwd=work, input=said)
     assert done.stdout == natively
     (noted,) = as_user.sealed_events("file_audited")
@@ -300,7 +263,7 @@ except TimeoutError:
 
 def test_who_waits_for_the_other_end_of_a_pipe_keeps_nobody_else(as_user: Sigwrap) -> None:
     work = anew(as_user)
-    done = as_user.run("-p", policy(as_user, work), "--", *PYTHON, "-c", PIPES, cwd=work)
+    done = as_user.run("-p", auditing(as_user, work), "--", *PYTHON, "-c", PIPES, cwd=work)
     assert done.stdout == b"through\nbroken off\n", done.stderr
     expected = [("create", "pipe", ""), ("write", "pipe", ""), ("write", "pipe", "")]
     assert changes(as_user, work) == expected
@@ -316,20 +279,8 @@ open("x", "w").close()
 def test_a_process_that_hides_its_memory_is_noted(as_user: Sigwrap) -> None:
     work = anew(as_user)
     command = [*PYTHON, "-c", UNREADABLE]
-    done = as_user.run("-p", policy(as_user, work), "--", *command, cwd=work)
+    done = as_user.run("-p", auditing(as_user, work), "--", *command, cwd=work)
     assert done.returncode == 0 and (work / "x").exists(), done.stderr
     is_read = as_user.user is None and os.getuid() == 0
     expected = ("create", "x", "") if is_read else ("unseen", "", "")
     assert changes(as_user, work) == [expected]
-
-
-def test_what_cannot_be_recorded_is_not_done(as_user: Sigwrap) -> None:
-    work = anew(as_user)
-    text = policy(as_user, work)
-    with open(text, "a") as file:
-        file.write("limits: {log_size: 256K, at_log_size: deny}\n")
-    loop = "i=0; while [ $i -lt 3000 ]; do i=$((i+1)); : > f$i || exit 7; done"
-    done = as_user.run("-p", text, "--", "sh", "-c", loop, cwd=work, within_s=60)
-    assert b"Operation not permitted" in done.stderr
-    recorded = {path for _, path, _ in changes(as_user, work)}
-    assert {each.name for each in work.glob("f[0-9]*")} <= recorded

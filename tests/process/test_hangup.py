@@ -67,12 +67,6 @@ def hearing(as_user: Sigwrap, programs: Path) -> list[str | bytes]:
     return as_user.line("--no-report", "--grace", "1000", "--", *PYTHON, program)
 
 
-def _as_job_of_bash(window: Open, line: list[str | bytes]) -> Window:
-    opened = window("bash", "--norc", "-i")
-    os.write(opened.master, " ".join(map(str, line)).encode() + b"\n")
-    return opened
-
-
 @pytest.mark.fault(
     "the caller's terminal and streams",
     "the terminal is gone",
@@ -92,60 +86,6 @@ def test_where_we_lead_the_session_command_is_told_as_natively(
     assert as_user.interrupts() == ["received", "forwarded", "forwarded", "escalated"]
 
 
-@pytest.mark.tier("all")
-def test_forward_tells_command_as_well(
-    forward: str, window: Open, hearing: list[str | bytes]
-) -> None:
-    opened = window(forward, *hearing[hearing.index("--") :])
-    opened.output.until(rb"ready\n")
-    opened.close()
-    opened.output.until(BOTH)
-    opened.leader.terminate()
-    opened.output.until(rb"got 15\n")
-    assert opened.leader.wait(PATIENCE_S) == 3
-
-
-def test_a_job_of_a_shell_ends_each_time(
-    as_user: Sigwrap, window: Open, hearing: list[str | bytes]
-) -> None:
-    """The shell tells it, and ends; then the kernel does."""
-    for _ in range(2):
-        opened = _as_job_of_bash(window, hearing)
-        opened.output.until(rb"ready\n")
-        _, sigwrap, *_ = pids = tree(opened.leader.pid)
-        with Watch(pids) as watch:
-            opened.close()
-            opened.output.until(rb"got 1\n")
-            opened.leader.wait(PATIENCE_S)
-            as_user.await_event("interrupt_received")
-            os.kill(sigwrap, signal.SIGTERM)
-            watch.await_ends()
-        assert [kind for kind in as_user.interrupts() if kind != "forwarded"] == [
-            "received",
-            "escalated",
-        ]
-
-
-def test_a_hangup_told_twice_cuts_no_cleanup_short(
-    as_user: Sigwrap, window: Open, programs: Path
-) -> None:
-    go = as_user.folder / "go"
-    os.mkfifo(go)
-    go.chmod(0o666)
-    fd = os.open(go, os.O_RDWR)
-    program = str(programs / "cleans_at_term.sh")
-    opened = _as_job_of_bash(window, as_user.line("--", "bash", program, str(go)))
-    opened.output.until(rb"ready\n")
-    opened.close()
-    opened.output.until(rb"cleans\n")
-    opened.leader.wait(PATIENCE_S)
-    os.write(fd, b"\n")
-    opened.output.until(rb"cleaned\n")
-    os.close(fd)
-    as_user.await_event("session_ended")
-    assert as_user.interrupts() == ["received", "forwarded"]
-
-
 @pytest.mark.fault(
     "the caller's terminal and streams",
     "the terminal is gone, under nohup",
@@ -163,18 +103,6 @@ def test_who_is_to_survive_it_does(
     opened.leader.send_signal(signal.SIGUSR2)
     assert opened.leader.wait(PATIENCE_S) == 128 + signal.SIGUSR2
     assert as_user.interrupts() == ["forwarded", "forwarded"]
-
-
-def test_one_that_comes_while_somebody_is_asked_ends_the_question(
-    as_user: Sigwrap,
-) -> None:
-    """The shell waits for its vfork, with all signals blocked."""
-    as_user.policy = policy(as_user.folder, " [{name: ask, commands: [mkdir], decision: approve}]")
-    process = as_user.start("--approvals", "control", "--", "dash", "-c", "mkdir /x; read x")
-    as_user.await_event("approval_requested")
-    process.send_signal(signal.SIGHUP)
-    assert process.wait(PATIENCE_S) == INTERRUPTED
-    assert as_user.interrupts()[0] == "received"
 
 
 def test_a_question_ends_with_the_window(as_user: Sigwrap, window: Open) -> None:

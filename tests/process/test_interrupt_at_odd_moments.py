@@ -13,25 +13,11 @@ from tests.support.harness import INTERRUPTED, IS_BINARY, PYTHON, Sigwrap
 from tests.support.processes import Roles, tree
 from tests.support.waiting import (
     PATIENCE_S,
-    Watch,
     await_state,
     reader,
 )
 
 TRAPPING = 'trap "echo cleaned; exit 3" INT TERM; echo ready; while :; do read x; done'
-
-
-def test_interrupt_before_command_is_there(sigwrap: Sigwrap) -> None:
-    """However early it comes, it is not lost: nothing is left, and nothing runs on."""
-    for _ in range(15):
-        process = sigwrap.start("--grace", "1", "--", "cat")
-        with Watch([process.pid]) as watch:
-            process.terminate()
-            watch.await_ends()
-        status = process.wait(PATIENCE_S)
-        # Before our own code ran, SIGTERM has its default effect.
-        assert status in (INTERRUPTED, -signal.SIGTERM)
-    assert sigwrap.alive() == []
 
 
 def test_interrupt_at_every_moment_of_the_start(sigwrap: Sigwrap) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from tests.support.harness import IS_BINARY, PYTHON, REFUSED, Sigwrap
 from tests.support.processes import Roles, tree
-from tests.support.waiting import PATIENCE_S, Pipe, Watch, await_state, await_that, reader
+from tests.support.waiting import PATIENCE_S, Watch, await_state, await_that, reader
 
 KINDS = 8
 Start = Callable[..., tuple[int, Watch, Callable[[], int]]]
@@ -49,13 +49,14 @@ def _nobody_is_left(sigwrap: Sigwrap, watch: Watch, *, at_once: bool = True) -> 
     [
         pytest.param("leaves", [], 7, id="after COMMAND's own end"),
         pytest.param("stays", [signal.SIGTERM], 130, id="after an interrupt and the grace"),
+        pytest.param("leaderless", [signal.SIGTERM], 130, id="of threads whose first has ended"),
         pytest.param("deaf", [signal.SIGINT, signal.SIGTERM], 130, id="after two interrupts"),
     ],
 )
 def test_after_an_end_of_any_kind(
     sigwrap: Sigwrap, start_tree: Start, how: str, signals: list[signal.Signals], status: int
 ) -> None:
-    options = ["--grace", "0.2"] if how == "stays" else []
+    options = [] if how == "deaf" else ["--grace", "0.2"]
     pid, watch, end = start_tree(sigwrap, how, *options)
     for number in signals:
         os.kill(pid, number)
@@ -159,46 +160,16 @@ def test_leftovers_are_asked_first_and_a_stopped_one_as_well(
     _nobody_is_left(sigwrap, watch)
 
 
-def test_the_callers_pipe_ends_with_us(sigwrap: Sigwrap) -> None:
-    """A daemon that keeps the caller's stderr open would make it wait for ever."""
-    with Pipe() as pipe:
-        text = "setsid sh -c 'echo here; exec tail -f /dev/null' & read x"
-        process = sigwrap.start("--", "sh", "-c", text, stderr=pipe.writing)
-        pipe.let_go()
-        reader(process.stdout).until(rb"here")
-        process.communicate(b"\n", PATIENCE_S)
-        assert pipe.rest() == b""
-
-
-def test_a_process_that_outlives_command_only_by_its_threads(
-    sigwrap: Sigwrap, programs: Path
+@pytest.mark.skipif(not IS_BINARY, reason="needs the one-file binary")
+@pytest.mark.parametrize("victim", ["outer", "supervisor"])
+def test_the_binary_leaves_no_folder_behind(
+    sigwrap: Sigwrap, start_tree: Start, victim: str
 ) -> None:
-    process = sigwrap.start(
-        "--grace", "0.2", "--", *PYTHON, str(programs / "outlives_its_leader.py")
-    )
-    reader(process.stdout).until(rb"here")
-    watch = Watch(tree(process.pid))
-    process.terminate()
-    assert process.wait(PATIENCE_S) == 130
-    _nobody_is_left(sigwrap, watch)
-
-
-@pytest.mark.skipif(not IS_BINARY, reason="needs the one-file binary")
-def test_after_the_binarys_outer_process_was_killed(sigwrap: Sigwrap, start_tree: Start) -> None:
-    pid, watch, end = start_tree(sigwrap, "stays")
-    assert Roles.of(pid).front != pid
-    os.kill(pid, signal.SIGKILL)
-    end()
-    _nobody_is_left(sigwrap, watch, at_once=False)
-    assert [path.name for path in sigwrap.folder.glob("_MEI*")] == []
-
-
-@pytest.mark.skipif(not IS_BINARY, reason="needs the one-file binary")
-def test_the_binary_leaves_no_folder_behind(sigwrap: Sigwrap, start_tree: Start) -> None:
     assert sigwrap.run("--", "ls").stdout.startswith(b"_MEI")
-    assert [path.name for path in sigwrap.folder.glob("_MEI*")] == []
     pid, watch, end = start_tree(sigwrap, "stays")
-    os.kill(Roles.of(pid).supervisor, signal.SIGKILL)
+    roles = Roles.of(pid)
+    assert roles.front != pid
+    os.kill(pid if victim == "outer" else roles.supervisor, signal.SIGKILL)
     end()
-    _nobody_is_left(sigwrap, watch)
+    _nobody_is_left(sigwrap, watch, at_once=victim == "supervisor")
     assert [path.name for path in sigwrap.folder.glob("_MEI*")] == []

@@ -50,15 +50,6 @@ def test_every_exec_of_a_script_in_order(sigwrap: Sigwrap, tmp_path: Path) -> No
     assert {e.payload["decision"] for e in execs} == {"audit"}
 
 
-def test_a_question_leaves_no_event(sigwrap: Sigwrap, programs: Path) -> None:
-    line = [*PYTHON, str(programs / "calls.py"), "questions"]
-    native, wrapped = sigwrap.native(*line), sigwrap.run("--", *line)
-    assert (native.returncode, native.stderr) == (0, b"")
-    assert (wrapped.returncode, wrapped.stdout, wrapped.stderr) == (0, native.stdout, b"")
-    sent = [event.payload["signal_name"] for event in sigwrap.sealed_events("signal_sent")]
-    assert sent == ["SIGKILL"]
-
-
 def test_names_that_try_to_forge_the_log(sigwrap: Sigwrap, tmp_path: Path) -> None:
     name = 'a\t1\t2\tsession_ended\n"}\x1b[2J\u202e'
     program = script(tmp_path, name, "#!/bin/sh\nkill -WINCH $$\n")
@@ -69,8 +60,7 @@ def test_names_that_try_to_forge_the_log(sigwrap: Sigwrap, tmp_path: Path) -> No
 
 def test_a_filter_of_the_trees_own_hides_nothing(sigwrap: Sigwrap, programs: Path) -> None:
     """It can allow, and it can refuse; it can't answer in our place."""
-    line = [*PYTHON, str(programs / "calls.py"), "a_filter_of_its_own"]
-    done = sigwrap.run("--", *line)
+    done = sigwrap.run("--", *PYTHON, str(programs / "filters_itself.py"))
     assert done.returncode == 0, done.stderr
     assert b"filter 0 0\nlistener -1 16\n" in done.stdout
     assert [e.payload["argv"] for e in sigwrap.sealed_events(*EXECS)][1:] == [["hidden"]]

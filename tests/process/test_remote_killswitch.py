@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pytest
 
-from sigwrap.events import Event
 from tests.support.harness import REFUSED, Running, Sigwrap
 from tests.support.processes import Roles
 from tests.support.waiting import PATIENCE_S, reader
@@ -113,23 +112,15 @@ def test_an_answer_that_drips_takes_five_seconds(sigwrap: Sigwrap, serve: Serve)
     assert 4 < (missed_it.time_ns - started.time_ns) / 1e9 < 20  # it drips for 30
 
 
-@pytest.mark.parametrize("fails_closed", [True, False])
 def test_three_misses_in_a_row_end_the_run_where_it_is_asked_for(
-    sigwrap: Sigwrap, serve: Serve, impatient: Impatient, fails_closed: bool
+    sigwrap: Sigwrap, serve: Serve, impatient: Impatient
 ) -> None:
     server = serve(ALIVE)
-    words = ["--killswitch-fail-closed"] * fails_closed
-    process = impatient(*words, URL, server.url, *WAITS)
+    process = impatient("--killswitch-fail-closed", URL, server.url, *WAITS)
     reader(process.stdout).until(rb"ready")
     server.await_requests(2)
     assert missed(sigwrap) == []
     server.answer = page(b"", "503 Service Unavailable")
-    if not fails_closed:
-        server.await_requests(7)
-        server.answer = KILLED
-        assert process.wait(PATIENCE_S) == REFUSED
-        assert "all stop" in end_of(sigwrap)
-        return
     assert process.wait(PATIENCE_S) == REFUSED
     assert f"no answer from {server.url} for 3 polls (fail closed)" in end_of(sigwrap)
     counts = [event.payload["count"] for event in sigwrap.events("killswitch_missed")]
@@ -141,33 +132,27 @@ def test_three_misses_in_a_row_end_the_run_where_it_is_asked_for(
 
 def test_a_file(sigwrap: Sigwrap, impatient: Impatient) -> None:
     file = sigwrap.folder / "a switch"
+    os.mkfifo(file)
     process = impatient(URL, f"file://{sigwrap.folder}/a%20switch", *WAITS)
     reader(process.stdout).until(rb"ready")
     sigwrap.await_event("killswitch_missed")
+    file.unlink()
     file.write_text("{}")
     sigwrap.await_event("killswitch_reached")
     file.write_text('{"killed": true, "reason": "by file"}')
     assert process.wait(PATIENCE_S) == REFUSED
     assert "by file" in end_of(sigwrap)
-    assert missed(sigwrap)[0] == "No such file or directory"
+    assert missed(sigwrap)[0] == "not a regular file"
     assert sigwrap.events("killswitch_reached")[0].payload["missed"] >= 1
     said = process.stderr.read().decode()
-    assert said.count("was not reached: No such file or directory") == 1
+    assert said.count("was not reached: not a regular file") == 1
 
 
-@pytest.mark.parametrize(
-    ("make", "why"),
-    [
-        (os.mkfifo, "not a regular file"),
-        (lambda path: os.symlink("/dev/zero", path), "not a regular file"),
-        (lambda path: os.truncate(os.open(path, os.O_CREAT | os.O_RDWR), 1 << 40), "larger than"),
-    ],
-    ids=["fifo", "device", "terabyte"],
-)
-def test_what_is_no_such_file(sigwrap: Sigwrap, make: Callable[[Path], None], why: str) -> None:
+def test_a_terabyte_is_not_read(sigwrap: Sigwrap) -> None:
     file = sigwrap.folder / "switch"
-    make(file)
-    assert why in misses(sigwrap, f"file://{file}")[0]
+    file.touch()
+    os.truncate(file, 1 << 40)
+    assert "larger than" in misses(sigwrap, f"file://{file}")[0]
 
 
 @pytest.mark.parametrize("is_locked", [False, True])
@@ -321,11 +306,7 @@ def test_a_token_is_neither_shown_nor_handed_on(as_user: Sigwrap) -> None:
     assert b"sesame" not in process.stderr.read()
     event = as_user.events("killswitch_missed")[0]
     assert event.payload["url"].endswith("/path")
-    assert not any(_has(each, "sesame") for each in as_user.events())
-
-
-def _has(event: Event, word: str) -> bool:
-    return word in repr(event.payload)
+    assert not any("sesame" in repr(each.payload) for each in as_user.events())
 
 
 @pytest.mark.parametrize(
@@ -335,7 +316,6 @@ def _has(event: Event, word: str) -> bool:
         ((), "https:/me:sesame@h/x", "$SIGWRAP_KILLSWITCH_URL https:/…@h/x: not a URL"),
         ((), "https:///me:sesame@h/x", "$SIGWRAP_KILLSWITCH_URL https:///…@h/x: no host"),
         ((), "https://me:ses/ame@h/x", "$SIGWRAP_KILLSWITCH_URL https://…@h/x: no host"),
-        ((), "gopher://sesame@h", "$SIGWRAP_KILLSWITCH_URL gopher://…@h: not a URL"),
         (
             ("--killswitch-fail-closed",),
             "",

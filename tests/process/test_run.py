@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from tests.support.harness import EXECS, PYTHON, REFUSED, Sigwrap
-from tests.support.policies import policy
 from tests.support.programs import script
 from tests.support.waiting import PATIENCE_S
 
@@ -45,66 +44,23 @@ def test_it_runs_as_any_user_and_the_log_is_whole(as_user: Sigwrap) -> None:
     assert last.payload["unrecorded"] == 0
 
 
-def test_the_last_line_counts_a_refusal_along_path_once_as_the_report_does(
-    sigwrap: Sigwrap,
-) -> None:
-    denied = "\n  - {name: no, commands: [uname], decision: deny}\n"
-    text = "PATH=/usr/bin:/bin; uname; uname; kill -USR1 $$; :"
-    done = sigwrap.run("--report", "-p", policy(sigwrap.folder, denied), "--", "sh", "-c", text)
-    assert b" s; 1 exec, 1 signal, 2 denied; head " in done.stderr
-    assert len(sigwrap.events("exec_denied")) == 4
-
-
 def test_streams_carry_any_bytes(sigwrap: Sigwrap) -> None:
     everything = bytes(range(256)) * 4096
     done = sigwrap.run("--", "sh", "-c", "tee /dev/fd/2", input=everything)
     assert (done.returncode, done.stdout, done.stderr) == (0, everything, everything)
 
 
-def test_what_stands_in_standard_input_is_commands_and_not_read_by_us(
-    sigwrap: Sigwrap, tmp_path: Path
-) -> None:
-    given = tmp_path / "given"
-    given.write_bytes(b"first\nsecond\n")
-    with given.open("rb", buffering=0) as stdin:
-        assert sigwrap.run("--", "true", stdin=stdin).returncode == 0
-        assert stdin.tell() == 0
-
-
-def test_a_command_called_report_is_a_program(sigwrap: Sigwrap, tmp_path: Path) -> None:
-    folder = tmp_path / "bin"
-    folder.mkdir()
-    for name in ("report", "--help"):
-        script(folder, name, f"#!/bin/sh\necho program {name} $#\n")
-    env = {"PATH": f"{folder}:{os.environ['PATH']}"}
-    for name in ("report", "--help"):
-        done = sigwrap.run("--", name, "one", env=env)
-        assert (done.returncode, done.stdout) == (0, f"program {name} 1\n".encode())
-
-
-@pytest.mark.parametrize(
-    "words",
-    [
-        (b"\xff\xfe", b"caf\xe9", "\u2603", "\U0001f600", "a b", "c\nd", "'", "\\", "$(x)", "*"),
-        ("", "--", "-x", "--help", "", "last"),
-        ("x" * 100_000,),
-    ],
-    ids=["odd characters", "empty words and options", "long"],
-)
 @pytest.mark.parametrize("locale", ["C", "xx_YY.nonsense"])
-def test_arguments_arrive_as_they_are(
-    sigwrap: Sigwrap, words: tuple[str | bytes, ...], locale: str
-) -> None:
-    done = sigwrap.run("--", "printf", "[%s]", *words, env={"LC_ALL": locale})
-    wanted = b"".join(b"[%s]" % os.fsencode(word) for word in words)
-    assert (done.returncode, done.stdout) == (0, wanted)
-    sigwrap.verify(ended=True)
-    (exec_event,) = sigwrap.events(*EXECS)
+def test_arguments_arrive_as_they_are(sigwrap: Sigwrap, locale: str) -> None:
+    odd = (b"\xff\xfe", b"caf\xe9", "\u2603", "\U0001f600", "a b", "c\nd", "'", "\\", "$(x)", "*")
+    line = ("printf", "[%s]", "", "--", "-x", *odd, "--help", "")
+    native = sigwrap.native(*line)
+    done = sigwrap.run("--", *line, env={"LC_ALL": locale})
+    assert (done.returncode, done.stdout) == (0, native.stdout)
+    (exec_event,) = sigwrap.sealed_events(*EXECS)
     told = [os.fsencode(word) for word in exec_event.payload["argv"]]
-    full = [b"printf", b"[%s]", *map(os.fsencode, words)]
-    is_long = len(words[0]) > 1000
-    assert exec_event.payload["truncated"] is is_long
-    assert told == full or is_long
+    assert told == [os.fsencode(word) for word in line]
+    assert not exec_event.payload["truncated"]
 
 
 def test_no_utf8_in_the_environment_the_path_and_the_folder(
@@ -161,26 +117,6 @@ def test_a_script_without_a_first_line_is_run_by_sh(sigwrap: Sigwrap, tmp_path: 
     env = {"PATH": f"{tmp_path}/first:{tmp_path}/second:{os.environ['PATH']}"}
     done = sigwrap.run("--", "bare", "one", "two words", env=env)
     assert (done.returncode, done.stdout) == (7, b"ran one 2\n")
-
-
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (["--no-such-option", "--", "touch", "ran"], b"--no-such-option"),
-        (["run", "--"], b"no command"),
-        (["--store", "--", "touch", "ran"], b""),
-        (["--policy", "/no/such/policy.yaml", "--", "touch", "ran"], b"/no/such/policy.yaml"),
-    ],
-)
-def test_bad_usage_is_125_and_runs_nothing(
-    sigwrap: Sigwrap, words: list[str], said: bytes, tmp_path: Path
-) -> None:
-    done = sigwrap.run(*words)
-    assert (done.returncode, done.stdout) == (REFUSED, b"")
-    assert said in done.stderr
-    assert b"Traceback" not in done.stderr
-    assert len(done.stderr.splitlines()) == 1
-    assert not (tmp_path / "ran").exists()
 
 
 # A store that can't be written
@@ -281,13 +217,6 @@ def test_a_store_that_fills_up_denies_what_it_cannot_record(
     assert recorded == ran
 
 
-def test_the_store_may_be_a_relative_folder_with_any_name(sigwrap: Sigwrap, tmp_path: Path) -> None:
-    done = sigwrap.run("--store", "a b%20?#", "--", "sh", "-c", "cd / && echo ok")
-    assert (done.returncode, done.stdout, done.stderr) == (0, b"ok\n", b"")
-    sigwrap.store = tmp_path / "a b%20?#"
-    sigwrap.verify(ended=True)
-
-
 @pytest.mark.fault(
     "the caller's terminal and streams",
     "standard input, output and error are closed",
@@ -320,9 +249,3 @@ def test_many_runs_share_a_store(sigwrap: Sigwrap) -> None:
     outputs = [process.communicate(timeout=PATIENCE_S) for process in running]
     assert outputs == [(b"%d\n" % number, b"") for number in range(8)]
     assert [process.returncode for process in running] == [0] * 8
-
-
-def test_what_is_under_test(sigwrap: Sigwrap) -> None:
-    done = sigwrap.run("--version")
-    assert done.returncode == 0
-    assert done.stdout.startswith(b"sigwrap ")

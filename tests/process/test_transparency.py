@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests.support.harness import IS_BINARY, PYTHON, Sigwrap
-from tests.support.waiting import PATIENCE_S, Pipe, reader
+from tests.support.waiting import Pipe, reader
 
 
 def _compare(sigwrap: Sigwrap, *words: str, **options: Any) -> tuple[bytes, bytes]:
@@ -48,11 +48,6 @@ def _same_probe(program: Path, sigwrap: Sigwrap, *lead: str, **options: Any) -> 
 
 @pytest.mark.promise("transparent")
 def test_everything_at_once(as_user: Sigwrap, programs: Path) -> None:
-    seen = _same_probe(programs / "probe.py", as_user, start_new_session=False)
-    assert (seen["group"], seen["session"]) == (os.getpgrp(), os.getsid(0))
-
-
-def test_umask_nice_limits_affinity_and_descriptors(sigwrap: Sigwrap, programs: Path) -> None:
     processor = min(os.sched_getaffinity(0))
 
     def change() -> None:
@@ -64,8 +59,10 @@ def test_umask_nice_limits_affinity_and_descriptors(sigwrap: Sigwrap, programs: 
         os.sched_setaffinity(0, {processor})
 
     opening = ("bash", "-c", 'exec 7>/dev/null; exec 20</dev/null; exec "$@"', "bash")
-    seen = _same_probe(programs / "probe.py", sigwrap, *opening, preexec_fn=change)
-    assert set(seen["fds"]) == {"0", "1", "2", "7", "20"}
+    options = {"start_new_session": False, "preexec_fn": change}
+    seen = _same_probe(programs / "probe.py", as_user, *opening, **options)
+    assert (seen["group"], seen["session"]) == (os.getpgrp(), os.getsid(0))
+    assert {"0", "1", "2", "7", "20"} <= set(seen["fds"])
     assert (seen["umask"], seen["affinity"]) == (0o137, [processor])
     assert seen["nice"] == min(os.nice(0) + 7, 19)
 
@@ -84,19 +81,14 @@ def test_a_low_limit_of_open_files_is_enough(sigwrap: Sigwrap, programs: Path) -
 # Environment
 
 
-def _environment(block: bytes) -> list[bytes]:
-    return block.split(b"\0")
-
-
 @pytest.mark.parametrize(
     "added",
     [
-        {},
         {"LC_ALL": "C"},
         {"LANG": "C", "EMPTY": "", "TWO": "a\nb", "EQUALS": "a=b=c", "BASH_FUNC_f%%": "() { :; }"},
         {"PYTHONPATH": "/nowhere", "PYTHONUNBUFFERED": "1", "LD_LIBRARY_PATH": "/opt/nowhere"},
     ],
-    ids=lambda added: ",".join(added) or "plain",
+    ids=",".join,
 )
 def test_the_environment_is_the_callers_plus_the_session(
     sigwrap: Sigwrap, added: dict[str, str]
@@ -104,12 +96,10 @@ def test_the_environment_is_the_callers_plus_the_session(
     for name in ("LANG", "LC_ALL"):
         sigwrap.env.pop(name, None)
     native, wrapped = _compare(sigwrap, "cat", "/proc/self/environ", env=added)
-    session = [entry for entry in _environment(wrapped) if entry.startswith(b"SIGWRAP_SESSION=")]
-    assert len(session) == 1
     started = sigwrap.events("session_started")[0]
-    assert session[0].decode() == f"SIGWRAP_SESSION={started.payload['session_id']}"
-    rest = [entry for entry in _environment(wrapped) if entry not in session]
-    assert rest == _environment(native)
+    entries = wrapped.split(b"\0")
+    entries.remove(f"SIGWRAP_SESSION={started.payload['session_id']}".encode())
+    assert entries == native.split(b"\0")
 
 
 def test_the_key_of_the_log_is_not_handed_on(as_user: Sigwrap) -> None:
@@ -158,8 +148,6 @@ the_bootloader_keeps_streams = pytest.mark.skipif(
 @pytest.mark.parametrize(
     "change",
     [
-        pytest.param(_ignoring(), id="nothing"),
-        pytest.param(_ignoring(signal.SIGHUP, 40), id="SIGHUP RT ignored"),
         pytest.param(_ignoring(signal.SIGCHLD), id="SIGCHLD ignored", marks=reaping),
         pytest.param(_blocking(*signal.valid_signals()), id="all blocked"),
         pytest.param(
@@ -178,27 +166,14 @@ def test_mask_and_dispositions(sigwrap: Sigwrap, change: Callable[[], None]) -> 
 
 
 @the_bootloader_keeps_streams
-def test_a_pipes_reader_sees_the_end_when_command_closes_its_end(sigwrap: Sigwrap) -> None:
-    """Nobody of ours keeps it open; COMMAND goes on."""
-    with Pipe() as pipe:
-        text = f"exec >&-; read line; echo $line >&{pipe.writing}"
-        process = sigwrap.start("--", "bash", "-c", text, pass_fds=(pipe.writing,))
-        pipe.let_go()
-        assert reader(process.stdout).rest() == b""
-        assert process.poll() is None
-        process.say(b"still here\n")
-        assert pipe.rest() == b"still here\n"
-        assert process.wait(PATIENCE_S) == 0
-
-
-@the_bootloader_keeps_streams
 def test_the_writer_into_stdin_sees_that_command_closed_it(sigwrap: Sigwrap) -> None:
-    """And the reader of a pipe that COMMAND inherited."""
+    """And the readers of its output and of a pipe that it inherited."""
     with Pipe() as pipe:
-        text = f"exec <&- {pipe.writing}>&-; echo closed; sleep 600"
+        text = f"exec <&- >&- {pipe.writing}>&-; echo closed >&2; sleep 600"
         process = sigwrap.start("--", "bash", "-c", text, pass_fds=(pipe.writing,))
         pipe.let_go()
-        assert reader(process.stdout).line() == b"closed"
+        assert reader(process.stderr).line() == b"closed"
+        assert reader(process.stdout).rest() == b""
         assert pipe.rest() == b""
         with pytest.raises(BrokenPipeError):
             for _ in range(3):
@@ -257,23 +232,3 @@ def test_on_a_terminal_it_is_the_foreground_job(sigwrap: Sigwrap, programs: Path
         assert b"sigwrap" not in terminal.output.seen
     native, wrapped = found
     assert wrapped == native
-
-
-def test_the_terminals_modes_are_left_alone_and_it_can_be_opened(sigwrap: Sigwrap) -> None:
-    line = ["sh", "-c", "stty -a; stty -echo; echo END; read x </dev/tty; echo got $x"]
-    terminal = sigwrap.on_terminal("--no-report", "--", *line)
-    wrapped = terminal.output.until(rb"(?s).*END")
-    terminal.type("typed\n")
-    terminal.output.until(rb"got typed")
-    assert terminal.await_status() == 0
-    other = sigwrap.terminal_for(line)
-    assert other.output.until(rb"(?s).*END") == wrapped
-
-
-# Parents and children
-
-
-def test_an_orphan_finds_a_parent_that_reaps(sigwrap: Sigwrap, programs: Path) -> None:
-    """Only its number differs from init's."""
-    done = sigwrap.run("--", *PYTHON, str(programs / "orphan_is_reaped.py"))
-    assert (done.returncode, done.stdout, done.stderr) == (0, b"reaped\n", b"")

@@ -52,10 +52,8 @@ def is_ended(subject: Sigwrap, process: Running, limit: str) -> str:
     "way",
     [
         pytest.param("burn", marks=pytest.mark.promise("usage limits")),
-        "short",
         "orphans",
         "daemon",
-        *(pytest.param(way, marks=pytest.mark.tier("all")) for way in ("unreaped", "stopped")),
     ],
 )
 def test_processor_time_ends_the_run(as_user: Sigwrap, programs: Path, way: str) -> None:
@@ -88,8 +86,6 @@ def test_a_fork_bomb_has_no_more_time_than_others(
         pytest.param("memory 120", marks=pytest.mark.promise("usage limits")),
         "hidden 120",
         "leaderless 120",
-        "tables 120",
-        pytest.param("leaderless_tables 120", marks=pytest.mark.tier("all")),
     ],
 )
 def test_memory_ends_the_run(as_user: Sigwrap, programs: Path, way: str) -> None:
@@ -97,31 +93,16 @@ def test_memory_ends_the_run(as_user: Sigwrap, programs: Path, way: str) -> None
     is_ended(as_user, process, "memory")
 
 
-def test_memory_that_is_shared_counts_once(as_user: Sigwrap, programs: Path) -> None:
-    """All workers have it in their own page tables: 1,800 MB, if each had it for itself."""
-    subject = limited(as_user, "memory: 400M")
-    _may_go_on_beyond_half(*subject.start_ready(*uses(programs, "prefork", 8, 200)), subject)
-
-
-def test_pages_of_a_mapped_file_dont_count(as_user: Sigwrap, programs: Path) -> None:
-    subject = limited(as_user, "memory: 100M")
-    process, _ = subject.start_ready(*uses(programs, "maps", 300))
-    process.say(b"\n")
-    assert process.wait(PATIENCE_S) == 0
-    assert subject.sealed_events("limit_exceeded") == []
-
-
-def test_memory_that_a_child_shares_until_its_exec_counts_once(
-    as_user: Sigwrap, compiled: Path
+@pytest.mark.parametrize("way", ["forks", "vfork"])
+def test_memory_that_is_shared_counts_once(
+    as_user: Sigwrap, programs: Path, compiled: Path, way: str
 ) -> None:
+    """All workers have it in their own page tables: 1,800 MB, if each had it for itself. And who is
+    made by vfork has it until its exec."""
     subject = limited(as_user, "memory: 400M")
-    process = subject.start("--", str(compiled / "in_vfork"))
-    said = reader(process.stdout)
-    said.until(rb"ready")
-    _may_go_on_beyond_half(process, said, subject)
-
-
-def _may_go_on_beyond_half(process: Running, _said: object, subject: Sigwrap) -> None:
+    line = uses(programs, "prefork", 8, 200) if way == "forks" else ("--", f"{compiled}/in_vfork")
+    process = subject.start(*line)
+    reader(process.stdout).until(rb"ready")
     subject.await_event("limit_near")
     process.say(b"\n")
     assert process.wait(PATIENCE_S) == 0
@@ -170,18 +151,6 @@ def start_in(groups: dict[str, Path], subject: Sigwrap, *words: str) -> Running:
     return subject.start_line(["sh", "-c", enter + 'exec "$@"', "sh", *line])
 
 
-def waits_in(groups: dict[str, Path], subject: Sigwrap) -> Running:
-    """Until it is told to end, once it is ready."""
-    process = start_in(groups, subject, "--", "sh", "-c", "echo ready; read line")
-    reader(process.stdout).until(rb"ready")
-    return process
-
-
-def is_told_to_end(process: Running) -> None:
-    process.say(b"\n")
-    assert process.wait(PATIENCE_S) == 0
-
-
 def below(groups: dict[str, Path]) -> list[Path]:
     return [path for group in groups.values() for path in group.iterdir() if path.is_dir()]
 
@@ -214,37 +183,27 @@ def test_the_kernel_kills_who_has_most_where_a_group_has_no_memory_left(
 def test_a_session_has_groups_of_its_own_and_leaves_none(
     sigwrap: Sigwrap, groups: dict[str, Path]
 ) -> None:
-    """Nor one that a killed session has left."""
+    """Nor one that a killed session has left; the group of one that lives is no such leftover."""
     mine = "sigwrap-of-somebody-else"
     used = [path for controller, path in groups.items() if not (controller and "" in groups)]
     for group in used:
         (group / "sigwrap-20000101-000000-abcdef" / "below").mkdir(parents=True)
         (group / mine).mkdir()
     limited(sigwrap, "cpu_time: 1m, memory: 400M")
-    process = waits_in(groups, sigwrap)
+    process = start_in(groups, sigwrap, "--", "sh", "-c", "echo ready; read line")
+    reader(process.stdout).until(rb"ready")
     session = sigwrap.events("session_started")[0].payload
     own = [path for path in below(groups) if path.name == f"sigwrap-{session['session_id']}"]
     assert own and session["missing"] == []
     for path in own:
-        assert str(sigwrap.command_pid()) in (path / "cgroup.procs").read_text().split()
-    is_told_to_end(process)
+        assert str(session["command_pid"]) in (path / "cgroup.procs").read_text().split()
+        # As root inside may, or another root.
+        (path.parent / "cgroup.procs").write_text(str(session["command_pid"]))
+    assert start_in(groups, sigwrap, "--", "true").wait(PATIENCE_S) == 0
+    assert all(path.is_dir() for path in own)
+    process.say(b"\n")
+    assert process.wait(PATIENCE_S) == 0
     assert {path.name for path in below(groups)} == {mine}
-
-
-def test_a_group_of_a_session_that_lives_is_no_leftover(
-    sigwrap: Sigwrap, groups: dict[str, Path]
-) -> None:
-    limited(sigwrap, "cpu_time: 1m, memory: 400M")
-    process = waits_in(groups, sigwrap)
-    (started,) = sigwrap.events("session_started")
-    own = below(groups)
-    for path in own:  # as root inside may, or another root
-        (path.parent / "cgroup.procs").write_text(str(started.payload["command_pid"]))
-    other = start_in(groups, sigwrap, "--", "true")
-    assert other.wait(PATIENCE_S) == 0
-    assert below(groups) == own
-    is_told_to_end(process)
-    assert below(groups) == []
 
 
 @pytest.mark.parametrize("what", ["burn", "120"])
@@ -256,14 +215,6 @@ def test_who_leaves_its_group_is_counted_all_the_same(
     process = start_in(groups, sigwrap, *uses(programs, "leaves", away, what))
     is_ended(sigwrap, process, "cpu_time" if what == "burn" else "memory")
     assert below(groups) == []
-
-
-def test_who_is_faster_than_any_look_is_ended_by_the_limit(
-    sigwrap: Sigwrap, groups: dict[str, Path], programs: Path
-) -> None:
-    """Whether the kernel killed it or a look came first."""
-    limited(sigwrap, "memory: 64M")
-    is_ended(sigwrap, start_in(groups, sigwrap, *uses(programs, "memory", 1000)), "memory")
 
 
 def test_without_groups_the_log_says_what_is_not_counted(
@@ -279,12 +230,3 @@ def test_without_groups_the_log_says_what_is_not_counted(
         "cgroup for cpu_time",
         "cgroup for memory",
     ]
-
-
-def test_a_run_without_these_limits_makes_no_group(
-    sigwrap: Sigwrap, groups: dict[str, Path]
-) -> None:
-    limited(sigwrap, "wall_time: 1m")
-    process = waits_in(groups, sigwrap)
-    assert below(groups) == []
-    is_told_to_end(process)

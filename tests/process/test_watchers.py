@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import signal
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.support.harness import PYTHON, REFUSED, UNDER_TEST, Sigwrap
-from tests.support.programs import needs
+from tests.support.harness import REFUSED, UNDER_TEST, Sigwrap
 
 KILLED = 128 + signal.SIGKILL
 LOOPS = "i=0; while [ $i -lt 20 ]; do /bin/true; i=$((i+1)); done; echo survived"
@@ -31,50 +28,25 @@ def _sent(subject: Sigwrap, *signals: str) -> list[dict[str, Any]]:
     return [each for each in payloads if not signals or each["signal"] in signals]
 
 
-def _kinds(subject: Sigwrap) -> list[str]:
-    return [event.type for event in subject.sealed_events()]
-
-
 # escalate
 
 
-@pytest.mark.parametrize("decision", ["deny", "allow", "approve"])
-def test_a_rule_that_escalates_kills_the_tree_after_its_event(
-    sigwrap: Sigwrap, decision: str
-) -> None:
-    rule = f"name: never, commands: [id], decision: {decision}, escalate: SIGPOLICY"
-    if decision == "deny":
-        rule += ", message: not that"
+def test_a_rule_that_escalates_kills_the_tree_after_its_event(sigwrap: Sigwrap) -> None:
+    rule = "name: never, commands: [id], decision: deny, message: not that, escalate: SIGPOLICY"
     policy = _policy(sigwrap, f"command_rules: [{{{rule}}}]")
     done = sigwrap.run("-p", policy, "--", "sh", "-c", "id --token=abcdefgh; sleep 99; echo on")
     assert done.returncode == KILLED
     assert b"on\n" not in done.stdout
-    if decision == "deny":
-        assert b": denied by rule never of watching: not that" in done.stderr
+    assert b": denied by rule never of watching: not that" in done.stderr
     [sent] = _sent(sigwrap, "SIGPOLICY")
     assert sent["source"] == "rule never of watching"
     assert sent["reason"] == "id '--token=***'"
-    kinds = _kinds(sigwrap)
-    decided = {"deny": "exec_denied", "approve": "exec_denied"}
-    at = [event.payload.get("rule_name") for event in sigwrap.events()].index("never")
-    assert kinds[at] in (decided.get(decision, "exec_allowed"), "approval_requested")
+    kinds = [event.type for event in sigwrap.sealed_events()]
+    at = kinds.index("exec_denied")
     assert at < kinds.index("agent_signal") < kinds.index("interrupt_escalated")
 
 
 # watch.loop
-
-
-def test_the_same_command_twenty_times_is_a_loop_that_is_told_once(sigwrap: Sigwrap) -> None:
-    """Of a replaced command and of others with other arguments there are fewer."""
-    rule = "{name: r, commands: [id], decision: redirect, redirect_to: {command: /bin/true}}"
-    watch = "watch: {loop: {same_exec: 10, within: 60}}"
-    policy = _policy(sigwrap, f"command_rules: [{rule}]", watch)
-    others = "for i in 1 2 3 4 5 6; do id; /bin/true $i; done; "
-    done = sigwrap.run("-p", policy, "--", "sh", "-c", others + LOOPS)
-    assert (done.returncode, done.stdout) == (0, b"survived\n")
-    [sent] = _sent(sigwrap)
-    assert sent["signal"] == "SIGLOOP"
-    assert sent["reason"] == "/bin/true: 10 times within 60 s"
 
 
 @pytest.mark.promise("agent signals")
@@ -90,35 +62,21 @@ def test_a_loop_ends_the_run_where_the_policy_says_so(sigwrap: Sigwrap) -> None:
 # watch.drift
 
 
-def _profile(subject: Sigwrap, *command: str) -> str:
-    assert subject.run("--", *command).returncode == 0
-    path = subject.folder / "profile.yaml"
-    session = subject.events("session_started")[0].payload["session_id"]
-    generated = subject.run("policy", "generate", session, "--name", "usual")
-    assert generated.returncode == 0, generated
-    path.write_bytes(generated.stdout)
-    path.chmod(0o644)
-    return str(path)
-
-
-@needs("git")
-def test_what_no_profile_has_is_told_once_for_each_program(sigwrap: Sigwrap) -> None:
-    profile = _profile(sigwrap, "sh", "-c", "/bin/true; id; git --version; :")
-    line = "/bin/true; id -u; ls; ls -l; ls; git status; git status -s; exec git --version"
-    policy = _policy(sigwrap)
-    done = sigwrap.run("-p", policy, "--profile", profile, "--", "sh", "-c", line)
-    assert done.returncode == 0
-    reasons = [each["reason"] for each in _sent(sigwrap, "SIGDRIFT")]
-    assert [reason.split(":")[0] for reason in reasons] == ["ls", "git status"]
-    assert all("usual doesn't have /" in reason for reason in reasons)
-
-
 def test_drift_ends_the_run_where_the_policy_says_so(as_user: Sigwrap) -> None:
     learned = ("sh", "-c", "id; env ls -l; true")
-    profile = _profile(as_user, *learned)
+    assert as_user.run("--", *learned).returncode == 0
+    session = as_user.events("session_started")[0].payload["session_id"]
+    generated = as_user.run("policy", "generate", session, "--name", "usual")
+    assert generated.returncode == 0, generated
+    profile = as_user.folder / "profile.yaml"
+    profile.write_bytes(generated.stdout)
+    profile.chmod(0o644)
     policy = _policy(as_user, "watch: {drift: kill}")
-    assert as_user.run("-p", policy, "--profile", profile, "--", *learned).returncode == 0
+    assert as_user.run("-p", policy, f"--profile={profile}", "--", *learned).returncode == 0
     assert _sent(as_user) == []
+    refused = as_user.run("-p", policy, "--profile=agent-strict", "--", *learned)
+    assert refused.returncode == REFUSED
+    assert b"there is no such file" in refused.stderr
     line = "id; uname; sleep 99; echo on"
     done = as_user.run("-p", policy, f"--profile={profile}", "--", "sh", "-c", line)
     assert done.returncode == KILLED
@@ -127,36 +85,7 @@ def test_drift_ends_the_run_where_the_policy_says_so(as_user: Sigwrap) -> None:
     assert (sent["signal"], sent["source"]) == ("SIGDRIFT", "watch.drift")
 
 
-def test_what_is_no_profile_is_an_error_before_anything_runs(sigwrap: Sigwrap) -> None:
-    profile = sigwrap.folder / "profile.yaml"
-    profile.write_text("version: 1\nname: x\ndefaults: {command: allow}\n")
-    for chosen, why in (
-        (profile, b"is no profile"),
-        ("agent-strict", b"there is no such file"),
-    ):
-        done = sigwrap.run("--profile", str(chosen), "--", "sh", "-c", "echo ran")
-        assert (done.returncode, done.stdout) == (REFUSED, b"")
-        assert why in done.stderr
-    assert not sigwrap.has_sessions()
-
-
 # trust.boundary
-
-
-def test_a_signal_to_sigwrap_is_told_and_a_flood_of_them_once(as_user: Sigwrap) -> None:
-    line = "for i in 1 2 3 4 5 6 7 8 9; do kill -TERM $PPID; done; echo on"
-    done = as_user.run("-p", _policy(as_user), "--", "bash", "-c", line)
-    assert (done.returncode, done.stdout) == (0, b"on\n")
-    [sent] = _sent(as_user)
-    assert (sent["signal"], sent["source"]) == ("SIGTRUST", "trust.boundary")
-    assert "tried SIGTERM by kill on sigwrap's own process" in sent["reason"]
-
-
-def test_it_ends_the_run_where_the_policy_says_so(as_user: Sigwrap) -> None:
-    policy = _policy(as_user, "trust: {boundary: kill}")
-    done = as_user.run("-p", policy, "--", "bash", "-c", "kill -9 $PPID; sleep 99; echo on")
-    assert (done.returncode, done.stdout) == (KILLED, b"")
-    assert len(_sent(as_user, "SIGTRUST")) == 1
 
 
 def test_what_is_no_attempt_ends_nothing(as_user: Sigwrap) -> None:
@@ -181,47 +110,6 @@ def test_who_answers_or_signals_from_inside_attempts_it(sigwrap: Sigwrap, words:
     assert done.returncode == KILLED
     [sent] = _sent(sigwrap, "SIGTRUST")
     assert "connected to the control socket" in sent["reason"]
-
-
-def test_the_log_removed_and_a_peer_from_inside_are_told(as_user: Sigwrap) -> None:
-    peer = (
-        "import glob,os,socket; s=socket.socket(socket.AF_UNIX); "
-        f"s.connect(glob.glob('{as_user.store}/control/*.sock')[0]); s.recv(100); "
-        f"[os.unlink(f) for f in glob.glob('{as_user.store}/sessions/*')]"
-    )
-    line = (
-        f"import time\n{peer}\nwhile not glob.glob('{as_user.store}/sessions/*'): time.sleep(.01)"
-    )
-    done = as_user.run("-p", _policy(as_user), "--", *PYTHON, "-c", line)
-    assert done.returncode == 0, done.stderr
-    first, second = _sent(as_user, "SIGTRUST")
-    assert "connected to the control socket" in first["reason"]
-    assert "was removed" in second["reason"]
-
-
-def test_what_shadows_a_system_command_is_told_once_and_ends_nothing(as_user: Sigwrap) -> None:
-    """As `python3` does in a virtual environment that is activated."""
-    folder = as_user.folder / "bin"
-    folder.mkdir(mode=0o755)
-    for name in ("ls", "id"):
-        (folder / name).write_bytes(Path("/bin/true").read_bytes())
-        (folder / name).chmod(0o755)
-    if as_user.user is not None:
-        os.chown(folder, as_user.user, as_user.user)
-    path = {"PATH": f"{folder}:{os.environ['PATH']}"}
-    line = "for i in 1 2 3; do ls; id; done; echo on"
-    policy = _policy(as_user, "trust: {boundary: kill}")
-    done = as_user.run("-p", policy, "--", "sh", "-c", line, env=path)
-    assert (done.returncode, done.stdout) == (0, b"on\n")
-    signals = [each.payload["signal"] for each in as_user.sealed_events("agent_signal")]
-    assert signals == ["SIGTRUST"] * 2
-    sent = _sent(as_user, "SIGTRUST")
-    assert {each["source"] for each in sent} == {"trust.path_shadow"}
-    reasons = [each["reason"] for each in sent]
-    assert [reason.partition(" was called, which shadows ")[0] for reason in reasons] == [
-        str(folder / "ls"),
-        str(folder / "id"),
-    ]
 
 
 def test_a_loop_stops_the_session_where_the_policy_says_so(as_user: Sigwrap) -> None:

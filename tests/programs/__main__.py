@@ -6,10 +6,9 @@ import argparse
 import signal
 import sys
 import time
-from difflib import unified_diff
 
 from tests.programs import selected, table
-from tests.programs.checking import Result, Subject, Verdict, subject
+from tests.programs.checking import Result, Verdict, subject
 from tests.programs.place import ROOT
 from tests.programs.program import POLICIES, Program, User
 
@@ -23,9 +22,6 @@ def main() -> int:
     programs = selected.programs(chosen.programs)
     if not programs:
         raise SystemExit(f"no program is called {chosen.programs}")
-    if chosen.list:
-        say("\n".join(program.name for program in programs))
-        return 0
     if chosen.write:
         page = ROOT / "docs" / "programs.md"
         before = table.rows(page.read_text())
@@ -46,8 +42,6 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--policy", default=" ".join(POLICIES))
     parser.add_argument("--form", default="package", help="package, binary, or both")
     parser.add_argument("--user", default="root ordinary")
-    parser.add_argument("--show", action="store_true", help="what came of the first native run")
-    parser.add_argument("--list", action="store_true", help="name the programs")
     parser.add_argument("--write", action="store_true", help="only write docs/programs.md")
     return parser.parse_args()
 
@@ -74,20 +68,7 @@ def _check(program: Program, user: User, chosen: argparse.Namespace) -> bool:
                 table.keep(table.load(), result)
                 _report(result, time.monotonic() - started)
                 fine &= result.is_fine
-        if chosen.show:
-            _show(checked)
     return fine
-
-
-def _show(checked: Subject) -> None:
-    """What was said natively, and what the last run did otherwise."""
-    native = checked.natives[0] if checked.natives else {}
-    for part in dict.fromkeys([*native, *checked.wrapped]):
-        lines = native.get(part, ())
-        if "files" not in part:
-            say("\n        ".join((f"    {part}:", *lines)))
-        for line in unified_diff(lines, checked.wrapped.get(part, ()), "native", part, n=0):
-            say("    " + line.rstrip())
 
 
 def _report(result: Result, took_s: float) -> None:

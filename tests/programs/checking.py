@@ -45,8 +45,6 @@ class Subject:
     user: User
     place: Place
     natives: list[Outcome] = field(default_factory=list)
-    wrapped: Outcome = field(default_factory=dict)
-    """The last."""
 
     def __enter__(self) -> Subject:
         return self
@@ -74,11 +72,11 @@ class Subject:
             detail = f"it doesn't say {program.must_say!r}"
             return self._result(form, policy, Verdict.FAILS_NATIVELY, detail)
         run = self._wrapped(form, policy)
-        self.wrapped = run.go()
-        found = difference(self.natives, self.wrapped)
+        wrapped = run.go()
+        found = difference(self.natives, wrapped)
         if found and len(self.natives) == 1:
             self._run_natively()
-            found = difference(self.natives, self.wrapped)
+            found = difference(self.natives, wrapped)
         expected = program.why_it_differs(policy, self.user)
         if found:
             verdict = Verdict.DIFFERS_AS_IT_MUST if expected else Verdict.DIFFERS

@@ -30,12 +30,8 @@ def test_a_signal_has_exactly_the_keys_that_other_tools_know_and_ours_behind() -
     assert list(line) == [*SEED_KEYS, "evaluation_us", "seq", "pid", "hash"]
     assert line["timestamp"] == "2026-01-11T10:30:00.000000005Z"
     assert (line["session_id"], line["event_type"]) == ("s1", "signal_blocked")
-
-
-def test_a_signal_that_lacks_a_field_has_the_key_all_the_same() -> None:
-    line = json.loads(jsonl_line(event("signal_sent"), "s1"))
-    assert list(line)[: len(SEED_KEYS)] == SEED_KEYS
-    assert line["signal"] is None
+    lacking = json.loads(jsonl_line(event("signal_sent"), "s1"))
+    assert list(lacking)[: len(SEED_KEYS)] == SEED_KEYS and lacking["signal"] is None
 
 
 def test_another_event_has_its_payload_but_can_not_fake_the_frame() -> None:
@@ -63,15 +59,15 @@ def test_counters_and_a_cumulative_histogram() -> None:
         event("exec_denied", argv=["rm"], decision="deny", rule_name="no-rm", evaluation_us=700),
         event("exec_denied", argv=["rm"], decision="deny", rule_name="no-rm"),
     )
-    assert lines == [
+    assert lines[:2] == [
         "# HELP sigwrap_signals_total Signals that were decided on.",
         "# TYPE sigwrap_signals_total counter",
+    ]
+    assert [line for line in lines if not line.startswith("#")] == [
         'sigwrap_signals_total{signal="SIGKILL",target_type="system",decision="allow",'
         'platform="linux"} 1',
         'sigwrap_signals_total{signal="SIGKILL",target_type="system",decision="deny",'
         'platform="linux"} 2',
-        "# HELP sigwrap_signal_evaluation_seconds How long deciding on a signal took.",
-        "# TYPE sigwrap_signal_evaluation_seconds histogram",
         'sigwrap_signal_evaluation_seconds_bucket{platform="linux",le="0.0001"} 1',
         'sigwrap_signal_evaluation_seconds_bucket{platform="linux",le="0.0005"} 2',
         'sigwrap_signal_evaluation_seconds_bucket{platform="linux",le="0.001"} 2',
@@ -80,11 +76,7 @@ def test_counters_and_a_cumulative_histogram() -> None:
         'sigwrap_signal_evaluation_seconds_bucket{platform="linux",le="+Inf"} 3',
         'sigwrap_signal_evaluation_seconds_sum{platform="linux"} 0.020300',
         'sigwrap_signal_evaluation_seconds_count{platform="linux"} 3',
-        "# HELP sigwrap_execs_total Execs that were decided on.",
-        "# TYPE sigwrap_execs_total counter",
         'sigwrap_execs_total{rule="no-rm",decision="deny",platform="linux"} 2',
-        "# HELP sigwrap_exec_evaluation_seconds How long deciding on an exec took.",
-        "# TYPE sigwrap_exec_evaluation_seconds histogram",
         'sigwrap_exec_evaluation_seconds_bucket{platform="linux",le="0.0001"} 0',
         'sigwrap_exec_evaluation_seconds_bucket{platform="linux",le="0.0005"} 0',
         'sigwrap_exec_evaluation_seconds_bucket{platform="linux",le="0.001"} 1',
@@ -93,15 +85,6 @@ def test_counters_and_a_cumulative_histogram() -> None:
         'sigwrap_exec_evaluation_seconds_bucket{platform="linux",le="+Inf"} 1',
         'sigwrap_exec_evaluation_seconds_sum{platform="linux"} 0.000700',
         'sigwrap_exec_evaluation_seconds_count{platform="linux"} 1',
-        "# HELP sigwrap_connections_total Connections, datagrams and servers that were decided on.",
-        "# TYPE sigwrap_connections_total counter",
-        "# HELP sigwrap_connection_evaluation_seconds How long deciding on a connection took.",
-        "# TYPE sigwrap_connection_evaluation_seconds histogram",
-        "# HELP sigwrap_files_total Files that were to be written, made, deleted or renamed, "
-        "where a rule audits that.",
-        "# TYPE sigwrap_files_total counter",
-        "# HELP sigwrap_file_evaluation_seconds How long it took to find out which file that was.",
-        "# TYPE sigwrap_file_evaluation_seconds histogram",
     ]
 
 

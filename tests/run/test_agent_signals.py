@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from sigwrap.agent import AgentSignal, Outcome
+from sigwrap.agent import AgentSignal
 from sigwrap.errors import StoreError
 from sigwrap.linux.peer import Peer
 from sigwrap.mediate.run_end import KillDemanded, TerminationDemanded
@@ -180,39 +180,6 @@ def test_what_is_frozen_runs_to_its_end_and_is_frozen_again() -> None:
     assert (session.log, session.gate.is_closed) == (["tree_frozen 0"], True)
 
 
-def test_a_stop_does_not_keep_an_end_waiting() -> None:
-    session = Session()
-    session.freezing.let_run()
-    assert session.send(STOP) == ["delivered", "agent_signal SIGSTOP delivered"]
-    assert not session.gate.is_closed
-    assert not session.freezing.is_frozen
-
-
-def test_a_kill_is_no_no_op_before_it_has_killed() -> None:
-    session = Session("kill")
-    session.send(TERM)
-    assert session.send(TERM) == ["no-op", "agent_signal SIGTERM no-op"]
-    assert session.send(AgentSignal.SIGTRUST, "an attempt")[1:] == [
-        "agent_signal SIGTRUST delivered",
-        "KillDemanded: agent signal SIGTRUST from somebody: an attempt",
-    ]
-    assert session.send(KILL) == ["no-op", "agent_signal SIGKILL no-op"]
-
-
-def test_who_sent_the_first_is_who_killed() -> None:
-    assert Session().send(AgentSignal.SIGPOLICY, "rm -rf /") == [
-        "delivered",
-        "agent_signal SIGPOLICY delivered",
-        "agent_signal SIGKILL delivered",
-        "KillDemanded: agent signal SIGPOLICY from somebody: rm -rf /",
-    ]
-    assert Session().send(BUDGET, "too dear")[1:] == [
-        "agent_signal SIGBUDGET delivered",
-        "agent_signal SIGTERM delivered",
-        "TerminationDemanded: ended by agent signal SIGBUDGET from somebody: too dear",
-    ]
-
-
 def test_what_cannot_be_recorded_lets_nobody_go_on() -> None:
     session = Session()
     session.send(STOP)
@@ -240,22 +207,6 @@ def test_an_error_at_a_stop_kills_and_one_in_a_diagnosis_does_not(
     assert session.send(STOP)[-1] == (
         "KillDemanded: an error of sigwrap's own at SIGSTOP: OSError: no more"
     )
-
-
-def test_what_is_sent_meanwhile_follows() -> None:
-    session = Session()
-    nested: list[Outcome] = []
-    session.gate.hold(lambda: nested.append(session.signals.send(TERM, "another", "")))
-    session.send(STOP)
-    assert session.send(CONT) == [
-        "delivered",
-        "agent_signal SIGCONT delivered",
-        "tree_thawed 1",
-        "agent_signal SIGTERM queued",
-        "agent_signal SIGTERM delivered",
-        "TerminationDemanded: ended by agent signal SIGTERM from another",
-    ]
-    assert nested == [Outcome.QUEUED]
 
 
 def test_who_asks_by_the_control_socket() -> None:

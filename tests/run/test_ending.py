@@ -88,13 +88,3 @@ def test_a_limit_that_ended_command_is_why_the_run_ended(killed: list[str]) -> N
     ending.reaped(COMMAND, 9)
     ending.on(NoProcessLeft())
     assert (ending.run.exit_status, ending.run.reason) == (124, reached.why)
-
-
-def test_the_status_of_command_reaches_the_end_of_the_run(killed: list[str]) -> None:
-    for wait_status, status in ((0x0700, 7), (9, 137)):
-        ending = ending_on(Calls())
-        ending.reaped(41, 0)
-        assert not ending.run.command_has_ended
-        ending.reaped(COMMAND, wait_status)
-        ending.on(NoProcessLeft())
-        assert ending.run.exit_status == status

@@ -89,24 +89,3 @@ def test_a_name_that_leads_there_no_more_is_forgotten(
     seen_s = time.monotonic()
     monkeypatch.setattr(time, "monotonic", lambda: seen_s + host_names._KEPT_S + 1)
     assert names.of(LOOPBACK) == frozenset()
-
-
-def test_addresses_that_nobody_has_told_of_for_long_are_forgotten(
-    loop: Loop, look: Look, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    number = 0
-
-    def resolver(_name: str) -> Callable[[], set[bytes]]:
-        nonlocal number
-        number += 1
-        return lambda: {number.to_bytes(4, "big")}
-
-    monkeypatch.setattr(host_names, "_resolver", resolver)
-    monkeypatch.setattr(host_names, "_LOOKS_EVERY_S", 0)
-    names = HostNames({"other-each-time"}, loop)
-    for _ in range(5):
-        look(names)
-    assert len(names._seen_s) == 5
-    monkeypatch.setattr(host_names, "_KEPT_S", 0)
-    look(names)
-    assert len(names._seen_s) == 1

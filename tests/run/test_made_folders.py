@@ -42,17 +42,16 @@ def test_they_are_made_for_their_owner_and_removed_where_nothing_is_in_them(
     assert os.listdir(tmp_path) == ["c"]
 
 
-@pytest.mark.parametrize("path", ["~/*", "/of-a-test-of-sigwrap/x", "~/file/x"])
-def test_some_are_not_made(wants: Wants, tmp_path: Path, path: str) -> None:
-    """Of a glob nobody knows which, in the root folder nothing is made, and a file is no folder."""
+@pytest.mark.parametrize(
+    ("path", "default"),
+    [("~/*", "deny"), ("/of-a-test-of-sigwrap/x", "deny"), ("~/file/x", "deny"), ("~/a", "allow")],
+)
+def test_some_are_not_made(wants: Wants, tmp_path: Path, path: str, default: str) -> None:
+    """Of a glob nobody knows which, in the root folder nothing is made, a file is no folder, and
+    where COMMAND may make it, it does."""
     (tmp_path / "file").touch()
-    assert make_missing(wants(path)) == []
+    assert make_missing(wants(path, default=default)) == []
     assert os.listdir(tmp_path) == ["file"]
-
-
-def test_none_is_made_where_command_can_make_it(wants: Wants, tmp_path: Path) -> None:
-    assert make_missing(wants("~/a", default="allow")) == []
-    assert os.listdir(tmp_path) == []
 
 
 def test_none_is_made_in_a_folder_of_somebody_else(wants: Wants, tmp_path: Path) -> None:

@@ -5,9 +5,12 @@ from __future__ import annotations
 import errno
 from typing import Any, get_args
 
+import pytest
+
 from sigwrap.calls import TABLE, X86_64, Family
 from sigwrap.linux.seccomp import Notification
 from sigwrap.mediate.effects import Effect
+from sigwrap.mediate.lineage import Process
 from sigwrap.platform import NEEDED_BY, WITHOUT, Capability
 from sigwrap.run.execs.gate import Gate
 from sigwrap.run.files import Files
@@ -43,13 +46,25 @@ def _mediation(**given: Any) -> Mediation:
     )
 
 
-def test_a_caller_that_is_not_in_the_tree_is_refused_and_recorded() -> None:
-    """It has left it, however that was done: nothing that it asks for is judged."""
+BASH = Process(pid=77, start_time=1, parent=None, ppid=30, depth=1, comm="bash")
+
+
+@pytest.mark.parametrize(
+    ("caller", "number", "argument", "reason"),
+    [
+        (None, 62, 5, "not of this session's tree"),  # it has left it, however that was done
+        (BASH, 135, 5, "no mediator knows this call"),
+        (BASH, 72, 11, "no mediator knows this use of fcntl"),  # F_GETSIG
+    ],
+)
+def test_what_the_filter_hands_over_and_nobody_can_judge_is_refused_and_recorded(
+    caller: Process | None, number: int, argument: int, reason: str
+) -> None:
     happened: list[Any] = []
 
     class Recorder(Anything):
         def record(self, event: str, pid: int, payload: dict[str, Any]) -> bool:
-            happened.append((event, pid, payload["reason"]))
+            happened.append((event, pid, payload["reason"], payload["arguments"][:2]))
             return True
 
     class Listener(Anything):
@@ -57,12 +72,14 @@ def test_a_caller_that_is_not_in_the_tree_is_refused_and_recorded() -> None:
             happened.append(error)
             return True
 
-    class Nobody(Anything):
-        def of_thread(self, _tid: int) -> None: ...
+    class Processes(Anything):
+        def of_thread(self, _tid: int) -> Process | None:
+            return caller
 
-    mediation = _mediation(recorder=Recorder(), listener=Listener(), processes=Nobody())
-    mediation.answer(Notification(1, 77, 0, 62, X86_64, 0, 5, 9, 0, 0, 0, 0))
-    assert happened == [("call_refused", 77, "not of this session's tree"), errno.EPERM]
+    mediation = _mediation(recorder=Recorder(), listener=Listener(), processes=Processes())
+    mediation.answer(Notification(1, 77, 0, number, X86_64, 0, 5, argument, 0, 0, 0, 0))
+    refused = ("call_refused", 77, reason, ["0x5", hex(argument)])
+    assert happened == [refused, errno.EPERM]
 
 
 def test_every_effect_is_carried_out_and_every_family_has_its_mediator() -> None:

@@ -32,7 +32,6 @@ from sigwrap.mediate.effects import (
     VerifyThenContinue,
 )
 from sigwrap.mediate.effects import Image as WhichImage
-from sigwrap.mediate.facts import WouldFail
 from sigwrap.mediate.lineage import Process
 from sigwrap.mediate.questions import Answer, Question
 from sigwrap.mediate.run_end import LimitReached
@@ -276,11 +275,6 @@ def test_a_request_is_answered_once(stage: Stage) -> None:
     happened = stage.of(record(), Continue(), Fail(3))
     assert happened.count("resume 7") == 1 and "fail 7 3" not in happened
     assert stage.payloads["mediation_failed"]["answered"] is True
-
-
-def test_the_kernels_own_refusal_needs_no_mediator(stage: Stage) -> None:
-    stage.performer.fail_as_the_kernel(7, WouldFail(errno.ENOENT))
-    assert stage.happened == [f"fail 7 {errno.ENOENT}"]
 
 
 # Whatever way it ends

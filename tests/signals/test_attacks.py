@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from tests.signals.conftest import OWN, Attack
-from tests.support.harness import Sigwrap
 from tests.support.signal_lab import Lab, python
 
 ROUNDS = int(os.environ.get("SIGWRAP_TEST_ROUNDS", "10000"))
@@ -45,23 +44,6 @@ def test_upper_register_halves_hide_nothing(own: Lab, attack: Attack) -> None:
     (sent,) = own.payloads("signal_sent")
     assert (sent["syscall"], sent["signal"]) == ("fcntl", 9)
     assert {kind for _, kind, _ in _blocked(own)} == {"siblings"}
-
-
-# By way of resource limits
-
-
-def test_limits_of_another_process_are_judged_as_a_sigkill_to_it(own: Lab, programs: Path) -> None:
-    """RLIMIT_CPU kills, RLIMIT_NOFILE disarms; Landlock and dumpable stop neither."""
-    told = own.tells(programs / "limits_others.py", own.outsider().pid)
-    assert told == {
-        "supervisor": [0, "EPERM"],
-        "outside": [0, "EPERM"],
-        "child": [0, 0],
-        "self": [0, 0],
-    }
-    ours = ("prlimit64", "parent", "builtin:sigwrap")
-    theirs = ("prlimit64", "user", "builtin:default")
-    assert set(_blocked(own)) == {ours, theirs}
 
 
 # By way of a descriptor's owner
@@ -216,12 +198,6 @@ def test_nobody_traces_sigwrap_or_anybody_outside(users_lab: Lab, programs: Path
     assert outside.lives
 
 
-def test_a_child_that_asks_to_be_traced(sigwrap: Sigwrap, programs: Path) -> None:
-    """Debuggers start programs so."""
-    lab = Lab(sigwrap).under(OWN)
-    assert lab.tells(programs / "asks_to_be_traced.py") == [True, 0, 0]
-
-
 # As many as they can
 
 
@@ -312,9 +288,3 @@ def test_other_parents_and_exit_signals(own: Lab, programs: Path) -> None:
     assert root == [0, []]
     kinds = [kind for _, kind, _ in _blocked(own)]
     assert kinds == ["siblings", "session"]
-
-
-def test_timers_and_queues_of_ones_own_cost_nothing(users_lab: Lab, programs: Path) -> None:
-    lab = users_lab.under(signal="deny")
-    assert lab.tells(programs / "own_timers.py") == [[0, 0], [14, 34]]
-    assert lab.payloads() == []

@@ -89,20 +89,17 @@ def test_what_a_parent_executes_is_verified(
     assert (last["argv"], last["verified"], last["traced"]) == (["/bin/echo", "ran"], True, False)
 
 
-def test_what_a_parent_executes_and_the_kernel_refuses(
-    users_lab: Lab, compiled: Path, empty: Path
-) -> None:
-    """It goes on as if nothing had been."""
-    line = (str(compiled / "parent"), "executes", str(empty))
-    done = users_lab.under(signal="audit").subject.run("--", *line)
-    assert (done.returncode, done.stderr) == (1, b"")
-
-
-def test_a_tracer_waits_on_while_its_tracee_execs(users_lab: Lab, compiled: Path) -> None:
-    """It is kept from running meanwhile, and notices nothing of that."""
-    line = (str(compiled / "parent"), "traces", "/bin/echo", "ran")
-    done = users_lab.under(signal="audit").subject.run("--", *line)
-    assert (done.returncode, done.stdout, done.stderr) == (0, b"1 0\nran\n", b"")
+def test_what_goes_on_as_if_nothing_had_been(users_lab: Lab, compiled: Path, empty: Path) -> None:
+    """An exec that the kernel refuses; a tracer that waits on while its tracee execs, and one whose
+    call is made again with another option."""
+    lab = users_lab.under(signal="audit")
+    for line, status, said in (
+        (("parent", "executes", str(empty)), 1, b""),
+        (("parent", "traces", "/bin/echo", "ran"), 0, b"1 0\nran\n"),
+        (("registers",), 0, b"0 2\n0 2\n"),
+    ):
+        done = lab.subject.run("--", str(compiled / line[0]), *line[1:])
+        assert (done.returncode, done.stdout, done.stderr) == (status, said, b""), line
 
 
 def test_a_traced_parent(users_lab: Lab, compiled: Path) -> None:
@@ -116,9 +113,3 @@ def test_a_traced_parent(users_lab: Lab, compiled: Path) -> None:
         f"{parent} seized": b"10",  # traced while it ends one child after another
     }
     _says_of_each(users_lab, said)
-
-
-def test_a_tracer_keeps_its_registers(users_lab: Lab, compiled: Path) -> None:
-    """Though its call is made again with another option."""
-    done = users_lab.under(signal="audit").subject.run("--", str(compiled / "registers"))
-    assert (done.returncode, done.stdout, done.stderr) == (0, b"0 2\n0 2\n", b"")

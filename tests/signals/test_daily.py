@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-import shutil
 from pathlib import Path
 
 import pytest
@@ -45,32 +44,6 @@ def test_shell(users_lab: Lab) -> None:
     _says(users_lab, "bash", "-c", text, said=said)
 
 
-@pytest.mark.tier("all")
-def test_setuid_and_cancel_in_a_program_of_threads(users_lab: Lab, compiled: Path) -> None:
-    _says(users_lab, str(compiled / "setuid_and_cancel"), said=b"well\n")
-
-
-@pytest.mark.tier("all")
-@needs("node")
-def test_node(lab: Lab, programs: Path) -> None:
-    _says(lab, "node", str(programs / "ends_its_child.js"), said=b"true\nnull SIGTERM\nusr2\n")
-
-
-@pytest.mark.tier("all")
-@needs("make")
-def test_make_ends_its_jobs(lab: Lab) -> None:
-    """A make that is told to stop tells its own."""
-    (lab.subject.folder / "Makefile").write_text(
-        "all: one two\none two:\n\t@echo $@ >$@; exec sleep 1000\n"
-    )
-    text = "make -j2 & until [ -s one ] && [ -s two ]; do :; done; kill $!; wait $!; echo $?"
-    done = lab.subject.run("--", "bash", "-c", text)
-    assert (done.returncode, done.stdout) == (0, b"143\n")
-    assert lab.payloads("signal_blocked") == []
-    sent = [each for each in lab.payloads("signal_sent") if each["source_cmd"] == "make"]
-    assert [each["target_type"] for each in sent].count("children") == 2
-
-
 @pytest.mark.fault(
     "who calls",
     "signals arrive at threads that wait for a decision (EINTR)",
@@ -81,10 +54,3 @@ def test_make_ends_its_jobs(lab: Lab) -> None:
 def test_go_preempts_its_threads(users_lab: Lab, programs: Path) -> None:
     _says(users_lab, compile_go(programs / "preempts.go"), said=b"well\n")
     assert len(users_lab.payloads()) <= 5  # SIGURG to itself is not worth a line
-
-
-@pytest.mark.tier("all")
-@needs("java")
-def test_java_is_stopped_by_its_parent(lab: Lab, programs: Path) -> None:
-    shutil.copy(programs / "Main.java", lab.subject.folder)
-    _says(lab, "bash", str(programs / "stops_java.sh"), said=b"started\nstopped\n143\n")

@@ -1,8 +1,7 @@
-"""Two examples of what sigwrap is for, `kill 0`, unlogged signals, a supervisor held up."""
+"""An example of what sigwrap is for, unlogged signals, a supervisor held up."""
 
 from __future__ import annotations
 
-import errno
 import json
 import os
 import signal
@@ -27,9 +26,10 @@ NEEDS_DOMAIN = pytest.mark.skipif(not landlock.is_available(), reason="needs a L
 
 
 @pytest.mark.promise("signal rules")
-def test_a_kill_outside_is_a_permission_error(users_lab: Lab, programs: Path) -> None:
-    done = users_lab.subject.run("--", *PYTHON, str(programs / "kills_number_one_of_all.py"))
-    assert (done.returncode, done.stdout) == (0, b"PASS: blocked as expected\n")
+def test_a_kill_outside_is_a_permission_error(users_lab: Lab) -> None:
+    program = "import os\ntry: os.kill(1, 15)\nexcept PermissionError: print('blocked')"
+    done = users_lab.subject.run("--", *PYTHON, "-c", program)
+    assert (done.returncode, done.stdout) == (0, b"blocked\n")
     assert done.stderr.startswith(b"sigwrap: SIGTERM to 1 (")
     assert b"): denied by rule system of agent-default: it is outside of the session" in done.stderr
     (event,) = users_lab.payloads("signal_blocked")
@@ -37,52 +37,6 @@ def test_a_kill_outside_is_a_permission_error(users_lab: Lab, programs: Path) ->
     assert how == ("SIGTERM", "kill", "system")
     assert event["source_pid"] == users_lab.subject.command_pid()
     assert (event["target_pid"], event["target_cmd"]) == (1, procfs.comm(1))
-
-
-def test_a_sender_that_nobody_answers_is_told_too(users_lab: Lab) -> None:
-    """Of one and of a group."""
-    lab = users_lab.under("name: ask, signals: [TERM], target: children, decision: approve", OWN)
-    text = "set -m; sleep 1000 & one=$!; sleep 1000 & kill $one; kill -- -$!; kill -9 $one $!"
-    done = lab.subject.run("--", "bash", "-c", text)
-    denials = done.stderr.decode().count("): denied by rule ask of of-a-test: needs approval")
-    assert denials == 2, done.stderr
-
-
-def test_a_softened_kill_arrives_as_sigterm(users_lab: Lab, programs: Path) -> None:
-    lab = users_lab.under(
-        "name: soften, signals: [KILL], target: children, decision: redirect, redirect_to: SIGTERM",
-        OWN,
-    )
-    kills = str(programs / "kills_its_child.sh")
-    done = lab.subject.run("--", "bash", kills, *PYTHON, str(programs / "gets_sigterm.py"))
-    assert done.stderr == b""
-    status, shell, *got = done.stdout.split()
-    uid = os.getuid() if lab.subject.user is None else lab.subject.user
-    assert (status, b" ".join(got)) == (b"0", b"GOT SIGTERM from %s of %d" % (shell, uid))
-    (event,) = lab.payloads("signal_redirected")
-    assert (event["signal"], event["original_signal"]) == (signal.SIGTERM, signal.SIGKILL)
-    assert event["source_pid"] == int(shell)
-
-
-# Groups
-
-
-def test_kill_0_of_a_script_ends_what_it_may(users_lab: Lab) -> None:
-    """`trap 'kill 0' EXIT` is how scripts clean up; sigwrap itself is in that group."""
-    lab = users_lab
-    text = "sleep 1000 & sleep 1000 & trap '' TERM; kill 0; echo $?; wait $!; echo $?"
-    done = lab.subject.run("--", "bash", "-c", text)
-    assert (done.returncode, done.stdout, done.stderr) == (0, b"0\n143\n", b"")
-    events = lab.payloads()
-    assert len({each["correlation"] for each in events}) == 1
-    found = sorted((each["type"], each["target_type"]) for each in events)
-    # The binary is one process more.
-    assert found[0] == found[1] == ("signal_blocked", "parent")
-    sent = [kind for event, kind in found if event == "signal_sent"]
-    assert sent == ["children", "children", "self"]
-    assert {each["rule_name"] for each in events if each["type"] == "signal_blocked"} == {
-        "builtin:sigwrap"
-    }
 
 
 def _is_in_one_of(calls: tuple[str, ...], pid: int) -> bool:
@@ -110,8 +64,6 @@ def _held_up(pid: int) -> Iterator[None]:
 
 NOISE = "name: noise, signals: ['@ignore'], decision: allow, log: false"
 NOISE_INSIDE = f"{NOISE}, target: session"
-TRIPWIRE = "name: wire, signals: ['@all'], target: [user, external], decision: deny"
-OUTSIDE = "name: outside, signals: ['@all'], target: [user, external], decision"
 
 
 @NEEDS_DOMAIN
@@ -129,39 +81,9 @@ def test_noise_costs_nothing_and_asks_nobody(users_lab: Lab, programs: Path) -> 
     assert [each["signal"] for each in lab.payloads()] == [9]
 
 
-@pytest.mark.parametrize(
-    ("rules", "arrives"),
-    [
-        ((NOISE_INSIDE, f"{OUTSIDE}: deny"), False),
-        ((NOISE_INSIDE, f"{OUTSIDE}: allow"), True),
-        ((NOISE,), True),
-    ],
-    ids=["not out", "out by another rule", "out"],
-)
-def test_noise_goes_out_where_the_policy_lets_it(
-    lab: Lab, rules: tuple[str, ...], arrives: bool
-) -> None:
-    """The filter can't let it pass then; past the wall that the kernel has there, too."""
-    outsider = lab.under(*rules).outsider()
-    program = "import sys; tell(native(62, int(sys.argv[1]), 28))"
-    assert lab.tells(program, outsider.pid) == (0 if arrives else -errno.EPERM)
-    assert [each["signal"] for each in outsider.arrived()] == ([28] if arrives else [])
-
-
-def test_noise_that_goes_out_is_seen_by_the_rule_that_waits_for_it(lab: Lab) -> None:
-    outsider = lab.under(NOISE_INSIDE, f"{TRIPWIRE}, escalate: SIGPOLICY").outsider()
-    program = "import sys; native(62, int(sys.argv[1]), 28); time.sleep(60)"
-    done = lab.subject.run("--", *python(f"import time; {program}", outsider.pid))
-    assert done.returncode == 128 + signal.SIGKILL
-    assert [each["signal"] for each in lab.payloads("signal_blocked")] == [28]
-
-
-@pytest.mark.parametrize("signals", ["[TERM, CONT]", "['@all']"])
-def test_no_noise_reaches_sigwrap_or_everybody(
-    users_lab: Lab, signals: str, programs: Path
-) -> None:
+def test_no_noise_reaches_sigwrap_or_everybody(users_lab: Lab, programs: Path) -> None:
     """What is built in comes before any rule, also before one that is not worth a line."""
-    lab = users_lab.under(f"name: noise, signals: {signals}, decision: allow, log: false")
+    lab = users_lab.under("name: noise, signals: ['@all'], decision: allow, log: false")
     number = int(signal.SIGCONT)  # harms nobody, if it should be let through
     assert lab.tells(programs / "continues_sigwrap.py", number) == ["EPERM"] * 13
     rules = [each["rule_name"] for each in lab.payloads("signal_blocked")]

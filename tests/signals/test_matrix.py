@@ -14,7 +14,7 @@ import pytest
 
 from sigwrap.machine import IS_X86_64
 from tests.support.harness import NOBODY
-from tests.support.signal_lab import Lab, python
+from tests.support.signal_lab import Lab
 
 EVENT = {"allow": "signal_sent", "redirect": "signal_redirected", "absorb": "signal_absorbed"}
 TARGET_TYPE = {
@@ -145,17 +145,6 @@ def _check_events(
         assert found == wanted, (row, mine)
     # What is left is what bad numbers left.
     assert {each["rule_name"] for each in events} <= {"builtin:unresolved", "all"}, events
-
-
-# A call that fails, fails with the errno that it has without sigwrap
-
-
-def test_of_two_mistakes_the_kernels_first_is_named(own: Lab, programs: Path) -> None:
-    program = programs / "errors.py"
-    natively = json.loads(own.subject.native(*python(program)).stdout)
-    assert own.tells(program) == natively
-    nobody, child = [0, "nobody"], [2, "child"]
-    assert natively["owners"] == [nobody, child, child, child, child, nobody]
 
 
 def test_a_group_that_could_come_to_be_is_judged_by_its_process(own: Lab, programs: Path) -> None:

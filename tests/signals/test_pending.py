@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,11 +21,11 @@ ASK = (
 
 
 class Agent:
-    def __init__(self, lab: Lab, program: Path, *options: str, ask: str = ASK) -> None:
+    def __init__(self, lab: Lab, program: Path) -> None:
         self.lab = lab
-        lab.under(OWN, ask)
+        lab.under(OWN, ASK)
         line = python(program, lab.boxes)
-        self.process = lab.subject.start("--approvals", "control", *options, "--", *line)
+        self.process = lab.subject.start("--approvals", "control", "--", *line)
         self._said: Reader = reader(self.process.stdout)
         self.pids = self.next()
 
@@ -38,13 +39,10 @@ class Agent:
         self.order(*words)
         return self.next()
 
-    def asked(self) -> list[str]:
-        events = self.lab.subject.events("approval_requested")
-        return [event.payload["approval_id"] for event in events]
-
     def await_questions(self, count: int) -> list[str]:
-        await_that(lambda: len(self.asked()) == count)
-        return self.asked()
+        asked = partial(self.lab.subject.events, "approval_requested")
+        await_that(lambda: len(asked()) == count)
+        return [event.payload["approval_id"] for event in asked()]
 
     def sigwrap(self, *words: str) -> str:
         """From outside, as the session's user."""
@@ -85,52 +83,6 @@ def test_answers_come_while_others_go_on(agent: Agent) -> None:
     assert [each["signal"] for each in arrived] == [said["approve"][0]]
     kinds = [(each["type"], each["target_type"]) for each in agent.lab.payloads()]
     assert ("signal_approved", "siblings") in kinds and ("signal_blocked", "siblings") in kinds
-
-
-@pytest.mark.parametrize("verdict", ["approve", "deny"])
-def test_the_owner_of_a_descriptor_may_be_asked_about(agent: Agent, verdict: str) -> None:
-    agent.order("own", "sibling")
-    (request,) = agent.await_questions(1)
-    agent.sigwrap(verdict, request)
-    wanted = [0, True] if verdict == "approve" else ["EPERM", False]
-    assert agent.next() == ["own", *wanted]
-    assert agent.end() == [0, []]
-
-
-def test_nobody_answers_in_time(users_lab: Lab, programs: Path) -> None:
-    agent = Agent(users_lab, programs / "obeys.py", "--approval-timeout", "0.2")
-    assert agent.do("send", "sibling", 34) == ["sent", "sibling", 34, "EPERM"]
-    assert agent.end() == [0, []]
-    assert len(users_lab.subject.events("approval_expired")) == 1
-
-
-def test_always_is_no_yes_to_another_of_that_name(users_lab: Lab, programs: Path) -> None:
-    """A session starts what it likes, and calls it as it likes."""
-    outside = users_lab.outsider()
-    ask = "name: ask, signals: [34], decision: approve"
-    agent = Agent(users_lab, programs / "obeys.py", ask=ask)
-    agent.order("later", "sibling", 34)
-    (first,) = agent.await_questions(1)
-    agent.sigwrap("approve", first, "--always")
-    assert agent.next() == ["later", "sibling", 34, 0]
-    assert agent.do("send", "sibling", 34) == ["sent", "sibling", 34, 0]
-    agent.order("later", outside.pid, 34)
-    *_, third = agent.await_questions(3)
-    assert f"SIGRTMIN to {outside.pid} (" in (listed := agent.sigwrap("approvals"))
-    assert "), outside the session\n" in listed
-    agent.sigwrap("deny", third)
-    assert agent.next() == ["later", outside.pid, 34, "EPERM"]
-    status, arrived = agent.end()
-    assert (status, len(arrived)) == (0, 2)
-    assert outside.arrived() == []
-
-
-def test_a_sender_that_dies_meanwhile_asks_no_longer(agent: Agent) -> None:
-    agent.order("child", "sibling", 34)
-    _, pid = agent.next()
-    agent.await_questions(1)
-    assert agent.do("end", pid) == ["ended", 9]
-    assert agent.end() == [0, []]
 
 
 @pytest.mark.parametrize("answered", [True, False])

@@ -60,13 +60,6 @@ def test_the_latest_is_not_one_that_joined_another(
     assert open_session(str(tmp_path), "").id == "without"
 
 
-def test_the_latest_may_have_joined_another_where_all_have(
-    record: Recorder, tmp_path: Path
-) -> None:
-    record("joined", missing=("interception: left to another",)).close()
-    assert open_session(str(tmp_path), "").id == "joined"
-
-
 def test_candidates_are_named(store: str) -> None:
     with pytest.raises(SessionError, match=r"could be 2026-bb2 \(npm start\), 2026-bb1 \("):
         open_session(store, "2026-b")

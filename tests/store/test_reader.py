@@ -57,21 +57,6 @@ def test_a_torn_last_line_is_not_an_event(log: SessionLog) -> None:
     journal.write_bytes(whole)
 
 
-def test_a_log_in_which_nothing_is_recorded_yet_is_empty(tmp_path: Path) -> None:
-    log = SessionLog.create(str(tmp_path), "s1")
-    session = Session("s1", log.path)
-    assert (seqs(session), session.first(), session.last()) == ([], None, None)
-    log.close()
-
-
-def test_a_line_of_the_journal_that_is_no_row_is_named(log: SessionLog) -> None:
-    journal = journal_of(log)
-    lines = journal.read_bytes().splitlines(keepends=True)
-    journal.write_bytes(b"".join([*lines[:2], b"garbage\n", *lines[2:]]))
-    with pytest.raises(StoreError, match="line 3 of the journal"):
-        seqs(Session("s1", log.path))
-
-
 def test_any_sqlite_client_reads_a_running_session_as_of_when_it_last_doubled(
     record: Recorder,
 ) -> None:
@@ -151,14 +136,6 @@ def test_the_last_event_is_found_behind_long_ones(
         assert last is not None and last.seq == seq
 
 
-def test_a_journal_without_an_event_leaves_what_the_database_has(record: Recorder) -> None:
-    log = record(exits=2)
-    log.fold()
-    log.checkpoint()
-    os.truncate(journal_of(log), 0)
-    assert seqs(Session("s1", log.path)) == [1, 2, 3]
-
-
 def test_rows_that_another_program_left_in_a_wal_are_told_of(record: Recorder) -> None:
     log = record(exits=2)
     log.close()
@@ -188,16 +165,6 @@ def test_what_is_no_log_of_ours_is_refused(tmp_path: Path) -> None:
     ):
         with pytest.raises(StoreError, match=complaint):
             seqs(Session("s1", str(path)))
-
-
-def test_a_damaged_file_is_an_error_with_its_name(record: Recorder) -> None:
-    log = record(exits=400)
-    log.close()
-    with open(log.path, "r+b") as file:
-        file.seek(4096)
-        file.write(b"\xff" * 30_000)
-    with pytest.raises(StoreError, match=r"s1\.db"):
-        seqs(Session("s1", log.path))
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount the folder read-only")

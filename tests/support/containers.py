@@ -22,16 +22,13 @@ def as_dockers_root(*, may_trace: bool = False) -> list[str]:
     return ["setpriv", f"--bounding-set={bounds}", "--inh-caps=-all", "--"]
 
 
-def write_dockers_filter(
-    path: Path, *, may_trace: bool = False, without: tuple[str, ...] = ()
-) -> None:
-    """As a program for the kernel. `may_trace`: as with --cap-add SYS_PTRACE. `without`: what an
-    older one doesn't know."""
+def write_dockers_filter(path: Path, *, may_trace: bool = False) -> None:
+    """As a program for the kernel. `may_trace`: as with --cap-add SYS_PTRACE."""
     rules = pyseccomp.SyscallFilter(pyseccomp.ERRNO(errno.EPERM))
     rules.add_arch(pyseccomp.Arch.X86)
     lines = _NAMES.read_text().splitlines()
     names = " ".join(line for line in lines if not line.startswith("#")).split()
-    for name in {*names, "chroot", *(_OF_TRACERS if may_trace else ())} - {*without}:
+    for name in {*names, "chroot", *(_OF_TRACERS if may_trace else ())}:
         rules.add_rule(pyseccomp.ALLOW, name)
     for value in _PERSONALITIES:
         rules.add_rule(pyseccomp.ALLOW, "personality", pyseccomp.Arg(0, pyseccomp.EQ, value))

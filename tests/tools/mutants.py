@@ -4,8 +4,8 @@
 
 Of all small changes of the named modules, a random sample is tried one by one: a comparison turned
 (`<` to `<=`, `==` to `!=`, `in` to `not in`, `is` to `is not`), `and` and `or` swapped, a `not`
-taken away, a return emptied (True and False: the other one), and with `--constants` a whole number
-made one larger. The same --seed and --count are the same sample; `--count 0` is every change.
+taken away, a return emptied (True and False: the other one). The same --seed and --count are the
+same sample; `--count 0` is every change.
 
 A change is tried in a copy of the checkout; this one is not touched. The tests that mirror the
 module run first (policy/judge/match.py: test_match.py below tests/policy), then what else is in
@@ -66,7 +66,7 @@ TURNED: dict[type[ast.cmpop], type[ast.cmpop]] = {
 
 def main() -> int:
     options = _options()
-    mutants = [each for path in _modules(options.modules) for each in _mutants(path, options)]
+    mutants = [each for path in _modules(options.modules) for each in _mutants(path)]
     if options.count and options.count < len(mutants):
         chosen = random.Random(options.seed).sample(range(len(mutants)), options.count)
         mutants = [mutants[index] for index in sorted(chosen)]
@@ -88,7 +88,6 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=0, help="which sample (default 0)")
     parser.add_argument("--at-most", type=float, default=0.05, metavar="FRACTION")
     parser.add_argument("--timeout", type=float, default=300.0, metavar="SECONDS")
-    parser.add_argument("--constants", action="store_true", help="whole numbers too, one larger")
     return parser.parse_args()
 
 
@@ -148,16 +147,16 @@ def _modules(names: Iterable[str]) -> Iterator[Path]:
         yield from (each.relative_to(ROOT) for each in found)
 
 
-def _mutants(path: Path, options: argparse.Namespace) -> list[Mutant]:
+def _mutants(path: Path) -> list[Mutant]:
     tree = ast.parse((ROOT / path).read_text(encoding="utf-8"))
     return [
         Mutant(path=path, tree=tree, node=node, attribute=attribute, value=value)
         for node in ast.walk(tree)
-        for attribute, value in _changes(node, constants=options.constants)
+        for attribute, value in _changes(node)
     ]
 
 
-def _changes(node: ast.AST, *, constants: bool) -> Iterator[tuple[str, Any]]:
+def _changes(node: ast.AST) -> Iterator[tuple[str, Any]]:
     match node:
         case ast.Compare(left=ast.Name(id="__name__")):
             pass
@@ -176,8 +175,6 @@ def _changes(node: ast.AST, *, constants: bool) -> Iterator[tuple[str, Any]]:
             pass
         case ast.Return():
             yield "value", ast.Constant(value=None)
-        case ast.Constant(value=int() as number) if constants and not isinstance(number, bool):
-            yield "value", number + 1
 
 
 # Whether it is noticed

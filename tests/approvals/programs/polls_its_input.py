@@ -7,19 +7,13 @@ def by_select():
     select.select([0], [], [])
 
 
-def by_poll():
-    waiting = select.poll()
-    waiting.register(0, select.POLLIN)
-    waiting.poll()
-
-
 def by_epoll():
     waiting = select.epoll()
     waiting.register(0, select.EPOLLIN)
     waiting.poll()
 
 
-wait = {"select": by_select, "poll": by_poll, "epoll": by_epoll}[sys.argv[1]]
+wait = {"select": by_select, "epoll": by_epoll}[sys.argv[1]]
 print("polls", flush=True)
 while True:
     wait()

@@ -33,7 +33,7 @@ for name, way in WAYS.items():
 # Here the kernel takes the flag, and does nothing of it.
 opened.append(os.open("/dev/tty", os.O_RDWR | os.O_ASYNC))
 native(72, opened[-1], F_SETSIG, signal.SIGKILL)
-sys.stdout.write(f"told {json.dumps(told)} ready\r\n")
+sys.stdout.write(f"told {json.dumps(told)} end\r\n")
 sys.stdout.flush()
 sys.stdin.readline()
 sys.stdout.write("it lives on\r\n")

@@ -1,19 +1,20 @@
-"""A second thread swaps the descriptor that a call names, back and forth, while it is decided."""
+"""A second thread swaps the descriptor that a call names, back and forth, while it is decided:
+`swaps_what_is_judged.py ROUNDS SOCKET`. With ROUNDS alone, as root: the pidfd of the supervisor is
+put in the place of the caller's own, while a page is advised on that only the supervisor has."""
 
 import os
 import signal
 import socket
+import struct
 import sys
 import threading
 
-from inside import native, spawn, tell
+from inside import named, native, spawn, tell
 
-F_GETFL, F_SETFL = 3, 4
-rounds, inherited = map(int, sys.argv[1:])
-theirs = socket.socket(fileno=inherited)  # whoever it signals is outside
+F_GETFL, F_SETFL, SLOT, COLD, PAGE = 3, 4, 200, 20, 4096
+rounds, *inherited = map(int, sys.argv[1:])
 neighbours_file = os.memfd_create("neighbour")
 neighbour = spawn(signal.pause)  # with that file under this number
-SLOT = 200
 
 
 def swapping(one, other):
@@ -56,6 +57,7 @@ def takes():
 
 
 def has_signalled():
+    theirs = socket.socket(fileno=inherited[0])  # whoever it signals is outside
     mine, _ = socket.socketpair()
     over = swapping(mine.fileno(), theirs.fileno())
     found = {"wanted": 0, "refused": 0, "wrong": 0}
@@ -69,5 +71,24 @@ def has_signalled():
     return found
 
 
-os.waitpid(spawn(lambda: tell([takes(), has_signalled()])), 0)
+def pages(pid):
+    with open(f"/proc/{pid}/maps") as file:
+        ends = [line.split()[0].split("-") for line in file if "[v" not in line]
+    return [(int(start, 16), int(end, 16)) for start, end in ends]
+
+
+def advises(supervisor):
+    mine = pages("self")
+    page = next(start for start, _ in pages(supervisor) if not any(a <= start < b for a, b in mine))
+    over = swapping(os.pidfd_open(os.getpid()), os.pidfd_open(supervisor))
+    ranges = struct.pack("QQ", page, PAGE)
+    found = {named(native(440, SLOT, ranges, 1, COLD, 0)) for _ in range(rounds)}
+    over.set()
+    return sorted(found, key=str)
+
+
+if inherited:
+    os.waitpid(spawn(lambda: tell([takes(), has_signalled()])), 0)
+else:
+    tell(advises(os.getppid()))
 os.kill(neighbour, 9)

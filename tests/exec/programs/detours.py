@@ -77,27 +77,12 @@ def every_detour():
         print(name, attempt(detour), flush=True)
 
 
-def straight(path, *words):
-    print(attempt(lambda: os.execv(path, words)))
-
-
 def itself():
     for path in ("/proc/self/exe", "/proc/thread-self/exe", f"/proc/{os.getpid()}/exe"):
         again = ["x", "-c", "print('again')"]
         four = ["x", "-I", "-S", "-c", "print(4)"]
         print(attempt(lambda: os.execv(path, again)), flush=True)  # noqa: B023 (called at once)
         print(attempt(lambda: os.execv(path, four)), flush=True)  # noqa: B023
-
-
-def in_a_mount_namespace(source, target, path):
-    def mounted():
-        if libc.unshare(0x10000000 | 0x20000):
-            raise OSError(98, "unshare")
-        if libc.mount(os.fsencode(source), os.fsencode(target), None, 4096 | 16384, None):
-            os._exit(97)
-        os.execv(path, ["ok", "ran"])
-
-    print(attempt(mounted))
 
 
 def in_another_root(here):

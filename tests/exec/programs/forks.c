@@ -11,7 +11,6 @@
 #include <spawn.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -210,18 +209,6 @@ int main(int count, char **words)
     }
     if (!strcmp(what, "threads"))
         threads(atoi(words[2]));
-    if (!strcmp(what, "adopt")) { /* the orphans of what comes below */
-        prctl(PR_SET_CHILD_SUBREAPER, 1);
-        words[1] = "descend";
-        int all_over[2];
-        if (pipe(all_over))
-            abort();
-        if (fork() == 0) {
-            execv("/proc/self/exe", words);
-            _exit(1);
-        }
-        await_end(all_over);
-    }
     if (!strcmp(what, "descend"))
         descend(words[2], words[3], atoi(words[4]), words);
     return count < 2;

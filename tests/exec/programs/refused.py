@@ -3,7 +3,6 @@ import errno
 import mmap
 import os
 import resource
-import signal
 import sys
 
 libc = ctypes.CDLL(None, use_errno=True)
@@ -53,11 +52,6 @@ def put(name, data, mode=0o755):
     return os.fsencode(os.path.join(top, name))
 
 
-def limited(kind, size, *more):
-    resource.setrlimit(kind, (size, size))
-    return execve(*more)
-
-
 def in_use(path):
     fd = os.open(path, os.O_RDWR)
     try:
@@ -72,39 +66,13 @@ def bad_arguments_to(path):
     return execve(path, 1)
 
 
-def on_a_noexec_mount():
-    if libc.unshare(0x20000) or libc.mount(b"none", b"/", None, 1 << 18 | 1 << 14, None):
-        return "not permitted"
-    if libc.mount(b"none", os.fsencode(top + "/empty"), b"tmpfs", 8, None):
-        return "not permitted"
-    return execve(put("empty/program", open(static, "rb").read()))
-
-
-def too_many_processes():
-    if os.geteuid():
-        return "not permitted"
-    reading, writing = os.pipe()
-    other = os.fork()
-    if other == 0:
-        os.setuid(65534)
-        os.write(writing, b"x")
-        signal.pause()
-    os.read(reading, 1)
-    resource.setrlimit(resource.RLIMIT_NPROC, (0, 0))
-    os.setuid(65534)
-    error = execve(b"/bin/true")
-    os.kill(other, signal.SIGKILL)
-    return error
-
-
 code = open(static, "rb").read()
 true = open("/bin/true", "rb").read()
-os.mkdir("empty")
 os.symlink("loop", "loop")
 os.symlink(static, "link")
 program = os.fsencode(static)
 put("script0", b"#!/bin/true\n")
-for number in range(1, 8):
+for number in range(1, 6):
     put(f"script{number}", b"#!%b/script%d\n" % (os.fsencode(top), number - 1))
 put("pages", bytes(2 * mmap.PAGESIZE))
 pages = os.open("pages", os.O_RDWR)
@@ -121,7 +89,6 @@ CASES = {
     "text": lambda: execve(put("text", b"no program")),
     "empty file": lambda: execve(put("nothing", b"")),
     "cut short": lambda: execve(put("short", true[:40])),
-    "another machine": lambda: execve(put("arm", true[:18] + b"\x28\0" + true[20:])),
     "missing loader": lambda: execve(put("lost", true.replace(b"/lib64/ld-", b"/lib65/ld-"))),
     "script without interpreter": lambda: execve(put("blank", b"#!\n")),
     "missing interpreter": lambda: execve(put("gone", b"#!/nope/sh\n")),
@@ -130,19 +97,10 @@ CASES = {
     "interpreter without x": lambda: execve(put("by-data", b"#!/etc/passwd\n")),
     "five scripts deep": lambda: execve(b"script4"),
     "six scripts deep": lambda: execve(b"script5"),
-    "eight scripts deep": lambda: execve(b"script7"),
     "one argument too long": lambda: execve(program, (b"x", b"y" * (MIB // 8))),
     "arguments too long": lambda: execve(program, (b"x", *[b"y" * 100_000] * 100)),
-    "environment too long": lambda: execve(program, (b"x",), [b"y=" + b"z" * 100_000] * 100),
-    "too many arguments": lambda: execve(program, (b"",) * 300_000),
-    "small stack": lambda: limited(resource.RLIMIT_STACK, 1 << 16, program, [b"y" * 60_000] * 4),
-    "no memory": lambda: limited(resource.RLIMIT_AS, 4096, program),
-    "no memory for a loader": lambda: limited(resource.RLIMIT_AS, 1 << 17, b"/bin/true"),
-    "no data": lambda: limited(resource.RLIMIT_DATA, 0, program),
-    "too many processes": too_many_processes,
     "open for writing": lambda: in_use(put("busy", code)),
     "loop": lambda: execve(b"loop"),
-    "loop on the way": lambda: execve(b"loop/x"),
     "name too long": lambda: execve(b"y" * 256),
     "path too long": lambda: execve(b"./" * 2050 + b"x"),
     "path of the greatest length": lambda: execve(b"./" * 2040 + b"script0"),
@@ -151,7 +109,6 @@ CASES = {
     "folder without x": lambda: execve(b"/root/x/y"),
     "no x": lambda: execve(put("data", code, 0o644)),
     "x for somebody else": lambda: execve(put("others", code, 0o001)),
-    "noexec": on_a_noexec_mount,
     "device": lambda: execve(b"/dev/null"),
     "not there": lambda: execve(b"nope"),
     "no path": lambda: execve(b""),

@@ -8,22 +8,8 @@ import sys
 
 version = tuple(map(int, sys.argv[1].split(".")))
 
-# By which version each came; those without a row here, after 452, are newer still.
-CALLS = {
-    (5, 6): (437, 438),
-    (5, 8): (439,),
-    (5, 9): (436,),
-    (5, 10): (440,),
-    (5, 11): (441,),
-    (5, 12): (442,),
-    (5, 13): (444, 445, 446),
-    (5, 14): (443, 447),
-    (5, 15): (448,),
-    (5, 16): (449,),
-    (5, 17): (450,),
-    (6, 5): (451,),
-    (6, 6): (452,),
-}
+# The numbers that it hasn't of those up to 452; those above are newer still.
+MISSING = {"5.5": range(436, 453), "5.6": (436, *range(439, 453)), "6.1": (451, 452)}
 LOAD, EQUAL, AT_LEAST, BITS, RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
 
 # By call: which of its arguments, a bit or a whole number of it by the version that brought it, and
@@ -47,10 +33,8 @@ def refused(error):
 
 
 steps = [step(LOAD, 0, 0, 0)]
-for since, numbers in CALLS.items():
-    if since > version:
-        for number in numbers:
-            steps += [step(EQUAL, 0, 1, number), refused(errno.ENOSYS)]
+for number in MISSING[sys.argv[1]]:
+    steps += [step(EQUAL, 0, 1, number), refused(errno.ENOSYS)]
 steps += [step(AT_LEAST, 0, 1, 453), refused(errno.ENOSYS)]
 for call, argument, test, by_version, error in WORDS:
     words = [word for since, word in by_version.items() if since > version]

@@ -1,6 +1,6 @@
 """A line editor, as far as a terminal can tell: it takes keys one by one, and handles Ctrl+C as
-readline does, with the terminal in line mode for a moment; as `pager` it leaves the terminal as it
-is, and as `waits` it goes on at the next line. `c` computes, in line mode, until Ctrl+C; `q` ends.
+readline does, with the terminal in line mode for a moment; as `waits` it goes on at the next line.
+`c` computes, in line mode, until Ctrl+C; `q` ends.
 """
 
 import os
@@ -30,8 +30,7 @@ while True:
         while True:
             pass
     except KeyboardInterrupt:
-        if kind != "pager":
-            termios.tcsetattr(0, termios.TCSANOW, before)
+        termios.tcsetattr(0, termios.TCSANOW, before)
         os.write(1, b"interrupted\n")
         if kind == "waits":
             os.read(0, 100)

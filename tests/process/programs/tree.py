@@ -1,10 +1,13 @@
 """Children of every kind, each of which says that it is there; all ignore what they can. Then it
-leaves at a byte, stays, or stays and is deaf to those that ask it to end."""
+leaves at a byte, stays, stays and is deaf to those that ask it to end, or stays leaderless, by a
+thread that isn't its first."""
 
+import ctypes
 import os
 import select
 import signal
 import sys
+import threading
 
 
 def stay(name):
@@ -59,4 +62,7 @@ match sys.argv[1]:
     case "deaf":
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, signal.SIG_IGN)
+    case "leaderless":
+        threading.Thread(target=select.select, args=([], [], [])).start()
+        ctypes.CDLL(None).syscall(60, 0)
 select.select([], [], [])

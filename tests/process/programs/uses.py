@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import mmap
 import os
 import signal
 import sys
@@ -12,7 +11,6 @@ import time
 from collections.abc import Callable
 
 MIB = 1 << 20
-PTRACE_TRACEME = 0
 PR_SET_DUMPABLE = 4
 libc = ctypes.CDLL(None)
 kept: list[bytearray] = []
@@ -42,27 +40,10 @@ def take(mib: int) -> None:
         kept.append(bytearray(b"x") * MIB)
 
 
-def short() -> None:
-    while True:
-        os.waitpid(child(lambda: burn(0.004)), 0)
-
-
 def orphans() -> None:
     """Reaped by the supervisor alone."""
     while True:
         os.waitpid(child(lambda: child(lambda: burn(0.004)) and None), 0)
-
-
-def unreaped() -> None:
-    """The kernel keeps nothing of what they used."""
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
-    while True:
-        child(lambda: burn(0.4))
-        child(lambda: burn(0.4))
-        try:
-            os.wait()  # until none is left
-        except ChildProcessError:
-            continue
 
 
 def daemon() -> None:
@@ -71,19 +52,6 @@ def daemon() -> None:
         child(burn)
 
     os.waitpid(child(detached), 0)
-    wait()
-
-
-def stopped() -> None:
-    """Each under a tracer, stopped in the end, and used less than the limit."""
-
-    def stop() -> None:
-        burn(0.4)
-        libc.ptrace(PTRACE_TRACEME, 0, 0, 0)
-        os.kill(os.getpid(), signal.SIGSTOP)
-
-    for _ in range(4):
-        os.waitpid(child(stop), os.WUNTRACED)
     wait()
 
 
@@ -106,31 +74,6 @@ def leaderless(mib: int) -> None:
 
     threading.Thread(target=have).start()
     libc.syscall(60, 0)
-
-
-def tables(mib: int) -> None:
-    """One page is read of what each page of the tables is for: the page of zeros."""
-    each = 2 * MIB
-    size = mib * MIB // mmap.PAGESIZE * each
-    mapped = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, prot=mmap.PROT_READ)
-    mapped.madvise(mmap.MADV_NOHUGEPAGE)
-    assert not any(mapped[at] for at in range(0, size, each))
-    wait()
-
-
-def leaderless_tables(mib: int) -> None:
-    threading.Thread(target=tables, args=(mib,)).start()
-    libc.syscall(60, 0)
-
-
-def maps(mib: int) -> None:
-    """All of a file is read, and a while later it is there still."""
-    with open("mapped", "w+b") as file:
-        os.truncate(file.fileno(), mib * MIB)
-        mapped = mmap.mmap(file.fileno(), mib * MIB, prot=mmap.PROT_READ)
-        assert sum(mapped[at] for at in range(0, mib * MIB, 4096)) == 0
-        time.sleep(1.5)  # several looks
-        wait()
 
 
 def prefork(workers: int, mib: int) -> None:

@@ -419,11 +419,6 @@ def a_stream_of_messages() -> object:
     return [sent, sum(got), os.WTERMSIG(status) if os.WIFSIGNALED(status) else status, taken]
 
 
-def names_and_interfaces() -> object:
-    found = socket.getaddrinfo("localhost", 80, socket.AF_INET, socket.SOCK_STREAM)
-    return [found[0][4], "lo" in [name for _, name in socket.if_nameindex()]]
-
-
 def listening() -> object:
     server = socket.socket()
     server.listen(1)
@@ -451,7 +446,6 @@ def main() -> None:
         with_descriptors,
         with_credentials,
         a_stream_of_messages,
-        names_and_interfaces,
         listening,
     ]
     wanted = sys.argv[1:]

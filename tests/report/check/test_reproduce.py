@@ -339,12 +339,6 @@ def test_what_goes_by_another_name_than_its_path_is_not_vouched_for(made: Mediat
     assert (found.reproduced, found.not_judged) == (0, {OTHER_NAME: 1})
 
 
-def test_what_was_cut_is_no_forgery(made: Mediated) -> None:
-    made.run(program("git", *["-c", "x=" + "y" * 100] * 100, "push"))
-    found = made.reproduction()
-    assert (found.row, found.reproduced, found.not_judged) == (0, 0, {TOO_LONG: 1})
-
-
 def test_a_yes_to_what_was_cut_is_not_vouched_for(made: Mediated) -> None:
     made.run(program("npm", "i", *["x" * 100] * 100), says=YES)
     found = made.reproduction()

@@ -48,35 +48,6 @@ def drawn(tree: Tree) -> list[tuple[int, str, int, int]]:
     ]
 
 
-def test_children_are_below_their_parent_in_the_order_of_their_start(tree: Tree) -> None:
-    tree.runs_now(10, 1, "make")
-    tree.runs_now(11, 10, "cc")
-    tree.runs_now(12, 11, "as")
-    tree.runs_now(13, 10, "ld")
-    assert drawn(tree) == [(0, "make", 1, 1), (1, "cc", 1, 1), (2, "as", 1, 1), (1, "ld", 1, 1)]
-    assert (tree.processes, tree.running) == (4, 4)
-
-
-def test_equal_children_are_one_line_with_a_count(tree: Tree) -> None:
-    tree.runs_now(10, 1, "make")
-    for pid in range(11, 16):
-        tree.runs_now(pid, 10, "cc")
-        tree.ends(pid, 10, 1 if pid < 13 else 0, "SIGKILL" if pid == 15 else "")
-    assert drawn(tree) == [(0, "make", 1, 1), (1, "cc", 5, 0)]
-    assert (tree.lines()[1].failed, tree.lines()[1].killed) == (2, (("SIGKILL", 1),))
-    assert tree.lines()[1].first_pid == 11
-
-
-def test_an_exec_in_place_stays_one_process() -> None:
-    tree = of_a_shell()
-    tree.runs_now(10, 1, "node")
-    tree.runs_now(11, 10, "git")
-    assert drawn(tree) == [(0, "sh", 1, 0), (1, "=> node", 1, 1), (2, "git", 1, 1)]
-    assert tree.processes == 2
-    tree.ends(10, 1, 3)
-    assert [line.failed for line in tree.lines()] == [0, 1, 0]
-
-
 def test_a_pid_that_is_used_again_is_another_process_even_if_its_end_was_missed() -> None:
     for is_seen in (True, False):
         tree = Tree()
@@ -87,12 +58,6 @@ def test_a_pid_that_is_used_again_is_another_process_even_if_its_end_was_missed(
         tree.runs_now(11, 1, "ld")
         assert drawn(tree) == [(0, "make", 1, 1), (1, "cc", 1, 0), (0, "ld", 1, 1)]
         assert (tree.processes, tree.running) == (3, 2)
-
-
-def test_a_process_that_only_forked_ends_unnoticed(tree: Tree) -> None:
-    tree.ends(99, 1, 1)
-    assert tree.lines() == ()
-    assert tree.processes == 0
 
 
 def test_past_the_limit_lines_are_only_counted(tree: Tree) -> None:
@@ -196,15 +161,6 @@ def test_a_subshell_that_a_signal_killed_is_shown_where_it_was_forked() -> None:
     assert (fork.forked, fork.processes) == (True, 2)
     assert dict(fork.killed) == {"SIGSEGV": 1, "SIGKILL": 1}
     assert (tree.processes, tree.ran, tree.running) == (4, 2, 1)
-
-
-def test_a_subshell_of_a_subshell_that_was_killed_is_shown_below_what_ran() -> None:
-    for outer in (None, "SIGKILL"):
-        tree = of_a_shell()
-        tree.ends(12, 11, None, "SIGKILL")
-        tree.ends(11, 10, None if outer else 0, outer or "")
-        expected = [(1, "bash", 1, 0), (2, "bash", 1, 0)] if outer else [(1, "bash", 1, 0)]
-        assert drawn(tree) == [(0, "sh", 1, 1), *expected]
 
 
 def test_subshells_that_were_killed_are_only_counted_past_the_limit(tree: Tree) -> None:

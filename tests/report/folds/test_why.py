@@ -262,27 +262,16 @@ def test_the_terminals_key_ends_only_what_its_signal_ended_until_it_is_taken_bac
     assert log.why(8).cause is Cause.OUTSIDE
 
 
-@pytest.mark.parametrize(
-    ("sender", "said"),
-    [
-        ({"sender_pid": 9, "sender_cmd": "timeout 5"}, ', which got SIGTERM from 9 "timeout 5"'),
+def test_a_signal_that_was_passed_on_names_its_sender() -> None:
+    timeout: dict[str, Any] = {"sender_pid": 9, "sender_cmd": "timeout 5"}
+    for sender, said in (
+        (timeout, ', which got SIGTERM from 9 "timeout 5"'),
         ({}, ", which passed it on"),
-    ],
-)
-def test_a_signal_that_was_passed_on_names_its_sender(sender: dict[str, Any], said: str) -> None:
-    log = Log()
-    log.forwarded("SIGTERM", **sender)
-    log.die(COMMAND, "SIGTERM", ppid=1)
-    assert log.why().text == f"SIGTERM from sigwrap{said}"
-
-
-def test_an_interrupt_from_elsewhere_names_its_sender(log: Log) -> None:
-    sender = {"sender_pid": 9, "sender_cmd": "timeout 5 sigwrap"}
-    log.add("interrupt_received", 9, signal_name="SIGTERM", origin="process", **sender)
-    log.forwarded("SIGTERM")
-    log.die(COMMAND, "SIGTERM", ppid=1)
-    assert log.why().cause is Cause.SIGWRAP
-    assert 'which got SIGTERM from 9 "timeout 5 sigwrap"' in log.why().text
+    ):
+        log = Log()
+        log.forwarded("SIGTERM", **sender)
+        log.die(COMMAND, "SIGTERM", ppid=1)
+        assert log.why().text == f"SIGTERM from sigwrap{said}"
 
 
 def test_what_a_command_that_joined_got_went_to_its_job(log: Log) -> None:
@@ -407,20 +396,15 @@ def test_what_was_loaded_otherwise_than_judged_is_killed_by_sigwrap(log: Log) ->
     assert causes == [Cause.SIGWRAP, Cause.UNKNOWN, Cause.OUTSIDE]
 
 
-@pytest.mark.parametrize(
-    ("effect", "cause"), [("terminated", Cause.SIGWRAP), ("refused", Cause.OUTSIDE)]
-)
-def test_a_limit_that_ends_the_run_kills_and_one_that_refuses_a_fork_does_not(
-    effect: str, cause: Cause
-) -> None:
-    log = Log()
-    log.add("limit_exceeded", 8, limit="max_execs", effect=effect)
-    log.die(8, "SIGKILL")
-    log.die(9, "SIGTERM")
-    assert log.why(8).cause is cause
-    for pid, name in ((8, "SIGKILL"), (9, "SIGTERM")):
-        said = f"{name} from sigwrap: max_execs"
-        assert log.why(pid).text.startswith(said) is (effect == "terminated")
+def test_a_limit_that_ends_the_run_kills_and_one_that_refuses_a_fork_does_not() -> None:
+    for effect, cause in (("terminated", Cause.SIGWRAP), ("refused", Cause.OUTSIDE)):
+        log = Log()
+        log.add("limit_exceeded", 8, limit="max_execs", effect=effect)
+        for pid, name in ((8, "SIGKILL"), (9, "SIGTERM")):
+            log.die(pid, name)
+            said = f"{name} from sigwrap: max_execs"
+            assert log.why(pid).text.startswith(said) is (effect == "terminated")
+        assert log.why(8).cause is cause
 
 
 def test_the_second_interrupt_and_what_is_left_behind(log: Log) -> None:
@@ -529,7 +513,7 @@ def test_memory_does_not_grow_with_the_log_and_commands_end_is_kept(log: Log) ->
 # What a process raises at itself
 
 
-def test_a_process_that_raises_a_signal_again_had_it_from_another_process(log: Log) -> None:
+def test_a_process_that_raises_a_signal_again_had_it_from_whoever_sent_it_first(log: Log) -> None:
     log.signal(7, 8, "SIGTERM", rule_name="first")
     log.signal(8, 8, "SIGTERM")
     log.die(8, "SIGTERM")
@@ -539,23 +523,15 @@ def test_a_process_that_raises_a_signal_again_had_it_from_another_process(log: L
         'SIGTERM from 8 "comm" itself, allowed by rule own-children'
     )
     assert why.sender is not None and why.sender.pid == 7
-
-
-def test_a_process_that_is_signalled_after_it_raised_the_signal_did_not_end_itself(
-    log: Log,
-) -> None:
-    log.signal(8, 8, "SIGTERM")
-    log.signal(7, 8, "SIGTERM")
-    log.die(8, "SIGTERM")
-    assert log.why(8).text == 'SIGTERM from 7 "comm", allowed by rule own-children'
-
-
-def test_a_process_that_raises_what_sigwrap_had_sent_for_a_limit(log: Log) -> None:
+    log.signal(9, 9, "SIGTERM")
+    log.signal(7, 9, "SIGTERM")  # after it had raised it, so it did not end itself
+    log.die(9, "SIGTERM")
+    assert log.why(9).text == 'SIGTERM from 7 "comm", allowed by rule own-children'
     log.add("limit_exceeded", COMMAND, limit="wall_time", effect="terminated")
-    log.signal(8, 8, "SIGTERM")
-    log.die(8, "SIGTERM")
-    assert log.why(8).text.startswith("SIGTERM from sigwrap: wall_time; SIGTERM from 8 ")
-    assert log.why(8).cause is Cause.SIGWRAP
+    log.signal(10, 10, "SIGTERM")
+    log.die(10, "SIGTERM")
+    assert log.why(10).text.startswith("SIGTERM from sigwrap: wall_time; SIGTERM from 10 ")
+    assert log.why(10).cause is Cause.SIGWRAP
 
 
 # What was denied
@@ -569,16 +545,12 @@ def test_an_exec_that_was_denied_explains_an_exit_and_its_shells(log: Log) -> No
     assert (log.why(8).text, log.why(8).cause) == (said, Cause.DENIED)
     assert log.why().text == f'it ended by itself, as its child 8 "comm" had: {said}'
     assert log.why().cause is Cause.DENIED
-
-
-@pytest.mark.parametrize("goes_on", [True, False])
-def test_a_denial_explains_nothing_where_something_ran_or_all_went_well(goes_on: bool) -> None:
-    log = Log()
-    log.exec(8, COMMAND, "missing", type_name="exec_denied")
-    if goes_on:
-        log.exec(8, COMMAND, "found")
-    log.exit(8, 3 if goes_on else 0)
-    assert log.why(8).text == "it ended by itself"
+    for pid, found in ((9, False), (10, True)):  # all went well, or something else ran
+        log.exec(pid, COMMAND, "missing", type_name="exec_denied")
+        if found:
+            log.exec(pid, COMMAND, "found")
+        log.exit(pid, 3 if found else 0)
+        assert log.why(pid).text == "it ended by itself"
 
 
 # How the log ends

@@ -85,14 +85,6 @@ def test_several_command_lines_are_told_each_with_its_number(made: Scenario) -> 
     assert group["other_command_lines"] == 1
 
 
-def test_one_command_line_over_and_over_is_all_that_is_told(made: Scenario) -> None:
-    for _ in range(3):
-        made.deny(10, 1, "removal", "rm", "-rf", "/etc")
-    summary = summarise(made)
-    assert "\n  denied  3 times  rm -rf /etc\n      rule removal\n" in render_text(summary)
-    assert "| denied | `rm -rf /etc` | `removal` | 3 |" in render_markdown(summary)
-
-
 def test_no_two_rules_of_a_report_have_the_same_name(made: Scenario) -> None:
     made.deny(10, 1, "removal", "rm", "-rf", "/etc")
     made.deny(10, 1, "another", "rm", "-rf", "/home")

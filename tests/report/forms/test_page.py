@@ -126,7 +126,7 @@ def node(command: str) -> str:
 
 
 @needs_chromium
-def test_it_opens_without_a_complaint_and_asks_nobody_for_anything(
+def test_it_asks_nobody_for_anything_and_what_needs_attention_comes_first(
     browser: Browser, recorded: Scenario
 ) -> None:
     file = written(recorded)
@@ -137,61 +137,37 @@ def test_it_opens_without_a_complaint_and_asks_nobody_for_anything(
         in shown(tab, ".verdict")
     )
     assert not tab.value("document.querySelector('#needs-script').checkVisibility()")
-    assert tab.complaints == []
-    assert tab.requests == [file.as_uri()]
-
-
-@needs_chromium
-def test_what_needs_attention_comes_first_with_rule_and_reason(
-    browser: Browser, recorded: Scenario
-) -> None:
-    tab = opened(browser, written(recorded))
     first = shown(tab, "#sections > section:first-child .finding")
     for part in ("denied", "git push --force", "event 6", "force-push", "left to people"):
         assert part in first
+    assert shown(tab, "#failures tbody").split("\t") == ["npm start", "1", "1"]
+    assert shown(tab, "#events-note") == ""
+    assert tab.complaints == []
+    assert tab.requests == [file.as_uri()]
+    tab = opened(browser, written(recorded, events=1_000_000))
+    assert "Of 1,000,000 events, 12 are here" in shown(tab, "#events-note")
 
 
 @needs_chromium
-def test_every_command_line_of_a_group_is_seen_with_its_number(
+def test_every_command_line_of_a_group_and_each_folder_has_its_number(
     browser: Browser, scenario: Any
 ) -> None:
     log = scenario()
     for folder in ("/etc", "/usr", "/usr", "/a", "/b", "/c"):
         argv = ["rm", "-rf", folder]
         log.add("exec_denied", 13, path="/bin/rm", argv=argv, ppid=11, rule_name="r")
+    for n in range(100):
+        path = f"/p/node_modules/{n}/<b>/f"
+        log.add("file_audited", 10, operation="create", path=path, rule_name="all")
+    log.add("file_audited", 10, operation="delete", path="/p/x", rule_name="all")
     log.end()
     tab = opened(browser, written(log))
     assert shown(tab, ".finding .first-line .what") == "rm"
-    assert shown(tab, ".finding .lines").replace("\n", " ").split(" \u00d7 ") == [
-        "1",
-        "rm -rf /etc 2",
-        "rm -rf /usr 1",
-        "rm -rf /a 1",
-        "rm -rf /b 1",
-        "others",
-    ]
+    lines = shown(tab, ".finding .lines").replace("\n", " ").split(" \u00d7 ")
+    assert lines == ["1", "rm -rf /etc 2", "rm -rf /usr 1", "rm -rf /a 1", "rm -rf /b 1", "others"]
     assert tab.value("document.querySelector('.finding .lines').checkVisibility()")
-    assert not tab.value("Boolean(document.querySelector('.finding details'))")
-
-
-@needs_chromium
-def test_what_failed_is_named_with_its_exit_status(browser: Browser, recorded: Scenario) -> None:
-    tab = opened(browser, written(recorded))
-    assert shown(tab, "#failures tbody").split("\t") == ["npm start", "1", "1"]
-
-
-@needs_chromium
-def test_what_was_written_is_told_by_folder(browser: Browser, scenario: Any) -> None:
-    made = scenario()
-    for n in range(100):
-        path = f"/p/node_modules/{n}/<b>/f"
-        made.add("file_audited", 10, operation="create", path=path, rule_name="all")
-    made.add("file_audited", 10, operation="delete", path="/p/x", rule_name="all")
-    made.end()
-    tab = opened(browser, written(made))
     rows = [row.split("\t") for row in shown(tab, "#written tbody").splitlines()]
     assert rows == [["/p/node_modules/**", "100", "", "", ""], ["/p", "", "", "", "1"]]
-    assert tab.complaints == []
 
 
 @needs_chromium
@@ -212,62 +188,48 @@ def test_the_line_that_would_change_it_can_be_copied(browser: Browser, recorded:
     assert tab.value("navigator.clipboard.readText()") == line
 
 
-@needs_chromium
-def test_a_part_of_the_events_is_called_a_part(browser: Browser, recorded: Scenario) -> None:
-    tab = opened(browser, written(recorded, events=1_000_000))
-    assert "Of 1,000,000 events, 12 are here" in shown(tab, "#events-note")
-    assert shown(opened(browser, written(recorded)), "#events-note") == ""
-
-
 # What somebody does
 
 
-@needs_chromium
-@pytest.mark.parametrize(
-    ("typed", "left"),
-    [
-        ("only:denied", 2),
-        ("rule:force-push", 2),
-        ("pid:11", 2),
-        ("type:process_exited", 3),
-        ("-type:exec -type:exited", 4),
-        ('"push --force" pid:14', 1),
-        ("MAKE all", 1),
-        ("no such thing", 0),
-    ],
-)
-def test_typing_filters(browser: Browser, recorded: Scenario, typed: str, left: int) -> None:
-    tab = opened(browser, written(recorded))
-    events_shown(tab, "12")
+def search(tab: Tab, typed: str, events: str) -> None:
     tab.press("/")
     tab.type(typed)
-    events_shown(tab, f"{left} of 12")
-    assert count(tab, ".row") == left
-    tab.press("Escape")
-    events_shown(tab, "12")
+    events_shown(tab, events)
 
 
 @needs_chromium
-def test_what_was_tried_again_along_path_is_marked_and_counted_as_such(
+def test_typing_filters_and_names_what_the_filter_does_not_know(
+    browser: Browser, recorded: Scenario
+) -> None:
+    tab = opened(browser, written(recorded))
+    for typed, left, hint in (
+        ("only:denied", 2, "2 events"),
+        ("only:denid", 0, "0 events; only: doesn't know denid"),
+        ("only:denied,x", 2, "2 events; only: doesn't know x"),
+        ("rule:force-push", 2, "2 events"),
+        ("rule:no-such", 0, "0 events; no event has the rule no-such"),
+        ("rule:force pid:99", 0, "0 events"),
+        ("pid:11", 2, "2 events"),
+        ("type:process_exited", 3, "3 events"),
+        ("-type:exec -type:exited", 4, "4 events"),
+        ('"push --force" pid:14', 1, "1 event"),
+        ("MAKE all", 1, "1 event"),
+        ("no such thing", 0, "0 events"),
+    ):
+        search(tab, typed, f"{left} of 12")
+        tab.until(f"document.querySelector('#found').textContent === {json.dumps(hint)}")
+        assert count(tab, ".row") == left, typed
+        tab.press("Escape", "Escape")  # it leaves the filter, too
+        events_shown(tab, "12")
+
+
+@needs_chromium
+def test_another_try_along_path_and_what_somebody_was_asked_about_are_marked(
     browser: Browser, scenario: Any
 ) -> None:
     log = scenario()
     for folder in ("/usr/local/bin", "/usr/bin", "/bin"):
-        log.add("exec_denied", 11, path=f"{folder}/rm", argv=["rm", "x"], ppid=10, rule_name="r")
-    log.end()
-    tab = opened(browser, written(log))
-    assert "1 denied" in shown(tab, "#counts")
-    tab.press("/")
-    tab.type("only:denied")
-    events_shown(tab, "3 of 5")
-    assert shown(tab, "#found") == "3 events, 2 of them again along PATH"
-    said = tab.value("[...document.querySelectorAll('.row .said')].map((each) => each.innerText)")
-    assert said == ["rm x", "again along PATH: rm x", "again along PATH: rm x"]
-
-
-@needs_chromium
-def test_only_asked_is_what_somebody_was_asked_about(browser: Browser, scenario: Any) -> None:
-    log = scenario()
+        log.add("exec_denied", 9, path=f"{folder}/rm", argv=["rm", "x"], ppid=10, rule_name="r")
     npm: dict[str, Any] = {"path": "/bin/npm", "argv": ["npm", "ci"], "ppid": 10, "rule_name": "r"}
     log.add("approval_requested", 11, approval_id="a1", what="npm ci")
     log.add("approval_denied", 11, approval_id="a1", what="npm ci")
@@ -276,33 +238,17 @@ def test_only_asked_is_what_somebody_was_asked_about(browser: Browser, scenario:
     log.add("exec_allowed", 13, **npm, approval_id="a2")
     log.end()
     tab = opened(browser, written(log))
-    assert count(tab, ".finding") == 3
-    tab.press("/")
-    tab.type("only:asked")
-    events_shown(tab, "4 of 7")
+    assert "3 denied" in shown(tab, "#counts")
+    assert count(tab, ".finding") == 4
+    search(tab, "only:denied rm", "3 of 10")
+    assert shown(tab, "#found") == "3 events, 2 of them again along PATH"
+    said = tab.value("[...document.querySelectorAll('.row .said')].map((each) => each.innerText)")
+    assert said == ["rm x", "again along PATH: rm x", "again along PATH: rm x"]
+    tab.press("Escape", "Escape")
+    search(tab, "only:asked", "4 of 10")
     assert count(tab, ".finding") == 2
     assert count(tab, ".node:not([hidden])") == count(tab, ".node")
     assert "only:asked" in shown(tab, "#tree-note")
-
-
-@needs_chromium
-@pytest.mark.parametrize(
-    ("typed", "hint"),
-    [
-        ("only:denied", "2 events"),
-        ("only:denid", "0 events; only: doesn't know denid"),
-        ("only:denied,x", "2 events; only: doesn't know x"),
-        ("rule:no-such", "0 events; no event has the rule no-such"),
-        ("rule:force pid:99", "0 events"),
-    ],
-)
-def test_a_word_that_the_filter_does_not_know_is_named(
-    browser: Browser, recorded: Scenario, typed: str, hint: str
-) -> None:
-    tab = opened(browser, written(recorded))
-    tab.press("/")
-    tab.type(typed)
-    tab.until(f"document.querySelector('#found').textContent === {json.dumps(hint)}")
 
 
 @needs_chromium
@@ -310,32 +256,15 @@ def test_a_filter_holds_for_the_tree_and_for_what_needs_attention(
     browser: Browser, recorded: Scenario
 ) -> None:
     tab = opened(browser, written(recorded))
-    tab.press("/")
-    tab.type("force")
+    assert shown(tab, "#processes .count").strip() == "5 processes"
+    search(tab, "make", "1 of 12")
+    assert shown(tab, "#processes .count").strip() == "3 of 5 processes"
+    tab.press("Escape")
+    tab.click(".node .badge.denied")
     events_shown(tab, "2 of 12")
+    assert tab.value("document.querySelector('#filter').value") == "only:denied git"
     assert count(tab, ".finding") == 1
     assert count(tab, ".node:not([hidden])") == 3  # with what it is below
-
-
-@needs_chromium
-def test_the_tree_counts_the_processes_that_it_shows(browser: Browser, recorded: Scenario) -> None:
-    tab = opened(browser, written(recorded))
-    assert shown(tab, "#processes .count").strip() == "5 processes"
-    tab.press("/")
-    tab.type("make")
-    events_shown(tab, "1 of 12")
-    assert shown(tab, "#processes .count").strip() == "3 of 5 processes"
-
-
-@needs_chromium
-def test_a_fork_that_a_signal_killed_is_in_the_tree(browser: Browser, scenario: Any) -> None:
-    log = scenario()
-    log.execute(10, 1, "sh")
-    log.add("process_exited", 11, ppid=10, comm="bash", signal=9, signal_name="SIGKILL")
-    log.end()
-    tab = opened(browser, written(log))
-    assert tab.value(f"{node('bash')}.querySelector('.fact').textContent") == "only forked, SIGKILL"
-    assert tab.value(f"{node('bash')}.getAttribute('aria-level')") == "2"
 
 
 @needs_chromium
@@ -360,21 +289,11 @@ def test_the_tree_is_folded_by_click_and_by_keyboard(browser: Browser, recorded:
 
 
 @needs_chromium
-def test_a_badge_in_the_tree_filters(browser: Browser, recorded: Scenario) -> None:
-    tab = opened(browser, written(recorded))
-    tab.click(".node .badge.denied")
-    events_shown(tab, "2 of 12")
-    assert tab.value("document.querySelector('#filter').value") == "only:denied git"
-
-
-@needs_chromium
 def test_a_click_jumps_to_an_event_that_is_filtered_away(
     browser: Browser, recorded: Scenario
 ) -> None:
     tab = opened(browser, written(recorded))
-    tab.press("/")
-    tab.type("git -pid:13")
-    events_shown(tab, "1 of 12")
+    search(tab, "git -pid:13", "1 of 12")
     tab.click(".finding .event-link")
     events_shown(tab, "12")
     assert shown(tab, ".row.selected .seq") == str(PUSH)
@@ -383,10 +302,11 @@ def test_a_click_jumps_to_an_event_that_is_filtered_away(
 
 
 @needs_chromium
-def test_an_address_with_an_event_opens_it_and_what_is_folded(
+def test_an_address_opens_its_event_or_filters_or_says_that_there_is_none(
     browser: Browser, recorded: Scenario
 ) -> None:
-    tab = opened(browser, written(recorded), fragment="#e4")
+    file = written(recorded)
+    tab = opened(browser, file, fragment="#e4")
     assert shown(tab, ".row.selected .seq") == "4"
     assert tab.value(f"{node('make')}.getAttribute('aria-current')") == "true"
     tab.click("#processes .tools button")
@@ -395,25 +315,17 @@ def test_an_address_with_an_event_opens_it_and_what_is_folded(
     tab.until("document.querySelector('.row.selected .seq').textContent === '1'")
     tab.value("location.hash = '#e4'")
     tab.until(f"{node('make')}.checkVisibility()")
-
-
-@needs_chromium
-def test_an_address_with_a_filter_filters(browser: Browser, recorded: Scenario) -> None:
-    tab = opened(browser, written(recorded), fragment="#f=rule%3Aforce-push")
+    tab = opened(browser, file, fragment="#f=rule%3Aforce-push")
     events_shown(tab, "2 of 12")
     tab.press("Escape")
     tab.click(".finding .more .narrowing")
     events_shown(tab, "2 of 12")
-
-
-@needs_chromium
-def test_an_address_without_such_an_event_says_so(browser: Browser, recorded: Scenario) -> None:
-    tab = opened(browser, written(recorded), fragment="#e4000")
+    tab = opened(browser, file, fragment="#e4000")
     assert "Event 4000 is not among the 12 events" in shown(tab, "#toast")
 
 
 @needs_chromium
-def test_keys_walk_along_the_events(browser: Browser, recorded: Scenario) -> None:
+def test_keys_and_the_timeline_walk_along_the_events(browser: Browser, recorded: Scenario) -> None:
     tab = opened(browser, written(recorded))
     tab.press("j", "j", "ArrowDown", "k")
     assert shown(tab, ".row.selected .seq") == "2"
@@ -423,11 +335,9 @@ def test_keys_walk_along_the_events(browser: Browser, recorded: Scenario) -> Non
     assert "force-push" in shown(tab, "#detail")
     tab.press("Escape")
     assert not tab.value("document.querySelector('#detail').checkVisibility()")
-
-
-@needs_chromium
-def test_the_timeline_leads_to_what_needs_attention(browser: Browser, recorded: Scenario) -> None:
-    tab = opened(browser, written(recorded))
+    tab.value("document.querySelector('.strip').focus()")
+    tab.press("Home", "Enter")
+    assert shown(tab, ".row.selected .seq") == "1"
     x, y, width = tab.value(
         """(() => { const strip = document.querySelector('.strip');
            strip.scrollIntoView();
@@ -435,14 +345,6 @@ def test_the_timeline_leads_to_what_needs_attention(browser: Browser, recorded: 
     )
     tab.click_at(x + width * (PUSH - 1) / 11, y + 4)
     assert shown(tab, ".row.selected .seq") == str(PUSH)
-    tab.value("document.querySelector('.strip').focus()")
-    tab.press("Home", "Enter")
-    assert shown(tab, ".row.selected .seq") == "1"
-
-
-@needs_chromium
-def test_a_question_mark_shows_the_keys(browser: Browser, recorded: Scenario) -> None:
-    tab = opened(browser, written(recorded))
     tab.press("?")
     assert tab.value("document.querySelector('#help').open")
     tab.press("Escape")
@@ -468,27 +370,20 @@ CONTRASTS = """(() => {
 
 
 @needs_chromium
-@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
-def test_every_text_stands_out_from_what_is_behind_it(
-    browser: Browser, recorded: Scenario, dark: bool
-) -> None:
-    tab = opened(browser, written(recorded), dark=dark, fragment=f"#e{PUSH}")
-    tab.press("?")
-    contrasts = tab.value(CONTRASTS)
-    assert len(contrasts) > 100
-    assert [each for each in contrasts if each[0] < 4.5] == []
-
-
-@needs_chromium
-def test_it_is_light_or_dark_as_the_system_is_and_as_somebody_chooses(
+def test_it_is_light_or_dark_as_chosen_and_every_text_stands_out_from_what_is_behind_it(
     browser: Browser, recorded: Scenario
 ) -> None:
-    file = written(recorded)
-    tab = opened(browser, file)
+    tab = opened(browser, written(recorded), dark=False, fragment=f"#e{PUSH}")
     ground = "getComputedStyle(document.body).backgroundColor"
     light = tab.value(ground)
-    tab.emulate(1280, 900, dark=True)
-    tab.until(f"{ground} !== {json.dumps(light)}")
+    for is_dark in (False, True):
+        tab.emulate(1280, 900, dark=is_dark)
+        tab.until(f"({ground} !== {json.dumps(light)}) === {json.dumps(is_dark)}")
+        tab.press("?")
+        contrasts = tab.value(CONTRASTS)
+        assert len(contrasts) > 100
+        assert [each for each in contrasts if each[0] < 4.5] == []
+        tab.press("Escape")
     dark = tab.value(ground)
     tab.click("#theme")
     assert tab.value(ground) == light
@@ -604,9 +499,7 @@ def test_a_long_session_opens_and_filters_without_a_node_for_every_event(
     tab = opened(browser, file)
     events_shown(tab, "20,000")
     assert count(tab, ".row") < 100
-    tab.press("/")
-    tab.type('"run 1999')
-    events_shown(tab, "11 of 20,000")
+    search(tab, '"run 1999', "11 of 20,000")
     tab.press("Escape")
     tab.value("location.hash = '#e19000'")
     tab.until("document.querySelector('.row.selected .seq')?.textContent === '19000'")

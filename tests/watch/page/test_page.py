@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
-import socket
-import threading
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -23,10 +19,10 @@ pytestmark = [
 
 SESSION = {"id": "s1", "name": "build", "command": ["claude", "-p", "fix it"], "last": "run make"}
 OTHER = {"id": "s2", "command": ["npm", "test"], "state": "ended", "ended": "exited with 1"}
-PUSH = {"id": "q1", "what": "git push --force", "folder": "/home/me/project"}
+PUSH = {"id": "q1", "runs": "/usr/bin/git"}
 SAID_OF_PUSH = (
-    *("build", "bash (4711) wants to run", "git push --force", "/usr/bin/git"),
-    *("/home/me/project", "ask-push: pushes are looked at", "agent-strict", "no in 4:"),
+    *("build", "node (4711) wants to run", "git push --force", "/usr/bin/git"),
+    *("/home/me/project", "ask-push: pushes are looked at", "mine", "no in 4:"),
 )
 CLEAN = {"id": "q2", "what": "rm -rf build", "runs": "/usr/bin/rm", "may_always": False}
 
@@ -265,22 +261,6 @@ def test_events_of_the_chosen_session_are_filtered(opened: Opened) -> None:
     assert text(tab, "#events-of") == "of s2"
 
 
-@pytest.mark.tier("all")
-def test_it_sticks_to_the_newest_unless_somebody_has_scrolled(opened: Opened) -> None:
-    served, tab = opened({"sessions": [SESSION]})
-    served.tell(lines=["s1", [["allowed", f"n{at}"] for at in range(200)]])
-    bottom = """(() => { const list = document.querySelector('#list');
-        return list.scrollHeight - list.scrollTop - list.clientHeight < 2; })()"""
-    tab.until(f"document.querySelectorAll('.row').length === 200 && {bottom}")
-    tab.value("document.querySelector('#list').scrollTop = 40")
-    tab.until("!document.querySelector('#follow').hidden")
-    served.tell(lines=["s1", [["allowed", f"m{at}"] for at in range(50)]])
-    tab.until("document.querySelectorAll('.row').length === 250")
-    assert tab.value("document.querySelector('#list').scrollTop") == 40
-    tab.click("#follow")
-    tab.until(bottom)
-
-
 BAD = '</script><script>window.pwned=1</script><img src=x onerror="window.pwned=1"><!--'
 STRANGE = "a\x00b\x1b[31m\u202egnp.exe\u2028"
 
@@ -314,87 +294,26 @@ def test_what_a_hostile_session_says_is_text_and_fits_into_the_window(opened: Op
     assert tab.requests == [each for each in tab.requests if served.host in each]
 
 
-class Forwarded:
-    """A port that leads to a file, as `ssh -L` makes one, and can be cut."""
-
-    def __init__(self, path: str) -> None:
-        self._path = path
-        self._listener = socket.create_server(("127.0.0.1", 0))
-        self.port: int = self._listener.getsockname()[1]
-        self._ends: set[socket.socket] = set()
-        self._is_cut = threading.Event()
-        threading.Thread(target=self._accept, daemon=True).start()
-
-    def cut(self) -> None:
-        self._is_cut.set()
-        for each in tuple(self._ends):
-            with contextlib.suppress(OSError):
-                each.shutdown(socket.SHUT_RDWR)
-
-    def mend(self) -> None:
-        self._is_cut.clear()
-
-    def close(self) -> None:
-        self.cut()
-        self._listener.shutdown(socket.SHUT_RDWR)
-        self._listener.close()
-
-    def _accept(self) -> None:
-        with contextlib.suppress(OSError):
-            while True:
-                near, _ = self._listener.accept()
-                if self._is_cut.is_set():
-                    near.close()
-                    continue
-                far = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-                far.connect(self._path)
-                self._ends |= {near, far}
-                for pass_on in (self._there, self._back):
-                    threading.Thread(target=pass_on, args=(near, far), daemon=True).start()
-
-    def _there(self, near: socket.socket, far: socket.socket) -> None:
-        """A browser leaves last."""
-        _copy(near, far)
-        for end in (near, far):
-            self._ends.discard(end)
-            with contextlib.suppress(OSError):
-                end.shutdown(socket.SHUT_RDWR)
-            end.close()
-
-    def _back(self, near: socket.socket, far: socket.socket) -> None:
-        _copy(far, near)
-        with contextlib.suppress(OSError):
-            near.shutdown(socket.SHUT_WR)
+def network(tab: Tab, *, offline: bool) -> None:
+    unbounded = {"latency": 0, "downloadThroughput": -1, "uploadThroughput": -1}
+    tab.tell("Network.emulateNetworkConditions", offline=offline, **unbounded)
 
 
-def _copy(out: socket.socket, into: socket.socket) -> None:
-    with contextlib.suppress(OSError):
-        while data := out.recv(1 << 16):
-            into.sendall(data)
-
-
-def test_a_lost_connection_is_said_and_mended(
-    browser: Browser, serve: Callable[..., Served], private: Path
-) -> None:
-    """Through a forwarded port."""
-    served = serve(socket_path=str(private / "page.socket"))
-    forwarded = Forwarded(served.socket_path)
-    served.tell(sessions=[SESSION], waiting=[PUSH])
-    tab = browser.tab()
-    tab.tell("Page.navigate", url=f"http://localhost:{forwarded.port}{served.entry}")
+def test_a_lost_connection_is_said_and_mended(opened: Opened) -> None:
+    served, tab = opened({"sessions": [SESSION], "waiting": [PUSH]})
     may_answer(tab, 1)
-    forwarded.cut()
+    network(tab, offline=True)
+    served.tell(cut=True)
     tab.until("document.querySelector('#lost').checkVisibility()")
     assert tab.value("document.body.classList.contains('gone')")
     assert tab.value("document.querySelector('.question .yes').disabled")
     served.tell(sessions=[SESSION], waiting=[PUSH, CLEAN])
-    forwarded.mend()
+    network(tab, offline=False)
     tab.until("!document.querySelector('#lost').checkVisibility()")
     may_answer(tab, 2)
     may_answer(tab, 1)  # it has moved as well
     tab.click(answers(1, 1))
     assert served.did() == ["approve", "s1", "q1", False]
-    forwarded.close()
 
 
 def test_when_the_server_has_ended_the_page_says_so(opened: Opened) -> None:
@@ -402,31 +321,6 @@ def test_when_the_server_has_ended_the_page_says_so(opened: Opened) -> None:
     assert served.end() == 0
     tab.until("document.querySelector('#lost').checkVisibility()")
     assert "start it again" in text(tab, "#lost")
-
-
-@pytest.mark.tier("all")
-def test_a_thousand_events_a_second_don_t_freeze_it(opened: Opened) -> None:
-    served, tab = opened({"sessions": [SESSION], "waiting": [PUSH]})
-    may_answer(tab, 1)
-    tab.value(
-        """(() => { window.made = window.most = 0; const rows = document.querySelector('#rows');
-            new MutationObserver((changes) => {
-                for (const each of changes) window.made += each.addedNodes.length;
-                window.most = Math.max(window.most, rows.childElementCount);
-            }).observe(rows, { childList: true }); })()"""
-    )
-    served.tell(flood=["s1", 1000, 3])
-    served.flooded()
-    tab.until(
-        "document.querySelector('.row:last-child .said')?.textContent.includes('file-19')"
-        " && document.querySelectorAll('.row').length === 500"
-    )
-    assert "earlier event" in text(tab, "#events-note")
-    # Each is laid out once at most: how long a frame takes, the machine has a part in.
-    assert tab.value("made") <= 3000
-    assert tab.value("most") <= 500
-    tab.click(answers(1, 1))
-    assert served.did() == ["approve", "s1", "q1", False]
 
 
 def test_every_control_is_reached_by_tab(opened: Opened) -> None:
@@ -446,14 +340,7 @@ def test_every_control_is_reached_by_tab(opened: Opened) -> None:
     tab.until("!document.querySelector('#help').open")
 
 
-@pytest.mark.parametrize(
-    "dark",
-    [
-        pytest.param(False, id="light"),
-        pytest.param(True, id="dark", marks=pytest.mark.tier("all")),
-    ],
-)
-def test_every_text_stands_out_from_what_is_behind_it(opened: Opened, dark: bool) -> None:
+def test_every_text_stands_out_from_what_is_behind_it(opened: Opened) -> None:
     switch = {"reason": "r", "by": "b"}
     served, tab = opened(
         {
@@ -461,8 +348,7 @@ def test_every_text_stands_out_from_what_is_behind_it(opened: Opened, dark: bool
             "waiting": [PUSH, CLEAN],
             "killswitch": switch,
             "problems": ["a session doesn't answer"],
-        },
-        dark=dark,
+        }
     )
     outcomes = ("allowed", "audited", "approved", "redirected", "absorbed", "denied", "asked")
     served.tell(lines=["s1", [[outcome, "git push"] for outcome in outcomes]])

@@ -74,6 +74,9 @@ def test_whatever_passes_is_the_same_to_h11(pieces: list[bytes]) -> None:
 # The gate
 
 
+OURS = "http://127.0.0.1:8000"
+
+
 def gate(port: int | None = 8000) -> Gate:
     numbers = iter(range(1, 9))
     return Gate(port, lambda size: bytes([next(numbers)]) * size)
@@ -93,35 +96,64 @@ def let_in(one: Gate) -> str:
 def test_only_whoever_has_been_let_in_gets_anything() -> None:
     one = gate()
     assert isinstance(one.pass_(asked()), Refused)
+    for code in ("", "0" * 32, one.entry[4:-1], one.entry[4:] + "0", "%00"):
+        assert isinstance(one.pass_(asked(path=f"/in/{code}")), Refused), code
+    assert one.pass_(asked("POST", one.entry, origin=OURS)) == Refused(405, "here is only GET")
     cookie = let_in(one)
-    assert one.pass_(asked(cookie=cookie)) is None
-    assert one.pass_(asked(cookie=f"other=1; {cookie}; more=2")) is None
-    assert isinstance(one.pass_(asked(cookie=cookie[:-1])), Refused)
     assert isinstance(one.pass_(asked(path="/in/None")), Refused)
+    name, _, secret = cookie.partition("=")
+    for given_, passes in (
+        (cookie, True),
+        (f"other=1; {cookie}; more=2", True),
+        # Another server on this host can't push ours out by one of its name.
+        (f"{name}=forged; {cookie}", True),
+        (f"{cookie}; {name}=forged", True),
+        (cookie[:-1], False),
+        (f"{cookie}x", False),
+        (f"{name}=", False),
+        (f"other={secret}", False),
+    ):
+        assert (one.pass_(asked(cookie=given_)) is None) is passes, given_
 
 
-def test_another_server_of_this_host_can_t_push_our_cookie_out_by_one_of_its_name() -> None:
+def test_only_the_names_of_this_host_and_this_port_lead_here() -> None:
+    """DNS rebinding: the browser believes that it speaks to another site. A port that is forwarded
+    to a file may be any."""
+    anywhere, here = (None,), (None, 8000)
+    for host, served in (
+        *(("127.0.0.1:8000", here), ("localhost:8000", here), ("[::1]:8000", here)),
+        *(("localhost:9", anywhere), ("localhost", anywhere), ("127.0.0.1:65535", anywhere)),
+        *((host, ()) for host in ("", "localhost:", "localhost:x", "evil:8000", "[::2]:8000")),
+        *((host, ()) for host in ("localhost:\u0661", "127.0.0.1.evil:8000", "localhost:8000:1")),
+        *((host, ()) for host in ("127.0.0.1:8000@evil", "user@localhost:8000")),
+    ):
+        for port in (None, 8000):
+            one = gate(port)
+            found = one.pass_(asked(path=one.entry, host=host))
+            assert isinstance(found, Entered) is (port in served), (host, port)
+
+
+def test_what_another_page_makes_a_browser_send_is_refused() -> None:
+    """Though our cookie comes along."""
     one = gate()
     cookie = let_in(one)
-    name = cookie.partition("=")[0]
-    assert one.pass_(asked(cookie=f"{name}=forged; {cookie}")) is None
-    assert one.pass_(asked(cookie=f"{cookie}; {name}=forged")) is None
-
-
-def test_through_a_file_any_port_of_this_hosts_names_leads_here() -> None:
-    for host, is_served in (
-        ("localhost:9", True),
-        ("localhost", True),
-        ("127.0.0.1:65535", True),
-        ("[::1]:1", True),
-        ("localhost:", False),
-        ("localhost:x", False),
-        ("evil:9", False),
-        ("localhost:\u0661", False),
+    post = {"origin": OURS, "content_type": "application/json", "x_sigwrap_token": one.token}
+    assert one.pass_(asked("POST", "/approve", cookie=cookie, **post)) is None
+    for status, name, value in (
+        *((403, "origin", value) for value in (None, "", "null", "http://evil.example")),
+        *((403, "origin", value) for value in ("https://127.0.0.1:8000", "http://localhost:8000")),
+        *((403, "origin", value) for value in ("http://127.0.0.1:1", f"{OURS}.evil")),
+        *((403, "x_sigwrap_token", value) for value in (None, "", one.token[:-1], "0" * 32)),
+        *((415, "content_type", value) for value in (None, "text/plain", "multipart/form-data")),
+        *((403, "sec_fetch_site", value) for value in ("", "same-site", "cross-site")),
     ):
-        one = gate(port=None)
-        found = one.pass_(Asked("GET", one.entry, "", {"host": host}))
-        assert isinstance(found, Entered) is is_served
+        fields = {"cookie": cookie, **post, name: value}
+        sent = {each: text for each, text in fields.items() if text is not None}
+        refused = one.pass_(asked("POST", "/approve", **sent))
+        assert isinstance(refused, Refused) and refused.status == status, (name, value)
+    for site, passes in (("same-origin", True), ("none", True), ("cross-site", False), ("", False)):
+        found = one.pass_(asked(cookie=cookie, sec_fetch_site=site))
+        assert (found is None) is passes, site
 
 
 @given(st.text(max_size=60), st.text(max_size=60), st.text(max_size=60))
@@ -130,7 +162,7 @@ def test_no_text_opens_it(code: str, cookie: str, token: str) -> None:
     assert isinstance(one.pass_(asked(path=f"/in/{code}")), Refused)
     assert isinstance(one.pass_(asked(cookie=cookie)), Refused)
     held = let_in(one)
-    post = {"origin": "http://127.0.0.1:8000", "content_type": "application/json", "cookie": held}
+    post = {"origin": OURS, "content_type": "application/json", "cookie": held}
     refused = one.pass_(asked("POST", "/approve", x_sigwrap_token=token, **post))
     assert isinstance(refused, Refused)
     assert one.pass_(asked("POST", "/approve", x_sigwrap_token=one.token, **post)) is None

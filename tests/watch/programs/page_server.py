@@ -4,32 +4,27 @@ says on standard output what is asked of the sessions."""
 import json
 import os
 import signal
+import socket
 import sys
 import threading
 import time
 from collections import deque
+from contextlib import suppress
 
 from sigwrap.errors import SessionError
 from sigwrap.store.killswitch import State
-from sigwrap.watch.board import Board, Line, Seen, Waits
+from sigwrap.watch.board import Line
 from sigwrap.watch.orders import Approve, Deny, Interrupt, KillAll, Lift
 from sigwrap.watch.page import peers
 from sigwrap.watch.page.bounds import Bounds
-from sigwrap.watch.page.listening import SocketFile, at_port
+from sigwrap.watch.page.listening import at_port
 from sigwrap.watch.page.running import serve
+from tests.watch.boards import SECOND, board, seen, waits
 
 peers._SEARCH_AT_MOST_S = 30.0  # however slow the machine is
-looked_for = peers.looked_for
-
-
-def slowly_looked_for(owners, pids):
-    time.sleep(float(os.environ.get("SEARCH_TAKES_S", "0")))
-    return looked_for(owners, pids)
-
-
-peers.looked_for = slowly_looked_for
-store, bounds, socket_path = sys.argv[1], json.loads(sys.argv[2]), sys.argv[3]
-S = 1_000_000_000
+if "SEARCHES_FOREVER" in os.environ:
+    peers.looked_for = lambda owners, pids: signal.pause()
+store, bounds = sys.argv[1], json.loads(sys.argv[2])
 _NAMES = {
     Approve: "approve",
     Deny: "deny",
@@ -48,7 +43,7 @@ class Told:
         self.wakes = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         self.kept = {}
         self.next = {}
-        self.now = Board(time.time_ns(), (), 0, (), None, ())
+        self.now = board()
 
     def calm(self):
         os.eventfd_read(self.wakes)
@@ -75,33 +70,24 @@ class Told:
             kept.append(Line(seq, time.time_ns(), 4000 + seq % 7, "exec_allowed", outcome, text))
 
     def show(self, order):
-        now = time.time_ns()
-        sessions = tuple(
-            Seen(
-                each["id"], each.get("name", ""), tuple(each["command"]),
-                each.get("state", "running"), now - 754 * S, each.get("processes", 4),
-                each.get("denied", 0), each.get("asked", 0), now - 2 * S, each.get("last", ""),
-                each.get("ended", ""), each.get("exit_status"),
-            )
+        now_ns = time.time_ns()
+        sessions = [
+            seen(each.pop("id"), **{"started_ns": now_ns, "last_ns": now_ns, **each})
             for each in order.get("sessions", ())
-        )  # fmt: skip
+        ]
         waiting = tuple(
-            Waits(
-                each.get("session", "s1"), "", each["id"], "exec", 4711,
-                each.get("process", "bash"), 2, each["what"], each["what"], False,
-                each.get("runs", "/usr/bin/git"),
-                each.get("loads", ""), (), each.get("folder", "/home/me/project"),
-                each.get("note", ""), "ask-push", "agent-strict",
-                each.get("message", "pushes are looked at"),
-                each.get("may_always", True), now,
-                now + each.get("left_s", 290) * S,
+            waits(
+                each.pop("id"),
+                asked_ns=now_ns,
+                deadline_ns=now_ns + each.pop("left_s", 290) * SECOND,
+                **each,
             )
             for each in order.get("waiting", ())
-        )  # fmt: skip
+        )
         switch = order.get("killswitch")
-        state = State(now, switch["reason"], switch["by"]) if switch else None
+        state = State(now_ns, switch["reason"], switch["by"]) if switch else None
         problems = tuple(order.get("problems", ()))
-        self.now = Board(now, sessions, order.get("more", 0), waiting, state, problems)
+        self.now = board(*sessions, waiting=waiting, killswitch=state, problems=problems)
 
 
 def carry_out(order):
@@ -116,16 +102,11 @@ def carry_out(order):
     return f"{what[0]}: done"
 
 
-def flood(session_id, per_second, seconds):
-    def run():
-        for _ in range(int(seconds * 50)):
-            numbers = range(per_second // 50)
-            source.add(session_id, [("allowed", f"run cc -c file-{n}.c") for n in numbers])
-            source.wake()
-            time.sleep(0.02)
-        say(flooded=True)
-
-    threading.Thread(target=run, daemon=True).start()
+def cut():
+    for fd in map(int, os.listdir("/proc/self/fd")):
+        with suppress(OSError), socket.socket(fileno=os.dup(fd)) as end:
+            end.getpeername()  # it is no listener
+            end.shutdown(socket.SHUT_RDWR)
 
 
 def obey():
@@ -134,8 +115,8 @@ def obey():
         match order:
             case {"lines": [session_id, lines]}:
                 source.add(session_id, lines)
-            case {"flood": [session_id, per_second, seconds]}:
-                flood(session_id, per_second, seconds)
+            case {"cut": True}:
+                cut()
             case _:
                 source.show(order)
         source.wake()
@@ -143,8 +124,7 @@ def obey():
 
 
 source = Told()
-file = SocketFile(socket_path) if socket_path else None
-listener = file.end if file else at_port(0)
+listener = at_port(0)
 threading.Thread(target=obey, daemon=True).start()
 serve(
     listener,
@@ -153,10 +133,7 @@ serve(
     carry_out,
     report_line=[sys.executable, "-c", os.environ.get("REPORT", "print('none')")],
     tell=lambda line: os.write(2, line.encode() + b"\n"),
-    ready=lambda path: say(path=path, port=0 if file else listener.getsockname()[1]),
+    ready=lambda path: say(path=path, port=listener.getsockname()[1]),
     bounds=Bounds(**bounds),
 )
-if file:
-    file.close()
-say(ended=True)
 os._exit(0)  # Python's own end would take the modules from the threads that still run

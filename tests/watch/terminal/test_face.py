@@ -129,13 +129,6 @@ def test_a_message_is_one_however_soon_it_is_begun() -> None:
         assert subject.press("enter", now_s) == Deny("s1", "3f9a10", "say why")
 
 
-def test_a_message_for_nothing_is_none() -> None:
-    subject = face(board(seen()))
-    for key in ("m", *"say why", "enter"):
-        assert subject.press(key, 9.0) is None
-    assert subject.said == "nothing was sent: no question waits for it"
-
-
 def test_a_yes_to_what_can_t_be_done_answers_no_question() -> None:
     for key in "sU":
         subject = face(board(seen(state=ENDED), waiting=(waits(),)))

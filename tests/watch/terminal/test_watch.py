@@ -69,21 +69,6 @@ def leave(terminal: Terminal) -> None:
     assert terminal.await_status() == 0
 
 
-def test_a_yes(as_user: Sigwrap) -> None:
-    """Nobody has a terminal there, and it is asked all the same: somebody watches."""
-    terminal = watch(as_user)
-    process = asks(as_user)
-    press_once_read(terminal, "y", rb"approved")
-    assert process.wait(PATIENCE_S) == 0
-    assert b"Linux" in process.stdout.read()
-    (granted,) = as_user.events("approval_granted")
-    assert granted.payload["reason"] == "granted"
-    (asked,) = as_user.events("approval_requested")
-    assert asked.payload["asked"] == ["control"]
-    terminal.output.until(rb"exit 0")
-    leave(terminal)
-
-
 @pytest.mark.promise("watch")
 def test_a_no_with_a_message_that_the_caller_reads_with_the_rule_s(sigwrap: Sigwrap) -> None:
     terminal = watch(sigwrap)
@@ -97,41 +82,6 @@ def test_a_no_with_a_message_that_the_caller_reads_with_the_rule_s(sigwrap: Sigw
     assert b"not approved: use hostname (the rule says: ask the team first)" in said
     leave(terminal)
     assert process.wait(PATIENCE_S) == 0
-
-
-def test_a_session_is_stopped_as_by_ctrl_c(sigwrap: Sigwrap) -> None:
-    terminal = watch(sigwrap)
-    process = asks(sigwrap, text="echo ready; exec sleep 600")
-    reader(process.stdout).until(rb"ready")
-    terminal.output.until(rb"> agent")
-    terminal.type("s")
-    terminal.output.until(rb"stop session \S+, as by Ctrl\+C\?")
-    terminal.type("y")
-    terminal.output.until(rb"is interrupted")
-    assert process.wait(PATIENCE_S) == 130
-    terminal.output.until(rb"exit 130")
-    leave(terminal)
-
-
-def test_the_kill_switch_and_its_end(alone: Sigwrap) -> None:
-    terminal = watch(alone)
-    process = asks(alone, text="trap '' INT TERM; echo ready; sleep 600")
-    reader(process.stdout).until(rb"ready")
-    terminal.output.until(rb"> agent")
-    terminal.type("K")
-    terminal.output.until(rb"Enter ends every session")
-    terminal.type("it loops\r")
-    assert process.wait(PATIENCE_S) == 125
-    terminal.output.until(rb"KILL SWITCH ON")
-    refused = alone.run("--", "true")
-    assert refused.returncode == 125
-    assert b"it loops; nothing is run" in refused.stderr
-    terminal.type("U")
-    terminal.output.until(rb"turn the kill switch off")
-    terminal.type("y")
-    terminal.output.until(rb"sessions can start again")
-    assert alone.run("--no-report", "--", "true").returncode == 0
-    leave(terminal)
 
 
 def test_the_terminal_is_left_as_it_was_whatever_ends_it(sigwrap: Sigwrap) -> None:

@@ -1,3 +1,0 @@
-import termios
-
-termios.tcflow(1, termios.TCOOFF)
