@@ -51,7 +51,7 @@ def test_everything_at_once(as_user: Sigwrap, programs: Path) -> None:
     processor = min(os.sched_getaffinity(0))
 
     def change() -> None:
-        os.umask(0o137)
+        os.umask(0o057)
         os.nice(7)
         resource.setrlimit(resource.RLIMIT_NOFILE, (77, 500))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -63,7 +63,7 @@ def test_everything_at_once(as_user: Sigwrap, programs: Path) -> None:
     seen = _same_probe(programs / "probe.py", as_user, *opening, **options)
     assert (seen["group"], seen["session"]) == (os.getpgrp(), os.getsid(0))
     assert {"0", "1", "2", "7", "20"} <= set(seen["fds"])
-    assert (seen["umask"], seen["affinity"]) == (0o137, [processor])
+    assert (seen["umask"], seen["affinity"]) == (0o057, [processor])
     assert seen["nice"] == min(os.nice(0) + 7, 19)
 
 
