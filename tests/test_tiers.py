@@ -98,7 +98,9 @@ def test_what_is_pure_is_in_the_quick_tier_unless_it_says_otherwise() -> None:
     assert tier_of("policy/test_glob.py", []) == "quick"
     assert {tier_of(f"{folder}/test_x.py", []) for folder in OF_PROCESSES} == {"ci"}
     assert tier_of("process/test_x.py", [mark("promise", "transparent")]) == "quick"
-    assert tier_of("process/test_x.py", [mark("promise", "why"), mark("tier", "all")]) == "quick"
+    assert tier_of("process/test_x.py", [mark("tier", "all"), mark("promise", "why")]) == "quick"
     assert tier_of("policy/test_glob.py", [mark("tier", "ci")]) == "ci"
-    with pytest.raises(pytest.UsageError, match="no tier 'fast'"):
+    with pytest.raises(pytest.UsageError, match="tier is not one of quick, ci, all"):
         tier_of("policy/test_glob.py", [mark("tier", "fast")])
+    with pytest.raises(pytest.UsageError, match="an attack is of the tier ci"):
+        tier_of("attacks/test_x.py", [mark("tier", "all")])

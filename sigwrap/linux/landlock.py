@@ -125,8 +125,13 @@ def _allow_what_was_given(ruleset: int, fd: int, handled: int) -> None:
     except OSError:
         return
     rights = handled & _BY_ACCESS[fcntl.fcntl(fd, fcntl.F_GETFL) & os.O_ACCMODE] if is_file else 0
-    if rights:
+    if not rights:
+        return
+    try:
         _add(ruleset, fd, rights)
+    except KernelError as error:
+        if error.errno != errno.EBADFD:  # a file in memory (memfd_create), which nothing restricts
+            raise
 
 
 def _rights(operations: Collection[Operation]) -> int:

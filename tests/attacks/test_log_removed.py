@@ -173,8 +173,8 @@ CONTROL_DEEDS = {
     "a file": ('for s in "$CONTROL"/*; do echo x > x; mv x "$s"; done', "another file"),
     "a link": ('for s in "$CONTROL"/*; do ln -sf /nowhere "$s"; done', "another file"),
     "a folder": ('for s in "$CONTROL"/*; do rm "$s"; mkdir "$s"; > "$s/x"; done', "another file"),
-    "folder removed": ('rm -rf "$CONTROL"', "its folder was removed"),
-    "folder a file": ('rm -rf "$CONTROL"; > "$CONTROL"', "its folder was removed"),
+    "folder removed": ('mv "$CONTROL" away; rm -r away', "its folder was removed"),
+    "folder a file": ('> x; mv "$CONTROL" away; mv x "$CONTROL"', "its folder was removed"),
     "folder elsewhere": ('mv "$CONTROL" gone; ln -s /nowhere "$CONTROL"', "its folder was"),
 }
 

@@ -21,7 +21,7 @@ def _takes(programs: Path, address: str) -> tuple[str, ...]:
     return (*PYTHON, str(programs / "takes_an_address.py"), address)
 
 
-@pytest.mark.parametrize("deed", ["mv S gone; ln -s gone S", "rm -rf S; mkdir S"])
+@pytest.mark.parametrize("deed", ["mv S gone; ln -s gone S", "rm -rf S; mkdir -p S"])
 def test_whatever_becomes_of_the_store_it_is_the_same_session(subject: Sigwrap, deed: str) -> None:
     first = subject.run(*JOIN, "--", "sh", "-c", "sleep 300 >/dev/null 2>&1 & echo $!")
     script = deed.replace("S", str(subject.store))

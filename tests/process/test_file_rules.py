@@ -16,6 +16,7 @@ import pytest
 from sigwrap.errors import DOCTOR
 from sigwrap.linux import landlock
 from tests.support.harness import NOBODY, PYTHON, REFUSED, Sigwrap
+from tests.support.waiting import PATIENCE_S
 
 CREATE_RULESET = 444
 NEEDS_WALLS = pytest.mark.skipif(not landlock.holds_files(), reason=f"needs {landlock.FILES_NEED}")
@@ -105,6 +106,18 @@ def test_what_command_was_given_it_may_open_again(desk: Desk) -> None:
     assert done.returncode == 2
     assert out.read_text() == "one\n"
     assert err.read_text().splitlines()[0] == "two"
+
+
+def test_it_may_be_given_files_in_memory(desk: Desk) -> None:
+    """As some programs that start others hand out: no rule of Landlock can name them."""
+    given, out = os.memfd_create("in"), os.memfd_create("out")
+    os.pwrite(given, b"given\n", 0)
+    line = desk.subject.line("--no-report", "--", "sh", "-c", "cat; echo one >>/dev/stdout")
+    process = desk.subject.start_line([*desk.subject.as_user(), *line], stdin=given, stdout=out)
+    assert (process.wait(PATIENCE_S), process.stderr.read()) == (0, b"")
+    assert os.pread(out, 100, 0) == b"given\none\n"
+    os.close(given)
+    os.close(out)
 
 
 def test_a_session_before_can_not_widen_what_the_next_one_may(desk: Desk) -> None:

@@ -84,13 +84,16 @@ class CommandServer:
         data = json.dumps(request).encode("utf-8", "surrogatepass")
         streams = [os.memfd_create(name) for name in ("stdin", "stdout", "stderr")]
         os.pwrite(streams[0], stdin, 0)
-        socket.send_fds(self._socket, [len(data).to_bytes(4, "little")], streams)
-        self._socket.sendall(data)
-        pid = self._number()
+        pid = 0
         self._socket.settimeout(within_s)
         try:
+            socket.send_fds(self._socket, [len(data).to_bytes(4, "little")], streams)
+            self._socket.sendall(data)
+            pid = self._number()
             status = self._number()
         except TimeoutError:
+            if not pid:
+                raise RuntimeError("the command server does not answer") from None
             os.kill(pid, signal.SIGKILL)  # the server waits for it: no other has this pid
             self._socket.settimeout(None)
             self._number()

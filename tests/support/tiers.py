@@ -16,7 +16,7 @@ import hypothesis
 import pytest
 
 TIERS = ("quick", "ci", "all")
-# Folders whose tests start sigwrap, a browser or a compiler. All others are pure and quick.
+# Folders whose tests mostly start sigwrap, a browser or a compiler. All others are quick.
 OF_PROCESSES = frozenset(
     "approvals attacks binary containers endurance exec joined process signals".split()
 )
@@ -30,16 +30,20 @@ def folder_tier(folder: str) -> str:
 
 def tier_of(path: str, marks: Iterable[pytest.Mark]) -> str:
     """`path` is below tests; `marks` are the test's, the closest first."""
+    by_name: dict[str, pytest.Mark] = {}
     for mark in marks:
-        match mark.name:
-            case "tier":
-                (name,) = mark.args
-                if name not in TIERS:
-                    raise pytest.UsageError(f"{path}: there is no tier {name!r}")
-                return str(name)
-            case "promise":
-                return "quick"
-    return folder_tier(path.partition("/")[0])
+        by_name.setdefault(mark.name, mark)
+    if "promise" in by_name:
+        return "quick"
+    folder = path.partition("/")[0]
+    if "tier" not in by_name:
+        return folder_tier(folder)
+    match by_name["tier"].args:
+        case ("all",) if folder == "attacks":
+            raise pytest.UsageError(f"{path}: an attack is of the tier ci, or quick")
+        case (str() as name,) if name in TIERS:
+            return name
+    raise pytest.UsageError(f"{path}: its tier is not one of {', '.join(TIERS)}")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -273,7 +273,8 @@ class Copy:
             os.dup2(output_fd, 1)
             os.dup2(output_fd, 2)
             basetemp = f"--basetemp={self._root.parent / 'tests'}"
-            plugins = ("-p", "no:cacheprovider", "--hypothesis-profile=mutants")
+            # Chromium doesn't start with so little memory, and is in a later tier.
+            plugins = ("-p", "no:cacheprovider", "--hypothesis-profile=mutants", "--tier=quick")
             imported = "-Wignore::pytest.PytestAssertRewriteWarning"
             status = int(pytest.main(["-x", "-q", basetemp, imported, *plugins, *arguments]))
         finally:
