@@ -142,6 +142,14 @@ def test_explain_takes_a_socket_by_where_it_lies(run: Run, tmp_path: Path) -> No
         assert "rule keep matches" in run(*words)[1]
 
 
+def test_explain_names_the_network_rules_that_it_passes(run: Run, tmp_path: Path) -> None:
+    policy = tmp_path / "policy.yaml"
+    rule = '{name: one, destinations: ["10.0.0.1"], ports: [80], decision: allow}'
+    policy.write_text(f"version: 1\nname: test\nnetwork_rules:\n  - {rule}\n")
+    said = run("explain", "-p", str(policy), "--connect", "10.0.0.1:81")[1]
+    assert "one  is about other ports: 80 (line 4)" in said
+
+
 def test_explain_a_signal_as_json(run: Run) -> None:
     out = run("explain", "--signal", "SIGKILL", "--target", "external", "--json")[1]
     assert json.loads(out)["decision"]["rule"] == "outside"

@@ -46,6 +46,11 @@ EXEC = {"argv": ["rm", "a b"], "path": "/bin/rm"}
             {"limit": "max_execs", "effect": "terminated", "reason": "9 are over 8"},
             "the limit max_execs ended the run: 9 are over 8",
         ),
+        (
+            "file_audited",
+            {"operation": "rename", "path": "/a", "to": "/b", "comm": "mv", "count": 2},
+            "rename /a -> /b  by mv  2 times",
+        ),
         ("servers_gone", {"some": 0, "none": "", "list": ["a b"]}, "some=0  list=['a b']"),
         (
             "diagnostic",

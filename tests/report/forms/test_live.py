@@ -27,6 +27,11 @@ EXEC = {"path": "/a/pip", "argv": ["pip", "list"], "rule_name": "dev-tools"}
             {"files": ["/a", "/b"], "count": 2},
             "files that sigwrap runs from were changed: /a /b",
         ),
+        (
+            "interrupt_received",
+            {"signal_name": "SIGINT", "origin": "terminal"},
+            "interrupt  SIGINT from the terminal (Ctrl+C)",
+        ),
         ("process_exited", {"comm": "sh", "signal_name": "SIGKILL"}, "died  sh (7) of SIGKILL"),
         ("process_exited", {"comm": "sh", "exit_code": 1}, ""),
     ],
