@@ -36,26 +36,21 @@ from sigwrap.calls import (
     Always,
     Call,
     Family,
-    OfSignal,
     Under,
     number_of,
 )
 from sigwrap.linux.bpf import ALLOW, NOTIFY, REFUSE, REFUSE_ABI, encode, mediation_filter
 from sigwrap.machine import IS_X86_64
-from tests.support.filters import Code, verdict
+from tests.support.filters import ARCHES, SIGNAL_ARGUMENT, Code, verdict
 
 pytestmark = pytest.mark.skipif(not IS_X86_64, reason="about x86_64's filter")
 
 UPPER = 0xDEADBEEF << 32
-ARCHES = (X86_64, I386)
 UPPERS = {X86_64: (0, UPPER), I386: (0,)}
 REFUSED_IOCTLS = (
     *(0x5412, 0x541C, 0x541D, 0x5423, 0x5437, 0x5457, 0xAA00),  # of terminals; userfaultfd
     *(0xC0045877, 0x8004587D),  # of file systems
 )
-SIGNAL_ARGUMENT = {
-    call.name: call.handed_over.argument for call in TABLE if isinstance(call.handed_over, OfSignal)
-}
 
 
 @pytest.fixture(scope="module")

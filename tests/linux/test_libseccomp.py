@@ -22,14 +22,12 @@ from sigwrap.calls import (
     TABLE,
     TIOCSCTTY,
     TIOCSPGRP,
-    X86_64,
     Always,
     AnyOf,
     Both,
     Condition,
     Never,
     NonZero,
-    OfSignal,
     OneOf,
     Refused,
     Under,
@@ -39,22 +37,18 @@ from sigwrap.calls import (
 )
 from sigwrap.linux.bpf import mediation_filter
 from sigwrap.machine import IS_X86_64
-from tests.support.filters import Code, verdict
+from tests.support.filters import ARCHES, SIGNAL_ARGUMENT, Code, verdict
 
 pytestmark = [
     pytest.mark.skipif(not IS_X86_64, reason="about x86_64's filter"),
     pytest.mark.tier("ci"),
 ]
 
-ARCHES = (X86_64, I386)
 REFUSED_IOCTLS = next(
     tuple(call.handed_over.refused.values())
     for call in TABLE
     if call.name == "ioctl" and isinstance(call.handed_over, OneOf)
 )
-SIGNAL_ARGUMENT = {
-    call.name: call.handed_over.argument for call in TABLE if isinstance(call.handed_over, OfSignal)
-}
 
 
 def _rules(condition: Condition) -> Iterator[tuple[object, list[object]]]:

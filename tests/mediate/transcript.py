@@ -136,7 +136,7 @@ class Transcript:
 
 
 def facts(process: Process, *programs: Program, **different: Any) -> ExecFacts:
-    """Of an exec."""
+    """What an exec is judged by."""
     values: dict[str, Any] = {
         "process": process,
         "syscall": "execve",

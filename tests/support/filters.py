@@ -4,6 +4,13 @@ from __future__ import annotations
 
 import struct
 
+from sigwrap.calls import I386, TABLE, X86_64, OfSignal
+
+ARCHES = (X86_64, I386)
+# Which argument has the signal, by the name of the call.
+SIGNAL_ARGUMENT = {
+    call.name: call.handed_over.argument for call in TABLE if isinstance(call.handed_over, OfSignal)
+}
 Code = list[tuple[int, int, int, int]]
 
 

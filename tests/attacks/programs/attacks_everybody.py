@@ -57,7 +57,7 @@ def taken(pid):
 
 
 def taken_oddly(child):
-    """Of which this is the end."""
+    """It ends `child`."""
     pidfd = os.pidfd_open(child)
     words = (pidfd, 999, 0), (pidfd, reads, 1), (999, reads, 0), (reads, reads, 0)
     found = [named(native(438, *each)) for each in words]
@@ -91,7 +91,7 @@ def advised(pid):
 
 
 def advised_oddly(child):
-    """Of which this is the end."""
+    """It ends `child`."""
     own = struct.pack("QQ", address, PAGE)
     pidfd, ended = os.pidfd_open(os.getpid()), os.pidfd_open(child)
     os.kill(child, 9)
@@ -121,7 +121,7 @@ AFFINITY = struct.pack("<Q", 1)
 IDLE = struct.pack("<IIQiIQQQ", 48, 5, 0, 0, 0, 0, 0, 0)  # SCHED_IDLE
 CORE = struct.pack("<QQ", 0, 0)
 RLIMIT_CORE = 4
-NOBODYS = 0x3FFFFFF0  # a user without processes: it is refused whoever it is
+NOBODYS = 0x3FFFFFF0  # a user without processes, and refused like any other
 # At each page fault the kernel sends SIGTRAP, once it is enabled: disabled, exclude_kernel,
 # exclude_hv, remove_on_exec, sigtrap.
 EVENT = struct.pack("<IIQQQQQ", 1, 128, 2, 1, 0, 0, 1 | 3 << 5 | 3 << 36).ljust(128, b"\0")

@@ -1,7 +1,7 @@
 """A socket whose last close waits until all was read that was sent, and that is full; then
 /bin/true runs, and what came of that is said: `lingers.py HOW`.
 
-asked: while somebody is asked about a call that names it, another thread closes it, so the
+asked: while the user is asked about a call that names it, another thread closes it, so the
 supervisor has the last descriptor of it. What came of the call is said as well.
 queue: it is sent to the control socket and closed here, while who is refused there has to wait."""
 
@@ -82,7 +82,7 @@ def queue():
         refused = connected()
         while refused.recv(4096):
             pass
-    end = connected()  # waits until somebody is let in again
+    end = connected()  # waits until the next one is let in
     try:
         socket.send_fds(end, [b"x"], [one.fileno()])
         one.close()

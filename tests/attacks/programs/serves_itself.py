@@ -4,7 +4,7 @@
 helpers: execs more programs than the supervisor has helpers, whose paths lie in that file, mapped;
 once the server was killed, a bystander runs /bin/true ten times. It says how the server ended, and
 how often the bystander ran.
-journal: whoever writes to the session's journal waits for a page of it."""
+journal: a process that writes to the session's journal waits for a page of it."""
 
 import ctypes
 import mmap

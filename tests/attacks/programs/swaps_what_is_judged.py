@@ -57,7 +57,7 @@ def takes():
 
 
 def has_signalled():
-    theirs = socket.socket(fileno=inherited[0])  # whoever it signals is outside
+    theirs = socket.socket(fileno=inherited[0])  # its owner is outside
     mine, _ = socket.socketpair()
     over = swapping(mine.fileno(), theirs.fileno())
     found = {"wanted": 0, "refused": 0, "wrong": 0}

@@ -29,7 +29,7 @@ from sigwrap.policy.language.texts import policy_texts
 from sigwrap.report.check.reproduce import Reproduction, ReproductionFold
 from sigwrap.store.reader import Session
 from sigwrap.store.writer import SessionLog
-from tests.mediate.transcript import OURS
+from tests.mediate.transcript import OURS, facts
 
 Holding = effects.Held | effects.CannotHold
 VARIABLES = {"HOME": "/home/ann", "PROJECT_ROOT": "/project"}
@@ -84,20 +84,9 @@ class Mediated:
         says: bool = YES,
         **different: Any,
     ) -> None:
-        values: dict[str, Any] = {
-            "process": self.process,
-            "syscall": "execve",
-            "path": programs[0].path,
-            "cwd": "/project",
-            "truncated": False,
-            "programs": programs,
-            "here": programs,
-            "readable": True,
-            "crowd": Crowd(0, 0),
-            "stub_rule": None,
-        }
-        facts = ExecFacts(**(values | different))
-        self._carry_out(self.execs.mediate(facts), facts, held, says)
+        different = {"process": self.process, "crowd": Crowd(0, 0), **different}
+        found = facts(different.pop("process"), *programs, **different)
+        self._carry_out(self.execs.mediate(found), found, held, says)
 
     def signal(self, facts: SignalFacts, *, says: bool = YES) -> None:
         self._carry_out(self.signals.mediate(facts), None, effects.Held.YES, says)
