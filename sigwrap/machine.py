@@ -58,6 +58,7 @@ _APART = {
     "setresgid": (119, 149),
     "setresuid": (117, 147),
     "statx": (332, 291),
+    "tgkill": (234, 131),
     "timer_create": (222, 107),
     "timer_settime": (223, 110),
 }

@@ -33,6 +33,7 @@ from sigwrap.linux import held_terminals, libc, limits, own_environment, procfs
 from sigwrap.linux import process as linux_process
 from sigwrap.linux.death import die_of
 from sigwrap.linux.descriptors import release_inherited
+from sigwrap.linux.own_lines import OwnLines
 from sigwrap.linux.sigfd import SignalFd, SignalInfo
 from sigwrap.linux.signal_waiters import handles, outlives
 from sigwrap.linux.terminal_readers import reads_a_line
@@ -127,6 +128,7 @@ def run_before_supervisor(
         on_terminal=terminal.is_there,
         ends=interrupts_end,
     )
+    lines = OwnLines(tell)
     front = _FrontProcess(
         signals,
         child,
@@ -134,12 +136,13 @@ def run_before_supervisor(
         ours,
         interrupts,
         inherited,
-        tell,
+        lines.tell,
         terminal,
         caller,
         notifier,
     )
     code = front.run()
+    lines.flush()
     terminal.restore(by_force=front.ended_command_by_force(code))
     if notifier is not None and notifier.failed_with:
         tell(f"the command of --notify has failed, with status {notifier.failed_with}")

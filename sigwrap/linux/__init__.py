@@ -47,8 +47,9 @@ descriptors        descriptors that sigwrap inherited
 pipes              how much a pipe holds
 limits             the caller's limits, which are meant for COMMAND alone
 listening     whether somebody listens to the calls of this process already
-closing            a socket that comes from inside, closed within bounded time
-caller_stderr      a line on a caller's standard error, never at the price of waiting
+bounded            calls on a caller's socket that a signal ends in bounded time
+caller_stderr      a line on a caller's standard error
+own_lines          sigwrap's own lines, written by a thread
 held_terminals     those that sigwrap speaks on, open from before COMMAND
 terminal_typists   who could type on our terminal in the place of a person
 terminal_readers   which processes wait for a terminal's input

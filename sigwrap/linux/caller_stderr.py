@@ -1,14 +1,13 @@
-"""One line on a standard error, never at the price of waiting.
+"""One line on a standard error, by a thread that may wait for the lock of its pipe or file.
 
-RWF_NOWAIT through a duplicate of the caller's descriptor serves where the kernel has it (pipes
-since Linux 6.4). Else a pipe or a terminal is opened anew, so that O_NONBLOCK is ours alone, unless
-it is one that is held open for that (held_terminals.py), and a socket is asked not to wait. A pipe
-that somebody else has made may not be opened by us: what is to be said is moved into it from a pipe
-of our own, where the kernel can be told not to wait. That takes one of its sixteen places, however
-short the line is, and so is not done where it need not be. A regular file is written through the
-duplicate, for its offset counts, but only on file systems that answer by themselves: one that a
-process serves (FUSE, NFS) could stall us, even when we close the duplicate, so there none is taken.
-What can't be said is in the log.
+It waits for nothing else, such as room. RWF_NOWAIT through a duplicate of the caller's descriptor
+serves where the kernel has it (pipes since Linux 6.4). Else a pipe or a terminal is opened anew, so
+that O_NONBLOCK is ours alone, unless it is one that is held open for that (held_terminals.py), and
+a socket is asked not to wait. A pipe that another user has made can't be opened: the line is moved
+into it from a pipe of our own, where the kernel can be told not to wait. That takes one of its
+sixteen places, however short the line is. A regular file is written through the duplicate, for its
+offset counts. One on a file system that a process serves (FUSE, NFS) isn't taken: to close the
+duplicate could stall us. A line that can't be written is in the log.
 """
 
 from __future__ import annotations

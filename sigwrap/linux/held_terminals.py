@@ -10,12 +10,13 @@ import termios
 import time
 
 from sigwrap.linux import proc_files, procfs
+from sigwrap.linux.file_state import Inode, inode_of_descriptor
 
 LOWEST_HELD = 10
 _FLAGS = os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 
 controlling = -1  # to read from as well; -1 where there is none
-_held: dict[tuple[int, int], int] = {}  # by the file that they were opened by
+_held: dict[Inode, int] = {}  # by the file that they were opened by
 
 
 def hold() -> None:
@@ -23,20 +24,20 @@ def hold() -> None:
     global controlling
     try:
         controlling = _out_of_the_way(os.open("/dev/tty", os.O_RDWR | _FLAGS))
-        _held[_file(controlling)] = controlling
+        _held[inode_of_descriptor(controlling)] = controlling
     except OSError:
         pass  # there is none
     if os.isatty(2):
         try:
             held = proc_files.open_file("/proc/self/fd/2", os.O_WRONLY | _FLAGS)
-            _held[_file(2)] = _out_of_the_way(held)
+            _held[inode_of_descriptor(2)] = _out_of_the_way(held)
         except OSError:  # somebody else's, as under sudo, but ours to use
             if os.fstat(2).st_rdev == procfs.controlling_terminal(os.getpid()):
-                _held[_file(2)] = controlling
+                _held[inode_of_descriptor(2)] = controlling
 
 
 def same_as(fd: int) -> int | None:
-    return _held.get(_file(fd))
+    return _held.get(inode_of_descriptor(fd))
 
 
 def write(held: int, data: bytes) -> int:
@@ -82,8 +83,3 @@ def _out_of_the_way(fd: int) -> int:
         return fd
     os.close(fd)
     return moved
-
-
-def _file(fd: int) -> tuple[int, int]:
-    found = os.fstat(fd)
-    return found.st_dev, found.st_ino

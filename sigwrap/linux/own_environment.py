@@ -40,13 +40,13 @@ def forget_in(pid: int, names: Collection[bytes]) -> bool:
     area = proc_files.contents(f"/proc/{pid}/environ") or b""
     for at, length in _entries(area, names):
         try:
-            _write(pid, start + at, bytes(length))
+            write_memory(pid, start + at, bytes(length))
         except KernelError:
             return False  # Yama, or a filter of a container
     return procfs.environment(pid).keys().isdisjoint(names)
 
 
-def _write(pid: int, address: int, data: bytes) -> None:
+def write_memory(pid: int, address: int, data: bytes) -> None:
     text = ctypes.create_string_buffer(data, len(data))
     ours = struct.pack("<QQ", ctypes.addressof(text), len(data))
     theirs = struct.pack("<QQ", address, len(data))

@@ -12,6 +12,7 @@ import struct
 
 from sigwrap.errors import DOCTOR, KernelError, NoInterception
 from sigwrap.linux import procfs
+from sigwrap.linux.file_state import kind_of
 from sigwrap.linux.libc import syscall
 from sigwrap.linux.taken import let_go, taken
 from sigwrap.machine import NUMBERS
@@ -69,7 +70,7 @@ def duplicate_socket(tid: int, fd: int) -> int:
     """The same of a socket, which the caller has looked at: what another thread has put there since
     is let go without waiting. OSError where it is none any more."""
     found = _duplicate(tid, fd)
-    if stat.S_ISSOCK(os.fstat(found).st_mode):
+    if kind_of(b"/proc/self/fd/%d" % found)[0] == stat.S_IFSOCK:
         return found
     let_go(found)
     raise OSError(errno.ENOTSOCK, os.strerror(errno.ENOTSOCK))

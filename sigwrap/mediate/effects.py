@@ -354,6 +354,13 @@ class Advise(NamedTuple):
     unrecorded: Unrecorded | None = None
 
 
+class SetLimits(NamedTuple):
+    """The supervisor sets limits of the target, as they were judged. Reply: 0 or an errno."""
+
+    target: SignalTarget
+    unrecorded: Unrecorded | None = None
+
+
 class LookAgain(NamedTuple):
     """Is it still the process that was judged? Reply: bool."""
 
@@ -413,6 +420,7 @@ Effect = (
     | SetForeground
     | TakeDescriptor
     | Advise
+    | SetLimits
     | LookAgain
     | Reach
     | MakeSocket

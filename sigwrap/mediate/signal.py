@@ -29,6 +29,7 @@ from sigwrap.mediate.effects import (
     Send,
     SetAsync,
     SetForeground,
+    SetLimits,
     SetOwner,
     SignalTarget,
     Succeed,
@@ -112,7 +113,7 @@ class SignalMediator:
     def mediate(self, facts: SignalFacts) -> Mediation:
         match facts.aim:
             case SignalTarget():
-                return self._one(facts, self._judge(facts, facts.aim))
+                return self._one(facts, _of_parent(facts, self._judge(facts, facts.aim)))
             case Group(members=members, is_own_job=True):
                 return self._stop_own_job(facts, members)
             case Group(members=members):
@@ -141,7 +142,7 @@ class SignalMediator:
                 return fail(error)
 
     def _judge(self, facts: SignalFacts, target: SignalTarget) -> _Judged:
-        sender, syscall, number, how, _aim, _correlation, own_targets, _handles = facts
+        sender, syscall, number, how, _aim, _correlation, own_targets, *_asked = facts
         key = (sender, sender.comm, syscall, number, how, target, own_targets)
         judged = self._remembered.get(key)
         if judged is None:
@@ -216,7 +217,7 @@ class SignalMediator:
             yield Fail(errno.EPERM)
 
     def _kernel_can_have_it(self, facts: SignalFacts, judged: _Judged) -> bool:
-        if facts.how not in _IN_REGISTERS:
+        if facts.how not in _IN_REGISTERS or _sets_limits_of_parent(facts, judged):
             return False
         return judged.target.is_inside or not self._domain or facts.how not in _KEPT_INSIDE
 
@@ -256,8 +257,10 @@ class SignalMediator:
         if facts.how is How.ADVISE:
             yield from answered_by(Advise(judged.target, _unlogged(judged)))
             return
-        if facts.how in _SETS_OWNER:
-            error: int = yield _set_owner(facts, judged)
+        if _sets_limits_of_parent(facts, judged):
+            error: int = yield SetLimits(judged.target, _unlogged(judged))
+        elif facts.how in _SETS_OWNER:
+            error = yield _set_owner(facts, judged)
         else:
             error = yield Send(judged.target, _number(judged), _unlogged(judged))
         if error:
@@ -354,9 +357,22 @@ class SignalMediator:
         return True
 
 
+def _of_parent(facts: SignalFacts, judged: _Judged) -> _Judged:
+    """Not remembered: the same call with other arguments is denied."""
+    if facts.how is not How.CHANGE or _goes_on(judged):
+        return judged
+    is_above = TargetType.ANCESTORS in judged.target.types
+    may_change = is_above and facts.may_change(judged.target)
+    return _decided(judged, signal_rules.OF_PARENT) if may_change else judged
+
+
+def _sets_limits_of_parent(facts: SignalFacts, judged: _Judged) -> bool:
+    return judged.decision is signal_rules.OF_PARENT and facts.syscall == "prlimit64"
+
+
 def _continue(facts: SignalFacts, *judged: _Judged) -> Continue | ContinueToChildren:
-    ends_or_stops = facts.how is How.NUMBER and facts.signal in signal_rules.ENDS_OR_STOPS
-    if ends_or_stops and any(TargetType.CHILDREN in each.target.types for each in judged):
+    may_end = facts.how is How.NUMBER and facts.signal not in signal_rules.IGNORED_BY_DEFAULT
+    if may_end and any(TargetType.CHILDREN in each.target.types for each in judged):
         return ContinueToChildren(_unlogged(*judged))
     return Continue(_unlogged(*judged))
 
@@ -453,7 +469,10 @@ def _goes_on(judged: _Judged, *, granted: bool = False) -> bool:
 
 
 def _denied(judged: _Judged) -> _Judged:
-    decision = judged.decision._replace(action=Action.DENY)
+    return _decided(judged, judged.decision._replace(action=Action.DENY))
+
+
+def _decided(judged: _Judged, decision: Decision) -> _Judged:
     payload = _payload(judged.attempt, decision, judged.handled)
     return judged._replace(decision=decision, payload=payload)
 

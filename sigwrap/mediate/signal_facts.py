@@ -106,3 +106,4 @@ class SignalFacts(NamedTuple):
     correlation: int  # the same for all members of a group
     stub_may_signal: tuple[int, ...]  # of a stub: the pids of its command and itself
     handles: Callable[[int, int], bool]  # whether a pid catches or ignores a signal, at this moment
+    may_change: Callable[[SignalTarget], bool] = lambda _target: False  # as its direct child

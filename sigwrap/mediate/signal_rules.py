@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from sigwrap.bare import signal
 from sigwrap.events import Payload
 from sigwrap.mediate.lineage import Types
 from sigwrap.policy.judge.engine import Engine
@@ -56,26 +55,19 @@ NOT_OWN_TERMINAL = Decision(
     reason="a terminal is not taken from processes outside",
 )
 
+OF_PARENT = Decision(
+    action=Action.ALLOW,
+    rule="builtin:parent",
+    reason="a direct child may renice its parent, and lower its limits",
+)
 OF_OWN_JOB = Decision(
     action=Action.ALLOW,
     rule="builtin:job",
     reason="a job that has the terminal stops as at a Ctrl+Z",
 )
 
-# What shells and runners end, stop and continue their children with; others mostly have a handler.
-ENDS_OR_STOPS = frozenset(
-    {
-        signal.SIGHUP,
-        signal.SIGINT,
-        signal.SIGQUIT,
-        signal.SIGABRT,
-        signal.SIGKILL,
-        signal.SIGTERM,
-        signal.SIGCONT,
-        signal.SIGSTOP,
-        signal.SIGTSTP,
-    }
-)
+# Any other can end, stop or continue a child, for which its parent gets SIGCHLD.
+IGNORED_BY_DEFAULT = GROUPS["@ignore"]
 
 _EVENT_TYPES = {
     Action.ALLOW: "signal_sent",

@@ -16,10 +16,12 @@ from collections.abc import Callable
 
 from sigwrap.bare.collections import deque
 from sigwrap.hints import Any
+from sigwrap.linux.bounded import break_off
 from sigwrap.run.loop import Loop
 from sigwrap.tuples import NamedTuple
 
 DEADLINE_S = 1.0
+_BROKEN_OFF_AFTER_S = 0.005
 _HELPERS = 64
 _STUCK_AT_MOST = 8  # more are a reason to do something about it
 _STACK_BYTES = 512 * 1024
@@ -43,17 +45,30 @@ Outcome = Done | Raised | Late
 
 
 class _Job:
-    __slots__ = ("drop", "has_begun", "is_over", "is_stuck", "outcome", "then", "work")
+    __slots__ = (
+        "drop",
+        "has_begun",
+        "is_over",
+        "is_stuck",
+        "outcome",
+        "over",
+        "then",
+        "thread",
+        "work",
+    )
 
     def __init__(
         self,
         work: Callable[[], Any],
         then: Callable[[Outcome], None],
-        drop: Callable[[Any], None] | None,
+        drop: Callable[[Any], None] | None = None,
+        over: Callable[[], None] | None = None,
     ) -> None:
         self.work = work
         self.then = then
         self.drop = drop
+        self.over = over
+        self.thread = 0  # the helper that is at it
         self.outcome: Done | Raised | None = None
         self.has_begun = False
         self.is_over = False
@@ -78,12 +93,19 @@ class Aside:
         work: Callable[[], Any],
         then: Callable[[Outcome], None],
         drop: Callable[[Any], None] | None = None,
+        *,
+        over: Callable[[], None] | None = None,
+        is_broken_off: bool = False,
     ) -> None:
-        """`then` is called in the loop, later; `drop` gets a value that came too late. OSError and
-        RuntimeError where a helper would be needed, and can't be had."""
-        job = _Job(work, then, drop)
+        """`then` is called in the loop, later; `drop` gets a value that came too late; `over` is
+        called as soon as no helper works on it any more, before `then` where that isn't late.
+        `is_broken_off`: a signal ends each wait in the kernel after 5 ms, with EINTR. Raises
+        OSError and RuntimeError where a helper would be needed, and can't be had."""
+        job = _Job(work, then, drop, over)
         if self._stuck >= _HELPERS:
             job.is_over = True
+            if over is not None:
+                over()
             self._loop.call_at(time.monotonic(), lambda: self._find_none(job))
             return
         if self._busy >= self._helpers and self._helpers < _HELPERS:
@@ -97,13 +119,24 @@ class Aside:
         self._wanted.append(job)
         os.eventfd_write(self._wanted_fd, 1)
         self._loop.call_at(time.monotonic() + DEADLINE_S / 2, lambda: self._look_after(job))
+        if is_broken_off:
+            self._break_off_later(job)
 
-    def do_anyway(self, work: Callable[[], Any], then: Callable[[Outcome], None]) -> None:
+    def do_anyway(
+        self,
+        work: Callable[[], Any],
+        then: Callable[[Outcome], None],
+        *,
+        over: Callable[[], None] | None = None,
+        is_broken_off: bool = False,
+    ) -> None:
         """By a thread of its own, and without a deadline."""
         self._watch_finished()
-        job = _Job(work, then, None)
+        job = _Job(work, then, over=over)
         _thread.start_new_thread(self._help_with, (job,))
         self._busy += 1
+        if is_broken_off:
+            self._break_off_later(job)
 
     @property
     def is_full(self) -> bool:
@@ -141,6 +174,7 @@ class Aside:
     def _help_with(self, job: _Job) -> None:
         job.has_begun = not job.is_over
         if job.has_begun:
+            job.thread = _thread.get_native_id()
             try:
                 job.outcome = Done(job.work())
             except Exception as error:
@@ -158,12 +192,23 @@ class Aside:
             self._busy -= 1
             self._stuck -= job.is_stuck
             outcome = job.outcome
+            if job.over is not None:
+                job.over()
             if not job.is_over:
                 assert outcome is not None, "finished"
                 job.is_over = True
                 job.then(outcome)
             elif isinstance(outcome, Done) and job.drop is not None:
                 job.drop(outcome.value)
+
+    def _break_off_later(self, job: _Job) -> None:
+        def look() -> None:
+            if job.outcome is None and (job.has_begun or not job.is_over):
+                if job.thread:
+                    break_off(job.thread)
+                self._break_off_later(job)
+
+        self._loop.call_at(time.monotonic() + _BROKEN_OFF_AFTER_S, look)
 
     def _look_after(self, job: _Job) -> None:
         """In time for something to be done before it is given up."""

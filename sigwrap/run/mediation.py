@@ -47,6 +47,7 @@ class Mediation:
         approvals: Approvals,
         loop: Loop,
         aside: Aside,
+        writers: Aside,
         watchers: Watchers,
         sigwrap_pids: frozenset[int],
         end_run: Callable[[LimitReached], None],
@@ -67,6 +68,7 @@ class Mediation:
             recorder=recorder,
             approvals=approvals,
             loop=loop,
+            writers=writers,
             end_run=end_run,
             escalate=watchers.on_escalation,
         )

@@ -1,6 +1,6 @@
 """The edge of the network mediator: its facts are gathered here, and what it lets happen is done
-here, on a duplicate of the caller's socket. Who may have to wait for the other end waits in the
-loop, so that nobody else waits with it.
+here, on a duplicate of the caller's socket. A call that may wait is made by a worker, for 5 ms; a
+caller that waits longer for the other end waits in the loop, and nobody else waits with it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from sigwrap.bare.contextlib import suppress
 from sigwrap.calls import AF_UNIX, SOCK_DGRAM
 from sigwrap.errors import KernelError
 from sigwrap.linux import pidfd, procfs
-from sigwrap.linux.closing import BoundedClose
+from sigwrap.linux.bounded import Bounded, let_calls_be_broken_off
 from sigwrap.linux.memory import may_be_served
 from sigwrap.linux.procfs import Rights
 from sigwrap.linux.registers import ERESTARTSYS
@@ -35,7 +35,7 @@ from sigwrap.mediate.network import NetworkMediator
 from sigwrap.mediate.network_facts import NetworkFacts, Outside
 from sigwrap.policy.judge.engine import Engine
 from sigwrap.policy.judge.network import Endpoint
-from sigwrap.run.aside import Aside, Done, Outcome, Raised
+from sigwrap.run.aside import Aside, Done, Late, Outcome, Raised
 from sigwrap.run.facts_aside import FactsAside
 from sigwrap.run.host_names import HostNames
 from sigwrap.run.loop import Loop
@@ -56,23 +56,25 @@ class _Held(NoHoldings):
         "_close",
         "_is_closed",
         "deadline_s",
+        "is_in_use",
+        "is_over",
         "is_watched",
         "looked",
         "rest",
         "retry_s",
         "sent",
-        "socket_waits",
         "turn",
         "waits",
     )
 
-    def __init__(self, looked: Looked, close: BoundedClose) -> None:
+    def __init__(self, looked: Looked, close: Callable[[int], None]) -> None:
         self.looked = looked
         self._close = close
         self._is_closed = False
+        self.is_in_use = False  # a worker makes a call on it
+        self.is_over = False
         self.rest = looked.asked.data
         self.sent = 0
-        self.socket_waits = False  # who calls the kernel with it does, unless he says otherwise
         self.waits = False  # its caller does, until it is done
         self.deadline_s = _NEVER
         self.retry_s = _FIRST_RETRY_S
@@ -96,9 +98,27 @@ class _Held(NoHoldings):
             self.is_watched.unwatch(self.looked.held)
             self.is_watched = None
 
+    def may_wait(self, *, flags_change: bool) -> bool:
+        """Whether the call can: a connect for its other end, listen on a unix socket for a child of
+        the supervisor's, a call that leads to a file for the file's server, and any call for the
+        socket's lock, once a process that copies from served memory can hold it."""
+        asked, kind = self.looked.asked, self.looked.kind
+        if may_be_served() or kind is None or self.looked.place >= 0:
+            return True
+        if asked.syscall == "connect":
+            return kind.type != SOCK_DGRAM and (self.waits or flags_change)
+        return asked.syscall == "listen" and kind.domain == AF_UNIX
+
+    def worker_is_done(self) -> None:
+        self.is_in_use = False
+        if self.is_over:
+            self.close()
+
     def close(self) -> None:
+        """What a worker uses stays open until it is done."""
         self.stop_watching()
-        if not self._is_closed:
+        self.is_over = True
+        if not self._is_closed and not self.is_in_use:
             self._is_closed = True
             self.looked.let_go(self._close)
 
@@ -125,7 +145,9 @@ class Network:
         self._loop = loop
         self._sockets = Sockets(engine.network)
         self._listeners = Listeners(processes, self._sockets.own, sigwrap_pids)
-        self._close = BoundedClose()
+        let_calls_be_broken_off()
+        self._bounded = Bounded()
+        self._flags_change = False  # those of nonblocking sockets, while a call is made
         self._other_rights = OtherRights()
         self._names = HostNames(engine.network.names, loop)
         self._facts = FactsAside(aside, answer_now, Looked.let_go)
@@ -160,7 +182,7 @@ class Network:
                     notification.tid,
                     process,
                     steps,
-                    _Held(looked, self._close),
+                    _Held(looked, self._bounded.close),
                     started_ns,
                 )
             )
@@ -185,51 +207,38 @@ class Network:
         self._performer.check(scope)
         held: _Held = scope.holdings
         asked, fd = held.looked.asked, held.looked.held
-        held.socket_waits = ours.waits(fd)
-        held.waits = held.socket_waits and not asked.flags & _MSG_DONTWAIT
+        held.waits = ours.waits(fd) and not asked.flags & _MSG_DONTWAIT
         return self._attempt(scope)
 
     def _attempt(self, scope: Scope) -> object:
         held: _Held = scope.holdings
+        rights = None if held.looked.takes_no_rights else self._other_rights.of(scope.tid)
 
         def work() -> None:
             _carry_out(scope)
 
-        rights = None if held.looked.takes_no_rights else self._other_rights.of(scope.tid)
+        if rights is None and not held.may_wait(flags_change=self._flags_change):
+            outcome = self._bounded.call(lambda: _outcome_of(work))
+            self._flags_change |= _is_broken_off(outcome)
+            return self._attempted(scope, outcome)
+
+        def then(outcome: Outcome) -> None:
+            self._resume(scope, self._attempted(scope, outcome))
+
+        held.is_in_use = True
         try:
-            if rights is None and held.looked.asked.count_at and may_be_served():
-                # The count goes into memory, for which we could wait.
-                self._aside.do(
-                    work, lambda outcome: self._resume(scope, self._attempted(scope, outcome))
+            if rights is None:
+                self._aside.do(work, then, over=held.worker_is_done, is_broken_off=True)
+            else:
+                self._aside.do_anyway(
+                    _with_rights(rights, held.looked, work),
+                    then,
+                    over=held.worker_is_done,
+                    is_broken_off=True,
                 )
-                return PAUSED
-            return self._do_with(rights, scope, work, self._attempted)
-        except (OSError, RuntimeError):
+        except (OSError, RuntimeError):  # no worker is to be had
+            held.is_in_use = False
             return Reached(0, errno.EAGAIN)
-
-    def _do_with(
-        self,
-        rights: Rights | None,
-        scope: Scope,
-        work: Callable[[], object],
-        then: Callable[[Scope, Outcome], object],
-    ) -> object:
-        """OSError and RuntimeError where it takes a thread, and none is to be had."""
-        if rights is None:
-            return then(scope, _outcome_of(work))
-
-        way = scope.holdings.looked.way
-
-        def with_its_rights() -> object:
-            take(rights)
-            for passed in way:
-                passed.demand()
-            return work()
-
-        # By a thread of its own: there is no way back for it.
-        self._aside.do_anyway(
-            with_its_rights, lambda outcome: self._resume(scope, then(scope, outcome))
-        )
         return PAUSED
 
     def _resume(self, scope: Scope, reply: object) -> None:
@@ -242,11 +251,17 @@ class Network:
             return PAUSED
         error = errno.EPERM
         match outcome:
+            case Late():
+                error = errno.EAGAIN
             case Done():
                 outside = None
                 if held.looked.kind is not None and held.looked.kind.domain == AF_UNIX:
                     outside = self._note(held.looked, scope.process)
                 return held.done()._replace(outside=outside)
+            case Raised() if _is_broken_off(outcome):
+                # The kernel goes on with it, or has not begun.
+                by_address = held.looked.is_connecting_by_address
+                error = errno.EINPROGRESS if by_address else errno.EAGAIN
             case Raised(error=KernelError() | OSError() as refusal):
                 error = refusal.errno or errno.EPERM
         if held.waits and _has_to_wait(held, error):
@@ -320,7 +335,13 @@ class Network:
             if procfs.network_namespace(scope.tid) != procfs.network_namespace("self"):
                 return errno.EPERM
             rights = self._other_rights.of(scope.tid)
-            return self._do_with(rights, scope, lambda: ours.make(*asked), self._made)
+            if rights is None:
+                return self._made(scope, Done(ours.make(*asked)))
+            self._aside.do_anyway(
+                _with_rights(rights, scope.holdings.looked, lambda: ours.make(*asked)),
+                lambda outcome: self._resume(scope, self._made(scope, outcome)),
+            )
+            return PAUSED
         except OSError as refusal:
             return refusal.errno or errno.EPERM
         except RuntimeError:
@@ -352,11 +373,29 @@ def _seen(outcome: Outcome, syscall: str) -> Looked:
     return Looked(Asked(syscall), WouldFail(errno.EAGAIN))
 
 
+def _with_rights(
+    rights: Rights, looked: Looked, work: Callable[[], object]
+) -> Callable[[], object]:
+    """The same work, for a thread of its own: it can't give the rights back."""
+
+    def with_rights() -> object:
+        take(rights)
+        for passed in looked.way:
+            passed.demand()
+        return work()
+
+    return with_rights
+
+
 def _outcome_of(work: Callable[[], object]) -> Outcome:
     try:
         return Done(work())
     except (KernelError, OSError) as refusal:
         return Raised(refusal)
+
+
+def _is_broken_off(outcome: Outcome) -> bool:
+    return isinstance(outcome, Raised) and isinstance(outcome.error, InterruptedError)
 
 
 def _has_to_wait(held: _Held, error: int) -> bool:
@@ -373,8 +412,7 @@ def _carry_out(scope: Scope) -> None:
     address = asked.address if looked.place < 0 else of_file(looked.place)
     match asked.syscall:
         case "connect":
-            may_wait = looked.kind is not None and looked.kind.type != SOCK_DGRAM
-            ours.connect(fd, address or b"", makes_wait=may_wait and held.socket_waits)
+            ours.connect(fd, address or b"")
         case "listen":
             is_unix = looked.kind is not None and looked.kind.domain == AF_UNIX
             (ours.listen_as_nobody if is_unix else ours.listen)(fd, asked.backlog)

@@ -12,6 +12,7 @@ import errno
 import time
 from collections.abc import Callable
 
+from sigwrap.bare.contextlib import suppress
 from sigwrap.errors import InternalError
 from sigwrap.escape import printable
 from sigwrap.events import EVENT_TYPES
@@ -51,6 +52,7 @@ from sigwrap.mediate.questions import Answer
 from sigwrap.mediate.refusal import refuse_switched_off
 from sigwrap.mediate.run_end import LimitReached
 from sigwrap.platform import Interception
+from sigwrap.run.aside import Aside, Outcome
 from sigwrap.run.asking.approvals import Approvals
 from sigwrap.run.loop import Loop
 from sigwrap.run.recorder import Recorder
@@ -174,14 +176,18 @@ class Performer:
         recorder: Recorder,
         approvals: Approvals,
         loop: Loop,
+        writers: Aside,
         end_run: Callable[[LimitReached], None],
         escalate: Callable[[Escalation], None],
     ) -> None:
+        """`writers`: of lines to callers, and of nothing else. A line that none of them can write
+        is dropped, so it keeps nothing from its worker."""
         self._listener = listener
         self._recorder = recorder
         self._repeats = Repeats(recorder, loop)
         self._approvals = approvals
         self._loop = loop
+        self._writers = writers
         self._end_run = end_run
         self._escalate = escalate
         self._grants_nothing = False
@@ -424,9 +430,31 @@ class Performer:
 
     # People
 
-    def _tell(self, scope: Scope, effect: Tell) -> None:
+    def _tell(self, scope: Scope, effect: Tell) -> object:
+        """Before the answer, so that the line comes before the caller's own."""
         self.check(scope)
-        caller_stderr.tell(scope.process.pid, printable(effect.text))
+
+        def told(_outcome: Outcome) -> None:
+            if not scope.is_over:
+                self.resume(scope, None)
+
+        return PAUSED if self._write(scope.process, effect.text, told) else None
+
+    def _write(
+        self,
+        caller: Process,
+        text: str,
+        then: Callable[[Outcome], None],
+        *,
+        spares_screens: bool = False,
+    ) -> bool:
+        def work() -> None:
+            caller_stderr.tell(caller.pid, printable(text), spares_screens=spares_screens)
+
+        with suppress(OSError, RuntimeError):  # no worker is to be had; the log has it
+            self._writers.do(work, then)
+            return True
+        return False
 
     def _ask(self, scope: Scope, effect: Ask) -> object:
         self.check(scope)
@@ -448,7 +476,7 @@ class Performer:
         self._asking[scope] = approval_id
         if effect.notice:
             text = f"{effect.notice} {self._approvals.how_to_answer(approval_id)}"
-            caller_stderr.tell(scope.process.pid, printable(text), spares_screens=True)
+            self._write(scope.process, text, lambda _outcome: None, spares_screens=True)
         return PAUSED
 
     def _answered(self, scope: Scope, answer: Answer) -> None:

@@ -12,6 +12,7 @@ from sigwrap.hints import TYPE_CHECKING
 from sigwrap.linux import libc, own_environment
 from sigwrap.linux.descriptors import release_inherited
 from sigwrap.linux.mounts import note_first_devices
+from sigwrap.linux.own_lines import OwnLines
 from sigwrap.linux.peer import SUPERVISOR_NAME
 from sigwrap.protocols.front import Channel, CommandStarted
 from sigwrap.run.closing import note_changes, seal, tell_why
@@ -140,6 +141,9 @@ def _run(
     front.send(CommandStarted(pid=launched.pid))
     release_inherited()
     libc.set_undumpable()
+    lines = OwnLines(tell)
+    if joins is None:  # whose callers are told by the loop, each through a socket of its own
+        recorder.tell = lines.tell
     supervisor = Supervisor(
         settings=settings,
         plan=plan,
@@ -153,6 +157,7 @@ def _run(
         usage=usage,
     )
     ended = supervisor.run()
+    lines.flush()
     if usage is not None:
         usage.close()
     duration_s = time.monotonic() - clock_started_s

@@ -17,6 +17,7 @@ from sigwrap.linux.signals.advice import advise, check_may_advise
 from sigwrap.linux.signals.aim import Aims
 from sigwrap.linux.signals.call import SignalCall
 from sigwrap.linux.signals.owners import set_async
+from sigwrap.linux.signals.parents import may_change, set_limits
 from sigwrap.linux.signals.send import is_still, send, set_owner
 from sigwrap.linux.signals.take import take_descriptor
 from sigwrap.linux.signals.targets import Targets, refresh_comm
@@ -29,6 +30,7 @@ from sigwrap.mediate.effects import (
     Send,
     SetAsync,
     SetForeground,
+    SetLimits,
     SetOwner,
     SignalTarget,
     TakeDescriptor,
@@ -37,7 +39,7 @@ from sigwrap.mediate.facts import WouldFail
 from sigwrap.mediate.lineage import Process
 from sigwrap.mediate.signal import SignalMediator
 from sigwrap.mediate.signal_facts import Aim, How, NotOwn, SignalFacts
-from sigwrap.mediate.signal_rules import ENDS_OR_STOPS
+from sigwrap.mediate.signal_rules import IGNORED_BY_DEFAULT
 from sigwrap.policy.judge.engine import Engine
 from sigwrap.policy.judge.request import TargetType
 from sigwrap.run.aside import Aside, Done, Outcome, Raised
@@ -110,6 +112,7 @@ class Signals:
                 SetForeground: self._set_foreground,
                 TakeDescriptor: self._take_descriptor,
                 Advise: self._advise,
+                SetLimits: self._set_limits,
                 LookAgain: self._look_again,
             }
         )
@@ -154,6 +157,7 @@ class Signals:
             notification.id,
             own_targets,
             procfs.catches_or_ignores,
+            lambda target: may_change(sender, call, target),
         )
         steps = self._mediator.mediate(facts)
         held = _SignalHoldings(call)
@@ -189,7 +193,7 @@ class Signals:
     def _send(self, scope: Scope, effect: Send) -> object:
         def run(call: SignalCall) -> None:
             target = self._with_thread(scope, effect.target)
-            if TargetType.CHILDREN in target.types and effect.signal in ENDS_OR_STOPS:
+            if TargetType.CHILDREN in target.types and effect.signal not in IGNORED_BY_DEFAULT:
                 self._restarts.expects_ends(scope.process.pid)
             send(scope.process, call, target, effect.signal)
 
@@ -204,10 +208,23 @@ class Signals:
         return self._carry_out(scope, effect, run)
 
     def _set_async(self, scope: Scope, effect: SetAsync) -> object:
-        return self._carry_out(scope, effect, lambda call: set_async(scope.process, call))
+        """By a worker: a pipe or a socket has its lock taken for it."""
+        self._performer.demand_event(scope, effect, effect.unrecorded)
+        self._performer.check(scope)
+        return self._have_done(
+            self._aside,
+            scope,
+            lambda call: set_async(scope.process, call),
+            lambda error: self._let_go_then(scope, error),
+        )
 
     def _set_foreground(self, scope: Scope, effect: SetForeground) -> object:
         return self._carry_out(scope, effect, lambda call: os.tcsetpgrp(call.held, effect.group))
+
+    def _set_limits(self, scope: Scope, effect: SetLimits) -> object:
+        return self._carry_out(
+            scope, effect, lambda call: set_limits(scope.process, scope.tid, call, effect.target)
+        )
 
     def _take_descriptor(self, scope: Scope, effect: TakeDescriptor) -> object:
         def run(call: SignalCall) -> None:
@@ -224,30 +241,55 @@ class Signals:
         """Aside: it takes as long as the target has pages."""
         self._performer.demand_event(scope, effect, effect.unrecorded)
         self._performer.check(scope)
-        call, target = scope.holdings.call, effect.target
+        target = effect.target
         try:
-            check_may_advise(scope.process, call, target)
-            self._advisers.do(lambda: advise(call, target), lambda done: self._advised(scope, done))
+            check_may_advise(scope.process, scope.holdings.call, target)
         except OSError as refusal:
             return refusal.errno
-        except RuntimeError:  # no helper is to be had
+
+        def run(call: SignalCall) -> None:
+            advised.append(advise(call, target))
+
+        def then(error: int) -> int:
+            if not error:
+                self._performer.succeed_with(scope, advised[0])
+            return error
+
+        advised: list[int] = []
+        return self._have_done(self._advisers, scope, run, then)
+
+    def _have_done(
+        self,
+        workers: Aside,
+        scope: Scope,
+        run: Callable[[SignalCall], None],
+        then: Callable[[int], object],
+    ) -> object:
+        """By a worker, for which the call's descriptor stays open until it is done. `then` makes
+        the reply of an errno."""
+        call, held = scope.holdings.call, scope.holdings.give_up()
+
+        def over() -> None:
+            if not scope.is_over:
+                scope.holdings.hold(held)
+            elif held >= 0:
+                let_go(held)
+
+        def told(outcome: Outcome) -> None:
+            if not scope.is_over and (reply := then(_error_of(outcome))) is not PAUSED:
+                self._performer.resume(scope, reply)
+
+        try:
+            workers.do(lambda: run(call), told, over=over)
+        except (OSError, RuntimeError):  # no worker is to be had
+            scope.holdings.hold(held)
             return errno.EAGAIN
         return PAUSED
-
-    def _advised(self, scope: Scope, outcome: Outcome) -> None:
-        error = errno.EAGAIN
-        match outcome:
-            case Done(value=advised):
-                error = 0
-                self._performer.succeed_with(scope, advised)
-            case Raised(error=KernelError() | OSError() as refusal):
-                error = refusal.errno or errno.EPERM
-        self._performer.resume(scope, error)
 
     def _carry_out(
         self,
         scope: Scope,
-        effect: Send | SetOwner | SetAsync | SetForeground | TakeDescriptor,
+        effect: Send | SetOwner | SetForeground | TakeDescriptor | SetLimits,
         run: Callable[[SignalCall], None],
     ) -> object:
         self._performer.demand_event(scope, effect, effect.unrecorded)
@@ -287,3 +329,12 @@ class Signals:
         if not tid:
             raise ProcessLookupError(errno.ESRCH, "no such thread")
         return target._replace(thread=tid)
+
+
+def _error_of(outcome: Outcome) -> int:
+    match outcome:
+        case Done():
+            return 0
+        case Raised(error=KernelError() | OSError() as refusal):
+            return refusal.errno or errno.EPERM
+    return errno.EAGAIN

@@ -110,7 +110,7 @@ class Supervisor:
         )
         recorder.on_event = self.watchers.on_event
         gate = Gate()
-        self._aside = Aside(self._loop)
+        self._aside, self._writers = Aside(self._loop), Aside(self._loop)
         child_signals = SignalFd({SIGCHLD})
         Relief(self._aside, recorder)
         self._mediation: Mediation | None = None
@@ -126,6 +126,7 @@ class Supervisor:
                 approvals=self._approvals,
                 loop=self._loop,
                 aside=self._aside,
+                writers=self._writers,
                 watchers=self.watchers,
                 sigwrap_pids=frozenset({os.getpid(), front_pid, waited_for_pid, *own}),
                 end_run=self._on_limit,
@@ -273,7 +274,8 @@ class Supervisor:
     def is_held_up(self) -> bool:
         """A thread of this process doesn't end, whatever is done."""
         switch = self._remote_switch
-        return self._aside.is_held_up or (switch is not None and switch.is_held_up)
+        workers = self._aside.is_held_up or self._writers.is_held_up
+        return workers or (switch is not None and switch.is_held_up)
 
     def _on_listener(self, happened: int) -> None:
         listener, mediation = self._launched.listener, self._mediation

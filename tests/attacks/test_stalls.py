@@ -329,6 +329,41 @@ def test_whoever_keeps_the_supervisor_itself_waiting_ends(
     assert sigwrap.sealed_events("session_ended")
 
 
+# The flags of an open file, and locks in the kernel, can be the tree's.
+
+NO_ID = """
+  - {name: no-id, commands: [id], decision: deny, message: "not here"}
+"""
+ONE_HOST = "network_rules: [{name: one, destinations: [192.0.2.1], protocol: tcp, decision: deny}]"
+
+
+def test_a_socket_whose_nonblocking_flag_another_process_clears(
+    as_user: Sigwrap, programs: Path
+) -> None:
+    as_user.policy = policy(as_user.folder, NO_ID, ONE_HOST)
+    line = [*PYTHON, str(programs / "clears_nonblocking.py"), "100"]
+    done = as_user.run("--", *line)
+    assert (done.returncode, done.stdout) == (0, b"bystander 100\n"), done.stderr
+
+
+@pytest.mark.fault(
+    "files that somebody else serves",
+    "a process copies from memory that it serves itself, and holds the lock of a socket or of a "
+    "standard error meanwhile",
+    sees="others go on; a call that needs the lock fails with EAGAIN after a second",
+    keeps="the line that can't be written is an event all the same",
+)
+@pytest.mark.parametrize("how", ["socket", "pipe", "file", "own", "async"])
+def test_a_lock_that_a_process_holds_while_it_copies_from_served_memory(
+    sigwrap: Sigwrap, serves_itself: Callable[[str], list[str]], programs: Path, how: str
+) -> None:
+    sigwrap.policy = policy(sigwrap.folder, NO_ID, ONE_HOST)
+    *line, _program, _how, server, folder, content, _store = serves_itself(how)
+    line = [*line, str(programs / "holds_locks.py"), how, server, folder, content]
+    done = sigwrap.run("--", *line)
+    assert (done.returncode, done.stdout) == (0, b"bystander 100\n"), done.stderr
+
+
 @pytest.mark.skipif(
     not os.access("/dev/userfaultfd", os.W_OK), reason="needs /dev/userfaultfd, which is root's"
 )

@@ -6,6 +6,7 @@ from __future__ import annotations
 import errno
 import signal
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -21,6 +22,7 @@ from sigwrap.mediate.effects import (
     Send,
     SetAsync,
     SetForeground,
+    SetLimits,
     SetOwner,
     SignalTarget,
     Succeed,
@@ -46,7 +48,9 @@ from sigwrap.mediate.signal_facts import (
     Unresolved,
     WhoeverOwns,
 )
+from sigwrap.policy.judge.engine import Engine
 from sigwrap.policy.judge.request import TargetType, with_implied
+from sigwrap.policy.judge.signals import ALL
 from tests.mediate.transcript import Transcript, engine, nobody_handles, play
 
 TERM, USR1, USR2 = signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2
@@ -531,12 +535,18 @@ def test_inside_of_the_wall_the_kernel_does_it() -> None:
     beyond(CHILD).records("signal_sent").yields(ContinueToChildren()).ends()
     group = beyond(Group((CHILD, ITSELF))).records("signal_sent").records("signal_sent")
     group.yields(ContinueToChildren()).ends()
-    facts = SignalFacts(BASH, "kill", signal.SIGUSR1, How.NUMBER, CHILD, 4711, (), nobody_handles)
-    transcript = play(SignalMediator(OPEN, domain=True).mediate(facts)).records("signal_sent")
-    transcript.goes_on()
     beyond(OUTSIDE, how=How.CHANGE).records("signal_sent").goes_on()
     beyond(Exists()).succeeds(Unrecorded.ONLY_ASKS)
     beyond(WouldFail(errno.EPERM)).fails(errno.EPERM, Unrecorded.NOTHING_HAPPENS)
+
+
+@pytest.mark.parametrize("number", sorted(ALL))
+def test_a_signal_to_a_child_may_end_it_unless_it_does_nothing(number: int) -> None:
+    """Its parent gets SIGCHLD then, which must not break off the next call."""
+    facts = SignalFacts(BASH, "kill", number, How.NUMBER, CHILD, 4711, (), nobody_handles)
+    transcript = play(SignalMediator(OPEN, domain=True).mediate(facts)).records("signal_sent")
+    does_nothing = number in (signal.SIGCHLD, signal.SIGURG, signal.SIGWINCH)
+    transcript.yields(Continue() if does_nothing else ContinueToChildren()).ends()
 
 
 @pytest.mark.parametrize("how", [How.OWNER, How.OWNER_IN_MEMORY])
@@ -601,6 +611,67 @@ def test_of_a_group_that_is_asked_about_too(answer: Answer) -> None:
         asked.records("signal_approved").goes_on()
     else:
         asked.is_blocked("not approved")
+
+
+PARENT = SignalTarget(30, 5, "sh", types(TargetType.ANCESTORS, TargetType.AGENT))
+
+
+def changes(
+    syscall: str,
+    aim: Aim = PARENT,
+    *,
+    may: bool = True,
+    how: How = How.CHANGE,
+    rules: Engine = ENGINE,
+    mediator: SignalMediator | None = None,
+) -> Transcript:
+    facts = SignalFacts(BASH, syscall, INT, how, aim, 1, (), nobody_handles, lambda _target: may)
+    mediator = mediator or SignalMediator(rules, domain=True)
+    return play(mediator.mediate(facts))
+
+
+OURS_ALONE = engine("defaults: {command: deny, signal: deny}")
+
+
+def test_a_direct_child_changes_its_parent_whatever_the_rules_say() -> None:
+    """The kernel would read new limits anew, so the supervisor sets those that were judged."""
+    by_parent: dict[str, Any] = {
+        "rule_name": "builtin:parent",
+        "decision": "allow",
+        "target_pid": 30,
+    }
+    for asks in (OURS_ALONE, ASKS_ALWAYS):
+        changes("setpriority", rules=asks).records("signal_sent", **by_parent).goes_on()
+        limits = changes("prlimit64", rules=asks).records("signal_sent", **by_parent)
+        limits.yields(SetLimits(PARENT), reply=0).succeeds()
+    fails = changes("prlimit64", rules=OURS_ALONE).records("signal_sent", **by_parent)
+    fails.yields(SetLimits(PARENT), reply=errno.EPERM).fails(errno.EPERM)
+    unlogged = changes("prlimit64", rules=OURS_ALONE)
+    unlogged.records("signal_sent", reply=Logged.FAILED, **by_parent).fails(errno.EPERM)
+
+
+def test_what_a_rule_allows_of_a_parent_goes_on_by_that_rule() -> None:
+    changes("prlimit64").records("signal_sent", rule_name="look-at").goes_on()
+
+
+def test_nothing_else_is_changed_because_of_that() -> None:
+    blocked: dict[str, Any] = {"rule_name": "builtin:default", "decision": "deny"}
+    changes("setpriority", may=False, rules=OURS_ALONE).is_blocked("denied by", **blocked)
+    for aim in (SIBLING, OUTSIDE, CHILD):
+        changes("setpriority", aim, rules=OURS_ALONE).is_blocked("denied by", **blocked)
+    changes("kill", how=How.NUMBER, rules=OURS_ALONE).is_blocked("denied by", **blocked)
+    changes("ptrace", how=How.TRACE, rules=OURS_ALONE).is_blocked("denied by", **blocked)
+    changes("setpriority", OURSELVES).is_blocked("denied by", rule_name="builtin:sigwrap")
+    of_a_group = changes("setpriority", Group((PARENT,)), rules=OURS_ALONE)
+    of_a_group.records("signal_blocked", **blocked).tells("denied by").fails(errno.EPERM)
+
+
+def test_what_a_child_may_is_found_out_each_time() -> None:
+    mediator = SignalMediator(OURS_ALONE, domain=True)
+    for _ in range(2):
+        changes("setpriority", mediator=mediator).records("signal_sent").goes_on()
+        denied = changes("setpriority", mediator=mediator, may=False)
+        denied.records("signal_blocked", rule_name="builtin:default")
 
 
 # Its memory

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import _thread
+import ctypes
+import errno
 import os
 from collections.abc import Callable, Iterator
 from queue import SimpleQueue
 
 import pytest
 
+from sigwrap.linux.bounded import let_calls_be_broken_off
+from sigwrap.linux.libc import libc
 from sigwrap.run import aside
 from sigwrap.run.aside import Aside, Done, Late, Outcome, Raised
 from sigwrap.run.loop import Loop
@@ -74,6 +78,50 @@ def test_what_comes_too_late_is_dropped(
     while not dropped:
         loop.turn(None)
     assert (dropped, len(found), helpers.is_held_up) == ([b""], 1, False)
+
+
+def test_what_a_worker_uses_is_let_go_when_it_is_done(
+    loop: Loop, stuck: Pipe, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before the outcome is told, long after the deadline, and where no worker takes it on."""
+    monkeypatch.setattr(aside, "_HELPERS", 1)
+    helpers, happened = Aside(loop), list[str]()
+
+    def do(work: Callable[[], object]) -> None:
+        def then(outcome: Outcome) -> None:
+            happened.append(type(outcome).__name__)
+
+        helpers.do(work, then, over=lambda: happened.append("over"))
+
+    def turn_until(*wanted: str) -> None:
+        while happened != list(wanted):
+            assert len(happened) < len(wanted), happened
+            loop.turn(None)
+
+    do(lambda: 7)
+    turn_until("over", "Done")
+    monkeypatch.setattr(aside, "DEADLINE_S", 0.01)
+    happened.clear()
+    do(lambda: os.read(stuck.reading, 1))
+    turn_until("Late")
+    do(lambda: 7)
+    turn_until("Late", "over", "Late")
+    stuck.let_go()
+    turn_until("Late", "over", "Late", "over")
+
+
+@pytest.mark.parametrize("anyway", [False, True])
+def test_a_wait_in_the_kernel_is_broken_off(loop: Loop, stuck: Pipe, anyway: bool) -> None:
+    let_calls_be_broken_off()
+    helpers, found = Aside(loop), list[Outcome]()
+
+    def wait() -> int:
+        libc.read(stuck.reading, ctypes.create_string_buffer(1), 1)
+        return ctypes.get_errno()
+
+    (helpers.do_anyway if anyway else helpers.do)(wait, found.append, is_broken_off=True)
+    _turn_until(loop, found)
+    assert found == [Done(errno.EINTR)]
 
 
 def test_there_are_only_so_many_helpers(

@@ -30,7 +30,16 @@ class Anything:
 
 def _mediation(**given: Any) -> Mediation:
     anything: Any = Anything()
-    parts = ("listener", "recorder", "processes", "approvals", "loop", "aside", "watchers")
+    parts = (
+        "listener",
+        "recorder",
+        "processes",
+        "approvals",
+        "loop",
+        "aside",
+        "writers",
+        "watchers",
+    )
     return Mediation(
         **{name: given.get(name, anything) for name in (*parts, "end_run")},
         network=given.get("network"),

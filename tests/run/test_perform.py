@@ -35,6 +35,7 @@ from sigwrap.mediate.effects import Image as WhichImage
 from sigwrap.mediate.lineage import Process
 from sigwrap.mediate.questions import Answer, Question
 from sigwrap.mediate.run_end import LimitReached
+from sigwrap.run.aside import Done
 from sigwrap.run.perform import PAUSED, Performer, Scope
 
 BASH = Process(pid=40, start_time=1, parent=None, ppid=30, depth=1, comm="bash")
@@ -44,6 +45,12 @@ YES = Answer(granted=True, by="the terminal", message="", reason="granted")
 REFUSED = f"fail 7 {errno.EPERM}"
 LET_GO = [REFUSED, "failed", "let go"]
 BROKE = ["record mediation_failed 40", *LET_GO]
+
+
+def steps_of(*effects: Effect) -> Generator[Effect, Any, None]:
+    """A tuple takes no replies, so this doesn't yield from it."""
+    for effect in effects:  # noqa: UP028
+        yield effect
 
 
 class Stage:
@@ -63,6 +70,7 @@ class Stage:
             recorder=self,  # type: ignore[arg-type]
             approvals=self,  # type: ignore[arg-type]
             loop=self,  # type: ignore[arg-type]
+            writers=self,  # type: ignore[arg-type]
             end_run=lambda reason: self.happened.append(f"end {reason.limit}"),
             escalate=lambda escalation: self.happened.append(f"escalate {escalation.what}"),
         )
@@ -73,11 +81,7 @@ class Stage:
         )
 
     def of(self, *effects: Effect) -> list[str]:
-        def steps() -> Generator[Effect, Any, None]:
-            for effect in effects:  # noqa: UP028 (a tuple takes no replies)
-                yield effect
-
-        return self.run(steps())
+        return self.run(steps_of(*effects))
 
     def run(self, steps: Generator[Effect, Any, None]) -> list[str]:
         self.performer.begin(Scope(7, 41, BASH, steps, self, 0))
@@ -127,6 +131,12 @@ class Stage:
 
     def call_at(self, _deadline_s: float, call: Any) -> None:
         self.timers.append(call)
+
+    # Workers
+
+    def do(self, work: Any, then: Any) -> None:
+        work()
+        self.timers.append(lambda: then(Done(None)))
 
     # Holdings
 
@@ -306,7 +316,7 @@ def test_a_listener_that_broke_ends_the_run_and_lets_go(stage: Stage) -> None:
 
 
 def test_what_broke_while_its_mediator_waited_is_reported_once(stage: Stage) -> None:
-    scope = Scope(7, 41, BASH, iter_of(record()), stage, 0)
+    scope = Scope(7, 41, BASH, steps_of(record()), stage, 0)
     stage.performer.broke(scope, OSError("EIO"))
     assert stage.happened == BROKE
     assert stage.payloads["mediation_failed"]["error"] == "OSError: EIO"
@@ -315,16 +325,12 @@ def test_what_broke_while_its_mediator_waited_is_reported_once(stage: Stage) -> 
 
 
 def test_a_dropped_request_is_let_go_once(stage: Stage) -> None:
-    scope = Scope(7, 41, BASH, iter_of(record()), stage, 0)
+    scope = Scope(7, 41, BASH, steps_of(record()), stage, 0)
     stage.performer.drop(scope)
     stage.performer.drop(scope)
     stage.performer.resume(scope, None)
     stage.performer.redo(scope, record())
     assert stage.happened == LET_GO
-
-
-def iter_of(*effects: Effect) -> Generator[Effect, Any, None]:
-    yield from effects
 
 
 def test_a_restarted_call_is_answered_anew(stage: Stage) -> None:
@@ -466,8 +472,19 @@ def test_a_repeated_event_that_cannot_be_written_is_tried_again(stage: Stage) ->
 def test_a_line_goes_to_the_caller_and_a_reason_to_end_reaches_the_run(stage: Stage) -> None:
     reached = LimitReached("max_execs", 1, "why")
     happened = stage.of(record(), Tell("no"), Fail(13), EndRun(reached))
-    assert happened[1] == "tell 40 no"
+    assert happened == ["record signal_sent 40", "tell 40 no"]
+    stage.timers.pop()()  # the worker is done
+    assert happened[2] == "fail 7 13"
     assert "end max_execs" in happened
+
+
+def test_a_caller_that_ends_while_a_line_is_written_gets_no_answer(stage: Stage) -> None:
+    scope = Scope(7, 41, BASH, steps_of(record(), Tell("no"), Fail(13)), stage, 0)
+    stage.performer.begin(scope)
+    stage.performer.drop(scope)
+    happened = list(stage.happened)
+    stage.timers.pop()()
+    assert stage.happened == happened
 
 
 def test_nothing_is_granted_once_the_kill_switch_is_on(stage: Stage) -> None:

@@ -24,6 +24,34 @@ while [ $i -lt {ROUNDS} ]; do
 done
 """
 
+SIGNALS = ("USR1", "USR2", "ALRM", "34")
+# With no SIGKILL: children that ended by one once hid that other signals were broken off.
+ENDS_EACH = """
+trap : CHLD
+for signal; do
+  i=0
+  while [ $i -lt 20 ]; do
+    sleep 1000 & a=$!; sleep 1000 & b=$!
+    for each in $a $b; do until read c </proc/$each/comm && [ "$c" = sleep ]; do :; done; done
+    for each in $a $b; do until kill -$signal $each; do echo $signal; done; done
+    wait
+    i=$((i+1))
+  done
+done
+"""
+PERL_ENDS_EACH = """
+$SIG{CHLD} = sub {};
+for $signal (@ARGV) {
+  for (1 .. 20) {
+    pipe R, W;
+    @children = map { my $p = fork; if (!$p) { close R; close W; sleep 1000; exit } $p } 1 .. 3;
+    close W; sysread R, $_, 1;
+    for (@children) { print "$signal\n" until kill $signal, $_ }
+    for (@children) { 1 while waitpid($_, 0) < 0 && $!{EINTR} }
+  }
+}
+"""
+
 
 @pytest.fixture
 def empty(users_lab: Lab) -> Path:
@@ -45,6 +73,23 @@ def test_a_shell_ends_several_in_a_row(users_lab: Lab, shell: str) -> None:
     assert len(lab.payloads("signal_sent")) == 4 * ROUNDS
 
 
+@pytest.mark.parametrize(
+    ("name", "line"),
+    [
+        *(
+            pytest.param(line[0], (*line, "-c", ENDS_EACH, "x"), id=line[0], marks=needs(line[0]))
+            for line in (["dash"], ["busybox", "sh"], ["mksh"])
+        ),
+        pytest.param("perl", ("perl", "-e", PERL_ENDS_EACH), id="perl", marks=needs("perl")),
+    ],
+)
+def test_children_end_by_any_signal(users_lab: Lab, name: str, line: tuple[str, ...]) -> None:
+    """Each has a handler for SIGCHLD without SA_RESTART. mksh knows no realtime signals."""
+    signals = SIGNALS[:3] if name == "mksh" else SIGNALS
+    done = users_lab.under(signal="audit").subject.run("--", *line, *signals)
+    assert (done.returncode, done.stdout) == (0, b"")
+
+
 def _says_of_each(lab: Lab, said: dict[str, bytes]) -> None:
     """Of programs that are run one after the other. Their own words are in place of a status."""
     done = lab.under(signal="audit").subject.run("--", "sh", "-c", "\n".join(said))
@@ -56,6 +101,7 @@ def test_no_call_of_a_parent_fails(users_lab: Lab, compiled: Path) -> None:
     parent = compiled / "parent"
     said = {
         **{f"{parent} {how}": b"0 1" for how in ("kill", "pidfd", "stop")},
+        **{f"{parent} kill {number}": b"0 1" for number in (10, 12, 14, 34)},
         # Its child doesn't end, so it is let go unnoticed.
         f"{parent} waits": b"0 0",
         # What it ignores breaks nothing off.

@@ -10,4 +10,5 @@ send       sends it in the caller's place, and never more than the caller could
 owners     has a descriptor signal its owner
 take       takes a descriptor in the caller's place
 advice     says what of another's memory is to stay in memory, in the caller's place
+parents    what a direct child may change of its parent, and its limits set in the caller's place
 """

@@ -50,6 +50,9 @@ class SignalCall(NamedTuple):
     info: bytes | None = b""  # a siginfo of the caller's own making; None: it can't be read
     advice: int = 0  # and for which ranges of memory: addresses and lengths
     ranges: tuple[tuple[int, int], ...] = ()
+    value: int = 0  # what a priority, a class or a scheduling policy becomes; which limit
+    limits: tuple[int, int] | None = None  # soft and hard; None where they can't be read
+    old_limits_at: int = 0  # where the caller is told of the old ones
     is_i386: bool = False  # so is its siginfo
     seizes: bool = False  # by PTRACE_SEIZE
     held: int = -1  # ours: a duplicate of the descriptor, which the caller can't swap
@@ -97,9 +100,10 @@ def read_call(notification: Notification, syscall: str, words: bytes | None) -> 
         case "ptrace":
             return _traced(syscall, notification)
         case "prlimit64":
-            return _at_another(syscall, How.CHANGE, signal.SIGKILL, notification.argument0)
+            return _limits(syscall, notification, words)
         case _ if syscall in _SLOWING:
-            return _at_another(syscall, How.CHANGE, signal.SIGSTOP, notification.argument0)
+            call = _at_another(syscall, How.CHANGE, signal.SIGSTOP, notification.argument0)
+            return call._replace(value=int32(notification.argument1))
         case "process_vm_readv" | "process_vm_writev":
             if not notification.argument2 or not notification.argument4:
                 raise NoTarget  # nothing is to be copied, and the kernel looks for nobody
@@ -143,6 +147,14 @@ def _at_another(name: str, how: How, number: int, register: int) -> SignalCall:
     return SignalCall(name, how, number, target)
 
 
+def _limits(name: str, notification: Notification, words: bytes | None) -> SignalCall:
+    call = _at_another(name, How.CHANGE, signal.SIGKILL, notification.argument0)
+    if words is not None:
+        soft, hard = memoryview(words).cast("q").tolist()
+        call = call._replace(limits=(soft, hard))
+    return call._replace(value=int32(notification.argument1), old_limits_at=notification.argument3)
+
+
 def _perf_event(name: str, notification: Notification) -> SignalCall:
     target = int32(notification.argument1)
     if notification.argument4 & calls.PERF_FLAG_PID_CGROUP or target < 0:
@@ -160,7 +172,8 @@ def _priority(name: str, notification: Notification) -> SignalCall:
         raise NoTarget
     elif kind == calls.PRIO_PGRP:
         target = -target
-    return SignalCall(name, How.CHANGE, signal.SIGSTOP, target)
+    value = int32(notification.argument2)
+    return SignalCall(name, How.CHANGE, signal.SIGSTOP, target, value=value)
 
 
 def _taken_descriptor(name: str, notification: Notification) -> SignalCall:

@@ -9,7 +9,7 @@ import stat
 import struct
 
 from sigwrap.linux import proc_files, procfs
-from sigwrap.linux.file_state import device_of
+from sigwrap.linux.file_state import device_of, kind_of
 
 _TIOCGDEV = 0x80045432
 _TIOCGPTN = 0x80045430
@@ -48,7 +48,7 @@ def is_other_end(fd: int) -> bool:
 
 def is_device(fd: int) -> bool:
     """Some drivers take the caller for the owner of a descriptor that has none."""
-    return stat.S_ISCHR(os.fstat(fd).st_mode)
+    return kind_of(b"/proc/self/fd/%d" % fd)[0] == stat.S_IFCHR
 
 
 def users(terminal: int) -> list[int]:

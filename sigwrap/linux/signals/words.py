@@ -22,6 +22,8 @@ def pointed_at(notification: Notification, syscall: str) -> Place | None:
         case "rt_tgsigqueueinfo":
             address = notification.argument3
             return (address, SIGINFO_BYTES) if address else None
+        case "prlimit64":
+            return notification.argument2, 16
         case "process_madvise":
             count = notification.argument2
             range_bytes = 8 if notification.arch == calls.I386 else 16

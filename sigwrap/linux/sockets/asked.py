@@ -52,7 +52,7 @@ def asked(notification: Notification, syscall: str, *, may_wait: bool = False) -
     """Raises Unreadable, MayWait, and OSError as the kernel fails the call."""
     arguments: tuple[int, ...] = notification[6:]
     if syscall == "listen":
-        return _listen(arguments)
+        return _asked_to_listen(arguments)
     if syscall == "socket":
         return _socket(arguments)
     if syscall == "io_uring_setup":
@@ -62,7 +62,7 @@ def asked(notification: Notification, syscall: str, *, may_wait: bool = False) -
             syscall, count = _SOCKETCALLS[arguments[0] & 0xFFFFFFFF]
             arguments = struct.unpack(f"<{count}I", memory.block(arguments[1], 4 * count))
             if syscall == "listen":
-                return _listen(arguments)
+                return _asked_to_listen(arguments)
             if syscall == "socket":
                 return _socket(arguments)
         fd = int32(arguments[0])
@@ -86,7 +86,7 @@ def asked(notification: Notification, syscall: str, *, may_wait: bool = False) -
         )
 
 
-def _listen(arguments: tuple[int, ...]) -> Asked:
+def _asked_to_listen(arguments: tuple[int, ...]) -> Asked:
     return Asked("listen", int32(arguments[0]), backlog=int32(arguments[1]))
 
 

@@ -12,7 +12,7 @@ from sigwrap.errors import KernelError
 from sigwrap.linux import proc_files
 from sigwrap.linux.file_state import born_of, kind_of
 from sigwrap.linux.memory import Unreadable
-from sigwrap.linux.paths import Caller, Passed, lies_at, our_view, path_of
+from sigwrap.linux.paths import Caller, MayWait, Passed, lies_at, our_view, path_of
 from sigwrap.linux.pidfd import duplicate_socket
 from sigwrap.linux.seccomp import Notification
 from sigwrap.linux.sockets import ours
@@ -37,6 +37,10 @@ from sigwrap.tuples import NamedTuple
 
 _MSG_ZEROCOPY = 0x4000000
 _TO_THE_KERNEL = (calls.AF_NETLINK, calls.AF_ALG)
+_NO_SUCH_KIND = (
+    *(errno.EAFNOSUPPORT, errno.ESOCKTNOSUPPORT, errno.EPROTONOSUPPORT),
+    *(errno.EPROTOTYPE, errno.EINVAL),
+)
 _SOCKETS = next(
     call.handed_over for call in calls.TABLE if isinstance(call.handed_over, calls.OfOtherSockets)
 )
@@ -112,7 +116,7 @@ class Sockets:
         if found.syscall == "io_uring_setup":
             return Looked(found, OutOfRules("io_uring"))
         if found.syscall == "socket":
-            return Looked(found, _of_new_socket(*found.socket))
+            return Looked(found, _of_new_socket(*found.socket, may_wait=may_wait))
         if found.flags & calls.MSG_FASTOPEN:
             return Looked(found, WouldFail(errno.EOPNOTSUPP))
         if found.flags & _MSG_ZEROCOPY:
@@ -193,7 +197,7 @@ def _is_hidden(tid: int) -> bool:
     return False
 
 
-def _of_new_socket(family: int, kind: int, protocol: int) -> Aim:
+def _of_new_socket(family: int, kind: int, protocol: int, *, may_wait: bool) -> Aim:
     is_plain = family in _SOCKETS.families or (
         family in _SOCKETS.with_address
         and kind & calls.SOCK_TYPE_MASK in _SOCKETS.types
@@ -201,6 +205,13 @@ def _of_new_socket(family: int, kind: int, protocol: int) -> Aim:
     )
     if is_plain:
         return NewSocket()
+    if not may_wait:
+        raise MayWait("the kernel may load a module for it")
+    try:
+        os.close(ours.make(family, kind, protocol))
+    except OSError as refusal:
+        if refusal.errno in _NO_SUCH_KIND:
+            return WouldFail(refusal.errno)
     return OutOfRules(f"a socket of family {family}, type {kind & calls.SOCK_TYPE_MASK}")
 
 

@@ -1,4 +1,6 @@
-"""A duplicate of somebody's socket, in our hands: what it is, and calls on it. None of them waits.
+"""A duplicate of a caller's socket: what it is, and calls on it. connect waits, and others do for
+the socket's lock: run/network.py leaves those to workers. O_NONBLOCK and SO_SNDTIMEO belong to the
+caller's open file, so nothing relies on them.
 
 The addresses are bytes as the kernel takes them, so it makes of them what it would have made of the
 caller's. OSError with the kernel's errno.
@@ -24,13 +26,11 @@ _SOL_SOCKET = 1
 _SO_TYPE, _SO_PROTOCOL, _SO_DOMAIN = 3, 38, 39
 _SO_PEERCRED = 17
 _SO_SNDTIMEO = 21
-_FIONBIO = 0x5421
 _MSG_DONTWAIT, _MSG_NOSIGNAL = 0x40, 0x4000
 _SYS_PROCESS_VM_WRITEV = NUMBERS["process_vm_writev"]
 _TIMEVAL = struct.Struct("qq")
 _INT = struct.Struct("i")
 _UCRED = struct.Struct("=iII")
-_ZERO, _ONE = _INT.pack(0), _INT.pack(1)
 _CONTROL = struct.Struct("Qii")
 _HEADER = struct.Struct("QI4xQQQQi4x")
 _PART = struct.Struct("QQ")
@@ -68,22 +68,10 @@ def waits_for_s(fd: int) -> float | None:
     return seconds + microseconds / 1e6 if seconds or microseconds else None
 
 
-def connect(fd: int, address: bytes, *, makes_wait: bool) -> None:
-    """EALREADY: it goes on; EAGAIN: there is no room at the other end. `makes_wait`: it is a socket
-    whose calls wait. That is the caller's as well, and another for this moment."""
-    if not makes_wait:
-        _check(_connect(fd, address, len(address)))
-        return
-    fcntl.ioctl(fd, _FIONBIO, _ONE)
-    try:
-        if _connect(fd, address, len(address)) == 0:
-            return
-        if ctypes.get_errno() == errno.EINPROGRESS:  # on this machine it is done by now
-            _check(_connect(fd, address, len(address)))
-        else:
-            _check(-1)
-    finally:
-        fcntl.ioctl(fd, _FIONBIO, _ZERO)
+def connect(fd: int, address: bytes) -> None:
+    """Waits where the caller's own connect would. EINPROGRESS and EALREADY: it goes on; EAGAIN:
+    there is no room at the other end."""
+    _check(_connect(fd, address, len(address)))
 
 
 def make(family: int, kind: int, protocol: int) -> int:

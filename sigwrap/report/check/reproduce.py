@@ -106,6 +106,7 @@ PROTECTS_SIGWRAP_RULE = "builtin:sigwrap"
 STUB_RULE = "builtin:stub"
 OWNER_RULE = "builtin:owner"
 JOB_RULE = "builtin:job"
+PARENT_RULE = "builtin:parent"
 PTRACE_RULE = "builtin:ptrace"
 UNAIMED_RULES = frozenset(
     {"builtin:everybody", "builtin:unresolved", "builtin:group", "builtin:terminal"}
@@ -394,6 +395,9 @@ class _Judge:
                 needs = needs and bool(self._before.rule_of_stub(source))
             case _ if rule == OWNER_RULE:
                 needs = is_let_through and is_unaimed and payload.get("syscall") not in SENDING
+            case _ if rule == PARENT_RULE:
+                needs = is_let_through and "ancestors" in types
+                needs = needs and payload.get("syscall") not in SENDING
             case _ if rule == JOB_RULE:
                 number_sent = number(payload.get("signal"))
                 needs = is_let_through and "correlation" in payload and "parent" not in types

@@ -143,7 +143,7 @@ def _sealed_words(fd: int) -> bytes:
         is_sealed = fcntl.fcntl(fd, fcntl.F_GET_SEALS) & fcntl.F_SEAL_WRITE
     except OSError:
         is_sealed = 0
-    size = os.fstat(fd).st_size
+    size = os.fstat(fd).st_size if is_sealed else 0
     if not is_sealed or size > MAX_WORDS_BYTES:
         raise BadMessage("its words are not in a file of memory")
     return os.pread(fd, size, 0)

@@ -427,6 +427,19 @@ def listening() -> object:
     return [error(lambda: socket.socket(socket.AF_INET, socket.SOCK_DGRAM).listen(1))]
 
 
+def of_kinds_that_no_kernel_has() -> object:
+    """A family, types and a protocol, and bits that are no flags."""
+    return [
+        raw("socket", 99, socket.SOCK_STREAM, 0),
+        raw("socket", socket.AF_INET, 9, 0),
+        raw("socket", socket.AF_INET6, 15, 0),
+        raw("socket", socket.AF_INET, socket.SOCK_SEQPACKET, 0),
+        raw("socket", socket.AF_INET, socket.SOCK_STREAM, 200),
+        raw("socket", socket.AF_INET, 9 | 0x100000, 0),
+        raw("socket", -1, -1, -1),
+    ]
+
+
 def main() -> None:
     ways = [
         tcp,
@@ -447,6 +460,7 @@ def main() -> None:
         with_credentials,
         a_stream_of_messages,
         listening,
+        of_kinds_that_no_kernel_has,
     ]
     wanted = sys.argv[1:]
     print(json.dumps({way.__name__: way() for way in ways if not wanted or way.__name__ in wanted}))

@@ -54,6 +54,7 @@ limits: {{max_execs: 50, max_children: 3, max_depth: 4}}
 """
 CHILD = effects.SignalTarget(50, 5, "sleep", with_implied([TargetType.CHILDREN]))
 OUTSIDE = effects.SignalTarget(70, 5, "postgres", with_implied([TargetType.USER]))
+ABOVE = effects.SignalTarget(30, 5, "sh", frozenset({TargetType.ANCESTORS}))
 REPLACED = effects.Prepared("/usr/bin/echo", ("echo",), True)
 BASH = Process(pid=40, start_time=1, parent=None, ppid=30, depth=1, comm="bash")
 
@@ -113,6 +114,7 @@ class Mediated:
             effects.LookAgain: True,
             effects.Send: 0,
             effects.SetOwner: 0,
+            effects.SetLimits: 0,
             effects.Reach: effects.Reached(0),
         }
         reply: Any = None
@@ -232,6 +234,7 @@ def everything(made: Mediated) -> None:
         made.signal(kill(9, aim))
     made.signal(kill(9, Group((CHILD, OUTSIDE)), how=How.CHANGE))
     made.signal(kill(9, OUTSIDE, how=How.TRACE))
+    made.signal(kill(9, ABOVE, how=How.CHANGE)._replace(may_change=lambda _target: True))
     made.signal(kill(9, effects.SignalTarget(2, 1, "sigwrap", frozenset({TargetType.PARENT}))))
 
 

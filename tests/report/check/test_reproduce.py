@@ -236,6 +236,12 @@ FORGERIES = {
     "a signal by the rule of jobs": sent(
         BLOCKED, decision="allow", rule_name="builtin:job", correlation="1"
     ),
+    "what a child may do to its parent": sent(
+        BLOCKED, decision="allow", rule_name="builtin:parent", syscall="prlimit64"
+    ),
+    "another call than a child may make": sent(
+        is_aimed_at("ancestors"), decision="allow", rule_name="builtin:parent", syscall="kill"
+    ),
     "a signal to an owner": sent(BLOCKED, **BY_OWNER, target_pid=70),
     "that it was let through": blocked(LET_THROUGH, decision="deny", rule_name="builtin:everybody"),
     "who was asked": as_if("process_exited", is_type("approval_granted")),

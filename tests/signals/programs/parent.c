@@ -46,7 +46,7 @@ static pid_t child_that(void (*takes_it)(int)) {
 
 static int broken_off(long result) { return result < 0 && errno == EINTR; }
 
-static int end_many(const char *how) {
+static int end_many(const char *how, int number) {
     int count = 0;
     for (int round = 0; round < ROUNDS; round++) {
         pid_t children[CHILDREN];
@@ -63,10 +63,10 @@ static int end_many(const char *how) {
                 count += broken_off(kill(children[i], SIGCONT));
                 count += broken_off(kill(children[i], SIGKILL));
             } else
-                count += broken_off(kill(children[i], SIGTERM));
+                count += broken_off(kill(children[i], number));
         }
         for (int i = 0; i < CHILDREN; i++) {
-            kill(children[i], SIGKILL);
+            while (broken_off(kill(children[i], number))) {}
             while (waitpid(children[i], NULL, 0) < 0 && errno == EINTR) {}
             close(pidfds[i]);
         }
@@ -162,13 +162,13 @@ static int trace(void) {
 }
 
 int main(int count, char **words) {
-    (void)count;
     struct sigaction action = {.sa_handler = handle};
     const char *how = words[1];
     to_execute = words + 2;
     setvbuf(stdout, NULL, _IONBF, 0);
     sigaction(SIGCHLD, &action, NULL);
-    if (!strcmp(how, "kill") || !strcmp(how, "pidfd") || !strcmp(how, "stop")) return end_many(how);
+    if (!strcmp(how, "kill") || !strcmp(how, "pidfd") || !strcmp(how, "stop"))
+        return end_many(how, count > 2 ? atoi(words[2]) : SIGTERM);
     if (!strcmp(how, "traces")) return trace();
     kill(child_that(SIG_IGN), SIGTERM);
     if (!strcmp(how, "waits")) return wait_for(-1, 1200);
