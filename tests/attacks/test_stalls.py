@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import signal
+import stat
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -355,12 +356,19 @@ def test_a_socket_whose_nonblocking_flag_another_process_clears(
 )
 @pytest.mark.parametrize("how", ["socket", "pipe", "file", "own", "async"])
 def test_a_lock_that_a_process_holds_while_it_copies_from_served_memory(
-    sigwrap: Sigwrap, serves_itself: Callable[[str], list[str]], programs: Path, how: str
+    as_user: Sigwrap, programs: Path, how: str
 ) -> None:
-    sigwrap.policy = policy(sigwrap.folder, NO_ID, ONE_HOST)
-    *line, _program, _how, server, folder, content, _store = serves_itself(how)
-    line = [*line, str(programs / "holds_locks.py"), how, server, folder, content]
-    done = sigwrap.run("--", *line)
+    """In a user namespace, any user can mount what a program serves."""
+    _needs_fuse()
+    folder, content, device = (as_user.folder / name for name in ("served", "content", "fuse"))
+    as_user.native("mkdir", str(folder))
+    content.write_text(SERVED)
+    os.mknod(device, stat.S_IFCHR, os.makedev(10, 229))
+    device.chmod(0o666)
+    as_user.env["FUSE"] = str(device)
+    as_user.policy = policy(as_user.folder, NO_ID, ONE_HOST)
+    line = [*PYTHON, str(programs / "holds_locks.py"), how, str(programs / "fuse_server.py")]
+    done = as_user.run("--", "unshare", "-Urm", *line, str(folder), str(content))
     assert (done.returncode, done.stdout) == (0, b"bystander 100\n"), done.stderr
 
 

@@ -28,7 +28,7 @@ ROOT = 1
 folder, served = sys.argv[1:]
 with open(served, "rb") as file:
     content = file.read()
-device = os.open("/dev/fuse", os.O_RDWR)
+device = os.open(os.environ.get("FUSE", "/dev/fuse"), os.O_RDWR)
 options = f"fd={device},rootmode=40000,user_id={os.getuid()},group_id={os.getgid()},allow_other"
 libc = ctypes.CDLL(None, use_errno=True)
 if libc.mount(b"test", folder.encode(), b"fuse", 0, options.encode()) != 0:

@@ -1,5 +1,5 @@
 """Serves a file that is never read to the end, and has a kernel lock held by a process that copies
-from it; then makes sigwrap use what the lock is of, while a bystander runs /bin/true ten times:
+from it; then makes sigwrap use what the lock is of, while a bystander runs /bin/true a hundred times:
 `holds_locks.py HOW SERVER FOLDER FILE`. It says how often the bystander ran.
 
 socket: send(2) holds the socket's lock, and another process connects the socket.
@@ -15,6 +15,7 @@ import pathlib
 import socket
 import subprocess
 import sys
+import time
 
 how, server, folder, file = sys.argv[1:]
 serving = subprocess.Popen([sys.executable, server, folder, file], stdout=subprocess.PIPE)
@@ -72,6 +73,8 @@ def attack():
         hold(lambda: os.write(2, page))
         (log,) = pathlib.Path(os.environ["SIGWRAP_STORE"], "sessions").glob("*.journal")
         log.unlink()
+        while not log.exists():  # it is written anew, and sigwrap says so
+            time.sleep(0.01)
 
 
 attack()
