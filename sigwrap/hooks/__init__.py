@@ -18,6 +18,7 @@ option_starters  its rows for programs with an option that runs another one
 starter         a row of it
 option_words    options and operands told apart
 git_settings    what git runs by a setting
+variables       what a variable has a program run
 words           what a word comes to before it runs
 judged_line     the decisions of a policy on all that is in a line
 verdict         of several answers the strictest, and why

@@ -9,8 +9,8 @@ from sigwrap.hooks.starter import EVERYWHERE, Starter, Then
 _LOCAL_END = Starter(
     Then.NOTHING,
     options_behind=EVERYWHERE,
-    long="upload-pack= receive-pack= exec=",
-    lines="--upload-pack --receive-pack --exec",
+    long="upload-pack= receive-pack= exec= sendmail-cmd=",
+    lines="--upload-pack --receive-pack --exec --sendmail-cmd",
     fed=True,
 )
 
@@ -35,6 +35,14 @@ STARTERS_OF_GIT: Mapping[str, Starter] = {
         lines="-x --exec",
         moves="*",
     ),
+    "git config": Starter(
+        Then.NOTHING,
+        "f:lez",
+        "file= blob= type= default= comment= fixed-value global system local add replace-all",
+        options_behind=EVERYWHERE,
+        sets_git=True,
+    ),
+    "git for-each-repo": Starter(Then.SAME, "h", "config= keep-going", moves="*"),
     "git bisect": Starter(Then.SUBCOMMAND),
     "git bisect run": Starter(moves="*"),
     "git submodule": Starter(Then.SUBCOMMAND, "q", "quiet cached"),
@@ -80,6 +88,7 @@ STARTERS_OF_GIT: Mapping[str, Starter] = {
             "git archive",
             "git fetch-pack",
             "git send-pack",
+            "git send-email",
         ),
         _LOCAL_END,
     ),

@@ -91,6 +91,10 @@ def _command_in(
         sure = next(at for at, word in enumerate(command.words) if word.pattern)
     request = machine.request(words, folder, command.depth, line.variables)
     decision = engine.decide_command(request)
+    if any(word.pattern for word in command.words):  # `~/*` is the folder to a rule, too
+        written = [word.text for word in command.words]
+        asked = machine.request(written, folder, command.depth, line.variables)
+        decision = _stricter(decision, engine.decide_command(asked))
     if command.is_function and decision.rule == DEFAULT_RULE:
         why = "a function of this line"
         return Finding(command.text, Answer.NO_OPINION, why, decision, is_command=True)
@@ -103,6 +107,10 @@ def _command_in(
         return found
     why = f"rule {stricter.rule} may be about it: its arguments aren't known before it runs"
     return _unknown(Unknown(command.text, why), inside=inside)
+
+
+def _stricter(one: Decision, other: Decision) -> Decision:
+    return max(one, other, key=lambda each: STRICTNESS[each.action])
 
 
 def words_in(command: Command, folder: str, machine: Machine) -> tuple[str, ...]:

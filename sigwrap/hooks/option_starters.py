@@ -30,6 +30,12 @@ STARTERS_OF_OPTIONS: Mapping[str, Starter] = {
         lines="--compress-program",
         fed=True,
     ),
+    "rsync": _BY_OPTION._replace(
+        short="vqcarRbudlLkHEApoDtUNOJXSWnxyCzhiFPgsm046e:f:B:T:M:@:",
+        long="rsh=",
+        lines="-e --rsh",
+        fed=True,
+    ),
     "install": _BY_OPTION._replace(
         long="strip strip-program= suffix=", lines="--strip-program", fed=True
     ),

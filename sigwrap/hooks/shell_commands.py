@@ -3,7 +3,7 @@ itself."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from posixpath import join, normpath
 
 from sigwrap.hooks.shell_line import (
@@ -26,7 +26,8 @@ from sigwrap.hooks.shells import (
     runs_nothing,
     script_of,
 )
-from sigwrap.hooks.started import WHICH_PROGRAM, started
+from sigwrap.hooks.started import WHICH_PROGRAM, Started, started
+from sigwrap.hooks.variables import started_by
 from sigwrap.hooks.words import NOT_KNOWN, Word
 from sigwrap.hooks.wrapped import (
     Timed,
@@ -46,6 +47,7 @@ RUNS_QUOTED = "the shell may run what is in its quotes"
 
 _PREFIXES = frozenset({"command", "builtin", "exec", "noglob", "nocorrect", "-"})
 _DECLARING = frozenset({"export", "declare", "typeset", "readonly", "local"})
+_FILLING = frozenset({"read", "printf", "mapfile", "readarray", "getopts"})
 _SHELL_WITHOUT = frozenset({"sudo", "doas", "chroot"})
 _EVALUATING = {"mapfile": "C", "readarray": "C", "compgen": "CF", "complete": "CF", "bind": "x"}
 
@@ -100,6 +102,8 @@ class Commands:
         is_fed = any(name in FROM_INPUT for name, _ in chain[:-1])
         innermost = chain[-1][1]
         before = argv[: len(argv) - len(innermost)]
+        if is_fed:  # `xargs env` runs what it is fed
+            innermost = [*chain_of((*argv, UNTOLD))][-1][1]
         is_hidden = UNTOLD in innermost[0] or any(UNTOLD in word for word in before)
         if is_hidden or is_wrapped_too_often(chain) or splits_otherwise(chain):
             self._out.not_known(text, WHICH_PROGRAM)
@@ -109,6 +113,7 @@ class Commands:
             self._out.not_known(text, "what its shell reads from its standard input isn't known")
         if moves(names, before):
             folders = ("",)
+        self.set_by_words(text, before, folders)
         is_function = argv[0] in self._functions
         given = (*words, NOT_KNOWN) if is_fed else words
         self._out.commands.append(Command(given, text, folders, self._depth, is_function))
@@ -126,14 +131,32 @@ class Commands:
         self, text: str, name: str, words: tuple[Word, ...], folders: Folders, within: int
     ) -> None:
         for each in started(name, words):
-            where = ("",) if each.moved else folders
-            self._out.variables |= each.variables
-            if each.unknown:
-                self._out.not_known(text, each.unknown)
-            if each.line:
-                self._out.read(each.line, where, self._depth + 1, self._nested + 1)
-            if each.words:
-                self._run_by_another(text, each.words, where, within + 1)
+            self._start(text, each, folders, within)
+
+    def _start(self, text: str, each: Started, folders: Folders, within: int) -> None:
+        where = ("",) if each.moved else folders
+        self.set_by_words(text, each.assignments, where)
+        if each.unknown:
+            self._out.not_known(text, each.unknown)
+        if each.line and len(self._out.commands) >= MAX_COMMANDS:
+            self._out.not_known(text, "the line has too many commands")
+        elif each.line:
+            self._out.read(each.line, where, self._depth + 1, self._nested + 1)
+        if each.words:
+            self._run_by_another(text, each.words, where, within + 1)
+
+    def set_variable(self, text: str, name: str, value: Word, folders: Folders) -> None:
+        self._out.variables.add(name)
+        for each in started_by(name, value):
+            self._start(text, each, folders, 0)
+
+    def set_by_words(self, text: str, words: Iterable[str], folders: Folders) -> None:
+        """Take in the assignments among them, `A=1` and `A+=1`."""
+        for word in words:
+            if "=" in word:
+                value = word.partition("=")[2]
+                told = NOT_KNOWN if "+=" in word else Word(value)
+                self.set_variable(text, variable_of(word), told, folders)
 
     def _run_by_another(
         self, text: str, words: tuple[Word, ...], folders: Folders, within: int
@@ -162,7 +185,10 @@ class Commands:
         operands = arguments[1:] if arguments[:1] == ["--"] else arguments
         first = operands[0] if operands else ""
         if name in _DECLARING:  # `command export A=1`: to the grammar, a command's words
-            self._out.variables |= {variable_of(word) for word in arguments if "=" in word}
+            self.set_by_words(text, arguments, folders)
+        elif name in _FILLING:
+            for word in arguments:
+                self.set_variable(text, word, NOT_KNOWN, folders)
         if name == "eval":
             self._evaluated(text, " ".join(operands), folders)
         elif name == "trap" and first not in ("", "-", "-p", "-l"):
@@ -185,8 +211,8 @@ class Commands:
             self._out.not_known(text, RUNS_QUOTED)
 
     def _timed(self, text: str, found: Timed, folders: Folders) -> After:
+        self.set_by_words(text, (word.text for word in found.assignments), folders)
         for word in found.assignments:
-            self._out.variables.add(variable_of(word.text))
             if would_be_expanded(word.text):
                 self._out.not_known(text, RUNS_QUOTED)
         return self.run(text, found.command, folders)

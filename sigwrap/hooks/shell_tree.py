@@ -31,12 +31,18 @@ _BLANK = b" \t\n"
 _ENDS_A_WORD = frozenset(b" \t\n;&|<>()\"'`$")
 _ENDS_A_NAME = frozenset(b" \t\n;&|<>()\"'`")
 _ON_ONE_LINE = frozenset({"command", "file_redirect", "redirected_statement"})
+_OF_WORDS = _ON_ONE_LINE | {"heredoc_redirect", "herestring_redirect", "declaration_command"}
 _ESCAPED_IN_BACKQUOTES = re.compile(rb"^`[^\\]*(\\[^`$\\\"][^\\]*)*\\[`$\\\"]")
 _SAFELY_QUOTED = re.compile(rb"'[^'\"`}$]*'")  # by whichever reading
 _QUOTES = frozenset(b"'\"`")
-_DESCRIPTOR_IN_BRACES = re.compile(rb"(^|\s)\{\w+\}$")
+_DESCRIPTOR = re.compile(rb"(^|\s)(\{\w+\}|\d+)$")
+_ESCAPED = re.compile(rb"\\.", re.DOTALL)
+_ESCAPED_OR_QUOTED = re.compile(rb"\\.|'[^']*'", re.DOTALL)
+_ANSI = re.compile(rb"\$'([^\\']|\\.)*'", re.DOTALL)
+_STARTS_AN_EXPANSION = re.compile(rb"`|\$[({\[]|[<>]\(")
 _QUOTED = frozenset({"string", "heredoc_body"})
 _TEXT = frozenset({"string_content", "heredoc_content"})
+_LITERAL = _TEXT | {"comment", "raw_string", "ansi_c_string"}  # or looked at with what is around
 _NO_PARSER = "shell lines can't be judged: this sigwrap has no parser for them"
 _GET_ONE = "install tree-sitter and tree-sitter-bash for its Python, or use the binary"
 
@@ -100,7 +106,7 @@ def _doubt_of(node: Node, text: bytes) -> str:
     ):
         return "it isn't sure what is in backquotes"
     if node.children:
-        if _has_words_that_touch(node) or _has_descriptor_in_braces(node, text):
+        if _has_words_that_touch(node) or _has_descriptor_as_word(node, text):
             return "it isn't sure where a word ends"
         for gap in _gaps(node, text):
             joined = gap.replace(b"\\\n", b"")
@@ -108,19 +114,22 @@ def _doubt_of(node: Node, text: bytes) -> str:
                 return "it isn't sure whether a line end parts two words"
             if b"\n" in joined and node.type in _ON_ONE_LINE:
                 return "it isn't sure where a command ends"
-            left = joined.strip(_BLANK)
-            # The grammar loses the word in `python3 - <<EOF`.
-            if left and not (left == b"-" and _has_heredoc(node)):
+            if joined.strip(_BLANK) and not (is_lost_word(gap) and _has_heredoc(node)):
                 return f"{gap.decode(errors='replace')!r} can't be parsed"
         return ""
     own = text[node.start_byte : node.end_byte]
+    if node.is_named and node.type not in _LITERAL and _has_unread_expansion(node, text):
+        return "it isn't sure what an expansion runs"
+    if node.type == "ansi_c_string" and not _ANSI.fullmatch(own):
+        return "it isn't sure where a quotation ends"
     if _is_in_an_expansion(node):
         # It is no word of a command; what is run in it is a node of its own, but for backquotes.
         # And within "…", a single quote is one to some shells and a letter to others.
         left = unescaped(_SAFELY_QUOTED.sub(b"", own))
         is_sure = not node.is_named or _QUOTES.isdisjoint(left)
         return "" if is_sure else "it isn't sure where an expansion ends"
-    if not node.is_named and own.strip(_BLANK) != node.type.encode().strip(_BLANK):
+    is_as_named = own.strip(_BLANK) == node.type.encode().strip(_BLANK)
+    if not node.is_named and (own == b"``" or not is_as_named):  # of one and of the next
         return f"{_shown(node, text)!r} can't be parsed for sure"
     match node.type:
         case "word" | "number" | "variable_name":
@@ -139,14 +148,22 @@ def _doubt_of(node: Node, text: bytes) -> str:
 
 def unescaped(word: bytes) -> bytes:
     """Without each backslash and what it quotes."""
-    left, position = bytearray(), 0
-    while position < len(word):
-        if word[position] == 0x5C:
-            position += 2
-            continue
-        left.append(word[position])
-        position += 1
-    return bytes(left)
+    return _ESCAPED.sub(b"", word)
+
+
+def is_lost_word(gap: bytes) -> bool:
+    """A word that the grammar leaves out: the second hyphen of `make -f - <<EOF`."""
+    return gap.replace(b"\\\n", b"").strip(_BLANK) == b"-"
+
+
+def _has_unread_expansion(leaf: Node, text: bytes) -> bool:
+    """Whether a leaf hides what it runs. The grammar takes a pattern for one word: `${x%$(a)}`,
+    `[[ x =~ <(a) ]]`; and it ends one at `\\}`. Within "…", single quotes may protect nothing."""
+    own = text[leaf.start_byte : leaf.end_byte]
+    is_unsure = b'"' in own or _is_in_an_expansion(leaf)
+    left = unescaped(own) if is_unsure else _ESCAPED_OR_QUOTED.sub(b"", own)
+    is_cut_off = left.endswith(b"\\") and text[leaf.end_byte : leaf.end_byte + 1] == b"}"
+    return is_cut_off or _STARTS_AN_EXPANSION.search(left) is not None
 
 
 def _gaps(node: Node, text: bytes) -> Iterator[bytes]:
@@ -165,26 +182,28 @@ def _has_words_that_touch(node: Node) -> bool:
         touches = one.end_byte == other.start_byte
         if (one.type == "$" and other.type == "string" and not touches) or (
             touches
-            and (node.type == "command" or one.type == "heredoc_start")
-            and one.type != "$"
+            and node.type in _OF_WORDS
+            and one.is_named
             and other.is_named
+            and other.type != "heredoc_end"
         ):
             return True
     return False
 
 
-def _has_descriptor_in_braces(node: Node, text: bytes) -> bool:
-    """`exec {fd}>x a` runs `a`: to the grammar, `{fd}` is a word."""
+def _has_descriptor_as_word(node: Node, text: bytes) -> bool:
+    """`exec {fd}>x a` runs `a`, and `sh 0<x` has no operand: to the grammar, these are words."""
     return any(
         other.type.endswith("_redirect")
         and one.end_byte == other.start_byte
-        and _DESCRIPTOR_IN_BRACES.search(text[one.start_byte : one.end_byte])
+        and _DESCRIPTOR.search(text[one.start_byte : one.end_byte])
         for one, other in pairwise(node.children)
     )
 
 
 def _has_heredoc(node: Node) -> bool:
-    return any(child.type == "heredoc_redirect" for child in node.children)
+    is_redirected = node.type == "redirected_statement"
+    return is_redirected and any(child.type == "heredoc_redirect" for child in node.children)
 
 
 def _is_in_an_expansion(node: Node) -> bool:

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from sigwrap.hooks.shell_commands import MOVES, RUNS_QUOTED, Commands, would_be_expanded
 from sigwrap.hooks.shell_line import After, FileUse, Folders, Found, bounded
-from sigwrap.hooks.shell_tree import SUBSTITUTIONS
-from sigwrap.hooks.words import Word, word_of
+from sigwrap.hooks.shell_tree import SUBSTITUTIONS, is_lost_word
+from sigwrap.hooks.words import NOT_KNOWN, Word, word_of
 
 if TYPE_CHECKING:
     from tree_sitter import Node
 
 _ASSIGNMENTS = frozenset({"variable_assignment", "variable_assignments"})
 _LOOPS = frozenset({"while_statement", "for_statement", "c_style_for_statement"})
+_ENDS_IN_A_COMMAND = frozenset({"list", "pipeline", "negated_command"})
 _IN_A_SHELL_OF_ITS_OWN = SUBSTITUTIONS | {"subshell", "pipeline"}
 _WORDS = frozenset({"raw_string", "ansi_c_string", "word", "string", "concatenation"})
 _EXPANSIONS = SUBSTITUTIONS | {"simple_expansion", "expansion", "arithmetic_expansion", "number"}
@@ -29,6 +30,7 @@ class Visitor:
 
     def __init__(self, out: Found, root: Node, text: bytes, depth: int, nested: int) -> None:
         self._out, self._text = out, text
+        self._behind: dict[int, list[Word]] = {}  # of a command, by its node
         # The line may give HOME another value, in whatever way.
         left = text.replace(b"$HOME", b"").replace(b"${HOME}", b"")
         self._home = "" if b"HOME" in left else out.home
@@ -68,10 +70,12 @@ class Visitor:
         if kind == "function_definition":
             self.sequence(node, bounded((*folders, "")) if self._moves else folders)
             return same
+        if kind == "for_statement":
+            self._set(node.children[1], NOT_KNOWN, folders)
         if kind in _LOOPS and self._has_moves(node):
             folders = bounded((*folders, ""))
         elif kind in _ASSIGNMENTS:
-            self._assigned(node)
+            self._assigned(node, folders)
             self._within(node, folders)
             return same
         elif kind in ("declaration_command", "unset_command", "test_command"):
@@ -93,6 +97,8 @@ class Visitor:
             return
         if node.type == "expansion" and self._shown(node).endswith("@P}"):
             self._out.not_known(self._shown(node), "the shell may run what is in its value")
+        if node.type == "expansion" and any(each.type in (":=", "=") for each in node.children):
+            self._set(node.children[1], NOT_KNOWN, folders)
         for child in node.children:
             self._within(child, folders)
 
@@ -110,18 +116,24 @@ class Visitor:
     def _redirected(self, node: Node, folders: Folders) -> After:
         """In the grammar, words behind a redirection hang from it, and are the command's."""
         bodies = [child for child in node.children if not child.type.endswith("_redirect")]
-        behind: list[Node] = []
+        behind: list[Word] = []
+        at = node.start_byte
         for child in node.children:
+            if is_lost_word(self._text[at : child.start_byte]):
+                behind.append(Word("-"))
             if child.type.endswith("_redirect"):
-                behind += self._redirect(child, folders)
-        if len(bodies) == 1 and bodies[0].type == "command":
-            return self._command(bodies[0], folders, behind)
+                behind += map(self._word, self._redirect(child, folders))
+            at = child.end_byte
+        last = _last_command(bodies[-1]) if bodies else None
+        if last is not None:
+            self._behind[last.id] = behind
         after = After(folders, folders)
         for body in bodies:
             after = self._visit(body, folders)
-        if behind:
-            words = tuple(map(self._word, behind))
-            return self._commands.run(self._shown(node), words, folders)
+        if behind and last is None:
+            if bodies and bodies[-1].type == "declaration_command":
+                behind.insert(0, Word(self._shown(bodies[-1].children[0])))
+            return self._commands.run(self._shown(node), tuple(behind), folders)
         return after
 
     def _redirect(self, node: Node, folders: Folders) -> list[Node]:
@@ -135,12 +147,14 @@ class Visitor:
         words = [
             child for child in node.children if child.is_named and child.type != "file_descriptor"
         ]
-        if not words:
-            return []
+        if not words or operator.endswith("-"):  # `<&-` has none of its own
+            return words
         word, text = self._word(words[0]), self._shown(node)
         is_descriptor = operator.endswith("&") and (
             word.text.rstrip("-").isdigit() or word.text == "-"
         )
+        if operator == ">&" and not {"(", "`"}.isdisjoint(word.text):
+            self._out.not_known(text, RUNS_QUOTED)
         if word.text.startswith(("/dev/tcp/", "/dev/udp/")):
             self._out.not_known(text, "the shell itself connects to somebody")
         elif not is_descriptor:
@@ -162,11 +176,11 @@ class Visitor:
                 self._visit(child, folders)
         return behind
 
-    def _command(self, node: Node, folders: Folders, behind: Sequence[Node] = ()) -> After:
+    def _command(self, node: Node, folders: Folders) -> After:
         words: list[Node] = []
         for child in node.children:
             if child.type in _ASSIGNMENTS:
-                self._assigned(child)
+                self._assigned(child, folders)
                 self._within(child, folders)
             elif child.type.endswith("_redirect"):
                 words += self._redirect(child, folders)
@@ -176,7 +190,7 @@ class Visitor:
             else:
                 words.append(child)
                 self._within(child, folders)
-        told = tuple(map(self._word, [*words, *behind]))
+        told = (*map(self._word, words), *self._behind.get(node.id, ()))
         return self._commands.run(self._shown(node), told, folders)
 
     def _evaluated(self, node: Node, folders: Folders) -> None:
@@ -184,18 +198,26 @@ class Visitor:
         self._within(node, folders)
         for child in node.children:
             if child.type in _ASSIGNMENTS:
-                self._assigned(child)
+                self._assigned(child, folders)
             elif child.is_named and self._has_quoted_expansion(child):
                 self._out.not_known(self._shown(node), RUNS_QUOTED)
+            if node.type == "declaration_command" and child.type in _WORDS:
+                self._commands.set_by_words(self._shown(node), [self._word(child).text], folders)
 
-    def _assigned(self, node: Node) -> None:
+    def _assigned(self, node: Node, folders: Folders) -> None:
         for child in node.children:
             if child.type in _ASSIGNMENTS:
-                self._assigned(child)
+                self._assigned(child, folders)
             elif child.type in ("variable_name", "subscript"):
-                self._out.variables.add(self._shown(child).partition("[")[0])
+                is_whole = node.children[1].type == "="
+                words = map(self._word, node.children[2:])
+                self._set(child, next(words, Word("")) if is_whole else NOT_KNOWN, folders)
             elif child.is_named and self._has_quoted_expansion(child):
                 self._out.not_known(self._shown(node), f"{RUNS_QUOTED} later")
+
+    def _set(self, name: Node, value: Word, folders: Folders) -> None:
+        variable = self._shown(name).partition("[")[0]
+        self._commands.set_variable(self._shown(name.parent or name), variable, value, folders)
 
     def _has_quoted_expansion(self, node: Node) -> bool:
         if node.type in SUBSTITUTIONS:
@@ -221,3 +243,10 @@ class Visitor:
     def _shown(self, node: Node) -> str:
         own = self._text[node.start_byte : node.end_byte]
         return own.decode("utf-8", "surrogateescape")
+
+
+def _last_command(body: Node) -> Node | None:
+    """The command to which words behind a redirection belong: `b`, in `a && b >f c`."""
+    while body.type in _ENDS_IN_A_COMMAND:
+        body = body.children[-1]
+    return body if body.type == "command" else None

@@ -21,10 +21,13 @@ from sigwrap.policy.judge.network import packed_address
 WHICH_PROGRAM = "which program it runs isn't known before it runs"
 
 _WHAT_IT_RUNS = "what it runs isn't known before it runs"
-_NOT_READ = "what it runs isn't read here"
+NOT_READ = "what it runs isn't read here"
 _STANDARD_INPUT = "what its shell reads from its standard input isn't known"
 _WHICH_MACHINE = "on which machine it runs isn't known before it runs"
 _MORE_WORDS = ' "$@"'
+_A_FILE = " ./file"
+_A_MACHINE = " machine command"
+_SSH = re.compile(r"(\S*/)?ssh(\s|$)")
 _VARIABLE_OF_MAKE = re.compile(r"\s*([^\s=:!?+]+)\s*((?::{0,3}|[?+!])=)\s*(.*)", re.DOTALL)
 _FUNCTION_OF_MAKE = re.compile(r"\$[({]\s*[a-z-]+\s")  # `$(call shell,a)`, too
 _MEANT_OTHERWISE = frozenset({UNTOLD, "$", '"', "'", "\\"})  # by make, now so and now so
@@ -41,7 +44,7 @@ class Started(NamedTuple):
     line: str = ""  # of a shell
     unknown: str = ""
     moved: bool = False  # in a folder that isn't known
-    variables: frozenset[str] = frozenset()  # set for it
+    assignments: tuple[str, ...] = ()  # of variables that are set for it
 
 
 def started(name: str, words: Sequence[Word]) -> Iterator[Started]:
@@ -53,11 +56,9 @@ def started(name: str, words: Sequence[Word]) -> Iterator[Started]:
         return
     found = said(starter, words)
     moved = starter.moves == "*" or found.has(starter.moves)
-    variables = frozenset(
-        value.text.partition("=")[0] for value in found.values_of(starter.assigns)
-    )
+    assignments = tuple(value.text for value in found.values_of(starter.assigns))
     for each in _told(name, starter, found, words):
-        yield each._replace(moved=moved or each.moved, variables=variables | each.variables)
+        yield each._replace(moved=moved or each.moved, assignments=assignments + each.assignments)
 
 
 def _told(name: str, starter: Starter, found: Said, words: Sequence[Word]) -> Iterator[Started]:
@@ -65,18 +66,21 @@ def _told(name: str, starter: Starter, found: Said, words: Sequence[Word]) -> It
         yield Started(unknown=_WHICH_MACHINE)
     elif found.doubtful and starter.then is not Then.NOTHING:
         yield Started(unknown=WHICH_PROGRAM)
-    if _has_unread(starter, found) or any(map(_is_no_file, found.values_of(starter.reads))):
-        yield Started(unknown=_NOT_READ)
+    if _has_unread(starter, found) or any(map(is_no_file, found.values_of(starter.reads))):
+        yield Started(unknown=NOT_READ)
     for value in found.values_of(starter.piped):
         if value.text.startswith(("|", "!", UNTOLD)):
             yield _line(value.text[1:] if value.known else value.text)
     lines = [*found.values_of(starter.lines)]
-    more = _MORE_WORDS if starter.fed else ""
     for value in lines:
         if value.text:
-            yield _line(value.text + more)
+            yield line_with_more(value.text) if starter.fed else _line(value.text)
     for value in found.values_of(starter.settings):
         yield from _of_setting(value, found, words)
+    if starter.sets_git and len(found.operands) > 1:
+        told = set_by_git("=".join(word.text for word in found.operands[-2:]))
+        if told.line:
+            yield line_with_operand(told.line)
     if starter.sets_shell:
         for word in found.operands:
             yield from _set_for_make(word.text)
@@ -98,7 +102,7 @@ def _has_unread(starter: Starter, found: Said) -> bool:
     )
 
 
-def _is_no_file(name: Word) -> bool:
+def is_no_file(name: Word) -> bool:
     return name.text == "-" or not name.known or is_descriptor(name.text)
 
 
@@ -116,6 +120,8 @@ def _of_operands(name: str, starter: Starter, found: Said) -> Iterator[Started]:
             yield Started(unknown=WHICH_PROGRAM)
         else:
             yield from started(f"{name} {rest[0].text}", rest)
+    elif then is Then.SAME:
+        yield Started(words=(Word(name.partition(" ")[0]), *rest))
     elif then is Then.ONE_WORD:
         yield _line(rest[0].text)
     elif then is Then.LINE_AND_ARGUMENTS:
@@ -137,7 +143,7 @@ def _set_for_make(word: str) -> Iterator[Started]:
     shell = value.split()
     is_unknown = word.startswith(UNTOLD) or UNTOLD in name
     if is_unknown or name == ".SHELLFLAGS" or _FUNCTION_OF_MAKE.search(word):
-        yield Started(unknown=_NOT_READ)
+        yield Started(unknown=NOT_READ)
     elif operator == "!=":
         yield _line(value)
     elif name == "SHELL" and not _MEANT_OTHERWISE.isdisjoint(value):
@@ -161,6 +167,16 @@ def _line_and_arguments(words: Sequence[Word], *, fed: bool) -> Started:
     return _line(f"{words[0].text} {arguments}".rstrip(" ") if arguments else words[0].text)
 
 
+def line_with_more(line: str) -> Started:
+    """A line that gets more words, which aren't known; for ssh, another machine and its command."""
+    return _line(line + (_A_MACHINE if _SSH.match(line) else _MORE_WORDS))
+
+
+def line_with_operand(line: str) -> Started:
+    """A line that gets a file of the program that runs it."""
+    return _line(line + _A_FILE)
+
+
 def _line(line: str) -> Started:
     return Started(unknown=_WHAT_IT_RUNS) if UNTOLD in line else Started(line=line)
 
@@ -168,14 +184,14 @@ def _line(line: str) -> Started:
 def _of_setting(setting: Word, found: Said, words: Sequence[Word]) -> Iterator[Started]:
     told = set_by_git(setting.text)
     if told.unknown:
-        yield Started(unknown=_NOT_READ)
+        yield Started(unknown=NOT_READ)
     called = found.operands[0].text if found.operands else ""
     is_called = called.casefold() == told.alias.casefold()
     rest = found.operands[1:] if is_called else ()
     if told.alias and told.line:
         yield _line_and_arguments((Word(told.line), *rest), fed=not is_called)
     elif told.line:
-        yield _line(told.line + _MORE_WORDS)
+        yield line_with_more(told.line)
     elif told.alias and is_called and setting in words:
         at = words.index(setting)
         without = [*words[: at - 1], *words[at + 1 :]]

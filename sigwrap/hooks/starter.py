@@ -18,6 +18,7 @@ class Then(Enum):
     LINE_AND_ARGUMENTS = "a shell's line, and what it is given"
     SHELL = "something that a shell is started with, which reads its standard input"
     SUBCOMMAND = "a word that has a row of its own, and what belongs to that"
+    SAME = "arguments for the same program once more"
     NOTHING = "nothing that is run"
 
 
@@ -43,4 +44,5 @@ class Starter(NamedTuple):
     unread_values: str = ""  # of any option: beginnings, in small letters
     shell: bool = False  # without a command, a shell
     sets_shell: bool = False  # an operand may set a variable of make's
+    sets_git: bool = False  # its last operands are a setting of git's and its value
     on_a_host: bool = False  # the first operand is a machine

@@ -166,6 +166,7 @@ STARTERS: Mapping[str, Starter] = {
         short="p:f:o:h", long="owner= frontend= priority= terse help", nothing="-h --help"
     ),
     "cttyhack": Starter(),
+    "unbuffer": Starter(short="p"),
     "start-stop-daemon": Starter(
         Then.NOTHING,
         "SKTHVx:n:u:g:c:r:d:N:P:I:k:bCmoqvta:s:p:R:O:",

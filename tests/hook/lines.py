@@ -51,7 +51,10 @@ _LINES = (
     "git rebase --exec=@ HEAD~1|git rebase --ex @ -q HEAD~1|git difftool -yx @ HEAD~1|"
     "git difftool -y --extcmd=@ HEAD~1|git -c core.pager=@ -p log|git grep -O@ x|"
     "git grep -niO@ x|git clone -nqu @ . q --no-local|"
-    "git -c sequence.editor=@ rebase -qi HEAD~1|make -s SHELL=@ all|make -s X!=@ all|"
+    "git -c sequence.editor=@ rebase -qi HEAD~1|"
+    "git -c x.y=. for-each-repo --config=x.y -c alias.x=!@ x|"
+    "env GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=alias.x GIT_CONFIG_VALUE_0=!@ git x|"
+    "make -s SHELL=@ all|make -s X!=@ all|"
     "make -s --eval=all:;@ all|make -s X=$(shell(@)) all|make -s X=$(call\tshell,@) all|"
     "split --filter=@ Makefile|split --filt @ Makefile|tar -cI @ -f f Makefile|"
     "tar --use-comp=@ -cf f Makefile|tar --checkpoint=1 --checkpoint-action=exec=@ -cf f Makefile"
@@ -61,9 +64,13 @@ _AROUND = (
     "{}",
     "A=1 {}",
     "</dev/null {}",
+    "true && {} 2>/dev/null behind",
+    "! {} <<E behind\nE",
     "true && {}",
     "if {}; then :; fi",
     "echo $({})",
+    'x=a; echo "${x%$({})}"',
+    "[[ a =~ <({}) ]]",
     "f() { {}\n}; f",
     "{} | cat",
     "command {}",

@@ -48,6 +48,10 @@ def test_every_command_of_a_line_is_found() -> None:
         ("a >f b <g c", ["a|b|c"]),
         (">f a b", ["a|b"]),
         ("a <<E b\nE", ["a|b"]),
+        ("a && b >f c", ["a", "b|c"]),
+        ("a | b 2>f c", ["a", "b|c"]),
+        ("a <&- b", ["a|b"]),
+        ("! a <<E b\nE", ["a|b"]),
         ('cat <<< "$(a)"', ["a", "cat"]),
         ('[[ -n $(a) ]] && [ "$(b)" ]; test $(c)', list("abc")),
         ("export A=$(a); declare -A m=([x]=$(b)); v[$(c)]=1", list("abc")),
@@ -120,6 +124,7 @@ def test_what_is_a_command_again_is_read_too() -> None:
 
 def test_what_xargs_adds_is_not_known() -> None:
     assert commands("ls | xargs rm -f") == ["ls", "xargs|rm|-f|_"]
+    assert [each.why for each in read("ls | xargs env -i").unknown] == [WHICH]
 
 
 def test_what_is_not_known_before_it_runs_is_said() -> None:
@@ -208,6 +213,11 @@ def test_what_cannot_be_parsed_is_said() -> None:
         "a & b\n\\\nc",
         "a -f<<E\nE",
         "exec {fd}>x a",
+        "sh 0<x",
+        "a <x $'b'c\"\"\\d",
+        "echo `echo a``b c`",
+        "echo $'\\\\'; a\necho $'''",
+        'echo "${x#\\}<(a)}"',
         "echo `echo \\`a\\``",
         "echo `echo \\$(a)`",
         ': "${x:-`a`}"',
@@ -223,8 +233,45 @@ def test_what_the_grammar_overlooks_is_noticed_in_the_text() -> None:
     assert "it isn't sure" in read("cat <<E\n hi $X `rm -rf /`\nE").unknown[0].why
 
 
-def test_a_line_with_a_dash_before_its_here_document_is_read() -> None:
-    assert commands("python3 - <<'E'\nx\nE") == ["python3"]
+def test_what_a_pattern_runs_is_not_overlooked() -> None:
+    """The parser takes a pattern for one word."""
+    for line in [
+        'echo "${f%$(a)}.o"',
+        "echo ${f/<(a)/x}",
+        'echo "${f^^$(a)}"',
+        'echo "${f,,[$(a)]}"',
+        'echo "${@#*$(a)}"',
+        'echo "${f%${g#>(a)}}"',
+        "cat <<E\n${f%$(a)}\nE",
+        "x=${f%$(a)}",
+        "case ${f%$(a)} in x) ;; esac",
+        "[[ x =~ <(a) ]]",
+        "[[ x =~ a(`b`)c ]]",
+        "echo >&'$(a)'",
+    ]:
+        assert read(line).unknown, line
+
+
+def test_a_pattern_that_runs_nothing_is_read() -> None:
+    for line in [
+        'echo "${f%.o}" ${f##*/} "${f//[^a-z]/_}" ${f^^} "${f:1:2}" "${f//\\//_}"',
+        'echo "${f%\\$(a)}" \'${f%$(a)}\' $\'`a`\' "${f%"$g"}"',
+        "[[ $x =~ ^v([0-9]+)$ && $y =~ 'a'b ]] # ${f%$(a)}",
+        "cat <<'E'\n${f%$(a)} `a`\nE",
+        "cat <<E\nx \\$(a) \\`a\\` ${f%.o}\nE",
+    ]:
+        assert read(line).unknown == (), line
+
+
+def test_a_dash_before_a_here_document_is_a_word() -> None:
+    """The parser leaves it out."""
+    for line, found in [
+        ("python3 - <<'E'\nx\nE", ["python3|-"]),
+        ("a && b -f - <<E\nE", ["a", "b|-f|-"]),
+        ("a - 2>f <<E b\nE", ["a|-|b"]),
+        ("a - \\\n<<E | b\nE", ["b", "a|-"]),
+    ]:
+        assert commands(line) == found, line
 
 
 def test_redirections_are_reads_and_writes() -> None:
@@ -262,9 +309,60 @@ def test_variables_of_the_line_are_known() -> None:
     assert line.variables >= {"A", "C", "E", "LD_PRELOAD"}
 
 
+def test_what_a_variable_has_a_program_run_is_read() -> None:
+    for line in [
+        "GIT_EDITOR='x y' git commit",
+        "export GIT_PAGER='x y'",
+        "export 'PAGER=x y'",
+        "command export PAGER='x y'",
+        "env -i EDITOR='x y' git commit",
+        "sudo SSH_ASKPASS='x y' git fetch",
+        "time GIT_EXTERNAL_DIFF='x y' git diff",
+        "strace -E VISUAL='x y' crontab -e",
+        "LESSOPEN='|x y' less f",
+        "export >f PAGER='x y'",
+    ]:
+        assert "x|y|./file" in commands(line), line
+    assert "x|y|_" in commands("GIT_SSH_COMMAND='x y' git fetch")
+    assert "make|-j4" in commands("MAKEFLAGS=-j4 make")
+
+
+def test_what_a_variable_has_a_program_run_may_not_be_known() -> None:
+    for line in [
+        "GIT_CONFIG_COUNT=1 git x",
+        "env GIT_CONFIG_PARAMETERS=x git x",
+        "env -S 'GIT_CONFIG_COUNT=1 git x'",
+        "export GIT_CONFIG_GLOBAL=x; git x",
+        "GIT_EXEC_PATH=. git x",
+        "BASH_ENV=/dev/stdin bash -c x",
+        "env 'BASH_FUNC_x%%=() { a; }' bash -c x",
+        "PAGER=$x git log",
+        "PAGER=a; PAGER+=' b'",
+        "read GIT_EDITOR < f",
+        "printf -v GIT_EDITOR x",
+        "for GIT_EDITOR in x; do git commit; done",
+        ": ${GIT_EDITOR:=x}",
+        "TAR_OPTIONS=--checkpoint-action=exec=x tar cf x y",
+    ]:
+        assert read(line).unknown, line
+
+
+def test_a_variable_may_have_nothing_run() -> None:
+    for line in [
+        "GIT_CONFIG_NOSYSTEM=1 GIT_CONFIG_GLOBAL=/dev/null git x",
+        "GIT_EDITOR=: PAGER= git x",
+        "GIT_SSH_COMMAND='ssh -i k' git fetch",
+        "MAKEFLAGS=-j$(nproc) make",
+        "BASH_ENV=env.sh bash x",
+        "echo GIT_EDITOR $PAGER; unset GIT_CONFIG_COUNT",
+    ]:
+        assert read(line).unknown == (), line
+
+
 def test_a_line_is_bounded_in_time_and_parts() -> None:
     started = time.process_time()
     assert read("a;" * 30_000).unknown
+    assert read("PAGER=a;" * 30_000).unknown
     assert len(read("a;" * (MAX_COMMANDS + 5)).commands) == 1  # all the same
     line = read("; ".join(f"a {number}" for number in range(MAX_COMMANDS + 5)))
     assert len(line.commands) == MAX_COMMANDS

@@ -1,0 +1,36 @@
+"""What a variable has a program run: `GIT_EDITOR=…`, `MAKEFLAGS=…`, `GIT_CONFIG_COUNT=…`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sigwrap.hooks.started import NOT_READ, Started, is_no_file, line_with_more, line_with_operand
+from sigwrap.hooks.words import Word
+from sigwrap.policy.judge.match import UNTOLD
+
+# Each gets the name of a file, or text on its standard input.
+_LINES = frozenset(
+    "GIT_EDITOR GIT_SEQUENCE_EDITOR GIT_PAGER GIT_EXTERNAL_DIFF GIT_ASKPASS SSH_ASKPASS "
+    "SUDO_ASKPASS SUDO_EDITOR EDITOR VISUAL PAGER MANPAGER SYSTEMD_PAGER SYSTEMD_EDITOR GH_PAGER "
+    "GH_EDITOR PSQL_PAGER PSQL_EDITOR LESSOPEN LESSCLOSE PROMPT_COMMAND".split()
+)
+_LINES_WITH_MORE = frozenset(
+    "GIT_SSH GIT_SSH_COMMAND GIT_PROXY_COMMAND RSYNC_RSH RSYNC_CONNECT_PROG".split()
+)
+_OPTIONS = {"MAKEFLAGS": "make", "GNUMAKEFLAGS": "make", "TAR_OPTIONS": "tar"}
+_FILES = frozenset({"BASH_ENV", "MAKEFILES"})
+_NOT_READ = ("GIT_CONFIG", "GIT_EXEC_PATH", "GIT_ALLOW_PROTOCOL", "BASH_FUNC_")
+
+
+def started_by(name: str, value: Word) -> Iterator[Started]:
+    if value.text in ("", "/dev/null") or name == "GIT_CONFIG_NOSYSTEM":
+        return
+    if name.startswith(_NOT_READ) or (name in _FILES and is_no_file(value)):
+        yield Started(unknown=NOT_READ)
+    elif name in _LINES:
+        yield line_with_operand(value.text.lstrip("|-"))
+    elif name in _LINES_WITH_MORE:
+        yield line_with_more(value.text)
+    elif name in _OPTIONS:
+        words = (Word(each, splits=UNTOLD in each) for each in value.text.split())
+        yield Started(words=(Word(_OPTIONS[name]), *words))
