@@ -1,6 +1,6 @@
 """Serves a file that is never read to the end, and has a kernel lock held by a process that copies
-from it; then makes sigwrap use what the lock is of, while a bystander runs /bin/true a hundred times:
-`holds_locks.py HOW SERVER FOLDER FILE`. It says how often the bystander ran.
+from it; then makes sigwrap use what the lock is of, while a bystander runs /bin/true a hundred
+times: `holds_locks.py HOW SERVER FOLDER FILE`. It says how often the bystander ran.
 
 socket: send(2) holds the socket's lock, and another process connects the socket.
 pipe: write(2) holds the pipe's lock, and a process is denied whose standard error it is.
