@@ -58,7 +58,7 @@ NOT_OWN_TERMINAL = Decision(
 OF_PARENT = Decision(
     action=Action.ALLOW,
     rule="builtin:parent",
-    reason="a direct child may renice its parent, and lower its limits",
+    reason="a direct child may renice a shell, and lower its limits",
 )
 OF_OWN_JOB = Decision(
     action=Action.ALLOW,

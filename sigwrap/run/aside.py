@@ -48,6 +48,8 @@ class _Job:
     __slots__ = (
         "drop",
         "has_begun",
+        "has_own_thread",
+        "is_broken_off",
         "is_over",
         "is_stuck",
         "outcome",
@@ -63,14 +65,18 @@ class _Job:
         then: Callable[[Outcome], None],
         drop: Callable[[Any], None] | None = None,
         over: Callable[[], None] | None = None,
+        *,
+        is_broken_off: bool = False,
     ) -> None:
         self.work = work
         self.then = then
         self.drop = drop
         self.over = over
-        self.thread = 0  # the helper that is at it
+        self.is_broken_off = is_broken_off
+        self.thread = 0  # of the worker, from the first look at it on
         self.outcome: Done | Raised | None = None
         self.has_begun = False
+        self.has_own_thread = False
         self.is_over = False
         self.is_stuck = False  # it was given up while somebody was at it
 
@@ -86,6 +92,11 @@ class Aside:
         self._helpers = 0
         self._busy = 0
         self._stuck = 0  # of those, how many were given up
+        self._own_threads = 0
+        self._for_own_threads: deque[_Job] = deque()
+        self._at_work: dict[_Job, int] = {}  # -> by which thread
+        self._signals_one = _thread.allocate_lock()  # so that the signal finds it at that work
+        self._to_break_off = 0  # jobs that are, if they wait for long, begun or not
         self._found_none = False
 
     def do(
@@ -101,7 +112,7 @@ class Aside:
         called as soon as no helper works on it any more, before `then` where that isn't late.
         `is_broken_off`: a signal ends each wait in the kernel after 5 ms, with EINTR. Raises
         OSError and RuntimeError where a helper would be needed, and can't be had."""
-        job = _Job(work, then, drop, over)
+        job = _Job(work, then, drop, over, is_broken_off=is_broken_off)
         if self._stuck >= _HELPERS:
             job.is_over = True
             if over is not None:
@@ -119,8 +130,7 @@ class Aside:
         self._wanted.append(job)
         os.eventfd_write(self._wanted_fd, 1)
         self._loop.call_at(time.monotonic() + DEADLINE_S / 2, lambda: self._look_after(job))
-        if is_broken_off:
-            self._break_off_later(job)
+        self._count_in(job)
 
     def do_anyway(
         self,
@@ -130,13 +140,22 @@ class Aside:
         over: Callable[[], None] | None = None,
         is_broken_off: bool = False,
     ) -> None:
-        """By a thread of its own, and without a deadline."""
+        """By a thread of its own, and without a deadline. Of those that are broken off, it starts
+        later where as many as there are helpers are at work."""
         self._watch_finished()
-        job = _Job(work, then, over=over)
-        _thread.start_new_thread(self._help_with, (job,))
+        job = _Job(work, then, over=over, is_broken_off=is_broken_off)
+        if is_broken_off and self._own_threads >= _HELPERS:
+            self._for_own_threads.append(job)
+            self.on_short()
+        else:
+            self._start_own(job)
         self._busy += 1
-        if is_broken_off:
-            self._break_off_later(job)
+        self._count_in(job)
+
+    def _start_own(self, job: _Job) -> None:
+        _thread.start_new_thread(self._help_with, (job,))
+        job.has_own_thread = True
+        self._own_threads += 1
 
     @property
     def is_full(self) -> bool:
@@ -168,17 +187,22 @@ class Aside:
 
     def _help(self) -> None:
         while True:
-            os.eventfd_read(self._wanted_fd)
+            try:
+                os.eventfd_read(self._wanted_fd)
+            except InterruptedError:  # a signal for what it did before
+                continue
             self._help_with(self._wanted.popleft())
 
     def _help_with(self, job: _Job) -> None:
         job.has_begun = not job.is_over
         if job.has_begun:
-            job.thread = _thread.get_native_id()
+            self._at_work[job] = _thread.get_native_id()
             try:
                 job.outcome = Done(job.work())
             except Exception as error:
                 job.outcome = Raised(error)
+            with self._signals_one:
+                del self._at_work[job]
         self._finished.append(job)
         os.eventfd_write(self._finished_fd, 1)
 
@@ -191,6 +215,9 @@ class Aside:
             job = self._finished.popleft()
             self._busy -= 1
             self._stuck -= job.is_stuck
+            self._to_break_off -= job.is_broken_off
+            if job.has_own_thread:
+                self._start_next_own()
             outcome = job.outcome
             if job.over is not None:
                 job.over()
@@ -201,14 +228,31 @@ class Aside:
             elif isinstance(outcome, Done) and job.drop is not None:
                 job.drop(outcome.value)
 
-    def _break_off_later(self, job: _Job) -> None:
-        def look() -> None:
-            if job.outcome is None and (job.has_begun or not job.is_over):
-                if job.thread:
-                    break_off(job.thread)
-                self._break_off_later(job)
+    def _start_next_own(self) -> None:
+        self._own_threads -= 1
+        if self._for_own_threads:
+            job = self._for_own_threads.popleft()
+            try:
+                self._start_own(job)
+            except RuntimeError as refusal:  # no thread is to be had
+                job.outcome = Raised(refusal)
+                self._finished.append(job)
 
-        self._loop.call_at(time.monotonic() + _BROKEN_OFF_AFTER_S, look)
+    def _count_in(self, job: _Job) -> None:
+        if job.is_broken_off:
+            self._to_break_off += 1
+            if self._to_break_off == 1:
+                self._loop.call_at(time.monotonic() + _BROKEN_OFF_AFTER_S, self._break_off)
+
+    def _break_off(self) -> None:
+        """One timer for all. It breaks off what was at work the last time already."""
+        for job, thread in tuple(self._at_work.items()):
+            with self._signals_one:
+                if job.is_broken_off and job.thread == thread and job in self._at_work:
+                    break_off(thread)
+            job.thread = thread
+        if self._to_break_off:
+            self._loop.call_at(time.monotonic() + _BROKEN_OFF_AFTER_S, self._break_off)
 
     def _look_after(self, job: _Job) -> None:
         """In time for something to be done before it is given up."""

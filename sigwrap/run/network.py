@@ -44,6 +44,7 @@ from sigwrap.run.perform import PAUSED, NoHoldings, Performer, Scope
 from sigwrap.run.processes import Processes
 
 _LOOKS_EVERY_S = 0.05  # whether a signal is for who waits
+_FOR_EACH_LOOK_S = 0.002  # where many wait: the loop has others to serve
 _FIRST_RETRY_S = 0.001
 _NEVER = float("inf")
 _MSG_DONTWAIT, _MSG_NOSIGNAL = 0x40, 0x4000
@@ -147,6 +148,7 @@ class Network:
         self._listeners = Listeners(processes, self._sockets.own, sigwrap_pids)
         let_calls_be_broken_off()
         self._bounded = Bounded()
+        self._looks = 0  # that are to come
         self._flags_change = False  # those of nonblocking sockets, while a call is made
         self._other_rights = OtherRights()
         self._names = HostNames(engine.network.names, loop)
@@ -212,10 +214,15 @@ class Network:
 
     def _attempt(self, scope: Scope) -> object:
         held: _Held = scope.holdings
+        if held.is_in_use:  # one attempt at a time
+            return PAUSED
         rights = None if held.looked.takes_no_rights else self._other_rights.of(scope.tid)
 
+        held.turn += 1  # a look that is to come is none any more
+
         def work() -> None:
-            _carry_out(scope)
+            if not scope.is_over:
+                _carry_out(scope)
 
         if rights is None and not held.may_wait(flags_change=self._flags_change):
             outcome = self._bounded.call(lambda: _outcome_of(work))
@@ -251,8 +258,8 @@ class Network:
             return PAUSED
         error = errno.EPERM
         match outcome:
-            case Late():
-                error = errno.EAGAIN
+            case Late():  # the worker is still at it
+                return held.done(errno.EAGAIN)
             case Done():
                 outside = None
                 if held.looked.kind is not None and held.looked.kind.domain == AF_UNIX:
@@ -264,7 +271,7 @@ class Network:
                 error = errno.EINPROGRESS if by_address else errno.EAGAIN
             case Raised(error=KernelError() | OSError() as refusal):
                 error = refusal.errno or errno.EPERM
-        if held.waits and _has_to_wait(held, error):
+        if held.waits and _has_to_wait(held.looked, error):
             self._wait(scope, held)
             return PAUSED
         if error == errno.EPIPE and not held.looked.asked.flags & _MSG_NOSIGNAL:
@@ -286,9 +293,8 @@ class Network:
     # Waiting for the other end
 
     def _wait(self, scope: Scope, held: _Held) -> None:
-        if not held.turn and (most_s := ours.waits_for_s(held.looked.held)) is not None:
+        if held.turn == 1 and (most_s := ours.waits_for_s(held.looked.held)) is not None:
             held.deadline_s = time.monotonic() + most_s
-        held.turn += 1
         if held.looked.is_connecting_by_address:
             with suppress(OSError):  # no more watches are to be had: it is looked at by time
                 self._loop.watch(held.looked.held, lambda _: self._again(scope), select.EPOLLOUT)
@@ -303,12 +309,15 @@ class Network:
         turn = held.turn
         delay_s = _LOOKS_EVERY_S if held.is_watched else held.retry_s
         held.retry_s = min(2 * held.retry_s, _LOOKS_EVERY_S)
+        delay_s = max(delay_s, self._looks * _FOR_EACH_LOOK_S)
+        self._looks += 1
         self._loop.call_at(
             min(time.monotonic() + delay_s, held.deadline_s),
             lambda: self._look_after(scope, held, turn),
         )
 
     def _look_after(self, scope: Scope, held: _Held, turn: int) -> None:
+        self._looks -= 1
         if scope.is_over or held.turn != turn:
             return
         if not self._listener.is_waiting(scope.id):
@@ -398,10 +407,10 @@ def _is_broken_off(outcome: Outcome) -> bool:
     return isinstance(outcome, Raised) and isinstance(outcome.error, InterruptedError)
 
 
-def _has_to_wait(held: _Held, error: int) -> bool:
-    if held.looked.is_connecting_by_address:
+def _has_to_wait(looked: Looked, error: int) -> bool:
+    if looked.is_connecting_by_address:
         return error in (errno.EINPROGRESS, errno.EALREADY)
-    return error == errno.EAGAIN
+    return error == errno.EAGAIN and looked.asked.syscall != "listen"
 
 
 def _carry_out(scope: Scope) -> None:

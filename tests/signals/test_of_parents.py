@@ -75,6 +75,8 @@ def test_nothing_of_it_is_raised_and_no_group_or_realtime_class(users_lab: Lab) 
         "prlimit --pid $$ --nofile=100:99999999",
         "chrt -f -p 1 $$",
         "ionice -c1 -p $$",
+        "prlimit --pid $$ --cpu=0:",
+        "prlimit --pid $$ --fsize=0:",
         "renice -n 5 -g $(cut -d' ' -f5 /proc/$$/stat)",
         calls=CALLS - {"sched_setaffinity"},
     )
@@ -85,11 +87,12 @@ def test_a_grandchild_changes_nothing(users_lab: Lab) -> None:
     _is_denied(users_lab, *lines, calls=CALLS)
 
 
-def test_an_agent_that_is_no_shell_stays_as_it_is(users_lab: Lab) -> None:
-    """A shell that it runs can become the helper itself."""
+@pytest.mark.parametrize("below", [[], ["bash", "-c", '"$@"; exit $?', "bash"]])
+def test_a_parent_that_is_no_shell_stays_as_it_is(users_lab: Lab, below: list[str]) -> None:
+    """A shell that an agent runs can become the helper itself."""
     lines = [f"exec {line.replace('$$', '$PPID')}" for line in HELPERS]
     agent = "import subprocess, sys\nfor x in sys.argv[1:]: print(subprocess.call(['sh', '-c', x]))"
-    done = users_lab.subject.run("--", *PYTHON, "-c", agent, *lines)
+    done = users_lab.subject.run("--", *below, *PYTHON, "-c", agent, *lines)
     failed = [line for line in done.stdout.splitlines() if line.isdigit()]
     assert failed == [b"1"] * len(HELPERS)
     assert {each["syscall"] for each in users_lab.payloads("signal_blocked")} == CALLS

@@ -1,5 +1,5 @@
 """What a direct child may change of its parent, as helpers do for the shell that runs them
-(`renice -p $$`): how little of the machine the parent gets, and nothing that is not its own.
+(`renice -p $$`): how little of the machine the shell gets, but not that the kernel ends it.
 
 New limits lie in the caller's memory, where another thread could put higher ones. So the supervisor
 reads them once and sets them itself.
@@ -18,12 +18,14 @@ from sigwrap.linux.signals.call import SignalCall
 from sigwrap.linux.signals.send import is_still
 from sigwrap.mediate.effects import SignalTarget
 from sigwrap.mediate.lineage import Process
-from sigwrap.policy.judge.request import TargetType
 
+_RLIMIT_RTTIME = 15
 _UNSIGNED = (1 << 64) - 1
 _SCHED_OTHER, _SCHED_BATCH, _SCHED_IDLE = 0, 3, 5
 _SCHED_RESET_ON_FORK = 0x40000000
 _IOPRIO_CLASS_SHIFT, _IOPRIO_CLASS_MASK, _IOPRIO_CLASS_RT = 13, 7, 1
+# Beyond these, the kernel sends SIGXCPU, SIGKILL, SIGXFSZ.
+_ENDING = frozenset({resource.RLIMIT_CPU, resource.RLIMIT_FSIZE, _RLIMIT_RTTIME})
 _SHELLS = frozenset("sh bash rbash dash ash busybox zsh ksh mksh yash posh fish".split())
 
 
@@ -31,7 +33,7 @@ def may_change(sender: Process, call: SignalCall, target: SignalTarget) -> bool:
     parent = sender.parent
     if parent is None or parent.has_ended or parent.pid != target.pid:
         return False
-    if TargetType.AGENT in target.types and not _is_a_systems_shell(target.pid):
+    if not _is_a_systems_shell(target.pid):
         return False
     match call.syscall:
         case "setpriority" | "sched_setaffinity":
@@ -42,7 +44,7 @@ def may_change(sender: Process, call: SignalCall, target: SignalTarget) -> bool:
             policy = call.value & ~_SCHED_RESET_ON_FORK
             return policy in (_SCHED_OTHER, _SCHED_BATCH, _SCHED_IDLE)
         case "prlimit64":
-            return _lowers(call, target.pid)
+            return call.value not in _ENDING and _lowers(call, target.pid)
         case _:
             return False
 
@@ -64,7 +66,7 @@ def set_limits(sender: Process, tid: int, call: SignalCall, target: SignalTarget
 
 
 def _is_a_systems_shell(pid: int) -> bool:
-    """Such a command is no agent: it is a script, or a person's shell. Only root names its file."""
+    """Others may be agents, or what a rule protects. Only root names a file that is its own."""
     exe = f"/proc/{pid}/exe"
     try:
         name = proc_files.link(exe).rpartition("/")[2]
