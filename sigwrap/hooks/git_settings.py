@@ -53,7 +53,7 @@ def set_by_git(setting: str) -> Told:
 def _alias(name: str, value: str) -> Told:
     if value.startswith("!"):
         return Told(line=value[1:], alias=name)
-    if UNTOLD in value:
+    if UNTOLD in value or ("\\" in value and '"' in value):  # git drops more of them
         return Told(alias=name, unknown=True)
     try:
         return Told(words=tuple(shlex.split(value)), alias=name)

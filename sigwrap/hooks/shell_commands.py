@@ -48,6 +48,9 @@ RUNS_QUOTED = "the shell may run what is in its quotes"
 _PREFIXES = frozenset({"command", "builtin", "exec", "noglob", "nocorrect", "-"})
 _DECLARING = frozenset({"export", "declare", "typeset", "readonly", "local"})
 _FILLING = frozenset({"read", "printf", "mapfile", "readarray", "getopts"})
+_MEANT_OTHERWISE = frozenset(
+    "expand_aliases lastpipe cdable_vars interactive_comments keyword history histexpand".split()
+)
 _SHELL_WITHOUT = frozenset({"sudo", "doas", "chroot"})
 _EVALUATING = {"mapfile": "C", "readarray": "C", "compgen": "CF", "complete": "CF", "bind": "x"}
 
@@ -157,6 +160,8 @@ class Commands:
                 value = word.partition("=")[2]
                 told = NOT_KNOWN if "+=" in word else Word(value)
                 self.set_variable(text, variable_of(word), told, folders)
+                if would_be_expanded(word):
+                    self._out.not_known(text, RUNS_QUOTED)
 
     def _run_by_another(
         self, text: str, words: tuple[Word, ...], folders: Folders, within: int
@@ -212,9 +217,6 @@ class Commands:
 
     def _timed(self, text: str, found: Timed, folders: Folders) -> After:
         self.set_by_words(text, (word.text for word in found.assignments), folders)
-        for word in found.assignments:
-            if would_be_expanded(word.text):
-                self._out.not_known(text, RUNS_QUOTED)
         return self.run(text, found.command, folders)
 
     def _moved(self, words: tuple[Word, ...], folders: Folders) -> After:
@@ -253,7 +255,9 @@ def _gives_other_meaning(name: str, arguments: Sequence[str]) -> bool:
         case "hash":
             return _has_option(arguments, "p")
         case "shopt":
-            return "expand_aliases" in arguments
+            return not _MEANT_OTHERWISE.isdisjoint(arguments)
+        case "set":
+            return _has_option(arguments, "kH") or not _MEANT_OTHERWISE.isdisjoint(arguments)
     return False
 
 

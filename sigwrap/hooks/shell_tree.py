@@ -38,6 +38,7 @@ _QUOTES = frozenset(b"'\"`")
 _DESCRIPTOR = re.compile(rb"(^|\s)(\{\w+\}|\d+)$")
 _ESCAPED = re.compile(rb"\\.", re.DOTALL)
 _ESCAPED_OR_QUOTED = re.compile(rb"\\.|'[^']*'", re.DOTALL)
+_DELIMITER = re.compile(rb"""[^'"\\$`]+|'[^']*'|"[^"\\$`]*"|\\[^'"\\$`]+""")
 _ANSI = re.compile(rb"\$'([^\\']|\\.)*'", re.DOTALL)
 _STARTS_AN_EXPANSION = re.compile(rb"`|\$[({\[]|[<>]\(")
 _QUOTED = frozenset({"string", "heredoc_body"})
@@ -136,6 +137,9 @@ def _doubt_of(node: Node, text: bytes) -> str:
             stops = _ENDS_A_WORD if node.type == "word" else _ENDS_A_NAME
             if any(byte in stops for byte in unescaped(own)):
                 return f"{_shown(node, text)!r} can't be parsed for sure"
+        case "heredoc_start":
+            if not _DELIMITER.fullmatch(own):
+                return "it isn't sure where a here-document ends"
         case "comment":
             before = text[node.start_byte - 1 : node.start_byte]
             if (before and before not in b" \t\n;&|()") or b"\n" in own:

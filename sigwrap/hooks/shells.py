@@ -20,7 +20,11 @@ OTHER_SHELLS = frozenset({"fish", "csh", "tcsh", "nu", "xonsh", "elvish", "pwsh"
 SIGNALLERS = frozenset({"kill", "pkill", "killall", "skill", "killall5"})
 FROM_INPUT = frozenset({"xargs"})  # its command gets more words from standard input
 
-_WITH_VALUE = frozenset({"--rcfile", "--init-file", "-O", "+O"})
+_READ_FIRST = frozenset({"--rcfile", "--init-file"})
+_LONG = frozenset(  # bash takes them with one hyphen, too
+    "debug debugger dump-po-strings dump-strings help init-file login noediting noprofile norc "
+    "posix pretty-print protected rcfile restricted verbose version wordexp".split()
+)
 _SOMEWHERE = "/x"  # `dev/stdin` leads to nothing there, `../dev/stdin` does
 _SAYS_ONLY = frozenset({"--version", "--help"})
 
@@ -38,6 +42,8 @@ def script_of(name: str, argv: Sequence[str], folders: Sequence[str]) -> Script:
     takes_line, takes_input, position = False, False, 1
     while position < len(argv):
         word = argv[position]
+        if word[1:] in _LONG:
+            word = f"-{word}"
         if UNTOLD in word:
             return Script(unknown=f"what {name} is given isn't known before it runs")
         if word in _SAYS_ONLY:
@@ -49,8 +55,10 @@ def script_of(name: str, argv: Sequence[str], folders: Sequence[str]) -> Script:
             takes_line = takes_line or "c" in word  # `+c` as well
             takes_input = takes_input or "s" in word
             position += sum(letter in "oO" for letter in word[1:])
-        elif word in _WITH_VALUE:
+        elif word in _READ_FIRST:
             position += 1
+            if any(UNTOLD in each or is_descriptor(each, folders) for each in argv[position:][:1]):
+                return Script(unknown=f"what {name} reads first isn't known")
         position += 1
     operand = argv[position] if position < len(argv) else None
     if operand is not None and UNTOLD in operand:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 from sigwrap.escape import shell_words
@@ -77,8 +78,8 @@ def _told(name: str, starter: Starter, found: Said, words: Sequence[Word]) -> It
             yield line_with_more(value.text) if starter.fed else _line(value.text)
     for value in found.values_of(starter.settings):
         yield from _of_setting(value, found, words)
-    if starter.sets_git and len(found.operands) > 1:
-        told = set_by_git("=".join(word.text for word in found.operands[-2:]))
+    for key, value in pairwise(found.operands) if starter.sets_git else ():
+        told = set_by_git(f"{key.text}={value.text}")
         if told.line:
             yield line_with_operand(told.line)
     if starter.sets_shell:
@@ -96,7 +97,7 @@ def _has_unread(starter: Starter, found: Said) -> bool:
         return True
     beginnings = tuple(starter.unread_values.split())
     return bool(beginnings) and any(
-        value.text.casefold().lstrip().startswith((UNTOLD, *beginnings))
+        value.text.casefold().lstrip(' \t="').startswith((UNTOLD, *beginnings))
         for _, value in found.options
         if value is not None
     )

@@ -18,14 +18,21 @@ _LINES_WITH_MORE = frozenset(
     "GIT_SSH GIT_SSH_COMMAND GIT_PROXY_COMMAND RSYNC_RSH RSYNC_CONNECT_PROG".split()
 )
 _OPTIONS = {"MAKEFLAGS": "make", "GNUMAKEFLAGS": "make", "TAR_OPTIONS": "tar"}
-_FILES = frozenset({"BASH_ENV", "MAKEFILES"})
+_FILES = frozenset({"BASH_ENV", "ENV", "MAKEFILES"})
+_PROMPTS = frozenset({"PS0", "PS1", "PS2", "PS4"})  # decoded and then expanded
 _NOT_READ = ("GIT_CONFIG", "GIT_EXEC_PATH", "GIT_ALLOW_PROTOCOL", "BASH_FUNC_")
 
 
 def started_by(name: str, value: Word) -> Iterator[Started]:
     if value.text in ("", "/dev/null") or name == "GIT_CONFIG_NOSYSTEM":
         return
-    if name.startswith(_NOT_READ) or (name in _FILES and is_no_file(value)):
+    is_quoted = not {"\\", "'", '"', "`"}.isdisjoint(value.text)
+    if (
+        name.startswith(_NOT_READ)
+        or (name in _FILES and is_no_file(value))
+        or (name in _PROMPTS and (is_quoted or not value.known))
+        or (name in _OPTIONS and is_quoted)
+    ):
         yield Started(unknown=NOT_READ)
     elif name in _LINES:
         yield line_with_operand(value.text.lstrip("|-"))

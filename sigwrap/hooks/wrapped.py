@@ -27,7 +27,7 @@ _OPTIONS_OF_TIME = frozenset({"-p", "--"})
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*(\[.*\])?\+?=", re.DOTALL)
 _ALWAYS_MOVE = frozenset({"chroot"})  # to the new root
 _SPLITS = re.compile(r"-[A-Za-z0]*S|--s[a-z-]*=?")  # `env -S`
-_MEANT_OTHERWISE = re.compile(r"[\\$#=]|(^|\s)(-[A-Za-z0]*S|--s)")
+_MEANT_OTHERWISE = re.compile(r"[\\$#=\v\f]|(^|\s)(-[A-Za-z0]*S|--s)")
 
 
 def chain_of(argv: Sequence[str]) -> Iterator[tuple[str, tuple[str, ...]]]:

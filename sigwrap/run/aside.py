@@ -230,7 +230,7 @@ class Aside:
 
     def _start_next_own(self) -> None:
         self._own_threads -= 1
-        if self._for_own_threads:
+        if self._for_own_threads and self._own_threads < _HELPERS:
             job = self._for_own_threads.popleft()
             try:
                 self._start_own(job)

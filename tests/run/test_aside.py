@@ -11,7 +11,7 @@ from queue import SimpleQueue
 
 import pytest
 
-from sigwrap.linux.bounded import let_calls_be_broken_off
+from sigwrap.linux.bounded import break_off, let_calls_be_broken_off
 from sigwrap.linux.libc import libc
 from sigwrap.run import aside
 from sigwrap.run.aside import Aside, Done, Late, Outcome, Raised
@@ -122,6 +122,35 @@ def test_a_wait_in_the_kernel_is_broken_off(loop: Loop, stuck: Pipe, anyway: boo
     (helpers.do_anyway if anyway else helpers.do)(wait, found.append, is_broken_off=True)
     _turn_until(loop, found)
     assert found == [Done(errno.EINTR)]
+
+
+def test_a_signal_that_comes_late_ends_no_worker(loop: Loop) -> None:
+    let_calls_be_broken_off()
+    helpers, found = Aside(loop), list[Outcome]()
+    helpers.do(_thread.get_native_id, found.append)
+    _turn_until(loop, found)
+    assert isinstance(found[0], Done)
+    break_off(found[0].value)
+    helpers.do(_thread.get_native_id, found.append)
+    _turn_until(loop, found, 2)
+    assert found[0] == found[1]
+
+
+def test_threads_of_their_own_take_turns(
+    loop: Loop, stuck: Pipe, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is broken off comes later where too many are at work; what would free them does not."""
+    monkeypatch.setattr(aside, "_HELPERS", 1)
+    helpers, found, short = Aside(loop), list[Outcome](), list[None]()
+    helpers.on_short = lambda: short.append(None)
+    helpers.do_anyway(lambda: os.read(stuck.reading, 1), found.append, is_broken_off=True)
+    helpers.do_anyway(lambda: 2, found.append, is_broken_off=True)
+    helpers.do_anyway(lambda: 3, found.append)
+    _turn_until(loop, found)
+    assert (found, short) == ([Done(3)], [None])
+    stuck.let_go()
+    _turn_until(loop, found, 3)
+    assert found[1:] == [Done(b""), Done(2)]
 
 
 def test_there_are_only_so_many_helpers(
