@@ -1,5 +1,6 @@
 """sigwrap's own lines on its standard error, which the process tree shares. A process of the tree
-can hold the lock of that pipe or file, so a thread writes them, and sigwrap goes on."""
+can hold the lock of that pipe or file, so a thread writes them. sigwrap waits 5 ms for it, so that
+its line mostly comes before what the command says next, and goes on."""
 
 from __future__ import annotations
 
@@ -9,6 +10,7 @@ from collections.abc import Callable
 from sigwrap.bare.collections import deque
 
 _MOST_WAITING = 1000  # then the oldest are dropped
+_WRITTEN_WITHIN_S = 0.005
 _FLUSHED_WITHIN_S = 1.0
 
 
@@ -28,10 +30,14 @@ class OwnLines:
             _thread.start_new_thread(self._write_all, ())
         except RuntimeError:  # no thread is to be had
             self._write_all()
+        self._wait(_WRITTEN_WITHIN_S)
 
     def flush(self) -> None:
         """What isn't written by then is given up."""
-        if self._writing.acquire(timeout=_FLUSHED_WITHIN_S):
+        self._wait(_FLUSHED_WITHIN_S)
+
+    def _wait(self, within_s: float) -> None:
+        if self._writing.acquire(timeout=within_s):
             self._writing.release()
 
     def _write_all(self) -> None:

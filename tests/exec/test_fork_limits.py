@@ -15,7 +15,7 @@ from tests.support.programs import needs
 from tests.support.waiting import PATIENCE_S, await_end, await_that, reader
 
 BOMB_S = "2"
-OWN = 2 + IS_BINARY  # processes of sigwrap itself
+OWN = 3 + IS_BINARY  # processes of sigwrap itself, and the thread that writes a denial
 
 
 def limited(sigwrap: Sigwrap, limits: str) -> str:
