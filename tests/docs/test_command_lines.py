@@ -105,7 +105,8 @@ def reader_of_documents() -> Iterator[Sigwrap]:
     subject = Sigwrap(folder, folder / "store")
     (folder / "bin").mkdir()
     for name, text in PROGRAMS.items():
-        (folder / "bin" / name).write_text(text)
+        # Files of the same content count as copies, where they are as new as these.
+        (folder / "bin" / name).write_text(f"{text}# {name}\n")
         (folder / "bin" / name).chmod(0o755)
     subject.env["PATH"] = f"{folder}/bin:{Path(UNDER_TEST).parent}:{subject.env['PATH']}"
     (folder / "my-policy.yaml").write_text(policies()[0])
