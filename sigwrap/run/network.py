@@ -100,15 +100,17 @@ class _Held(NoHoldings):
             self.is_watched = None
 
     def may_wait(self, *, flags_change: bool) -> bool:
-        """Whether the call can: a connect for its other end, listen on a unix socket for a child of
-        the supervisor's, a call that leads to a file for the file's server, and any call for the
-        socket's lock, once a process that copies from served memory can hold it."""
+        """Whether the call can: a connect for its other end, a call that leads to a file for the
+        file's server, and any call for the socket's lock, once a process that copies from served
+        memory can hold it."""
         asked, kind = self.looked.asked, self.looked.kind
+        if asked.syscall == "listen" and kind is not None and kind.domain == AF_UNIX:
+            return False  # it takes no such lock, and is noted before others can connect
         if may_be_served() or kind is None or self.looked.place >= 0:
             return True
-        if asked.syscall == "connect":
-            return kind.type != SOCK_DGRAM and (self.waits or flags_change)
-        return asked.syscall == "listen" and kind.domain == AF_UNIX
+        return (
+            asked.syscall == "connect" and kind.type != SOCK_DGRAM and (self.waits or flags_change)
+        )
 
     def worker_is_done(self) -> None:
         self.is_in_use = False
@@ -224,8 +226,17 @@ class Network:
             if not scope.is_over:
                 _carry_out(scope)
 
+        def over() -> None:
+            if held.looked.is_connecting_to_unix:
+                with suppress(OSError):
+                    self._listeners.connects_no_more(held.looked)
+            held.worker_is_done()
+
+        if held.looked.is_connecting_to_unix:
+            self._listeners.connects(held.looked, scope.process)
         if rights is None and not held.may_wait(flags_change=self._flags_change):
             outcome = self._bounded.call(lambda: _outcome_of(work))
+            over()
             self._flags_change |= _is_broken_off(outcome)
             return self._attempted(scope, outcome)
 
@@ -235,16 +246,16 @@ class Network:
         held.is_in_use = True
         try:
             if rights is None:
-                self._aside.do(work, then, over=held.worker_is_done, is_broken_off=True)
+                self._aside.do(work, then, over=over, is_broken_off=True)
             else:
                 self._aside.do_anyway(
                     _with_rights(rights, held.looked, work),
                     then,
-                    over=held.worker_is_done,
+                    over=over,
                     is_broken_off=True,
                 )
         except (OSError, RuntimeError):  # no worker is to be had
-            held.is_in_use = False
+            over()
             return Reached(0, errno.EAGAIN)
         return PAUSED
 
@@ -263,7 +274,7 @@ class Network:
             case Done():
                 outside = None
                 if held.looked.kind is not None and held.looked.kind.domain == AF_UNIX:
-                    outside = self._note(held.looked, scope.process)
+                    outside = self._note(held.looked)
                 return held.done()._replace(outside=outside)
             case Raised() if _is_broken_off(outcome):
                 # The kernel goes on with it, or has not begun.
@@ -279,7 +290,7 @@ class Network:
                 _signal(scope, signal.SIGPIPE)
         return held.done(error)
 
-    def _note(self, looked: Looked, process: Process) -> Outside | None:
+    def _note(self, looked: Looked) -> Outside | None:
         """Who listens outside, where it has connected to them."""
         with suppress(OSError):
             if looked.asked.syscall == "listen" and looked.kind is not None:
@@ -287,7 +298,7 @@ class Network:
                 self._listeners.note_server(looked.held)
                 self._sockets.own.note(looked.held, name, looked.kind.type)
             elif looked.asked.syscall == "connect":
-                return self._listeners.outside(looked, process)
+                return self._listeners.outside(looked)
         return None
 
     # Waiting for the other end

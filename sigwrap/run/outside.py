@@ -45,11 +45,21 @@ class Listeners:
         if len(self._listened_for) > _MOST_NUMBERS:
             del self._listened_for[next(iter(self._listened_for))]
 
-    def outside(self, looked: Looked, caller: Process) -> Outside | None:
+    def connects(self, looked: Looked, caller: Process) -> None:
+        """Before its socket is connected."""
+        self._own_connections.begin(looked.held, caller.pid)
+
+    def connects_no_more(self, looked: Looked) -> None:
+        """An attempt is over. OSError where the kernel doesn't tell."""
+        is_to_ours = False
+        try:
+            is_to_ours = ours.listener(looked.held)[0] == self._supervisor
+        finally:
+            self._own_connections.end(looked.held, is_to_ours=is_to_ours)
+
+    def outside(self, looked: Looked) -> Outside | None:
         """`looked`: its socket is connected now. OSError where the kernel doesn't tell."""
         pid, uid = ours.listener(looked.held)
-        if pid == self._supervisor:
-            self._own_connections.note(looked.held, caller.pid)
         if uid != self._uid or pid in self._sigwrap_pids or self._processes.has(pid):
             return None
         if pid in self._listened_for and ((found := procfs.stat(pid)) is None or found.has_ended):

@@ -72,6 +72,11 @@ class Looked(NamedTuple):
         return self.goes_by_address_alone and self.asked.syscall == "connect"
 
     @property
+    def is_connecting_to_unix(self) -> bool:
+        is_unix = self.kind is not None and self.kind.domain == calls.AF_UNIX
+        return is_unix and self.asked.syscall == "connect"
+
+    @property
     def takes_no_rights(self) -> bool:
         """Options that go with a message can take some (SO_MARK)."""
         return self.goes_by_address_alone and not self.asked.control
