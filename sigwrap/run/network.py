@@ -1,6 +1,6 @@
 """The edge of the network mediator: its facts are gathered here, and what it lets happen is done
 here, on a duplicate of the caller's socket. A call that may wait is made by a worker, for 5 ms; a
-caller that waits longer for the other end waits in the loop, and nobody else waits with it.
+caller that waits longer for the other end waits in the loop, and keeps no other one waiting.
 """
 
 from __future__ import annotations
