@@ -48,7 +48,7 @@ RUNS_QUOTED = "the shell may run what is in its quotes"
 _PREFIXES = frozenset({"command", "builtin", "exec", "noglob", "nocorrect", "-"})
 _DECLARING = frozenset({"export", "declare", "typeset", "readonly", "local"})
 _FILLING = frozenset({"read", "printf", "mapfile", "readarray", "getopts"})
-_MEANT_OTHERWISE = frozenset(
+_CHANGES_MEANING = frozenset(
     "expand_aliases lastpipe cdable_vars interactive_comments keyword history histexpand".split()
 )
 _SHELL_WITHOUT = frozenset({"sudo", "doas", "chroot"})
@@ -255,9 +255,9 @@ def _gives_other_meaning(name: str, arguments: Sequence[str]) -> bool:
         case "hash":
             return _has_option(arguments, "p")
         case "shopt":
-            return not _MEANT_OTHERWISE.isdisjoint(arguments)
+            return not _CHANGES_MEANING.isdisjoint(arguments)
         case "set":
-            return _has_option(arguments, "kH") or not _MEANT_OTHERWISE.isdisjoint(arguments)
+            return _has_option(arguments, "kH") or not _CHANGES_MEANING.isdisjoint(arguments)
     return False
 
 

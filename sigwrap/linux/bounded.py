@@ -26,7 +26,7 @@ _SYS_TIMER_SETTIME = NUMBERS["timer_settime"]
 _CLOCK_MONOTONIC = 1
 _SIGEV_THREAD_ID = 4
 _SIGNAL = signal.SIGVTALRM
-_TAKES_AT_MOST_NS = 5_000_000
+BROKEN_OFF_AFTER_S = 0.005
 _EVENT = struct.Struct("=QiiI44x")  # value, signal, kind, thread
 _TIME = struct.Struct("=qqqq")  # between the following, before the first
 
@@ -51,7 +51,7 @@ class Bounded:
         event = _EVENT.pack(0, _SIGNAL, _SIGEV_THREAD_ID, os.getpid())
         syscall("timer_create", _SYS_TIMER_CREATE, _CLOCK_MONOTONIC, event, number)
         (self._timer,) = struct.unpack("=i", number.raw)
-        every = _TAKES_AT_MOST_NS
+        every = int(BROKEN_OFF_AFTER_S * 1e9)
         self._on, self._off = _TIME.pack(0, every, 0, every), _TIME.pack(0, 0, 0, 0)
 
     def close(self, fd: int) -> None:

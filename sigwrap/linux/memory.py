@@ -6,14 +6,18 @@ short, where process_vm_readv's answer depends on how the request was cut up.
 
 from __future__ import annotations
 
+import ctypes
 import os
+import struct
 import sys
 
 from sigwrap.linux import proc_files
+from sigwrap.linux.libc import syscall
 from sigwrap.linux.paths import MayWait
-from sigwrap.machine import IS_AARCH64
+from sigwrap.machine import IS_AARCH64, NUMBERS
 
 PATH_MAX = 4096
+_SYS_PROCESS_VM_WRITEV = NUMBERS["process_vm_writev"]
 _CHUNK = 256
 _PAGE_BITS = 12
 _PAGES_AT_ONCE = 256  # each can be one of a file, and lie on a disk
@@ -40,6 +44,14 @@ def expect_served_memory() -> None:
 
 def may_be_served() -> bool:
     return _Served.is_possible
+
+
+def write_memory(pid: int, address: int, data: bytes) -> None:
+    """Raises KernelError where it is not all writable."""
+    text = ctypes.create_string_buffer(data, len(data))
+    ours = struct.pack("<QQ", ctypes.addressof(text), len(data))
+    theirs = struct.pack("<QQ", address, len(data))
+    syscall("process_vm_writev", _SYS_PROCESS_VM_WRITEV, pid, ours, 1, theirs, 1, 0)
 
 
 class Memory:

@@ -9,15 +9,11 @@ from __future__ import annotations
 
 import ctypes
 import os
-import struct
 from collections.abc import Collection, Iterator
 
 from sigwrap.errors import KernelError
 from sigwrap.linux import proc_files, procfs
-from sigwrap.linux.libc import syscall
-from sigwrap.machine import NUMBERS
-
-_SYS_PROCESS_VM_WRITEV = NUMBERS["process_vm_writev"]
+from sigwrap.linux.memory import write_memory
 
 
 def forget(names: Collection[bytes]) -> bool:
@@ -44,13 +40,6 @@ def forget_in(pid: int, names: Collection[bytes]) -> bool:
         except KernelError:
             return False  # Yama, or a filter of a container
     return procfs.environment(pid).keys().isdisjoint(names)
-
-
-def write_memory(pid: int, address: int, data: bytes) -> None:
-    text = ctypes.create_string_buffer(data, len(data))
-    ours = struct.pack("<QQ", ctypes.addressof(text), len(data))
-    theirs = struct.pack("<QQ", address, len(data))
-    syscall("process_vm_writev", _SYS_PROCESS_VM_WRITEV, pid, ours, 1, theirs, 1, 0)
 
 
 def _entries(area: bytes, names: Collection[bytes]) -> Iterator[tuple[int, int]]:

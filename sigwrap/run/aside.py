@@ -16,12 +16,11 @@ from collections.abc import Callable
 
 from sigwrap.bare.collections import deque
 from sigwrap.hints import Any
-from sigwrap.linux.bounded import break_off
+from sigwrap.linux.bounded import BROKEN_OFF_AFTER_S, break_off
 from sigwrap.run.loop import Loop
 from sigwrap.tuples import NamedTuple
 
 DEADLINE_S = 1.0
-_BROKEN_OFF_AFTER_S = 0.005
 _HELPERS = 64
 _STUCK_AT_MOST = 8  # more are a reason to do something about it
 _STACK_BYTES = 512 * 1024
@@ -55,7 +54,6 @@ class _Job:
         "outcome",
         "over",
         "then",
-        "thread",
         "work",
     )
 
@@ -73,7 +71,6 @@ class _Job:
         self.drop = drop
         self.over = over
         self.is_broken_off = is_broken_off
-        self.thread = 0  # of the worker, from the first look at it on
         self.outcome: Done | Raised | None = None
         self.has_begun = False
         self.has_own_thread = False
@@ -94,9 +91,11 @@ class Aside:
         self._stuck = 0  # of those, how many were given up
         self._own_threads = 0
         self._for_own_threads: deque[_Job] = deque()
-        self._at_work: dict[_Job, int] = {}  # -> by which thread
-        self._signals_one = _thread.allocate_lock()  # so that the signal finds it at that work
         self._to_break_off = 0  # jobs that are, if they wait for long, begun or not
+        self._breaks_off_soon = False
+        self._at_work: dict[_Job, int] = {}  # of those, the begun ones -> by which thread
+        self._were_at_work: set[_Job] = set()
+        self._signals_one = _thread.allocate_lock()  # so that the signal finds it at that work
         self._found_none = False
 
     def do(
@@ -140,8 +139,8 @@ class Aside:
         over: Callable[[], None] | None = None,
         is_broken_off: bool = False,
     ) -> None:
-        """By a thread of its own, and without a deadline. Of those that are broken off, it starts
-        later where as many as there are helpers are at work."""
+        """Has a thread of its own, and no deadline. Work that is broken off starts later where as
+        many such threads are at work as there are helpers."""
         self._watch_finished()
         job = _Job(work, then, over=over, is_broken_off=is_broken_off)
         if is_broken_off and self._own_threads >= _HELPERS:
@@ -196,13 +195,15 @@ class Aside:
     def _help_with(self, job: _Job) -> None:
         job.has_begun = not job.is_over
         if job.has_begun:
-            self._at_work[job] = _thread.get_native_id()
+            if job.is_broken_off:
+                self._at_work[job] = _thread.get_native_id()
             try:
                 job.outcome = Done(job.work())
             except Exception as error:
                 job.outcome = Raised(error)
-            with self._signals_one:
-                del self._at_work[job]
+            if job.is_broken_off:
+                with self._signals_one:
+                    del self._at_work[job]
         self._finished.append(job)
         os.eventfd_write(self._finished_fd, 1)
 
@@ -239,20 +240,24 @@ class Aside:
                 self._finished.append(job)
 
     def _count_in(self, job: _Job) -> None:
-        if job.is_broken_off:
-            self._to_break_off += 1
-            if self._to_break_off == 1:
-                self._loop.call_at(time.monotonic() + _BROKEN_OFF_AFTER_S, self._break_off)
+        self._to_break_off += job.is_broken_off
+        self._break_off_soon()
+
+    def _break_off_soon(self) -> None:
+        if self._to_break_off and not self._breaks_off_soon:
+            self._breaks_off_soon = True
+            self._loop.call_at(time.monotonic() + BROKEN_OFF_AFTER_S, self._break_off)
 
     def _break_off(self) -> None:
         """One timer for all. It breaks off what was at work the last time already."""
-        for job, thread in tuple(self._at_work.items()):
+        at_work = self._at_work.copy()
+        for job in at_work.keys() & self._were_at_work:
             with self._signals_one:
-                if job.is_broken_off and job.thread == thread and job in self._at_work:
-                    break_off(thread)
-            job.thread = thread
-        if self._to_break_off:
-            self._loop.call_at(time.monotonic() + _BROKEN_OFF_AFTER_S, self._break_off)
+                if job in self._at_work:
+                    break_off(at_work[job])
+        self._were_at_work = set(at_work)
+        self._breaks_off_soon = False
+        self._break_off_soon()
 
     def _look_after(self, job: _Job) -> None:
         """In time for something to be done before it is given up."""

@@ -72,7 +72,7 @@ class _Held(NoHoldings):
         self.looked = looked
         self._close = close
         self._is_closed = False
-        self.is_in_use = False  # a worker makes a call on it
+        self.is_in_use = False  # for a call, by a worker or the loop
         self.is_over = False
         self.rest = looked.asked.data
         self.sent = 0
@@ -112,13 +112,13 @@ class _Held(NoHoldings):
             asked.syscall == "connect" and kind.type != SOCK_DGRAM and (self.waits or flags_change)
         )
 
-    def worker_is_done(self) -> None:
+    def is_used_no_more(self) -> None:
         self.is_in_use = False
         if self.is_over:
             self.close()
 
     def close(self) -> None:
-        """What a worker uses stays open until it is done."""
+        """What is in use stays open until that is over."""
         self.stop_watching()
         self.is_over = True
         if not self._is_closed and not self.is_in_use:
@@ -218,9 +218,10 @@ class Network:
         held: _Held = scope.holdings
         if held.is_in_use:  # one attempt at a time
             return PAUSED
-        rights = None if held.looked.takes_no_rights else self._other_rights.of(scope.tid)
-
+        held.is_in_use = True
         held.turn += 1  # a look that is to come is none any more
+        if held.looked.is_connecting_to_unix:
+            self._listeners.connects(held.looked, scope.process)
 
         def work() -> None:
             if not scope.is_over:
@@ -230,20 +231,17 @@ class Network:
             if held.looked.is_connecting_to_unix:
                 with suppress(OSError):
                     self._listeners.connects_no_more(held.looked)
-            held.worker_is_done()
+            held.is_used_no_more()
 
-        if held.looked.is_connecting_to_unix:
-            self._listeners.connects(held.looked, scope.process)
+        def then(outcome: Outcome) -> None:
+            self._resume(scope, self._attempted(scope, outcome))
+
+        rights = None if held.looked.takes_no_rights else self._other_rights.of(scope.tid)
         if rights is None and not held.may_wait(flags_change=self._flags_change):
             outcome = self._bounded.call(lambda: _outcome_of(work))
             over()
             self._flags_change |= _is_broken_off(outcome)
             return self._attempted(scope, outcome)
-
-        def then(outcome: Outcome) -> None:
-            self._resume(scope, self._attempted(scope, outcome))
-
-        held.is_in_use = True
         try:
             if rights is None:
                 self._aside.do(work, then, over=over, is_broken_off=True)

@@ -208,14 +208,14 @@ class Signals:
         return self._carry_out(scope, effect, run)
 
     def _set_async(self, scope: Scope, effect: SetAsync) -> object:
-        """By a worker: a pipe or a socket has its lock taken for it."""
+        """Has a worker do it: for O_ASYNC, a pipe and a socket take their lock."""
         self._performer.demand_event(scope, effect, effect.unrecorded)
         self._performer.check(scope)
         return self._have_done(
             self._aside,
             scope,
             lambda call: set_async(scope.process, call),
-            lambda error: self._let_go_then(scope, error),
+            lambda outcome: self._let_go_then(scope, _error_of(outcome)),
         )
 
     def _set_foreground(self, scope: Scope, effect: SetForeground) -> object:
@@ -247,26 +247,22 @@ class Signals:
         except OSError as refusal:
             return refusal.errno
 
-        def run(call: SignalCall) -> None:
-            advised.append(advise(call, target))
+        def then(outcome: Outcome) -> int:
+            if isinstance(outcome, Done):
+                self._performer.succeed_with(scope, outcome.value)
+            return _error_of(outcome)
 
-        def then(error: int) -> int:
-            if not error:
-                self._performer.succeed_with(scope, advised[0])
-            return error
-
-        advised: list[int] = []
-        return self._have_done(self._advisers, scope, run, then)
+        return self._have_done(self._advisers, scope, lambda call: advise(call, target), then)
 
     def _have_done(
         self,
         workers: Aside,
         scope: Scope,
-        run: Callable[[SignalCall], None],
-        then: Callable[[int], object],
+        run: Callable[[SignalCall], object],
+        then: Callable[[Outcome], object],
     ) -> object:
-        """By a worker, for which the call's descriptor stays open until it is done. `then` makes
-        the reply of an errno."""
+        """Has a worker run it. The call's descriptor stays open until the worker is done. `then`
+        makes the reply."""
         call, held = scope.holdings.call, scope.holdings.give_up()
 
         def over() -> None:
@@ -276,7 +272,7 @@ class Signals:
                 let_go(held)
 
         def told(outcome: Outcome) -> None:
-            if not scope.is_over and (reply := then(_error_of(outcome))) is not PAUSED:
+            if not scope.is_over and (reply := then(outcome)) is not PAUSED:
                 self._performer.resume(scope, reply)
 
         try:

@@ -45,7 +45,7 @@ OWN = {
     "linux/unfiled.py": "its own memory",
     "linux/usage.py": "only compares",
     "linux/ways.py": OPENED_BY_SIGWRAP,
-    "run/joined/fork_server.py": "a process of its own, which nobody else waits for",
+    "run/joined/fork_server.py": "a process of its own, for which the loop does not wait",
     "run/joined/joins.py": "a pipe of its own",
     "run/remote_switch/poll.py": "a file of the user's, by a thread of its own",
 }

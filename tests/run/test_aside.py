@@ -124,6 +124,18 @@ def test_a_wait_in_the_kernel_is_broken_off(loop: Loop, stuck: Pipe, anyway: boo
     assert found == [Done(errno.EINTR)]
 
 
+def test_there_is_one_timer_for_all_waits(loop: Loop, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However often the workers have had nothing to do meanwhile."""
+    monkeypatch.setattr(aside, "BROKEN_OFF_AFTER_S", 2 * PATIENCE_S)
+    helpers, found = Aside(loop), list[Outcome]()
+    for count in range(1, 5):
+        helpers.do(lambda: 7, found.append, is_broken_off=True)
+        _turn_until(loop, found, count)
+    assert loop.next_deadline_s is not None
+    later_s = loop.next_deadline_s + PATIENCE_S
+    assert len([due_s for due_s, *_ in loop._deadlines if due_s > later_s]) == 1
+
+
 def test_a_signal_that_comes_late_ends_no_worker(loop: Loop) -> None:
     let_calls_be_broken_off()
     helpers, found = Aside(loop), list[Outcome]()

@@ -12,8 +12,7 @@ import resource
 import struct
 
 from sigwrap.linux import proc_files, procfs
-from sigwrap.linux.memory import may_be_served
-from sigwrap.linux.own_environment import write_memory
+from sigwrap.linux.memory import may_be_served, write_memory
 from sigwrap.linux.signals.call import SignalCall
 from sigwrap.linux.signals.send import is_still
 from sigwrap.mediate.effects import SignalTarget

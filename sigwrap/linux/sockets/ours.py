@@ -16,18 +16,17 @@ import struct
 from collections.abc import Iterable, Sequence
 
 from sigwrap.errors import KernelError
-from sigwrap.linux.libc import libc, syscall
+from sigwrap.linux.libc import libc
+from sigwrap.linux.memory import write_memory
 from sigwrap.linux.seccomp import take_a_filter
 from sigwrap.linux.sockets.address import Kind
 from sigwrap.linux.sockets.asked import Control
-from sigwrap.machine import NUMBERS
 
 _SOL_SOCKET = 1
 _SO_TYPE, _SO_PROTOCOL, _SO_DOMAIN = 3, 38, 39
 _SO_PEERCRED = 17
 _SO_SNDTIMEO = 21
 _MSG_DONTWAIT, _MSG_NOSIGNAL = 0x40, 0x4000
-_SYS_PROCESS_VM_WRITEV = NUMBERS["process_vm_writev"]
 _TIMEVAL = struct.Struct("qq")
 _INT = struct.Struct("i")
 _UCRED = struct.Struct("=iII")
@@ -134,10 +133,7 @@ def send(
 
 def tell_count(tid: int, at: int, count: int) -> None:
     """Into the caller's memory, where it asked for that."""
-    word = ctypes.create_string_buffer(_INT.pack(count), _INT.size)
-    local = ctypes.create_string_buffer(_PART.pack(ctypes.addressof(word), _INT.size))
-    remote = ctypes.create_string_buffer(_PART.pack(at, _INT.size))
-    syscall("process_vm_writev", _SYS_PROCESS_VM_WRITEV, tid, local, 1, remote, 1, 0)
+    write_memory(tid, at, _INT.pack(count))
 
 
 def _packed(control: Iterable[Control]) -> bytes:

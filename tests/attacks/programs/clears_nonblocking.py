@@ -1,6 +1,6 @@
-"""Connects to a server that takes nobody, while another process clears O_NONBLOCK of that socket as
-fast as it can; meanwhile a bystander runs /bin/true: `clears_nonblocking.py RUNS`. It says how many
-of these ran."""
+"""Connects to a server that accepts no connection, while another process clears O_NONBLOCK of that
+socket as fast as it can; meanwhile a bystander runs /bin/true: `clears_nonblocking.py RUNS`. It
+says how many of these ran."""
 
 import errno
 import fcntl
