@@ -33,22 +33,34 @@ def allow_writing_to_terminals() -> None:
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTTOU})
 
 
-def tell(pid: int, text: str, *, spares_screens: bool = False) -> None:
-    """`spares_screens`: not where a program has taken the terminal for its screen."""
-    line = text.encode("utf-8", "backslashreplace") + b"\n"
-    try:
-        fd = take_descriptor(pid, 2)
-    except PermissionError:
-        _tell_who_started_us(line)
-        return
-    except OSError:
-        return
-    try:
-        if not (spares_screens and _is_screen(fd)):
-            _write(fd, line)
-    except OSError:
-        pass
-    let_go(fd)
+class Line:
+    """A line for a process, whose standard error is taken at once: it may end now."""
+
+    def __init__(self, pid: int, text: str, *, spares_screens: bool = False) -> None:
+        """`spares_screens`: not where a program has taken the terminal for its screen."""
+        self._text = text.encode("utf-8", "backslashreplace") + b"\n"
+        self._spares_screens = spares_screens
+        self._fd, self._is_ours = -1, False
+        try:
+            self._fd = take_descriptor(pid, 2)
+        except PermissionError:
+            self._is_ours = True
+        except OSError:
+            pass
+
+    def write(self) -> None:
+        if self._is_ours:
+            _tell_who_started_us(self._text)
+        elif self._fd >= 0:
+            try:
+                if not (self._spares_screens and _is_screen(self._fd)):
+                    _write(self._fd, self._text)
+            except OSError:
+                pass
+
+    def close(self) -> None:
+        if self._fd >= 0:
+            let_go(self._fd)
 
 
 def _is_screen(fd: int) -> bool:

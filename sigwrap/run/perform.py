@@ -8,11 +8,11 @@ its own request, with an event, and the run goes on.
 
 from __future__ import annotations
 
+import _thread
 import errno
 import time
 from collections.abc import Callable
 
-from sigwrap.bare.contextlib import suppress
 from sigwrap.errors import InternalError
 from sigwrap.escape import printable
 from sigwrap.events import EVENT_TYPES
@@ -59,6 +59,7 @@ from sigwrap.run.recorder import Recorder
 from sigwrap.run.repeats import Repeats
 
 _LOOK_AFTER_CALLERS_S = 1.0
+_WRITTEN_WITHIN_S = 0.005
 _TIMED = frozenset(kind.name for kind in EVENT_TYPES.values() if "evaluation_us" in kind.fields)
 
 # What may be done for which reason without an event.
@@ -438,7 +439,12 @@ class Performer:
             if not scope.is_over:
                 self.resume(scope, None)
 
-        return PAUSED if self._write(scope.process, effect.text, told) else None
+        written = self._write(scope.process, effect.text, told)
+        if written is None:
+            return None
+        if scope.is_answered:  # the caller is killed next, and its parent goes on
+            written.acquire(timeout=_WRITTEN_WITHIN_S)
+        return PAUSED
 
     def _write(
         self,
@@ -447,14 +453,23 @@ class Performer:
         then: Callable[[Outcome], None],
         *,
         spares_screens: bool = False,
-    ) -> bool:
-        def work() -> None:
-            caller_stderr.tell(caller.pid, printable(text), spares_screens=spares_screens)
+    ) -> _thread.LockType | None:
+        """A lock that is free once the line is written. None where no worker is to be had; the log
+        has it."""
+        line = caller_stderr.Line(caller.pid, printable(text), spares_screens=spares_screens)
+        written = _thread.allocate_lock()
+        written.acquire()
 
-        with suppress(OSError, RuntimeError):  # no worker is to be had; the log has it
-            self._writers.do(work, then)
-            return True
-        return False
+        def work() -> None:
+            line.write()
+            written.release()
+
+        try:
+            self._writers.do(work, then, over=line.close)
+        except (OSError, RuntimeError):
+            line.close()
+            return None
+        return written
 
     def _ask(self, scope: Scope, effect: Ask) -> object:
         self.check(scope)

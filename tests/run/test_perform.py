@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Generator
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -76,8 +77,8 @@ class Stage:
         )
         monkeypatch.setattr(
             caller_stderr,
-            "tell",
-            lambda pid, text, **_: self.happened.append(f"tell {pid} {text}"),
+            "Line",
+            lambda pid, text, **_: self.line(pid, text),
         )
 
     def of(self, *effects: Effect) -> list[str]:
@@ -134,7 +135,12 @@ class Stage:
 
     # Workers
 
-    def do(self, work: Any, then: Any) -> None:
+    def line(self, pid: int, text: str) -> Any:
+        return SimpleNamespace(
+            write=lambda: self.happened.append(f"tell {pid} {text}"), close=lambda: None
+        )
+
+    def do(self, work: Any, then: Any, *, over: Any) -> None:
         work()
         self.timers.append(lambda: then(Done(None)))
 
