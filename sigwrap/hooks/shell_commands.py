@@ -4,6 +4,7 @@ itself."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import takewhile
 from posixpath import join, normpath
 
 from sigwrap.hooks.shell_line import (
@@ -35,6 +36,7 @@ from sigwrap.hooks.wrapped import (
     filled,
     is_wrapped_too_often,
     moves,
+    renames,
     splits_otherwise,
     timed,
     variable_of,
@@ -43,6 +45,7 @@ from sigwrap.hooks.wrapped import (
 from sigwrap.policy.judge.match import UNTOLD
 
 MOVES = frozenset({"cd", "pushd", "popd"})
+EVALUATES = frozenset({"eval", "trap"})
 RUNS_QUOTED = "the shell may run what is in its quotes"
 
 _PREFIXES = frozenset({"command", "builtin", "exec", "noglob", "nocorrect", "-"})
@@ -58,18 +61,8 @@ _EVALUATING = {"mapfile": "C", "readarray": "C", "compgen": "CF", "complete": "C
 class Commands:
     """Of one text."""
 
-    def __init__(
-        self,
-        out: Found,
-        home: str,
-        functions: frozenset[str],
-        depth: int,
-        nested: int,
-        *,
-        has_cdpath: bool,
-    ) -> None:
-        self._out, self._home, self._functions = out, home, functions
-        self._depth, self._nested, self._has_cdpath = depth, nested, has_cdpath
+    def __init__(self, out: Found, depth: int, nested: int) -> None:
+        self._out, self._depth, self._nested = out, depth, nested
 
     def run(self, text: str, words: tuple[Word, ...], folders: Folders) -> After:
         same = After(folders, folders)
@@ -83,15 +76,21 @@ class Commands:
         elif name in RESERVED:
             self._out.not_known(text, f"{name!r} is in a place where it can't be parsed")
         elif name in _PREFIXES:
+            if _renames(words):
+                self._out.not_known(text, "it runs under another name")
             return self.run(text, _behind_prefix(words), folders)
         elif name == "time" and (found := timed(words)):
             return self._timed(text, found, folders)
         elif name in MOVES:
             return self._moved(words, folders)
         elif name in BUILTINS:
-            self._builtin(text, name, [word.text for word in words[1:]], folders)
+            after = self._builtin(text, name, [word.text for word in words[1:]], folders)
+            return After(after, after)
         else:
             self._program(text, words, folders)
+        if name in self._out.moving:
+            after = bounded((*folders, ""))
+            return After(after, after)
         return same
 
     def _program(
@@ -108,7 +107,12 @@ class Commands:
         if is_fed:  # `xargs env` runs what it is fed
             innermost = [*chain_of((*argv, UNTOLD))][-1][1]
         is_hidden = UNTOLD in innermost[0] or any(UNTOLD in word for word in before)
-        if is_hidden or is_wrapped_too_often(chain) or splits_otherwise(chain):
+        if (
+            is_hidden
+            or is_wrapped_too_often(chain)
+            or splits_otherwise(chain)
+            or renames(names, before)
+        ):
             self._out.not_known(text, WHICH_PROGRAM)
         elif chain[0][0] == "time" and innermost[0] in RESERVED:
             self._out.not_known(text, "it isn't sure what is timed")
@@ -117,7 +121,7 @@ class Commands:
         if moves(names, before):
             folders = ("",)
         self.set_by_words(text, before, folders)
-        is_function = argv[0] in self._functions
+        is_function = argv[0] in self._out.functions
         given = (*words, NOT_KNOWN) if is_fed else words
         self._out.commands.append(Command(given, text, folders, self._depth, is_function))
         for name, each in chain:
@@ -186,7 +190,8 @@ class Commands:
         if script.line:
             self._out.read(script.line, folders, self._depth + 1, self._nested + 1)
 
-    def _builtin(self, text: str, name: str, arguments: list[str], folders: Folders) -> None:
+    def _builtin(self, text: str, name: str, arguments: list[str], folders: Folders) -> Folders:
+        """The folders in which the shell is then."""
         operands = arguments[1:] if arguments[:1] == ["--"] else arguments
         first = operands[0] if operands else ""
         if name in _DECLARING:  # `command export A=1`: to the grammar, a command's words
@@ -195,10 +200,10 @@ class Commands:
             for word in arguments:
                 self.set_variable(text, word, NOT_KNOWN, folders)
         if name == "eval":
-            self._evaluated(text, " ".join(operands), folders)
-        elif name == "trap" and first not in ("", "-", "-p", "-l"):
-            self._evaluated(text, first, folders)
-        elif _gives_other_meaning(name, arguments):
+            return self._evaluated(text, " ".join(operands), folders)
+        if name == "trap" and first not in ("", "-", "-p", "-l"):
+            return bounded((*folders, *self._evaluated(text, first, folders)))
+        if _gives_other_meaning(name, arguments):
             self._out.not_known(text, "it gives later words another meaning")
         elif (
             name in ("coproc", "fc")
@@ -214,6 +219,7 @@ class Commands:
                 self._signals(text)
         elif name != "echo" and any(map(would_be_expanded, arguments)):
             self._out.not_known(text, RUNS_QUOTED)
+        return folders
 
     def _timed(self, text: str, found: Timed, folders: Folders) -> After:
         self.set_by_words(text, (word.text for word in found.assignments), folders)
@@ -222,20 +228,20 @@ class Commands:
     def _moved(self, words: tuple[Word, ...], folders: Folders) -> After:
         name, arguments = words[0].text, words[1:]
         operands = [word for word in arguments if not word.text.startswith("-") or word.text == "-"]
-        if name == "popd" or (name == "pushd" and not operands):
+        if name == "popd" or name in self._out.functions or (name == "pushd" and not operands):
             return After(("",), folders)
-        target = operands[0] if operands else Word(self._home or UNTOLD)
+        target = operands[0] if operands else Word(self._out.home or UNTOLD)
         if not target.known or target.text == "-" or target.text.startswith("+"):
             return After(("",), folders)
-        if self._has_cdpath and not target.text.startswith(("/", "./", "../")):
+        if self._out.has_cdpath and not target.text.startswith(("/", "./", "../")):
             return After(("",), folders)
         return After(bounded(_joined(each, target.text) for each in folders), folders)
 
-    def _evaluated(self, text: str, line: str, folders: Folders) -> None:
+    def _evaluated(self, text: str, line: str, folders: Folders) -> Folders:
         if UNTOLD in line:
             self._out.not_known(text, "what it runs isn't known before it runs")
-        else:
-            self._out.read(line, folders, self._depth, self._nested + 1)
+            return ("",)
+        return self._out.read(line, folders, self._depth, self._nested + 1)
 
     def _signals(self, text: str) -> None:
         self._out.not_known(text, "whom it signals isn't known before it runs", is_signal=True)
@@ -271,6 +277,12 @@ def _starts_a_shell(argv: Sequence[str]) -> bool:
         return "--help" not in argv and "--version" not in argv
     options = [word for word in argv[1:] if not word.startswith("--")]
     return _has_option(options, "si") or not {"--shell", "--login"}.isdisjoint(argv)
+
+
+def _renames(words: Sequence[Word]) -> bool:
+    """`exec -a rm busybox` is rm."""
+    options = takewhile(lambda word: word.text.startswith("-"), words[1:])
+    return words[0].text == "exec" and any("a" in option.text for option in options)
 
 
 def _behind_prefix(words: tuple[Word, ...]) -> tuple[Word, ...]:

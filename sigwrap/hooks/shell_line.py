@@ -95,7 +95,11 @@ class Found:
     """In a line, and in those in it."""
 
     def __init__(self, home: str) -> None:
-        self.home = home
+        self.home = home  # empty once it may be another
+        self.functions: set[str] = set()
+        self.moving: set[str] = set()  # those of them that may leave the shell in another folder
+        self.has_cdpath = False
+        self.globs_otherwise = False  # than bash does without options
         self.commands: list[Command] = []
         self.files: list[FileUse] = []
         self.variables: set[str] = set()
@@ -114,7 +118,8 @@ class Found:
         shown = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
         self._unknown.append(Unknown(shown, why, is_signal))
 
-    def read(self, line: str, folders: Folders, depth: int, nested: int) -> None:
+    def read(self, line: str, folders: Folders, depth: int, nested: int) -> Folders:
+        """The folders in which it leaves its shell."""
         from sigwrap.hooks.shell_tree import Unparsable, doubt, parsed
         from sigwrap.hooks.shell_visit import Visitor
 
@@ -126,10 +131,10 @@ class Found:
             why = doubt(root, text)
         except Unparsable as failure:
             self.not_known(line, str(failure))
-            return
+            return ("",)
         if why:
             self.not_known(line, why)
-        Visitor(self, root, text, depth, nested).sequence(root, folders)
+        return Visitor(self, root, text, depth, nested).sequence(root, folders)
 
 
 def _encoded(line: str) -> bytes:

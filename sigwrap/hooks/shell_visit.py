@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from sigwrap.hooks.shell_commands import MOVES, RUNS_QUOTED, Commands, would_be_expanded
+from sigwrap.hooks.shell_commands import (
+    EVALUATES,
+    MOVES,
+    RUNS_QUOTED,
+    Commands,
+    would_be_expanded,
+)
 from sigwrap.hooks.shell_line import After, FileUse, Folders, Found, bounded
 from sigwrap.hooks.shell_tree import SUBSTITUTIONS, is_lost_word
 from sigwrap.hooks.words import NOT_KNOWN, Word, word_of
@@ -20,6 +26,7 @@ _IN_A_SHELL_OF_ITS_OWN = SUBSTITUTIONS | {"subshell", "pipeline"}
 _WORDS = frozenset({"raw_string", "ansi_c_string", "word", "string", "concatenation"})
 _EXPANSIONS = SUBSTITUTIONS | {"simple_expansion", "expansion", "arithmetic_expansion", "number"}
 _OTHER_MEANING = (b"BASH_ALIASES", b"BASH_CMDS")
+_OTHER_GLOBS = (b"dotglob", b"globstar", b"nocaseglob", b"GLOBIGNORE", b"setopt", b"emulate")
 _PARTS_OF_A_HEREDOC = frozenset(
     {"heredoc_start", "heredoc_body", "heredoc_end", "file_descriptor", "heredoc_content"}
 )
@@ -31,16 +38,24 @@ class Visitor:
     def __init__(self, out: Found, root: Node, text: bytes, depth: int, nested: int) -> None:
         self._out, self._text = out, text
         self._behind: dict[int, list[Word]] = {}  # of a command, by its node
-        # The line may give HOME another value, in whatever way.
-        left = text.replace(b"$HOME", b"").replace(b"${HOME}", b"")
-        self._home = "" if b"HOME" in left else out.home
-        functions = frozenset(self._names(root, "function_definition"))
-        self._commands = Commands(
-            out, self._home, functions, depth, nested, has_cdpath=b"CDPATH" in text
-        )
+        # What follows may be set in whatever way, and holds for the shells that the line starts.
+        if b"HOME" in text.replace(b"$HOME", b"").replace(b"${HOME}", b""):
+            out.home = ""
+        out.has_cdpath |= b"CDPATH" in text
+        out.globs_otherwise |= any(name in text for name in _OTHER_GLOBS)
+        self._commands = Commands(out, depth, nested)
+        self._note_functions(root)
         self._moves = self._has_moves(root)
         if any(name in text for name in _OTHER_MEANING):  # set in whatever way
             out.not_known(self._shown(root), "it gives later words another meaning")
+
+    def _note_functions(self, root: Node) -> None:
+        """One that moves makes all of them suspect: they may call each other."""
+        found = [*_nodes(root, "function_definition")]
+        names = {self._name(node) for node in found}
+        self._out.functions |= names
+        if any(map(self._has_moves, found)):
+            self._out.moving |= names
 
     def sequence(self, node: Node, folders: Folders) -> Folders:
         for child in node.children:
@@ -227,22 +242,30 @@ class Visitor:
         return any(map(self._has_quoted_expansion, node.children))
 
     def _has_moves(self, node: Node) -> bool:
-        return not MOVES.isdisjoint(self._names(node, "word"))  # `time cd`, too
+        names = {self._name(word) for word in _nodes(node, "word")}  # `time cd`, too
+        if not names.isdisjoint(MOVES | self._out.moving):
+            return True
+        return not names.isdisjoint(EVALUATES) and any(each in self._shown(node) for each in MOVES)
 
-    def _names(self, root: Node, kind: str) -> Iterator[str]:
-        waiting = [root]
-        while waiting:
-            node = waiting.pop()
-            if node.type == kind:
-                yield self._shown(node.child_by_field_name("name") or node)
-            waiting += node.children
+    def _name(self, node: Node) -> str:
+        return self._shown(node.child_by_field_name("name") or node)
 
     def _word(self, node: Node) -> Word:
-        return word_of(node, self._text, self._home)
+        word = word_of(node, self._text, self._out.home)
+        return NOT_KNOWN if word.pattern and self._out.globs_otherwise else word
 
     def _shown(self, node: Node) -> str:
         own = self._text[node.start_byte : node.end_byte]
         return own.decode("utf-8", "surrogateescape")
+
+
+def _nodes(root: Node, kind: str) -> Iterator[Node]:
+    waiting = [root]
+    while waiting:
+        node = waiting.pop()
+        if node.type == kind:
+            yield node
+        waiting += node.children
 
 
 def _last_command(body: Node) -> Node | None:

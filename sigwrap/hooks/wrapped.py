@@ -4,7 +4,7 @@ that leaves open."""
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from sigwrap.hooks.option_words import said
@@ -15,6 +15,7 @@ from sigwrap.policy.judge.match import UNTOLD
 from sigwrap.policy.judge.wrappers import MAX_WRAPPERS, unwrap
 
 Chain = Sequence[tuple[str, tuple[str, ...]]]
+_Options = Mapping[str, tuple[str, tuple[str, ...]]]  # letters, and how long ones begin
 
 _XARGS = Starter(
     short="0a:d:E:e::I:i::L:l::n:opP:rs:tx",
@@ -23,6 +24,7 @@ _XARGS = Starter(
 )
 _REPLACES = "-I -i --replace"
 _MOVES = {"env": ("C", ("--c",)), "sudo": ("DRi", ("--ch", "--lo"))}
+_RENAMES = {"env": ("a", ("--a",))}  # `env -a rm busybox` is rm
 _OPTIONS_OF_TIME = frozenset({"-p", "--"})
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*(\[.*\])?\+?=", re.DOTALL)
 _ALWAYS_MOVE = frozenset({"chroot"})  # to the new root
@@ -110,10 +112,16 @@ def splits_otherwise(chain: Chain) -> bool:
 
 def moves(names: frozenset[str], before: Sequence[str]) -> bool:
     """Whether the command runs in a folder that isn't known."""
-    if not _ALWAYS_MOVE.isdisjoint(names):
-        return True
-    for name in names & _MOVES.keys():
-        letters, beginnings = _MOVES[name]
+    return not _ALWAYS_MOVE.isdisjoint(names) or _has_any(_MOVES, names, before)
+
+
+def renames(names: frozenset[str], before: Sequence[str]) -> bool:
+    return _has_any(_RENAMES, names, before)
+
+
+def _has_any(options: _Options, names: frozenset[str], before: Sequence[str]) -> bool:
+    for name in names & options.keys():
+        letters, beginnings = options[name]
         for word in before:
             is_long = word.startswith("--")
             if word.startswith(beginnings) if is_long else _has_letter(word, letters):

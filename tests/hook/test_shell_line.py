@@ -105,7 +105,7 @@ def test_what_is_a_command_again_is_read_too() -> None:
         ("bash -lc 'a && eval \"b c\"'", ["a", "b|c"]),
         ("sudo -u root env X=1 sh -c 'a'", ["a"]),
         ("bash -euo pipefail -c 'a' name", ["a"]),
-        ("command a; exec -a x b; noglob c; builtin cd /", list("abc")),
+        ("command a; exec -c b; noglob c; builtin cd /", list("abc")),
         ("command -v a; type b; trap - EXIT; kill -l", []),
         ("trap 'a' EXIT; trap -- 'b' 0; eval -- c", list("abc")),
         ("find . -exec a {} + -o -exec sh -c 'b $0' {} \\;", ["a|_", "b|_"]),
@@ -311,9 +311,39 @@ def test_a_command_has_the_folders_in_which_it_may_be() -> None:
         ("while x; do cd ..; done", ("/p", "")),
         ("f() { x; }; cd a; f", ("/p", "")),
         ("cd a && bash -c 'x'", ("/p/a",)),
+        ("export CDPATH=/; bash -c 'cd usr && x'", ("",)),
+        ("HOME=/q bash -c 'cd && x'", ("",)),
+        ("eval 'cd ~' && x", (HOME, "/p")),
+        ("eval 'cd $y' && x", ("", "/p")),
+        ("trap 'cd ~' DEBUG; x", ("/p", HOME)),
+        ("trap 'y' EXIT; x", ("/p",)),
+        ("f() { cd ~; }; f; x", ("/p", "")),
+        ("f() { eval 'cd ~'; }; f; x", ("/p", "")),
+        ("eval 'f() { cd ~; }'; f; x", ("/p", "")),
+        ("f() { cd ~; }; g() { f; }; g; x", ("/p", "")),
+        ("f() { y; }; f; x", ("/p",)),
+        ("cd() { builtin cd ~; }; cd /a && x", ("",)),
+        ("f() { cd ~; }; while y; do x; f; done", ("/p", "")),
+        ("while y; do x; eval 'cd ~'; done", ("/p", "")),
     ]:
         found = [each for each in read(line).commands if each.words[0].text == "x"]
         assert found[0].folders == folders, line
+
+
+def test_the_names_of_a_glob_may_depend_on_an_option() -> None:
+    for line in [
+        "shopt -s dotglob; x *",
+        "bash -O globstar -c 'x **'",
+        "GLOBIGNORE=y; x *",
+        "setopt globdots; x *",
+    ]:
+        found = [each for each in read(line).commands if each.words[0].text == "x"]
+        assert not found[0].words[1].known and not found[0].words[1].pattern, line
+
+
+def test_a_program_may_run_under_another_name() -> None:
+    for line in ["exec -a rm busybox", "exec -cla rm busybox", "env -a rm busybox", "env -ia rm x"]:
+        assert read(line).unknown, line
 
 
 def test_variables_of_the_line_are_known() -> None:
