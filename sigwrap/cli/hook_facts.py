@@ -12,6 +12,7 @@ from sigwrap.cli.tool_files import with_shadows
 from sigwrap.policy.judge.engine import Engine
 from sigwrap.policy.judge.files import IN_A_FOLDER, FileRules
 from sigwrap.policy.judge.loading import loading_variables
+from sigwrap.policy.judge.match import UNTOLD
 from sigwrap.policy.judge.network import (
     BadDestination,
     Direction,
@@ -51,6 +52,20 @@ class ThisMachine:
             return tuple(sorted(_expanded(pattern, folder)))
         except (OSError, TooMany, re.error):
             return None
+
+    def where(self, word: str, folder: str) -> str:
+        if UNTOLD in word or "://" in word or word.startswith("-"):
+            return word
+        if not (folder or word.startswith("/")):
+            return word
+        whole = os.path.join(folder, word)
+        if "/" not in word and word != ".." and not os.path.lexists(whole):
+            return word
+        above, name = os.path.split(whole)
+        if name in ("", ".", ".."):
+            above, name = whole, ""
+        led = os.path.join(os.path.realpath(above), name).rstrip("/") or "/"
+        return word if led == os.path.normpath(whole) else led
 
     def file(self, path: str, folder: str, *, writes: bool) -> Decision | None:
         if not (folder or path.startswith("/")):

@@ -20,8 +20,10 @@ _LINES = (
 _LINES_WITH_A_MARK = ("credential.helper", "credential.*.helper", "submodule.*.update")
 _ELSEWHERE = (
     "core.hookspath include.path includeif.*.path protocol.allow protocol.*.allow "
-    "init.templatedir remote.*.vcs difftool.*.path mergetool.*.path browser.*.path man.*.path"
+    "url.ext::* help.autocorrect init.templatedir remote.*.vcs difftool.*.path mergetool.*.path "
+    "browser.*.path man.*.path"
 ).split()
+_OF_A_SHELL = frozenset(";|&`$(<>")  # a helper's name with more behind it goes to one, too
 _NO_PROGRAM = frozenset({"true", "false", "yes", "no", "on", "off", ""})  # of pager.*, fsmonitor
 
 
@@ -43,7 +45,7 @@ def set_by_git(setting: str) -> Told:
     if _is(key, _ELSEWHERE):
         return Told(unknown=True)
     if _is(key, _LINES_WITH_A_MARK):
-        is_line = value.startswith(("!", "/", UNTOLD))
+        is_line = value.startswith(("!", "/", UNTOLD)) or not _OF_A_SHELL.isdisjoint(value)
         return Told(line=value.removeprefix("!")) if is_line else Told()
     if _is(key, _LINES) and value.casefold() not in _NO_PROGRAM:
         return Told(line=value)

@@ -12,6 +12,7 @@ _LOCAL_END = Starter(
     long="upload-pack= receive-pack= exec= sendmail-cmd=",
     lines="--upload-pack --receive-pack --exec --sendmail-cmd",
     fed=True,
+    moves="*",  # to the repository at the other end
 )
 
 STARTERS_OF_GIT: Mapping[str, Starter] = {
@@ -38,10 +39,13 @@ STARTERS_OF_GIT: Mapping[str, Starter] = {
     "git config": Starter(
         Then.NOTHING,
         "f:lez",
-        "file= blob= type= default= comment= fixed-value global system local add replace-all",
+        "file= blob= type= default= comment= fixed-value global system local add replace-all "
+        "rename-section remove-section unset unset-all get get-all list edit",
         options_behind=EVERYWHERE,
         sets_git=True,
+        unread="--rename-section",
     ),
+    "git remote-ext": Starter(Then.NOTHING, unread="*"),
     "git for-each-repo": Starter(Then.SAME, "h", "config= keep-going", moves="*"),
     "git bisect": Starter(Then.SUBCOMMAND),
     "git bisect run": Starter(moves="*"),

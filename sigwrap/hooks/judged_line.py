@@ -37,6 +37,9 @@ class Machine(Protocol):
     def names(self, pattern: str, folder: str) -> tuple[str, ...] | None:
         """What a glob comes to now; None where that can't be told."""
 
+    def where(self, word: str, folder: str) -> str:
+        """Where a path leads that goes by symbolic links; what is none, as it is."""
+
     def file(self, path: str, folder: str, *, writes: bool) -> Decision | None:
         """None where the folder isn't known, and it depends on that."""
 
@@ -94,6 +97,10 @@ def _command_in(
     if any(word.pattern for word in command.words):  # `~/*` is the folder to a rule, too
         written = [word.text for word in command.words]
         asked = machine.request(written, folder, command.depth, line.variables)
+        decision = _stricter(decision, engine.decide_command(asked))
+    led = tuple(words[:1]) + tuple(machine.where(word, folder) for word in words[1:])
+    if led != tuple(words):  # by symbolic links, before `..` counts
+        asked = machine.request(led, folder, command.depth, line.variables)
         decision = _stricter(decision, engine.decide_command(asked))
     if command.is_function and decision.rule == DEFAULT_RULE:
         why = "a function of this line"

@@ -3,15 +3,18 @@ itself."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from itertools import takewhile
 from posixpath import join, normpath
 
+from sigwrap.hooks.option_words import said
 from sigwrap.hooks.shell_line import (
     MAX_COMMANDS,
     MAX_NESTED,
     After,
     Command,
+    FileUse,
     Folders,
     Found,
     bounded,
@@ -20,14 +23,19 @@ from sigwrap.hooks.shell_tree import RESERVED
 from sigwrap.hooks.shells import (
     BUILTINS,
     FROM_INPUT,
+    OF_BASH,
+    OF_ZSH,
+    OTHER_GLOBS,
     OTHER_SHELLS,
     SHELLS,
     SIGNALLERS,
     is_descriptor,
+    is_harmless,
     runs_nothing,
     script_of,
 )
 from sigwrap.hooks.started import WHICH_PROGRAM, Started, started
+from sigwrap.hooks.starter import Starter
 from sigwrap.hooks.variables import started_by
 from sigwrap.hooks.words import NOT_KNOWN, Word
 from sigwrap.hooks.wrapped import (
@@ -44,18 +52,24 @@ from sigwrap.hooks.wrapped import (
 )
 from sigwrap.policy.judge.match import UNTOLD
 
-MOVES = frozenset({"cd", "pushd", "popd"})
-EVALUATES = frozenset({"eval", "trap"})
 RUNS_QUOTED = "the shell may run what is in its quotes"
+OTHER_MEANING = "it gives later words another meaning"
+RUN_BY_EVALUATION = re.compile(r"[$<>]\(|`|\[[^]]*[$\\]")
 
+_MOVES = frozenset({"cd", "pushd", "popd"})
 _PREFIXES = frozenset({"command", "builtin", "exec", "noglob", "nocorrect", "-"})
+MEANT_OTHERWISE = BUILTINS | _PREFIXES | {"cat"}  # where a function has that name
 _DECLARING = frozenset({"export", "declare", "typeset", "readonly", "local"})
-_FILLING = frozenset({"read", "printf", "mapfile", "readarray", "getopts"})
-_CHANGES_MEANING = frozenset(
-    "expand_aliases lastpipe cdable_vars interactive_comments keyword history histexpand".split()
-)
+_FILLING = {  # names of variables are operands, or values of these options
+    "read": (Starter(short="a:d:ei:n:N:p:rst:u:"), "-a"),
+    "mapfile": (Starter(short="d:n:O:s:tu:C:c:"), ""),
+    "readarray": (Starter(short="d:n:O:s:tu:C:c:"), ""),
+    "getopts": (Starter(), ""),
+}
 _SHELL_WITHOUT = frozenset({"sudo", "doas", "chroot"})
-_EVALUATING = {"mapfile": "C", "readarray": "C", "compgen": "CF", "complete": "CF", "bind": "x"}
+_EVALUATING = {"mapfile": "C", "readarray": "C", "compgen": "CFW", "complete": "CFW", "bind": "x"}
+_WHICH_VARIABLE = "which variable it sets isn't known before it runs"
+_MOST_WORDS = 1000
 
 
 class Commands:
@@ -65,13 +79,20 @@ class Commands:
         self._out, self._depth, self._nested = out, depth, nested
 
     def run(self, text: str, words: tuple[Word, ...], folders: Folders) -> After:
+        after = self._run(text, words, folders)
+        if words and words[0].text in self._out.functions and self._out.functions_move:
+            self._out.move()
+            return After(bounded((*after.well, "")), bounded((*after.failed, "")))
+        return after
+
+    def _run(self, text: str, words: tuple[Word, ...], folders: Folders) -> After:
         same = After(folders, folders)
         if not words:
             return same
         name = words[0].text
         if len(self._out.commands) >= MAX_COMMANDS:
             self._out.not_known(text, "the line has too many commands")
-        elif not words[0].known:
+        elif not words[0].known or _is_of_a_process(name, folders):
             self._out.not_known(text, WHICH_PROGRAM)
         elif name in RESERVED:
             self._out.not_known(text, f"{name!r} is in a place where it can't be parsed")
@@ -81,16 +102,13 @@ class Commands:
             return self.run(text, _behind_prefix(words), folders)
         elif name == "time" and (found := timed(words)):
             return self._timed(text, found, folders)
-        elif name in MOVES:
+        elif name in _MOVES:
             return self._moved(words, folders)
         elif name in BUILTINS:
-            after = self._builtin(text, name, [word.text for word in words[1:]], folders)
+            after = self._builtin(text, name, words, folders)
             return After(after, after)
         else:
             self._program(text, words, folders)
-        if name in self._out.moving:
-            after = bounded((*folders, ""))
-            return After(after, after)
         return same
 
     def _program(
@@ -106,7 +124,11 @@ class Commands:
         before = argv[: len(argv) - len(innermost)]
         if is_fed:  # `xargs env` runs what it is fed
             innermost = [*chain_of((*argv, UNTOLD))][-1][1]
-        is_hidden = UNTOLD in innermost[0] or any(UNTOLD in word for word in before)
+        is_hidden = (
+            UNTOLD in innermost[0]
+            or _is_of_a_process(innermost[0], folders)
+            or any(UNTOLD in word for word in before)
+        )
         if (
             is_hidden
             or is_wrapped_too_often(chain)
@@ -119,8 +141,15 @@ class Commands:
         elif chain[-1][0] in _SHELL_WITHOUT and _starts_a_shell(innermost):
             self._out.not_known(text, "what its shell reads from its standard input isn't known")
         if moves(names, before):
+            self._out.moved = True
             folders = ("",)
+        if len(words) > _MOST_WORDS:
+            self._out.not_known(text, "it has too many words")
         self.set_by_words(text, before, folders)
+        if "git" in names:
+            if not self._out.git_aliases.isdisjoint(argv):
+                self._out.not_known(text, OTHER_MEANING)
+            self._out.git_aliases |= {each[6:] for each in argv if each[:6].casefold() == "alias."}
         is_function = argv[0] in self._out.functions
         given = (*words, NOT_KNOWN) if is_fed else words
         self._out.commands.append(Command(given, text, folders, self._depth, is_function))
@@ -142,6 +171,7 @@ class Commands:
 
     def _start(self, text: str, each: Started, folders: Folders, within: int) -> None:
         where = ("",) if each.moved else folders
+        self._out.moved |= each.moved
         self.set_by_words(text, each.assignments, where)
         if each.unknown:
             self._out.not_known(text, each.unknown)
@@ -153,7 +183,16 @@ class Commands:
             self._run_by_another(text, each.words, where, within + 1)
 
     def set_variable(self, text: str, name: str, value: Word, folders: Folders) -> None:
+        name = name.partition("[")[0]
         self._out.variables.add(name)
+        if UNTOLD in name:
+            self._out.not_known(text, _WHICH_VARIABLE)
+        elif name in ("BASH_ALIASES", "BASH_CMDS"):
+            self._out.not_known(text, OTHER_MEANING)
+        elif name == "HOME":
+            self._out.home = ""
+        self._out.has_cdpath |= name == "CDPATH"
+        self._out.globs_otherwise |= name == "GLOBIGNORE"
         for each in started_by(name, value):
             self._start(text, each, folders, 0)
 
@@ -164,8 +203,13 @@ class Commands:
                 value = word.partition("=")[2]
                 told = NOT_KNOWN if "+=" in word else Word(value)
                 self.set_variable(text, variable_of(word), told, folders)
-                if would_be_expanded(word):
+                if would_be_expanded(word) or ("(" in word and UNTOLD in word):
                     self._out.not_known(text, RUNS_QUOTED)
+
+    def declared(self, text: str, arguments: Sequence[str], folders: Folders) -> None:
+        self.set_by_words(text, arguments, folders)
+        if UNTOLD in arguments or _has_option(arguments, "n"):  # another name for a variable
+            self._out.not_known(text, _WHICH_VARIABLE)
 
     def _run_by_another(
         self, text: str, words: tuple[Word, ...], folders: Folders, within: int
@@ -187,24 +231,32 @@ class Commands:
         if is_fed or script.unknown:
             why = f"what {name} is given isn't known before it runs"
             self._out.not_known(text, script.unknown or why)
+        other = {"zsh": OF_ZSH, "sh": OF_BASH, "dash": OF_BASH, "ash": OF_BASH}.get(name)
+        if other and other.search(script.line):
+            self._out.not_known(text, f"{name} may take its line for something else than bash does")
         if script.line:
+            moves = self._out.moves
             self._out.read(script.line, folders, self._depth + 1, self._nested + 1)
+            self._out.moves = moves
 
-    def _builtin(self, text: str, name: str, arguments: list[str], folders: Folders) -> Folders:
+    def _builtin(self, text: str, name: str, words: Sequence[Word], folders: Folders) -> Folders:
         """The folders in which the shell is then."""
+        arguments = [word.text for word in words[1:]]
         operands = arguments[1:] if arguments[:1] == ["--"] else arguments
         first = operands[0] if operands else ""
         if name in _DECLARING:  # `command export A=1`: to the grammar, a command's words
-            self.set_by_words(text, arguments, folders)
-        elif name in _FILLING:
-            for word in arguments:
-                self.set_variable(text, word, NOT_KNOWN, folders)
+            self.declared(text, arguments, folders)
+        for variable in _filled(name, words):
+            self.set_variable(text, variable.text, NOT_KNOWN, folders)
         if name == "eval":
             return self._evaluated(text, " ".join(operands), folders)
         if name == "trap" and first not in ("", "-", "-p", "-l"):
-            return bounded((*folders, *self._evaluated(text, first, folders)))
+            anywhere = bounded((*folders, "")) if self._out.moved else folders
+            return bounded((*folders, *self._evaluated(text, first, anywhere)))
+        if name in ("shopt", "set"):
+            self._out.globs_otherwise |= not OTHER_GLOBS.isdisjoint(arguments)
         if _gives_other_meaning(name, arguments):
-            self._out.not_known(text, "it gives later words another meaning")
+            self._out.not_known(text, OTHER_MEANING)
         elif (
             name in ("coproc", "fc")
             or (name == "jobs" and _has_option(arguments, "x"))
@@ -214,6 +266,8 @@ class Commands:
         elif name in (".", "source"):
             if not first or UNTOLD in first or is_descriptor(first, folders):
                 self._out.not_known(text, "what it reads isn't known before it runs")
+            else:
+                self._out.files.append(FileUse(False, Word(first), text, folders))
         elif name == "kill":
             if not runs_nothing(name, arguments):
                 self._signals(text)
@@ -227,11 +281,17 @@ class Commands:
 
     def _moved(self, words: tuple[Word, ...], folders: Folders) -> After:
         name, arguments = words[0].text, words[1:]
-        operands = [word for word in arguments if not word.text.startswith("-") or word.text == "-"]
-        if name == "popd" or name in self._out.functions or (name == "pushd" and not operands):
+        self._out.move()
+        options = [*takewhile(lambda word: re.fullmatch("-[A-Za-z@]+", word.text), arguments)]
+        operands = arguments[len(options) :]
+        operands = operands[1:] if operands[:1] == (Word("--"),) else operands
+        if name == "popd" or (name == "pushd" and not operands):
             return After(("",), folders)
+        if options:  # by links or not, or only the stack of pushd
+            return After(bounded(("", *folders)), folders)
         target = operands[0] if operands else Word(self._out.home or UNTOLD)
-        if not target.known or target.text == "-" or target.text.startswith("+"):
+        is_known = target.known and not _is_of_a_process(target.text, folders)
+        if not is_known or target.text == "-" or target.text.startswith("+"):
             return After(("",), folders)
         if self._out.has_cdpath and not target.text.startswith(("/", "./", "../")):
             return After(("",), folders)
@@ -249,7 +309,23 @@ class Commands:
 
 def would_be_expanded(text: str) -> bool:
     """Where the shell takes what was quoted for an index, or evaluates it once more."""
-    return "$(" in text or "`" in text
+    return any(each in text for each in ("$(", "`", "<(", ">("))
+
+
+def _is_of_a_process(path: str, folders: Sequence[str]) -> bool:
+    """/dev/fd/3, and what is beneath /proc: another program or folder for each that asks."""
+    return "/" in path and is_descriptor(path, folders)
+
+
+def _filled(name: str, words: Sequence[Word]) -> Iterable[Word]:
+    """The names of variables that a builtin gives a value."""
+    if name == "printf":
+        return said(Starter(short="v:"), words).values_of("-v")
+    if name not in _FILLING:
+        return ()
+    starter, options = _FILLING[name]
+    found = said(starter, words)
+    return (*found.operands, *found.values_of(options))
 
 
 def _gives_other_meaning(name: str, arguments: Sequence[str]) -> bool:
@@ -260,10 +336,9 @@ def _gives_other_meaning(name: str, arguments: Sequence[str]) -> bool:
             return bool(arguments)
         case "hash":
             return _has_option(arguments, "p")
-        case "shopt":
-            return not _CHANGES_MEANING.isdisjoint(arguments)
-        case "set":
-            return _has_option(arguments, "kH") or not _CHANGES_MEANING.isdisjoint(arguments)
+        case "shopt" | "set":
+            given = takewhile(lambda word: word != "--", arguments)
+            return not all(word in OTHER_GLOBS or is_harmless(word) for word in given)
     return False
 
 

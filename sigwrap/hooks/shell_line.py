@@ -74,6 +74,9 @@ def read_line(text: str, *, folder: str, home: str, depth: int) -> Line:
     """`depth`: of what the line itself runs."""
     found = Found(home)
     found.read(text, (folder,), depth, 0)
+    if found.moved or found.home != home:  # which counts for what stands before it too
+        found.begin_again()
+        found.read(text, (folder,), depth, 0)
     return found.line()
 
 
@@ -95,23 +98,40 @@ class Found:
     """In a line, and in those in it."""
 
     def __init__(self, home: str) -> None:
+        # Kept for a second reading:
         self.home = home  # empty once it may be another
-        self.functions: set[str] = set()
-        self.moving: set[str] = set()  # those of them that may leave the shell in another folder
         self.has_cdpath = False
         self.globs_otherwise = False  # than bash does without options
+        self.functions: set[str] = set()
+        self.git_aliases: set[str] = set()  # that the line defines
+        self.moved = False
+        self.moving: set[tuple[bytes, int]] = set()  # loops in which the folder changes
+        self.functions_move = False
+        self.evaluates = False  # values, as an index or a number
+        self.begin_again()
+
+    def begin_again(self) -> None:
+        self.moves = 0  # of the shell that is read
         self.commands: list[Command] = []
         self.files: list[FileUse] = []
         self.variables: set[str] = set()
+        self.quoted: set[str] = set()  # what a shell that evaluates values would run
         self._unknown: list[Unknown] = []
 
     def line(self) -> Line:
+        if self.evaluates:
+            for text in sorted(self.quoted):
+                self.not_known(text, "the shell may run what is in its quotes")
         return Line(
             tuple(dict.fromkeys(self.commands)),
             tuple(dict.fromkeys(self.files)),
             tuple(dict.fromkeys(self._unknown)),
             frozenset(self.variables),
         )
+
+    def move(self) -> None:
+        self.moved = True
+        self.moves += 1
 
     def not_known(self, text: str, why: str, *, is_signal: bool = False) -> None:
         text = " ".join(text.split())
@@ -123,6 +143,7 @@ class Found:
         from sigwrap.hooks.shell_tree import Unparsable, doubt, parsed
         from sigwrap.hooks.shell_visit import Visitor
 
+        self.quoted.discard(line)
         try:
             if nested > MAX_NESTED:
                 raise Unparsable("its shells are nested too deeply")

@@ -38,7 +38,10 @@ _QUOTES = frozenset(b"'\"`")
 _DESCRIPTOR = re.compile(rb"(^|\s)(\{\w+\}|\d+)$")
 _ESCAPED = re.compile(rb"\\.", re.DOTALL)
 _ESCAPED_OR_QUOTED = re.compile(rb"\\.|'[^']*'", re.DOTALL)
-_DELIMITER = re.compile(rb"""[^'"\\$`]+|'[^']*'|"[^"\\$`]*"|\\[^'"\\$`]+""")
+_PLAIN = rb"""[^'"\\$`;&|<>() \t\n]+"""
+_DELIMITER = re.compile(rb"""%b|'[^']*'|"[^"\\$`]*"|\\%b""" % (_PLAIN, _PLAIN))
+_LINE_END = re.compile(rb"(?<!\\)(?:\\\\)*\n")
+_CONTINUED = re.compile(rb"(?<!\\)(?:\\\\)*(\\\n)")
 _ANSI = re.compile(rb"\$'([^\\']|\\.)*'", re.DOTALL)
 _STARTS_AN_EXPANSION = re.compile(rb"`|\$[({\[]|[<>]\(")
 _QUOTED = frozenset({"string", "heredoc_body"})
@@ -85,7 +88,7 @@ def doubt(root: Node, text: bytes) -> str:
         why = _doubt_of(node, text)
         if why:
             return why
-    return ""
+    return _doubt_of_continued_lines(root, text)
 
 
 def _all(root: Node) -> Iterator[tuple[Node, int]]:
@@ -109,7 +112,11 @@ def _doubt_of(node: Node, text: bytes) -> str:
     if node.children:
         if _has_words_that_touch(node) or _has_descriptor_as_word(node, text):
             return "it isn't sure where a word ends"
+        if node.type == "heredoc_redirect" and not _ends_as_told(node, text):
+            return "it isn't sure where a here-document ends"
         for gap in _gaps(node, text):
+            if gap and node.type == "variable_assignment":
+                return "it isn't sure where a word ends"
             joined = gap.replace(b"\\\n", b"")
             if joined != gap and not joined:
                 return "it isn't sure whether a line end parts two words"
@@ -148,6 +155,50 @@ def _doubt_of(node: Node, text: bytes) -> str:
             if own.count(b"'") != 2:
                 return "it isn't sure where a quotation ends"
     return ""
+
+
+def _doubt_of_continued_lines(root: Node, text: bytes) -> str:
+    """A shell joins the lines before it looks for words, the grammar after. The same comes of both
+    where a blank is on either side."""
+    for found in _CONTINUED.finditer(text):
+        at, behind = found.span(1)
+        node = root.descendant_for_byte_range(at, at + 1)
+        if node is None or node.type in _LITERAL - _TEXT:
+            continue
+        if node.type in ("string", "string_content") and text[at - 1 : at] != b"$":
+            continue
+        blanks, document = b" \t", _within(node, "heredoc_body")
+        if document is not None:
+            if _is_quoted_heredoc(document, text):
+                continue
+            blanks = b" "
+        if text[at - 1 : at] not in blanks and text[behind : behind + 1] not in blanks:
+            return "it isn't sure whether a line end parts two words"
+    return ""
+
+
+def _within(node: Node | None, kind: str) -> Node | None:
+    while node is not None and node.type != kind:
+        node = node.parent
+    return node
+
+
+def _ends_as_told(document: Node, text: bytes) -> bool:
+    """At the first line that is its delimiter and nothing else, and begins where it must."""
+    parts = {child.type: child for child in document.children}
+    start, end = map(parts.get, ("heredoc_start", "heredoc_end"))
+    if start is None or end is None:
+        return False
+    line_end = _LINE_END.search(text, start.end_byte)
+    if line_end is None:
+        return False
+    behind = {child.type for child in document.children if child.start_byte >= line_end.end()}
+    delimiter = text[start.start_byte : start.end_byte].strip(b"\\'\"")
+    until = text.find(b"\n", end.start_byte)
+    lines = text[line_end.end() : until if until >= 0 else len(text)].split(b"\n")
+    *before, last = (line.lstrip(b"\t" if "<<-" in parts else b"") for line in lines)
+    is_as_told = last == delimiter and delimiter not in before
+    return bool(delimiter) and is_as_told and behind <= {"heredoc_body", "heredoc_end"}
 
 
 def unescaped(word: bytes) -> bytes:

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from sigwrap.hooks.shell_commands import (
-    EVALUATES,
-    MOVES,
+    MEANT_OTHERWISE,
+    OTHER_MEANING,
+    RUN_BY_EVALUATION,
     RUNS_QUOTED,
     Commands,
     would_be_expanded,
 )
 from sigwrap.hooks.shell_line import After, FileUse, Folders, Found, bounded
-from sigwrap.hooks.shell_tree import SUBSTITUTIONS, is_lost_word
+from sigwrap.hooks.shell_tree import SUBSTITUTIONS, is_lost_word, literal_runs
 from sigwrap.hooks.words import NOT_KNOWN, Word, word_of
+from sigwrap.policy.judge.match import UNTOLD
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -24,9 +27,18 @@ _LOOPS = frozenset({"while_statement", "for_statement", "c_style_for_statement"}
 _ENDS_IN_A_COMMAND = frozenset({"list", "pipeline", "negated_command"})
 _IN_A_SHELL_OF_ITS_OWN = SUBSTITUTIONS | {"subshell", "pipeline"}
 _WORDS = frozenset({"raw_string", "ansi_c_string", "word", "string", "concatenation"})
+_QUOTED = frozenset({"raw_string", "ansi_c_string", "string"})
 _EXPANSIONS = SUBSTITUTIONS | {"simple_expansion", "expansion", "arithmetic_expansion", "number"}
 _OTHER_MEANING = (b"BASH_ALIASES", b"BASH_CMDS")
-_OTHER_GLOBS = (b"dotglob", b"globstar", b"nocaseglob", b"GLOBIGNORE", b"setopt", b"emulate")
+_OTHER_GLOBS = (b"GLOBIGNORE", b"setopt", b"emulate")
+# What these lead to is another program, another folder, for each that asks.
+_OF_A_PROCESS = re.compile(
+    r"(^|/)proc/+(self|thread-self|\d+|\0)/+(.*/)?(exe|cwd|root|(fd|map_files)(/.*)?)(/|$)|/dev/fd/+\d+/*."
+)
+_EVALUATES = re.compile(  # a value, as a number, an index or a name
+    rb"\(\(|\$\[|\$\{!|[\w(]\[|-(eq|ne|lt|le|gt|ge|v)\b|\b(let|unset|compgen|printf\s+-v)\b"
+    rb"|\b(declare|typeset|local|readonly|export)\s+-"
+)
 _PARTS_OF_A_HEREDOC = frozenset(
     {"heredoc_start", "heredoc_body", "heredoc_end", "file_descriptor", "heredoc_content"}
 )
@@ -44,18 +56,27 @@ class Visitor:
         out.has_cdpath |= b"CDPATH" in text
         out.globs_otherwise |= any(name in text for name in _OTHER_GLOBS)
         self._commands = Commands(out, depth, nested)
-        self._note_functions(root)
-        self._moves = self._has_moves(root)
-        if any(name in text for name in _OTHER_MEANING):  # set in whatever way
-            out.not_known(self._shown(root), "it gives later words another meaning")
+        self._note_values(root)
+        if any(name in text for name in _OTHER_MEANING):
+            out.not_known(self._shown(root), OTHER_MEANING)
+        if b"@P}" in text:
+            out.not_known(self._shown(root), "the shell may run what is in a value")
 
-    def _note_functions(self, root: Node) -> None:
-        """One that moves makes all of them suspect: they may call each other."""
-        found = [*_nodes(root, "function_definition")]
-        names = {self._name(node) for node in found}
-        self._out.functions |= names
-        if any(map(self._has_moves, found)):
-            self._out.moving |= names
+    def _note_values(self, root: Node) -> None:
+        """What is quoted, and whether the shell takes values for more than text."""
+        code = bytearray(self._text)
+        for node in _nodes(root):
+            if node.type == "heredoc_body":
+                runs = literal_runs(node, self._text)
+                texts = [run.decode("utf-8", "surrogateescape") for run in runs]
+            elif node.type in _QUOTED or (node.type == "word" and "\\" in self._shown(node)):
+                texts = [self._word(node).text]
+            else:
+                continue
+            if node.type not in ("string", "word") and not any(map(_is_named, node.children)):
+                code[node.start_byte : node.end_byte] = bytes(node.end_byte - node.start_byte)
+            self._out.quoted.update(text for text in texts if RUN_BY_EVALUATION.search(text))
+        self._out.evaluates |= _EVALUATES.search(code) is not None
 
     def sequence(self, node: Node, folders: Folders) -> Folders:
         for child in node.children:
@@ -76,33 +97,52 @@ class Visitor:
             inner = self._visit(node.children[-1], folders)
             return After(inner.failed, inner.well)
         if kind in _IN_A_SHELL_OF_ITS_OWN:
-            inside = folders
+            inside, moves = folders, self._out.moves
             for child in node.children:
                 if child.is_named:
                     after = self._visit(child, inside).either
                     inside = folders if kind == "pipeline" else after
+            self._out.moves = moves
             return same
         if kind == "function_definition":
-            self.sequence(node, bounded((*folders, "")) if self._moves else folders)
-            return same
+            return self._function(node, folders)
         if kind == "for_statement":
             self._set(node.children[1], NOT_KNOWN, folders)
-        if kind in _LOOPS and self._has_moves(node):
-            folders = bounded((*folders, ""))
-        elif kind in _ASSIGNMENTS:
+        if kind in _LOOPS:
+            return self._loop(node, folders)
+        if kind in _ASSIGNMENTS:
             self._assigned(node, folders)
             self._within(node, folders)
             return same
-        elif kind in ("declaration_command", "unset_command", "test_command"):
+        if kind in ("declaration_command", "unset_command", "test_command"):
             self._evaluated(node, folders)
             return same
-        elif kind.endswith("_redirect"):
+        if kind.endswith("_redirect"):
             self._redirect(node, folders)
             return same
-        elif kind in _WORDS or kind in ("expansion", "heredoc_body", "comment"):
+        if kind in _WORDS or kind in ("expansion", "heredoc_body", "comment"):
             self._within(node, folders)
             return same
         after = bounded((*folders, *self.sequence(node, folders)))
+        return After(after, after)
+
+    def _function(self, node: Node, folders: Folders) -> After:
+        name, moves = self._shown(node.child_by_field_name("name") or node), self._out.moves
+        self._out.functions.add(name)
+        if name in MEANT_OTHERWISE:
+            self._out.not_known(self._shown(node), OTHER_MEANING)
+        self.sequence(node, bounded((*folders, "")) if self._out.moved else folders)
+        self._out.functions_move |= self._out.moves > moves
+        self._out.moves = moves
+        return After(folders, folders)
+
+    def _loop(self, node: Node, folders: Folders) -> After:
+        place, moves = (self._text, node.start_byte), self._out.moves
+        if place in self._out.moving:
+            folders = bounded((*folders, ""))
+        after = bounded((*folders, *self.sequence(node, folders)))
+        if self._out.moves > moves:
+            self._out.moving.add(place)
         return After(after, after)
 
     def _within(self, node: Node, folders: Folders) -> None:
@@ -110,8 +150,6 @@ class Visitor:
         if node.type in SUBSTITUTIONS:
             self._visit(node, folders)
             return
-        if node.type == "expansion" and self._shown(node).endswith("@P}"):
-            self._out.not_known(self._shown(node), "the shell may run what is in its value")
         if node.type == "expansion" and any(each.type in (":=", "=") for each in node.children):
             self._set(node.children[1], NOT_KNOWN, folders)
         for child in node.children:
@@ -170,6 +208,8 @@ class Visitor:
         )
         if operator == ">&" and not {"(", "`"}.isdisjoint(word.text):
             self._out.not_known(text, RUNS_QUOTED)
+        if words[0].type == "process_substitution":
+            return words[1:]
         if word.text.startswith(("/dev/tcp/", "/dev/udp/")):
             self._out.not_known(text, "the shell itself connects to somebody")
         elif not is_descriptor:
@@ -216,8 +256,9 @@ class Visitor:
                 self._assigned(child, folders)
             elif child.is_named and self._has_quoted_expansion(child):
                 self._out.not_known(self._shown(node), RUNS_QUOTED)
-            if node.type == "declaration_command" and child.type in _WORDS:
-                self._commands.set_by_words(self._shown(node), [self._word(child).text], folders)
+        if node.type == "declaration_command":
+            words = [self._word(child).text for child in node.children if child.type in _WORDS]
+            self._commands.declared(self._shown(node), words, folders)
 
     def _assigned(self, node: Node, folders: Folders) -> None:
         for child in node.children:
@@ -241,31 +282,27 @@ class Visitor:
             return would_be_expanded(self._word(node).text)
         return any(map(self._has_quoted_expansion, node.children))
 
-    def _has_moves(self, node: Node) -> bool:
-        names = {self._name(word) for word in _nodes(node, "word")}  # `time cd`, too
-        if not names.isdisjoint(MOVES | self._out.moving):
-            return True
-        return not names.isdisjoint(EVALUATES) and any(each in self._shown(node) for each in MOVES)
-
-    def _name(self, node: Node) -> str:
-        return self._shown(node.child_by_field_name("name") or node)
-
     def _word(self, node: Node) -> Word:
         word = word_of(node, self._text, self._out.home)
-        return NOT_KNOWN if word.pattern and self._out.globs_otherwise else word
+        if word.pattern and self._out.globs_otherwise:
+            return NOT_KNOWN
+        return Word(UNTOLD) if _OF_A_PROCESS.search(word.text) else word
 
     def _shown(self, node: Node) -> str:
         own = self._text[node.start_byte : node.end_byte]
         return own.decode("utf-8", "surrogateescape")
 
 
-def _nodes(root: Node, kind: str) -> Iterator[Node]:
+def _nodes(root: Node) -> Iterator[Node]:
     waiting = [root]
     while waiting:
         node = waiting.pop()
-        if node.type == kind:
-            yield node
+        yield node
         waiting += node.children
+
+
+def _is_named(node: Node) -> bool:
+    return bool(node.is_named)
 
 
 def _last_command(body: Node) -> Node | None:

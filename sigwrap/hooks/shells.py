@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from posixpath import join, normpath
 from typing import NamedTuple
@@ -20,6 +21,18 @@ OTHER_SHELLS = frozenset({"fish", "csh", "tcsh", "nu", "xonsh", "elvish", "pwsh"
 SIGNALLERS = frozenset({"kill", "pkill", "killall", "skill", "killall5"})
 FROM_INPUT = frozenset({"xargs"})  # its command gets more words from standard input
 
+OF_BASH = re.compile(r"(?<!\$)\(\(|\[\[")
+OF_ZSH = re.compile(
+    r"[][(){}#^!`]|\|\s*(cd|pushd|popd)\b|\bcd\s+\S+\s+\w|\bprint\s+-\w*P"
+    r"|\b(repeat|emulate|autoload|(un)?setopt|hash|set|zmodload|zargs|zf_[a-z]+|TRAP[A-Z]+)\b"
+)
+OTHER_GLOBS = frozenset("dotglob globstar nocaseglob nullglob failglob extglob".split())
+_HARMLESS = frozenset(  # options of a shell that leave words their meaning
+    "errexit nounset pipefail xtrace verbose noexec noglob allexport noclobber errtrace functrace "
+    "checkwinsize histappend inherit_errexit progcomp nocasematch ignoreeof".split()
+)
+_HARMLESS_LETTERS = frozenset("euxvnfaCEThbmospq")
+_OF_A_START = frozenset("cilr")
 _READ_FIRST = frozenset({"--rcfile", "--init-file"})
 _LONG = frozenset(  # bash takes them with one hyphen, too
     "debug debugger dump-po-strings dump-strings help init-file login noediting noprofile norc "
@@ -52,9 +65,15 @@ def script_of(name: str, argv: Sequence[str], folders: Sequence[str]) -> Script:
             position += word in ("-", "--")
             break
         if not word.startswith("--"):
+            values = sum(letter in "oO" for letter in word[1:])
+            letters = word[:1] + "".join(set(word[1:]) - _OF_A_START - {"O"})
+            if not all(map(is_harmless, (letters, *argv[position + 1 : position + 1 + values]))):
+                return Script(unknown=f"{name} is given options that change what words mean")
             takes_line = takes_line or "c" in word  # `+c` as well
             takes_input = takes_input or "s" in word
-            position += sum(letter in "oO" for letter in word[1:])
+            position += values
+        elif word == "--posix":
+            return Script(unknown=f"{name} is given options that change what words mean")
         elif word in _READ_FIRST:
             position += 1
             if any(UNTOLD in each or is_descriptor(each, folders) for each in argv[position:][:1]):
@@ -70,8 +89,18 @@ def script_of(name: str, argv: Sequence[str], folders: Sequence[str]) -> Script:
     return Script()
 
 
+def is_harmless(option: str) -> bool:
+    if option[:1] in ("-", "+"):
+        return _HARMLESS_LETTERS.issuperset(option[1:])
+    return option in _HARMLESS
+
+
 def is_descriptor(path: str, folders: Sequence[str] = ("",)) -> bool:
-    """Where a script may be that is no file: `/dev/stdin`, `/proc/self/fd/0`."""
+    """Where a script may be that is no file: `/dev/stdin`, `/proc/self/fd/0`; by the last name
+    alone, wherever that leads."""
+    last = path.rpartition("/")[2]
+    if last == "stdin" or last.isdigit():
+        return True
     wholes = (join(folder or _SOMEWHERE, path).lstrip("/") for folder in folders)
     return any(normpath(f"/{whole}").startswith(("/dev/", "/proc/")) for whole in wholes)
 

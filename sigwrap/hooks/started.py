@@ -31,6 +31,7 @@ _A_MACHINE = " machine command"
 _SSH = re.compile(r"(\S*/)?ssh(\s|$)")
 _VARIABLE_OF_MAKE = re.compile(r"\s*([^\s=:!?+]+)\s*((?::{0,3}|[?+!])=)\s*(.*)", re.DOTALL)
 _FUNCTION_OF_MAKE = re.compile(r"\$[({]\s*[a-z-]+\s")  # `$(call shell,a)`, too
+_ENDS_A_COMMAND = re.compile(r"[;&|`#]")
 _MEANT_OTHERWISE = frozenset({UNTOLD, "$", '"', "'", "\\"})  # by make, now so and now so
 _ACTIONS_OF_FIND = frozenset({"-exec", "-execdir", "-ok", "-okdir"})
 _LISTS_OF_ARGUMENTS = (":::", "::::", ":::+", "::::+")  # parallel's
@@ -80,8 +81,13 @@ def _told(name: str, starter: Starter, found: Said, words: Sequence[Word]) -> It
         yield from _of_setting(value, found, words)
     for key, value in pairwise(found.operands) if starter.sets_git else ():
         told = set_by_git(f"{key.text}={value.text}")
+        if told.unknown:
+            yield Started(unknown=NOT_READ)
         if told.line:
-            yield line_with_operand(told.line)
+            with_words = line_with_more if told.alias else line_with_operand
+            yield with_words(told.line)._replace(moved=True)
+        if told.words:
+            yield Started(words=(*map(Word, ("git", *told.words)),), moved=True)
     if starter.sets_shell:
         for word in found.operands:
             yield from _set_for_make(word.text)
@@ -143,7 +149,8 @@ def _set_for_make(word: str) -> Iterator[Started]:
     name, operator, value = found.groups() if found else ("", "", "")
     shell = value.split()
     is_unknown = word.startswith(UNTOLD) or UNTOLD in name
-    if is_unknown or name == ".SHELLFLAGS" or _FUNCTION_OF_MAKE.search(word):
+    is_put_into_lines = bool(_ENDS_A_COMMAND.search(value))
+    if is_unknown or is_put_into_lines or name == ".SHELLFLAGS" or _FUNCTION_OF_MAKE.search(word):
         yield Started(unknown=NOT_READ)
     elif operator == "!=":
         yield _line(value)
@@ -189,10 +196,11 @@ def _of_setting(setting: Word, found: Said, words: Sequence[Word]) -> Iterator[S
     called = found.operands[0].text if found.operands else ""
     is_called = called.casefold() == told.alias.casefold()
     rest = found.operands[1:] if is_called else ()
-    if told.alias and told.line:
-        yield _line_and_arguments((Word(told.line), *rest), fed=not is_called)
+    if told.alias and told.line:  # from the top of the working tree
+        line = _line_and_arguments((Word(told.line), *rest), fed=not is_called)
+        yield line._replace(moved=True)
     elif told.line:
-        yield line_with_more(told.line)
+        yield line_with_more(told.line)._replace(moved=True)
     elif told.alias and is_called and setting in words:
         at = words.index(setting)
         without = [*words[: at - 1], *words[at + 1 :]]
@@ -205,7 +213,7 @@ def _of_find(words: Sequence[Word]) -> Iterator[Started]:
     left = [*words[1:]]
     while left:
         word = left.pop(0)
-        if word.splits:  # into `-exec` and others
+        if word.splits or word.text == "-files0-from":  # `-exec` and others, or unknown names
             yield Started(unknown=_WHAT_IT_RUNS)
         action = word.text
         if action not in _ACTIONS_OF_FIND:

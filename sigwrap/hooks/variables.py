@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from sigwrap.hooks.started import NOT_READ, Started, is_no_file, line_with_more, line_with_operand
 from sigwrap.hooks.words import Word
+from sigwrap.hooks.wrapped import basename
 from sigwrap.policy.judge.match import UNTOLD
 
 # Each gets the name of a file, or text on its standard input.
@@ -18,9 +20,19 @@ _LINES_WITH_MORE = frozenset(
     "GIT_SSH GIT_SSH_COMMAND GIT_PROXY_COMMAND RSYNC_RSH RSYNC_CONNECT_PROG".split()
 )
 _OPTIONS = {"MAKEFLAGS": "make", "GNUMAKEFLAGS": "make", "TAR_OPTIONS": "tar"}
+_AT_THE_TOP = frozenset({"GIT_EDITOR", "EDITOR", "VISUAL", "GIT_EXTERNAL_DIFF"})  # of git's tree
 _FILES = frozenset({"BASH_ENV", "ENV", "MAKEFILES"})
 _PROMPTS = frozenset({"PS0", "PS1", "PS2", "PS4"})  # decoded and then expanded
-_NOT_READ = ("GIT_CONFIG", "GIT_EXEC_PATH", "GIT_ALLOW_PROTOCOL", "BASH_FUNC_")
+_LIKE_BASH = frozenset({"bash", "sh", "dash", "ash"})
+_HARMLESS_EDITOR = re.compile(r"(:|true|cat|sed(?!.*(exec|\bx\b)).*)", re.DOTALL)
+_INTO_RECIPES = frozenset(
+    "CC CXX CPP AR AS LD CFLAGS CXXFLAGS CPPFLAGS ASFLAGS LDFLAGS LDLIBS ARFLAGS TARGET_ARCH "
+    "OUTPUT_OPTION".split()
+)
+_NOT_READ = (
+    "GIT_CONFIG GIT_EXEC_PATH GIT_ALLOW_PROTOCOL GIT_TEMPLATE_DIR BASH_FUNC_ BASHOPTS SHELLOPTS "
+    "POSIXLY_CORRECT"
+).split()
 
 
 def started_by(name: str, value: Word) -> Iterator[Started]:
@@ -28,14 +40,17 @@ def started_by(name: str, value: Word) -> Iterator[Started]:
         return
     is_quoted = not {"\\", "'", '"', "`"}.isdisjoint(value.text)
     if (
-        name.startswith(_NOT_READ)
-        or (name in _FILES and is_no_file(value))
+        name.startswith(tuple(_NOT_READ))
+        or (name in _FILES and (is_no_file(value) or "$" in value.text or "`" in value.text))
+        or (name in _INTO_RECIPES and not {";", "&", "|", "`", "#"}.isdisjoint(value.text))
+        or (name == "SHELL" and basename(value.text) not in _LIKE_BASH)
+        or (name == "GIT_SEQUENCE_EDITOR" and not _HARMLESS_EDITOR.fullmatch(value.text))
         or (name in _PROMPTS and (is_quoted or not value.known))
         or (name in _OPTIONS and is_quoted)
     ):
         yield Started(unknown=NOT_READ)
     elif name in _LINES:
-        yield line_with_operand(value.text.lstrip("|-"))
+        yield line_with_operand(value.text.lstrip("|-"))._replace(moved=name in _AT_THE_TOP)
     elif name in _LINES_WITH_MORE:
         yield line_with_more(value.text)
     elif name in _OPTIONS:

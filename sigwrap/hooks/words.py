@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -11,6 +12,7 @@ if TYPE_CHECKING:
     from tree_sitter import Node
 
 _GLOB = frozenset("*?[")
+_QUOTED_IN_BRACKETS = re.compile(r"\[[^]]*\x01[^]]*\]")
 _ESCAPES = dict(
     zip("abeEfnrtv\\'\"?", "\a\b\x1b\x1b\f\n\r\t\v\\'\"?", strict=True),
 )
@@ -47,6 +49,8 @@ def word_of(node: Node, text: bytes, home: str) -> Word:
         return NOT_KNOWN  # a home folder
     if bare.startswith("=") and len(whole) > 1 and parts and not parts[0].quoted:
         return NOT_KNOWN  # to zsh, where a command is
+    if _QUOTED_IN_BRACKETS.search("".join("\1" if part.quoted else part.text for part in parts)):
+        return NOT_KNOWN
     if parts and not parts[0].quoted and parts[0].text.startswith("~"):
         return _below_home(parts, whole, home)
     return Word(whole, _pattern(parts), any(part.splits for part in parts))

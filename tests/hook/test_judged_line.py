@@ -39,6 +39,9 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("project")
     for name in ("a.o", "b.o", "secret", ".hidden"):
         (folder / name).touch()
+    (folder / "links").mkdir()
+    (folder / "links" / "root").symlink_to("/")
+    (folder / "links" / "deep").symlink_to("/usr/bin")
     (folder / "policy.yaml").write_text(POLICY)
     return folder
 
@@ -104,6 +107,13 @@ def test_a_line_gets_the_strictest_answer(engine: Engine, project: Path) -> None
         ("rm -rf /*", DENY),
         ("rm -rf /etc/*", DENY),
         ("rm -rf /etc/", DENY),
+        ("rm -rf links/root/etc", DENY),
+        ("rm -rf links/deep/../../etc", DENY),
+        ("cd links/root && rm -rf etc", DENY),
+        ("rm -rf links/root", NO_OPINION),
+        ("rm -rf /e[t'c']", ASK),
+        ("cat < <(ls)", NO_OPINION),
+        (". ./secret", DENY),
         ("cd / && rm -rf etc", DENY),
         ("cd /; rm -rf etc", DENY),
         ("time cd / && rm -rf etc", DENY),
