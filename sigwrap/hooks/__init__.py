@@ -9,6 +9,7 @@ shell_line      a shell line, to the commands in it and to what isn't known of i
 shell_tree      its syntax tree, and whether that can be relied on
 shell_visit     its statements, and the folders in which they run
 shell_commands  its simple commands: a program, or what the shell does itself
+evaluated       which values a shell evaluates
 shells          which words are a line for another shell
 wrapped         what stands behind env, sudo and xargs
 started         what strace, su, ssh, git and others run, read from their words

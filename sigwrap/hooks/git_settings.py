@@ -15,7 +15,8 @@ _LINES = (
     "filter.*.clean filter.*.smudge filter.*.process gpg.program gpg.*.program "
     "gpg.ssh.defaultkeycommand remote.*.uploadpack remote.*.receivepack "
     "uploadpack.packobjectshook trailer.*.cmd trailer.*.command tar.*.command browser.*.cmd "
-    "man.*.cmd guitool.*.cmd sendemail.*cmd sendemail.smtpserver"
+    "man.*.cmd guitool.*.cmd sendemail.*cmd sendemail.smtpserver "
+    "imap.tunnel gc.recentobjectshook"
 ).split()
 _LINES_WITH_A_MARK = ("credential.helper", "credential.*.helper", "submodule.*.update")
 _ELSEWHERE = (

@@ -45,6 +45,7 @@ STARTERS_OF_GIT: Mapping[str, Starter] = {
         sets_git=True,
         unread="--rename-section",
     ),
+    "git merge-index": Starter(short="oq", moves="*"),
     "git remote-ext": Starter(Then.NOTHING, unread="*"),
     "git for-each-repo": Starter(Then.SAME, "h", "config= keep-going", moves="*"),
     "git bisect": Starter(Then.SUBCOMMAND),

@@ -40,7 +40,11 @@ STARTERS_OF_OPTIONS: Mapping[str, Starter] = {
         long="strip strip-program= suffix=", lines="--strip-program", fed=True
     ),
     "wget": _BY_OPTION._replace(
-        long="use-askpass= use-server-timestamps", lines="--use-askpass", fed=True
+        short="e:",
+        long="use-askpass= use-server-timestamps execute=",
+        lines="--use-askpass",
+        fed=True,
+        unread_values="use_askpass",
     ),
     "dpkg": _BY_OPTION._replace(
         long="pre-invoke= post-invoke= status-logger= post-deinstall predep-package",

@@ -15,6 +15,7 @@ class Said(NamedTuple):
     operands: tuple[Word, ...]
     before: int  # operands before what is run
     doubtful: bool  # which words are options and which aren't
+    is_hidden: bool = False  # an option isn't known
 
     def has(self, names: str) -> bool:
         """One of them, which stand between blanks."""
@@ -32,7 +33,7 @@ def said(starter: Starter, words: Sequence[Word]) -> Said:
     before, behind = starter.operands, starter.options_behind
     if starter.first_operand_first and words[1:] and _is_option(words[1]):
         before = behind = 0
-    doubtful, position = False, 1
+    doubtful, is_hidden, position = False, False, 1
     while position < len(words) and len(operands) <= behind:
         word = words[position]
         position += 1
@@ -50,6 +51,7 @@ def said(starter: Starter, words: Sequence[Word]) -> Said:
                 doubtful = doubtful or _may_be_several(value)
                 position += 1
             doubtful = doubtful or not name
+            is_hidden = is_hidden or UNTOLD in word.text.partition("=")[0]
             options.append((name or word.text, value))
         else:
             found, takes_next, is_sure = _letters(word, starter)
@@ -59,8 +61,9 @@ def said(starter: Starter, words: Sequence[Word]) -> Said:
                 position += 1
                 found[-1] = (found[-1][0], value)
             doubtful = doubtful or not is_sure
+            is_hidden = is_hidden or (not is_sure and UNTOLD in word.text)
             options += found
-    return Said(tuple(options), (*operands, *words[position:]), before, doubtful)
+    return Said(tuple(options), (*operands, *words[position:]), before, doubtful, is_hidden)
 
 
 def _is_option(word: Word) -> bool:
@@ -89,17 +92,20 @@ def _letters(word: Word, starter: Starter) -> tuple[list[tuple[str, Word | None]
     """Several may be in one word. Whether the last of them takes the next word, and whether all
     are known."""
     found: list[tuple[str, Word | None]] = []
-    left = word.text[1:]
+    left, is_sure = word.text[1:], True
     while left:
         letter, left = left[0], left[1:]
         _, is_there, behind = starter.short.partition(letter)
-        if not is_there or letter == ":":
+        if letter == UNTOLD:
             return found, False, False
+        if not is_there or letter == ":":
+            is_sure = False
+            continue
         found.append((f"-{letter}", None))
         if not behind.startswith(":"):
             continue
         if left or behind.startswith("::"):
             found[-1] = (found[-1][0], Word(left, splits=word.splits))
-            return found, False, True
-        return found, True, True
-    return found, False, not _may_be_several(word)
+            return found, False, is_sure
+        return found, True, is_sure
+    return found, False, is_sure and not _may_be_several(word)

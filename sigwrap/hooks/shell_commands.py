@@ -41,6 +41,7 @@ from sigwrap.hooks.words import NOT_KNOWN, Word
 from sigwrap.hooks.wrapped import (
     Timed,
     chain_of,
+    clears,
     filled,
     is_wrapped_too_often,
     moves,
@@ -54,7 +55,6 @@ from sigwrap.policy.judge.match import UNTOLD
 
 RUNS_QUOTED = "the shell may run what is in its quotes"
 OTHER_MEANING = "it gives later words another meaning"
-RUN_BY_EVALUATION = re.compile(r"[$<>]\(|`|\[[^]]*[$\\]")
 
 _MOVES = frozenset({"cd", "pushd", "popd"})
 _PREFIXES = frozenset({"command", "builtin", "exec", "noglob", "nocorrect", "-"})
@@ -65,10 +65,13 @@ _FILLING = {  # names of variables are operands, or values of these options
     "mapfile": (Starter(short="d:n:O:s:tu:C:c:"), ""),
     "readarray": (Starter(short="d:n:O:s:tu:C:c:"), ""),
     "getopts": (Starter(), ""),
+    "printf": (Starter(short="v:"), "-v"),
+    "wait": (Starter(short="fnp:"), "-p"),
 }
 _SHELL_WITHOUT = frozenset({"sudo", "doas", "chroot"})
 _EVALUATING = {"mapfile": "C", "readarray": "C", "compgen": "CFW", "complete": "CFW", "bind": "x"}
 _WHICH_VARIABLE = "which variable it sets isn't known before it runs"
+_OF_THE_STACK = re.compile(r"[+-]\d*$")
 _MOST_WORDS = 1000
 
 
@@ -81,8 +84,8 @@ class Commands:
     def run(self, text: str, words: tuple[Word, ...], folders: Folders) -> After:
         after = self._run(text, words, folders)
         if words and words[0].text in self._out.functions and self._out.functions_move:
-            self._out.move()
-            return After(bounded((*after.well, "")), bounded((*after.failed, "")))
+            self._out.move(())
+            return After(self._out.anywhere(after.well), self._out.anywhere(after.failed))
         return after
 
     def _run(self, text: str, words: tuple[Word, ...], folders: Folders) -> After:
@@ -97,8 +100,10 @@ class Commands:
         elif name in RESERVED:
             self._out.not_known(text, f"{name!r} is in a place where it can't be parsed")
         elif name in _PREFIXES:
-            if _renames(words):
+            if _has_option_of_exec(words, "a"):
                 self._out.not_known(text, "it runs under another name")
+            if _has_option_of_exec(words, "c"):
+                self._out.home = ""
             return self.run(text, _behind_prefix(words), folders)
         elif name == "time" and (found := timed(words)):
             return self._timed(text, found, folders)
@@ -134,6 +139,7 @@ class Commands:
             or is_wrapped_too_often(chain)
             or splits_otherwise(chain)
             or renames(names, before)
+            or ("env" in names and len(innermost[0].split()) > 1)  # `env -u x -S 'a b'`
         ):
             self._out.not_known(text, WHICH_PROGRAM)
         elif chain[0][0] == "time" and innermost[0] in RESERVED:
@@ -142,7 +148,10 @@ class Commands:
             self._out.not_known(text, "what its shell reads from its standard input isn't known")
         if moves(names, before):
             self._out.moved = True
-            folders = ("",)
+            paths = [word.rpartition("=")[2] for word in before if "/" in word]
+            folders = bounded(("", *(_joined(each, path) for each in folders for path in paths)))
+        if clears(names, before):
+            self._out.home = ""
         if len(words) > _MOST_WORDS:
             self._out.not_known(text, "it has too many words")
         self.set_by_words(text, before, folders)
@@ -178,6 +187,7 @@ class Commands:
         if each.line and len(self._out.commands) >= MAX_COMMANDS:
             self._out.not_known(text, "the line has too many commands")
         elif each.line:
+            self._note_dialect(text, "sh", each.line)
             self._out.read(each.line, where, self._depth + 1, self._nested + 1)
         if each.words:
             self._run_by_another(text, each.words, where, within + 1)
@@ -189,7 +199,7 @@ class Commands:
             self._out.not_known(text, _WHICH_VARIABLE)
         elif name in ("BASH_ALIASES", "BASH_CMDS"):
             self._out.not_known(text, OTHER_MEANING)
-        elif name == "HOME":
+        elif name in ("HOME", "IFS"):  # which splits `$HOME`
             self._out.home = ""
         self._out.has_cdpath |= name == "CDPATH"
         self._out.globs_otherwise |= name == "GLOBIGNORE"
@@ -208,8 +218,13 @@ class Commands:
 
     def declared(self, text: str, arguments: Sequence[str], folders: Folders) -> None:
         self.set_by_words(text, arguments, folders)
+        self.unset(arguments)
         if UNTOLD in arguments or _has_option(arguments, "n"):  # another name for a variable
             self._out.not_known(text, _WHICH_VARIABLE)
+
+    def unset(self, names: Iterable[str]) -> None:
+        if any(name == "HOME" or UNTOLD in name for name in names):
+            self._out.home = ""
 
     def _run_by_another(
         self, text: str, words: tuple[Word, ...], folders: Folders, within: int
@@ -231,13 +246,16 @@ class Commands:
         if is_fed or script.unknown:
             why = f"what {name} is given isn't known before it runs"
             self._out.not_known(text, script.unknown or why)
-        other = {"zsh": OF_ZSH, "sh": OF_BASH, "dash": OF_BASH, "ash": OF_BASH}.get(name)
-        if other and other.search(script.line):
-            self._out.not_known(text, f"{name} may take its line for something else than bash does")
+        self._note_dialect(text, name, script.line)
         if script.line:
             moves = self._out.moves
             self._out.read(script.line, folders, self._depth + 1, self._nested + 1)
             self._out.moves = moves
+
+    def _note_dialect(self, text: str, name: str, line: str) -> None:
+        other = {"zsh": OF_ZSH, "sh": OF_BASH, "dash": OF_BASH, "ash": OF_BASH}.get(name)
+        if other and other.search(line):
+            self._out.not_known(text, f"{name} may take its line for something else than bash does")
 
     def _builtin(self, text: str, name: str, words: Sequence[Word], folders: Folders) -> Folders:
         """The folders in which the shell is then."""
@@ -248,10 +266,12 @@ class Commands:
             self.declared(text, arguments, folders)
         for variable in _filled(name, words):
             self.set_variable(text, variable.text, NOT_KNOWN, folders)
+        if name == "unset":
+            self.unset(arguments)
         if name == "eval":
             return self._evaluated(text, " ".join(operands), folders)
         if name == "trap" and first not in ("", "-", "-p", "-l"):
-            anywhere = bounded((*folders, "")) if self._out.moved else folders
+            anywhere = self._out.anywhere(folders) if self._out.moved else folders
             return bounded((*folders, *self._evaluated(text, first, anywhere)))
         if name in ("shopt", "set"):
             self._out.globs_otherwise |= not OTHER_GLOBS.isdisjoint(arguments)
@@ -280,22 +300,26 @@ class Commands:
         return self.run(text, found.command, folders)
 
     def _moved(self, words: tuple[Word, ...], folders: Folders) -> After:
-        name, arguments = words[0].text, words[1:]
-        self._out.move()
+        well = self._moved_to(words[0].text, words[1:], folders)
+        self._out.move(well)
+        return After(well, folders)
+
+    def _moved_to(self, name: str, arguments: tuple[Word, ...], folders: Folders) -> Folders:
         options = [*takewhile(lambda word: re.fullmatch("-[A-Za-z@]+", word.text), arguments)]
         operands = arguments[len(options) :]
         operands = operands[1:] if operands[:1] == (Word("--"),) else operands
         if name == "popd" or (name == "pushd" and not operands):
-            return After(("",), folders)
-        if options:  # by links or not, or only the stack of pushd
-            return After(bounded(("", *folders)), folders)
+            return ("",)
         target = operands[0] if operands else Word(self._out.home or UNTOLD)
-        is_known = target.known and not _is_of_a_process(target.text, folders)
-        if not is_known or target.text == "-" or target.text.startswith("+"):
-            return After(("",), folders)
+        if not target.known or _is_of_a_process(target.text, folders):
+            return ("",)
+        if target.text == "-" or _OF_THE_STACK.match(target.text):
+            return ("",)
         if self._out.has_cdpath and not target.text.startswith(("/", "./", "../")):
-            return After(("",), folders)
-        return After(bounded(_joined(each, target.text) for each in folders), folders)
+            return ("",)
+        found = tuple(_joined(each, target.text) for each in folders)
+        # By links or not, or only in the stack of pushd.
+        return bounded(("", *folders, *found) if options else found)
 
     def _evaluated(self, text: str, line: str, folders: Folders) -> Folders:
         if UNTOLD in line:
@@ -319,13 +343,12 @@ def _is_of_a_process(path: str, folders: Sequence[str]) -> bool:
 
 def _filled(name: str, words: Sequence[Word]) -> Iterable[Word]:
     """The names of variables that a builtin gives a value."""
-    if name == "printf":
-        return said(Starter(short="v:"), words).values_of("-v")
     if name not in _FILLING:
         return ()
     starter, options = _FILLING[name]
     found = said(starter, words)
-    return (*found.operands, *found.values_of(options))
+    operands = () if name in ("printf", "wait") else found.operands
+    return (*operands, *found.values_of(options))
 
 
 def _gives_other_meaning(name: str, arguments: Sequence[str]) -> bool:
@@ -354,10 +377,10 @@ def _starts_a_shell(argv: Sequence[str]) -> bool:
     return _has_option(options, "si") or not {"--shell", "--login"}.isdisjoint(argv)
 
 
-def _renames(words: Sequence[Word]) -> bool:
-    """`exec -a rm busybox` is rm."""
+def _has_option_of_exec(words: Sequence[Word], letter: str) -> bool:
+    """`exec -a rm busybox` is rm; with -c, nothing is in the environment."""
     options = takewhile(lambda word: word.text.startswith("-"), words[1:])
-    return words[0].text == "exec" and any("a" in option.text for option in options)
+    return words[0].text == "exec" and any(letter in option.text for option in options)
 
 
 def _behind_prefix(words: tuple[Word, ...]) -> tuple[Word, ...]:

@@ -105,6 +105,7 @@ class Found:
         self.functions: set[str] = set()
         self.git_aliases: set[str] = set()  # that the line defines
         self.moved = False
+        self.reached: set[str] = set()  # folders, by any shell in it
         self.moving: set[tuple[bytes, int]] = set()  # loops in which the folder changes
         self.functions_move = False
         self.evaluates = False  # values, as an index or a number
@@ -129,9 +130,14 @@ class Found:
             frozenset(self.variables),
         )
 
-    def move(self) -> None:
+    def move(self, folders: Folders) -> None:
         self.moved = True
         self.moves += 1
+        self.reached.update(folders)
+
+    def anywhere(self, folders: Folders) -> Folders:
+        """Where a shell may be besides, once what is run later or over and over may move it."""
+        return bounded((*folders, "", *sorted(self.reached)))
 
     def not_known(self, text: str, why: str, *, is_signal: bool = False) -> None:
         text = " ".join(text.split())

@@ -115,7 +115,7 @@ def _doubt_of(node: Node, text: bytes) -> str:
         if node.type == "heredoc_redirect" and not _ends_as_told(node, text):
             return "it isn't sure where a here-document ends"
         for gap in _gaps(node, text):
-            if gap and node.type == "variable_assignment":
+            if b"\n" in gap and node.type == "variable_assignment":
                 return "it isn't sure where a word ends"
             joined = gap.replace(b"\\\n", b"")
             if joined != gap and not joined:
@@ -187,7 +187,7 @@ def _ends_as_told(document: Node, text: bytes) -> bool:
     """At the first line that is its delimiter and nothing else, and begins where it must."""
     parts = {child.type: child for child in document.children}
     start, end = map(parts.get, ("heredoc_start", "heredoc_end"))
-    if start is None or end is None:
+    if start is None or end is None or _within(document.parent, "heredoc_redirect") is not None:
         return False
     line_end = _LINE_END.search(text, start.end_byte)
     if line_end is None:

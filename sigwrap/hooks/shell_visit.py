@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from sigwrap.hooks.evaluated import evaluates_values, may_be_run
 from sigwrap.hooks.shell_commands import (
     MEANT_OTHERWISE,
     OTHER_MEANING,
-    RUN_BY_EVALUATION,
     RUNS_QUOTED,
     Commands,
     would_be_expanded,
@@ -29,15 +29,11 @@ _IN_A_SHELL_OF_ITS_OWN = SUBSTITUTIONS | {"subshell", "pipeline"}
 _WORDS = frozenset({"raw_string", "ansi_c_string", "word", "string", "concatenation"})
 _QUOTED = frozenset({"raw_string", "ansi_c_string", "string"})
 _EXPANSIONS = SUBSTITUTIONS | {"simple_expansion", "expansion", "arithmetic_expansion", "number"}
-_OTHER_MEANING = (b"BASH_ALIASES", b"BASH_CMDS")
-_OTHER_GLOBS = (b"GLOBIGNORE", b"setopt", b"emulate")
 # What these lead to is another program, another folder, for each that asks.
+_SAME_FOLDER = re.compile(r"/(\./|/)+")
 _OF_A_PROCESS = re.compile(
-    r"(^|/)proc/+(self|thread-self|\d+|\0)/+(.*/)?(exe|cwd|root|(fd|map_files)(/.*)?)(/|$)|/dev/fd/+\d+/*."
-)
-_EVALUATES = re.compile(  # a value, as a number, an index or a name
-    rb"\(\(|\$\[|\$\{!|[\w(]\[|-(eq|ne|lt|le|gt|ge|v)\b|\b(let|unset|compgen|printf\s+-v)\b"
-    rb"|\b(declare|typeset|local|readonly|export)\s+-"
+    r"(^|/)proc/(self|thread-self|\d+|\0)/(.*/)?(exe|cwd|root|(fd|map_files)(/.*)?)(/|$)"
+    r"|/dev/fd/\d+/."
 )
 _PARTS_OF_A_HEREDOC = frozenset(
     {"heredoc_start", "heredoc_body", "heredoc_end", "file_descriptor", "heredoc_content"}
@@ -54,11 +50,8 @@ class Visitor:
         if b"HOME" in text.replace(b"$HOME", b"").replace(b"${HOME}", b""):
             out.home = ""
         out.has_cdpath |= b"CDPATH" in text
-        out.globs_otherwise |= any(name in text for name in _OTHER_GLOBS)
         self._commands = Commands(out, depth, nested)
         self._note_values(root)
-        if any(name in text for name in _OTHER_MEANING):
-            out.not_known(self._shown(root), OTHER_MEANING)
         if b"@P}" in text:
             out.not_known(self._shown(root), "the shell may run what is in a value")
 
@@ -75,8 +68,8 @@ class Visitor:
                 continue
             if node.type not in ("string", "word") and not any(map(_is_named, node.children)):
                 code[node.start_byte : node.end_byte] = bytes(node.end_byte - node.start_byte)
-            self._out.quoted.update(text for text in texts if RUN_BY_EVALUATION.search(text))
-        self._out.evaluates |= _EVALUATES.search(code) is not None
+            self._out.quoted.update(text for text in texts if may_be_run(text))
+        self._out.evaluates |= evaluates_values(bytes(code))
 
     def sequence(self, node: Node, folders: Folders) -> Folders:
         for child in node.children:
@@ -131,7 +124,7 @@ class Visitor:
         self._out.functions.add(name)
         if name in MEANT_OTHERWISE:
             self._out.not_known(self._shown(node), OTHER_MEANING)
-        self.sequence(node, bounded((*folders, "")) if self._out.moved else folders)
+        self.sequence(node, self._out.anywhere(folders) if self._out.moved else folders)
         self._out.functions_move |= self._out.moves > moves
         self._out.moves = moves
         return After(folders, folders)
@@ -139,7 +132,7 @@ class Visitor:
     def _loop(self, node: Node, folders: Folders) -> After:
         place, moves = (self._text, node.start_byte), self._out.moves
         if place in self._out.moving:
-            folders = bounded((*folders, ""))
+            folders = self._out.anywhere(folders)
         after = bounded((*folders, *self.sequence(node, folders)))
         if self._out.moves > moves:
             self._out.moving.add(place)
@@ -259,6 +252,8 @@ class Visitor:
         if node.type == "declaration_command":
             words = [self._word(child).text for child in node.children if child.type in _WORDS]
             self._commands.declared(self._shown(node), words, folders)
+        if node.type == "unset_command":
+            self._commands.unset([self._word(child).text for child in node.children[1:]])
 
     def _assigned(self, node: Node, folders: Folders) -> None:
         for child in node.children:
@@ -286,7 +281,8 @@ class Visitor:
         word = word_of(node, self._text, self._out.home)
         if word.pattern and self._out.globs_otherwise:
             return NOT_KNOWN
-        return Word(UNTOLD) if _OF_A_PROCESS.search(word.text) else word
+        path = _SAME_FOLDER.sub("/", word.text)
+        return Word(UNTOLD) if _OF_A_PROCESS.search(path) else word
 
     def _shown(self, node: Node) -> str:
         own = self._text[node.start_byte : node.end_byte]

@@ -21,7 +21,7 @@ OTHER_SHELLS = frozenset({"fish", "csh", "tcsh", "nu", "xonsh", "elvish", "pwsh"
 SIGNALLERS = frozenset({"kill", "pkill", "killall", "skill", "killall5"})
 FROM_INPUT = frozenset({"xargs"})  # its command gets more words from standard input
 
-OF_BASH = re.compile(r"(?<!\$)\(\(|\[\[")
+OF_BASH = re.compile(r"(?<!\$)\(\(|\[\[|\$'|\[\^|(^|[\s/])\.[*?]")
 OF_ZSH = re.compile(
     r"[][(){}#^!`]|\|\s*(cd|pushd|popd)\b|\bcd\s+\S+\s+\w|\bprint\s+-\w*P"
     r"|\b(repeat|emulate|autoload|(un)?setopt|hash|set|zmodload|zargs|zf_[a-z]+|TRAP[A-Z]+)\b"

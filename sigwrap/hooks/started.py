@@ -29,8 +29,9 @@ _MORE_WORDS = ' "$@"'
 _A_FILE = " ./file"
 _A_MACHINE = " machine command"
 _SSH = re.compile(r"(\S*/)?ssh(\s|$)")
-_VARIABLE_OF_MAKE = re.compile(r"\s*([^\s=:!?+]+)\s*((?::{0,3}|[?+!])=)\s*(.*)", re.DOTALL)
+_VARIABLE_OF_MAKE = re.compile(r"\s*([^\s=:]+?)\s*((?::{0,3}|[?+!])=)\s*(.*)", re.DOTALL)
 _FUNCTION_OF_MAKE = re.compile(r"\$[({]\s*[a-z-]+\s")  # `$(call shell,a)`, too
+_COMPILER = re.compile(r"CC|CXX|CPP|AS|AR|LD|(COMPILE|LINK|PREPROCESS)\..*")  # of make's rules
 _ENDS_A_COMMAND = re.compile(r"[;&|`#]")
 _MEANT_OTHERWISE = frozenset({UNTOLD, "$", '"', "'", "\\"})  # by make, now so and now so
 _ACTIONS_OF_FIND = frozenset({"-exec", "-execdir", "-ok", "-okdir"})
@@ -68,7 +69,9 @@ def _told(name: str, starter: Starter, found: Said, words: Sequence[Word]) -> It
         yield Started(unknown=_WHICH_MACHINE)
     elif found.doubtful and starter.then is not Then.NOTHING:
         yield Started(unknown=WHICH_PROGRAM)
-    if _has_unread(starter, found) or any(map(is_no_file, found.values_of(starter.reads))):
+    may_run = starter.lines or starter.unread or starter.piped
+    reads_no_file = any(map(is_no_file, found.values_of(starter.reads)))
+    if (found.is_hidden and may_run) or reads_no_file or _has_unread(starter, found):
         yield Started(unknown=NOT_READ)
     for value in found.values_of(starter.piped):
         if value.text.startswith(("|", "!", UNTOLD)):
@@ -154,6 +157,10 @@ def _set_for_make(word: str) -> Iterator[Started]:
         yield Started(unknown=NOT_READ)
     elif operator == "!=":
         yield _line(value)
+    elif name == "MAKEFILES" and is_no_file(Word(value)):
+        yield Started(unknown=NOT_READ)
+    elif _COMPILER.fullmatch(name) and shell:
+        yield Started(words=(*map(Word, shell), NOT_KNOWN))
     elif name == "SHELL" and not _MEANT_OTHERWISE.isdisjoint(value):
         yield Started(unknown=_WHAT_IT_RUNS)
     elif name == "SHELL" and shell and (shell[1:] or basename(shell[0]) not in SHELLS):
@@ -221,7 +228,8 @@ def _of_find(words: Sequence[Word]) -> Iterator[Started]:
         command: list[Word] = []
         while left:
             word = left.pop(0)
-            if word.text == ";" or (word.text == "+" and command and command[-1].text == UNTOLD):
+            may_end = action in ("-exec", "-execdir") and bool(command)
+            if word.text == ";" or (word.text == "+" and may_end and command[-1].text == UNTOLD):
                 break
             command.append(_without_names(word))
         if command:

@@ -6,15 +6,16 @@ import re
 from collections.abc import Iterator
 
 from sigwrap.hooks.started import NOT_READ, Started, is_no_file, line_with_more, line_with_operand
-from sigwrap.hooks.words import Word
+from sigwrap.hooks.words import NOT_KNOWN, Word
 from sigwrap.hooks.wrapped import basename
 from sigwrap.policy.judge.match import UNTOLD
 
 # Each gets the name of a file, or text on its standard input.
 _LINES = frozenset(
     "GIT_EDITOR GIT_SEQUENCE_EDITOR GIT_PAGER GIT_EXTERNAL_DIFF GIT_ASKPASS SSH_ASKPASS "
-    "SUDO_ASKPASS SUDO_EDITOR EDITOR VISUAL PAGER MANPAGER SYSTEMD_PAGER SYSTEMD_EDITOR GH_PAGER "
-    "GH_EDITOR PSQL_PAGER PSQL_EDITOR LESSOPEN LESSCLOSE PROMPT_COMMAND".split()
+    "SUDO_ASKPASS WGET_ASKPASS SUDO_EDITOR EDITOR VISUAL PAGER MANPAGER SYSTEMD_PAGER "
+    "SYSTEMD_EDITOR GH_PAGER GH_EDITOR PSQL_PAGER PSQL_EDITOR "
+    "LESSOPEN LESSCLOSE PROMPT_COMMAND".split()
 )
 _LINES_WITH_MORE = frozenset(
     "GIT_SSH GIT_SSH_COMMAND GIT_PROXY_COMMAND RSYNC_RSH RSYNC_CONNECT_PROG".split()
@@ -25,6 +26,7 @@ _FILES = frozenset({"BASH_ENV", "ENV", "MAKEFILES"})
 _PROMPTS = frozenset({"PS0", "PS1", "PS2", "PS4"})  # decoded and then expanded
 _LIKE_BASH = frozenset({"bash", "sh", "dash", "ash"})
 _HARMLESS_EDITOR = re.compile(r"(:|true|cat|sed(?!.*(exec|\bx\b)).*)", re.DOTALL)
+_COMPILERS = frozenset({"CC", "CXX", "CPP", "AS", "AR", "LD"})
 _INTO_RECIPES = frozenset(
     "CC CXX CPP AR AS LD CFLAGS CXXFLAGS CPPFLAGS ASFLAGS LDFLAGS LDLIBS ARFLAGS TARGET_ARCH "
     "OUTPUT_OPTION".split()
@@ -53,6 +55,8 @@ def started_by(name: str, value: Word) -> Iterator[Started]:
         yield line_with_operand(value.text.lstrip("|-"))._replace(moved=name in _AT_THE_TOP)
     elif name in _LINES_WITH_MORE:
         yield line_with_more(value.text)
+    elif name in _COMPILERS:
+        yield Started(words=(*map(Word, value.text.split()), NOT_KNOWN))
     elif name in _OPTIONS:
         words = (Word(each, splits=UNTOLD in each) for each in value.text.split())
         yield Started(words=(Word(_OPTIONS[name]), *words))

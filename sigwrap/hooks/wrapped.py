@@ -25,6 +25,7 @@ _XARGS = Starter(
 _REPLACES = "-I -i --replace"
 _MOVES = {"env": ("C", ("--c",)), "sudo": ("DRi", ("--ch", "--lo"))}
 _RENAMES = {"env": ("a", ("--a",))}  # `env -a rm busybox` is rm
+_CLEARS = {"env": ("iu", ("--i", "--u"))}  # the environment, or some of it
 _OPTIONS_OF_TIME = frozenset({"-p", "--"})
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*(\[.*\])?\+?=", re.DOTALL)
 _ALWAYS_MOVE = frozenset({"chroot"})  # to the new root
@@ -100,6 +101,9 @@ def is_wrapped_too_often(chain: Chain) -> bool:
 
 def splits_otherwise(chain: Chain) -> bool:
     """`env -S` has a syntax of its own, of which only the plain part is read."""
+    last, words = chain[-1]
+    if last == "env" and any(map(_SPLITS.match, words)):  # behind another option
+        return True
     for name, argv in chain:
         for at, word in enumerate(argv[1:], 1):
             if name != "env" or not word.startswith("-"):
@@ -117,6 +121,10 @@ def moves(names: frozenset[str], before: Sequence[str]) -> bool:
 
 def renames(names: frozenset[str], before: Sequence[str]) -> bool:
     return _has_any(_RENAMES, names, before)
+
+
+def clears(names: frozenset[str], before: Sequence[str]) -> bool:
+    return ("env" in names and "-" in before) or _has_any(_CLEARS, names, before)
 
 
 def _has_any(options: _Options, names: frozenset[str], before: Sequence[str]) -> bool:

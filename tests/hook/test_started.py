@@ -106,6 +106,11 @@ def test_of_what_is_run_each_word_is_told() -> None:
         ("make SHELL='a b'", ["a b _"]),
         ("make SHELL=/bin/bash X=1 all", []),
         ("gmake SHELL='a b'", ["a b _"]),
+        ("make CC='a b' x.o", ["a b _"]),
+        ("make 'a+b!=c d'", ["c d"]),
+        ("rsync -aIe 'a b' x y:", ["a b _"]),
+        ("git -c imap.tunnel='a b' imap-send", ["a b _"]),
+        ("git merge-index a -a", ["a -a"]),
         ("make -f dev/x.mk -j$(n) X='$(HOME)/x' all", ["make -f dev/x.mk -j_ X=$(HOME)/x all"]),
         ("git config --global core.pager 'a b'", ["a b ./file"]),
         ("git config alias.x '!a b'", ["a b _"]),
@@ -191,6 +196,8 @@ def test_what_a_program_runs_may_not_be_known() -> None:
         ("git config --rename-section foo alias", NOT_READ),
         ("git -c help.autocorrect=1 psuh", NOT_READ),
         ("git remote-ext a 'b'", NOT_READ),
+        ("wget -e use_askpass=a x", NOT_READ),
+        ("make MAKEFILES=/dev/stdin", NOT_READ),
         ("make CFLAGS='; a' all", NOT_READ),
         ("a | find -files0-from - -delete", "what it runs isn't known before it runs"),
         ('git -c "$x" commit', NOT_READ),
@@ -210,10 +217,11 @@ def test_what_a_program_runs_may_not_be_known() -> None:
 
 def test_what_a_program_changes_for_its_command_counts() -> None:
     assert read("strace -E LD_PRELOAD=x make").variables == {"LD_PRELOAD"}
-    for line in ("ssh localhost rm x", "su -l -c 'rm x'", "unshare -w / rm x", "chroot / rm x"):
+    for line in ("ssh localhost rm x", "su -l -c 'rm x'", "unshare -w / rm x"):
         assert read(line).commands[-1].folders == ("",), line
+    assert read("chroot / rm x").commands[-1].folders == ("", "/")
     assert read("strace rm x").commands[-1].folders == ("/p",)
-    assert read("env --chd=/ rm x").commands[-1].folders == ("",)
+    assert read("env --chd=/ rm x").commands[-1].folders == ("", "/")
 
 
 def test_a_wrapper_is_read_as_it_reads_its_options() -> None:
