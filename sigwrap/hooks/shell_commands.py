@@ -23,14 +23,15 @@ from sigwrap.hooks.shell_tree import RESERVED
 from sigwrap.hooks.shells import (
     BUILTINS,
     FROM_INPUT,
-    OF_BASH,
-    OF_ZSH,
+    NOT_FOR_SH,
+    NOT_FOR_ZSH,
     OTHER_GLOBS,
     OTHER_SHELLS,
     SHELLS,
     SIGNALLERS,
     is_descriptor,
     is_harmless,
+    is_of_a_process,
     runs_nothing,
     script_of,
 )
@@ -39,6 +40,7 @@ from sigwrap.hooks.starter import Starter
 from sigwrap.hooks.variables import started_by
 from sigwrap.hooks.words import NOT_KNOWN, Word
 from sigwrap.hooks.wrapped import (
+    Chain,
     Timed,
     chain_of,
     clears,
@@ -68,6 +70,7 @@ _FILLING = {  # names of variables are operands, or values of these options
     "printf": (Starter(short="v:"), "-v"),
     "wait": (Starter(short="fnp:"), "-p"),
 }
+_PLAIN_SHELLS = frozenset({"sh", "dash", "ash"})
 _SHELL_WITHOUT = frozenset({"sudo", "doas", "chroot"})
 _EVALUATING = {"mapfile": "C", "readarray": "C", "compgen": "CFW", "complete": "CFW", "bind": "x"}
 _WHICH_VARIABLE = "which variable it sets isn't known before it runs"
@@ -95,7 +98,7 @@ class Commands:
         name = words[0].text
         if len(self._out.commands) >= MAX_COMMANDS:
             self._out.not_known(text, "the line has too many commands")
-        elif not words[0].known or _is_of_a_process(name, folders):
+        elif not words[0].known or ("/" in name and is_of_a_process(name, folders)):
             self._out.not_known(text, WHICH_PROGRAM)
         elif name in RESERVED:
             self._out.not_known(text, f"{name!r} is in a place where it can't be parsed")
@@ -129,36 +132,18 @@ class Commands:
         before = argv[: len(argv) - len(innermost)]
         if is_fed:  # `xargs env` runs what it is fed
             innermost = [*chain_of((*argv, UNTOLD))][-1][1]
-        is_hidden = (
-            UNTOLD in innermost[0]
-            or _is_of_a_process(innermost[0], folders)
-            or any(UNTOLD in word for word in before)
-        )
-        if (
-            is_hidden
-            or is_wrapped_too_often(chain)
-            or splits_otherwise(chain)
-            or renames(names, before)
-            or ("env" in names and len(innermost[0].split()) > 1)  # `env -u x -S 'a b'`
-        ):
+        if _hides_its_program(chain, names, before, innermost, folders):
             self._out.not_known(text, WHICH_PROGRAM)
         elif chain[0][0] == "time" and innermost[0] in RESERVED:
             self._out.not_known(text, "it isn't sure what is timed")
         elif chain[-1][0] in _SHELL_WITHOUT and _starts_a_shell(innermost):
             self._out.not_known(text, "what its shell reads from its standard input isn't known")
-        if moves(names, before):
-            self._out.moved = True
-            paths = [word.rpartition("=")[2] for word in before if "/" in word]
-            folders = bounded(("", *(_joined(each, path) for each in folders for path in paths)))
-        if clears(names, before):
-            self._out.home = ""
         if len(words) > _MOST_WORDS:
             self._out.not_known(text, "it has too many words")
+        folders = self._around(names, before, folders)
         self.set_by_words(text, before, folders)
         if "git" in names:
-            if not self._out.git_aliases.isdisjoint(argv):
-                self._out.not_known(text, OTHER_MEANING)
-            self._out.git_aliases |= {each[6:] for each in argv if each[:6].casefold() == "alias."}
+            self._note_git_aliases(text, argv)
         is_function = argv[0] in self._out.functions
         given = (*words, NOT_KNOWN) if is_fed else words
         self._out.commands.append(Command(given, text, folders, self._depth, is_function))
@@ -171,6 +156,21 @@ class Commands:
                 self._started(text, name, told, folders, within)
         if any(not runs_nothing(name, argv) for name in SIGNALLERS & names):
             self._signals(text)
+
+    def _around(self, names: frozenset[str], before: Sequence[str], folders: Folders) -> Folders:
+        """The folders in which a command runs by what wraps it."""
+        if clears(names, before):
+            self._out.home = ""
+        if not moves(names, before):
+            return folders
+        self._out.moved = True
+        paths = [word.rpartition("=")[2] for word in before if "/" in word]
+        return bounded(("", *(_joined(each, path) for each in folders for path in paths)))
+
+    def _note_git_aliases(self, text: str, argv: Sequence[str]) -> None:
+        if not self._out.git_aliases.isdisjoint(argv):
+            self._out.not_known(text, OTHER_MEANING)
+        self._out.git_aliases |= {word[6:] for word in argv if word[:6].casefold() == "alias."}
 
     def _started(
         self, text: str, name: str, words: tuple[Word, ...], folders: Folders, within: int
@@ -253,7 +253,9 @@ class Commands:
             self._out.moves = moves
 
     def _note_dialect(self, text: str, name: str, line: str) -> None:
-        other = {"zsh": OF_ZSH, "sh": OF_BASH, "dash": OF_BASH, "ash": OF_BASH}.get(name)
+        other = {"zsh": NOT_FOR_ZSH, "sh": NOT_FOR_SH, "dash": NOT_FOR_SH, "ash": NOT_FOR_SH}.get(
+            name
+        )
         if other and other.search(line):
             self._out.not_known(text, f"{name} may take its line for something else than bash does")
 
@@ -311,7 +313,7 @@ class Commands:
         if name == "popd" or (name == "pushd" and not operands):
             return ("",)
         target = operands[0] if operands else Word(self._out.home or UNTOLD)
-        if not target.known or _is_of_a_process(target.text, folders):
+        if not target.known or is_of_a_process(target.text, folders):
             return ("",)
         if target.text == "-" or _OF_THE_STACK.match(target.text):
             return ("",)
@@ -331,14 +333,28 @@ class Commands:
         self._out.not_known(text, "whom it signals isn't known before it runs", is_signal=True)
 
 
+def _hides_its_program(
+    chain: Chain,
+    names: frozenset[str],
+    before: Sequence[str],
+    innermost: Sequence[str],
+    folders: Folders,
+) -> bool:
+    program = innermost[0]
+    return (
+        UNTOLD in program
+        or ("/" in program and is_of_a_process(program, folders))
+        or any(UNTOLD in word for word in before)
+        or is_wrapped_too_often(chain)
+        or splits_otherwise(chain)
+        or renames(names, before)
+        or ("env" in names and len(program.split()) > 1)  # `env -u x -S 'a b'`
+    )
+
+
 def would_be_expanded(text: str) -> bool:
     """Where the shell takes what was quoted for an index, or evaluates it once more."""
     return any(each in text for each in ("$(", "`", "<(", ">("))
-
-
-def _is_of_a_process(path: str, folders: Sequence[str]) -> bool:
-    """/dev/fd/3, and what is beneath /proc: another program or folder for each that asks."""
-    return "/" in path and is_descriptor(path, folders)
 
 
 def _filled(name: str, words: Sequence[Word]) -> Iterable[Word]:

@@ -21,8 +21,9 @@ OTHER_SHELLS = frozenset({"fish", "csh", "tcsh", "nu", "xonsh", "elvish", "pwsh"
 SIGNALLERS = frozenset({"kill", "pkill", "killall", "skill", "killall5"})
 FROM_INPUT = frozenset({"xargs"})  # its command gets more words from standard input
 
-OF_BASH = re.compile(r"(?<!\$)\(\(|\[\[|\$'|\[\^|(^|[\s/])\.[*?]")
-OF_ZSH = re.compile(
+# What is in a line for sh or zsh that it may take for something else than bash does.
+NOT_FOR_SH = re.compile(r"(?<!\$)\(\(|\[\[|\$'|\[\^|(^|[\s/])\.[*?]")
+NOT_FOR_ZSH = re.compile(
     r"[][(){}#^!`]|\|\s*(cd|pushd|popd)\b|\bcd\s+\S+\s+\w|\bprint\s+-\w*P"
     r"|\b(repeat|emulate|autoload|(un)?setopt|hash|set|zmodload|zargs|zf_[a-z]+|TRAP[A-Z]+)\b"
 )
@@ -96,11 +97,14 @@ def is_harmless(option: str) -> bool:
 
 
 def is_descriptor(path: str, folders: Sequence[str] = ("",)) -> bool:
-    """Where a script may be that is no file: `/dev/stdin`, `/proc/self/fd/0`; by the last name
-    alone, wherever that leads."""
+    """Whether a script may be no file: `/dev/stdin`, `/proc/self/fd/0`. `stdin` and numbers count
+    in any folder, which may be a link, or PATH."""
     last = path.rpartition("/")[2]
-    if last == "stdin" or last.isdigit():
-        return True
+    return last == "stdin" or last.isdigit() or is_of_a_process(path, folders)
+
+
+def is_of_a_process(path: str, folders: Sequence[str]) -> bool:
+    """Beneath /dev or /proc, where a name may lead elsewhere for each process."""
     wholes = (join(folder or _SOMEWHERE, path).lstrip("/") for folder in folders)
     return any(normpath(f"/{whole}").startswith(("/dev/", "/proc/")) for whole in wholes)
 

@@ -90,7 +90,7 @@ def _told(name: str, starter: Starter, found: Said, words: Sequence[Word]) -> It
             with_words = line_with_more if told.alias else line_with_operand
             yield with_words(told.line)._replace(moved=True)
         if told.words:
-            yield Started(words=(*map(Word, ("git", *told.words)),), moved=True)
+            yield Started(words=tuple(map(Word, ("git", *told.words))), moved=True)
     if starter.sets_shell:
         for word in found.operands:
             yield from _set_for_make(word.text)
