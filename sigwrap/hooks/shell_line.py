@@ -73,10 +73,7 @@ def bounded(folders: Iterable[str]) -> Folders:
 def read_line(text: str, *, folder: str, home: str, depth: int) -> Line:
     """`depth`: of what the line itself runs."""
     found = Found(home)
-    found.read(text, (folder,), depth, 0)
-    if found.moved or found.home != home:  # which counts for what stands before it too
-        found.begin_again()
-        found.read(text, (folder,), depth, 0)
+    found.read_all([text], folder, depth)
     return found.line()
 
 
@@ -85,13 +82,15 @@ def read_words(argv: Sequence[str], *, folder: str, home: str, depth: int) -> Li
     from sigwrap.hooks.shells import SHELLS, script_of
     from sigwrap.hooks.wrapped import chain_of
 
-    found, is_line = Found(home), False
-    for name, each in chain_of(argv):
-        script = script_of(name, each, (folder,)) if name in SHELLS else None
-        if script is not None and script.line:
-            is_line = True
-            found.read(script.line, (folder,), depth + 1, 0)
-    return found.line() if is_line else None
+    scripts = [
+        script_of(name, each, (folder,)).line for name, each in chain_of(argv) if name in SHELLS
+    ]
+    lines = [line for line in scripts if line]
+    if not lines:
+        return None
+    found = Found(home)
+    found.read_all(lines, folder, depth + 1)
+    return found.line()
 
 
 class Found:
@@ -143,6 +142,17 @@ class Found:
         text = " ".join(text.split())
         shown = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
         self._unknown.append(Unknown(shown, why, is_signal))
+
+    def read_all(self, lines: Sequence[str], folder: str, depth: int) -> None:
+        """Each in that folder. Where they change the folder or HOME, that counts for what stands
+        before, too: they are read twice."""
+        home = self.home
+        for line in lines:
+            self.read(line, (folder,), depth, 0)
+        if self.moved or self.home != home:
+            self.begin_again()
+            for line in lines:
+                self.read(line, (folder,), depth, 0)
 
     def read(self, line: str, folders: Folders, depth: int, nested: int) -> Folders:
         """The folders in which it leaves its shell."""
