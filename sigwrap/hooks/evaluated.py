@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import re
 
+RUNS_QUOTED = "the shell may run what is in its quotes"
+
 _RUN = re.compile(r"[$<>]\(|`|\[[^]]*[$\\]")
 _ARITHMETIC = re.compile(rb"\(\((.*?)\)\)", re.DOTALL)
 _EVALUATES = re.compile(
@@ -20,6 +22,11 @@ _FILLS = re.compile(
 _NOT_SHOWN = frozenset(b"$\0")  # a parameter, or what was in quotes
 _NAME = re.compile(rb"[A-Za-z_]\w*")
 _NUMBER = rb"(\d+|\$\(\([^()]*\)\))(?=[\s;&|)]|$)"
+
+
+def would_be_expanded(text: str) -> bool:
+    """Where the shell takes what was quoted for an index, or evaluates it once more."""
+    return any(each in text for each in ("$(", "`", "<(", ">("))
 
 
 def may_be_run(text: str) -> bool:

@@ -94,13 +94,8 @@ def _command_in(
         sure = next(at for at, word in enumerate(command.words) if word.pattern)
     request = machine.request(words, folder, command.depth, line.variables)
     decision = engine.decide_command(request)
-    if any(word.pattern for word in command.words):  # `~/*` is the folder to a rule, too
-        written = [word.text for word in command.words]
-        asked = machine.request(written, folder, command.depth, line.variables)
-        decision = _stricter(decision, engine.decide_command(asked))
-    led = tuple(words[:1]) + tuple(machine.where(word, folder) for word in words[1:])
-    if led != tuple(words):  # by symbolic links, before `..` counts
-        asked = machine.request(led, folder, command.depth, line.variables)
+    for other in _other_readings(command, words, folder, machine):
+        asked = machine.request(other, folder, command.depth, line.variables)
         decision = _stricter(decision, engine.decide_command(asked))
     if command.is_function and decision.rule == DEFAULT_RULE:
         why = "a function of this line"
@@ -114,6 +109,16 @@ def _command_in(
         return found
     why = f"rule {stricter.rule} may be about it: its arguments aren't known before it runs"
     return _unknown(Unknown(command.text, why), inside=inside)
+
+
+def _other_readings(
+    command: Command, words: tuple[str, ...], folder: str, machine: Machine
+) -> Iterator[tuple[str, ...]]:
+    if any(word.pattern for word in command.words):  # `~/*` is the folder to a rule, too
+        yield tuple(word.text for word in command.words)
+    led = (*words[:1], *(machine.where(word, folder) for word in words[1:]))
+    if led != words:  # by symbolic links, before `..` counts
+        yield led
 
 
 def _stricter(one: Decision, other: Decision) -> Decision:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from itertools import takewhile
 from posixpath import join, normpath
 
+from sigwrap.hooks.evaluated import RUNS_QUOTED, would_be_expanded
 from sigwrap.hooks.option_words import said
 from sigwrap.hooks.shell_line import (
     MAX_COMMANDS,
@@ -23,8 +24,7 @@ from sigwrap.hooks.shell_tree import RESERVED
 from sigwrap.hooks.shells import (
     BUILTINS,
     FROM_INPUT,
-    NOT_FOR_SH,
-    NOT_FOR_ZSH,
+    NOT_FOR_SHELLS,
     OTHER_GLOBS,
     OTHER_SHELLS,
     SHELLS,
@@ -55,22 +55,22 @@ from sigwrap.hooks.wrapped import (
 )
 from sigwrap.policy.judge.match import UNTOLD
 
-RUNS_QUOTED = "the shell may run what is in its quotes"
 OTHER_MEANING = "it gives later words another meaning"
 
 _MOVES = frozenset({"cd", "pushd", "popd"})
 _PREFIXES = frozenset({"command", "builtin", "exec", "noglob", "nocorrect", "-"})
 MEANT_OTHERWISE = BUILTINS | _PREFIXES | {"cat"}  # where a function has that name
 _DECLARING = frozenset({"export", "declare", "typeset", "readonly", "local"})
-_FILLING = {  # names of variables are operands, or values of these options
-    "read": (Starter(short="a:d:ei:n:N:p:rst:u:"), "-a"),
-    "mapfile": (Starter(short="d:n:O:s:tu:C:c:"), ""),
-    "readarray": (Starter(short="d:n:O:s:tu:C:c:"), ""),
-    "getopts": (Starter(), ""),
-    "printf": (Starter(short="v:"), "-v"),
-    "wait": (Starter(short="fnp:"), "-p"),
+# Which of these options have the name of a variable, and whether operands are such names.
+_FILLING = {
+    "read": (Starter(short="a:d:ei:n:N:p:rst:u:"), "-a", True),
+    "mapfile": (Starter(short="d:n:O:s:tu:C:c:"), "", True),
+    "readarray": (Starter(short="d:n:O:s:tu:C:c:"), "", True),
+    "getopts": (Starter(), "", True),
+    "printf": (Starter(short="v:"), "-v", False),
+    "wait": (Starter(short="fnp:"), "-p", False),
 }
-_PLAIN_SHELLS = frozenset({"sh", "dash", "ash"})
+_EXEC = Starter(short="a:cl")
 _SHELL_WITHOUT = frozenset({"sudo", "doas", "chroot"})
 _EVALUATING = {"mapfile": "C", "readarray": "C", "compgen": "CFW", "complete": "CFW", "bind": "x"}
 _WHICH_VARIABLE = "which variable it sets isn't known before it runs"
@@ -103,11 +103,7 @@ class Commands:
         elif name in RESERVED:
             self._out.not_known(text, f"{name!r} is in a place where it can't be parsed")
         elif name in _PREFIXES:
-            if _has_option_of_exec(words, "a"):
-                self._out.not_known(text, "it runs under another name")
-            if _has_option_of_exec(words, "c"):
-                self._out.home = ""
-            return self.run(text, _behind_prefix(words), folders)
+            return self.run(text, self._behind_prefix(text, words), folders)
         elif name == "time" and (found := timed(words)):
             return self._timed(text, found, folders)
         elif name in _MOVES:
@@ -118,6 +114,23 @@ class Commands:
         else:
             self._program(text, words, folders)
         return same
+
+    def _behind_prefix(self, text: str, words: tuple[Word, ...]) -> tuple[Word, ...]:
+        """The command behind `command`, `builtin`, `exec` and the like; empty where nothing is
+        run."""
+        name = words[0].text
+        if name == "exec":
+            found = said(_EXEC, words)
+            if found.has("-a"):  # `exec -a rm busybox` is rm
+                self._out.not_known(text, "it runs under another name")
+            if found.has("-c"):  # with nothing in the environment
+                self._out.home = ""
+            return found.operands
+        options = [*takewhile(lambda word: word.text.startswith("-"), words[1:])]
+        if Word("--") in options:
+            options = options[: options.index(Word("--")) + 1]
+        looks_only = name == "command" and any({"v", "V"} & set(each.text) for each in options)
+        return () if looks_only else words[1 + len(options) :]
 
     def _program(
         self, text: str, words: tuple[Word, ...], folders: Folders, within: int = 0
@@ -253,9 +266,7 @@ class Commands:
             self._out.moves = moves
 
     def _note_dialect(self, text: str, name: str, line: str) -> None:
-        other = {"zsh": NOT_FOR_ZSH, "sh": NOT_FOR_SH, "dash": NOT_FOR_SH, "ash": NOT_FOR_SH}.get(
-            name
-        )
+        other = NOT_FOR_SHELLS.get(name)
         if other and other.search(line):
             self._out.not_known(text, f"{name} may take its line for something else than bash does")
 
@@ -273,8 +284,8 @@ class Commands:
         if name == "eval":
             return self._evaluated(text, " ".join(operands), folders)
         if name == "trap" and first not in ("", "-", "-p", "-l"):
-            anywhere = self._out.anywhere(folders) if self._out.moved else folders
-            return bounded((*folders, *self._evaluated(text, first, anywhere)))
+            after = self._evaluated(text, first, self._out.anywhere(folders))
+            return bounded((*folders, *after))
         if name in ("shopt", "set"):
             self._out.globs_otherwise |= not OTHER_GLOBS.isdisjoint(arguments)
         if _gives_other_meaning(name, arguments):
@@ -352,19 +363,13 @@ def _hides_its_program(
     )
 
 
-def would_be_expanded(text: str) -> bool:
-    """Where the shell takes what was quoted for an index, or evaluates it once more."""
-    return any(each in text for each in ("$(", "`", "<(", ">("))
-
-
 def _filled(name: str, words: Sequence[Word]) -> Iterable[Word]:
     """The names of variables that a builtin gives a value."""
     if name not in _FILLING:
         return ()
-    starter, options = _FILLING[name]
+    starter, options, are_operands = _FILLING[name]
     found = said(starter, words)
-    operands = () if name in ("printf", "wait") else found.operands
-    return (*operands, *found.values_of(options))
+    return (*(found.operands if are_operands else ()), *found.values_of(options))
 
 
 def _gives_other_meaning(name: str, arguments: Sequence[str]) -> bool:
@@ -391,27 +396,6 @@ def _starts_a_shell(argv: Sequence[str]) -> bool:
         return "--help" not in argv and "--version" not in argv
     options = [word for word in argv[1:] if not word.startswith("--")]
     return _has_option(options, "si") or not {"--shell", "--login"}.isdisjoint(argv)
-
-
-def _has_option_of_exec(words: Sequence[Word], letter: str) -> bool:
-    """`exec -a rm busybox` is rm; with -c, nothing is in the environment."""
-    options = takewhile(lambda word: word.text.startswith("-"), words[1:])
-    return words[0].text == "exec" and any(letter in option.text for option in options)
-
-
-def _behind_prefix(words: tuple[Word, ...]) -> tuple[Word, ...]:
-    """The command behind `command`, `builtin`, `exec` and the like; empty where nothing is run."""
-    name, position = words[0].text, 1
-    while position < len(words) and words[position].text.startswith("-"):
-        option = words[position].text
-        position += 1
-        if option == "--":
-            break
-        if name == "command" and ("v" in option or "V" in option):
-            return ()
-        if name == "exec" and option.partition("a")[1:] == ("a", ""):
-            position += 1  # else its name is attached
-    return words[position:]
 
 
 def _joined(folder: str, target: str) -> str:

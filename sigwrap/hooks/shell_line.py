@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from sigwrap.hooks.evaluated import RUNS_QUOTED
 from sigwrap.hooks.words import Word
 
 MAX_COMMANDS = 2000
@@ -121,7 +122,7 @@ class Found:
     def line(self) -> Line:
         if self.evaluates:
             for text in sorted(self.quoted):
-                self.not_known(text, "the shell may run what is in its quotes")
+                self.not_known(text, RUNS_QUOTED)
         return Line(
             tuple(dict.fromkeys(self.commands)),
             tuple(dict.fromkeys(self.files)),
@@ -135,7 +136,9 @@ class Found:
         self.reached.update(folders)
 
     def anywhere(self, folders: Folders) -> Folders:
-        """Where a shell may be besides, once what is run later or over and over may move it."""
+        """Where a shell may be that runs something later, or over and over."""
+        if not self.moved:
+            return folders
         return bounded((*folders, "", *sorted(self.reached)))
 
     def not_known(self, text: str, why: str, *, is_signal: bool = False) -> None:

@@ -78,7 +78,7 @@ def doubt(root: Node, text: bytes) -> str:
     """Why the tree can't be relied on; empty where it can."""
     if text[root.start_byte : root.end_byte].strip(_BLANK) != text.strip(_BLANK):
         return "some of it can't be parsed"
-    for count, (node, depth) in enumerate(_all(root)):
+    for count, (node, depth) in enumerate(all_nodes(root)):
         if depth > MAX_DEPTH:
             raise Unparsable("it is nested too deeply")
         if count > MAX_NODES:
@@ -91,7 +91,7 @@ def doubt(root: Node, text: bytes) -> str:
     return _doubt_of_continued_lines(root, text)
 
 
-def _all(root: Node) -> Iterator[tuple[Node, int]]:
+def all_nodes(root: Node) -> Iterator[tuple[Node, int]]:
     waiting = [(root, 0)]
     while waiting:
         node, depth = waiting.pop()
@@ -285,9 +285,7 @@ def _is_expanded(gap: bytes) -> bool:
 
 def _is_quoted_heredoc(node: Node, text: bytes) -> bool:
     """Its delimiter has a quote in it: then nothing is expanded."""
-    above = node.parent
-    while above is not None and above.type != "heredoc_redirect":
-        above = above.parent
+    above = _within(node.parent, "heredoc_redirect")
     if above is None:
         return False
     start = next((child for child in above.children if child.type == "heredoc_start"), None)

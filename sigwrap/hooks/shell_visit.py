@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from sigwrap.hooks.evaluated import evaluates_values, may_be_run
+from sigwrap.hooks.evaluated import RUNS_QUOTED, evaluates_values, may_be_run, would_be_expanded
 from sigwrap.hooks.shell_commands import (
     MEANT_OTHERWISE,
     OTHER_MEANING,
-    RUNS_QUOTED,
     Commands,
-    would_be_expanded,
 )
 from sigwrap.hooks.shell_line import After, FileUse, Folders, Found, bounded
-from sigwrap.hooks.shell_tree import SUBSTITUTIONS, is_lost_word, literal_runs
+from sigwrap.hooks.shell_tree import SUBSTITUTIONS, all_nodes, is_lost_word, literal_runs
 from sigwrap.hooks.words import NOT_KNOWN, Word, word_of
 from sigwrap.policy.judge.match import UNTOLD
 
@@ -29,8 +26,8 @@ _IN_A_SHELL_OF_ITS_OWN = SUBSTITUTIONS | {"subshell", "pipeline"}
 _WORDS = frozenset({"raw_string", "ansi_c_string", "word", "string", "concatenation"})
 _QUOTED = frozenset({"raw_string", "ansi_c_string", "string"})
 _EXPANSIONS = SUBSTITUTIONS | {"simple_expansion", "expansion", "arithmetic_expansion", "number"}
-# What these lead to is another program, another folder, for each that asks.
 _SAME_FOLDER = re.compile(r"/(\./|/)+")
+# Each leads to another program or folder for each process that asks.
 _OF_A_PROCESS = re.compile(
     r"(^|/)proc/(self|thread-self|\d+|\0)/(.*/)?(exe|cwd|root|(fd|map_files)(/.*)?)(/|$)"
     r"|/dev/fd/\d+/."
@@ -58,7 +55,7 @@ class Visitor:
     def _note_values(self, root: Node) -> None:
         """What is quoted, and whether the shell takes values for more than text."""
         code = bytearray(self._text)
-        for node in _nodes(root):
+        for node, _ in all_nodes(root):
             if node.type == "heredoc_body":
                 runs = literal_runs(node, self._text)
                 texts = [run.decode("utf-8", "surrogateescape") for run in runs]
@@ -66,7 +63,8 @@ class Visitor:
                 texts = [self._word(node).text]
             else:
                 continue
-            if node.type not in ("string", "word") and not any(map(_is_named, node.children)):
+            is_code = any(child.is_named for child in node.children)
+            if node.type not in ("string", "word") and not is_code:
                 code[node.start_byte : node.end_byte] = bytes(node.end_byte - node.start_byte)
             self._out.quoted.update(text for text in texts if may_be_run(text))
         self._out.evaluates |= evaluates_values(bytes(code))
@@ -124,7 +122,7 @@ class Visitor:
         self._out.functions.add(name)
         if name in MEANT_OTHERWISE:
             self._out.not_known(self._shown(node), OTHER_MEANING)
-        self.sequence(node, self._out.anywhere(folders) if self._out.moved else folders)
+        self.sequence(node, self._out.anywhere(folders))
         self._out.functions_move |= self._out.moves > moves
         self._out.moves = moves
         return After(folders, folders)
@@ -287,18 +285,6 @@ class Visitor:
     def _shown(self, node: Node) -> str:
         own = self._text[node.start_byte : node.end_byte]
         return own.decode("utf-8", "surrogateescape")
-
-
-def _nodes(root: Node) -> Iterator[Node]:
-    waiting = [root]
-    while waiting:
-        node = waiting.pop()
-        yield node
-        waiting += node.children
-
-
-def _is_named(node: Node) -> bool:
-    return bool(node.is_named)
 
 
 def _last_command(body: Node) -> Node | None:

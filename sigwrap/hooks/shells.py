@@ -22,18 +22,19 @@ SIGNALLERS = frozenset({"kill", "pkill", "killall", "skill", "killall5"})
 FROM_INPUT = frozenset({"xargs"})  # its command gets more words from standard input
 
 # What is in a line for sh or zsh that it may take for something else than bash does.
-NOT_FOR_SH = re.compile(r"(?<!\$)\(\(|\[\[|\$'|\[\^|(^|[\s/])\.[*?]")
-NOT_FOR_ZSH = re.compile(
+_NOT_FOR_SH = re.compile(r"(?<!\$)\(\(|\[\[|\$'|\[\^|(^|[\s/])\.[*?]")
+_NOT_FOR_ZSH = re.compile(
     r"[][(){}#^!`]|\|\s*(cd|pushd|popd)\b|\bcd\s+\S+\s+\w|\bprint\s+-\w*P"
     r"|\b(repeat|emulate|autoload|(un)?setopt|hash|set|zmodload|zargs|zf_[a-z]+|TRAP[A-Z]+)\b"
 )
+NOT_FOR_SHELLS = {"zsh": _NOT_FOR_ZSH, **dict.fromkeys(("sh", "dash", "ash"), _NOT_FOR_SH)}
 OTHER_GLOBS = frozenset("dotglob globstar nocaseglob nullglob failglob extglob".split())
 _HARMLESS = frozenset(  # options of a shell that leave words their meaning
     "errexit nounset pipefail xtrace verbose noexec noglob allexport noclobber errtrace functrace "
     "checkwinsize histappend inherit_errexit progcomp nocasematch ignoreeof".split()
 )
 _HARMLESS_LETTERS = frozenset("euxvnfaCEThbmospq")
-_OF_A_START = frozenset("cilr")
+_LETTERS_OF_A_START = _HARMLESS_LETTERS | frozenset("cilrO")
 _READ_FIRST = frozenset({"--rcfile", "--init-file"})
 _LONG = frozenset(  # bash takes them with one hyphen, too
     "debug debugger dump-po-strings dump-strings help init-file login noediting noprofile norc "
@@ -67,8 +68,8 @@ def script_of(name: str, argv: Sequence[str], folders: Sequence[str]) -> Script:
             break
         if not word.startswith("--"):
             values = sum(letter in "oO" for letter in word[1:])
-            letters = word[:1] + "".join(set(word[1:]) - _OF_A_START - {"O"})
-            if not all(map(is_harmless, (letters, *argv[position + 1 : position + 1 + values]))):
+            named = argv[position + 1 : position + 1 + values]
+            if not (_LETTERS_OF_A_START.issuperset(word[1:]) and all(map(is_harmless, named))):
                 return Script(unknown=f"{name} is given options that change what words mean")
             takes_line = takes_line or "c" in word  # `+c` as well
             takes_input = takes_input or "s" in word

@@ -31,8 +31,8 @@ _A_MACHINE = " machine command"
 _SSH = re.compile(r"(\S*/)?ssh(\s|$)")
 _VARIABLE_OF_MAKE = re.compile(r"\s*([^\s=:]+?)\s*((?::{0,3}|[?+!])=)\s*(.*)", re.DOTALL)
 _FUNCTION_OF_MAKE = re.compile(r"\$[({]\s*[a-z-]+\s")  # `$(call shell,a)`, too
-_COMPILER = re.compile(r"CC|CXX|CPP|AS|AR|LD|(COMPILE|LINK|PREPROCESS)\..*")  # of make's rules
-_ENDS_A_COMMAND = re.compile(r"[;&|`#]")
+COMPILER = re.compile(r"CC|CXX|CPP|AS|AR|LD|(COMPILE|LINK|PREPROCESS)\..*")  # of make's rules
+ENDS_A_COMMAND = re.compile(r"[;&|`#]")
 _MEANT_OTHERWISE = frozenset({UNTOLD, "$", '"', "'", "\\"})  # by make, now so and now so
 _ACTIONS_OF_FIND = frozenset({"-exec", "-execdir", "-ok", "-okdir"})
 _LISTS_OF_ARGUMENTS = (":::", "::::", ":::+", "::::+")  # parallel's
@@ -152,14 +152,14 @@ def _set_for_make(word: str) -> Iterator[Started]:
     name, operator, value = found.groups() if found else ("", "", "")
     shell = value.split()
     is_unknown = word.startswith(UNTOLD) or UNTOLD in name
-    is_put_into_lines = bool(_ENDS_A_COMMAND.search(value))
+    is_put_into_lines = bool(ENDS_A_COMMAND.search(value))
     if is_unknown or is_put_into_lines or name == ".SHELLFLAGS" or _FUNCTION_OF_MAKE.search(word):
         yield Started(unknown=NOT_READ)
     elif operator == "!=":
         yield _line(value)
     elif name == "MAKEFILES" and is_no_file(Word(value)):
         yield Started(unknown=NOT_READ)
-    elif _COMPILER.fullmatch(name) and shell:
+    elif COMPILER.fullmatch(name) and shell:
         yield Started(words=(*map(Word, shell), NOT_KNOWN))
     elif name == "SHELL" and not _MEANT_OTHERWISE.isdisjoint(value):
         yield Started(unknown=_WHAT_IT_RUNS)
