@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import re
 import signal
 import socket
 import stat
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,7 @@ import pytest
 
 from tests.support.browser import CHROMIUM, Browser, Tab
 from tests.support.harness import PYTHON, REFUSED, Running, Sigwrap
+from tests.support.terminal import hold_descriptor_count
 from tests.support.waiting import PATIENCE_S, Reader, reader
 
 PROGRAMS = Path(__file__).parents[1] / "programs"
@@ -111,6 +114,14 @@ def test_a_supervised_process_is_refused_whatever_it_presents(sigwrap: Sigwrap) 
     assert [status for status, _ in client(sigwrap, address, "in", "get", "/")] == ["303", "200"]
 
 
+@pytest.fixture
+def no_terminals() -> Iterator[None]:
+    lock = hold_descriptor_count(fcntl.LOCK_EX)
+    yield
+    os.close(lock)
+
+
+@pytest.mark.usefixtures("no_terminals")
 def test_descriptors_that_are_hoarded_inside_keep_no_browser_out(sigwrap: Sigwrap) -> None:
     page, address = serving(sigwrap)
     session, _ = sigwrap.start_ready("--no-report", "--", *PYTHON, HOARDS, address)
