@@ -13,14 +13,15 @@ STAMP := $(VENV)/.set-up
 BINARY_STAMP := $(VENV)/.set-up-binary
 # Bytecode without the columns that a traceback would underline: a quarter less to read at each start.
 COMPACT := -X no_debug_ranges
-SOURCES := $(shell find sigwrap policies -name '*.py' -o -name '*.yaml' -o -path '*/page_parts/*' -o -path '*/page/parts/*')
+SOURCES := $(wildcard docs/*.md) $(shell find sigwrap policies -name '*.py' -o -name '*.yaml' -o -path '*/page_parts/*' -o -path '*/page/parts/*')
 
-.PHONY: help setup demo test test-all test-programs test-roots test-kernels lint mutants binary binary-older zipapp \
-	bench endurance clean
+.PHONY: help setup demo picture test test-all test-programs test-roots test-kernels lint mutants binary \
+	binary-older zipapp bench endurance clean
 
 help:
 	@echo 'make setup    .venv, with sigwrap in .venv/bin'
 	@echo 'make demo     a small job under sigwrap, and what its log says'
+	@echo 'make picture  docs/demo.svg, the moving picture in README.md, from a new recording'
 	@echo 'make test     each promise, each documented behaviour, all pure code: five minutes'
 	@echo 'make test-all every test that needs no built binary, as both users, and deeper: an hour'
 	@echo 'make test-programs  real programs, natively and under sigwrap (PROGRAMS= POLICY= FORM= USER=)'
@@ -50,6 +51,9 @@ $(BINARY_STAMP): $(STAMP)
 
 demo: $(STAMP)
 	@PATH="$(CURDIR)/$(BIN):$$PATH" sh demo/demo.sh
+
+picture: $(STAMP)
+	@$(BIN)/python demo/picture.py --sigwrap $(BIN)/sigwrap
 
 # What a failure of the tests would mean is in tests/support/tiers.py.
 TIER ?= quick
@@ -93,6 +97,7 @@ dist/sigwrap: $(BINARY_STAMP) build/sigwrap.spec $(wildcard build/*.py) $(SOURCE
 	ln -sf sigwrap dist/sigwrap-forward
 	ln -sf sigwrap dist/sigwrap-stub
 	ln -sf sigwrap dist/sigwrap-shell
+	cd dist && sha256sum sigwrap >sigwrap.sha256
 
 binary-older:
 	sh build/older_glibc.sh

@@ -45,6 +45,9 @@ def main(target: Path) -> None:
         with zipfile.ZipFile(file, "w") as archive:  # stored: inflating would cost start-up time
             for name, data in contents():
                 archive.writestr(zipfile.ZipInfo(name), data)
+            for page in sorted(ROOT.joinpath("docs").glob("*.md")):
+                name = f"sigwrap/docs/{page.name}"
+                archive.writestr(zipfile.ZipInfo(name), page.read_bytes(), zipfile.ZIP_DEFLATED)
     unfinished.chmod(0o755)
     unfinished.replace(target)
 

@@ -1,8 +1,8 @@
-# An "agent" that cleans up too eagerly: its pattern matches itself, what runs it, the server that it
-# started, and a server of somebody else's.
+# A scripted agent whose pkill matches too much: itself, its parent processes, the server that it
+# started, and a server outside the session.
 set -u
 
-name=${1:?the name that all of them carry}
+name=${1:?a name that all these processes have in their command lines}
 
 "$name-server" 1000 &
 server=$!
@@ -10,11 +10,11 @@ echo "$server" >server.pid
 
 echo "agent: pkill -f $name"
 pkill -f "$name"
-echo "agent: pkill said $?, and I am still here"
+echo "agent: pkill exited with status $?, and I still run"
 
 wait "$server" 2>/dev/null
-echo "agent: what I have started I may end: my server ended with status $?"
+echo "agent: I may end the server that I started: it ended with status $?"
 
 echo "agent: kill -9 -1"
 sh -c 'kill -9 -1'
-echo "agent: I am still here"
+echo "agent: I still run"

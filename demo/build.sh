@@ -1,7 +1,7 @@
-# A build as many are: workers at once, one that hangs, a watcher that nobody stops.
+# A small build with parallel workers, a check that hangs and a watcher that is left running.
 set -eu
 
-echo "build: two parts at once"
+echo "build: compile two parts in parallel"
 mkdir -p out
 for part in lexer parser; do
     sh -c "date +%s%N >out/$part.o; gzip -f out/$part.o" &
@@ -11,15 +11,15 @@ for part in $parts; do
     wait "$part"
 done
 
-echo "build: a check that hangs is told to end"
+echo "build: end a check that hangs"
 sleep 1000 &
 hung=$!
 kill -TERM "$hung"
-wait "$hung" || echo "build: it ended with status $?"
+wait "$hung" || echo "build: the check ended with status $?"
 
-echo "build: a watcher stays behind"
+echo "build: start a watcher and leave it running"
 setsid sleep 1000 >/dev/null 2>&1 &
 echo $! >watcher.pid
 
-echo "build: packed"
+echo "build: done"
 cat out/*.gz | wc -c >out/size

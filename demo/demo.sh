@@ -1,5 +1,5 @@
-# make demo: an agent whose pkill would hit too much, then a small build, each under sigwrap, and what
-# the logs say. Leaves nothing behind.
+# make demo: run a scripted agent and then a small build under sigwrap, and show their logs. The demo
+# removes its files and ends its processes.
 set -eu
 
 folder=$(mktemp -d)
@@ -13,7 +13,7 @@ say() {
     printf '\n%s\n' "--- $*"
 }
 
-# The same program under three names, so that one pattern matches all of them.
+# Two names for one program: the agent's pattern matches both.
 name=demo$$
 for role in server outside; do
     ln -s "$(command -v sleep)" "$name-$role"
@@ -26,14 +26,14 @@ if command -v pkill >/dev/null; then
 
     say "an agent runs: pkill -f $name"
     sigwrap --name agent --report -- sh session.sh "$name"
-    kill -0 "$outside" && echo "and the server outside lives, too"
+    kill -0 "$outside" && echo "the server outside the session still runs"
 
-    say "sigwrap replay agent --instant: whom it tried to kill"
+    say "sigwrap replay agent --instant: the signals that it sent"
     sigwrap replay agent --instant >timeline
     grep -E '  signal_(sent|blocked) ' timeline | cut -c 1-118
 
     server=$(cat server.pid)
-    say "sigwrap why agent $server: who ended the agent's server"
+    say "sigwrap why agent $server: why the agent's server ended"
     sigwrap why agent "$server"
 fi
 
@@ -49,13 +49,13 @@ head -n 8 timeline | cut -c 1-118
 echo "     ..."
 tail -n 6 timeline | cut -c 1-118
 
-say "sigwrap verify: the log is what sigwrap wrote"
+say "sigwrap verify: check the log"
 sigwrap verify demo
 
 watcher=$(cat watcher.pid)
-say "the watcher that the build left running (pid $watcher)"
+say "the watcher that the build left running: pid $watcher"
 if kill -0 "$watcher" 2>/dev/null; then
-    echo "is still there"
+    echo "it still runs"
     exit 1
 fi
-echo "is gone: what COMMAND leaves behind ends with it"
+echo "it has ended: sigwrap ends the processes that a command leaves behind"

@@ -1,5 +1,5 @@
-# What a person starts under sigwrap: a runner, and below it the agent.
+# The command that the user runs under sigwrap: it starts the agent.
 set -u
 
 sh agent.sh "${1:?}"
-echo "session: what runs the agent lives, too"
+echo "session: the agent's parent process still runs"

@@ -39,7 +39,7 @@ def main() -> NoReturn:
         status = REFUSED
     except (ImportError, MemoryError, SystemError) as failure:
         hint = "" if isinstance(failure, ModuleNotFoundError) else HINT
-        _write(f"{program}: it can't be loaded: {str(failure) or 'no memory'}{hint}")
+        _write(f"{program}: can't load: {str(failure) or 'no memory'}{hint}")
         status = REFUSED
     _leave(status)
 

@@ -25,9 +25,9 @@ def span_s(words: str, *, or_seconds: bool = False) -> float:
         if or_seconds:
             return float(words)
         units = ", ".join(words + unit for unit in ("s", "m", "h", "d"))
-        raise ValueError(f"a span of time has a unit ({units} or {words}w)")
+        raise ValueError(f"a duration needs a unit ({units} or {words}w)")
     if not re.fullmatch(SPAN_PATTERN, words):
-        raise ValueError(f"not a span of time (such as {SPANS})")
+        raise ValueError(f"not a duration (such as {SPANS})")
     parts = re.finditer(_PART, words)
     return sum(float(part["number"]) * _UNITS_S[part["unit"]] for part in parts)
 

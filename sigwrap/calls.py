@@ -1,8 +1,8 @@
-"""The one table of mediated calls.
+"""The table of mediated system calls.
 
 The filter (linux/bpf.py), the dispatch (run/mediation.py), the names in events and docs/calls.md
-are derived from it. A call that the filter hands over and that isn't here is refused, with an
-event.
+are derived from it. sigwrap refuses a call that the filter hands over and that is not listed here,
+and logs an event.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from sigwrap.machine import IS_AARCH64, numbers_of
 from sigwrap.tuples import NamedTuple
 
 X86_64 = 0xC000003E  # AUDIT_ARCH_X86_64
-I386 = 0x40000003  # AUDIT_ARCH_I386, which a 64-bit program reaches by int 0x80
-AARCH64 = 0xC00000B7  # AUDIT_ARCH_AARCH64; of a program of 32-bit ARM no call is answered
+I386 = 0x40000003  # AUDIT_ARCH_I386, which a 64-bit program reaches through int 0x80
+AARCH64 = 0xC00000B7  # AUDIT_ARCH_AARCH64; calls of 32-bit ARM programs get no answer
 X32_BIT = 0x40000000  # in the number of a call of the x32 ABI, which reports itself as X86_64
 
 F_SETFL = 4
@@ -77,7 +77,7 @@ SYS_SOCKET, SYS_CONNECT, SYS_LISTEN, SYS_SENDTO, SYS_SENDMSG, SYS_SENDMMSG = 1, 
 
 
 class Family(Enum):
-    """Which mediator decides."""
+    """The mediator that decides."""
 
     EXEC = "exec"
     SIGNAL = "signal"
@@ -85,10 +85,10 @@ class Family(Enum):
     MOUNT = "mount"
     FILE = "file"
     NETWORK = "network"
-    NONE = "-"  # the filter itself refuses what it doesn't let through
+    NONE = "-"  # the filter refuses the call itself
 
 
-# When the filter hands a call over. It sees registers only, and of an argument the low 32 bits.
+# Conditions for handing a call over. The filter sees registers, the low 32 bits of each argument.
 
 
 class Always(NamedTuple):
@@ -96,14 +96,14 @@ class Always(NamedTuple):
 
 
 class OfSignal(NamedTuple):
-    """The argument is a signal number; what the policy leaves unlogged passes,
-    and so does signal 0 where no Landlock domain would answer it wrongly."""
+    """The argument is a signal number. Signals that the policy does not log pass, and so does
+    signal 0 without a Landlock domain (which would answer it wrongly)."""
 
     argument: int
 
 
 class WithBits(NamedTuple):
-    """One of these bits is set in the argument."""
+    """At least one of these bits is set in the argument."""
 
     argument: int
     bits: int
@@ -117,7 +117,7 @@ class WithoutBits(NamedTuple):
 
 
 class NonZero(NamedTuple):
-    """None of these arguments is 0. `pointers` are compared in all their bits."""
+    """None of these arguments is 0. `pointers` are compared in all 64 bits."""
 
     numbers: tuple[int, ...]
     pointers: tuple[int, ...] = ()
@@ -127,8 +127,8 @@ _NOTHING: Mapping[str, Any] = {}
 
 
 class OneOf(NamedTuple):
-    """The argument has one of these values; where it has one of the `narrowed`, what stands there
-    must hold too. `refused` ones fail with EPERM in the filter."""
+    """The argument has one of these values. A `narrowed` value also needs its condition.
+    `refused` values fail with EPERM in the filter."""
 
     argument: int
     values: dict[str, int]
@@ -141,7 +141,7 @@ class AnyOf(NamedTuple):
 
 
 class Never(NamedTuple):
-    """The filter itself fails the call with this errno."""
+    """The filter fails the call with this errno."""
 
     errno: int
 
@@ -154,15 +154,15 @@ class Both(NamedTuple):
 
 
 class Refused(NamedTuple):
-    """The filter itself fails the call, where one of these holds."""
+    """The filter fails the call if one of these conditions holds."""
 
     where: tuple[WithBits | WithoutBits | Both, ...]
     errno: int = errno.EPERM
 
 
 class OfOtherSockets(NamedTuple):
-    """What socket(2) is to make is none of these: of a family alone, or one that has a type and a
-    protocol of those beside it."""
+    """socket(2) makes another kind: neither one of `families`, nor one of `with_address` with a
+    listed type and protocol."""
 
     families: tuple[int, ...]
     with_address: tuple[int, ...]
@@ -185,12 +185,12 @@ Condition = (
 
 
 class Under(Enum):
-    """Which policies have the filter look at a call."""
+    """The policies under which the filter looks at a call."""
 
     EVERY_POLICY = ""
     AT_FORK = "`limits.at_fork`"
     NETWORK_RULES = "`network_rules`"
-    DATAGRAM_RULES = "`network_rules` that keep datagrams from somebody"
+    DATAGRAM_RULES = "`network_rules` that deny datagrams"
     FILE_AUDIT = "`file_rules` that audit"
 
 
@@ -210,20 +210,26 @@ _OWNERS = OneOf(
     {"F_SETOWN": F_SETOWN, "F_SETSIG": F_SETSIG, "F_SETOWN_EX": F_SETOWN_EX},
     narrowed={"F_SETFL with O_ASYNC": (F_SETFL, WithBits(2, O_ASYNC))},
 )
-_OWNER_MEANING = "who gets the signals of a descriptor, which signal, and whether any"
-_SLOWS = "judged as SIGSTOP to it"
+_OWNER_MEANING = (
+    "chooses the process and the signal for a descriptor; judged as SIGKILL to its owner"
+)
+_SLOWS = "judged as SIGSTOP"
+_SIGNALS = "signals processes; the members of a group are judged one by one, `kill(-1)` is denied"
+_TRACES = "reads or writes memory of a process; judged as tracing"
+_MOUNTS = "mounts a file system; noted and left to the kernel"
+_CHANGES = "changes directory entries or a file's size"
 
 TABLE: tuple[Call, ...] = (
     Call("execve", 59, 11, 221, Family.EXEC, Always(), "runs a program"),
     Call("execveat", 322, 358, 281, Family.EXEC, Always(), "runs a program"),
-    # From the first of these on, the memory of a process may be a file that somebody serves.
-    Call("mount", 165, 21, 40, Family.MOUNT, Always(), "mounts a file system"),
-    Call("fsmount", 432, 432, 432, Family.MOUNT, Always(), "mounts a file system"),
-    Call("kill", 62, 37, 129, Family.SIGNAL, OfSignal(1), "signals a process or a group"),
-    Call("tkill", 200, 238, 130, Family.SIGNAL, OfSignal(1), "signals a thread"),
-    Call("tgkill", 234, 270, 131, Family.SIGNAL, OfSignal(2), "signals a thread"),
-    Call("rt_sigqueueinfo", 129, 178, 138, Family.SIGNAL, OfSignal(1), "signals a process"),
-    Call("rt_tgsigqueueinfo", 297, 335, 240, Family.SIGNAL, OfSignal(2), "signals a thread"),
+    # After a mount, memory of a process may be a file that another process serves.
+    Call("mount", 165, 21, 40, Family.MOUNT, Always(), _MOUNTS),
+    Call("fsmount", 432, 432, 432, Family.MOUNT, Always(), _MOUNTS),
+    Call("kill", 62, 37, 129, Family.SIGNAL, OfSignal(1), _SIGNALS),
+    Call("tkill", 200, 238, 130, Family.SIGNAL, OfSignal(1), _SIGNALS),
+    Call("tgkill", 234, 270, 131, Family.SIGNAL, OfSignal(2), _SIGNALS),
+    Call("rt_sigqueueinfo", 129, 178, 138, Family.SIGNAL, OfSignal(1), _SIGNALS),
+    Call("rt_tgsigqueueinfo", 297, 335, 240, Family.SIGNAL, OfSignal(2), _SIGNALS),
     Call(
         "pidfd_send_signal",
         424,
@@ -231,7 +237,7 @@ TABLE: tuple[Call, ...] = (
         424,
         Family.SIGNAL,
         OfSignal(1),
-        "signals what a pidfd stands for",
+        _SIGNALS,
     ),
     Call(
         "ptrace",
@@ -250,8 +256,8 @@ TABLE: tuple[Call, ...] = (
                 "PTRACE_OLDSETOPTIONS": PTRACE_SETOPTIONS[1],
             },
         ),
-        "traces or kills a process; judged as SIGKILL to it. Where whom it traces would run on "
-        "after an exec, it is made again with `PTRACE_O_TRACEEXEC`, or denied",
+        "traces or kills a process; judged as SIGKILL, denied outside this session. A request "
+        "without exec stops is repeated with `PTRACE_O_TRACEEXEC`, or denied",
     ),
     Call(
         "process_vm_readv",
@@ -260,7 +266,7 @@ TABLE: tuple[Call, ...] = (
         270,
         Family.SIGNAL,
         NonZero((0,)),
-        "reads the memory of a process; judged as tracing it",
+        _TRACES,
     ),
     Call(
         "process_vm_writev",
@@ -269,7 +275,7 @@ TABLE: tuple[Call, ...] = (
         271,
         Family.SIGNAL,
         NonZero((0,)),
-        "writes the memory of a process; judged as tracing it",
+        _TRACES,
     ),
     Call(
         "pidfd_getfd",
@@ -278,7 +284,7 @@ TABLE: tuple[Call, ...] = (
         438,
         Family.SIGNAL,
         Always(),
-        "takes a descriptor of a process; judged as tracing it",
+        "copies a descriptor of a process; judged as tracing",
     ),
     Call(
         "perf_event_open",
@@ -287,7 +293,7 @@ TABLE: tuple[Call, ...] = (
         241,
         Family.SIGNAL,
         AnyOf((NonZero((1,)), WithBits(4, PERF_FLAG_PID_CGROUP))),
-        "watches a process, and can have it signalled; judged as tracing it",
+        "watches a process, can signal it; judged as tracing",
     ),
     Call(
         "prlimit64",
@@ -295,8 +301,8 @@ TABLE: tuple[Call, ...] = (
         340,
         261,
         Family.SIGNAL,
-        NonZero(numbers=(0,), pointers=(2,)),  # a process that it names, and limits to be set
-        "changes the resource limits of a process; judged as SIGKILL to it",
+        NonZero(numbers=(0,), pointers=(2,)),  # another process, and new limits
+        "sets limits of another process; judged as SIGKILL",
     ),
     Call(
         "setpriority",
@@ -309,7 +315,7 @@ TABLE: tuple[Call, ...] = (
             {"PRIO_PGRP": PRIO_PGRP, "PRIO_USER": PRIO_USER},
             narrowed={"PRIO_PROCESS of another": (PRIO_PROCESS, NonZero((1,)))},
         ),
-        f"how much of the processor a process gets; {_SLOWS}",
+        f"priority; {_SLOWS}",
     ),
     Call(
         "ioprio_set",
@@ -322,17 +328,17 @@ TABLE: tuple[Call, ...] = (
             {"IOPRIO_WHO_PGRP": IOPRIO_WHO_PGRP, "IOPRIO_WHO_USER": IOPRIO_WHO_USER},
             narrowed={"IOPRIO_WHO_PROCESS of another": (IOPRIO_WHO_PROCESS, NonZero((1,)))},
         ),
-        f"how much of the disks a process gets; {_SLOWS}",
+        f"priority; {_SLOWS}",
     ),
     *(
         Call(name, x86_64, i386, aarch64, Family.SIGNAL, NonZero((0,)), f"{meaning}; {_SLOWS}")
         for name, x86_64, i386, aarch64, meaning in (
-            ("sched_setparam", 142, 154, 118, "how a process is scheduled"),
-            ("sched_setscheduler", 144, 156, 119, "how a process is scheduled"),
-            ("sched_setattr", 314, 351, 274, "how a process is scheduled"),
-            ("sched_setaffinity", 203, 241, 122, "on which processors a process runs"),
-            ("migrate_pages", 256, 294, 238, "where the memory of a process lies"),
-            ("move_pages", 279, 317, 239, "where the memory of a process lies"),
+            ("sched_setparam", 142, 154, 118, "scheduling"),
+            ("sched_setscheduler", 144, 156, 119, "scheduling"),
+            ("sched_setattr", 314, 351, 274, "scheduling"),
+            ("sched_setaffinity", 203, 241, 122, "scheduling"),
+            ("migrate_pages", 256, 294, 238, "moves memory between NUMA nodes"),
+            ("move_pages", 279, 317, 239, "moves memory between NUMA nodes"),
         )
     ),
     Call(
@@ -341,8 +347,8 @@ TABLE: tuple[Call, ...] = (
         440,
         440,
         Family.SIGNAL,
-        WithoutBits(0, NEGATIVE),  # the caller names itself by a number below 0, Linux 6.15
-        f"what of the memory of a process stays in memory; {_SLOWS}",
+        WithoutBits(0, NEGATIVE),  # a negative number is the caller itself, Linux 6.15
+        f"page-out advice; {_SLOWS}. With CAP_SYS_NICE only `MADV_COLD` and `MADV_PAGEOUT`",
     ),
     Call(
         "setpgid",
@@ -351,7 +357,7 @@ TABLE: tuple[Call, ...] = (
         154,
         Family.SIGNAL,
         NonZero((1,)),
-        "puts a process into a group; a read of the terminal stops a whole one",
+        "joins a process group; groups from outside this session are denied",
     ),
     Call("fcntl", 72, 55, 25, Family.SIGNAL, _OWNERS, _OWNER_MEANING),
     Call("fcntl64", None, 221, None, Family.SIGNAL, _OWNERS, _OWNER_MEANING),
@@ -370,23 +376,24 @@ TABLE: tuple[Call, ...] = (
                 "TIOCSPGRP": TIOCSPGRP,
             },
             refused={
-                # These type into a terminal: an answer to a question, a command for a shell.
+                # These type into a terminal: an approval, or a command for a shell.
                 "TIOCSTI": TIOCSTI,
                 "TIOCLINUX": TIOCLINUX,
-                # These take a terminal away from whoever else uses it.
+                # These take a terminal away from its other users.
                 "TIOCCONS": TIOCCONS,
                 "TIOCSETD": TIOCSETD,
                 "TIOCVHANGUP": TIOCVHANGUP,
                 "TIOCSLCKTRMIOS": TIOCSLCKTRMIOS,
-                # And these a file system, which the log may lie on.
+                # These stop a file system, perhaps that of the log.
                 "FIFREEZE": FIFREEZE,
                 "FS_IOC_SHUTDOWN": FS_IOC_SHUTDOWN,
-                # And this has whoever reads the caller's memory wait, as userfaultfd does.
+                # As userfaultfd: a reader of the caller's memory waits.
                 "USERFAULTFD_IOC_NEW": USERFAULTFD_IOC_NEW,
             },
             narrowed={"TIOCSCTTY by force": (TIOCSCTTY, NonZero((2,)))},
         ),
-        "who gets the signals of a descriptor or a terminal, and whether any",
+        "signals of descriptors, as with fcntl; a terminal's foreground group or session; the "
+        "refused ones type into or take over terminals, freeze file systems, or delay readers",
     ),
     Call(
         "prctl",
@@ -394,13 +401,11 @@ TABLE: tuple[Call, ...] = (
         172,
         167,
         Family.NONE,
-        # An orphan's memory layout tells which process forked it, so no process may change its own.
+        # An orphan's memory layout identifies its parent, so no process may change its own.
         OneOf(0, {}, refused={"PR_SET_MM": PR_SET_MM}),
-        "moves parts of the caller's memory image",
+        "changes the memory layout by which sigwrap recognizes orphans",
     ),
-    Call(
-        "vhangup", 153, 111, 58, Family.NONE, Never(errno.EPERM), "hangs up the caller's terminal"
-    ),
+    Call("vhangup", 153, 111, 58, Family.NONE, Never(errno.EPERM), "ends all users of a terminal"),
     Call(
         "keyctl",
         250,
@@ -408,7 +413,7 @@ TABLE: tuple[Call, ...] = (
         219,
         Family.NONE,
         OneOf(0, {}, refused={"KEYCTL_SESSION_TO_PARENT": KEYCTL_SESSION_TO_PARENT}),
-        "changes the keyring of the caller's parent",
+        "changes the parent's keyring; the parent may be sigwrap",
     ),
     Call(
         "bpf",
@@ -424,7 +429,7 @@ TABLE: tuple[Call, ...] = (
                 "BPF_LINK_CREATE": BPF_LINK_CREATE,
             },
         ),
-        "has a program run in every process, which can signal it",
+        "runs a program in every process, which can signal it",
     ),
     Call(
         "fanotify_init",
@@ -433,7 +438,7 @@ TABLE: tuple[Call, ...] = (
         262,
         Family.NONE,
         Refused((WithBits(0, FAN_CLASSES_THAT_DECIDE),)),
-        "whoever opens a file waits until the caller lets it",
+        "makes every opener of a file wait for the caller",
     ),
     Call(
         "userfaultfd",
@@ -442,21 +447,23 @@ TABLE: tuple[Call, ...] = (
         282,
         Family.NONE,
         Refused((WithoutBits(0, UFFD_USER_MODE_ONLY),)),
-        "whoever reads the caller's memory waits until the caller lets it",
+        "makes every reader of the caller's memory wait for the caller",
     ),
-    Call("reboot", 169, 88, 142, Family.NONE, Never(errno.EPERM), "ends everybody"),
-    Call("kexec_load", 246, 283, 104, Family.NONE, Never(errno.EPERM), "ends everybody"),
-    Call("kexec_file_load", 320, None, 294, Family.NONE, Never(errno.EPERM), "ends everybody"),
+    Call("reboot", 169, 88, 142, Family.NONE, Never(errno.EPERM), "restarts the machine"),
+    Call("kexec_load", 246, 283, 104, Family.NONE, Never(errno.EPERM), "restarts the machine"),
+    Call(
+        "kexec_file_load", 320, None, 294, Family.NONE, Never(errno.EPERM), "restarts the machine"
+    ),
     Call(
         "setns",
         308,
         346,
         268,
         Family.NONE,
-        # By the pid namespace of somebody outside a process would leave the tree: who is orphaned
-        # there goes to that namespace's own init. 0 stands for whatever the descriptor is.
+        # In another pid namespace a process would leave the tree: an orphan there becomes a child
+        # of that namespace's init. 0 stands for any type of descriptor.
         Refused((WithBits(1, CLONE_NEWPID | CLONE_NEWUSER), WithoutBits(1, 0xFFFFFFFF))),
-        "joins a namespace",
+        "joins a pid or user namespace, where a process would leave the tree",
     ),
     Call(
         "open_by_handle_at",
@@ -465,7 +472,7 @@ TABLE: tuple[Call, ...] = (
         265,
         Family.NONE,
         OneOf(0, {}, refused={"FD_NSFS_ROOT": FD_NSFS_ROOT}),
-        "opens anybody's namespace, past Landlock",
+        "opens any namespace, past Landlock",
     ),
     Call("fork", 57, 2, None, Family.FORK, Always(), "makes a process", under=Under.AT_FORK),
     Call("vfork", 58, 190, None, Family.FORK, Always(), "makes a process", under=Under.AT_FORK),
@@ -485,10 +492,10 @@ TABLE: tuple[Call, ...] = (
         435,
         435,
         Family.FORK,
-        # Its flags lie in memory, where another thread can change them after they were looked at.
-        # The C libraries use clone then, as on a kernel that hasn't got it.
+        # Its flags are in memory, where another thread can change them after the check. C libraries
+        # then fall back to clone, as on an old kernel.
         Never(errno.ENOSYS),
-        "makes a process or a thread",
+        "makes a process or thread; libraries fall back to `clone`",
         under=Under.AT_FORK,
     ),
     *(
@@ -500,35 +507,35 @@ TABLE: tuple[Call, ...] = (
                 5,
                 None,
                 WithBits(1, O_CHANGES),
-                "opens a file, which can change it or make it",
+                "opens a file",
             ),
-            ("openat", 257, 295, 56, WithBits(2, O_CHANGES), "the same"),
-            ("openat2", 437, 437, 437, Always(), "the same, with its flags in memory"),
-            ("creat", 85, 8, None, Always(), "makes a file, or empties it"),
-            ("truncate", 76, 92, 45, Always(), "cuts a file"),
-            ("truncate64", None, 193, None, Always(), "cuts a file"),
-            ("unlink", 87, 10, None, Always(), "deletes a file"),
-            ("unlinkat", 263, 301, 35, Always(), "deletes a file or a folder"),
-            ("rmdir", 84, 40, None, Always(), "deletes a folder"),
-            ("rename", 82, 38, None, Always(), "gives a file another name"),
-            ("renameat", 264, 302, 38, Always(), "gives a file another name"),
-            ("renameat2", 316, 353, 276, Always(), "gives a file another name"),
-            ("mkdir", 83, 39, None, Always(), "makes a folder"),
-            ("mkdirat", 258, 296, 34, Always(), "makes a folder"),
-            ("link", 86, 9, None, Always(), "gives a file one more name"),
-            ("linkat", 265, 303, 37, Always(), "gives a file one more name"),
-            ("symlink", 88, 83, None, Always(), "makes a symbolic link"),
-            ("symlinkat", 266, 304, 36, Always(), "makes a symbolic link"),
-            ("mknod", 133, 14, None, Always(), "makes a file, a pipe or a device"),
-            ("mknodat", 259, 297, 33, Always(), "makes a file, a pipe or a device"),
-            # Under network_rules the row below decides, by which it is refused.
+            ("openat", 257, 295, 56, WithBits(2, O_CHANGES), "opens a file"),
+            ("openat2", 437, 437, 437, Always(), "opens a file"),
+            ("creat", 85, 8, None, Always(), _CHANGES),
+            ("truncate", 76, 92, 45, Always(), _CHANGES),
+            ("truncate64", None, 193, None, Always(), _CHANGES),
+            ("unlink", 87, 10, None, Always(), _CHANGES),
+            ("unlinkat", 263, 301, 35, Always(), _CHANGES),
+            ("rmdir", 84, 40, None, Always(), _CHANGES),
+            ("rename", 82, 38, None, Always(), _CHANGES),
+            ("renameat", 264, 302, 38, Always(), _CHANGES),
+            ("renameat2", 316, 353, 276, Always(), _CHANGES),
+            ("mkdir", 83, 39, None, Always(), _CHANGES),
+            ("mkdirat", 258, 296, 34, Always(), _CHANGES),
+            ("link", 86, 9, None, Always(), _CHANGES),
+            ("linkat", 265, 303, 37, Always(), _CHANGES),
+            ("symlink", 88, 83, None, Always(), _CHANGES),
+            ("symlinkat", 266, 304, 36, Always(), _CHANGES),
+            ("mknod", 133, 14, None, Always(), _CHANGES),
+            ("mknodat", 259, 297, 33, Always(), _CHANGES),
+            # With network_rules the row below replaces this one and refuses the call.
             (
                 "io_uring_setup",
                 425,
                 425,
                 425,
                 Always(),
-                "makes a queue by which files are opened too",
+                "makes a queue that can open files",
             ),
         )
     ),
@@ -539,7 +546,7 @@ TABLE: tuple[Call, ...] = (
         203,
         Family.NETWORK,
         Always(),
-        "connects a socket, or says where its datagrams go",
+        "connects a socket",
         under=Under.NETWORK_RULES,
     ),
     Call(
@@ -552,8 +559,8 @@ TABLE: tuple[Call, ...] = (
         "sends a datagram to an address",
         under=Under.NETWORK_RULES,
     ),
-    # These two name their address in memory, and the filter can't tell whether they name one: so
-    # all of them are handed over, or none.
+    # These two have the address in memory, where the filter cannot see it: so it hands over all of
+    # them, or none.
     *(
         Call(
             name,
@@ -574,7 +581,7 @@ TABLE: tuple[Call, ...] = (
             i386,
             aarch64,
             Family.NETWORK,
-            # As where the system has this switched off.
+            # As on a system with TCP fast open switched off.
             Refused((WithBits(flags_at, MSG_FASTOPEN),), errno.EOPNOTSUPP),
             "connects a socket",
             under=Under.NETWORK_RULES,
@@ -619,7 +626,7 @@ TABLE: tuple[Call, ...] = (
                 Both((1, IPPROTO_IPV6), (2, (IPV6_RTHDR, IPV6_2292RTHDR, IPV6_2292PKTOPTIONS))),
             )
         ),
-        "has what is sent go by way of somebody else",
+        "routes packets over other hosts",
         under=Under.NETWORK_RULES,
     ),
     Call(
@@ -629,18 +636,18 @@ TABLE: tuple[Call, ...] = (
         425,
         Family.NETWORK,
         Always(),
-        "makes a queue by which all of this is done without a call",
+        "makes a queue that connects without a call; refused with an event",
         under=Under.NETWORK_RULES,
     ),
     Call(
-        # One that was there before, and was inherited.
+        # An inherited queue.
         "io_uring_enter",
         426,
         426,
         426,
         Family.NETWORK,
         Never(errno.EPERM),
-        "has a queue do it",
+        "uses an inherited queue",
         under=Under.NETWORK_RULES,
     ),
     Call(
@@ -660,7 +667,7 @@ TABLE: tuple[Call, ...] = (
                 "SYS_SENDMMSG": SYS_SENDMMSG,
             },
         ),
-        "one of those above, with its arguments in memory",
+        "the i386 form of the calls above",
         under=Under.NETWORK_RULES,
     ),
     Call(
@@ -670,7 +677,7 @@ TABLE: tuple[Call, ...] = (
         201,
         Family.NETWORK,
         Always(),
-        "lets others connect to a socket",
+        "listens on a socket",
         under=Under.NETWORK_RULES,
     ),
 )
@@ -678,7 +685,7 @@ TABLE: tuple[Call, ...] = (
 
 OF_X86_64 = (X86_64, I386)
 OF_AARCH64 = (AARCH64,)
-ARCHES = OF_AARCH64 if IS_AARCH64 else OF_X86_64  # whose calls this machine's kernel takes
+ARCHES = OF_AARCH64 if IS_AARCH64 else OF_X86_64  # the ABIs of this machine's kernel
 
 
 def number(call: Call, arch: int) -> int | None:
@@ -694,7 +701,7 @@ def number_of(name: str, arch: int) -> int:
 def by_number(
     table: Iterable[Call], arches: tuple[int, ...] = ARCHES
 ) -> dict[int, dict[int, Call]]:
-    """Of several rows for a call, the last one."""
+    """Return the calls of each ABI by number; the last row of a call wins."""
     return {
         arch: {found: call for call in table if (found := number(call, arch)) is not None}
         for arch in arches
@@ -710,7 +717,7 @@ EXECS = frozenset(
     if call.family is Family.EXEC
 )
 
-# Whatever signals come: where the supervisor isn't waited for, these never fail with EINTR.
+# Natively these never fail with EINTR, so one that a signal interrupts can be repeated.
 _ON_SOCKETS = ("connect", "sendto", "sendmsg", "sendmmsg", "socketcall")
 _ON_PIPES = ("open", "openat", "openat2", "creat")
 _MAY_WAIT = frozenset(("fcntl", "fcntl64", "ioctl", "mount", "fsmount", *_ON_SOCKETS, *_ON_PIPES))

@@ -33,7 +33,7 @@ def claim_supervisor_memory() -> None:
 
 def end_without_memory() -> None:
     try:
-        posix.write(2, f"sigwrap: it can't be loaded: no memory{HINT}\n".encode())
+        posix.write(2, f"sigwrap: can't load: no memory{HINT}\n".encode())
     finally:  # standard error may be closed
         posix._exit(125)
 

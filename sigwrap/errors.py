@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from sigwrap.status import REFUSED
 
-DOCTOR = "sigwrap doctor tells what this machine lacks"
+DOCTOR = "sigwrap doctor shows what this machine lacks"
 
 
 class SigwrapError(Exception):
@@ -75,5 +75,5 @@ class InternalError(SigwrapError):
     def of(cls, bug: Exception) -> InternalError:
         return cls(
             f"internal error: {type(bug).__name__}: {bug}",
-            "please report it; SIGWRAP_DEBUG=1 shows where it happened",
+            "please report it; SIGWRAP_DEBUG=1 shows the traceback",
         )

@@ -1,10 +1,9 @@
-"""What the log is made of: the events, and the one registry of their types.
+"""Log events and the registry of their types.
 
-EVENT_TYPES   every type with its version, meaning and fields; a type that isn't here can't be
-              written, and docs/events.md is generated from the table
-UPCASTERS     the steps by which a payload of an older version is read; no row is ever rewritten
-EXEC_TYPES, SIGNAL_TYPES, CONNECTION_TYPES   the types that are a decision about an exec, a signal,
-              or about whom a socket may reach
+EVENT_TYPES   every type with its version, meaning and fields; other types cannot be written.
+              docs/events.md is generated from this table
+UPCASTERS     steps that convert a payload of an older version as it is read; rows stay as written
+EXEC_TYPES, SIGNAL_TYPES, CONNECTION_TYPES   decisions about an exec, a signal or a connection
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ Upcaster = Callable[[Payload], Payload]
 
 _INT64 = 1 << 63
 
-LEFT_TO_ANOTHER = "interception: left to "  # how what is missing begins, inside another session
+LEFT_TO_ANOTHER = "interception: left to "  # prefix of an entry of `missing` in a nested session
 
 
 class Event(NamedTuple):
@@ -39,8 +38,8 @@ class EventType(NamedTuple):
     fields: tuple[str, ...]
 
 
-# The names that other programs know from such logs: `sigwrap export` writes each of them, in this
-# order, for every signal.
+# Field names that other programs expect: `sigwrap export` writes all of them, in this order, for
+# every signal.
 EXPORTED_SIGNAL_FIELDS = (
     "signal",
     "signal_name",
@@ -56,16 +55,16 @@ EXPORTED_SIGNAL_FIELDS = (
     "platform",
     "syscall",
 )
-_SIGNAL_FIELDS = (
+SIGNAL_FIELDS = (
     *EXPORTED_SIGNAL_FIELDS,
     "target_types",
-    "target_handles",  # it catches or ignores the signal; where a rule asked
+    "target_handles",  # it catches or ignores the signal; only if a rule needs it
     "evaluation_us",
-    "message",  # of the rule, where it has one
-    "count",  # of a process that signals itself over and over: how often within a second
+    "message",  # the rule's own text, if it has one
+    "count",  # of repeated signals of a process to itself: how many within a second
     "correlation",  # the same for every member of a group
 )
-_EXEC_FIELDS = (
+EXEC_FIELDS = (
     "path",
     "argv",
     "cwd",
@@ -76,25 +75,25 @@ _EXEC_FIELDS = (
     "rule_name",
     "reason",
     "syscall",
-    "truncated",  # there are more arguments than were read or are matched
+    "truncated",  # only the first arguments were read and matched
     "traced",
     "verified",
     "evaluation_us",
-    "programs",  # all that would run, links resolved; absent where `path` says it all
-    "here",  # how many of them this very exec runs, and no wrapper later; absent where all
-    "masked",  # true where what may be a secret in the arguments was
-    "siblings",  # and processes: how many there were; absent where no limit counts them
+    "programs",  # all files that would run, links resolved; absent if only `path`
+    "here",  # how many of them this exec itself runs, not a wrapper later; absent if all
+    "masked",  # true if possible secrets in the arguments are masked
+    "siblings",  # and processes: how many there were; absent if no limit counts them
     "processes",
-    "stub",  # true where a stub runs what it stands in for, which was decided before
-    "elsewhere",  # true where a file of it isn't one that sigwrap itself has under this name
-    "shadows",  # the system's command whose name it has; absent where it was not found along PATH
-    "approval_id",  # of the request that was said yes to; absent where nobody was asked
-    "message",  # of the rule, where it has one that the reason doesn't say
-    "below",  # the nearest process above it that has run something, where that isn't `ppid`
+    "stub",  # true if a stub runs the command that was decided before
+    "elsewhere",  # true if sigwrap does not see the same file under this name
+    "shadows",  # the system command of the same name; absent if not found along PATH
+    "approval_id",  # of the approved request; absent if there was none
+    "message",  # the rule's own text, unless the reason has it
+    "below",  # the nearest ancestor that ran a program, if not `ppid`
 )
-QUESTION_CHARACTERS = 1_000  # of what is asked about; the event of the exec itself has all of it
+QUESTION_CHARACTERS = 1_000  # of the command; the exec's own event has all of it
 _APPROVAL_FIELDS = ("approval_id", "kind", "what", "rule_name", "message")
-_APPROVAL_ANSWER_FIELDS = (
+APPROVAL_ANSWER_FIELDS = (
     *_APPROVAL_FIELDS,
     "reason",
     "by",
@@ -104,7 +103,7 @@ _APPROVAL_ANSWER_FIELDS = (
 )
 
 
-_CONNECTION_FIELDS = (
+CONNECTION_FIELDS = (
     "syscall",
     "comm",
     "direction",
@@ -116,10 +115,10 @@ _CONNECTION_FIELDS = (
     "rule_name",
     "reason",
     "message",
-    "count",  # of the same by one process within a second
+    "count",  # of the same operation by one process within a second
     "evaluation_us",
-    "names",  # others of the host that rules know, or of the socket; absent where there are none
-    "own",  # true where a server of the session has the socket
+    "names",  # other names of the host or socket in rules; absent if none
+    "own",  # true if a server in the session owns the socket
 )
 
 
@@ -132,7 +131,7 @@ _FILE_FIELDS = (
     "rule_name",
     "reason",
     "verified",
-    "count",  # of the same by one process within a second
+    "count",  # of the same operation by one process within a second
     "evaluation_us",
 )
 
@@ -144,14 +143,11 @@ def _types() -> tuple[EventType, ...]:
     return (
         event(
             "session_started",
-            "a run began; always the first event. `inside`: the session that it joined "
-            "(`--nested join`), and whose log has its execs and signals; that is what its caller's "
-            "`SIGWRAP_SESSION` says. That it joined one at all is what `missing` says. `joined`: "
-            "true where it has no COMMAND but those that join it; `command_pid` is then the "
-            "process that these are forked from. "
-            "`environment_removed`: names of the variables that COMMAND was not given. `preset`: "
-            "by which an agent was run (`sigwrap claude …`). `daemons_outside`: those of it "
-            "that ran already, each as its pid and its words",
+            "the run began; always first. `inside`: the session that this run joined (`--nested "
+            "join`), from the caller's `SIGWRAP_SESSION`; its log has the execs and signals. "
+            "`joined`: commands join this session; `command_pid` is its fork server. "
+            "`environment_removed`: variables withheld from the command. `daemons_outside`: the "
+            "agent's daemons that ran before",
             "session_id",
             "name",
             "joined",
@@ -170,7 +166,7 @@ def _types() -> tuple[EventType, ...]:
             "policy_sources",
             "policy_variables",
             "policy_digest",
-            "judgement",  # the way in which sigwrap judges: another number may judge otherwise
+            "judgement",  # version of the judging; another one may decide differently
             "grace_s",
             "capabilities",
             "missing",
@@ -180,13 +176,13 @@ def _types() -> tuple[EventType, ...]:
             "daemons_outside",
             version=2,
         ),
-        event("exec_allowed", "an exec was let through", *_EXEC_FIELDS),
-        event("exec_audited", "an exec was let through and marked", *_EXEC_FIELDS),
-        event("exec_denied", "an exec was refused: EACCES", *_EXEC_FIELDS),
+        event("exec_allowed", "exec allowed", *EXEC_FIELDS),
+        event("exec_audited", "exec allowed, and marked for review", *EXEC_FIELDS),
+        event("exec_denied", "exec failed with EACCES", *EXEC_FIELDS),
         event(
             "exec_redirected",
-            "another command ran in place of the one that was asked for",
-            *_EXEC_FIELDS,
+            "another command ran instead",
+            *EXEC_FIELDS,
             "replacement",
             "replacement_argv",
             "replacement_env",
@@ -195,16 +191,16 @@ def _types() -> tuple[EventType, ...]:
         ),
         event(
             "io_recorded",
-            "bytes that a recorded command reads or writes, before they are passed on",
+            "bytes that a recorded command reads or writes, logged before sigwrap passes them on",
             "stream",
             "offset",
             "size",
             "text",
-            "base64",  # where it is no text
+            "base64",  # if it is not text
         ),
         event(
             "recording_ended",
-            "the standard streams of a recorded command have all ended",
+            "all standard streams of a recorded command have ended",
             "stub_pid",
             "stdin",
             "stdout",
@@ -213,9 +209,8 @@ def _types() -> tuple[EventType, ...]:
         ),
         event(
             "exec_verification_failed",
-            "the kernel loaded something other than what was judged; the process was killed "
-            "before its first instruction, or where the exec was not `verified`, as soon as it was "
-            "seen",
+            "the kernel loaded something other than the judged program. The process was killed "
+            "before its first instruction, or, if the exec was not `verified`, on discovery",
             "path",
             "reason",
             "loaded_path",
@@ -224,69 +219,62 @@ def _types() -> tuple[EventType, ...]:
         ),
         event(
             "exec_failed",
-            "the kernel refused an exec that sigwrap had allowed or redirected: nothing was run",
+            "the kernel refused an exec that the policy allowed or redirected; nothing ran",
             "path",
             "error",
             "rule_name",
         ),
-        event("signal_sent", "a signal was let through", *_SIGNAL_FIELDS),
-        event("signal_blocked", "a signal was denied: EPERM", *_SIGNAL_FIELDS),
+        event("signal_sent", "signal allowed", *SIGNAL_FIELDS),
+        event("signal_blocked", "signal denied with EPERM", *SIGNAL_FIELDS),
         event(
             "signal_redirected",
-            "another signal was sent in place of the one that was asked for",
-            *_SIGNAL_FIELDS,
+            "another signal was sent instead",
+            *SIGNAL_FIELDS,
         ),
-        event(
-            "signal_absorbed", "the sender was told success, and nothing was sent", *_SIGNAL_FIELDS
-        ),
-        event("signal_approved", "somebody said yes to a signal", *_SIGNAL_FIELDS),
+        event("signal_absorbed", "the sender got success, and no signal was sent", *SIGNAL_FIELDS),
+        event("signal_approved", "signal approved", *SIGNAL_FIELDS),
         event(
             "connection_allowed",
-            "a connection, a datagram or a socket that listens was let through",
-            *_CONNECTION_FIELDS,
+            "connection, datagram or listening socket allowed",
+            *CONNECTION_FIELDS,
         ),
         event(
             "connection_audited",
-            "the same, and marked",
-            *_CONNECTION_FIELDS,
+            "the same, allowed and marked for review",
+            *CONNECTION_FIELDS,
         ),
-        event("connection_approved", "somebody said yes to it", *_CONNECTION_FIELDS),
+        event("connection_approved", "the same, approved", *CONNECTION_FIELDS),
         event(
             "connection_denied",
-            "it was refused: ECONNREFUSED for a TCP connection, EPERM for what no rule can be "
-            "about (io_uring, raw sockets), else EACCES",
-            *_CONNECTION_FIELDS,
+            "denied: ECONNREFUSED for TCP, EPERM for io_uring, raw sockets and others that no "
+            "rule can cover, otherwise EACCES",
+            *CONNECTION_FIELDS,
         ),
         event(
             "work_handed_outside",
-            "a process connected to a unix socket at which a process of the same user listens that "
-            "is not of the session: what that one does for it is neither judged nor recorded. The "
-            "connection itself is another event, before this one, with the rule that let it "
-            "through. `peer_pid` is who called listen(2); 0 where it is in another container. "
-            "Without `peer_cmd` it has ended, and the socket is somebody else's by now. Not of "
-            "sigwrap's own sockets, and of those by which nothing is run or of which rules speak "
-            "by name: D-Bus, X11 and Wayland, ssh-agent and gpg-agent, sound, names and logs of "
-            "the system",
+            "a process connected to a unix socket of a server outside this session, of the same "
+            "user; sigwrap does not judge what that server does. `peer_pid`: the process that "
+            "called listen(2), 0 in another container; no `peer_cmd` if it has exited. Not logged"
+            " for D-Bus, X11, Wayland, SSH and GPG agents, sound, name lookup and system log",
             "syscall",
             "comm",
             "socket",
             "peer_pid",
             "peer_cmd",
             "peer_argv",
-            "count",  # of the same within a minute, by anybody of the session
+            "count",  # of the same within a minute, by any process in the session
         ),
         event(
             "file_audited",
-            "a process is about to write, make, delete or rename a file, and a rule audits that. "
-            "Recorded before the kernel does it, also where that then fails, and never `verified`: "
-            "another thread can change the path before the kernel reads it. `path` and `to` (of "
-            "a rename, and the new name of a link) are where these lie, links on the way resolved. "
-            "`operation`: write, create, delete, rename; or unseen, with the `reason`",
+            "a process is about to write, create, delete or rename a file that a rule audits. "
+            "Logged before the kernel acts, which may still fail; never `verified`, because "
+            "another thread can change the path. `path` and `to` (new name) have links resolved. "
+            "`operation` may be `unseen`, with a `reason`",
             *_FILE_FIELDS,
         ),
         event(
             "approval_requested",
-            "an exec, a signal or a connection waits for somebody's answer",
+            "an exec, signal or connection waits for approval",
             *_APPROVAL_FIELDS,
             "comm",
             "depth",
@@ -300,22 +288,23 @@ def _types() -> tuple[EventType, ...]:
             "exec",
             version=2,
         ),
-        event("approval_granted", "somebody said yes", *_APPROVAL_ANSWER_FIELDS, version=2),
+        event("approval_granted", "approved", *APPROVAL_ANSWER_FIELDS, version=2),
         event(
             "approval_denied",
-            "somebody said no, nobody could be asked, or the process that asked has ended",
-            *_APPROVAL_ANSWER_FIELDS,
+            "denied by the approver, because no approver could be reached, or because the process"
+            " that asked ended",
+            *APPROVAL_ANSWER_FIELDS,
             version=2,
         ),
         event(
             "approval_expired",
-            "nobody answered in time: denied",
-            *_APPROVAL_ANSWER_FIELDS,
+            "no answer in time, so denied",
+            *APPROVAL_ANSWER_FIELDS,
             version=2,
         ),
         event(
             "control_refused",
-            "a process that connected to the control socket was refused",
+            "the control socket refused a process",
             "reason",
             "peer_pid",
             "peer_uid",
@@ -324,14 +313,14 @@ def _types() -> tuple[EventType, ...]:
         ),
         event(
             "abi_refused",
-            "a system call by an ABI that sigwrap refuses (x32) got ENOSYS",
+            "an x32 system call got ENOSYS",
             "syscall_number",
             "comm",
         ),
         event(
             "call_refused",
-            "a call that sigwrap doesn't know, or a caller outside the session's tree, got EPERM; "
-            "or any call, once the kill switch was on (`builtin:killswitch`)",
+            "EPERM for a call that sigwrap does not know, for a caller outside this session, or "
+            "after the kill switch (`builtin:killswitch`)",
             "syscall_number",
             "arch",
             "arguments",
@@ -340,16 +329,16 @@ def _types() -> tuple[EventType, ...]:
         ),
         event(
             "mediation_failed",
-            "an error of sigwrap's own while it decided about a call, which failed with EPERM "
-            "unless it was `answered` before",
+            "an internal error while sigwrap decided; the call failed with EPERM, unless it was "
+            "`answered` before",
             "error",
             "comm",
             "answered",
         ),
         event(
             "command_joined",
-            "a command was handed to a session that commands join (`--join-name`), by the process "
-            "of the event's pid; it is forked next. `call`: its number in this session",
+            "the process of `pid` handed a command to this session (`--join-name`). `call`: its "
+            "number in this session",
             "call",
             "command",
             "cwd",
@@ -357,38 +346,35 @@ def _types() -> tuple[EventType, ...]:
         ),
         event(
             "command_left",
-            "a command that joined has ended, with the status that its caller gets; the event's "
-            "pid is its own. `signal`: that it died of, or 0",
+            "a joined command ended. `signal`: the signal that killed it, or 0",
             "call",
             "exit_status",
             "signal",
         ),
         event(
             "own_files_changed",
-            "files that sigwrap runs from were changed while the session ran: what ran was loaded "
-            "before, but the next start would run these. The first of them, and how many",
+            "files that sigwrap runs from changed; this run had loaded the old ones. The first "
+            "files, and how many",
             "files",
             "count",
         ),
         event(
             "servers_killed",
-            "programs of the session that serve a file system were killed, since requests that got "
-            "no answer kept others waiting. The first of them, and how many",
+            "sigwrap killed file-system servers of this session that held others up: the first "
+            "ones, and how many",
             "processes",
             "count",
         ),
         event(
             "limit_exceeded",
-            "a limit was passed, of the policy's or `--log-size`. `effect` is `terminated` where "
-            "the run was ended (exit status 124), and `refused` where a fork failed with EAGAIN "
-            "(`limits.at_fork`), or where every exec and signal is denied from then on "
-            "(`limits.at_log_size`); further refusals within a minute are one more event, with "
-            "their `count`",
+            "a limit was reached. `effect`: `terminated` (status 124) or `refused` (forks fail "
+            "with EAGAIN, `limits.at_fork`, or everything is denied, `limits.at_log_size`). "
+            "`count`: further refusals within a minute",
             "limit",
             "maximum",
             "effect",
             "reason",
-            "used",  # in the unit of `maximum`; absent where it isn't known
+            "used",  # in the unit of `maximum`; absent if unknown
             "comm",
             "depth",
             "syscall",
@@ -396,43 +382,40 @@ def _types() -> tuple[EventType, ...]:
         ),
         event(
             "limit_near",
-            "half of what a limit allows is used up",
+            "half of a limit is used up",
             "limit",
             "maximum",
             "used",
         ),
         event(
             "store_tampered",
-            "somebody removed, moved, replaced or changed the session's files while it ran, or the "
-            "socket that takes answers; they were written anew from what the supervisor holds",
+            "the session's files or its control socket were removed, moved, replaced or changed; "
+            "the supervisor wrote them again",
             "what",
             "path",
         ),
         event(
             "killswitch_missed",
-            "the remote kill switch (`url`, without what may be a secret in it) gave no answer "
-            "that counts; the run goes on, unless `--killswitch-fail-closed` ends it at the third "
-            "in a row. The first of a row, and every 30th; `count`: how many in a row so far",
+            "no valid answer from the remote kill switch `url`; `--killswitch-fail-closed` ends "
+            "the run at the third miss in a row. Logged for the first and every 30th; `count`: "
+            "misses in a row",
             "url",
             "reason",
             "count",
         ),
         event(
             "killswitch_reached",
-            "the remote kill switch answers again, after so many polls that were missed",
+            "the remote kill switch answers again. `missed`: polls without an answer",
             "url",
             "missed",
         ),
         event(
             "interrupt_received",
-            "an interrupt reached sigwrap. `taken_by` is `sigwrap` where the run is to end by it, "
-            "and `command` where it is left to COMMAND (`--interrupt`). `sender_place` is `inside` "
-            "or `outside` of the session; `outer-process`: the one-file binary's, which passes on "
-            "what it gets, and the sender isn't known; `elsewhere`: in another pid namespace; "
-            "`ended`: gone before it could be looked at; `timer`: one that sigwrap's caller set "
-            "(`alarm`); `agent-signal`: SIGINT as one, from whom `sender_cmd` says; "
-            "`caller-ended`: no signal, but the end of sigwrap's caller (`--end-with-caller`); "
-            "`nobody`: the terminal",
+            "sigwrap got an interrupt. `taken_by`: `sigwrap` (the run ends) or `command` "
+            "(`--interrupt`). `sender_place`: `inside` or `outside` this session, `elsewhere` "
+            "(another pid namespace), `ended`, `timer` (the caller's alarm), `outer-process` (of "
+            "the one-file binary; sender unknown), `agent-signal` (see `sender_cmd`), "
+            "`caller-ended` (`--end-with-caller`). Ctrl+C has no sender",
             "signal",
             "signal_name",
             "origin",
@@ -444,12 +427,12 @@ def _types() -> tuple[EventType, ...]:
         ),
         event(
             "interrupt_withdrawn",
-            "the run goes on after all: COMMAND came to a prompt, so the Ctrl+C was meant for it",
+            "the run goes on: the command returned to its prompt, so the Ctrl+C was for the "
+            "command",
         ),
         event(
             "interrupt_forwarded",
-            "a signal was passed on to COMMAND, from the sender, or, where that is `nobody`, as "
-            "sigwrap's own next step",
+            "sigwrap passed a signal on to the command, for its sender or as its own next step",
             "signal",
             "signal_name",
             "sender_pid",
@@ -459,16 +442,16 @@ def _types() -> tuple[EventType, ...]:
         ),
         event(
             "interrupt_escalated",
-            "the whole process tree was killed: second interrupt, end of the grace period, or "
-            "SIGKILL, the agent signal",
+            "force kill of the process tree: second interrupt, end of the grace period, or an "
+            "agent SIGKILL",
             "reason",
             "processes",
         ),
         event(
             "agent_signal",
-            "a signal to the session as a whole (agent-signals.md), and what has become of it by "
-            "then: one that waits has another event when it takes effect. `cause`: the `sequence` "
-            "of the signal that it follows",
+            "a signal to the whole session ([signals](signals.md)) and its outcome so far; a "
+            "waiting one gets another event later. `cause`: `sequence` of the signal that led to "
+            "it",
             "signal",
             "number",
             "source",
@@ -482,24 +465,23 @@ def _types() -> tuple[EventType, ...]:
         ),
         event(
             "tree_frozen",
-            "by SIGSTOP, an agent signal: no new exec starts, and every process of the tree stands "
-            "still. How many processes, and how many execs wait. `again` where somebody from "
-            "outside had continued them",
+            "an agent SIGSTOP stopped all processes and holds new execs: how many of each. "
+            "`again`: a process outside this session had continued them",
             "processes",
             "held",
             "again",
         ),
         event(
             "tree_thawed",
-            "what SIGSTOP, the agent signal, had stopped goes on: how many processes, and how many "
-            "execs waited. After SIGCONT, or since the run ends",
+            "the stopped processes and held execs go on, after an agent SIGCONT or because the "
+            "run ends",
             "processes",
             "released",
         ),
         event(
             "killswitch_activated",
-            "the kill switch was turned on, by whom and when: nothing more was granted, and the "
-            "whole process tree was killed at once",
+            "the kill switch was turned on: nothing more was allowed, and the process tree was "
+            "killed",
             "reason",
             "by",
             "since_ns",
@@ -507,18 +489,16 @@ def _types() -> tuple[EventType, ...]:
         ),
         event(
             "killswitch_invented",
-            "the kill switch's file came into a store, but nobody outside of all sessions told "
-            "this one to end, as `sigwrap killswitch on` does: the file was taken away. `count`: "
-            "how many so far",
+            "a kill switch file appeared without `sigwrap killswitch on` outside all sessions; "
+            "sigwrap removed the file",
             "path",
             "reason",
             "count",
         ),
         event(
             "diagnostic",
-            "SIGUSR1: how the session stood. Each process with the words of its last exec, where "
-            "that is known, and each limit with what was used of it. `stopped`: since SIGSTOP, by "
-            "whom and for how long, and how many execs wait",
+            "state on SIGUSR1: processes, limits and their use. `stopped`: how long an agent "
+            "SIGSTOP holds, its source, and held execs",
             "stopped",
             "processes",
             "processes_left_out",
@@ -532,8 +512,8 @@ def _types() -> tuple[EventType, ...]:
         ),
         event(
             "checkpoint",
-            "SIGUSR2: a copy of the log as it was, at `path`; or, where there could be none, "
-            "`error` says why. `seq` and `head` are of the last event in it",
+            "SIGUSR2: a copy of the log at `path`, or the `error`. `seq` and `head` of its last "
+            "event",
             "path",
             "error",
             "head",
@@ -543,10 +523,8 @@ def _types() -> tuple[EventType, ...]:
         ),
         event(
             "process_exited",
-            "a process of the tree ended. Of a SIGKILL that isn't sigwrap's: `oom_kills`, how many "
-            "processes of the machine the kernel's OOM killer has killed since the session began, "
-            "and `cpu_limit_s`, its hard RLIMIT_CPU in seconds where it had used that up, else 0; "
-            "absent where its parent had reaped it already",
+            "a process ended. After a SIGKILL by others: `oom_kills` (kills by the OOM killer "
+            "since the start) and `cpu_limit_s` (hard RLIMIT_CPU if used up, otherwise 0)",
             "ppid",
             "comm",
             "depth",
@@ -580,7 +558,7 @@ CONNECTION_TYPES = frozenset(
 
 
 def kind_of(type_name: str) -> str:
-    """Of one of the types below."""
+    """Return exec, signal or connection for one of DECISION_TYPES."""
     if type_name in EXEC_TYPES:
         return "exec"
     return "signal" if type_name in SIGNAL_TYPES else "connection"
@@ -595,7 +573,7 @@ _CAME_WITH_INTERCEPTION = ["verification", "replacement", "recording", "delivery
 
 
 def _capabilities_of_any_platform(payload: Payload) -> Payload:
-    """They were named after how Linux has them, and what always came together had one name."""
+    """Version 1 named capabilities after Linux features, and had one name for several."""
     then = texts(payload.get("capabilities"))
     now = [_CAPABILITIES_THEN.get(each, each) for each in then]
     more = _CAME_WITH_INTERCEPTION if "interception" in then else []
@@ -608,8 +586,8 @@ def _request_id_to_approval_id(payload: Payload) -> Payload:
     }
 
 
-# (type, version) -> the step to version + 1. A step is pure, and takes any payload: a log from
-# elsewhere may hold anything.
+# (type, version) -> step to version + 1. A step is pure and takes any payload, because a foreign
+# log may hold anything.
 UPCASTERS: dict[tuple[str, int], Upcaster] = {
     ("session_started", 1): _capabilities_of_any_platform,
     ("approval_requested", 1): _request_id_to_approval_id,
@@ -619,7 +597,7 @@ UPCASTERS: dict[tuple[str, int], Upcaster] = {
 }
 
 
-# A field of a payload, as the type that a reader needs: a log from elsewhere may hold anything.
+# Read a payload field as the type that is needed: a foreign log may hold anything.
 
 
 def text(value: object) -> str:
@@ -631,18 +609,18 @@ def texts(value: object) -> list[str]:
 
 
 def number(value: object) -> int:
-    """Of 64 bits: a larger one is none of sigwrap's, and could be too long to be shown."""
+    """Return a 64-bit integer, or 0: sigwrap writes no larger one, and it could be too long."""
     return value if isinstance(value, int) and -_INT64 <= value < _INT64 else 0
 
 
 def times(payload: Payload) -> int:
-    """How often it happened: what a process does to itself over and over is one event a second."""
+    """Return how often it happened: repetitions within a second are one event."""
     count = number(payload.get("count"))
     return count if count > 0 else 1
 
 
 class Base64(str):
-    """Text without a character that JSON escapes, so that none has to be searched for."""
+    """Text without characters that JSON escapes, so the encoder need not search for them."""
 
     __slots__ = ()
 
@@ -658,7 +636,7 @@ def io_payload(stream: str, offset: int, data: bytes) -> Payload:
 
 
 def recorded_bytes(payload: Payload) -> bytes:
-    """ValueError where the payload is no io_payload."""
+    """Raise ValueError if the payload is not from io_payload."""
     if isinstance(text := payload.get("text"), str):
         return text.encode("utf-8", "surrogateescape")
     return a2b_base64(str(payload.get("base64", "")), strict_mode=True)

@@ -1,10 +1,9 @@
-"""What a platform has to offer, drawn from what mediators turned out to need.
+"""Capabilities that a platform offers to the mediators.
 
-A backend is a folder: it hands over calls (Interception), gathers the facts that mediators get
-(mediate/exec_facts.py, signal_facts.py, fork.py ForkFacts), and says which capabilities
-it has here. linux/ is the only one. Each effect that not every platform can carry out names its
-capability in NEEDED_BY; a backend without it answers so that the mediator denies (CannotHold,
-Unpreparable, an errno), and never by letting the call go on.
+A backend is a package: it hands over calls (Interception), gathers the facts for mediators
+(mediate/exec_facts.py, signal_facts.py, fork.py ForkFacts) and reports its capabilities. linux/ is
+the only one. NEEDED_BY names the capability that an effect needs. Without it, a backend answers so
+that the mediator denies (CannotHold, Unpreparable, an errno); it never lets the call go on.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from sigwrap.mediate.effects import Effect
 
 
 class Capability(Enum):
-    """The values stand in the log: session_started, `capabilities`."""
+    """The values are written to the log: session_started, `capabilities`."""
 
     INTERCEPTION = "interception"
     WAITS_THROUGH_SIGNALS = "waits_through_signals"
@@ -32,20 +31,24 @@ class Capability(Enum):
 
 
 WITHOUT: dict[Capability, str] = {
-    Capability.INTERCEPTION: "nothing is decided: a run needs --best-effort",
-    Capability.WAITS_THROUGH_SIGNALS: "a signal to a caller breaks off its call, which it repeats",
-    Capability.VERIFICATION: "what an exec loads is not compared with what was judged",
-    Capability.REPLACEMENT: "a rule with redirect denies",
-    Capability.RECORDING: "a rule with record denies",
-    Capability.DELIVERY: "a signal that the kernel can't be left to is denied",
-    Capability.FORKS: "limits on processes are held at execs only",
-    Capability.NETWORK: "network_rules are not held",
-    Capability.SIGNAL_WALL: (
-        "a signal by a way that is not mediated can leave the session, and memory and descriptors "
-        "of other processes of the same user can be taken"
+    Capability.INTERCEPTION: "no rule is enforced; a run needs --best-effort",
+    Capability.WAITS_THROUGH_SIGNALS: (
+        "a signal can interrupt a call that sigwrap is deciding; the caller repeats the call"
     ),
-    Capability.CGROUP_WALL: "who may write to a cgroup can stop and kill everybody in it",
-    Capability.FILE_WALL: "file_rules are not held",
+    Capability.VERIFICATION: "the loaded program is not compared with the judged one",
+    Capability.REPLACEMENT: "rules with `redirect` deny",
+    Capability.RECORDING: "rules with `record` deny",
+    Capability.DELIVERY: "a signal that sigwrap has to send itself is denied",
+    Capability.FORKS: "process limits are checked at execs only",
+    Capability.NETWORK: "`network_rules` are not enforced",
+    Capability.SIGNAL_WALL: (
+        "a signal by a call that is not mediated can leave this session, and processes in the "
+        "session can take memory and descriptors of the user's other processes"
+    ),
+    Capability.CGROUP_WALL: (
+        "a process that may write to a cgroup can stop or kill all processes in it"
+    ),
+    Capability.FILE_WALL: "`file_rules` are not enforced",
 }
 
 NEEDED_BY: dict[type[Effect], Capability] = {
@@ -69,13 +72,13 @@ NEEDED_BY: dict[type[Effect], Capability] = {
 
 
 class Interception(Protocol):
-    """Answers calls that wait, by the id of their notification."""
+    """Answers waiting calls by their notification id."""
 
     def is_waiting(self, notification_id: int) -> bool:
-        """False once the caller is gone."""
+        """Return False if the caller has exited."""
 
     def resume(self, notification_id: int) -> bool:
-        """The kernel goes on with the call."""
+        """Let the kernel carry out the call."""
 
     def fail(self, notification_id: int, error: int) -> bool: ...
 

@@ -9,25 +9,21 @@ NOT_EXECUTABLE = 126
 NOT_FOUND = 127
 INTERRUPTED = 130
 
+# Reasons of a run's end in its log.
+COMMAND_ENDED = "the command ended"
+COMMAND_NOT_RUN = "the command could not be run"
+
 
 def from_signal(signal_number: int) -> int:
     return 128 + signal_number
 
 
 TABLE: tuple[tuple[str, str], ...] = (
-    ("the command's own", "it ended by itself"),
-    ("128+N", "it died of signal N"),
-    (
-        str(INTERRUPTED),
-        "interrupted: a SIGINT, SIGTERM, SIGHUP or SIGQUIT to sigwrap, or by sigwrap signal, "
-        "ended it",
-    ),
-    (str(LIMIT_REACHED), "a limit ended it (wall time, programs started, size of the log, …)"),
-    (
-        str(REFUSED),
-        "sigwrap itself failed, or refused to run (kill switch on, no interception, "
-        "bad policy, bad usage, nested)",
-    ),
-    (str(NOT_EXECUTABLE), "the command was denied by policy, or is not executable"),
+    ("N", "the command ended by itself with status N"),
+    ("128+N", "signal N killed the command"),
+    (str(INTERRUPTED), "interrupted: by Ctrl+C, sigwrap signal or a signal to sigwrap"),
+    (str(LIMIT_REACHED), "a limit ended the run: wall time, programs started, log size, …"),
+    (str(REFUSED), "sigwrap failed or refused to run: kill switch, policy, usage, …"),
+    (str(NOT_EXECUTABLE), "the policy denied the command, or it is not executable"),
     (str(NOT_FOUND), "the command was not found"),
 )

@@ -108,8 +108,8 @@ MAY_IMPORT: dict[str, set[str]] = {
         *("machine", "linux", "start", "store", "run", "report"),
     },
     "watch": {
-        *("bare", "hints", "errors", "escape", "events", "tuples", "linux", "start", "store"),
-        *("mediate", "policy", "protocols", "run", "report"),
+        *("bare", "hints", "status", "errors", "escape", "events", "tuples", "linux", "start"),
+        *("store", "mediate", "policy", "protocols", "run", "report"),
     },
     "cli": {
         *(

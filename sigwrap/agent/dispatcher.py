@@ -149,7 +149,7 @@ class Dispatcher:
         refused = [each.name for each in UNMASKABLE if each in masked]
         if refused:
             all_names = ", ".join(each.name for each in UNMASKABLE)
-            raise ValueError(f"{' and '.join(refused)} can't be masked; none of {all_names} can")
+            raise ValueError(f"cannot mask {' and '.join(refused)} (unmaskable: {all_names})")
         return _Scope(lambda: self._mask(masked, 1), lambda: self._mask(masked, -1))
 
     def action(self) -> _Scope:
@@ -161,15 +161,15 @@ class Dispatcher:
         """Several are called in the order in which they were registered; one that was registered
         twice is called twice."""
         if not callable(handler):
-            raise TypeError(f"a handler is called with a SignalInfo: {handler!r} can't be")
+            raise TypeError(f"a handler must be callable with a SignalInfo: {handler!r}")
         if _is_coroutine_function(handler):
-            raise TypeError("a handler is called, and not awaited: let it start a task")
+            raise TypeError("a handler is called, not awaited: start a task in it instead")
         self._handlers[checked(signal)] += (handler,)
 
     def unregister_handler(self, signal: AgentSignal, handler: Handler) -> None:
         handlers = list(self._handlers[checked(signal)])
         if handler not in handlers:
-            raise ValueError(f"{handler!r} is no handler of {signal.name}")
+            raise ValueError(f"{handler!r} is not registered for {signal.name}")
         handlers.remove(handler)
         self._handlers[signal] = tuple(handlers)
 
@@ -183,11 +183,11 @@ class Dispatcher:
     def _begin_action(self) -> None:
         if not self.may_act:
             why = (
-                f"{self._pending[0].info.signal.name} waits for those in flight"
+                f"{self._pending[0].info.signal.name} waits for the actions in flight"
                 if self._pending
-                else f"it is {self._state.value}"
+                else f"the agent is {self._state.value}"
             )
-            raise NotRunning(f"no action may begin: {why}")
+            raise NotRunning(f"cannot start an action: {why}")
         self._in_flight += 1
 
     def _end_action(self) -> None:
@@ -371,7 +371,7 @@ class _Scope:
 
     def __exit__(self, *_: object) -> None:
         if not self._entered:
-            raise RuntimeError("it was left as often as it was entered")
+            raise RuntimeError("this scope was left more often than it was entered")
         self._entered -= 1
         self._end()
 
@@ -395,14 +395,14 @@ def _refuse_coroutine(done: object, called: str) -> None:
     """Nobody awaits it, so nothing would happen. A task that it has started is another matter."""
     if hasattr(done, "cr_await"):
         done.close()  # type: ignore[attr-defined]
-        raise TypeError(f"{called} is called, and not awaited: let it start a task")
+        raise TypeError(f"{called} is called, not awaited: start a task in it instead")
 
 
 def _described(error: BaseException) -> str:
     try:
         text = str(error)
     except Exception:
-        text = "its text can't be had"
+        text = "no message: its __str__ failed"
     return _cut(f"{type(error).__name__}: {text}")
 
 

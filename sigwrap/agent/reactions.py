@@ -16,16 +16,16 @@ FOLLOWS: dict[str, AgentSignal | None] = {
 
 
 class Effect(Enum):
-    """On the session; docs/agent-signals.md quotes the values."""
+    """On the session; docs/signals.md quotes the values."""
 
-    RECORD = "nothing but its event"
-    STOP = "no new exec starts, then the tree is frozen"
-    CONTINUE = "the tree is thawed, and what was held is released, in order"
-    INTERRUPT = "as Ctrl+C"
-    TERMINATE = "SIGTERM to the tree, SIGKILL after the grace"
-    KILL = "SIGKILL to the whole tree"
-    DIAGNOSE = "the tree, counters and open questions as an event, and on standard error"
-    CHECKPOINT = "the log's head, the tree and a copy of the log"
+    RECORD = "records an event, nothing else"
+    STOP = "blocks new execs, then freezes the process tree"
+    CONTINUE = "thaws the process tree and releases blocked execs in order"
+    INTERRUPT = "interrupts the run, as Ctrl+C does"
+    TERMINATE = "sends SIGTERM to the process tree, SIGKILL after the grace period"
+    KILL = "sends SIGKILL to the whole process tree"
+    DIAGNOSE = "reports processes, counters and open approval requests as an event and on stderr"
+    CHECKPOINT = "saves the log's head, the process tree and a copy of the log"
 
 
 # Of the signal itself. What another one follows for has only its event: that one has the effect.

@@ -56,15 +56,15 @@ def known_signal(word: str) -> AgentSignal | None:
 
 def unknown(word: str, nearest: str = "") -> str:
     shown = word if len(word) <= _LONGEST_SHOWN else f"{word[: _LONGEST_SHOWN - 1]}…"
-    meant = f"did you mean {nearest}? " if nearest else ""
+    meant = f'did you mean "{nearest}"? ' if nearest else ""
     known = ", ".join(f"{each.name} {each.value}" for each in AgentSignal)
-    return f'"{printable(shown)}" is no agent signal; {meant}these are all: {known}'
+    return f'"{printable(shown)}" is not an agent signal; {meant}the agent signals are: {known}'
 
 
 def checked(signal: AgentSignal) -> AgentSignal:
     """A number may be meant as a POSIX one: 9 would be SIGTRUST and signal.SIGKILL as well."""
     if not isinstance(signal, AgentSignal):
-        raise TypeError(f"{signal!r} is no AgentSignal; agent_signal() makes one of a name")
+        raise TypeError(f"{signal!r} is not an AgentSignal; agent_signal(name) returns one")
     return signal
 
 

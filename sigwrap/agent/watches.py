@@ -85,8 +85,8 @@ class DriftWatch:
         why = _why_it_is_none(profile)
         if why:
             raise PolicyError(
-                f"{profile.file} is no profile: {why}",
-                "sigwrap policy generate makes one of sessions",
+                f"{profile.file} is not a profile: {why}",
+                "make one from sessions: sigwrap policy generate",
             )
         self.name = profile.name
         self._engine = Engine(profile)
@@ -108,10 +108,10 @@ class DriftWatch:
 
 def _why_it_is_none(policy: Policy) -> str:
     if policy.default_command in _LETS_RUN:
-        return "it lets run what none of its rules names"
+        return "it allows commands that none of its rules names"
     for rule in policy.command_rules:
         if rule.sha256 or rule.not_sha256:  # who waits for the exec would wait for the digest
-            return f"its rule {rule.name} has digests (line {rule.place.line})"
+            return f"its rule {rule.name} has file digests (line {rule.place.line})"
     return ""
 
 

@@ -39,6 +39,7 @@ progress      how far something long is
 policy        the commands of sigwrap policy
 completion    completion, and what its scripts ask
 man           the manual page
+help          help: the pages of docs/
 tool_files    the files that policy pin and explain look at
 forward       `sigwrap-forward`
 stub          `sigwrap-stub`

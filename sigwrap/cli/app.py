@@ -14,6 +14,7 @@ from sigwrap.cli import approvals as approval_commands
 from sigwrap.cli import completion as completion_command
 from sigwrap.cli import doctor as doctor_command
 from sigwrap.cli import export as export_command
+from sigwrap.cli import help as help_command
 from sigwrap.cli import hook as hook_command
 from sigwrap.cli import install as install_command
 from sigwrap.cli import killswitch as killswitch_commands
@@ -37,13 +38,16 @@ from sigwrap.linux.descriptors import reserve_standard_streams
 
 _HELP = """Run a command under supervision.
 
-sigwrap [OPTIONS] -- COMMAND [ARGS…] records what the command's processes execute and whom they
-signal, stops them cleanly on Ctrl+C, and leaves none behind. Its options: sigwrap run --help.
+sigwrap [OPTIONS] -- COMMAND [ARGS…] applies a policy to everything that the command's processes
+run, signal and connect to, logs it, and ends all of them on Ctrl+C. Options: sigwrap run --help.
 
-sigwrap [OPTIONS] claude|codex|gemini [ARGS…] runs that agent with what keeps its work inside.
+sigwrap [OPTIONS] claude|codex|gemini [ARGS…] runs that agent with a preset: its policy,
+options and environment.
 """
 
-_STATUS_HELP = "Exit status: " + "; ".join(f"{code}: {why}" for code, why in status.TABLE) + "."
+_STATUS_HELP = "\n".join(
+    ["\b", "Exit status:", *(f"  {code:<5}  {why}" for code, why in status.TABLE)]
+)
 
 
 app = typer.Typer(
@@ -72,7 +76,7 @@ def run_app(words: list[str]) -> int:
     except BrokenPipeError:
         return status.from_signal(13)
     except MemoryError:
-        note("there is not enough memory for that")
+        note("not enough memory")
         return status.REFUSED
     except (OSError, ImportError):
         raise  # __main__ says what the system refused, or can't be loaded
@@ -88,7 +92,7 @@ def _version(wanted: bool) -> None:
     if wanted:
         from sigwrap.linux.execs.repeated import is_wanted
 
-        how = "with its extension" if is_wanted() else "in Python alone"
+        how = "with C extension" if is_wanted() else "without C extension"
         out(f"sigwrap {sigwrap.__version__}, {how}")
         raise typer.Exit
 
@@ -96,7 +100,7 @@ def _version(wanted: bool) -> None:
 @app.callback()
 def _root(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Say which one.")
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version")
     ] = False,
 ) -> None: ...
 
@@ -121,6 +125,7 @@ doctor_command.register(app)
 hook_command.register(app)
 install_command.register(app)
 completion_command.register(app)
+help_command.register(app)
 man_command.register(app)
 app.add_typer(policy_commands.app, name="policy")
 app.add_typer(killswitch_commands.app, name="killswitch")

@@ -32,22 +32,22 @@ from sigwrap.watch.question import lines_of, origin_of, waiting_in, waits_of
 APPROVALS_SCHEMA = "sigwrap.approvals/1"
 _FAILURES_SHOWN = 5
 _IDS_SHOWN = 5
-_OF_THOSE = " in the sessions that answer"
-_INSIDE = "refused: it is inside a supervised session"
+_OF_THOSE = " in the sessions that answered"
+_INSIDE = "processes in a session can't answer approval requests"
 
 _approvals = typer.Typer(
     cls=Group,
     invoke_without_command=True,
     rich_markup_mode=None,
     epilog=examples("approvals"),
-    help="Show what waits for an answer.",
+    help="List open approval requests.",
 )
 
 IdArgument = Annotated[
     str,
     typer.Argument(
         metavar="[ID]",
-        help="As sigwrap approvals shows it; left out: the one that waits.",
+        help="Id from sigwrap approvals [default: the only open request]",
         show_default=False,
     ),
 ]
@@ -63,21 +63,24 @@ def register(app: typer.Typer) -> None:
 def approvals(
     context: typer.Context,
     full: Annotated[
-        str, typer.Option("--full", metavar="ID", help="Show all of this request, uncut.")
+        str, typer.Option("--full", metavar="ID", help="Show one request in full")
     ] = "",
     watch: Annotated[
-        bool, typer.Option("--watch", help="Stay, and answer what comes with y and n.")
+        bool, typer.Option("--watch", help="Keep watching, and answer new requests")
     ] = False,
     notify: NotifyOption = "",
     store: StoreOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show what waits for an answer, in all running sessions of the store."""
+    """List open approval requests of all running sessions in the store."""
     if notify and not watch:
-        raise UsageError("--notify goes with --watch")
+        raise UsageError("--notify needs --watch")
     if watch:
         if full or as_json or context.invoked_subcommand is not None:
-            raise UsageError("--watch goes alone", "for a program: sigwrap watch --json")
+            raise UsageError(
+                "--watch can't be combined with --full, --json or list",
+                "for a script: sigwrap watch --json",
+            )
         show(watched_store(store), notify, only_questions=True)
     elif full:
         _show_one(watched_store(store), full, as_json)
@@ -91,7 +94,7 @@ def approvals(
 def list_approvals(
     context: typer.Context, store: StoreOption = None, as_json: JsonOption = False
 ) -> None:
-    """Show what waits for an answer (the same as: sigwrap approvals)."""
+    """List open approval requests (same as sigwrap approvals)."""
     outer_store, outer_as_json = context.obj
     _show(watched_store(outer_store if store is None else store), as_json or outer_as_json)
 
@@ -99,14 +102,17 @@ def list_approvals(
 def approve(
     approval_id: IdArgument = "",
     always: Annotated[
-        bool, typer.Option("--always", help="And the same again, for this session.")
+        bool, typer.Option("--always", help="Approve identical requests of this session too")
     ] = False,
-    yes: Annotated[bool, typer.Option("--yes", help="Don't ask where ID is left out.")] = False,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Do not ask for confirmation if ID is left out")
+    ] = False,
     store: StoreOption = None,
 ) -> None:
-    """Let a waiting exec, signal or connection go on.
+    """Approve a request.
 
-    Without ID it shows the one that waits, and asks.
+    The waiting exec, signal or connection continues. Without ID, shows the only open request and
+    asks for confirmation.
     """
     folder = watched_store(store)
     if not approval_id:
@@ -120,11 +126,14 @@ def approve(
 def deny(
     approval_id: IdArgument = "",
     message: Annotated[
-        str, typer.Option("--message", metavar="M", help="What the asker is told.")
+        str, typer.Option("--message", metavar="M", help="Message to show to the command")
     ] = "",
     store: StoreOption = None,
 ) -> None:
-    """Refuse a waiting exec, signal or connection."""
+    """Deny a request.
+
+    The waiting exec, signal or connection fails.
+    """
     folder = watched_store(store)
     wanted = approval_id or text(_only_one(folder).get("id"))
     _answer(folder, {"do": "deny", "id": wanted, "message": message})
@@ -138,7 +147,7 @@ def _show(store: str, as_json: bool) -> None:
     if as_json:
         out(_document(requests, more, listing.left_out))
     elif not requests:
-        out(f"nothing waits for an answer{_OF_THOSE if listing.left_out else ''}")
+        out(f"no approval requests{_OF_THOSE if listing.left_out else ''}")
     else:
         for request in requests:
             out(_rendered(request, store))
@@ -189,7 +198,7 @@ def _listing(store: str) -> Iterator[_Listing]:
         for each_failure in said[:_FAILURES_SHOWN]:
             _leave_out(each_failure)
         if len(said) > _FAILURES_SHOWN:
-            note(f"and {len(said) - _FAILURES_SHOWN} more are left out")
+            note(f"skipped {len(said) - _FAILURES_SHOWN} more sessions")
         if last is not None:
             raise last
         yield _Listing(good, failures)
@@ -216,7 +225,10 @@ def _answer(store: str, request: ControlRequest) -> None:
     reply, session_id = _first_that_knows(store, request)
     _tell(reply, session_id)
     if request.get("always") and reply.get("granted") and reply.get("always") is False:
-        note("only once: what lies in another root, or isn't known whole, is asked about each time")
+        note(
+            "approved once only: --always has no effect on a request from another root directory, "
+            "or one that is not fully known"
+        )
 
 
 def _first_that_knows(store: str, request: ControlRequest) -> tuple[ControlReply, str]:
@@ -253,16 +265,15 @@ def _first_that_knows(store: str, request: ControlRequest) -> tuple[ControlReply
         raise failures[-1]
     if listing.left_out:
         raise SessionError(
-            f"there is no request {wanted!r}{_OF_THOSE}", "it may wait in one that was left out"
+            f"there is no request {wanted!r}{_OF_THOSE}", "a skipped session may have it"
         )
     if not open_ids:
         raise SessionError(
-            f"there is no request {wanted!r}, and nothing else waits in a running session of "
-            f"{store}",
-            "a session that is over takes no answers",
+            f"there is no request {wanted!r}, nor any other in a running session of {store}",
+            "the requests of a session end with it",
         )
     nearest = difflib.get_close_matches(wanted, open_ids, n=1, cutoff=0.5)
-    hint = f"did you mean {nearest[0]}?" if nearest else f"there is {', '.join(open_ids[:5])}"
+    hint = f'did you mean "{nearest[0]}"?' if nearest else f"open: {', '.join(open_ids[:5])}"
     raise SessionError(f"there is no request {wanted!r}", printable(hint))
 
 
@@ -282,14 +293,14 @@ def _only_one(store: str) -> dict[str, Any]:
             return found[0]
         if listing.left_out:
             raise SessionError(
-                "what waits isn't known of all sessions", "name one: sigwrap approvals"
+                "some sessions did not answer, so an id is needed", "see sigwrap approvals"
             )
         if not found:
-            raise SessionError(f"nothing waits for an answer in a running session of {store}")
+            raise SessionError(f"no approval requests in the running sessions of {store}")
         ids = [text(each.get("id")) for each in found]
         raise SessionError(
-            f"{len(found) + more} wait: name one",
-            printable(f"there is {', '.join(ids[:_IDS_SHOWN])}; sigwrap approvals shows them"),
+            f"{len(found) + more} approval requests are open: give an id",
+            printable(f"{', '.join(ids[:_IDS_SHOWN])}; sigwrap approvals shows them"),
         )
 
 
@@ -298,17 +309,17 @@ def _confirm(request: dict[str, Any], store: str) -> None:
     refuse_inside(_INSIDE)
     if not sys.stdin.isatty():
         raise UsageError(
-            "without an id it is asked about what waits, and there is no terminal to ask on",
-            "name it, or sigwrap approve --yes",
+            "no id given, and no terminal to confirm on",
+            "give the id, or use sigwrap approve --yes",
         )
     out(_rendered(request, store))
-    if not typer.confirm("sigwrap: approve it?", err=True):
+    if not typer.confirm("sigwrap: approve this request?", err=True):
         raise typer.Abort
 
 
 def _tell(reply: ControlReply, session_id: str) -> None:
     settled = texts(reply.get("settled")) or [""]
-    others = f" (and {len(settled) - 1} more of the same)" if len(settled) > 1 else ""
+    others = f" (and {len(settled) - 1} identical requests)" if len(settled) > 1 else ""
     said = "approved" if reply.get("granted") else "denied"
     message = f": {reply['message']}" if reply.get("message") else ""
     out(printable(f"{settled[0]} {said}{others} in session {session_id}{message}"))
@@ -316,4 +327,4 @@ def _tell(reply: ControlReply, session_id: str) -> None:
 
 
 def _leave_out(failure: Unreachable) -> None:
-    note(f"{printable(str(failure))}; it is left out")
+    note(f"skipped: {printable(str(failure))}")

@@ -18,6 +18,6 @@ def note_broken_chains(sessions: Iterable[Session]) -> None:
 
 
 def note_where_broken(session: Session, found: Verification) -> None:
-    """Of a log of which nothing can be read, whoever reads it says so."""
+    """An unreadable log is reported by the command that reads it."""
     if found.outcome is Outcome.BROKEN and found.events:
         note(f"{printable(session.id)}: NOT INTACT: {problem_of(found)}")

@@ -139,11 +139,9 @@ def register(app: typer.Typer) -> None:
 
 
 def completion(
-    shell: Annotated[
-        Shell, typer.Argument(metavar="bash|zsh|fish", help="Which shell is to complete.")
-    ],
+    shell: Annotated[Shell, typer.Argument(metavar="bash|zsh|fish", help="Shell to complete for")],
 ) -> None:
-    """Print the script that makes a shell complete sigwrap's words."""
+    """Print a completion script for a shell."""
     out(_SCRIPTS[shell])
 
 

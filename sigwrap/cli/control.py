@@ -17,14 +17,14 @@ _SHOWN = 5
 def refuse_inside(message: str) -> None:
     """Before a session is asked, which would take it for an attempt on sigwrap."""
     if is_inside_a_session():
-        raise SessionError(message, "use a shell that isn't under sigwrap")
+        raise SessionError(message, "use a shell outside the session")
 
 
 def check(session: ControlClient, reply: ControlReply, may_fail: tuple[str, ...] = ()) -> None:
     """Unreachable where the session refuses, or another has its socket's name."""
     if reply.get("session_id", session.session_id) != session.session_id:
         raise Unreachable(
-            f"what answers for session {session.session_id} is another session", session.session_id
+            f"another session answers for session {session.session_id}", session.session_id
         )
     if reply.get("ok") is True or reply.get("error") in may_fail:
         return
@@ -33,7 +33,7 @@ def check(session: ControlClient, reply: ControlReply, may_fail: tuple[str, ...]
         raise Unreachable(
             message,
             session.session_id,
-            "a supervised process answers and signals nothing, neither its own session nor others",
+            "processes in a session can't answer requests or signal sessions",
         )
     raise Unreachable(f"session {session.session_id}: {message}", session.session_id)
 
@@ -54,9 +54,9 @@ def _no_such(store: str, selector: str, running: list[SessionFile]) -> SessionEr
     shown = printable(selector)
     known = [name for each in running for name in (each.id, each.name) if name]
     near = nearest_word(selector, known)
-    hint = f"did you mean {near}?" if near else f"running: {', '.join(known[:_SHOWN]) or 'none'}"
+    hint = f'did you mean "{near}"?' if near else f"running: {', '.join(known[:_SHOWN]) or 'none'}"
     try:
         found = open_session(store, selector)
     except SessionError:
         return SessionError(f"no running session is called '{shown}' in {store}", printable(hint))
-    return SessionError(f"session {printable(found.id)} is over", printable(hint))
+    return SessionError(f"session {printable(found.id)} has ended", printable(hint))

@@ -15,10 +15,11 @@ from sigwrap.cli.options import JsonOption, StoreOption
 from sigwrap.cli.output import out, out_lines
 from sigwrap.cli.showing import columns, style
 
-_STATUS = (
-    "Exit status: 0: a run works, and holds everything; 1: it works, and does not hold "
-    "everything, or that can't be told; 125: it is refused."
-)
+_STATUS = """\b
+Exit status:
+  0    sigwrap can run here and enforce every rule
+  1    sigwrap can run here, but may not enforce every rule
+  125  sigwrap can't run here"""
 
 
 def register(app: typer.Typer) -> None:
@@ -26,9 +27,10 @@ def register(app: typer.Typer) -> None:
 
 
 def doctor(store: StoreOption = None, as_json: JsonOption = False) -> int:
-    """Say what this machine can do for a run, each by trying it.
+    """Check what sigwrap can do on this machine.
 
-    And what is lost where it can't, and what to do. Nothing stays behind.
+    Tries each feature. For one that does not work, says what is lost and how to get it. Leaves
+    nothing behind.
     """
     from sigwrap.doctor import told  # other commands do without
     from sigwrap.doctor.aside import Interrupted

@@ -30,6 +30,7 @@ EXAMPLES = {
         "sigwrap sessions prune --max-size 1G --dry-run",
     ),
     "sessions recover": ("sigwrap sessions recover",),
+    "help": ("sigwrap help", "sigwrap help policy"),
     "approvals": (
         "sigwrap approvals",
         "sigwrap approvals --full 3f2a10",
@@ -78,4 +79,4 @@ EXAMPLES = {
 
 def examples(command: str) -> str:
     """The end of its help, as typer takes one whose lines stay as they are."""
-    return "\n".join(["\b", "For example:", *(f"  {line}" for line in EXAMPLES[command])])
+    return "\n".join(["\b", "Examples:", *(f"  {line}" for line in EXAMPLES[command])])

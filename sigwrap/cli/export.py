@@ -38,8 +38,8 @@ def export(
         ExportFormat,
         typer.Option(
             "--format",
-            help="Events, one a line as JSON or CSV; metrics for Prometheus; or a database with "
-            "the tables of sigwrap query.",
+            help="Events as JSON lines or CSV, Prometheus metrics, or a SQLite database with the "
+            "views of sigwrap query",
         ),
     ],
     sessions: SessionsArgument = None,
@@ -51,12 +51,12 @@ def export(
             "--output",
             "-o",
             metavar="FILE",
-            help="Write there, completely or not at all.",
+            help="Output file, written completely or not at all",
             show_default=False,
         ),
     ] = None,
 ) -> None:
-    """Write sessions for other programs."""
+    """Export events as JSON lines, CSV, Prometheus metrics or SQLite."""
     if export_format is ExportFormat.SQLITE and output is None:
         raise UsageError("--format sqlite needs -o FILE")
     several = Several(store_folder(store), sessions or [], every)

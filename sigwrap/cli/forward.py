@@ -10,12 +10,12 @@ from sigwrap.forward.forwarder import run_alone
 
 _USAGE = """sigwrap-forward [--grace TIME] -- COMMAND [ARGS...]
 
-Runs COMMAND, passes every signal on to it, reaps orphans, and exits with its status
-(128+N where it died of signal N). Meant as a container's first process.
+Runs the command, forwards every signal to it, reaps orphans, and exits with its status
+(128+N if signal N killed it). Use it as the first process of a container.
 
---grace TIME   this long after a SIGTERM, SIGINT or SIGQUIT, kill every process that is left, such
-               as 10, 10s or 1m30s; without it, wait for COMMAND as long as it runs
---version      say which one"""
+--grace TIME   time from a SIGTERM, SIGINT or SIGQUIT until all remaining processes are killed,
+               such as 10, 10s or 1m30s [default: wait until the command ends]
+--version      show the version"""
 
 
 def main(words: list[str]) -> int:
@@ -48,5 +48,5 @@ def _seconds(text: str) -> float:
     except ValueError as error:
         raise UsageError(f"--grace {text}: {error}") from error
     if value >= 1e9:
-        raise UsageError(f"--grace {text}: more than thirty years")
+        raise UsageError(f"--grace {text}: longer than 30 years")
     return value

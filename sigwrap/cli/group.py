@@ -15,42 +15,54 @@ from sigwrap.policy.problems import nearest_word
 from sigwrap.run.settings import AGENTS
 
 _LINE_SHOWN = 60
+_TO_RUN = "To run a program of that name: "
 _HELP = frozenset({"-h", "--help"})
 
 
 class Group(TyperGroup):
     # What other programs have as a command, and is an option here.
     options_meant: ClassVar[dict[str, str]] = {"help": "--help"}
+    # Of the list of its commands; the rest comes last.
+    headings: ClassVar[dict[str, str]] = {}
+    other_heading = "Commands"
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         shows_help = not args and not self.invoke_without_command
         return super().parse_args(ctx, ["--help"] if shows_help else args)
 
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        shown = {name: each for name, each in self.commands.items() if not each.hidden}
+        width = max(map(len, shown))
+        sections = {title: names.split() for title, names in self.headings.items()}
+        placed = {name for names in sections.values() for name in names}
+        sections[self.other_heading] = [name for name in shown if name not in placed]
+        for title, names in sections.items():
+            with formatter.section(title):
+                summaries = [shown[each].get_short_help_str(99).rstrip(".") for each in names]
+                padded = [each.ljust(width) for each in names]
+                formatter.write_dl(list(zip(padded, summaries, strict=True)))
+
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         word = args[0]
         if self.get_command(ctx, word) is None:
-            path = ctx.command_path
-            possessive = "'" if path.endswith("s") else "'s"
-            raise UsageError(
-                f"{shell_words([word])} is no command of {path}{possessive}",
-                f"{self._meant(ctx, args)}{self.other_meaning(args)}all commands: {path} --help",
-            )
+            other = self.other_meaning(args)
+            all_commands = f"All commands: {ctx.command_path} --help{'.' if other else ''}"
+            raise _unknown(_path(ctx, word), self._meant(ctx, args) or all_commands, other)
         return super().resolve_command(ctx, args)
 
     def _meant(self, ctx: Any, args: list[str]) -> str:
         word, *rest = args
         near = self.options_meant.get(word)
         if near is None and (below := self._below(ctx, word)):
-            path = shell_words([below, *args])
-            return f"did you mean {ctx.command_path} {path}? "
+            return _did_you_mean(_path(ctx, below, *args))
         if near is None:
             near = nearest_word(word, self.list_commands(ctx))
             command = self.get_command(ctx, near) if near else None
             if command is None:
                 return ""
             if _accepts(command, near, rest, ctx):
-                near = shell_words([near, *rest])
-        return f"did you mean {ctx.command_path} {near}? "
+                return _did_you_mean(_path(ctx, near, *rest))
+        return _did_you_mean(_path(ctx, near))
 
     def _below(self, ctx: Any, word: str) -> str:
         """The first of its commands that has one of that name."""
@@ -74,7 +86,15 @@ class Group(TyperGroup):
 class Root(Group):
     """`sigwrap` itself, whose options are those of a run."""
 
-    options_meant: ClassVar[dict[str, str]] = {"help": "--help", "version": "--version"}
+    options_meant: ClassVar[dict[str, str]] = {"version": "--version"}
+    headings: ClassVar[dict[str, str]] = {
+        "Run": "run",
+        "Look at sessions": "sessions report replay why query export verify",
+        "Approve and stop": "approvals approve deny watch serve signal killswitch",
+        "Policies": "policy",
+        "Agents": "hook install uninstall",
+    }
+    other_heading = "Set-up"
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         own = {name for each in self.get_params(ctx) for name in each.opts}
@@ -100,11 +120,13 @@ class Root(Group):
         if behind[:1] and behind[0] not in AGENTS:  # else an option is wrong
             near = self._near(ctx, behind, words) or _near_agent(behind, words)
         if near and not all(each.is_of_a_run for each in given):
-            raise UsageError(f"{shell_words(behind[:1])} is no command of sigwrap's", near.rstrip())
+            raise _unknown(shell_words(behind[:1]), near, "")
         self._check_for_run(ctx, args)
         meant = f"sigwrap {shell_words([*words, '--', *(behind or ['npm', 'start'])])}"
+        if near:
+            raise _unknown(shell_words(behind[:1]), near, f"{_TO_RUN}{meant}")
         missing = "-- is missing before the command" if behind else "no command given"
-        raise UsageError(missing, f"{near}to run it: {meant}" if near else meant)
+        raise UsageError(missing, meant)
 
     def _near(self, ctx: Any, behind: list[str], options: list[str]) -> str:
         """A command whose name is nearly the first word, and which takes this line."""
@@ -112,7 +134,7 @@ class Root(Group):
         words = [*options, *behind[1:]]
         if not near or not _accepts(self.get_command(ctx, near), near, words, ctx):
             return ""
-        return f"did you mean sigwrap {shell_words([near, *words])}? "
+        return _did_you_mean(shell_words([near, *words]))
 
     def _complain_of_place(
         self, ctx: Any, given: list[Given], behind: list[str], path: list[str], command: Any
@@ -128,15 +150,15 @@ class Root(Group):
             line = [*of_a_run, "--", *behind]
             self._check_for_run(ctx, line)
             raise UsageError(
-                f"{foreign.name} is an option of a run, and {shown} has none of that name",
-                f"see sigwrap {shown} --help; to run it: sigwrap {shell_words(line)}",
+                f"{foreign.name} is an option of sigwrap run, not of {shown}",
+                f"see sigwrap {shown} --help; {_TO_RUN.lower()}sigwrap {shell_words(line)}",
             )
         rest = behind[len(path) :]
         if _has_options_of_its_own(command, rest):
             rest = ["--", *rest]
         _check(command, shown, [*words, *rest], ctx)
         raise UsageError(
-            f"options of {shown} come behind it", f"sigwrap {shell_words([*path, *words, *rest])}"
+            f"options of {shown} go after it", f"sigwrap {shell_words([*path, *words, *rest])}"
         )
 
     def _check_for_run(self, ctx: Any, args: list[str]) -> None:
@@ -156,13 +178,28 @@ class Root(Group):
 
     def other_meaning(self, args: list[str]) -> str:
         line = shortened(shell_words(args), _LINE_SHOWN)
-        return f"{_near_agent(args)}to run it: sigwrap -- {line}; "
+        return f"{_TO_RUN}sigwrap -- {line}"
+
+    def _meant(self, ctx: Any, args: list[str]) -> str:
+        return super()._meant(ctx, args) or _near_agent(args)
 
 
 def _near_agent(line: list[str], options: Sequence[str] = ()) -> str:
     near = nearest_word(line[0], AGENTS) if line else ""
     meant = shell_words([*options, near, *line[1:]])
-    return f"did you mean sigwrap {meant}? " if near else ""
+    return _did_you_mean(meant) if near else ""
+
+
+def _path(ctx: Any, *words: str) -> str:
+    return shell_words([*ctx.command_path.split()[1:], *words])
+
+
+def _did_you_mean(line: str) -> str:
+    return f'Did you mean "{line}"?'
+
+
+def _unknown(name: str, meant: str, other: str) -> UsageError:
+    return UsageError(f'unknown command "{name}". {meant} {other}'.rstrip())
 
 
 def explained(problem: TyperException, path: str) -> UsageError:

@@ -1,5 +1,4 @@
-"""sigwrap hook: a tool call of an agent, judged before it happens. Nothing is run, and nothing is
-recorded."""
+"""sigwrap hook: judge a tool call of an agent before it happens. It records nothing."""
 
 from __future__ import annotations
 
@@ -19,11 +18,12 @@ from sigwrap.cli.output import note, out
 from sigwrap.cli.policy.shared import load
 from sigwrap.errors import InternalError, SessionError, SigwrapError, UsageError
 from sigwrap.hooks.calls import BadCall, Call, FileCall, ShellCall, WebCall
-from sigwrap.hooks.formats import FORMATS, AgentProgram, call_in, project_in
+from sigwrap.hooks.formats import AGENTS, FORMATS, AgentProgram, call_in, project_in
 from sigwrap.hooks.judged_line import judged
 from sigwrap.hooks.shell_line import read_line
-from sigwrap.hooks.verdict import Answer, Finding, Verdict, combined, finding_of
+from sigwrap.hooks.verdict import Answer, Finding, Verdict, combined, denial, finding_of
 from sigwrap.linux.peer import is_inside_a_session
+from sigwrap.mediate.wording import TO_AN_AGENT
 from sigwrap.policy.judge.engine import Engine
 from sigwrap.policy.judge.request import Operation
 from sigwrap.run.settings import DEFAULT_POLICY
@@ -34,10 +34,10 @@ MAX_CALL_BYTES = 16 << 20
 WITHIN_S = 20  # the program itself waits longer (hooks/settings.py), and lets the call through then
 
 _DEPTH_OF_THE_SHELL = 1
-_NOT_ASKED = "it would be asked about, which nobody is here: allow it by a rule, or do it yourself"
+_NOT_ASKED = "This agent cannot ask its user; a rule of the policy can allow it"
 
 HookPolicyOption = Annotated[
-    str, typer.Option("--policy", "-p", metavar="NAME|FILE", help="What is allowed.")
+    str, typer.Option("--policy", "-p", metavar="NAME|FILE", help="Policy that decides")
 ]
 
 
@@ -46,29 +46,31 @@ def register(app: typer.Typer) -> None:
 
 
 def hook(
-    program: Annotated[AgentProgram, typer.Argument(help="Whose format the call is in.")],
+    program: Annotated[
+        AgentProgram, typer.Argument(metavar="AGENT", help=f"Agent that calls: {AGENTS}")
+    ],
     policy: HookPolicyOption = DEFAULT_POLICY,
     root: Annotated[
         Path | None,
         typer.Option(
             "--root",
             metavar="DIR",
-            help="The workspace; the program's project if left out.",
+            help="Project directory [default: the agent's project]",
             show_default=False,
         ),
     ] = None,
     store: StoreOption = None,
 ) -> int:
-    """Judge a tool call of an agent, which comes on standard input.
+    """Judge an agent's tool call from standard input.
 
-    The answer is in the agent's own format: nothing where the policy lets it through, so that the
-    agent asks as ever; else a question or a denial, with its reason. See sigwrap install.
+    The answer is in the agent's own format. It is empty if the policy allows the call: then the
+    agent asks as usual. Otherwise it asks the user or denies the call, with a reason. To set up the
+    hook: sigwrap install.
     """
     if sys.stdin is None:
-        note(f"hook {program.value}: denied: its standard input is closed")
-        return BLOCKED
+        return _blocked(program, "standard input is closed")
     if sys.stdin.isatty():
-        raise UsageError("a tool call is read from standard input", "sigwrap install sets that up")
+        raise UsageError("no tool call on standard input", "to set up the hook: sigwrap install")
     signal.signal(signal.SIGALRM, _too_late)
     signal.alarm(WITHIN_S)
     try:
@@ -76,28 +78,31 @@ def hook(
         text = _read()
         verdict, call = _judged(program, text, policy, root)
     except BadCall as problem:
-        note(f"hook {program.value}: denied: {problem}")
-        return BLOCKED
+        return _blocked(program, str(problem))
     except SigwrapError as failure:
-        note(*(f"hook {program.value}: denied: {line}" for line in failure.lines))
-        return BLOCKED
+        return _blocked(program, *failure.lines)
     except (OSError, MemoryError, RecursionError) as failure:
-        note(f"hook {program.value}: denied: {failure or 'no memory'}")
-        return BLOCKED
+        return _blocked(program, str(failure) or "out of memory")
     except Exception as bug:
-        note(*(f"hook {program.value}: denied: {line}" for line in InternalError.of(bug).lines))
-        return BLOCKED
+        return _blocked(program, *InternalError.of(bug).lines)
     answer, reason = verdict.answer, verdict.reason
     if answer is Answer.ASK and call.nobody_asked:
-        answer, reason = Answer.DENY, f"{reason}; {_NOT_ASKED}"
+        answer = Answer.DENY
+        reason = denial(f"{reason.removeprefix('sigwrap: ')}. {_NOT_ASKED}")
     said = FORMATS[program].answered(answer, reason)
     if said:
         out(said)
     return 0
 
 
+def _blocked(program: AgentProgram, *lines: str) -> int:
+    note(*(f"denied: hook {program.value}: {line}" for line in lines[:-1]))
+    note(f"denied: hook {program.value}: {lines[-1]}{TO_AN_AGENT}")
+    return BLOCKED
+
+
 def _too_late(_number: int, _frame: Any) -> NoReturn:
-    raise SessionError(f"it could not be judged within {WITHIN_S} seconds")
+    raise SessionError(f"the call could not be judged within {WITHIN_S} s")
 
 
 def _refuse_by_killswitch(store: str | None) -> None:
@@ -154,7 +159,7 @@ def _findings(
         case WebCall():
             found = machine.connection(doing.host, doing.port)
             if found is None:
-                raise BadCall(f"nobody can be called {doing.host!r}")
+                raise BadCall(f"{doing.host!r} is not a valid host name")
             what = f"connect to {doing.host}:{doing.port}"
             yield finding_of(what, found, name, inside=inside)
 
@@ -162,10 +167,10 @@ def _findings(
 def _of_line(
     line: str, folder: str, engine: Engine, machine: ThisMachine, *, inside: bool
 ) -> Iterator[Finding]:
-    """Of the shell that the agent starts for it, too, as a run would see that."""
+    """Judge the line, and the shell that the agent starts for it."""
     shell = machine.request(("bash", "-c", line), folder, _DEPTH_OF_THE_SHELL, frozenset())
     decision = engine.decide_command(shell)
-    yield finding_of("a shell for the line", decision, engine.policy.name, inside=inside)
+    yield finding_of("the shell of the call", decision, engine.policy.name, inside=inside)
     home = os.environ.get("HOME", "")
     depth = _DEPTH_OF_THE_SHELL + 1
     read = read_line(line, folder=os.path.normpath(folder), home=home, depth=depth)

@@ -1,5 +1,4 @@
-"""What a hook looks up on the machine: where a name leads along PATH, what a glob comes to, where a
-file really lies."""
+"""What a hook looks up on the machine: programs in PATH, names that match a glob, real paths."""
 
 from __future__ import annotations
 
@@ -77,7 +76,7 @@ class ThisMachine:
         return self.operation(operation, whole)
 
     def operation(self, operation: Operation, path: str) -> Decision:
-        """The last name of what is made or deleted is the link's own."""
+        """Resolve all links, but not the last name of a file to create or delete."""
         if operation in IN_A_FOLDER:
             above, name = os.path.split(os.path.abspath(path))
             path = os.path.join(os.path.realpath(above), name)
@@ -88,7 +87,7 @@ class ThisMachine:
         return self._files.decide(operation, path)
 
     def connection(self, host: str, port: int) -> Decision | None:
-        """None where nobody can have that name."""
+        """Return None if `host` is not a valid host name."""
         shown = f"[{host}]" if ":" in host else host
         try:
             endpoint = endpoint_of(f"{shown}:{port}", Direction.CONNECT, Protocol.TCP)

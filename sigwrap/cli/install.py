@@ -18,25 +18,27 @@ from sigwrap.cli.output import note, out
 from sigwrap.cli.policy.shared import load
 from sigwrap.cli.whole_file import whole_file
 from sigwrap.errors import UsageError
-from sigwrap.hooks.formats import AgentProgram
+from sigwrap.hooks.formats import AGENTS, AgentProgram
 from sigwrap.hooks.json_text import BadText
 from sigwrap.hooks.settings import PLACES, hook_line, installed, uninstalled
 from sigwrap.start.policy_files import SHIPPED
 
 _MAX_BYTES = 4 << 20
 _HOW_TO_MEND = (
-    "it is left as it is: mend it, or move it away, and try again; what belongs into it is what "
-    "--dry-run shows where there is none"
+    "the file was not changed; repair it, or move it away and try again (then --dry-run shows a "
+    "new one)"
 )
 
-ProgramArgument = Annotated[AgentProgram, typer.Argument(help="Whose settings.")]
+ProgramArgument = Annotated[
+    AgentProgram, typer.Argument(metavar="AGENT", help=f"Agent whose settings change: {AGENTS}")
+]
 ProjectOption = Annotated[
     bool,
-    typer.Option("--project", help="Those of the project in the current folder; the default."),
+    typer.Option("--project", help="Settings of the project in the current directory [default]"),
 ]
-UserOption = Annotated[bool, typer.Option("--user", help="Those of the user, for all projects.")]
-DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Only show what would change.")]
-YesOption = Annotated[bool, typer.Option("--yes", help="Don't ask.")]
+UserOption = Annotated[bool, typer.Option("--user", help="Settings of the user, for all projects")]
+DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Only show the change")]
+YesOption = Annotated[bool, typer.Option("--yes", help="Change the file without asking")]
 
 
 def register(app: typer.Typer) -> None:
@@ -54,18 +56,18 @@ def install(
             "--policy",
             "-p",
             metavar="NAME|FILE",
-            help="What is allowed; agent-default if left out.",
+            help="Policy that decides [default: agent-default]",
             show_default=False,
         ),
     ] = "",
     dry_run: DryRunOption = False,
     yes: YesOption = False,
 ) -> None:
-    """Put sigwrap hook into an agent's settings.
+    """Add the sigwrap hook to an agent's settings.
 
-    The change is shown first. Everything else in the file stays as it is.
+    It shows the change first. The rest of the file stays as it is.
     """
-    refuse_inside("nobody inside a session changes what hooks an agent has")
+    refuse_inside("processes in a session can't change the hooks of an agent")
     path = _path(program, project=project, user=user)
     line = hook_line(program, _sigwrap(for_all=not user), _policy(policy))
     before = _read(path)
@@ -74,11 +76,11 @@ def install(
     except BadText as problem:
         raise _unfit(path, problem) from problem
     if after == before:
-        out(f"{path} has it already")
+        out(f"{path} already has the hook")
         return
     _change(path, before, after, dry_run=dry_run, yes=yes)
     if not dry_run and program is AgentProgram.CODEX:
-        note("Codex runs a new hook only after its user has trusted it: /hooks in Codex")
+        note("Codex runs a new hook only after you trust it: /hooks in Codex")
 
 
 def uninstall(
@@ -88,11 +90,11 @@ def uninstall(
     dry_run: DryRunOption = False,
     yes: YesOption = False,
 ) -> None:
-    """Take sigwrap hook out of an agent's settings again.
+    """Remove the sigwrap hook from an agent's settings.
 
-    Where nothing else has changed since, the file is as it was before, byte for byte.
+    If nothing else has changed, the file is again as it was before install, byte for byte.
     """
-    refuse_inside("nobody inside a session changes what hooks an agent has")
+    refuse_inside("processes in a session can't change the hooks of an agent")
     path = _path(program, project=project, user=user)
     before = _read(path)
     try:
@@ -100,14 +102,14 @@ def uninstall(
     except BadText as problem:
         raise _unfit(path, problem) from problem
     if after == before:
-        out(f"{path} doesn't have it")
+        out(f"{path} does not have the hook")
         return
     _change(path, before, after, dry_run=dry_run, yes=yes)
 
 
 def _path(program: AgentProgram, *, project: bool, user: bool) -> str:
     if project and user:
-        raise UsageError("--project and --user exclude each other")
+        raise UsageError("--project and --user can't be combined")
     place = PLACES[program]
     if not user:
         return os.path.join(os.getcwd(), place.project)
@@ -115,26 +117,26 @@ def _path(program: AgentProgram, *, project: bool, user: bool) -> str:
     if not own:
         home = os.path.expanduser("~") if os.environ.get("HOME") != "" else ""
         if not home.startswith("/"):
-            raise UsageError("there is no home folder", "set HOME, or use --project")
+            raise UsageError("no home directory", "set HOME, or use --project")
         own = os.path.join(home, place.own_folder)
     return os.path.join(os.path.abspath(own), place.user)
 
 
 def _sigwrap(*, for_all: bool) -> list[str]:
-    """A project's settings are for everybody's machine, so they have the name alone where that
-    leads here."""
+    """Settings of a project are shared between machines, so they have the bare name if PATH finds
+    this program by it."""
     found = shutil.which("sigwrap")
     called = sys.argv[0] if os.path.basename(sys.argv[0]).startswith("sigwrap") else ""
     own = shutil.which(called) if called else None
     if own is None and found is None:
-        raise UsageError("sigwrap isn't found along PATH", "put it there, and try again")
+        raise UsageError("sigwrap is not in PATH", "add its directory to PATH, and try again")
     path = os.path.abspath(own or found or "")
     is_same = found is not None and os.path.realpath(found) == os.path.realpath(path)
     return ["sigwrap"] if for_all and is_same else [path]
 
 
 def _policy(policy: str) -> str:
-    """Loaded, for a hook with a bad one would deny everything."""
+    """Load it once: a hook with a bad policy would deny everything."""
     if not policy:
         return ""
     load(policy, Path.cwd())
@@ -147,13 +149,13 @@ def _read(path: str) -> str | None:
         with open(path, "rb", opener=_opened) as file:
             state = os.fstat(file.fileno())
             if not stat.S_ISREG(state.st_mode):
-                raise UsageError(f"{path} is no plain file")
+                raise UsageError(f"{path} is not a regular file")
             if state.st_uid != os.geteuid():
-                raise UsageError(f"{path} belongs to somebody else", "run it as its owner")
+                raise UsageError(f"{path} belongs to another user", "run this as its owner")
             text = file.read(_MAX_BYTES + 1)
     except FileNotFoundError:
         if os.path.islink(path):
-            raise UsageError(f"{path} is a link that leads nowhere", "remove it") from None
+            raise UsageError(f"{path} is a broken link", "remove it") from None
         return None
     except OSError as failure:
         raise UsageError(f"can't read {path}: {failure.strerror}") from failure
@@ -162,7 +164,7 @@ def _read(path: str) -> str | None:
     try:
         return text.decode("utf-8")
     except UnicodeDecodeError as failure:
-        raise UsageError(f"{path} is no UTF-8 text: {failure}") from failure
+        raise UsageError(f"{path} is not UTF-8 text: {failure}") from failure
 
 
 def _opened(path: str, flags: int) -> int:
@@ -179,13 +181,13 @@ def _change(path: str, before: str | None, after: str | None, *, dry_run: bool, 
         return
     if not yes:
         if not sys.stdin.isatty():
-            raise UsageError("there is no terminal to ask on", "--yes changes it unasked")
+            raise UsageError("no terminal to ask for confirmation", "use --yes to skip it")
         if not typer.confirm(f"sigwrap: change {path}?", err=True):
             raise typer.Abort
     if _read(path) != before:
-        raise UsageError(f"{path} has changed meanwhile", "try again")
+        raise UsageError(f"{path} has changed in the meantime", "try again")
     if before is not None and not os.access(path, os.W_OK):
-        raise UsageError(f"{path} is read-only", "let it be written, and try again")
+        raise UsageError(f"{path} is read-only", "make it writable, and try again")
     if after is None:
         try:
             os.unlink(path)
@@ -196,10 +198,10 @@ def _change(path: str, before: str | None, after: str | None, *, dry_run: bool, 
     try:
         os.makedirs(os.path.dirname(path), exist_ok=True)
     except FileExistsError as failure:
-        what = f"{os.path.dirname(path)} is no folder, or a link that leads to none"
+        what = f"{os.path.dirname(path)} is not a directory"
         raise UsageError(what, "remove it") from failure
     except OSError as failure:
-        raise UsageError(f"can't make the folder of {path}: {failure.strerror}") from failure
+        raise UsageError(f"can't create the directory of {path}: {failure.strerror}") from failure
     with whole_file(path) as place, open(place, "w", encoding="utf-8", newline="") as file:
         file.write(after)
     out(f"changed {path}")

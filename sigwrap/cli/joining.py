@@ -37,7 +37,7 @@ def _join(settings: RunSettings, inherited: Inherited) -> int:
     if settings.name:
         raise UsageError(
             f"--name {settings.name} and --join-name {settings.join_name}: a session has one name",
-            "leave --name out: who joins and who asks for a report call it by the other",
+            "leave out --name: --join-name names the session",
         )
     environment = {os.fsdecode(n): os.fsdecode(v) for n, v in inherited.environment.items()}
     store = os.path.abspath(settings.store or default_store(environment))
@@ -90,11 +90,11 @@ def _text(file: str) -> str:
 def _run_inside(settings: RunSettings, inherited: Inherited) -> NoReturn:
     """The session that is there already has the command."""
     session = os.fsdecode(inherited.environment.get(b"SIGWRAP_SESSION", b""))
-    where = f"session {session}" if session else "an outer supervisor"
+    where = f"session {session}" if session else "another supervisor"
     if settings.nested is not Nested.JOIN:
         raise SessionError(
             f"already inside {where}",
-            "--nested join runs the command under that session's rules",
+            "to run the command in that session, under its policy: --nested join",
         )
     program = find_program(settings.command[0], inherited.environment)
     become(program, settings.command, inherited, {})
@@ -103,7 +103,7 @@ def _run_inside(settings: RunSettings, inherited: Inherited) -> NoReturn:
 def start_session(words: list[str]) -> int:
     """`words`: the descriptor of a file with the settings. Only who joins starts it."""
     if len(words) != 1 or not words[0].isdigit():
-        raise SessionError("no command joins this process; sigwrap starts it, not people")
+        raise SessionError("only sigwrap can start this program")
     asked = int(words[0])
     settings = from_json(json.loads(os.pread(asked, os.fstat(asked).st_size, 0)))
     os.close(asked)

@@ -28,51 +28,49 @@ from sigwrap.store.killswitch import State
 STATUS_SCHEMA = "sigwrap.killswitch-status/1"  # the file's own has another form
 _HELD_BACK = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGTSTP)
 
-app = typer.Typer(
-    cls=Group, no_args_is_help=True, help="End every session now, and let none start until off."
-)
+app = typer.Typer(cls=Group, no_args_is_help=True, help="End all your sessions and block new ones.")
 
 
 @app.command(epilog=examples("killswitch on"))
 def on(
     reason: Annotated[
-        str, typer.Option("--reason", metavar="R", help="Shown to whoever it concerns.")
+        str, typer.Option("--reason", metavar="R", help="Reason to show and log")
     ] = "",
     store: StoreOption = None,
 ) -> int:
-    """End every session now, and let none start until off.
+    """End all your sessions on this machine, and block new ones.
 
-    Every session of this user on this machine.
+    New sessions can start again after sigwrap killswitch off.
     """
     proc_files.hold()
     proc_files.require()
-    refuse_inside("nobody inside a session turns it on")
+    refuse_inside("processes in a session can't turn on the kill switch")
     signal.pthread_sigmask(signal.SIG_BLOCK, _HELD_BACK)  # half of it would be worse than late
     activated = activate(lambda: store_folder(store), reason)
     note(*activated.without)
     if activated.left:
-        left = ", ".join(str(pid) if pid else "one that isn't seen here" for pid in activated.left)
-        note(f"these supervisors were told, or killed, and have not ended: {left}")
+        left = ", ".join(str(pid) if pid else "one whose pid is hidden" for pid in activated.left)
+        note(f"these supervisors have not ended yet: {left}")
     if hides_processes():
-        note("/proc shows no processes of others (hidepid): a session may be left that hides there")
+        note("/proc hides the processes of other users (hidepid): a session may still be running")
     if activated.may_be_more:
-        note("not all that looks like a session could be looked at: one may be left")
+        note("some processes could not be checked: a session may still be running")
     if activated.without:
         raise StoreError(
-            f"{_ended(activated)}; but others can start, for nothing keeps them from it",
-            "see to it that the file can be written, and turn it on again",
+            f"{_ended(activated)}, but new sessions can start: the kill switch could not be set",
+            "make its file writable and turn it on again",
         )
-    out(f"{activated.state}\n{_ended(activated)}; none starts until sigwrap killswitch off")
+    out(f"{activated.state}\n{_ended(activated)}; to allow new sessions: sigwrap killswitch off")
     return statuses.REFUSED if activated.left or activated.may_be_more else 0
 
 
 @app.command(epilog=examples("killswitch off"))
 def off(
-    yes: Annotated[bool, typer.Option("--yes", help="Don't ask.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation")] = False,
     store: StoreOption = None,
 ) -> None:
-    """Let sessions start again."""
-    refuse_inside("nobody inside a session turns it off")
+    """Allow new sessions again."""
+    refuse_inside("processes in a session can't turn off the kill switch")
     stores = _stores(store)
     state = killswitch.known(stores)
     if state is None:
@@ -88,7 +86,7 @@ def off(
 
 @app.command(epilog=examples("killswitch status"))
 def status(store: StoreOption = None, as_json: JsonOption = False) -> None:
-    """Say whether it is on, since when, by whom and why."""
+    """Show whether it is on, since when and why."""
     state = killswitch.known(_stores(store))
     if not as_json:
         out("the kill switch is off" if state is None else str(state))
@@ -111,9 +109,9 @@ def _stores(option: str | None) -> tuple[str, ...]:
 
 def _confirm(state: State) -> None:
     if not sys.stdin.isatty():
-        raise UsageError(f"{state}; there is no terminal to ask on", "sigwrap killswitch off --yes")
+        raise UsageError(f"{state}; no terminal to confirm on", "sigwrap killswitch off --yes")
     note(str(state))
-    if not typer.confirm("sigwrap: turn it off?", err=True):
+    if not typer.confirm("sigwrap: turn off the kill switch?", err=True):
         raise typer.Abort
 
 
@@ -125,4 +123,4 @@ def _ended(activated: Activated) -> str:
     if not activated.forced:
         return ended
     was = "was" if activated.forced == 1 else "were"
-    return f"{ended} ({activated.forced} {was} held up, and killed from here)"
+    return f"{ended} ({activated.forced} {was} not responding and {was} killed)"

@@ -13,21 +13,21 @@ from sigwrap.cli.examples import EXAMPLES, examples
 from sigwrap.cli.output import out
 
 _FIRST_STEPS = (
-    ("sigwrap -- npm start", "Run it, and record it."),
-    ("sigwrap -p agent-strict -- my-agent", "Run it under another policy."),
-    ("sigwrap report", "Say what happened in the latest session."),
-    ("sigwrap why", "Say who ended the command."),
+    ("sigwrap -- npm start", "Run a command and log it."),
+    ("sigwrap -p agent-strict -- my-agent", "Run an agent under another policy."),
+    ("sigwrap report", "Show what happened in the latest session."),
+    ("sigwrap why", "Explain how the command ended."),
 )
 _FILES = (
-    ("$SIGWRAP_STORE", "Where the logs lie."),
-    ("$XDG_STATE_HOME/sigwrap", "Where they lie without that variable."),
-    ("~/.local/state/sigwrap", "Where they lie without either."),
+    ("$SIGWRAP_STORE", "Directory for session logs."),
+    ("$XDG_STATE_HOME/sigwrap", "Used if SIGWRAP_STORE is not set."),
+    ("~/.local/state/sigwrap", "Used if neither is set."),
 )
 _ENVIRONMENT = (
     ("SIGWRAP_STORE", "See FILES."),
-    ("SIGWRAP_KEY", "A secret that the hash chain of a log is keyed with."),
-    ("SIGWRAP_PAGER, PAGER", "What shows a text that is longer than the screen; else less."),
-    ("NO_COLOR", "With any value but the empty one: no colours."),
+    ("SIGWRAP_KEY", "Secret key of the hash chain in each log."),
+    ("SIGWRAP_PAGER, PAGER", "Pager for output longer than the screen. Without them: less."),
+    ("NO_COLOR", "Any value but the empty one turns colours off."),
 )
 
 
@@ -36,7 +36,7 @@ def register(app: typer.Typer) -> None:
 
 
 def man(context: typer.Context) -> None:
-    """Print the manual page, for man -l."""
+    """Print the manual page."""
     out(manual(context.find_root().command))
 
 
@@ -49,7 +49,7 @@ def _lines(root: Any) -> Iterator[str]:
     yield f'.TH SIGWRAP 1 "" "sigwrap {sigwrap.__version__}" "User Commands"'
     yield from (".SH NAME", r"sigwrap \- run a command under supervision", ".SH SYNOPSIS")
     yield from (".B sigwrap", r"[\fIOPTIONS\fR] \-\- \fICOMMAND\fR [\fIARGS\fR...]", ".br")
-    yield from (".B sigwrap", r"\fICOMMAND OF SIGWRAP\fR [\fIOPTIONS\fR]", ".SH DESCRIPTION")
+    yield from (".B sigwrap", r"\fISUBCOMMAND\fR [\fIOPTIONS\fR]", ".SH DESCRIPTION")
     yield from _paragraphs(root.help)
     yield ".SH OPTIONS"
     yield from _options(root.commands["run"])
@@ -79,7 +79,7 @@ def _command(command: Any, path: str, arguments: str) -> Iterator[str]:
     yield from _options(command)
     name = path.removeprefix("sigwrap ")
     if name in EXAMPLES:
-        yield from (".PP", "For example:", ".EX", *map(_text, EXAMPLES[name]), ".EE")
+        yield from (".PP", "Examples:", ".EX", *map(_text, EXAMPLES[name]), ".EE")
 
 
 def _arguments(command: Any) -> str:

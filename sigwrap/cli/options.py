@@ -15,7 +15,7 @@ from sigwrap.store.location import DEFAULT_STORE, default_store
 
 def _named(option: str | None) -> str | None:
     if option == "":
-        raise UsageError("--store '': an empty word names no folder")
+        raise UsageError("--store '': the directory can't be empty")
     return option
 
 
@@ -24,7 +24,7 @@ StoreOption = Annotated[
     typer.Option(
         "--store",
         metavar="DIR",
-        help=f"Where the logs lie: {DEFAULT_STORE}.",
+        help=f"Directory for session logs [default: {DEFAULT_STORE}]",
         show_default=False,
         callback=_named,
     ),
@@ -33,17 +33,17 @@ SessionArgument = Annotated[
     str,
     typer.Argument(
         metavar="[SESSION]",
-        help="An id, a unique beginning or end of one, a --name, or a file; left out: the latest "
-        "that joined no other.",
+        help="Session id, its unique start or end, a session name, or a log file "
+        "[default: the latest session]",
         show_default=False,
     ),
 ]
-UtcOption = Annotated[bool, typer.Option("--utc", help="Times in UTC, not in the local zone.")]
+UtcOption = Annotated[bool, typer.Option("--utc", help="Show times in UTC")]
 PagerOption = Annotated[
     bool,
-    typer.Option("--no-pager", help="Never in a pager ($SIGWRAP_PAGER, $PAGER, else less)."),
+    typer.Option("--no-pager", help="Print without a pager ($SIGWRAP_PAGER, $PAGER or less)"),
 ]
-JsonOption = Annotated[bool, typer.Option("--json", help="For programs.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON")]
 
 _Format = TypeVar("_Format", bound=Enum)
 
@@ -58,7 +58,7 @@ def chosen_format(chosen: _Format | None, default: _Format, *, as_json: bool) ->
     """Of `--format`, for which `--json` is another word."""
     json = type(default)("json")
     if as_json and chosen is not None and chosen is not json:
-        raise UsageError(f"--json and --format {chosen.value} exclude each other")
+        raise UsageError(f"--json and --format {chosen.value} can't be combined")
     return json if as_json else chosen or default
 
 
@@ -67,9 +67,9 @@ def store_folder(option: str | None) -> str:
 
 
 def existing_store(option: str | None) -> str:
-    """A store that somebody named, and that is there."""
+    """Return the store; an error where the user named one that does not exist."""
     store = store_folder(option)
     is_named = option is not None or bool(os.environ.get("SIGWRAP_STORE"))
     if is_named and not os.path.isdir(store):
-        raise SessionError(f"there is no store {store}", "choose another with --store")
+        raise SessionError(f"the store {store} does not exist", "choose another with --store")
     return store

@@ -44,7 +44,7 @@ def note(*lines: str, program: str = "sigwrap") -> None:
 
 
 def note_in_time(*lines: str) -> None:
-    """In a run, which has to go on whoever reads its standard error, or doesn't."""
+    """Print in a run, which must not wait for the reader of its standard error."""
     from sigwrap.linux import caller_stderr  # a run has it, other commands do without
 
     for line in lines:

@@ -66,7 +66,7 @@ def _line() -> str:
         if shutil.which(program):
             return line
         if name == "SIGWRAP_PAGER":
-            note(f"${name} is {line!r}, and there is no such program: the text comes without it")
+            note(f"${name}: no such program: {line!r}; printing without a pager")
             return ""
     return "less" if shutil.which("less") else ""
 
@@ -130,7 +130,7 @@ class _Shown:
                 bufsize=0,
             )
         except OSError as error:
-            note(f"the pager can't be started: {error.strerror}")
+            note(f"can't start the pager: {error.strerror}")
             self._line = ""
             self.end()
             return

@@ -22,8 +22,8 @@ def read_preset_line(words: list[str]) -> RunSettings | None:
         return None
     if settings.join_name:
         raise UsageError(
-            f"sigwrap {preset.name} has a session of its own",
-            f"without its preset: sigwrap {shell_words([*options, '--', *behind])}",
+            f"--join-name can't be combined with the preset {preset.name}",
+            f"to run without the preset: sigwrap {shell_words([*options, '--', *behind])}",
         )
     names_policy = any(each.name in ("-p", "--policy") for each in given)
     return settings._replace(

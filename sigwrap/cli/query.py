@@ -43,7 +43,7 @@ def query(
         str,
         typer.Argument(
             metavar="[SQL]",
-            help="One SELECT over the views; left out: what views and columns there are.",
+            help="SELECT over the views [default: list the views and their columns]",
             show_default=False,
         ),
     ] = "",
@@ -53,19 +53,21 @@ def query(
     query_format: Annotated[
         QueryFormat | None,
         typer.Option(
-            "--format", help="table by default; nl: a JSON object a line.", show_default=False
+            "--format",
+            help="Output format; nl: one JSON object per line [default: table]",
+            show_default=False,
         ),
     ] = None,
     as_json: JsonOption = False,
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", metavar="FILE", help="Write there.", show_default=False),
+        typer.Option("--output", "-o", metavar="FILE", help="Output file", show_default=False),
     ] = None,
     no_pager: PagerOption = False,
 ) -> None:
-    """Ask logs in SQL.
+    """Query logs with SQL.
 
-    Nothing is changed. docs/query.md has all columns, and more examples.
+    Reads only. sigwrap help query has all columns and more examples.
     """
     from sigwrap.report.query.database import QueryDatabase
     from sigwrap.report.query.reference import overview
@@ -73,13 +75,13 @@ def query(
     kind = chosen_format(query_format, QueryFormat.TABLE, as_json=as_json)
     if not sql.strip():
         if sessions or every or output is not None:
-            raise UsageError("there is no SQL", "sigwrap query alone lists the views")
+            raise UsageError("no SQL given", "sigwrap query alone lists the views")
         with reader_may_leave():
             out(overview(columns()))
         return
     if re.fullmatch(_A_WORD, sql.strip()):
         shown = shell_words([sql.strip()])
-        raise UsageError(f"{shown} is no SQL", f'sigwrap query "select * from denials" {shown}')
+        raise UsageError(f"{shown} is not SQL", f'sigwrap query "select * from denials" {shown}')
     with closing(QueryDatabase()) as database:
         views = database.views_of(sql)
         several = Several(store_folder(store), sessions or [], every)

@@ -58,31 +58,29 @@ def register(app: typer.Typer) -> None:
 def replay(
     session: SessionArgument = "",
     store: StoreOption = None,
-    instant: Annotated[bool, typer.Option("--instant", help="Without the pauses.")] = False,
+    instant: Annotated[bool, typer.Option("--instant", help="Print without pauses")] = False,
     speed: Annotated[
         float | None,
-        typer.Option("--speed", metavar="X", help="X times as fast.", show_default=False),
+        typer.Option("--speed", metavar="X", help="Replay X times as fast", show_default=False),
     ] = None,
     until: Annotated[
         int | None,
         typer.Option(
-            "--until", metavar="SEQ", help="The state after that event.", show_default=False
+            "--until", metavar="SEQ", help="Show the state after this event", show_default=False
         ),
     ] = None,
     stream: Annotated[
         Stream | None,
         typer.Option(
             "--recorded",
-            help="Instead of events, what recorded commands read or wrote, byte for byte; "
-            "a terminal gets it without control characters.",
+            help="Print what recorded commands read or wrote instead of events; on a terminal "
+            "without control characters",
             show_default=False,
         ),
     ] = None,
     pid: Annotated[
         int | None,
-        typer.Option(
-            metavar="PID", help="With --recorded: of this command only.", show_default=False
-        ),
+        typer.Option(metavar="PID", help="With --recorded: only this process", show_default=False),
     ] = None,
     policy: Annotated[
         str | None,
@@ -90,8 +88,8 @@ def replay(
             "--policy",
             "-p",
             metavar="NAME|FILE",
-            help="Instead of events, what that policy would have decided otherwise. "
-            "Exits with 1 where anything differs.",
+            help="Show what this policy would decide differently, and exit with 1 if anything "
+            "differs",
             show_default=False,
         ),
     ] = None,
@@ -100,30 +98,35 @@ def replay(
         typer.Option(
             "--root",
             metavar="DIR",
-            help="With --policy: what ${PROJECT_ROOT} stands for; the session's if left out.",
+            help="With --policy: value of ${PROJECT_ROOT} [default: the session's]",
             show_default=False,
         ),
     ] = None,
     form: Annotated[
         Form | None,
-        typer.Option("--format", help="With --policy.", show_default=False),
+        typer.Option(
+            "--format", help="With --policy: output format [default: text]", show_default=False
+        ),
     ] = None,
     exit_zero: Annotated[
-        bool, typer.Option("--exit-zero", help="With --policy: also where something differs.")
+        bool,
+        typer.Option("--exit-zero", help="With --policy: exit with 0 even if decisions differ"),
     ] = False,
     as_json: JsonOption = False,
     utc: UtcOption = False,
     no_pager: PagerOption = False,
 ) -> None:
-    """Show a session's events again, or decide them again.
+    """Replay the events of a session, or judge them by another policy.
 
-    In the rhythm in which they happened, with pauses of 10 s at most; or, with --policy, what
-    another policy would have decided.
+    Prints the events at their original speed, with pauses of at most 10 s. With --policy, shows
+    which of them that policy would have decided differently.
     """
     kind = chosen_format(form, Form.TEXT, as_json=as_json)
     if policy is not None:
         if instant or any(each is not None for each in (speed, until, stream, pid)):
-            raise UsageError("--policy shows no events: it goes with --root, --format, --exit-zero")
+            raise UsageError(
+                "--policy can't be combined with --instant, --speed, --until, --recorded or --pid"
+            )
         opened = open_session(store_folder(store), session)
         note_broken_chains([opened])
         what_if = _decided_again(opened, policy, root)
@@ -133,22 +136,22 @@ def replay(
             raise typer.Exit(1)
         return
     if root is not None or form is not None or exit_zero:
-        raise UsageError("--root, --format and --exit-zero go with --policy")
+        raise UsageError("--root, --format and --exit-zero need --policy")
     if speed is not None and not 0 < speed < float("inf"):
-        raise UsageError(f"--speed {speed:g}: it must be more than 0")
+        raise UsageError(f"--speed {speed:g}: must be greater than 0")
     if speed is not None and instant:
-        raise UsageError("--instant and --speed exclude each other")
+        raise UsageError("--instant and --speed can't be combined")
     if until is not None and until < 1:
-        raise UsageError(f"--until {until}: the first event has number 1")
+        raise UsageError(f"--until {until}: the first event is 1")
     if stream is None and pid is not None:
-        raise UsageError("--pid goes with --recorded")
+        raise UsageError("--pid needs --recorded")
     if stream is not None and (until is not None or as_json):
-        raise UsageError("--recorded goes with neither --until nor --json")
+        raise UsageError("--recorded can't be combined with --until or --json")
     opened = open_session(store_folder(store), session)
     if until is not None:
         last = opened.last()
         if last is None or until > last.seq:
-            known = f"the last event has number {last.seq}" if last else "nothing is recorded"
+            known = f"the last event is {last.seq}" if last else "the log is empty"
             raise UsageError(f"--until {until}: {known}")
         summary = state_after(opened.events(), until)
         with pager(wanted=not no_pager) as show:
@@ -168,7 +171,7 @@ def replay(
                 is_there = True
                 out_bytes(_harmless(data) if os.isatty(1) else data)
         if not is_there:
-            note(f"no {stream.value} was recorded (redirect_to with record: true does that)")
+            note(f"no {stream.value} was recorded (redirect_to with record: true records it)")
         return
     with pager(wanted=instant and not no_pager) as show:
         for line in map(event_json, events) if as_json else _timeline(events):

@@ -68,29 +68,31 @@ def report(
     store: StoreOption = None,
     output_format: Annotated[
         Format | None,
-        typer.Option("--format", help="What to write; text by default.", show_default=False),
+        typer.Option("--format", help="Output format [default: text]", show_default=False),
     ] = None,
     as_json: JsonOption = False,
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", metavar="FILE", help="Write there.", show_default=False),
+        typer.Option("--output", "-o", metavar="FILE", help="Output file", show_default=False),
     ] = None,
     since: Annotated[
         str | None,
-        typer.Option(metavar="WHEN", help=f"Only what came after: {EXAMPLES}.", show_default=False),
+        typer.Option(
+            metavar="WHEN", help=f"Only events after WHEN: {EXAMPLES}", show_default=False
+        ),
     ] = None,
     until: Annotated[
         str | None,
-        typer.Option(metavar="WHEN", help="Only what came before.", show_default=False),
+        typer.Option(metavar="WHEN", help="Only events before WHEN", show_default=False),
     ] = None,
     rule: Annotated[
-        str, typer.Option(metavar="RULE", help="Only what this rule decided.", show_default=False)
+        str, typer.Option(metavar="RULE", help="Only decisions of this rule", show_default=False)
     ] = "",
     process: Annotated[
         str,
         typer.Option(
             metavar="PID|NAME",
-            help="Only this process, or those that run this program, and all that they started.",
+            help="Only this process, or processes of this program, and all that they started",
             show_default=False,
         ),
     ] = "",
@@ -98,37 +100,33 @@ def report(
         list[str] | None,
         typer.Option(
             metavar="OUTCOME",
-            help=f"Only what was {', '.join(OUTCOMES)}; {ASKED}: what somebody was asked about.",
+            help=f"Only actions with this outcome: {', '.join(OUTCOMES)}, or {ASKED} for approval",
             show_default=False,
         ),
     ] = None,
     follow: Annotated[
         bool,
-        typer.Option(
-            "--follow", "-f", help="Of a running session: go on with what comes, until it ends."
-        ),
+        typer.Option("--follow", "-f", help="Print new events of a running session until it ends"),
     ] = False,
     github: Annotated[
         bool,
-        typer.Option(
-            "--github", help=f"Append it as Markdown to ${_GITHUB_SUMMARY}, the job's summary."
-        ),
+        typer.Option("--github", help=f"Append the report as Markdown to ${_GITHUB_SUMMARY}"),
     ] = False,
     utc: UtcOption = False,
     no_pager: PagerOption = False,
 ) -> None:
-    """Say what happened in a session.
+    """Show what happened in a session.
 
-    How it ended, what needs attention, and what led to it.
+    How it ended, what needs attention, and the events that led to it.
     """
     kind = chosen_format(output_format, Format.TEXT, as_json=as_json)
     if github and not os.environ.get(_GITHUB_SUMMARY):
         raise UsageError(
             f"--github: ${_GITHUB_SUMMARY} is not set",
-            "a step of a GitHub Actions job has it; elsewhere: --format md -o FILE",
+            "GitHub Actions sets it; elsewhere: --format md -o FILE",
         )
     if follow and (kind is not Format.TEXT or output is not None or github):
-        raise UsageError("--follow writes text, to the terminal or the pipe that it is given")
+        raise UsageError("--follow prints text only, without --output or --github")
     opened = open_session(store_folder(store), session)
 
     def selected() -> Selection | None:
@@ -220,10 +218,10 @@ def _selection(
     for each in only:
         if each not in ONLY:
             near = nearest_word(each, ONLY)
-            meant = f"did you mean {near}? " if near else ""
+            meant = f'did you mean "{near}"? ' if near else ""
             raise UsageError(
-                f"--only {shell_words([each])}: no outcome of an exec or a signal is called so",
-                f"{meant}these are all: {', '.join(ONLY)}",
+                f"--only {shell_words([each])}: unknown outcome",
+                f"{meant}outcomes: {', '.join(ONLY)}",
             )
     first, last = session.first(), session.last()
     started_ns = first.time_ns if first is not None else 0
@@ -238,7 +236,7 @@ def _selection(
             return moment_ns(words, started_ns=started_ns, ended_ns=ended_ns, utc=utc)
         except (ValueError, OverflowError) as error:
             raise UsageError(
-                f"{option} {shell_words([words])}: no moment", f"such as {EXAMPLES}"
+                f"{option} {shell_words([words])}: not a time", f"such as {EXAMPLES}"
             ) from error
 
     return Selection(
@@ -255,8 +253,8 @@ def _note_what_was_not_found(selection: Selection | None) -> None:
         return
     if selection.rule and selection.rule not in selection.rules_seen:
         near = nearest_word(selection.rule, selection.rules_seen)
-        meant = f"did you mean {near}? " if near else ""
+        meant = f'did you mean "{near}"? ' if near else ""
         shown = ", ".join(list(selection.rules_seen)[:10]) or "none"
-        note(f"rule {selection.rule} decided nothing here ({meant}those that did: {shown})")
+        note(f"no decisions of rule {selection.rule} ({meant}rules with decisions: {shown})")
     else:
-        note("nothing in the session is what the options ask for")
+        note("no events match the options")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from sigwrap.cli.output import note_in_time
 from sigwrap.errors import InternalError, SigwrapError
@@ -17,11 +17,11 @@ from sigwrap.run.session import Ended, run_session
 from sigwrap.run.settings import BELL, Report, RunSettings, is_unattended
 from sigwrap.start import onefile
 from sigwrap.start.command import Inherited
-from sigwrap.status import REFUSED
+from sigwrap.status import COMMAND_ENDED, COMMAND_NOT_RUN, REFUSED
 
 
 def start(settings: RunSettings, variables: Mapping[bytes, bytes] | None = None) -> int:
-    """`variables`: what COMMAND is given beside its caller's."""
+    """`variables`: added to the environment of the command."""
     reserve_standard_streams()
     proc_files.hold()
     proc_files.require()
@@ -48,12 +48,10 @@ def start(settings: RunSettings, variables: Mapping[bytes, bytes] | None = None)
             return failure.status
         except Exception as bug:
             if isinstance(bug, OSError) and bug.errno in (errno.EMFILE, errno.ENFILE):
-                note_in_time(
-                    f"{os.strerror(bug.errno)} (raise the limit, ulimit -n, and run it again)"
-                )
+                note_in_time(f"{os.strerror(bug.errno)} (raise ulimit -n and run it again)")
                 return REFUSED
             if isinstance(bug, ImportError | MemoryError | SystemError):
-                note_in_time(f"it can't be loaded: {str(bug) or 'no memory'} (see ulimit -v, -d)")
+                note_in_time(f"can't load: {str(bug) or 'no memory'} (see ulimit -v, -d)")
                 return REFUSED
             note_in_time(*InternalError.of(bug).lines)
             if wants_traceback:
@@ -87,7 +85,9 @@ def _supervise(
         tell=note_in_time,
     )
     if _wants_report(settings, inherited):
-        note_in_time(_one_line(ended))
+        verbose = settings.verbose or is_unattended(inherited.environment)
+        for line in _end_lines(ended, verbose=verbose):
+            note_in_time(line)
     if settings.die_by_signal and ended.signal and onefile.can_die_of(ended.signal):
         front.send(DiedOf(number=ended.signal))
     if ended.is_held_up:
@@ -103,25 +103,34 @@ def _wants_report(settings: RunSettings, inherited: Inherited) -> bool:
         case Report.NEVER:
             return False
         case Report.AUTO:
-            return os.isatty(2) or is_unattended(inherited.environment)
+            return settings.verbose or os.isatty(2) or is_unattended(inherited.environment)
 
 
-def _one_line(ended: Ended) -> str:
+def _end_lines(ended: Ended, *, verbose: bool) -> Iterator[str]:
     counts = ended.counts
-    execs = sum(counts.get(name, 0) for name in EXEC_TYPES - DENIED_TYPES)
-    signals = sum(counts.get(name, 0) for name in SIGNAL_TYPES - DENIED_TYPES)
-    connections = sum(counts.get(name, 0) for name in CONNECTION_TYPES - DENIED_TYPES)
-    talked = f"{_counted(connections, 'connection')}, " if connections else ""
     denied = sum(counts.get(name, 0) for name in DENIED_TYPES) - ended.denied_again
-    unrecorded = _counted(ended.unrecorded, "event")
-    handed = "; work was handed outside" if counts.get("work_handed_outside") else ""
-    lost = f"; {unrecorded} could not be recorded" if ended.unrecorded else ""
-    return (
-        f"session {ended.session_id}: {ended.reason}, status {ended.status}, "
-        f"after {ended.duration_s:.1f} s; {_counted(execs, 'exec')}, "
-        f"{_counted(signals, 'signal')}, {talked}{denied} denied{handed}{lost}; "
-        f"head {ended.head}"
-    )
+    # A line before has said why it could not be run.
+    is_said = ended.reason == COMMAND_ENDED or ended.reason.startswith(COMMAND_NOT_RUN)
+    said = "" if is_said else f"{ended.reason}, "
+    took = f"{ended.duration_s:.0f}" if ended.duration_s >= 10 else f"{ended.duration_s:.1f}"
+    parts = [f"{said}exit {ended.status} after {took} s"]
+    if denied:
+        parts.append(f"{denied} denied")
+    if approved := counts.get("approval_granted", 0):
+        parts.append(f"{approved} approved")
+    if counts.get("work_handed_outside"):
+        parts.append("work was handed outside the session")
+    if ended.unrecorded:
+        parts.append(f"{_counted(ended.unrecorded, 'event')} could not be recorded")
+    short_id = ended.session_id.rpartition("-")[2]
+    yield f"{', '.join(parts)}. More: sigwrap report {short_id}"
+    if verbose:
+        kinds = {"command": EXEC_TYPES, "signal": SIGNAL_TYPES, "connection": CONNECTION_TYPES}
+        seen = (
+            _counted(sum(counts.get(name, 0) for name in types - DENIED_TYPES), kind)
+            for kind, types in kinds.items()
+        )
+        yield f"session {ended.session_id}: {', '.join(seen)}; log head {ended.head}"
 
 
 def _counted(count: int, what: str) -> str:

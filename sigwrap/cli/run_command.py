@@ -19,7 +19,7 @@ from sigwrap.run.settings import RunSettings
 
 _CommandArgument = Annotated[
     list[str] | None,
-    typer.Argument(metavar="COMMAND [ARGS]...", help="What to run.", show_default=False),
+    typer.Argument(metavar="COMMAND [ARGS]...", help="Command to run", show_default=False),
 ]
 
 
@@ -34,9 +34,9 @@ class Run(TyperCommand):
 
 
 def run(command: list[str], **given: Any) -> int:
-    """Run COMMAND under supervision.
+    """Run a command under supervision.
 
-    The same as: sigwrap [OPTIONS] -- COMMAND.
+    Same as: sigwrap [OPTIONS] -- COMMAND [ARGS…]
     """
     fields: dict[str, Any] = {}
     for option in RUN_OPTIONS:

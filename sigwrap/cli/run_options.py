@@ -30,18 +30,18 @@ class ByteSize(int):
         except ValueError as error:
             raise ValueError(f"{word}: {error}") from error
         if not size:
-            raise ValueError(f"{word}: a log needs room; left out, it has 1G")
+            raise ValueError(f"{word}: must be greater than 0; without the option it is 1G")
         return super().__new__(cls, size)
 
 
 class JoinName(str):
     def __new__(cls, word: str) -> JoinName:
         if not word:
-            raise ValueError("'': an empty word names nothing")
+            raise ValueError("'': the value can't be empty")
         if "/" in word or word.startswith("."):
-            raise ValueError(f"{word}: it names a file, so it has no / and begins with no dot")
+            raise ValueError(f"{word}: a session name can't contain / or begin with a dot")
         if word.startswith("-"):
-            raise ValueError(f"{word}: it looks like an option")
+            raise ValueError(f"{word}: a session name can't begin with -")
         if len(os.fsencode(word)) > _NAME_BYTES_MAX:
             shown = shortened(word, _NAME_BYTES_MAX)
             raise ValueError(f"{shown}: longer than {_NAME_BYTES_MAX} bytes")
@@ -74,95 +74,100 @@ class FlagOption(NamedTuple):
 
 
 RUN_OPTIONS: tuple[ValueOption | FlagOption, ...] = (
-    ValueOption(("--policy", "-p"), "policy", "What is allowed.", metavar="NAME|FILE"),
+    ValueOption(
+        ("--policy", "-p"),
+        "policy",
+        "Policy that decides what the command may do",
+        metavar="NAME|FILE",
+    ),
     ValueOption(
         ("--root",),
         "root",
-        "The workspace, ${PROJECT_ROOT} in a policy; by default the current folder.",
+        "Project directory, ${PROJECT_ROOT} in a policy [default: current directory]",
         metavar="DIR",
         shows_default=False,
     ),
-    ValueOption(("--name",), "name", "A label for the session.", str, "NAME", shows_default=False),
+    ValueOption(("--name",), "name", "Name of the session", str, "NAME", shows_default=False),
     ValueOption(
         ("--store",),
         "store",
-        f"Where the log goes: {DEFAULT_STORE}.",
+        f"Directory for session logs [default: {DEFAULT_STORE}]",
         metavar="DIR",
         shows_default=False,
     ),
     ValueOption(
         ("--grace",),
         "grace_s",
-        "From the first Ctrl+C to SIGKILL; a number alone is seconds.",
+        "Time between the first Ctrl+C and the force kill",
         float,
         metavar="TIME",
     ),
     ValueOption(
         ("--interrupt",),
         "interrupt",
-        "Whose Ctrl+C is: COMMAND's, at its prompt or always; or it always ends the run.",
+        "Leave Ctrl+C to the command at its prompt (auto) or always (command), or end the run",
         InterruptsEnd,
     ),
     FlagOption(
         {"--die-by-signal": True},
         "die_by_signal",
-        "Where COMMAND died of a signal or was interrupted, end by that signal, as a shell or "
-        "service manager may want to see it, instead of the status 128+N or 130.",
+        "End by the signal that killed or interrupted the command, not with status 128+N or 130",
     ),
     FlagOption(
         {"--end-with-caller": True},
         "ends_with_caller",
-        "Where whoever started sigwrap ends, end the run within two seconds, as by SIGTERM: for "
-        "CI, whose runner may signal only the shell of a step.",
+        "End the run within 2 s after the process that started sigwrap has ended (for CI)",
     ),
     ValueOption(
         ("--approvals",),
         "approvals",
-        "Who answers where a rule asks: the terminal or sigwrap approve (where there is no "
-        "terminal, or $CI is set, it is no); the terminal; sigwrap approve; nobody.",
+        "Approve on the terminal (tty), with sigwrap approve (control) or both (auto; without a "
+        "terminal or in CI: deny), or deny every request",
         ApprovalMode,
     ),
     ValueOption(
         ("--approval-timeout",),
         "approval_timeout_s",
-        "Without an answer by then, such as 90s or 10m, it is no.",
+        "Time until an unanswered approval request is denied",
         float,
         metavar="TIME",
     ),
     ValueOption(
         ("--unattended-timeout",),
         "unattended_timeout_s",
-        "The same where nobody would see the question: it isn't on the terminal, no sigwrap watch "
-        "or page is open, --notify tells nobody, and nobody has answered in this session.",
+        "Time until a request is denied that no terminal, sigwrap watch, page or --notify shows",
         float,
         metavar="TIME",
     ),
     ValueOption(
         ("--notify",),
         "notify",
-        "Run where something waits for an answer, by sh and outside of the session, with "
-        "$SIGWRAP_QUESTION, $SIGWRAP_APPROVAL_ID, $SIGWRAP_RULE and $SIGWRAP_STORE; or: bell. As "
-        "long as it succeeds, somebody is told, and --approval-timeout counts.",
+        "Shell command to run outside the session for each approval request (it gets "
+        "$SIGWRAP_QUESTION, $SIGWRAP_APPROVAL_ID, $SIGWRAP_RULE and $SIGWRAP_STORE), or: bell",
         metavar="COMMAND",
         shows_default=False,
     ),
     FlagOption(
         {"--report": Report.ALWAYS, "--no-report": Report.NEVER},
         "report",
-        "A summary on stderr at the end; by default where stderr is a terminal, "
-        "and one line where $CI is set.",
+        "Print a line at the end of the run [default: if stderr is a terminal or $CI is set]",
     ),
-    FlagOption({"--best-effort": True}, "best_effort", "Run even where interception can't be had."),
+    FlagOption(
+        {"--verbose": True}, "verbose", "Print counts and the log's head at the end as well"
+    ),
+    FlagOption(
+        {"--best-effort": True}, "best_effort", "Run even if system calls can't be intercepted"
+    ),
     ValueOption(
         ("--nested",),
         "nested",
-        "Inside another session: refuse; or join it, and run under its rules and in its log.",
+        "Inside another session: refuse to run, or join its policy and log",
         Nested,
     ),
     ValueOption(
         ("--log-size",),
         "log_size_bytes",
-        "How large the event log may get, before the policy's limits.log_size; 1G by default.",
+        "Largest size of the event log [default: limits.log_size of the policy, or 1G]",
         ByteSize,
         metavar="SIZE",
         shows_default=False,
@@ -170,29 +175,27 @@ RUN_OPTIONS: tuple[ValueOption | FlagOption, ...] = (
     ValueOption(
         ("--killswitch-url",),
         "killswitch_url",
-        'Asked every 10 s; the run is killed where it answers {"killed": true}. https, file, or '
-        "http to this machine; by default $SIGWRAP_KILLSWITCH_URL. A token belongs in that "
-        "variable: others can read this line.",
+        'URL to poll every 10 s; {"killed": true} kills the run (put a URL with a token in the '
+        "variable) [default: $SIGWRAP_KILLSWITCH_URL]",
         metavar="URL",
         shows_default=False,
     ),
     FlagOption(
         {"--killswitch-fail-closed": True},
         "killswitch_fail_closed",
-        "Kill the run also where that URL gives no answer three times in a row.",
+        "Kill the run as well if that URL fails three times in a row",
     ),
     ValueOption(
         ("--profile",),
         "profile",
-        "What sigwrap policy generate has made: a program that isn't in it raises SIGDRIFT.",
+        "Profile from sigwrap policy generate; a program that is not in it raises SIGDRIFT",
         metavar="FILE",
         shows_default=False,
     ),
     ValueOption(
         ("--join-name",),
         "join_name",
-        "Run COMMAND in the session of this name, with all others that are given it; the first one "
-        "starts it, and what a command leaves running goes on in it.",
+        "Run the command in the shared session of this name, and start it if necessary",
         JoinName,
         metavar="NAME",
         shows_default=False,
@@ -200,11 +203,11 @@ RUN_OPTIONS: tuple[ValueOption | FlagOption, ...] = (
     ValueOption(
         ("--join-idle",),
         "join_idle_s",
-        "Such a session ends when nothing has run in it for so long.",
+        "Time until a shared session ends in which no process runs",
         float,
         metavar="TIME",
     ),
-    FlagOption({"--durable": True}, "durable", "Sync the log to disk before each effect; slow."),
+    FlagOption({"--durable": True}, "durable", "Sync the log to disk before each action (slow)"),
 )
 
 _VALUES = {
@@ -297,7 +300,7 @@ def _given_in(word: str) -> Given:
 def value_of(option: ValueOption, word: Any) -> object:
     """ValueError where the option has no such value."""
     if option.kind is str and not word:
-        raise ValueError("'': an empty word names nothing")
+        raise ValueError("'': the value can't be empty")
     return _seconds(word) if option.kind is float else option.kind(word)
 
 

@@ -29,26 +29,26 @@ def register(app: typer.Typer) -> None:
 def serve(
     port: Annotated[
         int | None,
-        typer.Option("--port", metavar="N", help="Of 127.0.0.1; left out: any that is free."),
+        typer.Option("--port", metavar="N", help="Port on 127.0.0.1 [default: any free port]"),
     ] = None,
     socket_path: Annotated[
         str | None,
         typer.Option(
             "--socket",
             metavar="FILE",
-            help="Listen at a file instead, for ssh -L 8000:FILE from another machine.",
+            help="Listen on a Unix socket instead, for ssh -L 8000:FILE from another machine",
         ),
     ] = None,
-    open_it: Annotated[bool, typer.Option("--open", help="Open it in a browser.")] = False,
+    open_it: Annotated[bool, typer.Option("--open", help="Open the page in a browser")] = False,
     store: StoreOption = None,
 ) -> None:
-    """Serve a page to watch sessions, answer what they ask, end them.
+    """Serve a web page to watch, approve and stop sessions.
 
-    On this machine only. The address that it prints lets one browser in, once.
+    On this machine only. The printed address lets one browser in, once.
     """
     proc_files.hold()
     proc_files.require()
-    refuse_inside("nobody inside a session serves the page")
+    refuse_inside("processes in a session can't serve the page")
     from sigwrap.front.background import own_line  # what follows takes its time to import
     from sigwrap.watch.actions import carry_out
     from sigwrap.watch.page.listening import SocketFile, at_port
@@ -56,11 +56,11 @@ def serve(
     from sigwrap.watch.source import Source
 
     if port is not None and socket_path is not None:
-        raise UsageError("--port and --socket exclude each other")
+        raise UsageError("--port and --socket can't be combined")
     if port is not None and not 0 <= port <= _LAST_PORT:
-        raise UsageError(f"--port {port}: there are ports up to {_LAST_PORT}")
+        raise UsageError(f"--port {port}: the highest port is {_LAST_PORT}")
     if open_it and socket_path is not None:
-        raise UsageError("--open opens no file", "forward it: ssh -L 8000:FILE")
+        raise UsageError("--open can't be combined with --socket", "forward it: ssh -L 8000:FILE")
     browser = _browser() if open_it else ""
     folder = watched_store(store)
     file = SocketFile(socket_path) if socket_path is not None else None
@@ -71,8 +71,8 @@ def serve(
         out(f"http://{where}")
         if file:
             note(
-                f"from another machine: ssh -N -L 8000:{file.path} {_us()}; then open that address "
-                "there, which lets one browser in, once"
+                f"from another machine: ssh -N -L 8000:{file.path} {_us()}; then open the address "
+                "there; it lets one browser in, once"
             )
         else:
             note("this address lets one browser in, once; Ctrl+C ends the page, not the sessions")
@@ -100,9 +100,8 @@ def serve(
             file.close()
     if not is_reached and file is not None:
         raise SessionError(
-            f"somebody has removed {printable(file.path)}, or put another file there: whoever "
-            "opens it sees a page that isn't this one, so this one has ended",
-            "choose a folder that no session can write",
+            f"another program removed or replaced {printable(file.path)}, so the page was stopped",
+            "choose a directory that no session can write to",
         )
 
 
@@ -116,7 +115,10 @@ def _browser() -> str:
         found = shutil.which(name) if name else None
         if found:
             return found
-    raise UsageError("--open: there is neither xdg-open nor $BROWSER", "open the address yourself")
+    raise UsageError(
+        "--open: no browser: xdg-open is missing and $BROWSER is not set",
+        "open the address yourself",
+    )
 
 
 def _open(browser: str, address: str) -> None:
@@ -130,4 +132,4 @@ def _open(browser: str, address: str) -> None:
             start_new_session=True,
         )
     except OSError as error:
-        note(f"{browser} can't be started: {error.strerror}")
+        note(f"can't start {browser}: {error.strerror}")

@@ -29,8 +29,8 @@ class _Sessions(Group):
 
     def other_meaning(self, args: list[str]) -> str:
         if args[0] in ("list", "ls"):
-            return "sigwrap sessions alone lists them; "
-        return f"of one session: sigwrap report {shell_words(args[:1])}; "
+            return "To list sessions: sigwrap sessions"
+        return f"To show one session: sigwrap report {shell_words(args[:1])}"
 
 
 app = typer.Typer(
@@ -38,7 +38,7 @@ app = typer.Typer(
     invoke_without_command=True,
     rich_markup_mode=None,
     epilog=examples("sessions"),
-    help="List, remove or recover sessions.\n\nWithout a command: the list, the latest last.",
+    help="List, remove or recover sessions.\n\nWithout a subcommand: list them, latest last.",
 )
 
 
@@ -81,8 +81,8 @@ def _account() -> str:
 def _hint(found: list[SessionFile]) -> None:
     count = sum(file.is_in_several_files and not file.problem for file in found)
     if count:
-        which = "one session's log is" if count == 1 else f"the logs of {count} sessions are"
-        note(f"{which} in several files, as a killed sigwrap leaves it: sigwrap sessions recover")
+        which = "1 killed session" if count == 1 else f"{count} killed sessions"
+        note(f"{which} left a log in several files; to merge them: sigwrap sessions recover")
 
 
 def register(root: typer.Typer) -> None:

@@ -32,18 +32,18 @@ def recover(
         list[str] | None,
         typer.Argument(
             metavar="[SESSION...]",
-            help="An id, a unique beginning or end of one, or a --name; left out: all that a "
-            "killed sigwrap has left.",
+            help="Session id, its unique start or end, or a session name [default: every killed "
+            "session]",
             show_default=False,
         ),
     ] = None,
     store: StoreOption = None,
 ) -> int:
-    """Put the log of a killed sigwrap into one file.
+    """Merge the log of a killed session into one file.
 
-    Any SQLite client can read it then.
+    Any SQLite client can then read it.
     """
-    refuse_inside("nobody inside a session touches its files")
+    refuse_inside("processes in a session can't recover sessions")
     folder = existing_store(context.obj if store is None else store)
     known = list_sessions(folder)
     if sessions:
@@ -69,7 +69,7 @@ def _recover(folder: str, file: SessionFile) -> str:
     if file.running or is_listened_at(folder, file.id):
         raise runs(file.id)
     if not file.is_in_several_files:
-        return f"{shown}: it is in one file already"
+        return f"{shown}: already in one file"
     events = recover_session(folder, file.id, file.files)
     remove_left(folder, [each for each in left_sockets(folder) if each.session_id == file.id])
-    return f"{shown}: {counted(events, 'event')}, all in {printable(file.path)} now"
+    return f"{shown}: {counted(events, 'event')}, now in {printable(file.path)}"

@@ -39,13 +39,13 @@ def rm(
     sessions: Annotated[
         list[str],
         typer.Argument(
-            metavar="SESSION...", help="An id, a unique beginning or end of one, or a --name."
+            metavar="SESSION...", help="Session id, its unique start or end, or a session name"
         ),
     ],
     store: StoreOption = None,
 ) -> int:
-    """Remove sessions with all their files, but none that runs."""
-    refuse_inside("nobody inside a session removes one")
+    """Remove sessions with all their files, except running ones."""
+    refuse_inside("processes in a session can't remove sessions")
     folder = existing_store(context.obj if store is None else store)
     known = list_sessions(folder)
     wanted = {file.id: file for file in (meant_one(folder, known, word) for word in sessions)}
@@ -55,16 +55,16 @@ def rm(
 def meant_one(folder: str, known: list[SessionFile], word: str) -> SessionFile:
     """What is clear enough for a list to be shown isn't for one to be removed."""
     if not word:
-        raise UsageError("an empty word is no session", "give an id, or a name")
+        raise UsageError("the session can't be an empty word", "give an id or a name")
     if is_path(word):
-        raise UsageError(f"{shell_words([word])} is a file", "give the session's id, or its name")
+        raise UsageError(f"{shell_words([word])} is a file", "give the session's id or name")
     found = chosen(known, word)
     if found is None:
         raise SessionError(f"no session is called {word!r} in {folder}", meant(folder, word))
     same = [file.id for file in known if file.name == word]
     if found.id != word and found.name == word and len(same) > 1:
         raise SessionError(
-            f"{len(same)} sessions are called {word!r}", f"say which: {', '.join(same)}"
+            f"{len(same)} sessions are called {word!r}", f"give an id: {', '.join(same)}"
         )
     return found
 
@@ -76,7 +76,7 @@ def prune(
         typer.Option(
             "--older-than",
             metavar="AGE",
-            help="Those that ended longer ago, such as 12h, 30d, 1d12h or 8w.",
+            help="Remove sessions that ended longer ago, such as 12h, 30d, 1d12h or 8w",
             show_default=False,
         ),
     ] = None,
@@ -85,7 +85,7 @@ def prune(
         typer.Option(
             "--keep",
             metavar="N",
-            help="None of the N latest; given alone, all others.",
+            help="Keep the N latest; without other options, remove all others",
             show_default=False,
         ),
     ] = None,
@@ -94,24 +94,24 @@ def prune(
         typer.Option(
             "--max-size",
             metavar="SIZE",
-            help="The oldest, until the others take no more than this, such as 500M or 1G.",
+            help="Remove the oldest until the rest fits, such as 500M or 1G",
             show_default=False,
         ),
     ] = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only say which ones would be removed.")
+        bool, typer.Option("--dry-run", help="Only show what would be removed")
     ] = False,
     store: StoreOption = None,
 ) -> int:
-    """Remove old sessions, and the sockets that killed ones have left."""
-    refuse_inside("nobody inside a session removes any")
+    """Remove old sessions, and sockets left by killed ones."""
+    refuse_inside("processes in a session can't remove sessions")
     if older_than is None and keep is None and max_size is None:
         raise UsageError(
-            "prune what? give --older-than, --keep or --max-size",
-            "as in sigwrap sessions prune --older-than 30d --keep 20",
+            "one of --older-than, --keep and --max-size is needed",
+            "such as sigwrap sessions prune --older-than 30d --keep 20",
         )
     if keep is not None and keep < 0:
-        raise UsageError(f"--keep {keep}: it can't be less than 0")
+        raise UsageError(f"--keep {keep}: must be 0 or more")
     wanted = Surplus(
         older_than_s=None if older_than is None else _read("--older-than", older_than, span_s),
         keep=keep,
@@ -154,7 +154,7 @@ def _remove(folder: str, sessions: Iterable[SessionFile], *, dry_run: bool) -> i
         count += 1
         lines.append(f"{'would remove' if dry_run else 'removed'} {what.rstrip()}")
     done = "would be removed" if dry_run else "removed"
-    freed = "would be free" if dry_run else "freed"
+    freed = "would be freed" if dry_run else "freed"
     if count or not status:
         lines.append(f"{counted(count, 'session')} {done}, {byte_size(size)} {freed}")
     with reader_may_leave():
@@ -171,9 +171,9 @@ def _remove_one(folder: str, file: SessionFile) -> int:
     remove_left(folder, [each for each in left_sockets(folder) if each.session_id == file.id])
     if removed.left:
         raise SessionError(
-            f"session {printable(file.id)}: not removed, since they are links, or not this "
-            f"user's files: {', '.join(map(printable, removed.left))}",
-            "look at them, and remove them by hand",
+            f"session {printable(file.id)}: not removed: links or files of another user: "
+            f"{', '.join(map(printable, removed.left))}",
+            "check them and remove them by hand",
         )
     return removed.size
 
@@ -183,7 +183,7 @@ def _remove_left(folder: str, sessions: list[SessionFile], *, dry_run: bool) -> 
     left = [each for each in left_sockets(folder) if each.session_id not in running]
     count = len(left) if dry_run else remove_left(folder, left)
     if count:
-        done = "would be removed too" if dry_run else "removed too"
+        done = "would be removed" if dry_run else "removed"
         where = os.path.join(folder, "control")
         with reader_may_leave():
-            out(f"{counted(count, 'socket')} that killed sessions left in {where} {done}")
+            out(f"{counted(count, 'socket')} of killed sessions {done} from {where}")

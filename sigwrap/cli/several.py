@@ -19,12 +19,12 @@ SessionsArgument = Annotated[
     list[str] | None,
     typer.Argument(
         metavar="[SESSION…]",
-        help="Ids, unique beginnings or ends of them, --names, or files; left out: the latest that "
-        "joined no other.",
+        help="Session ids, their unique starts or ends, session names, or log files "
+        "[default: the latest session]",
         show_default=False,
     ),
 ]
-AllOption = Annotated[bool, typer.Option("--all", help="Every session of the store.")]
+AllOption = Annotated[bool, typer.Option("--all", help="Read every session in the store")]
 
 _PROBLEMS_SHOWN = 10
 
@@ -36,7 +36,7 @@ class Several:
         self._problems = 0
         selectors = list(selectors)
         if every and selectors:
-            raise UsageError("--all and a SESSION exclude each other")
+            raise UsageError("--all and SESSION can't be combined")
         found = (
             self._all(store) if every else [open_session(store, each) for each in selectors or [""]]
         )
@@ -49,7 +49,7 @@ class Several:
             raise SessionError(f"there are no sessions in {store}", "choose another with --store")
         for file in files:
             if file.problem and not file.running:
-                self._say(f"{file.id} is left out: {file.problem}")
+                self._say(f"skipped {file.id}: {file.problem}")
         readable = [Session(file.id, file.path) for file in files if not file.problem]
         if not readable:
             raise StoreError(f"no session in {store} can be read")
@@ -89,7 +89,7 @@ class Several:
     def _damaged(self, session: Session, error: SigwrapError) -> None:
         if self._only_one:
             raise error
-        self._say(f"{session.id} is taken as far as it can be read: {error}")
+        self._say(f"read only the start of {session.id}: {error}")
 
     def _say(self, line: str) -> None:
         self._problems += 1
@@ -98,6 +98,6 @@ class Several:
 
     def finish(self) -> None:
         if self._problems > _PROBLEMS_SHOWN:
-            note(f"and {self._problems - _PROBLEMS_SHOWN} more that can't be read")
+            note(f"{self._problems - _PROBLEMS_SHOWN} more sessions can't be read")
         if self._problems:
             raise typer.Exit(1)

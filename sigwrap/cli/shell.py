@@ -44,7 +44,7 @@ def _run(words: list[str], fields: dict[str, object]) -> int:
     by_variable = read_options(given)
     if by_variable is None:
         raise UsageError(
-            f"${OPTIONS_VARIABLE} is {' '.join(given)}, and holds no options of a run",
+            f"${OPTIONS_VARIABLE}: not options of sigwrap run: {' '.join(given)}",
             "see sigwrap run --help",
         )
     shell = _shell()

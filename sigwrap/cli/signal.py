@@ -37,21 +37,21 @@ def signal(
         list[str],
         typer.Argument(
             metavar=_WORDS,
-            help="SESSION: an id, a unique beginning or end of one, or a --name; left out: the "
-            "latest that runs. "
-            f"SIGNAL: {', '.join(each.name for each in AgentSignal)}.",
+            help="SESSION: id, its unique start or end, or a session name [default: the latest "
+            "running session]. "
+            f"SIGNAL: {', '.join(each.name for each in AgentSignal)}",
             show_default=False,
         ),
     ],
     reason: Annotated[
-        str, typer.Option("--reason", metavar="R", help="Goes into the session's log.")
+        str, typer.Option("--reason", metavar="R", help="Reason to log in the session")
     ] = "",
     store: StoreOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Stop a whole session, let it go on, or end it.
+    """Stop, continue or end a whole session.
 
-    Or have it say how it is.
+    SIGUSR1 prints a diagnostic, SIGUSR2 saves a copy of the log.
     """
     selector, wanted = _meant(words)
     if len(reason) > _LONGEST_REASON:
@@ -67,16 +67,16 @@ def signal(
     else:
         out(f"{said(reply)} (session {session.session_id})")
     if reply.get("outcome") == "failed":
-        raise SessionError(f"{wanted.name} was not carried out: {_error(reply)}")
+        raise SessionError(f"{wanted.name} failed: {_error(reply)}")
 
 
 def _meant(words: list[str]) -> tuple[str, AgentSignal]:
     if len(words) > 2:
-        raise UsageError(f"{len(words)} words are too many", f"sigwrap signal {_WORDS}")
+        raise UsageError(f"too many arguments: {len(words)}", f"sigwrap signal {_WORDS}")
     *session, word = words
     if word.isdecimal():
         raise UsageError(
-            f"{word} is another signal here than for kill(1)", "write its name, as in SIGSTOP"
+            f"{word}: agent signals have other numbers than kill(1)", "use a name, such as SIGSTOP"
         )
     try:
         wanted = agent_signal(word)
@@ -89,7 +89,7 @@ def _meant(words: list[str]) -> tuple[str, AgentSignal]:
             raise UsageError(line) from unknown
         raise UsageError(str(unknown)) from unknown
     if session == [""]:
-        raise UsageError("an empty word is no session", f"sigwrap signal {_WORDS}")
+        raise UsageError("the session can't be an empty word", f"sigwrap signal {_WORDS}")
     return (session[0] if session else ""), wanted
 
 
@@ -130,7 +130,7 @@ def said(reply: ControlReply) -> str:
             return f"{name}: no-op: {_already(reply)}"
         case "pending":
             count = number(reply.get("in_flight"))
-            return f"{name}: pending: it waits for {counted(count, 'exec')} to be over"
+            return f"{name}: pending: waiting for {counted(count, 'exec')} to finish"
         case "delivered":
             return _effect(reply)
         case outcome:
@@ -139,8 +139,8 @@ def said(reply: ControlReply) -> str:
 
 def _already(reply: ControlReply) -> str:
     if reply.get("state") not in ("STOPPED", "RUNNING"):
-        return "it is ending already (SIGKILL ends it at once)"
-    return "it is not stopped" if reply.get("signal") == "SIGCONT" else "it is stopped already"
+        return "the session is already ending (SIGKILL ends it at once)"
+    return "the session is not stopped" if reply.get("signal") == "SIGCONT" else "already stopped"
 
 
 def _effect(reply: ControlReply) -> str:
@@ -151,29 +151,29 @@ def _effect(reply: ControlReply) -> str:
     grace_s = reply.get("grace_s")
     match effect:
         case "SIGSTOP" if reply.get("ending"):
-            done = "nothing is frozen, since the run is ending"
+            done = "nothing was frozen, because the run is ending"
         case "SIGSTOP" if reply.get("state") == "RUNNING":
-            done = "it was stopped, and goes on again by now"
+            done = "stopped, and continued since"
         case "SIGSTOP":
             wait = f"{counted(held, 'exec')} {'waits' if held == 1 else 'wait'}"
             soon = "" if reply.get("frozen") else " so far"
             done = f"stopped: {processes} frozen{soon}, {wait}"
         case "SIGCONT":
-            done = f"goes on: {processes}"
+            done = f"continued: {processes}"
         case "SIGINT":
-            done = f"interrupted, as by Ctrl+C: it is killed after {grace_s} s at the latest"
+            done = f"interrupted, as by Ctrl+C: force kill after at most {grace_s} s"
         case "SIGTERM":
-            done = f"terminating: SIGTERM was sent, SIGKILL follows after {grace_s} s"
+            done = f"terminating: sent SIGTERM, SIGKILL follows after {grace_s} s"
         case "SIGKILL":
-            done = "killed: the whole tree"
+            done = "killed the whole process tree"
         case "SIGUSR1":
             done = "the diagnostic is in the log, and on the session's standard error"
         case "SIGUSR2":
             done = f"the checkpoint is {printable(text(reply.get('checkpoint')))}"
         case _:
-            done = "it is in the log, and nothing follows"
+            done = "logged, with no other effect"
     return f"{name}, then {effect}: {done}" if effect != name else f"{name}: {done}"
 
 
 def _error(reply: ControlReply) -> str:
-    return printable(text(reply.get("error")) or "an error of sigwrap's own")
+    return printable(text(reply.get("error")) or "internal error of sigwrap")

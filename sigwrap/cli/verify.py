@@ -35,27 +35,30 @@ def verify(
     head: Annotated[
         str | None,
         typer.Option(
-            "--head", metavar="HASH", help="As printed at the end of the run.", show_default=False
+            "--head",
+            metavar="HASH",
+            help="Head from sigwrap --verbose, to detect a truncated log",
+            show_default=False,
         ),
     ] = None,
     strict: Annotated[
         bool,
         typer.Option(
             "--strict",
-            help="Fail also where a decision can't be made again, or a row holds other JSON than "
-            "sigwrap writes: for CI.",
+            help="Fail also if a decision can't be reproduced or a row has JSON that sigwrap does "
+            "not write (for CI)",
         ),
     ] = False,
     as_json: JsonOption = False,
     no_pager: PagerOption = False,
 ) -> None:
-    """Check that a log is what sigwrap wrote.
+    """Check that a log was not changed.
 
-    Or name the first row that isn't. Each decision is made again under the recorded policy, and has
-    to come out the same.
+    Reports the first changed row. Repeats every decision under the recorded policy; the result has
+    to be the same.
     """
     if head is not None and not re.fullmatch("[0-9a-f]{64}", head):
-        raise UsageError(f"--head {head!r}: not a head", "it has 64 digits from 0 to 9 and a to f")
+        raise UsageError(f"--head {head!r}: not a head", "a head has 64 hexadecimal digits")
     opened = open_session(store_folder(store), session, even_damaged=True)
     ending = ending_of(opened)
     decisions = ReproductionFold(sigwrap.__version__)

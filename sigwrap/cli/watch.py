@@ -25,8 +25,8 @@ NotifyOption = Annotated[
     typer.Option(
         "--notify",
         metavar="COMMAND",
-        help="Run where something comes to wait, by sh, with the question in $SIGWRAP_QUESTION; "
-        "or: bell.",
+        help="Shell command to run for each approval request ($SIGWRAP_QUESTION has its text), "
+        "or: bell",
         show_default=False,
     ),
 ]
@@ -40,15 +40,15 @@ def watch(
     store: StoreOption = None,
     notify: NotifyOption = "",
     as_json: Annotated[
-        bool, typer.Option("--json", help="For a program: a line of JSON for whatever is new.")
+        bool, typer.Option("--json", help="Print a line of JSON for every change")
     ] = False,
 ) -> int:
-    """Watch all sessions, answer what they ask, and stop them.
+    """Watch, approve and stop sessions in the terminal.
 
-    Keys: y yes, a yes for the session, n no, m no with a message, v all of a question, s stop a
-    session, K kill switch (ends every session of yours; it asks), ? all keys, q leave. While it is
-    open, sessions ask here also where they have no terminal. In the multiplexer that a session
-    runs in, it takes no yes: the session could type it.
+    Keys: y approve, a approve for the session, n deny, m deny with a message, v show the whole
+    request, s stop a session, K kill switch (asks first, then ends all your sessions), ? all keys,
+    q quit. While it is open, sessions without a terminal send their requests here. It can't approve
+    inside the multiplexer that a session runs in: the session could press the keys.
     """
     folder = watched_store(store)
     if as_json:
@@ -58,15 +58,15 @@ def watch(
 
 
 def watched_store(option: str | None) -> str:
-    """One that is named has to be there: who mistyped it would watch nothing."""
+    """Return the store; an error where the user named one that does not exist."""
     return store_folder(None) if option is None else existing_store(option)
 
 
 def show(store: str, notify: str, *, only_questions: bool) -> int:
-    refuse_inside("nobody inside a session watches and answers")
+    refuse_inside("processes in a session can't watch or approve")
     if not (os.isatty(0) and os.isatty(1)) or os.environ.get("TERM", "") in ("", "dumb"):
         raise UsageError(
-            "this needs a terminal whose cursor can be moved",
+            "this command needs an interactive terminal",
             "for a script: sigwrap watch --json, or sigwrap approvals --json",
         )
     from sigwrap.watch.terminal.screen import Screen
@@ -92,7 +92,7 @@ def _source(store: str, *, attends: bool) -> Source:
 def _tell(store: str, notify: str) -> None:
     """Of a program nobody knows whether somebody looks at what it makes of this: it attends only
     where somebody is told by --notify."""
-    refuse_inside("nobody inside a session watches")
+    refuse_inside("processes in a session can't watch sessions")
     source = _source(store, attends=bool(notify))
     telling = Telling(notify, store, lambda: None)
     seqs: dict[str, int] = {}

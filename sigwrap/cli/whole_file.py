@@ -91,11 +91,11 @@ def _as_complaint(path: str) -> Iterator[None]:
     except OSError as error:
         raise UsageError(f"can't write {path}: {error.strerror}") from error
     except ValueError as error:
-        raise UsageError(f"can't write {path!r}: no file can have that name") from error
+        raise UsageError(f"can't write {path!r}: not a valid file name") from error
 
 
 def _there_already(path: str) -> UsageError:
-    return UsageError(f"{path} is there already", "choose another name, or remove it")
+    return UsageError(f"{path} already exists", "choose another name or remove it")
 
 
 def _put(unfinished: str, target: str, *, only_new: bool) -> None:
@@ -120,7 +120,7 @@ def _refuse_logs(path: str, target: str, reads: Iterable[str]) -> None:
         (DATABASE_SUFFIX, JOURNAL_SUFFIX)
     )
     if is_read or is_log:
-        raise UsageError(f"{path} is a session's log, which nothing is written over")
+        raise UsageError(f"can't write {path}: it is the log of a session")
 
 
 def _is_same(one: str, other: str) -> bool:

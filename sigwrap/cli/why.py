@@ -39,14 +39,14 @@ def why(
         list[str] | None,
         typer.Argument(
             metavar="[PID]...",
-            help="Processes of it; COMMAND if left out.",
+            help="Pids of processes in the session [default: the command]",
             show_default=False,
         ),
     ] = None,
     store: StoreOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Say who ended a process, in one sentence."""
+    """Explain in one sentence how a process ended."""
     read, asked = _read(store_folder(store), session, list(map(_pid, pids or [])))
     found = [read.why(pid) for pid in asked or [0]]
     width = columns()
@@ -66,7 +66,7 @@ def _pid(word: str) -> int:
     if word.isdecimal() and word.isascii() and len(word) < _PID_DIGITS and int(word):
         return int(word)
     shown = shell_words([word])
-    raise UsageError(f"{shown} is no pid", "sigwrap report shows those of a session in its tree")
+    raise UsageError(f"{shown} is not a pid", "sigwrap report shows the pids of a session")
 
 
 class _Read:
@@ -96,16 +96,16 @@ class _Read:
             return found
         if not pid and self.fold.is_joined:
             raise SessionError(
-                f"session {self.session.id} is one that commands join, and has none of its own",
-                f"name a process: sigwrap why {self.session.id} PID; sigwrap report "
-                f"{self.session.id} shows the tree",
+                f"session {self.session.id} is shared and has no command of its own",
+                f"give a pid: sigwrap why {self.session.id} PID; sigwrap report {self.session.id} "
+                "shows the process tree",
             )
         if not pid:
-            raise SessionError(f"nothing is recorded of the command of session {self.session.id}")
+            raise SessionError(f"the log of session {self.session.id} has no command")
         nearest = ", ".join(map(str, self.fold.nearest(pid, _NEAREST_SHOWN)))
         raise SessionError(
-            f"no process {pid} was seen in session {self.session.id}",
-            f"there is {nearest}; sigwrap report {self.session.id} shows the tree",
+            f"there is no process {pid} in session {self.session.id}",
+            f"nearest: {nearest}; sigwrap report {self.session.id} shows the process tree",
         )
 
 

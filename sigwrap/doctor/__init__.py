@@ -1,8 +1,7 @@
 """What this machine can do for a run, each by trying it.
 
-items      pure: what is tried, what is lost without it, and what to do
+items      pure: the items, what is lost without each, and what to do
 told       pure: findings, as lines, as JSON, and as an exit status
-reference  docs/doctor.md
 trials     every trial, in its order
 aside      a trial in a process of its own, within bounded time
 start      what a run's own start has to get from the kernel

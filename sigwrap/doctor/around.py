@@ -53,7 +53,7 @@ def try_kill_switch(store: str | None) -> Finding:
         return Finding(KILL_SWITCH, refusal.message, "on", f"sigwrap: {refusal}")
     if unseen:
         return Finding(KILL_SWITCH, unseen[0], "unseen", f"sigwrap: {unseen[0]}")
-    return Finding(KILL_SWITCH, "it is off")
+    return Finding(KILL_SWITCH, "off")
 
 
 def try_proc() -> Finding:
@@ -63,10 +63,10 @@ def try_proc() -> Finding:
     except SessionError as refusal:
         return Finding(PROC, refusal.message, "absent", f"sigwrap: {refusal}")
     if procfs.can_be_covered():
-        return Finding(PROC, "the folder /proc, over which this user may mount", "coverable")
+        return Finding(PROC, "this user may mount over /proc", "coverable")
     if hides_processes():
-        return Finding(PROC, "processes of others are hidden (hidepid)", "hides")
-    how = "a mount of its own" if proc_files.is_ours() else "the folder, over which nobody mounts"
+        return Finding(PROC, "/proc hides the processes of other users (hidepid)", "hides")
+    how = "a private mount" if proc_files.is_ours() else "this user cannot mount over /proc"
     return Finding(PROC, how)
 
 
@@ -78,7 +78,7 @@ def try_processes() -> Finding:
     if pid == 0:
         os._exit(0)
     os.waitpid(pid, 0)
-    return Finding(PROCESSES, f"one more was made; {_most(resource.RLIMIT_NPROC)}")
+    return Finding(PROCESSES, f"fork works; {_most(resource.RLIMIT_NPROC)}")
 
 
 def try_open_files() -> Finding:
@@ -91,14 +91,14 @@ def try_open_files() -> Finding:
 
 def _most(kind: int) -> str:
     _soft, hard = resource.getrlimit(kind)
-    return "without a limit" if hard == resource.RLIM_INFINITY else f"at most {hard}"
+    return "no limit" if hard == resource.RLIM_INFINITY else f"at most {hard}"
 
 
 def try_limits() -> Finding:
     tight = ", ".join(limits.not_lifted())
     if tight:
         return Finding(LIMITS, tight, "tight", f"sigwrap: {tight} {limits.LIMIT_US_TOO}")
-    return Finding(LIMITS, "none that sigwrap would reach")
+    return Finding(LIMITS, "no hard limit that affects sigwrap")
 
 
 def try_cgroup() -> Finding:
@@ -116,8 +116,8 @@ def try_cgroup() -> Finding:
         group.remove()
     counts = [what for what, is_counted in counted.items() if is_counted]
     if not counts:
-        return Finding(CGROUP, "none could be made in the one that this process is in", "absent")
-    return Finding(CGROUP, f"made, and it counts {' and '.join(counts)}")
+        return Finding(CGROUP, "cannot make one in this process's cgroup", "absent")
+    return Finding(CGROUP, f"made; it counts {' and '.join(counts)}")
 
 
 def try_memory_files() -> Finding:
@@ -130,7 +130,7 @@ def try_memory_files() -> Finding:
             kept_library.load(kept_library.read(path))
     except (OSError, ImportError) as refusal:
         return Finding(MEMORY_FILES, str(refusal), "refused")
-    return Finding(MEMORY_FILES, "a library was loaded from memory")
+    return Finding(MEMORY_FILES, "loaded a library from memory")
 
 
 def try_terminal() -> Finding:
@@ -140,13 +140,13 @@ def try_terminal() -> Finding:
         for fd in os.openpty():
             os.close(fd)
     except OSError as refusal:
-        return Finding(TERMINAL, f"no pseudo-terminal: {refusal.strerror}", "no pty")
+        return Finding(TERMINAL, f"cannot make a pseudo-terminal: {refusal.strerror}", "no pty")
     if held_terminals.controlling < 0:
-        return Finding(TERMINAL, "none controls this process", "none")
+        return Finding(TERMINAL, "no controlling terminal", "none")
     typist = find_typist(walled=landlock.is_available())
     if typist is not None:
         return Finding(TERMINAL, typist.why, "typed")
-    return Finding(TERMINAL, "there is one, on which only a person types")
+    return Finding(TERMINAL, "approval requests can be shown on it")
 
 
 def try_libc() -> Finding:
@@ -155,7 +155,7 @@ def try_libc() -> Finding:
     except (OSError, ValueError):
         version = None
     if version is None:
-        return Finding(LIBC, "it isn't glibc", "other")
+        return Finding(LIBC, "not glibc", "other")
     needed = _needed_by_the_binary()
     return Finding(LIBC, f"{version}; the binary needs {needed}" if needed else version)
 
@@ -176,8 +176,8 @@ def _needed_by_the_binary() -> str:
 def try_user_namespaces() -> Finding:
     if libc.libc.unshare(_NEW_USER) != 0:
         why = libc.failure("unshare").message
-        return Finding(USER_NAMESPACES, f"none can be made: {why}", "refused")
-    return Finding(USER_NAMESPACES, "one was made")
+        return Finding(USER_NAMESPACES, f"cannot make one: {why}", "refused")
+    return Finding(USER_NAMESPACES, "made one")
 
 
 def try_store(store: str | None) -> Finding:
@@ -214,5 +214,5 @@ def _of_file_system(folder: str) -> Finding:
     finally:
         os.close(fd)
     room = status.f_bavail * status.f_frsize
-    found = f"a log was made; {kind or 'an unknown file system'}, {room >> 20} MiB free"
+    found = f"made a log; {kind or 'unknown file system'}, {room >> 20} MiB free"
     return Finding(STORE, found, "" if is_local else "served")

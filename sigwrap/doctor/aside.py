@@ -65,7 +65,7 @@ def aside(trial: Callable[[], Any], *, within_s: float, to_its_end: bool = False
         os.close(ours)
         os.waitpid(pid, 0)
         _end_all_below()
-    answer = json.loads(said) if said else {"failure": "the process that tried it has died"}
+    answer = json.loads(said) if said else {"failure": "the process that ran this check died"}
     if "failure" in answer:
         raise NotTold(answer["failure"])
     return answer["told"]
@@ -105,7 +105,7 @@ def _read_all(fd: int, until_s: float, ends: frozenset[int]) -> bytes:
             said += data
     finally:
         interrupts.close()
-    raise NotTold("it took too long")
+    raise NotTold("took too long")
 
 
 def _end_all_below() -> None:

@@ -33,7 +33,7 @@ class Rehearsal(NamedTuple):
     def run(self) -> Finding:
         store = self._new_folder()
         if not store:
-            return untold(RUN, "there is no folder for its log")
+            return untold(RUN, "no directory for its log")
         found = os.lstat(store)
         try:
             return self._run(store)
@@ -47,10 +47,10 @@ class Rehearsal(NamedTuple):
             lambda: self._status_and_words(store), within_s=_WITHIN_S, to_its_end=True
         )
         if status == statuses.NOT_FOUND:
-            return untold(RUN, "no program is called true here")
+            return untold(RUN, "the command true is missing")
         if status != 0:
             lines = said.splitlines()
-            return Finding(RUN, f"it ended with status {status}", "refused", " / ".join(lines))
+            return Finding(RUN, f"exited with status {status}", "refused", " / ".join(lines))
         try:
             first = open_session(store, "").first()
         except SigwrapError as failure:
@@ -58,7 +58,7 @@ class Rehearsal(NamedTuple):
         missing = [] if first is None else first.payload["missing"]
         if missing:
             return Finding(RUN, f"true ran; missing: {'; '.join(missing)}", "less")
-        return Finding(RUN, "true ran, and its log names nothing that is missing")
+        return Finding(RUN, "true ran; nothing is missing")
 
     def _status_and_words(self, store: str) -> tuple[int, str]:
         said = os.open(os.path.join(store, "said"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)

@@ -35,7 +35,7 @@ OF_THE_START = (
     *(LISTENER, PATIENCE, WAKE_UP, TRACING),
     *(SIGNAL_WALL, FILE_WALL, CGROUPS_OF_OTHERS),
 )
-INSIDE = "inside a session that can't be told"
+INSIDE = "cannot be checked in a session"
 _SETTINGS = RunSettings(("true",))
 _NO_PROGRAM = b"/nowhere"  # it gets no word to go on
 _YAMA = "/proc/sys/kernel/yama/ptrace_scope"
@@ -69,16 +69,16 @@ def _of_listener(launched: Launch, inherited: Inherited) -> Iterator[Finding]:
         shortfall = "taken" if is_taken else "refused"
         yield Finding(LISTENER, refusal.message, shortfall, f"sigwrap: {refusal}")
     if launched.listener is None:
-        yield untold(PATIENCE, "without a listener that can't be told")
-        yield untold(WAKE_UP, "without a listener that can't be told")
+        yield untold(PATIENCE, "cannot be checked without a listener")
+        yield untold(WAKE_UP, "cannot be checked without a listener")
         return
-    yield Finding(LISTENER, "a call was handed over, and its answer arrived")
+    yield Finding(LISTENER, "intercepted a call and answered it")
     if launched.waits_through_signals:
-        yield Finding(PATIENCE, "a signal did not break off a call that waited")
+        yield Finding(PATIENCE, "a signal does not interrupt a waiting call")
     else:
-        yield Finding(PATIENCE, "a signal breaks off a call that waits", "absent")
+        yield Finding(PATIENCE, "a signal interrupts a waiting call", "absent")
     if launched.listener.wakes_at_once:
-        yield Finding(WAKE_UP, "the answered process runs at once")
+        yield Finding(WAKE_UP, "synchronous wake-up")
     else:
         yield Finding(WAKE_UP, "no synchronous wake-up", "absent")
 
@@ -88,11 +88,11 @@ def _tracing(child: int) -> Finding:
         with Memory(child) as memory:
             memory.block(id(_SEEN_IN_CHILD), len(_SEEN_IN_CHILD))
     except Unreadable as unreadable:
-        why = unreadable.__cause__ or "it isn't there"
-        return _not_traced(f"a child's memory can't be read: {why}")
+        why = unreadable.__cause__ or "no such process"
+        return _not_traced(f"cannot read a child's memory: {why}")
     tracer = tracer_of(child)
     if tracer:
-        found = f"a child was read; {procfs.comm(tracer)} (pid {tracer}) traces it already"
+        found = f"{procfs.comm(tracer)} (pid {tracer}) already traces this process"
         return Finding(TRACING, found, "traced")
     try:
         ptrace.seize(child)
@@ -102,8 +102,8 @@ def _tracing(child: int) -> Finding:
     except KernelError as refusal:
         return _not_traced(refusal.message)
     scope = proc_files.contents(_YAMA)
-    yama = "no Yama" if scope is None else f"Yama's scope is {scope.decode().strip()}"
-    return Finding(TRACING, f"a child was read, stopped and let go; {yama}")
+    yama = "no Yama" if scope is None else f"Yama scope {scope.decode().strip()}"
+    return Finding(TRACING, f"traced a child and read its memory; {yama}")
 
 
 def _not_traced(found: str) -> Finding:
@@ -112,9 +112,9 @@ def _not_traced(found: str) -> Finding:
 
 def _of_walls(walls: Walls, *, inside: bool) -> Iterator[Finding]:
     abi = landlock.abi()
-    version = f"Landlock's version is {abi}" if abi else "there is no Landlock"
+    version = f"Landlock version {abi}" if abi else "no Landlock"
     if walls.domain:
-        yield Finding(SIGNAL_WALL, f"{version}: signals and TCP connections")
+        yield Finding(SIGNAL_WALL, f"{version}; it covers signals and TCP")
     else:
         yield Finding(SIGNAL_WALL, version, "absent")
     if landlock.holds_files():
@@ -129,4 +129,4 @@ def _of_walls(walls: Walls, *, inside: bool) -> Iterator[Finding]:
     if threats:
         yield Finding(CGROUPS_OF_OTHERS, threats[0].removeprefix("cgroups: "), "open")
     else:
-        yield Finding(CGROUPS_OF_OTHERS, "none can be written from inside")
+        yield Finding(CGROUPS_OF_OTHERS, "no process in a session can write to them")

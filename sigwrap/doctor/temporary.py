@@ -36,7 +36,7 @@ def _mapped_as_code(folder: str, fd: int) -> Finding:
         os.write(fd, bytes(mmap.PAGESIZE))
         mmap.mmap(fd, mmap.PAGESIZE, mmap.MAP_PRIVATE, mmap.PROT_READ | mmap.PROT_EXEC).close()
     except PermissionError:
-        return Finding(TEMPORARY, f"{folder}: nothing can be executed from there", "noexec")
+        return Finding(TEMPORARY, f"{folder}: mounted noexec", "noexec")
     except OSError as refusal:
         return Finding(TEMPORARY, f"{folder}: {refusal.strerror}", "unusable")
-    return Finding(TEMPORARY, f"{folder}: can be written, and executed from")
+    return Finding(TEMPORARY, f"{folder}: writable, allows executables")

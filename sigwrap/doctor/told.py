@@ -12,12 +12,12 @@ from sigwrap.report.forms.style import Style
 from sigwrap.tuples import NamedTuple
 
 SCHEMA = "sigwrap.doctor/1"
-WORKS_WITH_LESS = 1
+WORKS_LIMITED = 1
 ALWAYS = (
-    "Inside every run, on every machine, sudo, su and other setuid programs gain no rights "
+    "In every run, on every machine, sudo, su and other setuid programs gain no privileges "
     "(no_new_privs)."
 )
-_UNTOLD = "What stands under ? can be told where nothing else is in the way."
+_UNTOLD = "Items marked ? could not be checked; fix the others first."
 _NAME_COLUMNS = max(map(len, BY_NAME))
 _LEVEL_COLUMNS = max(len(level.value) for level in Level)
 _NARROWEST = 36  # a few letters of what was found
@@ -35,18 +35,18 @@ def exit_status(findings: Sequence[Finding]) -> int:
     levels = {level_of(each) for each in findings}
     if Level.NO in levels:
         return status.REFUSED
-    return WORKS_WITH_LESS if levels & {Level.LESS, Level.UNKNOWN} else 0
+    return WORKS_LIMITED if levels & {Level.LESS, Level.UNKNOWN} else 0
 
 
 def verdict(findings: Sequence[Finding]) -> str:
     match exit_status(findings):
         case 0:
-            return "A run works here, and holds everything."
+            return "Runs work here, with full protection."
         case status.REFUSED:
-            return f"A run is refused here: {_names(findings, Level.NO)}."
+            return f"Runs are refused here: {_names(findings, Level.NO)}."
         case _:
             return (
-                "A run works here, and does not hold everything: "
+                "Runs work here, with limited protection: "
                 f"{_names(findings, Level.LESS, Level.UNKNOWN)}."
             )
 
@@ -64,7 +64,7 @@ def lines(
     short = [each for each in findings if each.shortfall]
     for level in (Level.NO, Level.LESS, Level.NOTE):
         for each in short:
-            if level_of(each) is level and not _is_said(each, short):
+            if level_of(each) is level and not _is_covered(each, short):
                 yield ""
                 yield from _what_to_do(each, columns, style)
     if any(level_of(each) is Level.UNKNOWN for each in findings):
@@ -88,10 +88,10 @@ def document(machine: Machine, findings: Sequence[Finding]) -> dict[str, object]
 
 def _names(findings: Sequence[Finding], *levels: Level) -> str:
     meant = [each for each in findings if level_of(each) in levels]
-    return ", ".join(each.item for each in meant if not _is_said(each, meant))
+    return ", ".join(each.item for each in meant if not _is_covered(each, meant))
 
 
-def _is_said(finding: Finding, others: Sequence[Finding]) -> bool:
+def _is_covered(finding: Finding, others: Sequence[Finding]) -> bool:
     """That a run falls short says no more, where what it lacks falls short as well."""
     levels = {level_of(each) for each in others if each.item != RUN}
     return finding.item == RUN and level_of(finding) in levels
@@ -134,7 +134,7 @@ def _what_to_do(finding: Finding, columns: int, style: Style) -> Iterator[str]:
         f"found: {finding.found}",
         f"lost: {shortfall.lost}",
         f"to do: {shortfall.todo}",
-        f"a run says: {finding.run_says}",
+        f"a run prints: {finding.run_says}",
     ]
     for part in parts[: 4 if finding.run_says else 3]:
         yield from wrapped(f"  {printable(part)}", columns, _INDENT)

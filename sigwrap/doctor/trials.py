@@ -42,7 +42,7 @@ from sigwrap.machine import IS_AARCH64, IS_X86_64, PLATFORM
 from sigwrap.store.location import default_store
 
 _WITHIN_S = 15.0
-_NO_PROC = "without /proc that can't be told"
+_NO_PROC = "cannot be checked without /proc"
 _NEED_PROC = (*start.OF_THE_START, CGROUP, TERMINAL, LIBC, STORE, RUN)
 
 
@@ -129,9 +129,9 @@ def _rehearsed(rehearsal: Rehearsal) -> Finding:
 
 def _session(inside: bool) -> Finding:
     if not inside:
-        return Finding(SESSION, "this process is in none")
+        return Finding(SESSION, "not in a session")
     outer = os.environ.get("SIGWRAP_SESSION", "")
-    return Finding(SESSION, f"inside session {outer}" if outer else "inside one", "inside")
+    return Finding(SESSION, f"in session {outer}" if outer else "in a session", "inside")
 
 
 def _machine() -> Finding:
@@ -147,7 +147,7 @@ def _machine() -> Finding:
 
 def _accelerator() -> Finding:
     if repeated.is_wanted():
-        return Finding(ACCELERATOR, "the extension is loaded")
+        return Finding(ACCELERATOR, "loaded")
     if os.environ.get(repeated.PURE_VARIABLE):
         return Finding(ACCELERATOR, f"{repeated.PURE_VARIABLE} is set", "off")
-    return Finding(ACCELERATOR, "the extension isn't there", "absent")
+    return Finding(ACCELERATOR, "the extension was not compiled", "absent")

@@ -82,7 +82,7 @@ class _Forwarder(ParentOfOne):
 
     def _on_deadline(self, now: float) -> None:
         self._kill_at = None
-        self._kill_tree("the grace ran out")
+        self._kill_tree("the grace period ended")
 
     def _read_signals(self) -> None:
         """A SIGCHLD last: what comes with it may be what stopped COMMAND, and after our own stop
@@ -117,7 +117,7 @@ class _Forwarder(ParentOfOne):
         )
 
     def _on_readable(self, fd: int) -> None:
-        raise InternalError("the front of COMMAND alone watches no channel")
+        raise InternalError("sigwrap-forward has no channel to read")
 
     def _on_child_stopped(self, number: int) -> None:
         """The shell has to see it, which waits for the bootloader where there is one. That stops by

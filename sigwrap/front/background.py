@@ -58,13 +58,13 @@ def connect_or_start(
                 _start(inherited, settings, door)
                 connection = _connected(at, name)
                 if connection is None:
-                    raise SessionError(f"session {name} was started, and can't be joined")
+                    raise SessionError(f"session {name} was started but can't be joined")
             if connection is not None:
                 return connection
         if time.monotonic() - began_s > _LISTENS_WITHIN_S:
             raise SessionError(
-                f"somebody has been starting session {name} for {_LISTENS_WITHIN_S:.0f} s",
-                "wait for it, or choose another name",
+                f"session {name} is still starting after {_LISTENS_WITHIN_S:.0f} s",
+                "try again, or choose another name",
             )
         time.sleep(_LOOKS_EVERY_S)
 
@@ -82,7 +82,7 @@ def _connected(at: bytes, name: str) -> socket.socket | None:
     except BlockingIOError as silence:
         connection.close()
         raise SessionError(
-            f"session {name} lets nobody in: too many wait for it", "try again, or end it"
+            f"too many commands wait to join session {name}", "try again, or end the session"
         ) from silence
     except OSError as error:
         connection.close()
@@ -94,8 +94,8 @@ def _connected(at: bytes, name: str) -> socket.socket | None:
     if objection:
         connection.close()
         raise _NotBelieved(
-            f"what answers for session {name} is not believed: {objection}",
-            "end what has its address (ss -lxp), or choose another name",
+            f"can't trust the process that answers for session {name}: {objection}",
+            "end that process (ss -lxp shows its pid), or choose another name",
         )
     return connection
 
@@ -166,7 +166,7 @@ def _await(pid: int, readable: int, said: int) -> None:
         if not happened:
             linux_process.send(pid, signal.SIGKILL)
             os.waitpid(pid, 0)
-            raise SessionError(f"the session didn't get ready within {_READY_WITHIN_S:.0f} s")
+            raise SessionError(f"the session did not start within {_READY_WITHIN_S:.0f} s")
         is_over = readable in happened
         if not _pass_on(said):
             poll.unregister(said)

@@ -84,15 +84,17 @@ def join(
             return _Joining(connection, call, relay, tell).run(settings)
         except _NobodyAnswers:
             connection.close()
-    raise SessionError(f"session {name} ends as soon as it is joined", f"sigwrap report {name}")
+    raise SessionError(
+        f"session {name} ended while the command joined it", f"sigwrap report {name}"
+    )
 
 
 def _inherited_descriptors() -> tuple[int, ...]:
     found = inherited_descriptors()
     if len(found) > MOST_DESCRIPTORS - 2:
         raise SessionError(
-            f"{len(found)} open files are more than can be handed to a session",
-            f"a command that joins may have {MOST_DESCRIPTORS - 2}",
+            f"{len(found)} open files are too many to hand to a session",
+            f"at most {MOST_DESCRIPTORS - 2}",
         )
     return tuple(found)
 
@@ -154,8 +156,8 @@ class _Joining:
         left_s = self._answers_until_s - time.monotonic()
         if left_s <= 0.0:
             raise SessionError(
-                f"the session hasn't answered for {_ANSWERS_WITHIN_S:.0f} s",
-                "its supervisor was stopped, or it takes long to end",
+                f"the session has not answered for {_ANSWERS_WITHIN_S:.0f} s",
+                "its supervisor may be stopped, or still ending the session",
             )
         return left_s
 
@@ -172,8 +174,8 @@ class _Joining:
             folder = os.open(".", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
         except OSError as refusal:
             raise SessionError(
-                f"the folder that this is run in can't be handed on: {refusal.strerror}",
-                "change to another one",
+                f"can't hand the current directory to the session: {refusal.strerror}",
+                "change to another directory",
             ) from refusal
         instead_of = without_keys if relay is None else relay.instead_of
         own = tuple(map(instead_of, call.descriptors))
@@ -195,14 +197,16 @@ class _Joining:
             self._poll.unregister(self._connection.fileno())
             return
         if not packet and self._is_taken:
-            raise SessionError("the session has ended, and how the command went isn't known")
+            raise SessionError(
+                "the session ended before it reported the exit status of the command"
+            )
         if not packet:
             raise _NobodyAnswers
         self._was_answered = True
         try:
             message = decode(packet)
         except BadMessage as bad:
-            raise SessionError(f"the session answers what isn't understood: {bad}") from bad
+            raise SessionError(f"invalid reply of the session: {bad}") from bad
         match message:
             case {"taken": int()}:
                 self._is_taken = True

@@ -54,7 +54,7 @@ class ParentOfOne(ABC):
         if not self._child_is_left_behind:
             self._clear_tree()
         for pid in self._everybody_below.unkillable:
-            self._say(f"process {pid} ({procfs.comm(pid)}) can't be killed, and is left behind")
+            self._say(f"can't kill process {pid} ({procfs.comm(pid)}); it is left running")
         onefile.empty_unpacked(self._bootloader_pid)
         return code
 

@@ -145,7 +145,7 @@ def run_before_supervisor(
     lines.flush()
     terminal.restore(by_force=front.ended_command_by_force(code))
     if notifier is not None and notifier.failed_with:
-        tell(f"the command of --notify has failed, with status {notifier.failed_with}")
+        tell(f"the --notify command failed with status {notifier.failed_with}")
     if front.died_of:
         onefile.leave_no_core(bootloader_pid)
         die_of(front.died_of)
@@ -219,7 +219,7 @@ class _FrontProcess(ParentOfOne):
 
     def _free_supervisor(self) -> None:
         """Whoever of the tree keeps it waiting ends, and so does the wait."""
-        why = "the supervisor was kept waiting for more than 10 seconds"
+        why = "the supervisor was blocked for more than 10 seconds"
         self._say(f"{why}: the command is killed")
         self._kill_tree(why)  # first: so the log will have it as the reason
         linux_process.kill_below(self._child)
@@ -366,7 +366,7 @@ class _FrontProcess(ParentOfOne):
         self._say(
             f"interrupted: waiting up to {ceil(waits.kill_in_s)} s for "
             f"{printable(procfs.comm(pid))} (pid {pid}) to end"
-            f"{' or come to a prompt' if waits.or_prompts else ''}; {kills} kills"
+            f"{' or show a prompt' if waits.or_prompts else ''}; {kills} kills"
         )
 
     def _on_readable(self, fd: int) -> None:
@@ -426,5 +426,5 @@ class _FrontProcess(ParentOfOne):
         number = os.WTERMSIG(child_status)
         limited = ", ".join(limits.not_lifted())
         why = f" ({limited} limits it as well)" if limited else ""
-        self._say(f"the supervisor died of signal {number}{why}; everything below it was killed")
+        self._say(f"signal {number} killed the supervisor{why}; its process tree was killed")
         return status.REFUSED

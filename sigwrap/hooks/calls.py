@@ -54,7 +54,7 @@ def text_in(given: Mapping[str, Any], *names: str) -> str:
         value = given.get(name)
         if isinstance(value, str) and value:
             return _plain(value)
-    raise BadCall(f"there is no text {' or '.join(map(repr, names))} in it")
+    raise BadCall(f"the call has no text {' or '.join(map(repr, names))}")
 
 
 def shell(given: Mapping[str, Any], *folder_names: str) -> tuple[Doing, ...]:
@@ -62,7 +62,7 @@ def shell(given: Mapping[str, Any], *folder_names: str) -> tuple[Doing, ...]:
     if isinstance(command, list) and command and all(isinstance(word, str) for word in command):
         return (ShellCall(_quoted(command), _optional(given, *folder_names)),)
     if not isinstance(command, str):
-        raise BadCall("there is no text 'command' in it")
+        raise BadCall("the call has no text 'command'")
     return (ShellCall(command, _optional(given, *folder_names)),)
 
 
@@ -76,9 +76,9 @@ def web(given: Mapping[str, Any]) -> tuple[Doing, ...]:
         parts = urlsplit(url if "://" in url else f"https://{url}")
         host, port = parts.hostname, parts.port or _DEFAULT_PORTS.get(parts.scheme, 0)
     except ValueError as problem:
-        raise BadCall(f"its URL is none: {problem}") from problem
+        raise BadCall(f"its URL is not valid: {problem}") from problem
     if not host or not port:
-        raise BadCall("its URL names no host")
+        raise BadCall("its URL has no host")
     return (WebCall(address(host), port),)
 
 
@@ -104,11 +104,11 @@ def _optional(given: Mapping[str, Any], *names: str) -> str:
 
 def _plain(text: str) -> str:
     if "\0" in text:
-        raise BadCall("there is a NUL in it")
+        raise BadCall("the call contains a NUL character")
     try:
         text.encode()
     except UnicodeEncodeError as failure:
-        raise BadCall("there is half a character in it") from failure
+        raise BadCall("the call contains a lone surrogate") from failure
     return text
 
 

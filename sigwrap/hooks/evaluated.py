@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 
-RUNS_QUOTED = "the shell may run what is in its quotes"
+RUNS_QUOTED = "the shell may run the text in its quotes"
 
 _RUN = re.compile(r"[$<>]\(|`|\[[^]]*[$\\]")
 _ARITHMETIC = re.compile(rb"\(\((.*?)\)\)", re.DOTALL)

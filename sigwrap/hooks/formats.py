@@ -30,6 +30,9 @@ class AgentProgram(Enum):
     GEMINI = "gemini"
 
 
+AGENTS = ", ".join(each.value for each in AgentProgram)
+
+
 class Format(NamedTuple):
     events: Mapping[str, Mapping[str, Reader]]  # of an event: of each tool what it does
     answered: Callable[[Answer, str], str]  # what is written to standard output
@@ -42,15 +45,15 @@ def call_in(program: AgentProgram, text: bytes) -> Call:
     try:
         given = json.loads(text.decode("utf-8"))
     except (ValueError, RecursionError) as problem:
-        raise BadCall(f"what it was handed is no JSON: {problem}") from problem
+        raise BadCall(f"the call is not valid JSON: {problem}") from problem
     if not isinstance(given, dict):
-        raise BadCall("what it was handed is no JSON object")
+        raise BadCall("the call is not a JSON object")
     found = FORMATS[program]
     event = calls.text_in(given, "hook_event_name")
     tools = found.events.get(event)
     if tools is None:
         wanted = " or ".join(found.events)
-        raise BadCall(f"it answers {wanted}, and this is {event[:40]!r}")
+        raise BadCall(f"the event must be {wanted}, not {event[:40]!r}")
     folder = calls.text_in(given, "cwd") if event not in _WITHOUT_FOLDER else ""
     tool, tool_input = (
         (event, given)
@@ -61,7 +64,7 @@ def call_in(program: AgentProgram, text: bytes) -> Call:
     if reader is None:
         return Call(tool, folder, ())
     if not isinstance(tool_input, dict):
-        raise BadCall("there is no object 'tool_input' in it")
+        raise BadCall("the call has no object 'tool_input'")
     is_asked = found.has_questions and given.get("permission_mode") not in _NOBODY_IS_ASKED
     return Call(tool, folder, reader(tool_input), nobody_asked=not is_asked)
 

@@ -38,7 +38,7 @@ def checked(text: str) -> Any:
     if not text.strip(_BLANK):
         raise BadText("it is empty")
     if text.startswith(_BYTE_ORDER_MARK):
-        raise BadText("it begins with a byte order mark (U+FEFF), which JSON doesn't have")
+        raise BadText("it begins with a byte order mark (U+FEFF), which JSON does not allow")
     try:
         return json.loads(text, object_pairs_hook=_without_twins, parse_constant=_no_constant)
     except json.JSONDecodeError as problem:
@@ -53,15 +53,15 @@ def _why(text: str, problem: json.JSONDecodeError) -> str:
     behind = text[problem.pos : problem.pos + 2]
     before = text[: problem.pos].rstrip(_BLANK)
     if behind in ("//", "/*"):
-        return "a comment, which JSON doesn't have"
+        return "a comment, which JSON does not allow"
     is_trailing = before.endswith(",") and behind.startswith(("}", "]", ","))
     if is_trailing or problem.msg.startswith("Illegal trailing comma"):  # Python 3.13's
-        return "a comma with nothing behind it"
+        return "a trailing comma"
     return problem.msg
 
 
 def _no_constant(name: str) -> NoReturn:
-    raise BadText(f"{name} is no JSON")
+    raise BadText(f"{name} is not valid JSON")
 
 
 def container_at(text: str, start: int) -> Container:

@@ -26,7 +26,7 @@ _LENIENT = frozenset({Action.ALLOW, Action.AUDIT})
 _OF_ALL_WORDS = frozenset({"paths", "sources", "args_patterns"})
 _NO_FOLDER = "/nonexistent" + "/x" * 9  # of which no rule speaks; `..` doesn't lead out of it soon
 _POSSIBLE_FOLDERS = ("/", "/usr", "/var")  # with what a rule may speak of, where none is known
-LEFT_TO_THE_SESSION = "left to the session that this runs in"
+LEFT_TO_THE_SESSION = "the session decides"
 
 
 class Machine(Protocol):
@@ -80,7 +80,7 @@ def _command(
         there = _command_in(command, possible, line, engine, machine, inside=inside)
         if there.answer is not Answer.NO_OPINION:
             rule = f"rule {there.decision.rule}" if there.decision else "a rule"
-            why = f"{rule} may be about it: in which folder it runs isn't known before it runs"
+            why = f"{rule} may match: its directory is not known before it runs"
             return _unknown(Unknown(command.text, why), inside=inside)
     return found
 
@@ -98,7 +98,7 @@ def _command_in(
         asked = machine.request(other, folder, command.depth, line.variables)
         decision = _stricter(decision, engine.decide_command(asked))
     if command.is_function and decision.rule == DEFAULT_RULE:
-        why = "a function of this line"
+        why = "a function that this line defines"
         return Finding(command.text, Answer.NO_OPINION, why, decision, is_command=True)
     found = finding_of(command.text, decision, engine.policy.name, inside=inside)
     found = found._replace(is_command=True)
@@ -107,7 +107,7 @@ def _command_in(
     stricter = _strictest_possible(engine, request, sure)
     if STRICTNESS[stricter.action] <= STRICTNESS[Action.AUDIT]:
         return found
-    why = f"rule {stricter.rule} may be about it: its arguments aren't known before it runs"
+    why = f"rule {stricter.rule} may match: its arguments are not known before it runs"
     return _unknown(Unknown(command.text, why), inside=inside)
 
 
@@ -199,10 +199,10 @@ def _is_settled(rule: CompiledCommandRule, facts: Facts, sure: int) -> bool:
 def _file(use: FileUse, folder: str, engine: Engine, machine: Machine, *, inside: bool) -> Finding:
     if not use.word.known:
         if not engine.files.restricted:
-            return Finding(use.text, Answer.NO_OPINION, "no file is denied")
-        why = "which file it opens isn't known before it runs"
+            return Finding(use.text, Answer.NO_OPINION, "no rule denies a file")
+        why = "the file that it opens is not known before it runs"
         return _unknown(Unknown(use.text, why), inside=inside)
     decision = machine.file(use.word.text, folder, writes=use.writes)
     if decision is None:
-        return _unknown(Unknown(use.text, "in which folder it is isn't known"), inside=inside)
+        return _unknown(Unknown(use.text, "its directory is not known"), inside=inside)
     return finding_of(use.text, decision, engine.policy.name, inside=inside)

@@ -109,7 +109,7 @@ def installed(text: str | None, program: AgentProgram, line: str) -> str:
             text = with_member(text, root(text), key, versions[key])
         return text
     if missing:
-        raise BadText(f"it has {_HOOKS!r} and no {', '.join(map(repr, missing))}")
+        raise BadText(f"it has {_HOOKS!r} but not {', '.join(map(repr, missing))}")
     for event, entry in wanted.items():
         hooks_object = _hooks(text)
         member = hooks_object.find(event)
@@ -228,12 +228,12 @@ def _line_of(entry: Any, program: AgentProgram) -> str | None:
 def _checked(text: str) -> dict[str, Any]:
     value = checked(text)
     if not isinstance(value, dict):
-        raise BadText("it is no JSON object")
+        raise BadText("it is not a JSON object")
     hooks = value.get(_HOOKS, {})
     if not isinstance(hooks, dict):
-        raise BadText(f"{_HOOKS!r} is no object")
+        raise BadText(f"{_HOOKS!r} is not an object")
     for event, listed in hooks.items():
         if isinstance(listed, list) or not any(event in entries(each, "") for each in AgentProgram):
             continue
-        raise BadText(f"{_HOOKS!r}, {event!r} is no list")
+        raise BadText(f"{_HOOKS!r}, {event!r} is not a list")
     return value

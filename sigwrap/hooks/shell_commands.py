@@ -55,7 +55,7 @@ from sigwrap.hooks.wrapped import (
 )
 from sigwrap.policy.judge.match import UNTOLD
 
-OTHER_MEANING = "it gives later words another meaning"
+OTHER_MEANING = "it changes the meaning of later words"
 
 _MOVES = frozenset({"cd", "pushd", "popd"})
 _PREFIXES = frozenset({"command", "builtin", "exec", "noglob", "nocorrect", "-"})
@@ -73,7 +73,7 @@ _FILLING = {
 _EXEC = Starter(short="a:cl")
 _SHELL_WITHOUT = frozenset({"sudo", "doas", "chroot"})
 _EVALUATING = {"mapfile": "C", "readarray": "C", "compgen": "CFW", "complete": "CFW", "bind": "x"}
-_WHICH_VARIABLE = "which variable it sets isn't known before it runs"
+_WHICH_VARIABLE = "the variable that it sets is not known before it runs"
 _OF_THE_STACK = re.compile(r"[+-]\d*$")
 _MOST_WORDS = 1000
 
@@ -101,7 +101,7 @@ class Commands:
         elif not words[0].known or ("/" in name and is_of_a_process(name, folders)):
             self._out.not_known(text, WHICH_PROGRAM)
         elif name in RESERVED:
-            self._out.not_known(text, f"{name!r} is in a place where it can't be parsed")
+            self._out.not_known(text, f"{name!r} cannot be parsed here")
         elif name in _PREFIXES:
             return self.run(text, self._behind_prefix(text, words), folders)
         elif name == "time" and (found := timed(words)):
@@ -148,9 +148,9 @@ class Commands:
         if _hides_its_program(chain, names, before, innermost, folders):
             self._out.not_known(text, WHICH_PROGRAM)
         elif chain[0][0] == "time" and innermost[0] in RESERVED:
-            self._out.not_known(text, "it isn't sure what is timed")
+            self._out.not_known(text, "it is not clear what is timed")
         elif chain[-1][0] in _SHELL_WITHOUT and _starts_a_shell(innermost):
-            self._out.not_known(text, "what its shell reads from its standard input isn't known")
+            self._out.not_known(text, "the standard input of its shell is not known")
         if len(words) > _MOST_WORDS:
             self._out.not_known(text, "it has too many words")
         folders = self._around(names, before, folders)
@@ -257,7 +257,7 @@ class Commands:
     ) -> None:
         script = script_of(name, argv, folders)
         if is_fed or script.unknown:
-            why = f"what {name} is given isn't known before it runs"
+            why = f"the commands for {name} are not known before it runs"
             self._out.not_known(text, script.unknown or why)
         self._note_dialect(text, name, script.line)
         if script.line:
@@ -268,7 +268,7 @@ class Commands:
     def _note_dialect(self, text: str, name: str, line: str) -> None:
         other = NOT_FOR_SHELLS.get(name)
         if other and other.search(line):
-            self._out.not_known(text, f"{name} may take its line for something else than bash does")
+            self._out.not_known(text, f"{name} may read its line differently than bash")
 
     def _builtin(self, text: str, name: str, words: Sequence[Word], folders: Folders) -> Folders:
         """The folders in which the shell is then."""
@@ -295,10 +295,10 @@ class Commands:
             or (name == "jobs" and _has_option(arguments, "x"))
             or _has_option(arguments, _EVALUATING.get(name, ""))
         ):
-            self._out.not_known(text, "what it runs isn't read here")
+            self._out.not_known(text, "sigwrap cannot tell what it runs")
         elif name in (".", "source"):
             if not first or UNTOLD in first or is_descriptor(first, folders):
-                self._out.not_known(text, "what it reads isn't known before it runs")
+                self._out.not_known(text, "the commands that it reads are not known before it runs")
             else:
                 self._out.files.append(FileUse(False, Word(first), text, folders))
         elif name == "kill":
@@ -336,12 +336,12 @@ class Commands:
 
     def _evaluated(self, text: str, line: str, folders: Folders) -> Folders:
         if UNTOLD in line:
-            self._out.not_known(text, "what it runs isn't known before it runs")
+            self._out.not_known(text, "the command that it runs is not known before it runs")
             return ("",)
         return self._out.read(line, folders, self._depth, self._nested + 1)
 
     def _signals(self, text: str) -> None:
-        self._out.not_known(text, "whom it signals isn't known before it runs", is_signal=True)
+        self._out.not_known(text, "its target is not known before it runs", is_signal=True)
 
 
 def _hides_its_program(

@@ -183,4 +183,4 @@ def _encoded(line: str) -> bytes:
     try:
         return line.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError as failure:
-        raise Unparsable("it has half a character in it") from failure
+        raise Unparsable("it contains a lone surrogate") from failure

@@ -47,8 +47,8 @@ _STARTS_AN_EXPANSION = re.compile(rb"`|\$[({\[]|[<>]\(")
 _QUOTED = frozenset({"string", "heredoc_body"})
 _TEXT = frozenset({"string_content", "heredoc_content"})
 _LITERAL = _TEXT | {"comment", "raw_string", "ansi_c_string"}  # or looked at with what is around
-_NO_PARSER = "shell lines can't be judged: this sigwrap has no parser for them"
-_GET_ONE = "install tree-sitter and tree-sitter-bash for its Python, or use the binary"
+_NO_PARSER = "shell lines cannot be judged, because tree-sitter is not installed"
+_GET_ONE = "install tree-sitter and tree-sitter-bash, or use the binary release"
 
 
 class NoParser(SigwrapError):
@@ -63,9 +63,9 @@ def parsed(text: bytes) -> Node:
     if len(text) > MAX_BYTES:
         raise Unparsable(f"it is longer than {MAX_BYTES // 1024} KiB")
     if b"\0" in text:
-        raise Unparsable("it has a NUL in it")
+        raise Unparsable("it contains a NUL character")
     if b"\r" in text:
-        raise Unparsable("it has a carriage return in it")
+        raise Unparsable("it contains a carriage return")
     try:
         import tree_sitter_bash
         from tree_sitter import Language, Parser
@@ -77,14 +77,14 @@ def parsed(text: bytes) -> Node:
 def doubt(root: Node, text: bytes) -> str:
     """Why the tree can't be relied on; empty where it can."""
     if text[root.start_byte : root.end_byte].strip(_BLANK) != text.strip(_BLANK):
-        return "some of it can't be parsed"
+        return "it cannot be parsed completely"
     for count, (node, depth) in enumerate(all_nodes(root)):
         if depth > MAX_DEPTH:
             raise Unparsable("it is nested too deeply")
         if count > MAX_NODES:
             raise Unparsable("it has too many parts")
         if node.is_error or node.is_missing:
-            return f"{_shown(node, text)!r} can't be parsed"
+            return f"{_shown(node, text)!r} cannot be parsed"
         why = _doubt_of(node, text)
         if why:
             return why
@@ -103,57 +103,57 @@ def _doubt_of(node: Node, text: bytes) -> str:
     if node.type in _QUOTED:
         is_literal = node.type == "heredoc_body" and _is_quoted_heredoc(node, text)
         if not is_literal and any(map(_is_expanded, literal_runs(node, text))):
-            return "it isn't sure what is in a quotation"
+            return "it is not clear what is in a quotation"
         return ""
     if node.type == "command_substitution" and _ESCAPED_IN_BACKQUOTES.search(
         text[node.start_byte : node.end_byte]
     ):
-        return "it isn't sure what is in backquotes"
+        return "it is not clear what is in backquotes"
     if node.children:
         if _has_words_that_touch(node) or _has_descriptor_as_word(node, text):
-            return "it isn't sure where a word ends"
+            return "it is not clear where a word ends"
         if node.type == "heredoc_redirect" and not _ends_as_told(node, text):
-            return "it isn't sure where a here-document ends"
+            return "it is not clear where a here-document ends"
         for gap in _gaps(node, text):
             if b"\n" in gap and node.type == "variable_assignment":
-                return "it isn't sure where a word ends"
+                return "it is not clear where a word ends"
             joined = gap.replace(b"\\\n", b"")
             if joined != gap and not joined:
-                return "it isn't sure whether a line end parts two words"
+                return "it is not clear whether a line end separates two words"
             if b"\n" in joined and node.type in _ON_ONE_LINE:
-                return "it isn't sure where a command ends"
+                return "it is not clear where a command ends"
             if joined.strip(_BLANK) and not (is_lost_word(gap) and _has_heredoc(node)):
-                return f"{gap.decode(errors='replace')!r} can't be parsed"
+                return f"{gap.decode(errors='replace')!r} cannot be parsed"
         return ""
     own = text[node.start_byte : node.end_byte]
     if node.is_named and node.type not in _LITERAL and _has_unread_expansion(node, text):
-        return "it isn't sure what an expansion runs"
+        return "it is not clear what an expansion runs"
     if node.type == "ansi_c_string" and not _ANSI.fullmatch(own):
-        return "it isn't sure where a quotation ends"
+        return "it is not clear where a quotation ends"
     if _is_in_an_expansion(node):
         # It is no word of a command; what is run in it is a node of its own, but for backquotes.
         # And within "…", a single quote is one to some shells and a letter to others.
         left = unescaped(_SAFELY_QUOTED.sub(b"", own))
         is_sure = not node.is_named or _QUOTES.isdisjoint(left)
-        return "" if is_sure else "it isn't sure where an expansion ends"
+        return "" if is_sure else "it is not clear where an expansion ends"
     is_as_named = own.strip(_BLANK) == node.type.encode().strip(_BLANK)
     if not node.is_named and (own == b"``" or not is_as_named):  # of one and of the next
-        return f"{_shown(node, text)!r} can't be parsed for sure"
+        return f"{_shown(node, text)!r} cannot be parsed reliably"
     match node.type:
         case "word" | "number" | "variable_name":
             stops = _ENDS_A_WORD if node.type == "word" else _ENDS_A_NAME
             if any(byte in stops for byte in unescaped(own)):
-                return f"{_shown(node, text)!r} can't be parsed for sure"
+                return f"{_shown(node, text)!r} cannot be parsed reliably"
         case "heredoc_start":
             if not _DELIMITER.fullmatch(own):
-                return "it isn't sure where a here-document ends"
+                return "it is not clear where a here-document ends"
         case "comment":
             before = text[node.start_byte - 1 : node.start_byte]
             if (before and before not in b" \t\n;&|()") or b"\n" in own:
-                return "it isn't sure where a comment begins"
+                return "it is not clear where a comment begins"
         case "raw_string":
             if own.count(b"'") != 2:
-                return "it isn't sure where a quotation ends"
+                return "it is not clear where a quotation ends"
     return ""
 
 
@@ -173,7 +173,7 @@ def _doubt_of_continued_lines(root: Node, text: bytes) -> str:
                 continue
             blanks = b" "
         if text[at - 1 : at] not in blanks and text[behind : behind + 1] not in blanks:
-            return "it isn't sure whether a line end parts two words"
+            return "it is not clear whether a line end separates two words"
     return ""
 
 

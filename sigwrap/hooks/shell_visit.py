@@ -50,7 +50,7 @@ class Visitor:
         self._commands = Commands(out, depth, nested)
         self._note_values(root)
         if b"@P}" in text:
-            out.not_known(self._shown(root), "the shell may run what is in a value")
+            out.not_known(self._shown(root), "the shell may run the text of a value")
 
     def _note_values(self, root: Node) -> None:
         """What is quoted, and whether the shell takes values for more than text."""
@@ -202,7 +202,7 @@ class Visitor:
         if words[0].type == "process_substitution":
             return words[1:]
         if word.text.startswith(("/dev/tcp/", "/dev/udp/")):
-            self._out.not_known(text, "the shell itself connects to somebody")
+            self._out.not_known(text, "the shell itself opens a connection")
         elif not is_descriptor:
             self._out.files.append(FileUse(operator != "<", word, text, folders))
         return words[1:]
@@ -231,7 +231,7 @@ class Visitor:
             elif child.type.endswith("_redirect"):
                 words += self._redirect(child, folders)
             elif child.type == "subshell":
-                self._out.not_known(self._shown(node), "it isn't sure what is in brackets")
+                self._out.not_known(self._shown(node), "it is not clear what is in brackets")
                 self._visit(child, folders)
             else:
                 words.append(child)

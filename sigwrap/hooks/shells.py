@@ -53,14 +53,14 @@ class Script(NamedTuple):
 
 def script_of(name: str, argv: Sequence[str], folders: Sequence[str]) -> Script:
     if name in OTHER_SHELLS:
-        return Script(unknown=f"what {name} is given isn't read here")
+        return Script(unknown=f"sigwrap cannot read the commands for {name}")
     takes_line, takes_input, position = False, False, 1
     while position < len(argv):
         word = argv[position]
         if word[1:] in _LONG:
             word = f"-{word}"
         if UNTOLD in word:
-            return Script(unknown=f"what {name} is given isn't known before it runs")
+            return Script(unknown=f"the commands for {name} are not known before it runs")
         if word in _SAYS_ONLY:
             return Script()
         if not word.startswith(("-", "+")) or word in ("-", "--"):
@@ -70,24 +70,24 @@ def script_of(name: str, argv: Sequence[str], folders: Sequence[str]) -> Script:
             values = sum(letter in "oO" for letter in word[1:])
             named = argv[position + 1 : position + 1 + values]
             if not (_LETTERS_OF_A_START.issuperset(word[1:]) and all(map(is_harmless, named))):
-                return Script(unknown=f"{name} is given options that change what words mean")
+                return Script(unknown=f"{name} has options that change the meaning of words")
             takes_line = takes_line or "c" in word  # `+c` as well
             takes_input = takes_input or "s" in word
             position += values
         elif word == "--posix":
-            return Script(unknown=f"{name} is given options that change what words mean")
+            return Script(unknown=f"{name} has options that change the meaning of words")
         elif word in _READ_FIRST:
             position += 1
             if any(UNTOLD in each or is_descriptor(each, folders) for each in argv[position:][:1]):
-                return Script(unknown=f"what {name} reads first isn't known")
+                return Script(unknown=f"the startup file of {name} is not known")
         position += 1
     operand = argv[position] if position < len(argv) else None
     if operand is not None and UNTOLD in operand:
-        return Script(unknown=f"what {name} is given isn't known before it runs")
+        return Script(unknown=f"the commands for {name} are not known before it runs")
     if takes_line and operand is not None:
         return Script(line=operand)
     if takes_input or operand is None or is_descriptor(operand, folders):
-        return Script(unknown=f"what {name} reads from its standard input isn't known")
+        return Script(unknown=f"the standard input of {name} is not known")
     return Script()
 
 

@@ -19,12 +19,12 @@ from sigwrap.hooks.wrapped import basename
 from sigwrap.policy.judge.match import UNTOLD
 from sigwrap.policy.judge.network import packed_address
 
-WHICH_PROGRAM = "which program it runs isn't known before it runs"
+WHICH_PROGRAM = "the program that it runs is not known before it runs"
 
-_WHAT_IT_RUNS = "what it runs isn't known before it runs"
-NOT_READ = "what it runs isn't read here"
-_STANDARD_INPUT = "what its shell reads from its standard input isn't known"
-_WHICH_MACHINE = "on which machine it runs isn't known before it runs"
+_WHAT_IT_RUNS = "the command that it runs is not known before it runs"
+NOT_READ = "sigwrap cannot tell what it runs"
+_STANDARD_INPUT = "the standard input of its shell is not known"
+_WHICH_MACHINE = "the machine that it runs on is not known before it runs"
 _MORE_WORDS = ' "$@"'
 _A_FILE = " ./file"
 _A_MACHINE = " machine command"

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from sigwrap.bare.enum import Enum
 from sigwrap.escape import printable, shortened
-from sigwrap.mediate.wording import denied_by, named_rule
+from sigwrap.mediate.wording import DENIED, TO_AN_AGENT, named_rule
 from sigwrap.policy.judge.request import Action, Decision
 
 _SHOWN = 80
@@ -41,13 +41,18 @@ class Verdict(NamedTuple):
 
     @property
     def reason(self) -> str:
-        """Of the answer: a line for the agent and its user."""
+        """A line for the agent and its user."""
         about = [each for each in self.findings if each.answer is self.answer]
         told = [f"{shortened(printable(each.what), _SHOWN)}: {each.why}" for each in about]
         shown = list(dict.fromkeys(told))
         more = len(shown) - _MOST_REASONS
         rest = [f"and {more} more"] if more > 0 else []
-        return f"sigwrap: {'; '.join([*shown[:_MOST_REASONS], *rest])}"
+        text = "; ".join([*shown[:_MOST_REASONS], *rest])
+        return denial(text) if self.answer is Answer.DENY else f"sigwrap: {text}"
+
+
+def denial(text: str) -> str:
+    return f"{DENIED}{text}{TO_AN_AGENT}"
 
 
 def combined(findings: Iterable[Finding]) -> Verdict:
@@ -63,16 +68,16 @@ def finding_of(what: str, decision: Decision, policy: str, *, inside: bool) -> F
             why = f"{decision.action.value}, by {decision.rule}"
             return Finding(what, Answer.NO_OPINION, why, decision)
         case Action.APPROVE:
-            why = f"needs approval ({named_rule(decision.rule, policy)})"
+            why = decision.message or "needs approval"
             answer = Answer.NO_OPINION if inside else Answer.ASK
         case Action.REDIRECT:
-            rule = named_rule(decision.rule, policy)
-            instead = decision.redirect_to.command if decision.redirect_to else "another"
-            why = f"{rule} runs {printable(instead)} instead, which only a run can do"
+            instead = decision.redirect_to.command if decision.redirect_to else "another command"
+            why = f"only a session can run {instead} instead"
             answer = Answer.NO_OPINION if inside else Answer.DENY
         case _:
-            why = denied_by(decision.rule, policy, decision.message or _default_says(decision))
+            why = decision.message or _default_says(decision) or "not allowed"
             answer = Answer.DENY
+    why = f"{printable(why)} ({named_rule(decision.rule, policy)})"
     return Finding(what, answer, why, decision)
 
 

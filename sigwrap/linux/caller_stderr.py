@@ -36,9 +36,13 @@ def allow_writing_to_terminals() -> None:
 class Line:
     """A line for a process, whose standard error is taken at once: it may end now."""
 
-    def __init__(self, pid: int, text: str, *, spares_screens: bool = False) -> None:
-        """`spares_screens`: not where a program has taken the terminal for its screen."""
-        self._text = text.encode("utf-8", "backslashreplace") + b"\n"
+    def __init__(
+        self, pid: int, text: str, *, off_terminals: str = "", spares_screens: bool = False
+    ) -> None:
+        """`off_terminals`: appended where standard error is no terminal.
+        `spares_screens`: not where a program has taken the terminal for its screen."""
+        self._text = text.encode("utf-8", "backslashreplace")
+        self._off_terminals = off_terminals.encode()
         self._spares_screens = spares_screens
         self._fd, self._is_ours = -1, False
         try:
@@ -50,22 +54,29 @@ class Line:
 
     def write(self) -> None:
         if self._is_ours:
-            _tell_who_started_us(self._text)
+            _tell_who_started_us(self._line_for(2))
         elif self._fd >= 0:
             try:
                 if not (self._spares_screens and _is_screen(self._fd)):
-                    _write(self._fd, self._text)
+                    _write(self._fd, self._line_for(self._fd))
             except OSError:
                 pass
+
+    def _line_for(self, fd: int) -> bytes:
+        return self._text + (b"" if _is_terminal(fd) else self._off_terminals) + b"\n"
 
     def close(self) -> None:
         if self._fd >= 0:
             let_go(self._fd)
 
 
-def _is_screen(fd: int) -> bool:
+def _is_terminal(fd: int) -> bool:
     kind, major = kind_of(b"/proc/self/fd/%d" % fd)
-    if kind != stat.S_IFCHR or major not in _TERMINAL_MAJORS:
+    return kind == stat.S_IFCHR and major in _TERMINAL_MAJORS
+
+
+def _is_screen(fd: int) -> bool:
+    if not _is_terminal(fd):
         return False
     try:
         local: int = termios.tcgetattr(fd)[3]

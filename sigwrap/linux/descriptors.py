@@ -30,7 +30,7 @@ def _null() -> int:
         return os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
     except (FileNotFoundError, NotADirectoryError) as missing:
         raise SessionError(
-            f"there is no {os.devnull} here, and without it nothing can be run",
+            f"{os.devnull} is missing, and sigwrap needs it",
             "make it: mknod -m 666 /dev/null c 1 3",
         ) from missing
 
@@ -39,7 +39,7 @@ def require_enough() -> None:
     _soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if 0 <= hard < _FEWEST:
         raise SessionError(
-            f"at most {hard} open files are too few to supervise anything",
+            f"the limit of {hard} open files is too low to supervise a command",
             f"raise the limit: ulimit -n {_FEWEST}, or more; {DOCTOR}",
         )
 

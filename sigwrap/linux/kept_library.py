@@ -81,7 +81,7 @@ class Reachable:
     def __enter__(self) -> None:
         if self._held:
             if libc.unshare(_FILE_SYSTEM) != 0:
-                raise ImportError("this thread can't have a folder of its own")
+                raise ImportError("this thread cannot have its own working directory")
             self._here = os.open(".", os.O_PATH | os.O_CLOEXEC)
             os.chdir(self._held[0])
             _fill_memory_with(0)

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from sigwrap.bare.contextlib import suppress
 from sigwrap.tuples import NamedTuple
 
-LIMIT_US_TOO = "limits sigwrap as well (a soft one, ulimit -S, only the command)"
+LIMIT_US_TOO = "applies to sigwrap as well (a soft limit, ulimit -S, applies to the command only)"
 _NO_LIMIT = resource.RLIM_INFINITY
 _SIGPENDING = 11
 _RTTIME = 15
@@ -76,7 +76,7 @@ def not_lifted() -> list[str]:
 def way_to_room(otherwise: str) -> str:
     """What to do where a file can't be written."""
     tight = [words for words in not_lifted() if words.startswith("ulimit -f ")]
-    return f"raise the limit of a file's size, {tight[0]}" if tight else otherwise
+    return f"raise the file size limit, {tight[0]}" if tight else otherwise
 
 
 def _is_set(number: int, soft: int, hard: int) -> bool:

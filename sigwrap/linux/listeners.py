@@ -36,7 +36,7 @@ class Listeners:
         there are too many processes to look through by then."""
         found = _listeners(address, port)
         if not found:
-            return "who listens there is gone"
+            return "the listening process is gone"
         for listener in found:
             if objection := self._objection_to(listener, deadline_s):
                 return objection
@@ -65,7 +65,7 @@ class Listeners:
             has_supervised = True
         if has_supervised:
             return "a supervised process listens there"
-        return "who listens there can't be found"  # or hands it on, or closes it, as we look
+        return "cannot find the listening process"  # or hands it on, or closes it, as we look
 
     def _still_holds(self, listener: _Listener) -> bool:
         if self._last_holder is None:

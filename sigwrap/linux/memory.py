@@ -142,7 +142,7 @@ class Memory:
             self._page = page
             self._pages_left -= 1
             if self._pages_left < 0:
-                raise MayWait("its arguments lie on many pages")
+                raise MayWait("its arguments span many pages")
         try:
             data = os.pread(self._fd, size, address & _ADDRESS)
         except (OSError, OverflowError) as refusal:

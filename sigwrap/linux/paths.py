@@ -152,7 +152,7 @@ def refuse_magic_links(path: str) -> None:
     if found >= 0:
         os.close(found)
     elif ctypes.get_errno() == errno.ELOOP:
-        raise OSError(errno.ELOOP, "a link on the way leads each process elsewhere, or in a circle")
+        raise OSError(errno.ELOOP, "the path has a link loop, or a link that differs per process")
 
 
 def open_without_links(path: str) -> int:
@@ -366,7 +366,7 @@ class Caller:
             os.close(root)
 
 
-SERVED = "it lies on a file system that may be served by a program or another machine"
+SERVED = "its file system may be served by another program or machine"
 
 
 class _Walk:

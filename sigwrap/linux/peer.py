@@ -26,7 +26,7 @@ _UCRED = struct.Struct("=iII")
 SUPERVISOR_NAME = "sigwrap-super"
 FORK_SERVER_NAME = "sigwrap-forks"
 _FILTER_MODE = 2
-_IS_INSIDE = "it is inside a supervised session"
+_IS_INSIDE = "it is in a supervised session"
 _DEEPEST = 1_000  # a walk of 20 ms
 
 
@@ -90,7 +90,7 @@ def examine(connection: socket.socket) -> Peer:
         return Peer(pid, uid, "", "it belongs to another user", False)
     pinned = _pin(connection, pid)
     if pinned is None:
-        return Peer(pid, uid, "", "it can't be identified", False)
+        return Peer(pid, uid, "", "cannot identify the process", False)
     try:
         command = procfs.command_line(pid)
         inside = is_supervised(pid)
@@ -109,7 +109,7 @@ def objection_to_listener(connection: socket.socket) -> str:
     pid, _uid = pid_and_uid(connection)
     pinned = _pin(connection, pid)
     if pinned is None:
-        return "it can't be identified"
+        return "cannot identify the process"
     try:
         found = procfs.stat(pid)
         is_supervised = carries_more_filters_than_us(pid)
@@ -118,7 +118,7 @@ def objection_to_listener(connection: socket.socket) -> str:
     finally:
         os.close(pinned.fd)
     if pinned.by_number and (found is None or found.comm != SUPERVISOR_NAME):
-        return "it can't be identified"
+        return "cannot identify the process"
     return "it may be a supervised process itself" if is_supervised else ""
 
 

@@ -22,7 +22,7 @@ _SYS_PIDFD_GETFD = NUMBERS["pidfd_getfd"]
 _SI_QUEUE = -1
 _PIDFD_THREAD = os.O_EXCL  # Linux 6.9; without it, a thread's tid will not do
 SIGINFO_BYTES = 128
-_NEEDS = "Linux 5.3, and of a container's seccomp profile that it knows that call"
+_NEEDS = "Linux 5.3 and, in a container, a seccomp profile that permits pidfd_open(2)"
 _SIGINFO = struct.Struct("<iii4xiI104x")  # number, errno, code, pid, uid
 
 
@@ -41,9 +41,9 @@ def require() -> None:
         os.close(os.pidfd_open(os.getpid()))
     except OSError as refusal:
         raise NoInterception(
-            f"no process can be held: pidfd_open: {refusal.strerror}",
+            f"pidfd_open fails: {refusal.strerror}",
             refusal.errno or errno.EPERM,
-            f"it needs {_NEEDS}; {DOCTOR}",
+            f"sigwrap needs {_NEEDS}; {DOCTOR}",
         ) from refusal
 
 
@@ -103,7 +103,7 @@ def number_of_folder(fd: int) -> int:
         syscall("pidfd_send_signal", _SYS_PIDFD_SEND_SIGNAL, fd, 0, 0, 0)
     except KernelError as refusal:
         if refusal.errno != errno.EPERM:  # another user's
-            raise OSError(refusal.errno, "no folder of a process") from refusal
+            raise OSError(refusal.errno, "not a /proc directory of a process") from refusal
     return procfs.number_in_folder(fd)
 
 

@@ -15,7 +15,9 @@ def open_plain_file(path: str) -> IO[bytes]:
     try:
         mode = os.fstat(fd).st_mode
         if not stat.S_ISREG(mode):
-            raise OSError(errno.EINVAL, f"it is {_KINDS.get(stat.S_IFMT(mode), 'no plain file')}")
+            raise OSError(
+                errno.EINVAL, f"it is {_KINDS.get(stat.S_IFMT(mode), 'not a regular file')}"
+            )
         return open(fd, "rb")
     except BaseException:
         os.close(fd)
@@ -23,7 +25,7 @@ def open_plain_file(path: str) -> IO[bytes]:
 
 
 _KINDS = {
-    stat.S_IFDIR: "a folder",
+    stat.S_IFDIR: "a directory",
     stat.S_IFIFO: "a FIFO",
     stat.S_IFCHR: "a device",
     stat.S_IFBLK: "a device",

@@ -70,9 +70,9 @@ def require() -> None:
     """That there is one, and that the one that is held has our own numbers."""
     way_out = f"mount it: mount -t proc proc /proc; {DOCTOR}"
     if not os.path.exists("/proc/self"):
-        raise SessionError("there is no /proc here, and without it nothing can be run", way_out)
+        raise SessionError("/proc is missing, and sigwrap needs it", way_out)
     if link("/proc/self") != str(os.getpid()):
-        raise SessionError("/proc is that of another pid namespace", way_out)
+        raise SessionError("/proc belongs to another pid namespace", way_out)
 
 
 def is_ours() -> bool:

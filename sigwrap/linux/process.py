@@ -52,9 +52,9 @@ def fork() -> int:
         return os.fork()
     except OSError as failure:
         error = failure.errno or errno.EAGAIN
-        way_out = "raise the limit of processes: ulimit -u; " if error == errno.EAGAIN else ""
+        way_out = "raise the process limit: ulimit -u; " if error == errno.EAGAIN else ""
         raise KernelError(
-            f"no process can be made: {os.strerror(error)}", error, f"{way_out}{DOCTOR}"
+            f"cannot start a process: {os.strerror(error)}", error, f"{way_out}{DOCTOR}"
         ) from failure
 
 

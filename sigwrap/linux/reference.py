@@ -1,9 +1,9 @@
-"""docs/calls.md, from the table of mediated calls."""
+"""Generate docs/calls.md from the table of mediated calls."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from errno import errorcode
 
 from sigwrap.calls import (
@@ -18,6 +18,7 @@ from sigwrap.calls import (
     OfSignal,
     OneOf,
     Refused,
+    Under,
     WithBits,
     WithoutBits,
 )
@@ -25,23 +26,42 @@ from sigwrap.platform import WITHOUT
 
 _HEAD = """# Mediated calls
 
-Generated from `sigwrap/calls.py` by `python -m sigwrap.linux.reference > docs/calls.md`.
+A seccomp filter hands these system calls to sigwrap, and the caller waits until sigwrap has logged
+and answered the call. All other calls run at full speed. This page is generated from
+`sigwrap/calls.py`.
 
-The filter sees registers, and of an argument the low 32 bits. A call that it hands over waits until
-sigwrap has recorded and answered it. A call of the x32 ABI, and one that is handed over but isn't
-in this table, is refused with an event. On aarch64, which was tried in an emulator alone, a call of
-a 32-bit ARM program fails with ENOSYS, without one.
+- The filter sees registers only, and the low 32 bits of each argument.
+- *EPERM* and other errno names: the filter itself refuses the call, without an event.
+- Every call of the x32 ABI, and every call that is handed over but not listed, is refused with an
+  event. Calls of 32-bit ARM programs fail with ENOSYS.
+- *Judged as SIGKILL* or SIGSTOP: the policy decides as if the caller sent that signal to the other
+  process. *Judged as tracing*: as SIGKILL, and always denied outside this session.
+- On the caller itself these calls are free. For a shell that is the caller's parent
+  (`builtin:parent`), these are free: priority, affinity, scheduling and I/O classes other than
+  realtime, and lower limits except RLIMIT_CPU and RLIMIT_FSIZE.
+- What another thread could change meanwhile (a pidfd, memory), sigwrap copies first. It carries out
+  the call itself, with no more rights than the caller.
 
-| call | x86_64 | i386 | aarch64 | mediator | what the filter does | what the call does |
-| --- | --- | --- | --- | --- | --- | --- |
+Numbers after a call: x86_64/i386/aarch64.
+[Security](security.md#other-system-calls) lists the calls that are not mediated.
 """
+_TABLE = """
+## %s
 
-
+| calls | when | what they do |
+| --- | --- | --- |
+"""
+_TITLES = {
+    Under.EVERY_POLICY: "Under every policy",
+    Under.AT_FORK: f"Under {Under.AT_FORK.value}",
+    Under.FILE_AUDIT: f"Under {Under.FILE_AUDIT.value}",
+    Under.NETWORK_RULES: f"Under {Under.NETWORK_RULES.value}",
+    Under.DATAGRAM_RULES: f"Under {Under.DATAGRAM_RULES.value}",
+}
 _CAPABILITIES = """
 ## Capabilities
 
-What a run may rest on is in its log (`session_started`, `capabilities`), and what each effect of a
-mediator needs is in `sigwrap/platform.py`.
+The log names the capabilities of a run (`session_started`, `capabilities`).
 
 | capability | without it |
 | --- | --- |
@@ -50,47 +70,54 @@ mediator needs is in `sigwrap/platform.py`.
 
 def calls_reference() -> str:
     capabilities = "".join(f"| `{each.value}` | {why} |\n" for each, why in WITHOUT.items())
-    return _HEAD + "".join(map(_row, TABLE)) + _CAPABILITIES + capabilities
+    return _HEAD + "".join(map(_section, Under)) + _CAPABILITIES + capabilities
 
 
-def _row(call: Call) -> str:
-    numbers = " | ".join(
-        "-" if n is None else str(n) for n in (call.x86_64, call.i386, call.aarch64)
-    )
-    family = "-" if isinstance(call.handed_over, Never) else call.family.value
-    condition = _condition(call) + (f", under {call.under.value}" if call.under.value else "")
-    return f"| `{call.name}` | {numbers} | {family} | {condition} | {call.meaning} |\n"
+def _section(under: Under) -> str:
+    return _TABLE % _TITLES[under] + "".join(_rows(call for call in TABLE if call.under is under))
+
+
+def _rows(calls: Iterable[Call]) -> Iterator[str]:
+    """Yield one row for all calls that differ in their numbers only."""
+    rows: dict[tuple[str, str], list[str]] = {}
+    for call in calls:
+        rows.setdefault((_condition(call), call.meaning), []).append(_name(call))
+    for (condition, meaning), names in rows.items():
+        yield f"| {', '.join(names)} | {condition} | {meaning} |\n"
+
+
+def _name(call: Call) -> str:
+    numbers = (call.x86_64, call.i386, call.aarch64)
+    return f"`{call.name}` " + "/".join("-" if each is None else str(each) for each in numbers)
 
 
 def _condition(call: Call) -> str:
     match call.handed_over:
         case Always():
-            return "hands it over"
+            return "always"
         case OfSignal():
-            return "hands it over, unless the signal is unlogged; 0 only under a Landlock domain"
+            return "if the policy logs the signal; signal 0 with Landlock"
         case OneOf(values=values, refused=refused, narrowed=narrowed):
             handed_over = [*values, *narrowed]
-            parts = [f"hands it over for {_names(handed_over)}"] if handed_over else []
+            parts = [_names(handed_over)] if handed_over else []
             parts += [f"EPERM for {_names(refused)}"] if refused else []
             return "; ".join(parts)
         case WithoutBits() if call.name == "process_madvise":
-            return "hands it over, unless it names the caller by a number below 0"
+            return "unless negative (the caller)"
         case WithoutBits():
-            return "hands it over, unless it makes a thread"
+            return "unless it makes a thread"
         case NonZero(numbers=()):
-            return "hands it over where it names an address"
+            return "with an address"
         case OfOtherSockets():
-            return (
-                "hands it over, unless it is a socket of IP, unix, netlink or the kernel's crypto"
-            )
+            return "unless IP, unix, netlink or AF_ALG"
         case NonZero(pointers=()) if call.name == "setpgid":
-            return "hands it over, unless the group is the process's own"
+            return "if the group is another process"
         case WithBits(bits=bits) if bits == O_CHANGES:
-            return "hands it over with `O_WRONLY`, `O_RDWR`, `O_CREAT`, `O_TRUNC` or `O_TMPFILE`"
+            return "`O_WRONLY`, `O_RDWR`, `O_CREAT`, `O_TRUNC` or `O_TMPFILE`"
         case NonZero(pointers=()) | AnyOf() | WithBits():
-            return "hands it over, unless it names the caller by 0"
+            return "unless pid 0 (the caller)"
         case NonZero():
-            return "hands it over where it names a process and sets limits"
+            return "another process, new limits"
         case Refused(errno=error):
             return f"{errorcode[error]} {_WHERE_REFUSED[call.name]}"
         case Never(errno=error):

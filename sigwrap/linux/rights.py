@@ -44,14 +44,14 @@ class Rights:
         try:
             for field, value in _fields(pid).items():
                 if self._fields.get(field) != value:
-                    return f"its {_SHOWN.get(field, 'capabilities')} are not those of the session"
+                    return f"its {_SHOWN.get(field, 'capabilities')} differ from the session's"
             for name, shown in _NAMESPACES.items():
                 if _identity(f"/proc/{pid}/ns/{name}") != self._namespaces[name]:
-                    return f"it is in another {shown} namespace than the session"
+                    return f"its {shown} namespace differs from the session's"
             if _identity(f"/proc/{pid}/root") != self._root:
-                return "it has another root folder than the session"
+                return "its root directory differs from the session's"
         except OSError as refusal:
-            return f"what it may do can't be seen: {refusal.strerror}"
+            return f"cannot read its credentials: {refusal.strerror}"
         return ""
 
 

@@ -33,7 +33,7 @@ UNTRIED_VARIABLE = "SIGWRAP_UNTRIED"
 
 _WITHOUT_INTERCEPTION = "--best-effort runs the command without interception"
 NEEDS = (
-    "it needs Linux 5.6 or later, and a container that permits seccomp(2), its listener and "
+    "sigwrap needs Linux 5.6 or later and, in a container, a profile that permits seccomp(2) and "
     f"openat2(2); {_WITHOUT_INTERCEPTION}; {DOCTOR}"
 )
 
@@ -71,12 +71,12 @@ def demand_known_calls() -> None:
         return
     if IS_AARCH64:
         raise NoInterception(
-            f"it was tried on {PLATFORM} in an emulator alone",
+            f"{PLATFORM} is tested only in an emulator",
             errno.ENOSYS,
-            f"{UNTRIED_VARIABLE}=1 tries it; {_WITHOUT_INTERCEPTION}",
+            f"{UNTRIED_VARIABLE}=1 runs it anyway; {_WITHOUT_INTERCEPTION}",
         )
     raise NoInterception(
-        f"it knows the system calls of x86_64 and aarch64 only, and this is {PLATFORM}",
+        f"only x86_64 and aarch64 are supported, and this machine is {PLATFORM}",
         errno.ENOSYS,
         _WITHOUT_INTERCEPTION,
     )
@@ -119,9 +119,9 @@ def _installed(code: bytes, flags: int) -> int:
 def _no_listener(refusal: KernelError) -> NoInterception:
     if refusal.errno == errno.EBUSY:
         return NoInterception(
-            "another supervisor already listens to this process tree; the kernel allows one",
+            "another supervisor already listens to this process tree; the kernel allows only one",
             errno.EBUSY,
-            "sigwrap can't be nested; --nested join runs the command under the outer one",
+            "--nested join runs the command in the outer session",
         )
     return NoInterception(
         f"the kernel refused the seccomp listener: {os.strerror(refusal.errno)}",
@@ -135,9 +135,7 @@ class ListenerBroken(KernelError):
 
 
 def _broken(refusal: OSError) -> ListenerBroken:
-    return ListenerBroken(
-        f"the seccomp listener can't be used: {refusal.strerror}", refusal.errno or 0
-    )
+    return ListenerBroken(f"the seccomp listener failed: {refusal.strerror}", refusal.errno or 0)
 
 
 def read_notification(data: bytes | bytearray) -> Notification:

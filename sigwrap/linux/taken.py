@@ -78,13 +78,13 @@ def could_stall(pid: int, holder: int, fd: int) -> bool:
 def taken(pid: int, fd: int, take: Callable[[], int]) -> int:
     """What `take` gives, of `pid`'s descriptor `fd`. OSError where it is not to be taken."""
     if could_stall(pid, pid, fd):
-        raise PermissionError(errno.EPERM, "its file system may answer late")
+        raise PermissionError(errno.EPERM, "its file system may be slow to answer")
     if _closers.are_all_busy and not _closes_at_once(b"/proc/%d/fd/%d" % (pid, fd)):
-        raise PermissionError(errno.EPERM, "too many others are still being closed")
+        raise PermissionError(errno.EPERM, "too many descriptors are still being closed")
     found = take()
     if could_stall(pid, os.getpid(), found):  # another thread has put it there since
         _closers.close(found)
-        raise PermissionError(errno.EPERM, "its file system may answer late")
+        raise PermissionError(errno.EPERM, "its file system may be slow to answer")
     return found
 
 

@@ -63,10 +63,10 @@ def find_typist(*, walled: bool) -> Typist | None:
                 if name in _RELAYS:
                     terminal = procfs.controlling_terminal(pid)
     except _TooMany:
-        return Typist(0, "too many descriptors are open to know who holds its other end")
+        return Typist(0, "too many open descriptors to find the program that drives this terminal")
     for variable in _VARIABLES:
         if os.environ.get(variable):
-            return Typist(0, f"${variable} is set, so the session may have keys pressed on it")
+            return Typist(0, f"${variable} is set, so a process in the session may type on it")
     return None
 
 
@@ -88,13 +88,13 @@ def _objection(pid: int, name: str, walled: bool) -> str:
     if not _is_within_reach(pid):
         return ""
     if name.startswith(_TYPISTS):
-        return f"{name.partition(':')[0]} lets the session press keys on it"
+        return f"{name.partition(':')[0]} lets processes in the session type on it"
     if name in _RECORDERS:
-        return f"{name} writes what is on it to a file that the session may read"
+        return f"{name} records it to a file that processes in the session may read"
     if pid not in (os.getpid(), os.getppid()) and carries_more_filters_than_us(pid):
-        return f"{name} (pid {pid}) holds its other end, and is inside a session"
+        return f"{name} (pid {pid}) drives it and is in a session"
     if not walled and not _only_descendants_are_traced():
-        return f"the session could take its other end from {name} (pid {pid})"
+        return f"a process in the session could take it over from {name} (pid {pid})"
     return ""
 
 

@@ -83,7 +83,7 @@ class Ways:
                     here, fd = at, below
                     continue
                 if os.readlink(part, dir_fd=fd) != text:
-                    raise OSError(errno.ENOTDIR, f"{at} is another link")
+                    raise OSError(errno.ENOTDIR, f"the link {at} changed")
                 parts += _parts(text)
                 if text.startswith("/"):
                     root = self.root()

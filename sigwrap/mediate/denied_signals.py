@@ -12,7 +12,7 @@ from sigwrap.tuples import NamedTuple
 
 _LINES_EACH = 10
 _SENDERS_KEPT = 256
-_NO_MORE = "sigwrap: what else this process is denied is in the log (sigwrap report tells more)"
+_NO_MORE = "sigwrap: further denials of this process are only in the log (sigwrap report)"
 
 
 class Denied(NamedTuple):

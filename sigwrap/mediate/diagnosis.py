@@ -103,8 +103,8 @@ def lines_of(found: Diagnosis) -> list[str]:
         lines.append(f"{pids} {each.depth:>5} {each.state:5} {age:>8}  {indent}{_command(each)}")
     lines += _more(number - len(shown), "processes")
     waiting = found.questions[:_LINES_OF_QUESTIONS]
-    lines += [f"waits for approval: {each.id}  {_what(each)}" for each in waiting]
-    lines += _more(len(found.questions) - len(waiting), "requests wait for approval")
+    lines += [f"approval request {each.id}  {_what(each)}" for each in waiting]
+    lines += _more(len(found.questions) - len(waiting), "approval requests")
     for limit in found.limits:
         lines.append(f"limit {limit.name}: {limit.used} of {limit.maximum}")
     counted = ", ".join(f"{name} {count}" for name, count in sorted(found.counts.items()))

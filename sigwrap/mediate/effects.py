@@ -72,7 +72,7 @@ class Unrecorded(Enum):
 
     NOTHING_HAPPENS = "the kernel would refuse the call as well, and nothing takes effect"
     REACHES_NOBODY = "by its registers the call can reach no process"
-    ONLY_ASKS = "the call asks a question and changes nothing"
+    ONLY_ASKS = "the call only reads"
     STAYS_INSIDE = "it concerns the caller alone, or what is the session's own"
     RULE_IS_UNLOGGED = "the rule says log: false"
     MOUNT_IS_FREE = "no rule speaks of mounts"
@@ -199,9 +199,9 @@ class Hold(NamedTuple):
 
 class Held(Enum):
     YES = "yes"
-    BY_ITS_TRACER = "one of the session traces the caller, and stands until the exec is over"
-    NO = "somebody outside traces the caller, or what is loaded takes long to compare"
-    NOT_DUMPABLE = "the caller may not be looked into"
+    BY_ITS_TRACER = "a process in the session traces the caller, and waits until the exec ends"
+    NO = "a process outside the session traces the caller, or verifying takes too long"
+    NOT_DUMPABLE = "sigwrap may not read the caller"
 
 
 class CannotHold(NamedTuple):

@@ -78,16 +78,14 @@ from sigwrap.policy.judge.request import (
 
 _GO_ON = {Action.ALLOW: "exec_allowed", Action.AUDIT: "exec_audited"}
 _NO_YES_WHILE_TRACED = (
-    "it needs approval, which nobody can give while its caller is traced: "
-    "what then ran could be another program"
+    "it needs approval, and its caller is traced: a tracer could make it run another program"
 )
 _NO_YES_UNREAD = (
-    "it needs approval, which nobody can give to a program that may not be read: "
-    "where and with what it then ran could not be compared"
+    "it needs approval, and sigwrap may not read its caller: it could not verify what then runs"
 )
 
 
-_OF_A_STUB = "what its stub stands in for"
+_OF_A_STUB = "the command that its stub stands in for"
 
 
 class ExecMediator:
@@ -265,7 +263,9 @@ class ExecMediator:
         if isinstance(prepared, Unpreparable):
             yield from self._deny_because(facts, decision, prepared.why)
         elif (yield Hold()) is not Held.YES:
-            yield from self._deny_because(facts, decision, "it is traced, so it can't be recorded")
+            yield from self._deny_because(
+                facts, decision, "its caller is traced, so it cannot be recorded"
+            )
         elif (
             yield Record("exec_allowed", exec_payload(facts, decision, verified=prepared.readable))
         ):
@@ -341,7 +341,7 @@ class ExecMediator:
             yield from self._deny_because(facts, decision, "the rule names no replacement")
             return
         if facts.truncated and redirect.append_args:
-            why = "too many arguments to be passed on"
+            why = "it has too many arguments to pass on"
             yield from self._deny_because(facts, decision, why)
             return
         argv = replacement_argv(redirect, self._matched(facts, decision).argv)
@@ -350,7 +350,7 @@ class ExecMediator:
             yield from self._deny_because(facts, decision, prepared.why)
             return
         if (yield Hold()) is not Held.YES:
-            why = "the caller is traced, so it can't be redirected"
+            why = "its caller is traced, so it cannot be redirected"
             yield from self._deny_because(facts, decision, why)
             return
         payload = exec_payload(facts, decision, verified=prepared.readable)
@@ -454,7 +454,7 @@ class ExecMediator:
                         now, approved, "exec_allowed", approval_id=answer.id, script=script
                     )
                 elif asked_before and judged.action is Action.APPROVE:
-                    reason = "not approved: it changed again while it was asked about"
+                    reason = "not approved: it changed again during the request"
                     yield from self._deny_because(now, judged, reason)
                 else:
                     yield from self._decide(now, asked_before=True)

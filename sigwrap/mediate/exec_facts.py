@@ -9,8 +9,8 @@ from sigwrap.policy.judge.limits import Crowd
 from sigwrap.policy.judge.request import Program
 from sigwrap.tuples import NamedTuple
 
-_NOT_DUMPABLE = "the caller may not be looked into: it, or its program's file, forbids reading"
-_NOWHERE = "its arguments point to memory that isn't there"
+_NOT_DUMPABLE = "sigwrap may not read the caller: it, or its program file, is not readable"
+_NOWHERE = "its arguments point to unmapped memory"
 
 
 class ExecFacts(NamedTuple):

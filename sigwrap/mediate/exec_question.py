@@ -20,15 +20,15 @@ from sigwrap.mediate.questions import Question
 from sigwrap.policy.judge.request import Decision, Program
 from sigwrap.tuples import NamedTuple
 
-_CHANGED = "it has changed since it was asked about: look at it anew"
-_NOT_READ = "it has more words than are read: the rest of them is not known"
-_NO_VARIABLES = "its variables are not known, and may load any code"
-_LOADS = "what its variables load may be another next time: no `always` covers it"
-_UNTOLD_FOLDER = "the path of its folder is too long to be told"
-_UNTOLD_FILE = "the path of its file is too long to be told"
-_NO_WORDS = "it is given no words, not even a name"
-_COVERED = "something is mounted over its folder, or over one above: the path leads you elsewhere"
-_NOT_OURS = "in another root or mount namespace: its names may lead elsewhere than yours"
+_CHANGED = "it changed after the request: check it again"
+_NOT_READ = "it has more arguments than sigwrap reads: the rest is unknown"
+_NO_VARIABLES = "its environment is unknown and may load any code"
+_LOADS = "its environment loads code that may change: it can be approved once only"
+_UNTOLD_FOLDER = "the path of its directory is too long to show"
+_UNTOLD_FILE = "the path of its file is too long to show"
+_NO_WORDS = "it has no arguments, not even a name"
+_COVERED = "something is mounted over its directory or a parent: the path shows you another file"
+_NOT_OURS = "it is in another root or mount namespace: its paths may be other files than yours"
 
 
 class Ground(NamedTuple):

@@ -265,7 +265,7 @@ class Interrupts:
         self._began_at = now
         self._is_key = arrived.from_terminal and arrived.number == signal.SIGINT
         self._kill_at = now + self._grace_s
-        self._kill_why = "the grace ran out"
+        self._kill_why = "the grace period ended"
         self._say_at = now + _SAID_AFTER_S
         announce = Announce(arrived)
         can_be_withdrawn = self._ends is InterruptsEnd.AUTO and _is_ctrl_c(arrived)

@@ -153,7 +153,7 @@ class QuestionQueue:
 
     def expire(self, now_s: float) -> tuple[Settled, ...]:
         due = [request for request in self.open if request.deadline_s <= now_s]
-        why = f"nobody answered within {self._timeout_s:g} s"
+        why = f"no answer within {self._timeout_s:g} s"
         return tuple(self._refuse(request, US, why, "expired", now_s) for request in due)
 
     def expire_unseen(self, approval_id: str, why: str, now_s: float) -> Settled:

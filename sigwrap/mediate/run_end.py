@@ -280,7 +280,7 @@ class RunEnd:
         self._state = _State.ENDING
         if not self._interrupted_by:
             self._terminated = demanded
-        return self._terminate("the session is being ended")
+        return self._terminate("the session is ending")
 
     def _terminate(self, why: str) -> tuple[Step, ...]:
         return (StopAsking(why), TerminateCommand(), LetRun(), Wait(self._grace_s))
@@ -351,7 +351,7 @@ class RunEnd:
     def reason(self) -> str:
         if self._switched is not None:
             why = f": {self._switched.reason}" if self._switched.reason else ""
-            return f"killed: the kill switch{why}"
+            return f"killed by the kill switch{why}"
         if self._killed_because:
             return f"killed: {self._killed_because}"
         if self._limit is not None:
@@ -361,7 +361,7 @@ class RunEnd:
         if self._interrupted_by:
             return "interrupted"
         if self._not_executed is not None:
-            return f"COMMAND could not be executed: {self._not_executed.why}"
+            return f"{status.COMMAND_NOT_RUN}: {self._not_executed.why}"
         if self._ended is not None and self._ended.signal is not None:
-            return f"COMMAND died of {signal_name(self._ended.signal)}"
-        return "COMMAND ended"
+            return f"the command died of {signal_name(self._ended.signal)}"
+        return status.COMMAND_ENDED

@@ -48,5 +48,5 @@ def _named(target: SignalTarget) -> str:
 
 
 def _placed(target: SignalTarget) -> str:
-    where = "" if target.is_inside else ", outside the session"
+    where = "" if target.is_inside else ", outside this session"
     return _named(target) + where

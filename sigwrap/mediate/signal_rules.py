@@ -21,49 +21,51 @@ from sigwrap.tuples import NamedTuple
 EVERYBODY = Decision(
     action=Action.DENY,
     rule="builtin:everybody",
-    reason="what reaches everybody is never let through",
+    reason="a signal to all processes is never allowed",
 )
 UNRESOLVED = Decision(
-    action=Action.DENY, rule="builtin:unresolved", reason="whom it would reach can't be found out"
+    action=Action.DENY, rule="builtin:unresolved", reason="its target cannot be determined"
 )
 OWNER_JUDGED = Decision(
     action=Action.ALLOW,
     rule="builtin:owner",
-    reason="whoever owns the descriptor was judged as if the signal were SIGKILL",
+    reason="the owner of the descriptor was judged as for SIGKILL",
 )
 OF_A_STUB = Decision(
     action=Action.ALLOW,
     rule="builtin:stub",
-    reason="a stub passes signals on to its command, and ends as that did",
+    reason="a stub passes signals on to its command and ends as it did",
 )
 OUTSIDE_TRACED = Decision(
-    action=Action.DENY, rule="builtin:ptrace", reason="nobody outside is traced from inside"
+    action=Action.DENY,
+    rule="builtin:ptrace",
+    reason="processes in a session cannot trace processes outside it",
 )
 RUNS_ON = Decision(
     action=Action.DENY,
     rule="builtin:ptrace",
-    reason="whom it traces would not stop after an exec, which could not be verified then",
+    reason="its tracee would not stop after an exec, so the exec could not be verified",
 )
 NOT_OWN_GROUP = Decision(
     action=Action.DENY,
     rule="builtin:group",
-    reason="a process group that isn't the session's own is neither joined nor given the terminal",
+    reason="processes in a session cannot join a process group outside it or give it the terminal",
 )
 NOT_OWN_TERMINAL = Decision(
     action=Action.DENY,
     rule="builtin:terminal",
-    reason="a terminal is not taken from processes outside",
+    reason="processes in a session cannot take a terminal from processes outside it",
 )
 
 OF_PARENT = Decision(
     action=Action.ALLOW,
     rule="builtin:parent",
-    reason="a direct child may renice a shell, and lower its limits",
+    reason="a direct child may renice its shell and lower its limits",
 )
 OF_OWN_JOB = Decision(
     action=Action.ALLOW,
     rule="builtin:job",
-    reason="a job that has the terminal stops as at a Ctrl+Z",
+    reason="a foreground job stops as at Ctrl+Z",
 )
 
 # Any other can end, stop or continue a child, for which its parent gets SIGCHLD.

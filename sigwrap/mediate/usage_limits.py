@@ -141,7 +141,7 @@ class UsageLimits:
         if used_s > maximum:
             self._is_reached.add(limit)
             rounded_up = -(-used_ms // 100) / 10
-            why = f"cpu_time: {rounded_up:.1f} s of processor time are over {maximum} s"
+            why = f"cpu_time: used {rounded_up:.1f} s of {maximum} s of processor time"
             return [LimitReached(limit, maximum, why, rounded_up)]
         return self._near(limit, maximum, int(used_s))
 
@@ -174,7 +174,7 @@ class UsageLimits:
         if "memory" in self._is_reached:
             return None
         self._is_reached.add("memory")
-        why = f"memory: the kernel killed a process, for which {self._size()} were not enough"
+        why = f"memory: the kernel killed a process at the limit of {self._size()}"
         return LimitReached("memory", self.memory_bytes, why)
 
     def next_look_s(self, took_s: float) -> float:
@@ -192,12 +192,12 @@ class UsageLimits:
         if "memory" not in self._is_reached:
             self._is_reached.add("memory")
             self._goes_on_until = int(used * _MUCH_MORE)
-            why = f"memory: {_size(used)} in use are over {self._size()}"
+            why = f"memory: {_size(used)} in use, over the limit of {self._size()}"
             return [LimitReached("memory", maximum, why, used)]
         if not 0 < self._goes_on_until < used:
             return []
         self._goes_on_until = 0
-        return [GrowsOn(f"memory: {_size(used)} in use by now, over {self._size()}")]
+        return [GrowsOn(f"memory: {_size(used)} in use by now, over the limit of {self._size()}")]
 
     def _near(self, limit: str, maximum: int, used: int) -> list[Passed]:
         if limit in self._is_near | self._is_reached:

@@ -36,7 +36,7 @@ def shadow_of(event: str, payload: Payload) -> Shadow | None:
     if not shadowed or event not in EXEC_TYPES:
         return None
     file = text(payload.get("path"))
-    return Shadow(file, f"{file} was called, which shadows {shadowed}")
+    return Shadow(file, f"{file} shadows {shadowed}")
 
 
 def attempt_on_boundary(event: str, payload: Payload) -> Attempt | None:
@@ -53,7 +53,7 @@ def _signal(payload: Payload) -> Attempt | None:
         return None
     who = f"{text(payload.get('source_cmd'))} ({number(payload.get('source_pid'))})"
     signal, call = text(payload.get("signal_name")), text(payload.get("syscall"))
-    return Attempt(f"{who} tried {signal} by {call} on sigwrap's own process {target}")
+    return Attempt(f"{who} tried to send {signal} by {call} to sigwrap ({target})")
 
 
 def _peer(payload: Payload) -> Attempt | None:
@@ -71,12 +71,12 @@ def _store(payload: Payload) -> Attempt | None:
 def _own_files(payload: Payload) -> Attempt | None:
     files = payload.get("files") or ["?"]
     more = number(payload.get("count")) - 1
-    return Attempt(f"sigwrap's own {files[0]} was changed" + f" and {more} more" * (more > 0))
+    return Attempt(f"sigwrap's file {files[0]} was changed" + f" and {more} more" * (more > 0))
 
 
 def _kill_switch(payload: Payload) -> Attempt | None:
     path = text(payload.get("path"))
-    return Attempt(f"{path} was put there, and not by sigwrap killswitch on")
+    return Attempt(f"{path} was not created by sigwrap killswitch on")
 
 
 _READERS: dict[str, Callable[[Payload], Attempt | None]] = {
@@ -90,8 +90,8 @@ _READERS: dict[str, Callable[[Payload], Attempt | None]] = {
 
 class Telling(Enum):
     TELL = "tell"
-    TELL_AS_LAST = "tell, and that no more of these are told"
-    LEAVE = "it was told, or too many were"
+    TELL_AS_LAST = "tell it as the last one"
+    LEAVE = "told before, or too many told"
 
 
 class Once:

@@ -1,9 +1,13 @@
-"""The lines that a caller reads on its standard error: what it asked for is denied, or waits."""
+"""The lines that a caller reads on its standard error: its action is denied, or needs approval."""
 
 from __future__ import annotations
 
 from sigwrap.escape import printable, shell_words, shortened
 from sigwrap.mediate.questions import Answer
+
+DENIED = "sigwrap: denied: "
+# Appended to a denial that no person reads on a terminal.
+TO_AN_AGENT = ". Do not work around this; tell the user."
 
 _LONGEST = 120
 _LONGEST_PATH = 70
@@ -24,46 +28,45 @@ def command_line(path: str, arguments: str, name: str) -> str:
 
 def denial(what: str, rule: str, policy: str, message: str) -> str:
     """`what`: a command line, or a signal and its target."""
-    because = denied_by(rule, policy, message)
-    return f"sigwrap: {_shown(what)}: {because} (sigwrap report tells more)"
-
-
-def denied_by(rule: str, policy: str, message: str = "") -> str:
     because = f": {printable(message)}" if message else ""
-    return f"denied by {named_rule(rule, policy)}{because}"
+    return f"{DENIED}{_shown(what)}{because} ({named_rule(rule, policy)})"
+
+
+def denied_by(rule: str, policy: str) -> str:
+    return f"denied ({named_rule(rule, policy)})"
 
 
 def killed(what: str, why: str) -> str:
-    return f"sigwrap: {_shown(what)}: killed: {printable(why)} (sigwrap report tells more)"
+    return f"sigwrap: killed: {_shown(what)}: {printable(why)}"
 
 
 def waiting(what: str, rule: str, policy: str) -> str:
-    """Until when, and how to answer, is added by whoever asks."""
-    return f"sigwrap: {_shown(what)}: waits for approval ({named_rule(rule, policy)})"
+    """The request's id goes before it, and how to answer behind it."""
+    return f"{_shown(what)} needs approval ({named_rule(rule, policy)})"
 
 
 def refusal(answer: Answer) -> str:
-    """Why what needs approval is denied."""
+    """Return why an action that needs approval is denied."""
     match answer.reason:
         case "denied":
             text = "not approved"
         case "expired":
             text = "not approved in time"
         case "nobody":
-            text = "needs approval, and nobody can be asked"
+            text = "no approver can be reached"
         case _:
-            text = f"needs approval: {answer.reason}"
+            text = f"not approved: {answer.reason}"
     return f"{text}: {answer.message}" if answer.message else text
 
 
 def with_rules_message(refused: str, message: str) -> str:
-    """`message`: of the rule that asks. Whoever wrote it meant it for who reads the refusal."""
-    return f"{refused} (the rule says: {message})" if message else refused
+    """`message`: the one of the rule that asks, written for the reader of the refusal."""
+    return f"{message}; {refused}" if message else refused
 
 
 def named_rule(rule: str, policy: str) -> str:
     """A built-in rule belongs to no policy."""
-    return f"rule {rule}" if rule.startswith("builtin:") else f"rule {rule} of {policy}"
+    return f"rule {rule}" if rule.startswith("builtin:") else f"rule {rule}, policy {policy}"
 
 
 def _shown(what: str) -> str:

@@ -32,9 +32,11 @@ class Problem(NamedTuple):
     severity: Severity = Severity.ERROR
 
     def __str__(self) -> str:
-        offending = f": {_quoted(self.offending)}" if self.offending else ""
+        severity = "" if self.severity is Severity.ERROR else f"{self.severity.value}: "
+        colon = "" if self.message.startswith(("unknown ", "duplicate ")) else ":"
+        offending = f"{colon} {_quoted(self.offending)}" if self.offending else ""
         nearest = f" (did you mean {_quoted(self.nearest)}?)" if self.nearest else ""
-        return f"{self.place}: {self.severity.value}: {self.message}{offending}{nearest}"
+        return f"{self.place}: {severity}{self.message}{offending}{nearest}"
 
 
 class InvalidPolicy(PolicyError):
@@ -43,14 +45,16 @@ class InvalidPolicy(PolicyError):
     def __init__(self, problems: Iterable[Problem]) -> None:
         self.problems = tuple(sorted(problems, key=_position))
         count = len(self.problems)
-        headline = f"{'a problem' if count == 1 else f'{count} problems'} in the policy"
-        super().__init__(f"{headline}:")
+        one = str(self.problems[0]) if count == 1 else ""
+        super().__init__(one or f"{count} problems in the policy:")
 
     def __str__(self) -> str:
         return "\n".join(self.lines)
 
     @property
     def lines(self) -> list[str]:
+        if len(self.problems) == 1:
+            return [self.message]
         return [self.message, *(f"  {problem}" for problem in self.problems)]
 
 

@@ -51,9 +51,9 @@ def decode_request(line: bytes) -> ControlRequest:
     try:
         request = json.loads(line)
     except (ValueError, RecursionError) as error:
-        raise BadRequest(refusal("bad-request", "that line is no JSON")) from error
+        raise BadRequest(refusal("bad-request", "the line is not JSON")) from error
     if not isinstance(request, dict):
-        raise BadRequest(refusal("bad-request", "a request is a JSON object"))
+        raise BadRequest(refusal("bad-request", "a request must be a JSON object"))
     if request.get("v") != PROTOCOL_VERSION:
         raise BadRequest(
             refusal(

@@ -114,7 +114,7 @@ def ask_one(store: str, session_id: str, request: ControlRequest) -> Iterator[An
 
 def _takes_none(session_id: str) -> Unreachable:
     return Unreachable(
-        f"session {session_id} takes no requests", session_id, "it may just have ended"
+        f"session {session_id} does not accept requests", session_id, "it may have ended"
     )
 
 
@@ -163,7 +163,7 @@ class _Everybody:
         for number, session_id in enumerate(session_ids):
             if time.monotonic() > self._until_s:
                 left = len(session_ids) - number
-                self.failures.append(Unreachable(f"{left} sockets are not asked"))
+                self.failures.append(Unreachable(f"no time to ask {left} more sessions"))
                 break
             try:
                 connection = socket.socket(socket.AF_UNIX, _DOES_NOT_WAIT)
@@ -191,9 +191,9 @@ class _Everybody:
             connection.close()
             self.failures.append(
                 Unreachable(
-                    f"what answers for session {session_id} is not believed: {objection}",
+                    f"can't trust the process that answers for session {session_id}: {objection}",
                     session_id,
-                    "only a process outside of all sessions is believed",
+                    "it must be outside every session",
                 )
             )
             return
@@ -263,7 +263,9 @@ class _Exchange:
         try:
             return decode_reply(self._received)
         except ValueError as failure:
-            raise Unreachable(f"session {self.session_id} hung up", self.session_id) from failure
+            raise Unreachable(
+                f"session {self.session_id} closed the connection", self.session_id
+            ) from failure
 
     def silence(self) -> Unreachable:
         return _silent(self.session_id)
@@ -348,7 +350,7 @@ class _Waiting:
 
 
 def _silent(session_id: str) -> Unreachable:
-    return Unreachable(f"session {session_id} doesn't answer", session_id)
+    return Unreachable(f"session {session_id} does not answer", session_id)
 
 
 def _unreachable(session_id: str, error: OSError) -> Unreachable:
@@ -376,4 +378,4 @@ def _open_folder(path: str) -> int | None:
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise StoreError(f"can't look into {path}: {error.strerror}") from error
+        raise StoreError(f"can't read {path}: {error.strerror}") from error

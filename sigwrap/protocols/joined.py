@@ -62,9 +62,9 @@ def decode(packet: bytes) -> dict[str, Any]:
     try:
         message = json.loads(packet)
     except (ValueError, RecursionError) as error:
-        raise BadMessage("that is no JSON") from error
+        raise BadMessage("not JSON") from error
     if not isinstance(message, dict) or message.get("v") != VERSION:
-        raise BadMessage(f"version {VERSION} of this protocol is spoken here")
+        raise BadMessage(f"protocol version {VERSION} expected")
     return message
 
 
@@ -106,13 +106,13 @@ def read_call(message: dict[str, Any], words: bytes) -> Call:
             limits=tuple((int(r), int(s), int(h)) for r, s, h in message["limits"]),
         )
     except (KeyError, TypeError, ValueError, OverflowError) as error:
-        raise BadMessage(f"it lacks something: {error}") from error
+        raise BadMessage(f"incomplete message: {error}") from error
     numbers = (
         *(call.descriptors, call.ignored_signals, call.signal_mask, *call.limits),
         (call.terminal, call.umask, call.niceness),
     )
     if any(abs(each) > _LARGEST for group in numbers for each in group):
-        raise BadMessage("a number in it is too large")
+        raise BadMessage("a number is too large")
     if not call.words or len(call.words) != count or len(parts) < 1 + count:
-        raise BadMessage("it has no words")
+        raise BadMessage("no command in the message")
     return call

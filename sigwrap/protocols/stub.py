@@ -25,7 +25,7 @@ MAX_PAYLOAD_BYTES = 128 * 1024  # of half as much, each byte takes a tenth more 
 WINDOW_BYTES = 4 * MAX_PAYLOAD_BYTES
 
 STUB_VARIABLE = "SIGWRAP_STUB"
-"""Set by the supervisor for a stub, and for nobody else: the signals that its caller ignored."""
+"""Set by the supervisor for a stub alone: the signals that its caller ignored."""
 
 _HEADER = struct.Struct(">BI")
 _COUNT = struct.Struct(">Q")
@@ -82,7 +82,7 @@ class Decoder:
             number, length = _HEADER.unpack_from(held, position)
             kind = _KINDS.get(number)
             if kind is None:
-                raise BrokenProtocol(f"there is no frame of type {number}")
+                raise BrokenProtocol(f"unknown frame type {number}")
             if length > MAX_PAYLOAD_BYTES:
                 raise BrokenProtocol(f"a frame of {length} bytes is too long")
             start, end = position + _HEADER.size, position + _HEADER.size + length
@@ -109,15 +109,15 @@ def exit_frame(status: int) -> bytes:
 
 def count_of(payload: bytes, *, at_least: int, at_most: int) -> int:
     if len(payload) != _COUNT.size:
-        raise BrokenProtocol("a count takes 8 bytes")
+        raise BrokenProtocol("a count has 8 bytes")
     count: int = _COUNT.unpack(payload)[0]
     if not at_least <= count <= at_most:
-        raise BrokenProtocol(f"a count of {count} can't be")
+        raise BrokenProtocol(f"invalid count: {count}")
     return count
 
 
 def status_of(payload: bytes) -> int:
     if len(payload) != _STATUS.size:
-        raise BrokenProtocol("a status takes 4 bytes")
+        raise BrokenProtocol("a status has 4 bytes")
     status: int = _STATUS.unpack(payload)[0]
     return status

@@ -1,53 +1,79 @@
-"""docs/events.md from the registry: python -m sigwrap.report.reference > docs/events.md"""
+"""Generate docs/events.md from the registry: python -m sigwrap.report.reference > docs/events.md"""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
 
-from sigwrap.events import EVENT_TYPES
+from sigwrap.events import (
+    APPROVAL_ANSWER_FIELDS,
+    CONNECTION_FIELDS,
+    EVENT_TYPES,
+    EXEC_FIELDS,
+    SIGNAL_FIELDS,
+)
 
 _INTRODUCTION = """\
 # Events
 
-Generated from `sigwrap/events.py` by `python -m sigwrap.report.reference > docs/events.md`;
-a test holds it equal.
+`sigwrap export --format jsonl` prints the events of the latest session, one JSON object per line.
+`sigwrap query` answers SQL about them ([query](query.md)). This page describes the log and every
+type of event. It is generated from `sigwrap/events.py`.
 
-A session's log is one SQLite file, `<store>/sessions/<session id>.db`, with one append-only table,
-`events`:
+## The log
 
-    seq INTEGER PRIMARY KEY, time_ns INTEGER, type TEXT, pid INTEGER, payload TEXT, hash TEXT
+The log of a session is one SQLite file, `<store>/sessions/<session id>.db`. It has one append-only
+table:
 
-`payload` is JSON; its member `v` is the version of the type. Text that was no UTF-8 holds its bytes
-as `\\udc80` to `\\udcff`. While a session runs, and after a crash, all of it is in
-`<session id>.journal` beside it, one line an event: the columns, separated by tabs. The database
-there is a copy as of when the log last doubled, or had 16 MiB, and gets the rest at the end.
-sigwrap's own commands read whichever has everything.
+```text
+events (seq INTEGER PRIMARY KEY, time_ns INTEGER, type TEXT, pid INTEGER, payload TEXT, hash TEXT)
+```
 
-An event with more than 8 KiB of JSON has its longest fields cut, and then a field `cut`: for each
-of these, how long its JSON was and the BLAKE2b of it (16 bytes, in hex).
+- `payload` is JSON. Bytes that are not UTF-8 are written `\\udc80` to `\\udcff`.
+- While a session runs, and after a crash, the complete log is `<session id>.journal` beside the
+  database: one line per event, columns separated by tabs. sigwrap's own commands read both. Another
+  SQLite client sees a database that lags behind until the session ends.
+- An event has at most 8 KiB of JSON. Longer fields are cut, and `cut` has the original length and
+  the BLAKE2b digest (16 bytes, hex) of each.
+- `v` in the payload is the version of the type, 1 unless the table says otherwise. sigwrap reads
+  old versions, converts them as it reads, and never rewrites a row.
 
-`hash` is BLAKE2b with 32 bytes, in hex, of the previous row's hash (32 bytes) followed by
+## The hash chain
+
+`hash` is BLAKE2b (32 bytes, hex) of the previous row's hash followed by
 `seq TAB time_ns TAB type TAB pid TAB payload`. The first row follows the BLAKE2b of the session id.
-With `$SIGWRAP_KEY` set, each of these is keyed (a MAC as RFC 7693 defines it; a key longer than 64
-bytes is first hashed to 64). The head, the last row's hash, is printed at the end of a run:
-`sigwrap verify --head HEAD` proves that nothing was cut off or written anew since. Without a key
-and without the head, a log that was rewritten as a whole can't be told from a true one.
+With `$SIGWRAP_KEY`, every hash is keyed (RFC 7693; a key over 64 bytes is hashed to 64 first).
 
-What a decision rested on is in the log: the texts of the policy (`policy_sources`) and the values
-of its variables in `session_started`; in each event of an exec or a signal what was asked, with
-what rules asked about it (in `programs`: `system_file`, `loads_code`, `sha256`, `elsewhere`,
-`shadows` and `found`, `counts_by_name`, `missing`). So `sigwrap verify` decides all of it again,
-and names the first row of which the policy says otherwise: a decision that was edited is found even
-where the whole chain was made anew. It counts the decisions of which it can't say that, with the
-reason and their first rows: they rest on words that were masked or cut, or were made by another
-version of sigwrap (`sigwrap`, `judgement`). What no masked or cut word could have changed is held
-against the policy all the same. With `--strict` its status is 1 where there is any such decision.
+The last hash is the head. Keep it outside the store: `sigwrap verify --head HEAD` then detects a
+truncated or rewritten log. Without head and key, a completely rewritten chain looks intact.
+`sigwrap verify` also decides everything again, from the policy in `session_started` and the facts
+in each event. It counts decisions that it cannot repeat (arguments masked or cut, other version).
 
-When a payload's format changes, its type gets a new version. sigwrap reads rows of older versions
-as if they had been written in the newest one, and never rewrites them; `sigwrap export` writes the
-newest version. An SQLite client sees what was written: look at `v`.
+## Types
 """
+
+FAMILIES = {
+    "exec": EXEC_FIELDS,
+    "signal": SIGNAL_FIELDS,
+    "connection": CONNECTION_FIELDS,
+    "answer": APPROVAL_ANSWER_FIELDS,
+}
+NOTES = {
+    "count": "repetitions within a second; 1 if missing",
+    "masked": "possible secrets in the arguments are masked",
+    "truncated": "sigwrap read only the first arguments",
+    "verified": "the loaded program is the judged one",
+    "programs": "program, interpreters and wrapped commands",
+    "here": "how many of `programs` this exec itself runs",
+    "elsewhere": "sigwrap sees another file at this path",
+    "shadows": "the system command of the same name",
+    "siblings": "children of the parent, if a limit counts them",
+    "below": "nearest ancestor that ran a program",
+    "fallback": "always false, kept for other readers",
+    "target_handles": "the target catches or ignores the signal",
+    "correlation": "equal for all members of a signalled group",
+    "own": "the server belongs to this session",
+}
 
 
 def reference() -> str:
@@ -56,11 +82,29 @@ def reference() -> str:
 
 def _lines() -> Iterator[str]:
     yield _INTRODUCTION
-    yield "| type | version | meaning | payload |"
-    yield "| --- | --- | --- | --- |"
+    for name, fields in FAMILIES.items():
+        yield f"- *{name}* fields: {_names(fields)}"
+    yield ""
+    yield "| type | meaning | payload |"
+    yield "| --- | --- | --- |"
     for kind in EVENT_TYPES.values():
-        fields = ", ".join(f"`{name}`" for name in kind.fields)
-        yield f"| `{kind.name}` | {kind.version} | {kind.meaning} | {fields} |"
+        version = f" (v{kind.version})" if kind.version > 1 else ""
+        yield f"| `{kind.name}`{version} | {kind.meaning} | {_payload(kind.fields)} |"
+    yield "\n## Fields\n"
+    for name, meaning in NOTES.items():
+        yield f"- `{name}`: {meaning}"
+
+
+def _payload(fields: tuple[str, ...]) -> str:
+    for name, family in FAMILIES.items():
+        if fields[: len(family)] == family:
+            own = _names(fields[len(family) :])
+            return f"*{name}*" + (f", {own}" if own else "")
+    return _names(fields)
+
+
+def _names(fields: tuple[str, ...]) -> str:
+    return ", ".join(f"`{name}`" for name in fields)
 
 
 if __name__ == "__main__":

@@ -52,5 +52,5 @@ def recorded(events: Iterable[Event], stream: str, pid: int | None) -> Iterator[
                 yield recorded_bytes(event.payload)
             except ValueError as problem:
                 raise StoreError(
-                    f"row {event.seq} can't be read", "run sigwrap verify"
+                    f"cannot read row {event.seq}", "check the log: sigwrap verify"
                 ) from problem

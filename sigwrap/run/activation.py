@@ -152,7 +152,7 @@ class _End:
 class _Files:
     def __init__(self, stores: Callable[[], tuple[str, ...]], state: State) -> None:
         self.state = state
-        self.failures: tuple[str, ...] = ("a file system with a store on it doesn't answer",)
+        self.failures: tuple[str, ...] = ("the file system of a store does not respond",)
         self._stores = stores
         self._has_looked = threading.Event()
         self._is_to_finish = threading.Event()
@@ -227,9 +227,9 @@ class _File:
         except OSError as error:
             if error.errno == errno.EROFS and self._is_there_already():
                 return ""
-            return f"{killswitch.path_in(self._store)} can't be written: {error.strerror}"
+            return f"cannot write {killswitch.path_in(self._store)}: {error.strerror}"
         if not self._folder.is_ours:
-            self._doubt = f"the folder {self._store} is another user's, who can take it away again"
+            self._doubt = f"{self._store} belongs to another user, who can remove the kill switch"
         return self._doubt
 
     def _is_there_already(self) -> bool:

@@ -155,7 +155,7 @@ class AgentSignals:
             # Whoever sent it counts on what it does.
             name = "an agent signal" if signal is None else signal.name
             what = f"{type(bug).__name__}: {bug}"
-            self._ending.on(KillDemanded(f"an error of sigwrap's own at {name}: {what}"))
+            self._ending.on(KillDemanded(f"internal error of sigwrap at {name}: {what}"))
 
     def _set_gate(self) -> None:
         dispatcher = self._dispatcher
@@ -236,7 +236,7 @@ class AgentSignals:
         match info.signal:
             case AgentSignal.SIGSTOP:
                 by = _from_root(root)
-                self._recorder.tell(f"stopped by {by}; sigwrap signal SIGCONT lets it go on")
+                self._recorder.tell(f"stopped by {by}; sigwrap signal SIGCONT continues it")
                 self._stopped_by, self._stopped_s = by, time.monotonic()
                 self._freezing.freeze()
             case AgentSignal.SIGCONT:
@@ -348,7 +348,7 @@ class AgentSignals:
 
 def _source(entry: dict[str, Any]) -> str:
     reason = f": {entry['reason']}" if entry["reason"] else ""
-    return printable(f"{entry['source'] or 'nobody'}{reason}")
+    return printable(f"{entry['source'] or 'sigwrap'}{reason}")
 
 
 def _from(entry: dict[str, Any]) -> str:

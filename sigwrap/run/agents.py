@@ -37,8 +37,8 @@ class Agent:
         preset = self._preset
         if preset.makes_sandbox(command):
             tell(
-                f"the file_rules of {policy} let nobody mount anything, so {preset.program}'s own "
-                f"sandbox can't be made and what it runs in it fails (without it: sigwrap "
+                f"the file_rules of {policy} forbid mounts, so {preset.program} cannot make its "
+                f"own sandbox, and commands in it fail (start without it: sigwrap "
                 f"{preset.name} {preset.without_sandbox[0]})"
             )
 

@@ -25,8 +25,8 @@ def note_changes(recorder: Recorder, tell: Tell) -> None:
         {"files": changed[:_CHANGES_SHOWN], "count": len(changed)},
     )
     tell(
-        f"{first_of(changed)} changed while the command ran: sigwrap runs from there the next "
-        "time (if it wasn't you, install it anew)"
+        f"{first_of(changed)} changed while the command ran, and belongs to sigwrap: reinstall "
+        "sigwrap if you did not change it"
     )
 
 
@@ -65,7 +65,7 @@ def tell_why(
         else:
             tell(f"killed by the kill switch{why} (sigwrap killswitch status)")
     elif ended.reached_limit is not None:
-        tell(f"the command was ended by a limit: {ended.reason}")
+        tell(f"a limit ended the command: {ended.reason}")
     elif ended.not_executed is not None and not told_of_denial:
         tell(f"{os.fsdecode(program)}: {ended.not_executed.why}")
     elif ended.not_executed is not None and is_of_the_machine(ended.not_executed.why):

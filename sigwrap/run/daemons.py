@@ -43,10 +43,10 @@ def warning(daemon: Daemon, preset: Preset, *, is_kept_from_it: bool) -> str:
     said = f"{daemon} (PID {daemon.pid}) runs outside this session"
     if is_kept_from_it:
         return (
-            f"{said}: {preset.program} is told not to use it; other work handed to it is not "
-            f"judged (stop it: {preset.stop})"
+            f"{said}: sigwrap keeps {preset.program} from using it, but does not judge other work "
+            f"handed to it (stop it: {preset.stop})"
         )
     return (
-        f"{said}; work handed to it is not judged (stop it: {preset.stop}; or run "
-        f"sigwrap {preset.name}, which doesn't use it)"
+        f"{said}; sigwrap does not judge work handed to it (stop it: {preset.stop}; or run "
+        f"sigwrap {preset.name}, which does not use it)"
     )

@@ -21,7 +21,7 @@ from sigwrap.run.aside import Aside, Done
 from sigwrap.run.facts_aside import FactsAside
 from sigwrap.run.perform import NO_HOLDINGS, Performer, Scope
 
-_NOT_IN_TIME = "which file it is could not be found out in time"
+_NOT_IN_TIME = "the file could not be identified in time"
 
 
 class Files:

@@ -112,5 +112,5 @@ class Freezing:
             if counts[each.pid] == _TOLD_AT:
                 who = printable(f"process {each.pid} ({each.comm})")
                 self._recorder.tell(
-                    f"{who} doesn't stay stopped: somebody continues it all the time"
+                    f"{who} does not stay stopped: another process keeps continuing it"
                 )

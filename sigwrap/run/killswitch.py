@@ -163,19 +163,17 @@ class KillSwitch:
     def _take_away(self, folder: int, store: str, state: State, now_s: float) -> None:
         """Or others couldn't start. Who turns the switch on in this very moment puts it there
         anew."""
-        done = "taken away"
+        done = "sigwrap removed it"
         try:
             killswitch.remove_from(folder)
         except OSError as error:
-            done = f"it can't be taken away: {error.strerror}"
+            done = f"sigwrap cannot remove it: {error.strerror}"
         self._invented += 1
         if self._recorded_s and now_s - self._recorded_s < _RECORDED_AGAIN_AFTER_S:
             return
         path = killswitch.path_in(store)
         if not self._recorded_s:
-            self._recorder.tell(
-                f"somebody put {path} there, and it wasn't sigwrap killswitch on: {done}"
-            )
+            self._recorder.tell(f"{path} was not written by sigwrap killswitch on: {done}")
         self._recorded_s = now_s
         payload = {"path": path, "reason": state.reason, "count": self._invented}
         self._recorder.record("killswitch_invented", os.getpid(), payload)

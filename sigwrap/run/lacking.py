@@ -16,7 +16,7 @@ from sigwrap.start.command import Inherited
 
 Tell = Callable[[str], None]
 
-NOT_TRACED = f"the command's own process can't be looked into, or not be traced ({DOCTOR})"
+NOT_TRACED = f"sigwrap may not read or trace the command's process ({DOCTOR})"
 _OF_THE_MACHINE = ("rule builtin:unreadable", "rule builtin:traced")
 
 
@@ -29,17 +29,17 @@ def missing_interception(
     refusal = launched.missing
     outer = outer_session(launched, inherited)
     is_nested = refusal.errno == errno.EBUSY
-    where = f"session {outer}" if outer else "an outer supervisor"
+    where = f"session {outer}" if outer else "another supervisor"
     if is_nested and settings.nested is Nested.JOIN:
-        tell(f"inside {where}: the command runs under its rules and in its log")
+        tell(f"in {where}: the command runs under its rules and in its log")
         return [f"{LEFT_TO_ANOTHER}{where}"]
     if is_nested and outer:
         raise SessionError(
-            f"already inside session {outer}",
+            f"already in session {outer}",
             "--nested join runs the command under that session's rules",
         )
     if settings.best_effort:
-        tell(f"going on without interception: {refusal.message}")
+        tell(f"running without interception: {refusal.message}")
         return [f"{LEFT_TO_ANOTHER}{where}" if is_nested else f"interception: {refusal.message}"]
     raise refusal
 

@@ -32,9 +32,9 @@ def gaps(launched: Launch, walls: Walls, *, shown_by: int) -> list[str]:
     """`shown_by`: whose environment still has what COMMAND is not given, or 0."""
     found = [] if launched.listener is None else [*walls.without]
     if shown_by and not _nobody_reads(launched, walls):
-        found.append(f"environment: what was removed can be read in /proc/{shown_by}/environ")
+        found.append(f"environment: removed variables stay readable in /proc/{shown_by}/environ")
     if limited := ", ".join(limits.not_lifted()):
-        found.append(f"limits of our own: {limited}")
+        found.append(f"sigwrap's own limits: {limited}")
     return found
 
 

@@ -51,6 +51,7 @@ from sigwrap.mediate.lineage import Process
 from sigwrap.mediate.questions import Answer
 from sigwrap.mediate.refusal import refuse_switched_off
 from sigwrap.mediate.run_end import LimitReached
+from sigwrap.mediate.wording import DENIED, TO_AN_AGENT
 from sigwrap.platform import Interception
 from sigwrap.run.aside import Aside, Outcome
 from sigwrap.run.asking.approvals import Approvals
@@ -439,7 +440,8 @@ class Performer:
             if not scope.is_over:
                 self.resume(scope, None)
 
-        written = self._write(scope.process, effect.text, told)
+        advice = TO_AN_AGENT if effect.text.startswith(DENIED) else ""
+        written = self._write(scope.process, effect.text, told, off_terminals=advice)
         if written is None:
             return None
         if scope.is_answered:  # the caller is killed next, and its parent goes on
@@ -452,11 +454,14 @@ class Performer:
         text: str,
         then: Callable[[Outcome], None],
         *,
+        off_terminals: str = "",
         spares_screens: bool = False,
     ) -> _thread.LockType | None:
         """A lock that is free once the line is written. None where no worker is to be had; the log
         has it."""
-        line = caller_stderr.Line(caller.pid, printable(text), spares_screens=spares_screens)
+        line = caller_stderr.Line(
+            caller.pid, printable(text), off_terminals=off_terminals, spares_screens=spares_screens
+        )
         written = _thread.allocate_lock()
         written.acquire()
 
@@ -490,7 +495,8 @@ class Performer:
             self._look_after_callers_later()
         self._asking[scope] = approval_id
         if effect.notice:
-            text = f"{effect.notice} {self._approvals.how_to_answer(approval_id)}"
+            how = self._approvals.how_to_answer(approval_id)
+            text = f"sigwrap: request {approval_id}: {effect.notice}; {how}"
             self._write(scope.process, text, lambda _outcome: None, spares_screens=True)
         return PAUSED
 

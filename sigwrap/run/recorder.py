@@ -77,7 +77,7 @@ class Recorder:
         try:
             if not self.log.was_only_touched():
                 self.log.restore()
-                self.tampered("event log", self.log.path, what, "written anew")
+                self.tampered("event log", self.log.path, what, "sigwrap wrote it again")
         except StoreError as failure:
             self._fails(failure)
         return LOOK_S + _REST_AFTER_RESTORING * (time.monotonic() - started_s)
@@ -87,7 +87,7 @@ class Recorder:
         self.record("store_tampered", os.getpid(), {"what": what, "path": path})
         if name not in self._told_of_tampering:
             self._told_of_tampering.add(name)
-            self.tell(f"somebody tampered with the {name} {path}: {what}; {mended}")
+            self.tell(f"another program changed the {name} {path}: {what}; {mended}")
 
     def _has_room(self, type_name: str) -> bool:
         budget = self.budget
@@ -100,26 +100,26 @@ class Recorder:
         if budget.admits(self.log.size, type_name):
             return True
         if not budget.ends_run:
-            self._tell_of_denials(f"{self._full()}; every exec and signal is denied")
+            self._tell_of_denials(f"{self._full()}; sigwrap denies every exec and signal")
         return False
 
     def _is_half_full(self) -> None:
         maximum = self.budget.maximum
-        self.tell(f"the event log has half of the {maximum} bytes that it may have")
+        self.tell(f"the event log has reached half of its limit of {maximum} bytes")
         payload = {"limit": "log_size", "maximum": maximum, "used": self.log.size}
         self.record("limit_near", os.getpid(), payload)
 
     def _full(self) -> str:
-        return f"log_size: the event log has the {self.budget.maximum} bytes that it may have"
+        return f"log_size: the event log has reached its limit of {self.budget.maximum} bytes"
 
     def _is_full(self, *, refuses: bool) -> None:
         maximum, why = self.budget.maximum, self._full()
         if self.budget.ends_run:
-            self.why_not = f"{why}; the run is ended"
+            self.why_not = f"{why}; sigwrap ends the run"
             self.tell(self.why_not)
             self.on_full(LimitReached("log_size", maximum, why, self.log.size), refuses)
             return
-        self._tell_of_denials(f"{why}; from now on, every exec and signal is denied")
+        self._tell_of_denials(f"{why}; sigwrap now denies every exec and signal")
         payload: Payload = {
             "limit": "log_size",
             "maximum": maximum,
@@ -130,9 +130,7 @@ class Recorder:
         self.record("limit_exceeded", os.getpid(), payload)
 
     def _fails(self, failure: StoreError) -> None:
-        self._tell_of_denials(
-            f"{failure}; until it can be written, every exec and signal is denied"
-        )
+        self._tell_of_denials(f"{failure}; sigwrap denies every exec and signal until it can write")
 
     def _tell_of_denials(self, why: str) -> None:
         self.why_not = why

@@ -47,8 +47,8 @@ class Relief:
         payload = {"processes": shown, "count": len(servers)}
         self._recorder.record("servers_killed", os.getpid(), payload)
         self._recorder.tell(
-            "requests that a file system of this session doesn't answer keep others waiting: "
-            f"whoever serves it is killed ({printable(shown[0])})"
+            "a file system of this session does not respond and blocks requests: sigwrap kills the "
+            f"process that serves it ({printable(shown[0])})"
         )
         for each in servers:
             found = procfs.stat(each.pid)

@@ -53,6 +53,7 @@ class RunSettings(NamedTuple):
     store: str = ""
     grace_s: float = DEFAULT_GRACE_S
     report: Report = Report.AUTO
+    verbose: bool = False  # the report also has the counts and the head of the log
     best_effort: bool = False
     nested: Nested = Nested.REFUSE
     durable: bool = False

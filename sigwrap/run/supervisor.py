@@ -335,7 +335,7 @@ class Supervisor:
         if command != BELL:
             return self._channel.send
         if held_terminals.controlling < 0:
-            self._recorder.tell("--notify bell: there is no terminal whose bell could ring")
+            self._recorder.tell("--notify bell: there is no terminal")
             return None
         return ring
 
@@ -352,7 +352,7 @@ class Supervisor:
 
     def _on_wall_time(self) -> None:
         maximum = self._limits.wall_time_s
-        why = f"wall_time: {maximum} s are over"
+        why = f"wall_time: the limit of {maximum} s was reached"
         self._on_limit(LimitReached("wall_time", maximum, why, used=maximum))
 
     def _on_log_full(self, reached: LimitReached, refuses: bool) -> None:

@@ -46,13 +46,13 @@ class Usage:
         self.without: list[str] = []
         if counts_time and not self._cgroup.counts_time:
             self.without.append(
-                "cgroup for cpu_time: what a child that nobody waits for used after the last look "
-                "at it is not counted"
+                "cgroup for cpu_time: what an unreaped child uses after the last poll is not "
+                "counted"
             )
         if limits.memory_bytes and not self._cgroup.counts_memory:
             self.without.append(
-                "cgroup for memory: files in memory (tmpfs) are not counted, and what grows fast "
-                "gets beyond the limit until the next look"
+                "cgroup for memory: files in memory (tmpfs) are not counted, and a fast process "
+                "may exceed the limit until the next poll"
             )
 
     def watch(self, *, loop: Loop, aside: Aside, recorder: Recorder, ending: Ending) -> None:

@@ -20,8 +20,8 @@ from sigwrap.policy.judge.rules import FileRule, Policy, default_of
 from sigwrap.policy.problems import Place
 from sigwrap.tuples import NamedTuple
 
-_TO_TAKE = "pidfd_getfd, which is forbidden here"
-_GIVES_IT = "a container has it with --cap-add SYS_PTRACE; --best-effort goes on without"
+_TO_TAKE = "pidfd_getfd, which is not permitted here"
+_GIVES_IT = "in a container, add --cap-add SYS_PTRACE; --best-effort runs without it"
 _CHANGES = (Operation.WRITE, Operation.CREATE, Operation.DELETE)
 
 
@@ -61,7 +61,7 @@ def walls_of(engine: Engine, *, goes_without: bool) -> Walls:
     without = [] if domain else [f"landlock: it needs {landlock.NEEDS}"]
     told: list[str] = []
     if procfs.can_be_covered():
-        without.append("proc: what is mounted over it inside is believed")
+        without.append("proc: mounts over /proc in the session are trusted")
     held = bool(engine.files.restricted)
     if held and not landlock.holds_files():
         held = False
@@ -86,7 +86,7 @@ def walls_of(engine: Engine, *, goes_without: bool) -> Walls:
     if not may_mount and not held and policy.session.mounts is None:
         without.append("mounts: `session: {mounts: true}` in the policy would allow them")
     if threatening and (may_mount or not (domain or held)):
-        without.append(f"cgroups: by {threatening} others can be stopped and killed")
+        without.append(f"cgroups: {threatening} lets the session stop and kill other processes")
     files = None
     if held or (domain and not may_mount):
         rules = _file_rules(engine, mounts, held=held, by_policy=held)
@@ -151,7 +151,7 @@ def _walls(policy: Policy, rules: FileRules) -> tuple[Wall, ...]:
     try:
         return tuple(rules.walls(Listing().names_in))
     except TooManyNames as too_many:
-        message = f"beside what the file_rules of {policy.name} deny there are too many names"
+        message = f"too many names beside the paths that the file_rules of {policy.name} deny"
         hint = f"deny all of {too_many.folder}, or nothing in it"
         raise SessionError(message, hint) from too_many
 

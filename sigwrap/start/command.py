@@ -76,7 +76,7 @@ class HostEnvironment(NamedTuple):
 def find_program(command: str, environment: dict[bytes, bytes]) -> bytes:
     name = os.fsencode(command)
     if not name:
-        raise CommandError("the command is an empty word", NOT_FOUND)
+        raise CommandError("the command is empty", NOT_FOUND)
     if b"/" in name:
         candidates = [name]
     else:
@@ -99,14 +99,14 @@ def find_program(command: str, environment: dict[bytes, bytes]) -> bytes:
     if refused:
         raise not_executable(refused)
     where = "" if b"/" in name else " on PATH"
-    where += " (options stand before --)" if command.startswith("-") else ""
+    where += " (options go before --)" if command.startswith("-") else ""
     raise CommandError(f"{command}: command not found{where}", NOT_FOUND)
 
 
 def not_executable(program: bytes) -> CommandError:
     shown = os.fsdecode(program)
     if os.path.isdir(program):
-        return CommandError(f"{shown}: is a folder, not a program", NOT_EXECUTABLE)
+        return CommandError(f"{shown}: is a directory, not a program", NOT_EXECUTABLE)
     return CommandError(f"{shown}: not executable", NOT_EXECUTABLE, f"try: chmod +x {shown}")
 
 

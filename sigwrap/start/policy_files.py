@@ -51,8 +51,8 @@ def load_profile(file: str, *, variables: Mapping[str, str]) -> Policy:
     source = _file(file)
     if source is None:
         raise PolicyError(
-            f"--profile {file}: there is no such file",
-            "sigwrap policy generate SESSION... makes one of sessions",
+            f"--profile {file}: no such file",
+            "to make one from sessions: sigwrap policy generate SESSION...",
         )
     return parse_policy(source, variables=variables, find_base=find_base)
 
@@ -63,10 +63,10 @@ def read_source(selector: str) -> Source:
     source = _file(selector)
     if source is None:
         nearest = nearest_word(selector, SHIPPED)
-        meant = f"did you mean {nearest}? " if nearest else ""
+        meant = f'did you mean "{nearest}"? ' if nearest else ""
         raise PolicyError(
             f"no policy or file called {selector or _EMPTY_WORD}",
-            f"{meant}shipped: {', '.join(SHIPPED)}",
+            f"{meant}shipped policies: {', '.join(SHIPPED)}",
         )
     return source
 
@@ -98,7 +98,7 @@ def find_base(selector: str, source: Source) -> Source | None:
 def host_variables(project_root: str) -> dict[str, str]:
     """The built-in variables as this process sees them."""
     if not os.path.isdir(project_root):
-        raise UsageError(f"--root {project_root}: there is no such folder")
+        raise UsageError(f"--root {project_root}: no such directory")
     root, home = _absolute(project_root), _home()
     values = {
         "PROJECT_ROOT": root,
@@ -145,8 +145,8 @@ def _absolute(folder: str) -> str:
     try:
         here = os.readlink("/proc/self/cwd")
     except OSError as failure:
-        why = f"the path of the current folder can't be told: {failure.strerror}"
-        raise UsageError(why, "--root names another one for the policy") from failure
+        why = f"can't find the path of the current directory: {failure.strerror}"
+        raise UsageError(why, "--root sets another project directory") from failure
     return os.path.normpath(os.path.join(here, folder))
 
 
@@ -188,7 +188,7 @@ def _read(path: str) -> bytes:
         if stat.S_ISDIR(mode):
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
         if not stat.S_ISREG(mode):
-            raise OSError(errno.EINVAL, "not a plain file")
+            raise OSError(errno.EINVAL, "not a regular file")
         with open(fd, "rb", closefd=False) as file:
             return file.read(4 * MAX_TEXT_CHARACTERS + 1)
     finally:

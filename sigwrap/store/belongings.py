@@ -82,10 +82,12 @@ def held(store: str, folder: str) -> Iterator[HeldFolder]:
     try:
         fd = os.open(path, flags)
     except OSError as error:
-        raise StoreError(f"can't open the folder {path}: {error.strerror}") from error
+        raise StoreError(f"can't open the directory {path}: {error.strerror}") from error
     try:
         if os.fstat(fd).st_uid != os.geteuid():
-            raise StoreError(f"the folder {path} belongs to another user", "ask whose it is")
+            raise StoreError(
+                f"the directory {path} belongs to another user", "choose another with --store"
+            )
         yield HeldFolder(path, fd)
     finally:
         os.close(fd)
@@ -107,7 +109,7 @@ def without_writer(sessions: HeldFolder, session_id: str) -> Iterator[int | None
             return
         raise StoreError(
             f"can't open the journal of session {session_id}: {error.strerror}",
-            "whether it runs can't be known without",
+            "it shows whether the session is running",
         ) from error
     try:
         if not stat.S_ISREG(os.fstat(fd).st_mode):

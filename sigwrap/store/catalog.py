@@ -138,7 +138,9 @@ def chosen(sessions: list[SessionFile], selector: str) -> SessionFile | None:
     candidates = by_start + by_end
     if len(candidates) > 1:
         several = _enumerate([_with_command(file) for file in candidates])
-        raise SessionError(f"{selector!r} could be {several}", "use more of the id")
+        raise SessionError(
+            f"{selector!r} matches several sessions: {several}", "type more of the id"
+        )
     return candidates[0] if candidates else None
 
 
@@ -148,9 +150,9 @@ def meant(store: str, selector: str) -> str:
     words = [word for file in latest_first for word in (file.name, file.id) if word]
     near = nearest_word(selector, words[:_COMPARED])
     if near:
-        return f"did you mean {printable(near)}?"
+        return f'did you mean "{printable(near)}"?'
     called = dict.fromkeys(printable(file.name) or file.id for file in latest_first)
-    return f"there is {_enumerate(list(called))}"
+    return f"sessions: {_enumerate(list(called))}"
 
 
 def _with_command(file: SessionFile) -> str:

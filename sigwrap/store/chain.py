@@ -63,11 +63,11 @@ class ChainWalk:
         """What is wrong with this row; empty where nothing is."""
         seq, time_ns, type_name, pid, payload, hash_hex = row
         if seq != self.seq + 1:
-            return f"it follows row {self.seq}: rows between them are missing"
+            return f"it follows row {self.seq}: the rows in between are missing"
         canonical = canonical_row(seq, time_ns, type_name, pid, payload)
         head = next_hash(self._head, canonical, self._empty)
         if head.hex() != hash_hex:
-            return "its hash does not follow from it and the rows before it"
+            return "its hash does not match its content and the rows before it"
         self.seq = seq
         self._head = head
         return ""

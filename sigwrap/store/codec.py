@@ -47,7 +47,7 @@ def _json_scanner() -> Callable[[str, int], tuple[Any, int]]:
 
 
 def _refuse(constant: str) -> float:
-    raise ValueError(f"{constant} is no JSON")
+    raise ValueError(f"{constant} is not JSON")
 
 
 _encode_json = json.encoder(separators=(",", ":"), allow_nan=False)
@@ -119,7 +119,7 @@ def parse_journal_line(line: bytes) -> Row:
         <= max(row.seq, row.time_ns, row.pid)
         < _INT64
     ):
-        raise ValueError("a number that SQLite doesn't keep")
+        raise ValueError("a number out of SQLite's range")
     return row
 
 
@@ -136,9 +136,9 @@ def decode_row(
         payload, end = _json_scanner()(text, 0)
         version = payload.pop(VERSION_KEY)
         if end != length:
-            raise ValueError("something follows the JSON")
+            raise ValueError("data after the JSON")
         if not (type(time_ns) is type(pid) is int and type(type_name) is type(hash_hex) is str):
-            raise TypeError("SQLite keeps any type in any column")
+            raise TypeError("a column has the wrong type")
         # Each level takes two characters: most events are too short for so many.
         if length > 2 * _MAX_NESTING and text.count("[") + text.count("{") > _MAX_NESTING:
             _check_nesting(payload)

@@ -49,7 +49,7 @@ class Database:
             in_order = list(takewhile(bool, map(lt, seqs, seqs[1:])))
             yield from rows[: len(in_order)]
             if len(in_order) < len(rows):
-                raise StoreError(f"can't read {self._path}: its rows are not in order")
+                raise StoreError(f"can't read {self._path}: its rows are out of order")
             after_seq = seqs[-1]
 
     def first(self) -> Row | None:
@@ -81,7 +81,7 @@ class Database:
                     size += sum(map(len, map(_PAYLOAD, some)))
             return rows
         except TypeError as error:
-            raise StoreError(f"can't read {self._path}: a payload is no text") from error
+            raise StoreError(f"can't read {self._path}: a payload is not text") from error
 
     def _unreadable(self, error: sqlite3.Error) -> StoreError:
         return StoreError(f"can't read {self._path}: {error}")
@@ -129,8 +129,8 @@ def _connect(path: str) -> sqlite3.Connection:
     wal = path + "-wal"
     if os.path.lexists(wal) and os.lstat(wal).st_size:
         raise StoreError(
-            f"can't read {path}: another program has put rows into {wal}",
-            f"sqlite3 {path} 'PRAGMA journal_mode = DELETE' puts them where they belong",
+            f"can't read {path}: another program wrote rows to {wal}",
+            f"to merge them: sqlite3 {path} 'PRAGMA journal_mode = DELETE'",
         )
     uri = f"file:{quote(os.fsencode(path))}?mode=ro&immutable=1"
     connection = sqlite3.connect(uri, uri=True, isolation_level=None)
@@ -147,7 +147,7 @@ def _check(path: str, connection: sqlite3.Connection) -> None:
         query = "SELECT type, sql FROM sqlite_master WHERE name = 'events' LIMIT 2"
         tables = connection.execute(query).fetchall()
     if application_id == APPLICATION_ID and schema_version > SCHEMA_VERSION:
-        raise StoreError(f"{path} was written by a newer sigwrap", "read it with that")
+        raise StoreError(f"{path} was written by a newer sigwrap", "use that version")
     if application_id != APPLICATION_ID or tables != [("table", EVENTS_TABLE)]:
         raise StoreError(f"{path} is not an event log of sigwrap")
 

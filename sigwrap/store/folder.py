@@ -110,7 +110,7 @@ class HeldFolder:
                 raise
             self.remove(unfinished)
             os.close(fd)
-        raise Interfered(f"somebody puts other files in the place of {final_name}")
+        raise Interfered(f"another program keeps replacing {final_name}")
 
     def _create_unseen(self, name: str, flags: int) -> tuple[int, bool]:
         """And whether it has its name already: not every file system has files without one."""
@@ -220,7 +220,7 @@ class Folder(HeldFolder):
         os.close(self.fd)
         self.fd = fd
         if not self.is_reached:
-            raise Interfered("a link on its path leads elsewhere")
+            raise Interfered("a link in its path leads elsewhere")
 
     def _put_link_back(self, path: str) -> None:
         """Where it was one."""
@@ -278,7 +278,7 @@ class Folder(HeldFolder):
         try:
             return proc_files.link(f"/proc/self/fd/{self.fd}")
         except OSError:  # root can put another /proc over it
-            return "a folder that nobody knows the path of"
+            return "a directory without a known path"
 
 
 def _path_of(fd: int) -> tuple[int, bytes]:

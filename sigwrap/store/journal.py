@@ -19,7 +19,7 @@ from sigwrap.errors import StoreError
 from sigwrap.linux.limits import way_to_room
 from sigwrap.store.folder import Folder
 
-_NO_ROOM = "make room, or choose another folder with --store"
+_NO_ROOM = "free disk space, or choose another directory with --store"
 _LOCK_ATTEMPTS = 20
 _LOCK_PAUSE_S = 0.005
 _ABOUT_THE_SAME_TIME_NS = 20_000_000
@@ -85,7 +85,7 @@ class Journal:
         if written != len(line):
             self._take_back()
             raise StoreError(
-                f"can't write the event log {self.path}: only part of an event fitted",
+                f"can't write the event log {self.path}: only part of an event was written",
                 way_to_room(_NO_ROOM),
             )
         self.size += written
@@ -108,7 +108,7 @@ class Journal:
         """Of somebody else's line, what is there is taken back."""
         self._take_back()
         return StoreError(
-            f"can't write the event log {self.path}: not all of an event fitted",
+            f"can't write the event log {self.path}: only part of an event was written",
             way_to_room(_NO_ROOM),
         )
 
@@ -158,7 +158,7 @@ class Journal:
         except OSError as error:
             raise StoreError(
                 f"can't repair the event log {self.path}: {error.strerror}",
-                "choose another folder with --store",
+                "choose another directory with --store",
             ) from error
         self._torn = False
 

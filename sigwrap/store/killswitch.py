@@ -88,8 +88,8 @@ def read(store: str) -> State | None:
     except (FileNotFoundError, NotADirectoryError, ValueError):
         return None
     except OSError as error:
-        why = f"whether {printable(path)} is there can't be seen: {error.strerror}"
-        raise StoreError(why, "see who may open its folders") from error
+        why = f"can't check for {printable(path)}: {error.strerror}"
+        raise StoreError(why, "check the permissions of its directories") from error
     try:
         with open_plain_file(path) as file:
             return _decoded(file.read(_MAX_BYTES))
@@ -126,7 +126,7 @@ def refuse_if_on(each_store: tuple[str, ...], named: str | None) -> list[str]:
             continue
         if state is not None:
             option = f" --store {printable(store)}" if store == named else ""
-            raise SessionError(f"{state}; nothing is run", f"sigwrap killswitch off{option}")
+            raise SessionError(f"{state}; nothing was run", f"sigwrap killswitch off{option}")
     return unknown
 
 

@@ -13,8 +13,8 @@ CHECKPOINTS_FOLDER = "checkpoints"
 DATABASE_SUFFIX = ".db"
 JOURNAL_SUFFIX = ".journal"
 
-# What default_store does, for people.
-DEFAULT_STORE = "$SIGWRAP_STORE, else $XDG_STATE_HOME/sigwrap, else ~/.local/state/sigwrap"
+# For the help; $XDG_STATE_HOME, if set, takes the place of ~/.local/state.
+DEFAULT_STORE = "$SIGWRAP_STORE or ~/.local/state/sigwrap"
 
 
 def default_store(env: Mapping[str, str]) -> str:
@@ -26,7 +26,7 @@ def default_store(env: Mapping[str, str]) -> str:
         home = env["HOME"] if "HOME" in env else os.path.expanduser("~")
         if not os.path.isabs(home):
             raise StoreError(
-                "there is no home folder for the event log", "give a folder with --store"
+                "there is no home directory for the event log", "choose a directory with --store"
             )
         state_home = os.path.join(home, ".local", "state")
     return os.path.join(state_home, "sigwrap")

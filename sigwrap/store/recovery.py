@@ -35,8 +35,8 @@ def recover(store: str, session_id: str, files: Iterable[Belonging]) -> int:
         if journal_fd is None:
             if folder.status(names.journal) is not None:
                 raise StoreError(
-                    f"the journal of {database} is a link, or not this user's file",
-                    "look at it, and remove it by hand",
+                    f"the journal of {database} is a link or a file of another user",
+                    "check it and remove it by hand",
                 )
             events = _last_seq(_last(database))
         else:
@@ -48,8 +48,8 @@ def recover(store: str, session_id: str, files: Iterable[Belonging]) -> int:
                 elif before is not None and is_end(before):
                     if first_stray_row(journal, database):
                         raise StoreError(
-                            f"{database} has ended, and a journal beside it has other rows, "
-                            "so they stay two files",
+                            f"can't merge {database}: it is complete, and its journal has other "
+                            "rows",
                             _LOOK,
                         )
                     events = before.seq
@@ -68,8 +68,8 @@ def _write_whole(folder: HeldFolder, names: Names, journal: JournalFile) -> int:
     wal = path + "-wal"
     if os.path.lexists(wal) and os.lstat(wal).st_size:
         raise StoreError(
-            f"another program has put rows into {wal}",
-            f"sqlite3 {path} 'PRAGMA journal_mode = DELETE' puts them where they belong",
+            f"another program wrote rows to {wal}",
+            f"to merge them: sqlite3 {path} 'PRAGMA journal_mode = DELETE'",
         )
     before = last_row(path)  # None: the journal has everything
     try:
@@ -88,7 +88,7 @@ def _write_whole(folder: HeldFolder, names: Names, journal: JournalFile) -> int:
     except (OSError, sqlite3.Error) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)
         raise StoreError(
-            f"can't write {path} anew: {reason}", way_to_room("its journal has all of it")
+            f"can't rewrite {path}: {reason}", way_to_room("its journal is complete")
         ) from error
     return events
 
@@ -108,11 +108,11 @@ def _insert(
             _insert_batch(connection, batch)
     _insert_batch(connection, batch)
     if not is_continued:
-        raise StoreError(f"{path} has rows that its journal has not, so they stay two files", _LOOK)
+        raise StoreError(f"can't merge {path}: it has rows that its journal lacks", _LOOK)
     return count
 
 
-_LOOK = "somebody has changed one of them: see sigwrap verify"
+_LOOK = "one of the two was changed: run sigwrap verify"
 
 
 def _insert_batch(connection: sqlite3.Connection, batch: list[Row]) -> None:

@@ -51,7 +51,7 @@ def open_new_database(path: str, fd: int) -> sqlite3.Connection:
     database = sqlite3.connect(path, timeout=0, isolation_level=None)
     try:
         if not _has_taken(fd, lowest):
-            raise sqlite3.OperationalError("somebody has put another file in its place")
+            raise sqlite3.OperationalError("another program replaced it")
         database.execute(f"PRAGMA page_size = {_PAGE_BYTES}")
         database.execute("PRAGMA locking_mode = EXCLUSIVE")
         database.execute("PRAGMA journal_mode = MEMORY")
@@ -63,7 +63,7 @@ def open_new_database(path: str, fd: int) -> sqlite3.Connection:
             f"PRAGMA user_version = {SCHEMA_VERSION}; {EVENTS_TABLE}; {_TRIGGERS} COMMIT;"
         )
         if database.execute("SELECT count(*) FROM sqlite_master").fetchone() != (_MADE,):
-            raise sqlite3.OperationalError("somebody has written to it")
+            raise sqlite3.OperationalError("another program wrote to it")
     except BaseException:
         database.close()
         raise

@@ -106,7 +106,7 @@ class SessionLog:
             reason = error.strerror if isinstance(error, OSError) else str(error)
             raise StoreError(
                 f"can't create the event log {path}: {reason}",
-                way_to_room("choose a folder that can be written, with --store or $SIGWRAP_STORE"),
+                way_to_room("choose a writable directory with --store or $SIGWRAP_STORE"),
             ) from error
 
     @property
@@ -137,7 +137,8 @@ class SessionLog:
         pending = self._pending
         if len(pending) >= PENDING_LIMIT or self._pending_bytes >= PENDING_LIMIT_BYTES:
             raise StoreError(
-                f"can't index the event log {self.path}: {len(pending)} events wait", "make room"
+                f"can't index the event log {self.path}: {len(pending)} events wait",
+                "free disk space",
             )
         if self._lost:
             raise StoreError(self._lost)
@@ -214,7 +215,7 @@ class SessionLog:
     def objection(self) -> str:
         """What somebody has done to the session's files; empty where nobody has."""
         if not self._folder.is_reached:
-            return "its folder was removed, moved, replaced or closed"
+            return "its directory was removed, moved, replaced or closed"
         objection = self._journal.objection(self._folder, self._names.journal)
         if objection:
             return objection
@@ -223,7 +224,7 @@ class SessionLog:
             return "the database was removed"
         if _identity(found) != self._in_place:
             return "the database was replaced or changed"
-        return "for a while it could not be written" if self._lost else ""
+        return "it could not be written for a while" if self._lost else ""
 
     def was_only_touched(self) -> bool:
         """Whether what `objection` says comes from the files' times alone, as of `touch`, or of who
@@ -274,7 +275,7 @@ class SessionLog:
             self._put_in_place()
         except (OSError, sqlite3.Error, StoreError) as error:
             reason = error.strerror if isinstance(error, OSError) else str(error)
-            self._lost = f"the event log {self.path} can't be written anew: {reason}"
+            self._lost = f"can't rewrite the event log {self.path}: {reason}"
             raise StoreError(self._lost) from error
         self._lost = ""
 
@@ -290,7 +291,7 @@ class SessionLog:
 
         try:
             if not self._folder.is_reached:
-                raise Interfered("the folder of its session was removed, moved or replaced")
+                raise Interfered("the directory of its session was removed, moved or replaced")
             while self._pending:
                 self._insert(FOLD_BATCH)
                 meanwhile()
@@ -306,7 +307,7 @@ class SessionLog:
             place = os.path.join(os.path.dirname(self._folder.path), location.CHECKPOINTS_FOLDER)
             raise StoreError(
                 f"can't write the checkpoint {name}: {reason}",
-                way_to_room(f"{place} needs to be a folder of yours, with room"),
+                way_to_room(f"{place} must be a directory of yours, with free space"),
             ) from error
 
     def close(self) -> None:
@@ -321,11 +322,11 @@ class SessionLog:
             self._folder.remove(self._names.journal)
             if not self._is_in_place:
                 self._write_journal_anew()
-                raise Interfered("somebody puts other files in its place")
+                raise Interfered("another program keeps replacing it")
         except Interfered as interfered:
-            problem = f"somebody tampered with the event log {self.path}: {interfered.strerror}"
+            problem = f"another program changed the event log {self.path}: {interfered.strerror}"
             if not self._journal.objection(self._folder, self._names.journal):
-                problem += "; its journal has all of it"
+                problem += "; its journal is complete"
         except (OSError, sqlite3.Error, StoreError):
             if self._journal.objection(self._folder, self._names.journal):
                 problem = f"the event log {self.path} could not be written"
@@ -336,7 +337,7 @@ class SessionLog:
         if self._lost or problem:
             raise StoreError(self._lost or problem)
         if not reached:
-            raise StoreError(f"the event log {self.path} is elsewhere now: in {place}")
+            raise StoreError(f"the event log {self.path} was moved to {place}")
 
     def discard(self) -> None:
         """Leaves nothing behind, of a session in which nothing was run."""
@@ -371,7 +372,7 @@ class SessionLog:
     def _check_private_database(self) -> None:
         """Somebody may have opened it while it had a name."""
         if _state(self._fd) != self._private:
-            raise Interfered("somebody has written to the database that is to be put in its place")
+            raise Interfered("another program wrote to the database before it was in place")
 
     def _write_journal_anew(self) -> None:
         self._check_private_database()
@@ -423,7 +424,7 @@ def make_private_database(folder: HeldFolder, name: str) -> tuple[int, sqlite3.C
             if os.fstat(fd).st_nlink == 0:
                 return fd, database
             database.close()
-            raise Interfered("somebody gives other names to its database")
+            raise Interfered("another program keeps renaming its database")
         except BaseException as failure:
             folder.remove(unfinished)
             os.close(fd)

@@ -141,7 +141,7 @@ class StandIn:
             for each in self._decoder.feed(data):
                 self._on_frame(each)
         except BrokenProtocol as broken:
-            raise Lost(f"the supervisor can't be understood: {broken}") from None
+            raise Lost(f"invalid data from the supervisor: {broken}") from None
 
     def _on_frame(self, received: Frame) -> None:
         kind, payload = received
@@ -349,7 +349,7 @@ class _Output:
         if self._is_broken:
             return
         if self._ends or len(self._data) + len(data) > WINDOW_BYTES:
-            raise BrokenProtocol("more than there is room for")
+            raise BrokenProtocol("more data than the window allows")
         self._ends = not data
         self._data += data
         if data and not self._can_be_written:
@@ -375,7 +375,7 @@ class _Output:
 
     def _lost(self, error: int) -> Lost:
         name = "output" if self.fd == 1 else "error"
-        return Lost(f"its standard {name} can't be written: {os.strerror(error)}")
+        return Lost(f"can't write to standard {name}: {os.strerror(error)}")
 
     def _write_now(self, data: memoryview) -> int:
         if self._is_file:

@@ -34,7 +34,7 @@ def carry_out(store: str, order: Order) -> str:
             return _settled(approval_id, _asked(store, session_id, request))
         case Interrupt(session_id):
             _asked(store, session_id, {"do": "signal", "signal": "SIGINT", "reason": ""})
-            return f"session {printable(session_id)} is interrupted, as by Ctrl+C"
+            return f"interrupted session {printable(session_id)}, as Ctrl+C does"
         case KillAll(reason):
             with _switching:
                 return _kill_all(store, reason)
@@ -47,9 +47,9 @@ def _kill_all(store: str, reason: str) -> str:
     activated = activate(lambda: store, reason)
     ended = f"the kill switch is on: {_ended(activated)}"
     if activated.without:
-        raise StoreError(f"{ended}; but others can start: {printable(activated.without[0])}")
+        raise StoreError(f"{ended}, but new sessions can start: {printable(activated.without[0])}")
     if activated.left or activated.may_be_more:
-        raise SessionError(f"{ended}; but one may be left", "sigwrap killswitch on says more")
+        raise SessionError(f"{ended}, but one may still run", "run sigwrap killswitch on")
     return ended
 
 
@@ -73,7 +73,7 @@ def _settled(approval_id: str, reply: ControlReply) -> str:
     if reply.get("always") is True:
         said += " for this session"
     more = len(texts(reply.get("settled"))) - 1
-    others = f", and {more} more of the same" if more > 0 else ""
+    others = f", and {counted(more, 'identical request')}" if more > 0 else ""
     message = f" ({printable(text(reply.get('message')))})" if reply.get("message") else ""
     what = printable(shortened(text(reply.get("what")), _WHAT_CHARACTERS) or approval_id)
     return f"{said}{others}{message}: {what}"

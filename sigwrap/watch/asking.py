@@ -26,7 +26,7 @@ def listed_by_all(store: str) -> Iterator[tuple[list[Answered], list[Unreachable
     time.sleep(_AGAIN_AFTER_S)
     with ask_everybody(store, _LIST) as (answered, failures):
         failures += [
-            Unreachable(f"session {each} runs and doesn't answer", each)
+            Unreachable(f"session {each} is running but does not answer", each)
             for each in _silent(store, answered, failures)
         ]
         yield answered, failures

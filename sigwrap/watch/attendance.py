@@ -26,8 +26,8 @@ class Attendance:
         try:
             self._be_as_wanted()
         except OSError as error:
-            why = f"can't use {printable(self._path)}: {error.strerror}"
-            raise StoreError(why, "choose another folder with --store") from error
+            why = f"cannot use {printable(self._path)}: {error.strerror}"
+            raise StoreError(why, "choose another directory with --store") from error
 
     def look(self) -> None:
         """Whoever is inside may have put another folder in its place. A store that somebody has

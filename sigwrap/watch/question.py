@@ -11,7 +11,7 @@ from sigwrap.protocols.control import ControlReply
 from sigwrap.watch.board import Waits
 
 _LONGEST_S = 1e9
-_NOT_FROM_HERE = "a yes isn't taken from this terminal, on which the session could type it itself"
+_NOT_FROM_HERE = "cannot be approved on this terminal: processes in the session could type on it"
 _NS_PER_S = 1_000_000_000
 
 
@@ -60,13 +60,13 @@ def lines_of(waits: Waits, whole: str) -> list[str]:
         f"{waits.depth}) {wants(waits.kind)} {printable(waits.what)}"
     ]
     if waits.is_cut:
-        lines.append(f"all that is known: {whole}")
+        lines.append(f"in full: {whole}")
     if waits.files:
         lines.append(f"file {', then '.join(shell_words([file]) for file in waits.files)}")
     more = {"runs": waits.runs, "loads": waits.loads}
     lines += [f"{name} {printable(each)}" for name, each in more.items() if each]
     if waits.folder:
-        lines.append(f"folder {shell_words([waits.folder])}")
+        lines.append(f"directory {shell_words([waits.folder])}")
     if waits.note:
         lines.append(f"note {printable(waits.note)}")
     if order := note_on_order(lines):
@@ -76,9 +76,9 @@ def lines_of(waits: Waits, whole: str) -> list[str]:
 
 def origin_of(waits: Waits, now_ns: int) -> str:
     left_s = max(0, waits.deadline_ns - now_ns) // _NS_PER_S
-    left = f"{left_s} s" if left_s < 60 else f"{left_s // 60} min {left_s % 60} s"
+    left = f"{left_s} s" if left_s < 60 else f"{left_s // 60}:{left_s % 60:02}"
     name = f"{printable(waits.session_name)} " if waits.session_name else ""
-    return f"session {name}{printable(waits.session_id)}; {left} left"
+    return f"session {name}{printable(waits.session_id)}; expires in {left}"
 
 
 def _ns(seconds: object) -> int:

@@ -19,6 +19,7 @@ from sigwrap.escape import printable
 from sigwrap.events import number, text
 from sigwrap.protocols.control import ControlReply
 from sigwrap.protocols.control_client import Answered, Unreachable, ask_everybody
+from sigwrap.status import COMMAND_ENDED
 from sigwrap.store import killswitch
 from sigwrap.store.catalog import SessionFile, inspected, session_ids
 from sigwrap.store.journal import writer_lives
@@ -45,7 +46,7 @@ _WORDS, _WORD_CHARACTERS = 100, 500  # kept of a command
 _RUNNING_SHOWN = 100
 _ENDED_SHOWN = 20
 _PROBLEMS_SHOWN = 5
-_ANOTHERS = "another session answers for it"
+_ANOTHERS = "another session answered on its socket"
 _SAME_NS = 1_500_000_000  # moments that differ by less are one, told twice
 
 
@@ -254,7 +255,7 @@ class Source:
         silent = running - set(self._replies) - already_said
         self._silent_since_s = {each: self._silent_since_s.get(each, now_s) for each in silent}
         self._unreachable += tuple(
-            f"session {each} runs and doesn't answer: what it asks isn't seen here"
+            f"session {each} is running but does not answer: its requests are not shown"
             for each, since_s in sorted(self._silent_since_s.items(), reverse=True)
             if now_s - since_s > _SILENT_FOR_S
         )
@@ -331,10 +332,10 @@ class Source:
     def _problems(self) -> tuple[str, ...]:
         found = [each for each in (self._store_problem, self._attendance_problem) if each]
         if not self._is_looked_through:
-            found.append("there are too many sessions to look at: some that run may not be shown")
+            found.append("too many sessions: some running ones may not be shown")
         old_s = (time.time_ns() - self._replied_ns) // 1_000_000_000 if self._replied_ns else 0
         if old_s > _OLD_S:
-            found.append(f"the store keeps us waiting: what is shown is {old_s} s old")
+            found.append(f"the store is slow: this is {old_s} s old")
         found += [each.problem for each in self._followed.values() if each.problem]
         found += self._unreachable
         shown = [printable(each) for each in found[:_PROBLEMS_SHOWN]]
@@ -377,4 +378,5 @@ def _ending(file: SessionFile) -> str:
         return file.problem
     if not file.ended_cleanly:
         return "did not end cleanly"
-    return f"{file.reason}, status {file.exit_status}"
+    said = "" if file.reason == COMMAND_ENDED else f"{file.reason}, "
+    return f"{said}exit {file.exit_status}"

@@ -48,7 +48,7 @@ class Telling:
             return False
         self._running = None
         if status:
-            self.failed = f"the command of --notify has failed, with status {status}"
+            self.failed = f"the --notify command failed with status {status}"
         return True
 
     def _run(self, waits: Waits) -> None:
@@ -66,4 +66,4 @@ class Telling:
                 start_new_session=True,
             )
         except OSError as error:
-            self.failed = f"the command of --notify can't be run: {error.strerror}"
+            self.failed = f"cannot run the --notify command: {error.strerror}"

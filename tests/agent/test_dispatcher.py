@@ -29,7 +29,7 @@ def test_a_stop_and_a_continue(session: Session) -> None:
     assert session.state == "RUNNING" and session.may_act()
     assert session.send(SIGSTOP) == ["delivered"]
     assert session.state == "STOPPED" and not session.may_act()
-    with pytest.raises(NotRunning, match="it is STOPPED"):
+    with pytest.raises(NotRunning, match="the agent is STOPPED"):
         session.dispatcher.action().__enter__()
     assert session.send(SIGCONT) == ["delivered"]
     assert session.state == "RUNNING" and session.may_act()
@@ -210,7 +210,7 @@ def test_an_error_without_a_text_or_with_an_endless_one_is_noted(session: Sessio
     session.send(SIGUSR1)
     ((errors,),) = session.history("errors")
     assert isinstance(errors, list)
-    assert errors[0] == "Unspeakable: its text can't be had"
+    assert errors[0] == "Unspeakable: no message: its __str__ failed"
     assert len(errors[1]) == MAX_TEXT and errors[1].endswith("x…")
 
 
@@ -267,7 +267,7 @@ def test_a_handler_can_be_taken_back_and_counts_from_the_next_signal_on(session:
     session.send(SIGUSR1)
     assert len(calls) == 1
     session.dispatcher.unregister_handler(SIGUSR1, calls.append)
-    with pytest.raises(ValueError, match="is no handler of SIGUSR1"):
+    with pytest.raises(ValueError, match="is not registered for SIGUSR1"):
         session.dispatcher.unregister_handler(SIGUSR1, calls.append)
     session = Session()
 
@@ -289,13 +289,13 @@ def test_what_would_never_run_is_no_handler(session: Session) -> None:
         async def method(self, info: SignalInfo) -> None: ...
 
     for each in (handler, partial(handler), Handler(), Handler().method):
-        with pytest.raises(TypeError, match="and not awaited"):
+        with pytest.raises(TypeError, match="called, not awaited"):
             session.dispatcher.register_handler(SIGUSR1, each)
     session.dispatcher.register_handler(SIGUSR1, lambda info: handler(info))
     session.send(SIGUSR1)
     (entry,) = session.dispatcher.get_signal_history()
-    assert "a handler is called, and not awaited" in str(entry["errors"])
-    with pytest.raises(TypeError, match="'x' can't be"):
+    assert "a handler is called, not awaited" in str(entry["errors"])
+    with pytest.raises(TypeError, match="with a SignalInfo: 'x'"):
         session.dispatcher.register_handler(SIGUSR1, "x")  # type: ignore[arg-type]
 
 
@@ -304,7 +304,7 @@ def test_nothing_is_left_more_often_than_it_was_entered(session: Session) -> Non
     for scope in (mask, action):
         with scope:
             pass
-        with pytest.raises(RuntimeError, match="as often as it was entered"):
+        with pytest.raises(RuntimeError, match="more often than it was entered"):
             scope.__exit__()
     with mask:
         assert session.dispatcher.is_masked(SIGUSR1)
@@ -345,7 +345,7 @@ def test_a_coroutine_carries_nothing_out_and_a_violation_kills_all_the_same() ->
     async def kill(info: SignalInfo) -> None: ...
 
     dispatcher = Dispatcher(clock=lambda: 0, perform=lambda info: kill(info))
-    with pytest.raises(TypeError, match="and not awaited"):
+    with pytest.raises(TypeError, match="called, not awaited"):
         dispatcher.send_signal(SIGKILL)
     assert dispatcher.state is State.RUNNING
     dispatcher, log = failing(OSError())
@@ -414,7 +414,7 @@ def test_three_signals_can_not_be_masked(session: Session, signal: AgentSignal) 
     with pytest.raises(ValueError) as refused:
         session.dispatcher.mask_signals({SIGINT, signal})
     assert str(refused.value) == (
-        f"{signal.name} can't be masked; none of SIGKILL, SIGPOLICY, SIGTRUST can"
+        f"cannot mask {signal.name} (unmaskable: SIGKILL, SIGPOLICY, SIGTRUST)"
     )
     assert session.send(SIGINT) == ["delivered"]
 
@@ -463,7 +463,7 @@ def test_while_one_waits_no_action_begins(session: Session) -> None:
         session.send(SIGSTOP, SIGINT)
         assert not session.may_act()
         with (
-            pytest.raises(NotRunning, match="SIGSTOP waits for those in flight"),
+            pytest.raises(NotRunning, match="SIGSTOP waits for the actions in flight"),
             session.dispatcher.action(),
         ):
             pass
@@ -608,6 +608,6 @@ def test_a_posix_signal_is_refused_wherever_one_is_given(session: Session) -> No
         lambda: Dispatcher(clock=lambda: 0, escalations={wrong: SIGKILL}),
         lambda: Dispatcher(clock=lambda: 0, escalations={SIGDRIFT: wrong}),
     ):
-        with pytest.raises(TypeError, match="is no AgentSignal"):
+        with pytest.raises(TypeError, match="is not an AgentSignal"):
             call()
     assert session.history() == []

@@ -37,20 +37,21 @@ def test_a_typing_error_is_told_what_was_meant() -> None:
         *(("SIGPOLICE", "SIGPOLICY"), ("usr", "SIGUSR2")),
     ):
         assert refusal(word) == (
-            f'"{word}" is no agent signal; did you mean {nearest}? these are all: SIGSTOP 1, '
-            "SIGCONT 2, SIGINT 3, SIGKILL 4, SIGTERM 5, SIGUSR1 6, SIGUSR2 7, SIGPOLICY 8, "
+            f'"{word}" is not an agent signal; did you mean {nearest}? '
+            "the agent signals are: SIGSTOP 1, SIGCONT 2, SIGINT 3, SIGKILL 4, "
+            "SIGTERM 5, SIGUSR1 6, SIGUSR2 7, SIGPOLICY 8, "
             "SIGTRUST 9, SIGBUDGET 10, SIGLOOP 11, SIGDRIFT 12"
         )
 
 
 def test_what_is_nearly_one_is_none() -> None:
     for word in ("0", "13", "-1", "+1", "1.0", " 1", "1_0", "\uff19", "³", "9" * 5000, "SIGSIGINT"):
-        assert "is no agent signal" in refusal(word), word
+        assert "is not an agent signal" in refusal(word), word
 
 
 def test_nothing_is_proposed_for_what_is_like_none() -> None:
     for word in ("", "SIG", "z1", "HUP", "SIGHUP"):
-        assert "is no agent signal; these are all" in refusal(word), word
+        assert "is not an agent signal; the agent signals are" in refusal(word), word
 
 
 def test_an_unknown_word_does_nothing_to_a_terminal() -> None:
@@ -60,7 +61,7 @@ def test_an_unknown_word_does_nothing_to_a_terminal() -> None:
 
 @pytest.mark.parametrize("number", [9, signal.SIGKILL, "SIGKILL", True])
 def test_a_number_is_no_signal_for_it_may_be_meant_as_posixs(number: object) -> None:
-    with pytest.raises(TypeError, match=r"is no AgentSignal; agent_signal\(\) makes one"):
+    with pytest.raises(TypeError, match=r"is not an AgentSignal; agent_signal"):
         checked(number)  # type: ignore[arg-type]
 
 

@@ -133,8 +133,8 @@ def test_a_policy_that_lets_run_what_it_does_not_name_is_no_profile() -> None:
         with pytest.raises(PolicyError) as refused:
             DriftWatch(parsed(text + rule))
         assert str(refused.value) == (
-            "profile.yaml is no profile: it lets run what none of its rules names "
-            "(sigwrap policy generate makes one of sessions)"
+            "profile.yaml is not a profile: it allows commands that none of its rules names "
+            "(make one from sessions: sigwrap policy generate)"
         )
 
 
@@ -152,5 +152,5 @@ def test_what_lies_outside_is_named_and_told_apart_as_a_profile_does() -> None:
 
 def test_a_profile_has_no_digests() -> None:
     rule = f"{{name: a, commands: [ls], decision: allow, sha256: [{'0' * 64}]}}"
-    with pytest.raises(PolicyError, match=r"is no profile: its rule a has digests \(line 4\)"):
+    with pytest.raises(PolicyError, match=r"its rule a has file digests \(line 4\)"):
         DriftWatch(parsed(f"version: 1\nname: p\ncommand_rules:\n  - {rule}\n"))

@@ -73,7 +73,7 @@ def test_a_session_that_ends_withdraws_what_is_open(asking: Make) -> None:
     assert not list((subject.store / "control").iterdir())
     said = subject.sigwrap("approve", approval_id)
     assert said.returncode == 125
-    assert "a session that is over takes no answers" in said.stderr
+    assert "the requests of a session end with it" in said.stderr
 
 
 def test_the_right_session_of_several_gets_the_answer(asking: Make) -> None:
@@ -115,8 +115,8 @@ def test_all_of_a_long_one(asking: Make) -> None:
     listed = subject.sigwrap("approvals").stdout
     assert "a ... and 56005 more characters\n" in listed
     command = f"sigwrap approvals --full {approval_id} --store {subject.store}"
-    assert f"all that is known: {command}\n" in listed
-    for line in ("file /usr/bin/rm", "folder /project", "note look twice"):
+    assert f"in full: {command}\n" in listed
+    for line in ("file /usr/bin/rm", "directory /project", "note look twice"):
         assert f"\n        {line}\n" in listed
     full = subject.sigwrap("approvals", "--full", approval_id)
     assert full.stdout.startswith(f"{approval_id}  bash (pid 4312, depth 2) wants to run {what}\n")
@@ -126,9 +126,9 @@ def test_all_of_a_long_one(asking: Make) -> None:
     assert (event.payload["files"], event.payload["cwd"]) == (["/usr/bin/rm"], "/project")
     missing = subject.sigwrap("approvals", "--full", "zzzzzz")
     assert missing.returncode == 125
-    assert f"there is {approval_id}" in missing.stderr
+    assert f"open: {approval_id}" in missing.stderr
     nearly = subject.sigwrap("approve", f"{approval_id}0")
-    assert f"did you mean {approval_id}?" in nearly.stderr
+    assert f'did you mean "{approval_id}"?' in nearly.stderr
 
 
 def test_what_a_rule_for_it_would_be_about_is_in_the_log_unless_it_is_long(asking: Make) -> None:
@@ -202,7 +202,7 @@ def test_what_has_the_name_of_another_session_is_not_believed(asking: Make) -> N
     (control / "s1.sock").rename(control / "s2.sock")
     with closing(Source(str(subject.store))) as source:
         source.start()
-        problem = "session s2: another session answers for it"
+        problem = "session s2: another session answered on its socket"
         await_that(lambda: problem in source.board().problems)
         assert not source.board().waiting
     subject.quit()
@@ -218,10 +218,11 @@ def test_one_that_runs_and_whose_socket_was_taken_away_is_named(
     (subject.store / "control" / "s1.sock").unlink()
     done = sigwrap.native(UNDER_TEST, "approvals", "--store", str(subject.store))
     assert done.returncode == REFUSED
-    assert b"session s1 runs and doesn't answer" in done.stderr
+    assert b"session s1 is running but does not answer" in done.stderr
     with closing(Source(str(subject.store))) as source:
         source.start()
-        await_that(lambda: any("session s1 runs and" in each for each in source.board().problems))
+        name = "session s1 is running but"
+        await_that(lambda: any(name in each for each in source.board().problems))
     subject.quit()
 
 

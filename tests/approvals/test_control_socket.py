@@ -81,7 +81,7 @@ def test_a_refusal_that_every_session_would_give_is_said_once(
         inside = (UNDER_TEST, *line, "--store", str(subjects[0].store))
         done = sigwrap.run("--store", str(sigwrap.folder / "other"), "--", *inside)
         assert done.returncode == 125
-        assert done.stderr.decode().count("it is inside a supervised session") == 1
+        assert done.stderr.decode().count("processes in a session can't answer") == 1
         assert done.stdout == b""
     assert all(map(refused_inside, subjects))
 
@@ -95,8 +95,8 @@ def test_a_refusal_by_one_session_keeps_nobody_from_another(asking: Make, progra
         said = plain.sigwrap(*words, by=filtered)
         assert said.returncode == 0
         assert approval_id in said.stdout
-        assert said.stderr.count("it is inside a supervised session") == 1
-        assert said.stderr.count("it is left out") == 1
+        assert said.stderr.count("it is in a supervised session") == 1
+        assert said.stderr.count("skipped: ") == 1
     unknown = plain.sigwrap("approve", "never", by=filtered)
     assert "there is no request 'never' in the sessions that answer" in unknown.stderr
     assert refused_inside(plain)
@@ -111,8 +111,8 @@ def test_sessions_of_which_none_answers_are_no_empty_list(asking: Make) -> None:
     for subject in subjects:
         os.kill(subject.pid, signal.SIGCONT)
     assert (said.returncode, said.stdout) == (125, "")
-    assert said.stderr.count("doesn't answer") == 2
-    assert said.stderr.count("it is left out") == 1
+    assert said.stderr.count("does not answer") == 2
+    assert said.stderr.count("skipped: ") == 1
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="needs root")
@@ -158,7 +158,7 @@ def test_a_socket_that_a_supervised_process_put_there_is_not_believed(
     assert said.returncode == 0
     assert other_id in said.stdout and approval_id not in said.stdout
     assert "may be a supervised process itself" in said.stderr
-    assert "it is left out" in said.stderr
+    assert "skipped: " in said.stderr
     document = json.loads(as_json.stdout)
     assert document["schema"] == "sigwrap.approvals/1"
     assert [each["id"] for each in document["requests"]] == [other_id]

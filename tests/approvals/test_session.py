@@ -39,7 +39,7 @@ def test_yes_on_the_terminal_lets_the_command_run(sigwrap: Sigwrap, policy: str)
 
 def test_ctrl_c_at_the_question_ends_the_run(sigwrap: Sigwrap, policy: str) -> None:
     terminal = sigwrap.on_terminal("-p", policy, "--no-report", "--", "sh", "-c", "/bin/uname; :")
-    terminal.output.until(rb"n no: ")
+    terminal.output.until(rb'"n": ')
     terminal.press("c")
     assert b"comes again" not in terminal.output.rest()
     assert terminal.await_status() == 130

@@ -32,11 +32,11 @@ def start(
 @pytest.mark.parametrize(
     ("name", "why"),
     [
-        ("tmux: server", b"lets the session press keys on it"),
-        ("screen", b"lets the session press keys on it"),
-        ("zellij", b"lets the session press keys on it"),
-        ("wezterm-gui", b"lets the session press keys on it"),
-        ("script", b"script writes what is on it to a file"),
+        ("tmux: server", b"lets processes in the session type on it"),
+        ("screen", b"lets processes in the session type on it"),
+        ("zellij", b"lets processes in the session type on it"),
+        ("wezterm-gui", b"lets processes in the session type on it"),
+        ("script", b"script records it to a file"),
     ],
 )
 def test_nobody_is_asked_where_a_multiplexer_types_or_a_recorder_writes(
@@ -68,8 +68,8 @@ def test_on_a_terminal_of_its_own_a_person_is_asked(as_user: Sigwrap, programs: 
 def test_the_way_to_answer_is_named_there(as_user: Sigwrap, programs: Path) -> None:
     terminal = start(as_user, programs, "tmux: server", "types", command="/bin/uname -s")
     said = reader(terminal.stdout)
-    said.until(rb"not asked here: tmux lets the session press keys on it")
-    approval_id = said.until(rb"to answer elsewhere: sigwrap approve \w+").split()[-1].decode()
+    said.until(rb"not asked here: tmux lets processes in the session type on it")
+    approval_id = said.until(rb"from another terminal: sigwrap approve \w+").split()[-1].decode()
     answer = as_user.native(*as_user.line("approve", approval_id))
     assert answer.returncode == 0, answer.stderr
     said.until(rb"Linux")
@@ -94,7 +94,7 @@ def test_nobody_is_asked_where_the_session_has_the_other_end(
     as_user: Sigwrap, programs: Path
 ) -> None:
     said = _refused(as_user, programs, "xterm", "lends", TYPES_ON_9)
-    assert b"holds its other end, and is inside a session" in said
+    assert b"drives it and is in a session" in said
 
 
 def test_nobody_is_asked_where_a_variable_speaks_of_a_multiplexer(as_user: Sigwrap) -> None:
@@ -102,7 +102,7 @@ def test_nobody_is_asked_where_a_variable_speaks_of_a_multiplexer(as_user: Sigwr
     as_user.env["TMUX"] = "/tmp/tmux-1000/default,1,0"
     line = ("-p", path, "--no-report", "--approvals", "tty", "--", "sh", "-c", "/bin/uname; exit 3")
     terminal = as_user.on_terminal(*line)
-    terminal.output.until(rb"\$TMUX is set, so the session may have keys pressed on it")
+    terminal.output.until(rb"\$TMUX is set, so a process in the session may type on it")
     assert terminal.await_status() == 3
     assert b"Linux" not in terminal.output.seen
 
@@ -120,7 +120,7 @@ def test_without_a_wall_whoever_holds_the_other_end_is_in_reach(tmp_path: Path) 
         said = file.read()
     os.waitpid(pid, 0)
     os.close(master)
-    assert said.startswith("None / the session could take its other end from ")
+    assert said.startswith("None / a process in the session could take it over from ")
 
 
 @pytest.mark.parametrize("when", ["before", "meanwhile"])
@@ -157,7 +157,7 @@ def test_a_yes_without_its_code_is_none_and_codes_are_not_guessed(as_user: Sigwr
     assert b"none of the answers" in terminal.read_question()
     terminal.type("n\n")
     for _ in range(MOST_WRONG - 2):  # a no between them begins no new row
-        terminal.output.until(rb"n no: ")
+        terminal.output.until(rb'"n": ')
         terminal.type("y bcdf\n")
     terminal.output.until(rb"not asked here: 10 lines in a row were none of the answers")
     terminal.press("c")

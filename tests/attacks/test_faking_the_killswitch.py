@@ -69,7 +69,7 @@ def test_nor_is_it_believed_when_it_says_so_itself(alone: Sigwrap, programs: Pat
     lines = [f"{hide}{UNDER_TEST} killswitch {word}" for hide in hides for word in ON_AND_OFF]
     session = alone.run(*OBSERVE, "sh", "-c", "".join(f"{line}; echo $?\n" for line in lines))
     assert session.stdout.split() == len(lines) * [b"%d" % REFUSED], session.stderr
-    assert session.stderr.count(b"nobody inside a session turns it") == len(lines)
+    assert session.stderr.count(b"processes in a session can't turn o") == len(lines)
     assert _goes_on(alone)
     _ends_by_itself(other)
 

@@ -46,10 +46,10 @@ def _nobody_is_left(subject: Sigwrap, watch: Watch) -> None:
 
 
 @pytest.mark.fault(
-    "sigwrap's own processes",
-    "neither can open anything any more, at the end of a run",
-    sees="the command's own status, or 125; nobody is left",
-    keeps="what could be written until then",
+    "front process and supervisor",
+    "neither process can open files at the end",
+    sees="no process is left",
+    keeps="what could be written",
 )
 def test_when_neither_can_open_anything(as_user: Sigwrap) -> None:
     process, roles, watch = _start(as_user)

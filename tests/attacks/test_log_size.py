@@ -44,12 +44,12 @@ exit 0"""
 
 def test_a_log_that_is_full_before_command_runs_ends_the_run(as_user: Sigwrap) -> None:
     """COMMAND's own exec was denied for it, which once was all that was said, with status 126."""
-    full = "log_size: the event log has the 1 bytes that it may have"
+    full = "log_size: the event log has reached its limit of 1 bytes"
     done = as_user.run("--log-size", "1", "--", "true")
     assert done.returncode == LIMIT_REACHED
     assert done.stderr.decode().splitlines() == [
-        f"sigwrap: {full}; the run is ended",
-        f"sigwrap: the command was ended by a limit: {full}",
+        f"sigwrap: {full}; sigwrap ends the run",
+        f"sigwrap: a limit ended the command: {full}",
     ]
     (reached,) = as_user.sealed_events("limit_exceeded")
     assert reached.payload["reason"] == full

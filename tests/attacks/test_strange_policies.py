@@ -32,5 +32,5 @@ def _assert_refused(subject: Sigwrap, path: Path, named: str) -> None:
     assert (done.returncode, done.stdout) == (REFUSED, b""), path
     said = done.stderr.decode()
     assert said.startswith(f"sigwrap: {named}")
-    assert "can't be read: " in said and (named or "not a plain file" in said), said
+    assert "can't be read: " in said and (named or "not a regular file" in said), said
     assert not (subject.folder / "ran").exists()

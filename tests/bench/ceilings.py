@@ -1,4 +1,4 @@
-"""How much each thing may cost at the most."""
+"""Ceilings: the most that each operation may cost."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Ceiling:
         return f"by {_NAMES[met[0]]} only" if met else "no"
 
 
-_NAMES = {WALL: "wall", PROCESSOR: "processor", VALUE: "value"}
+_NAMES = {WALL: "elapsed time", PROCESSOR: "processor time", VALUE: "value"}
 
 
 _OF_STRACE = "of what strace adds"
@@ -61,7 +61,7 @@ CEILINGS = (
     Ceiling("exec", _EXEC, "ratio", 1.4, "x native"),
     Ceiling("signal", "kill(child, SIGUSR1), logged", "of_strace", 0.75, _OF_STRACE),
     Ceiling("question", "kill(child, 0)", "added_us", 1, "µs added"),
-    Ceiling("noise", "a signal declared noise", "added_us", 1, "µs added"),
+    Ceiling("noise", "a signal with `log: false`", "added_us", 1, "µs added"),
     Ceiling("probes", "failed probe along PATH", "of_strace", 0.9, _OF_STRACE),
     Ceiling("configure", "probing as ./configure does", "of_strace", 0.9, _OF_STRACE),
     Ceiling("build", "make -j2 of tiny C files", "of_strace", 0.9, _OF_STRACE),
@@ -91,10 +91,10 @@ CEILINGS = (
     ),
     Ceiling("reading", "report of a million events", "report", 8, "s", (WALL,)),
     Ceiling("reading", "report of a million events", "report, memory", 150, "MB", (VALUE,)),
-    Ceiling("reading", "the same as a page", _PAGE, 8, "s", (WALL,)),
-    Ceiling("reading", "the same as a page", f"{_PAGE}, memory", 150, "MB", (VALUE,)),
+    Ceiling("reading", "HTML report of a million events", _PAGE, 8, "s", (WALL,)),
+    Ceiling("reading", "HTML report of a million events", f"{_PAGE}, memory", 150, "MB", (VALUE,)),
     Ceiling(
-        "growth", "an event at a million, beside one at first", "last_of_first", 1.2, "x", (VALUE,)
+        "growth", "an event after a million, beside the first", "last_of_first", 1.2, "x", (VALUE,)
     ),
     Ceiling("decision", "a decision by a policy of 200 rules", "us", 10, "µs", (VALUE,)),
 )

@@ -159,7 +159,11 @@ ALL: dict[str, tuple[Make, int, int]] = {
     "exec": (execs, 1_000, 200),
     "signal": (partial(signals, "kill(child, SIGUSR1), logged", signal.SIGUSR1), 5_000, 1_000),
     "question": (partial(signals, "kill(child, 0)", 0), 20_000, 5_000),
-    "noise": (partial(signals, "kill(child, SIGWINCH), noise", signal.SIGWINCH), 20_000, 5_000),
+    "noise": (
+        partial(signals, "kill(child, SIGWINCH), log: false", signal.SIGWINCH),
+        20_000,
+        5_000,
+    ),
     "connect": (partial(connects, "connect(127.0.0.1), logged", "tcp"), 3_000, 500),
     "unix": (partial(connects, "connect(a socket file), logged", "unix"), 3_000, 500),
     "datagram": (partial(connects, "sendto(127.0.0.1), logged", "datagram"), 5_000, 1_000),

@@ -162,7 +162,7 @@ def test_a_job_keeps_its_status_and_its_log_can_be_read_elsewhere(
     assert names == {log.name, "report.md", "verify.txt"}
     shown, verified = run(binary, "report", log), run(binary, "verify", log)
     assert (shown.returncode, verified.returncode) == (0, 0), shown.stderr + verified.stderr
-    assert "COMMAND ended: exit status 5" in shown.stdout
+    assert "exit 5 after " in shown.stdout
 
 
 def test_what_is_missing_is_said(installed: Runner) -> None:
@@ -201,7 +201,7 @@ def test_cancelled_below_a_shell_that_keeps_both_to_itself(installed: Runner) ->
             assert installed.finish(step, process, {}) == -signal.SIGTERM
             watch.await_ends()
         assert "after" not in installed.steps[-1].stdout
-        said = "interrupted by SIGTERM at the end of its caller"
+        said = "interrupted by SIGTERM when its caller ended"
         _is_over(installed, said if job is HANDLES else "its caller ended", ended=True)
 
 

@@ -28,7 +28,7 @@ version: 1
 name: in-a-root
 extends: agent-observe
 command_rules:
-  - {name: no-id, commands: [id], decision: deny, message: nobody is told}
+  - {name: no-id, commands: [id], decision: deny, message: no ids here}
 """
 SCRIPT = """
 export SIGWRAP_STORE=/tmp/store HOME=/tmp
@@ -91,17 +91,17 @@ def test_a_system_with_glibc(
     root = _root(roots.full if IS_FULL else roots.small, release)
     done = _run(roots.entered(root, carried, user, "sh", "-c", SCRIPT))
     if roots.RELEASES[release] < _needed_glibc(binary):
-        assert re.search(r"version `GLIBC_2\.\d+' not found .* README\)\n$", done.stderr)
+        assert re.search(r"version `GLIBC_2\.\d+' not found .* set TMPDIR\)\n$", done.stderr)
         assert (done.returncode, done.stdout) == (255, "")
         return
     version, *lines = done.stdout.splitlines()
     assert version.startswith("sigwrap "), done.stderr
-    assert version.endswith(", with its extension")
+    assert version.endswith(", with C extension")
     assert lines[:3] == ["denied 126", "signalled 143", "status 130"]
     assert lines[3] == "report 0"
     assert lines[4].startswith("why      exit 130: SIGINT from "), lines
     assert lines[-3:] == ["verified 0", "checked 0", "forward 7"], done.stderr
-    assert "sigwrap: id: denied by rule no-id of in-a-root: nobody is told" in done.stderr
+    assert "sigwrap: denied: id: no ids here (rule no-id, policy in-a-root)" in done.stderr
 
     command = ("/mnt/sigwrap", "-p", "/mnt/policy.yaml", "--", "sh", "-c", "echo ready; sleep 60")
     entered = roots.entered(root, carried, user, "env", "SIGWRAP_STORE=/tmp/store", *command)

@@ -121,7 +121,7 @@ def test_into_a_pipe_nothing_is_paged(log: Sigwrap) -> None:
 def test_a_pager_that_isn_t_there_is_named_and_done_without(log: Sigwrap) -> None:
     terminal = start(log, REPLAY, {"SIGWRAP_PAGER": "no-such-pager -x"})
     said = terminal.output.through(rb"n400")
-    assert b"sigwrap: $SIGWRAP_PAGER is 'no-such-pager -x', and there is no such program" in said
+    assert b"sigwrap: $SIGWRAP_PAGER: no such program: 'no-such-pager -x'" in said
     assert terminal.await_status() == 0
 
 

@@ -68,7 +68,7 @@ def test_a_damaged_session_is_named_and_the_others_are_answered(run: Run) -> Non
     assert [line.split() for line in done.stdout.splitlines()[2:]] == [["bad", "2"], ["good", "4"]]
     assert done.returncode == 1
     (line,) = done.stderr.splitlines()
-    assert line.startswith("sigwrap: bad is taken as far as it can be read: ")
+    assert line.startswith("sigwrap: read only the start of bad: ")
     assert "row 3 can't be read" in line
     alone = run("query", "select count(*) from events", "bad")
     assert (alone.returncode, alone.stdout) == (125, "")
@@ -79,7 +79,7 @@ def test_one_that_is_no_log_at_all_is_left_out(run: Run, store: Path) -> None:
     (store / "sessions" / "none.db").write_text("x" * 5000)
     done = run("query", "select count(*) from sessions", "--all")
     assert done.stdout.split()[-1] == "2"
-    assert "sigwrap: none is left out: " in done.stderr
+    assert "sigwrap: skipped none: " in done.stderr
     assert done.returncode == 1
 
 
@@ -87,7 +87,7 @@ def test_one_that_is_no_log_at_all_is_left_out(run: Run, store: Path) -> None:
 def test_an_export_of_all_says_what_is_missing(run: Run, export_format: str) -> None:
     done = run("export", "--format", export_format, "--all", "-o", "out")
     assert done.returncode == 1
-    assert done.stderr.startswith("sigwrap: bad is taken as far as it can be read: ")
+    assert done.stderr.startswith("sigwrap: read only the start of bad: ")
     assert run("export", "--format", export_format, "bad", "-o", "x").returncode == 125
     assert run("export", "--format", export_format, "good", "-o", "y").returncode == 0
 
@@ -119,16 +119,22 @@ def test_exported_csv_is_one_row_an_event(run: Run) -> None:
     ("words", "said"),
     [
         (("query", "select 1", "nosuch"), "no session is called 'nosuch'"),
-        (("query", "select 1", "--all", "good"), "--all and a SESSION exclude each other"),
-        (("query", "--all"), "there is no SQL"),
-        (("query", "good"), 'good is no SQL (sigwrap query "select * from denials" good)'),
+        (("query", "select 1", "--all", "good"), "--all and SESSION can't be combined"),
+        (("query", "--all"), "no SQL given"),
+        (("query", "good"), 'good is not SQL (sigwrap query "select * from denials" good)'),
         (("query", "select x"), "there is no column x"),
         (("query", "delete from execs"), "only SELECT is possible here"),
         (("query", "select 1", "good", "-o", "/nowhere/x"), "can't write /nowhere/x: No such file"),
         (("query", "select 1", "good", "-o", "."), "can't write .: Is a directory"),
         (("query", "select 1", "good", "-o", "/dev/full"), "can't write /dev/full: No space left"),
-        (("query", "select 1", "good", "-o", "store/sessions/good.db"), "is a session's log"),
-        (("export", "--format", "csv", "-o", "store/sessions/bad.db", "good"), "a session's log"),
+        (
+            ("query", "select 1", "good", "-o", "store/sessions/good.db"),
+            "it is the log of a session",
+        ),
+        (
+            ("export", "--format", "csv", "-o", "store/sessions/bad.db", "good"),
+            "the log of a session",
+        ),
         (("export", "--format", "sqlite", "good"), "--format sqlite needs -o FILE"),
         (("export", "--format", "sqlite", "good", "-o", "/dev/null"), "needs a regular file"),
         (("export", "--format", "xml"), "see sigwrap export --help"),

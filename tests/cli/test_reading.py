@@ -52,7 +52,7 @@ def test_sessions_lists_them_the_latest_last(run: Run) -> None:
 
 @pytest.mark.promise("report")
 def test_report_is_of_the_latest_session_unless_one_is_named(run: Run, tmp_path: Path) -> None:
-    assert run("report").stdout.startswith("exited: exit status 3 after")
+    assert run("report").stdout.startswith("exited, exit 3 after")
     assert run("report", "demo").stdout == run("report").stdout
     assert run("report", "old").stdout.startswith("did not end cleanly")
     assert json.loads(run("report", "--json").stdout)["exit_status"] == 3
@@ -92,7 +92,7 @@ def test_verify_proves_the_log_or_fails_with_the_row(run: Run, store: Path, head
     intact = run("verify", "--head", head)
     assert (intact.returncode, intact.stdout.splitlines()[0]) == (
         0,
-        "newer: intact, 402 events, checked without a key",
+        "newer: 402 events, hash chain intact (no key)",
     )
     other = run("verify", "--head", "0" * 64)
     assert other.returncode == 1
@@ -125,7 +125,7 @@ def test_verify_proves_the_log_or_fails_with_the_row(run: Run, store: Path, head
 def test_verify_without_the_right_key_fails(run: Run) -> None:
     refused = run("verify", SIGWRAP_KEY="secret")
     assert refused.returncode == 1
-    assert "the log says it has no key" in refused.stdout
+    assert "the log was written without a key" in refused.stdout
 
 
 def test_store_is_an_option_of_each_command(run: Run, tmp_path: Path) -> None:
@@ -136,7 +136,10 @@ def test_store_is_an_option_of_each_command(run: Run, tmp_path: Path) -> None:
         assert f"sigwrap: there are no sessions in {nowhere}" in failed.stderr
     failed = run("sessions", "--store", nowhere)
     assert (failed.returncode, failed.stdout) == (125, "")
-    assert f"sigwrap: there is no store {nowhere} (choose another with --store)" in failed.stderr
+    assert (
+        f"sigwrap: the store {nowhere} does not exist (choose another with --store)"
+        in failed.stderr
+    )
 
 
 def test_a_store_that_nobody_has_named_may_still_be_missing(run: Run, tmp_path: Path) -> None:
@@ -147,7 +150,10 @@ def test_a_store_that_nobody_has_named_may_still_be_missing(run: Run, tmp_path: 
 def test_an_empty_home_is_none(run: Run) -> None:
     done = run("sessions", SIGWRAP_STORE="", HOME="")
     assert (done.returncode, done.stdout) == (125, "")
-    assert "there is no home folder for the event log (give a folder with --store)" in done.stderr
+    assert (
+        "there is no home directory for the event log (choose a directory with --store)"
+        in done.stderr
+    )
 
 
 @pytest.mark.parametrize(
@@ -155,13 +161,13 @@ def test_an_empty_home_is_none(run: Run) -> None:
     [
         (("report", "unknown"), "no session is called 'unknown'"),
         (("report", "-o", "/nowhere/report"), "can't write /nowhere/report"),
-        (("replay", "--speed", "0"), "--speed 0: it must be more than 0"),
+        (("replay", "--speed", "0"), "--speed 0: must be greater than 0"),
         (("replay", "--speed", "nan"), "--speed nan"),
-        (("replay", "--speed", "2", "--instant"), "exclude each other"),
-        (("replay", "--until", "0"), "the first event has number 1"),
-        (("replay", "--until", "403"), "--until 403: the last event has number 402"),
-        (("report", "--json", "--format", "text"), "--json and --format text exclude each other"),
-        (("sessions", "--store", ""), "--store '': an empty word names no folder"),
+        (("replay", "--speed", "2", "--instant"), "can't be combined"),
+        (("replay", "--until", "0"), "the first event is 1"),
+        (("replay", "--until", "403"), "--until 403: the last event is 402"),
+        (("report", "--json", "--format", "text"), "--json and --format text can't be combined"),
+        (("sessions", "--store", ""), "--store '': the directory can't be empty"),
         (("report", "my.yaml"), "'my.yaml', which looks like a policy (to check it: sigwrap pol"),
         (("report", "./my.yml"), "to run under it: sigwrap -p ./my.yml -- COMMAND"),
     ],

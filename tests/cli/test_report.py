@@ -49,7 +49,7 @@ def report(run: Run, tmp_path: Path) -> Run:
         "session_ended",
         1,
         exit_status=0,
-        reason="COMMAND ended",
+        reason="the command ended",
         head=log.head,
         counts=dict(counts),
     )
@@ -91,22 +91,22 @@ def test_what_asks_for_nothing_that_is_there_says_what_there_is(report: Run) -> 
     done = report("--rule", "no-pus")
     assert done.returncode == 0
     assert done.stderr == (
-        "sigwrap: rule no-pus decided nothing here (did you mean no-push? those that did: "
+        'sigwrap: no decisions of rule no-pus (did you mean "no-push"? rules with decisions: '
         "shells, tools, no-push, outside)\n"
     )
     done = report("--process", "node")
-    assert done.stderr == "sigwrap: nothing in the session is what the options ask for\n"
+    assert done.stderr == "sigwrap: no events match the options\n"
 
 
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("--only", "denid"), "did you mean denied?"),
-        (("--since", "yesterday"), "--since yesterday: no moment (such as +90s, 1h30m, 14:03"),
-        (("--until", ""), "--until '': no moment"),
+        (("--only", "denid"), 'did you mean "denied"?'),
+        (("--since", "yesterday"), "--since yesterday: not a time (such as +90s, 1h30m, 14:03"),
+        (("--until", ""), "--until '': not a time"),
         (("--github",), "$GITHUB_STEP_SUMMARY is not set"),
-        (("--follow", "--json"), "--follow writes text"),
-        (("--json", "--format", "md"), "--json and --format md exclude each other"),
+        (("--follow", "--json"), "--follow prints text"),
+        (("--json", "--format", "md"), "--json and --format md can't be combined"),
         (("-o", "/nowhere/x"), "can't write /nowhere/x: No such file"),
     ],
 )

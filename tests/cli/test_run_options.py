@@ -95,14 +95,14 @@ def test_an_option_whose_value_would_be_the_double_dash_is_named() -> None:
 @pytest.mark.parametrize(
     ("line", "complaint"),
     [
-        ("--grace x -- true", "--grace x: not a span of time (such as 45s"),
+        ("--grace x -- true", "--grace x: not a duration (such as 45s"),
         ("--grace 9999w -- true", "--grace 9999w: more than 1000000000 seconds"),
         ("--approvals maybe -- true", "'maybe' is not one of 'auto', 'tty', 'control', 'deny'"),
         ("--policy ci --", "no command given (sigwrap --policy ci -- npm start)"),
         ("run --policy ci", "no command given (sigwrap --policy ci -- npm start)"),
         ("run", "no command given (sigwrap -- npm start)"),
-        ("run --grace x", "--grace x: not a span of time (such as 45s"),
-        ("--log-size 0 -- true", "--log-size 0: a log needs room; left out, it has 1G"),
+        ("run --grace x", "--grace x: not a duration (such as 45s"),
+        ("--log-size 0 -- true", "--log-size 0: must be greater than 0"),
         (
             "--policy ci npm start",
             "-- is missing before the command (sigwrap --policy ci -- npm start)",
@@ -110,8 +110,8 @@ def test_an_option_whose_value_would_be_the_double_dash_is_named() -> None:
         ("--grace 5", "no command given (sigwrap --grace 5 -- npm start)"),
         (
             "npm start",
-            "npm is no command of sigwrap's "
-            "(to run it: sigwrap -- npm start; all commands: sigwrap --help)",
+            'unknown command "npm". All commands: sigwrap --help. '
+            "To run a program of that name: sigwrap -- npm start\n",
         ),
         ("--quiet claude", "No such option: --quiet (see sigwrap run --help)"),
         ("-p", "-p needs a value (sigwrap -p NAME|FILE -- COMMAND)"),
@@ -121,13 +121,13 @@ def test_an_option_whose_value_would_be_the_double_dash_is_named() -> None:
             "export",
             "Missing option '--format'. Choose from: jsonl, csv, prom, sqlite (see sigwrap export",
         ),
-        ("--store logs report", "options of report come behind it (sigwrap report --store logs)"),
+        ("--store logs report", "options of report go after it (sigwrap report --store logs)"),
         (
             "-p ci report",
-            "-p is an option of a run, and report has none of that name "
-            "(see sigwrap report --help; to run it: sigwrap -p ci -- report)",
+            "-p is an option of sigwrap run, not of report "
+            "(see sigwrap report --help; to run a program of that name: sigwrap -p ci -- report)",
         ),
-        ("-pci run true", "options of run come behind it (sigwrap run -pci true)"),
+        ("-pci run true", "options of run go after it (sigwrap run -pci true)"),
         ("--json policy check", "Missing argument 'NAME|FILE...'. (see sigwrap policy check"),
         ("--json approve x", "No such option: --json (see sigwrap approve --help)"),
         (
@@ -135,45 +135,48 @@ def test_an_option_whose_value_would_be_the_double_dash_is_named() -> None:
             "Invalid value for '--nested': 'bad' is not one of 'refuse', 'join'. (see sigwrap run",
         ),
         ("--speed replay", "Option '--speed' requires an argument. (see sigwrap replay --help)"),
-        ("--json approvals", "options of approvals come behind it (sigwrap approvals --json)"),
+        ("--json approvals", "options of approvals go after it (sigwrap approvals --json)"),
         (
             "-p ci policy explain git push --force",
-            "options of policy explain come behind it "
+            "options of policy explain go after it "
             "(sigwrap policy explain -p ci -- git push --force)",
         ),
         ("--polcy ci ls", "No such option: --polcy (Possible options: --policy, --profile)"),
         ("-p ci - ls", "-- is missing before the command (sigwrap -p ci -- - ls)"),
         (
             "--speed 3 replay last",
-            "options of replay come behind it (sigwrap replay --speed 3 last)",
+            "options of replay go after it (sigwrap replay --speed 3 last)",
         ),
-        ("help", "did you mean sigwrap --help? to run it: sigwrap -- help;"),
+        ("version", 'unknown command "version". Did you mean "--version"? To run a prog'),
         (
             "policy chekc",
-            "chekc is no command of sigwrap policy's "
-            "(did you mean sigwrap policy check? all commands: sigwrap policy --help)",
+            'unknown command "policy chekc". Did you mean "policy check"?\n',
         ),
         (
             "prune --keep 3",
-            "prune is no command of sigwrap's (did you mean sigwrap sessions prune --keep 3? ",
+            'unknown command "prune". Did you mean "sessions prune --keep 3"? ',
         ),
-        ("sessions list", "list is no command of sigwrap sessions' (sigwrap sessions alone lists"),
-        ("sessions shop", "(of one session: sigwrap report shop; all commands: sigwrap sessions"),
-        ("why shop node", "node is no pid (sigwrap report shows those of a session in its tree)"),
-        ("policy chekc --json ci", "(did you mean sigwrap policy check --json ci? all"),
-        ("reprot --help", "did you mean sigwrap report? to run it: sigwrap -- reprot --help;"),
+        ("sessions list", "sigwrap sessions --help. To list sessions: sigwrap sessions\n"),
+        ("sessions shop", "To show one session: sigwrap report shop\n"),
+        ("why shop node", "node is not a pid (sigwrap report shows the pids of a session)"),
+        ("policy chekc --json ci", 'Did you mean "policy check --json ci"?\n'),
+        ("reprot --help", 'Did you mean "report"? To run a program of that name: sigwrap -- rep'),
         (
             "--store x reprot",
-            "-- is missing before the command "
-            "(did you mean sigwrap report --store x? to run it: sigwrap --store x -- reprot)",
+            'unknown command "reprot". Did you mean "report --store x"? '
+            "To run a program of that name: sigwrap --store x -- reprot\n",
         ),
         (
             "--json reprot last",
-            "reprot is no command of sigwrap's (did you mean sigwrap report --json last?)",
+            'unknown command "reprot". Did you mean "report --json last"?\n',
         ),
         ("-p ci reprot", "-- is missing before the command (sigwrap -p ci -- reprot)"),
-        ("policy help", "(did you mean sigwrap policy --help?"),
-        ("reprot", "did you mean sigwrap report? to run it: sigwrap -- reprot;"),
+        ("policy help", 'Did you mean "policy --help"?\n'),
+        (
+            "reprot",
+            'sigwrap: unknown command "reprot". Did you mean "report"? '
+            "To run a program of that name: sigwrap -- reprot\n",
+        ),
     ],
 )
 def test_typer_says_what_is_wrong(
@@ -187,7 +190,7 @@ def test_typer_says_what_is_wrong(
 ABOUT_A_SESSION = (
     "there are no sessions|no session is called|there is no request|is broken|not a head"
 )
-HINTED = re.compile(r"sigwrap (?!.*--help)[^;?)]+")
+HINTED = re.compile(r'(?:Did you mean "|sigwrap )(?!.*--help)([^;?)"]+)')
 
 
 @pytest.mark.parametrize(
@@ -212,7 +215,7 @@ def test_a_line_that_is_suggested_is_accepted(
     said = capfd.readouterr().err
     for suggested in HINTED.findall(said.removeprefix("sigwrap: ")):
         before = len(started)
-        status = run_app(shlex.split(suggested)[1:])
+        status = run_app(shlex.split(suggested))
         complaint = capfd.readouterr().err
         assert status == 0 or len(started) > before or re.search(ABOUT_A_SESSION, complaint), (
             f"{suggested}: {complaint}"
@@ -225,7 +228,7 @@ def test_an_empty_word_is_not_taken_for_an_option_that_was_left_out(
 ) -> None:
     """As $LOGS, which is not set."""
     assert run_app([option, "", "--", "true"]) == 125
-    assert f"{option} '': an empty word names nothing" in capfd.readouterr().err
+    assert f"{option} '': the value can't be empty" in capfd.readouterr().err
     assert started == []
 
 

@@ -70,9 +70,9 @@ def test_rm_removes_what_is_named_and_says_what_is_free(sigwrap: Sigwrap) -> Non
     ("words", "said"),
     [
         (("s1", "unknown"), "no session is called 'unknown'"),
-        (("",), "an empty word is no session"),
-        (("./s1.db",), "./s1.db is a file (give the session's id, or its name)"),
-        (("twice",), "2 sessions are called 'twice' (say which: s1, s2)"),
+        (("",), "the session can't be an empty word"),
+        (("./s1.db",), "./s1.db is a file (give the session's id or name)"),
+        (("twice",), "2 sessions are called 'twice' (give an id: s1, s2)"),
     ],
 )
 def test_rm_removes_nothing_where_it_isn_t_clear(
@@ -108,7 +108,7 @@ def test_inside_a_session_nothing_is_removed_or_recovered(sigwrap: Sigwrap) -> N
     for line in (("rm", "s1"), ("prune", "--keep", "0"), ("recover",)):
         done = sigwrap.run("--", *map(str, sigwrap.line("sessions", *line)))
         assert done.returncode == 125
-        assert b"(use a shell that isn't under sigwrap)" in done.stderr
+        assert b"(use a shell outside the session)" in done.stderr
     assert "s1" in ids(sigwrap)
 
 
@@ -117,7 +117,7 @@ def test_prune_removes_the_old_ones(sigwrap: Sigwrap) -> None:
         record(sigwrap.store, f"d{days}", days_ago=days)
     dry = sigwrap.run("sessions", "prune", "--older-than", "30d", "--dry-run")
     assert [line.split()[2] for line in dry.stdout.splitlines()[:-1]] == [b"d60", b"d40"]
-    assert dry.stdout.splitlines()[-1] == b"2 sessions would be removed, 64K would be free"
+    assert dry.stdout.splitlines()[-1] == b"2 sessions would be removed, 64K would be freed"
     assert ids(sigwrap) == ["d60", "d40", "d20", "d1"]
     assert sigwrap.run("sessions", "prune", "--older-than", "30d", "--keep", "3").returncode == 0
     assert ids(sigwrap) == ["d40", "d20", "d1"]
@@ -128,12 +128,15 @@ def test_prune_removes_the_old_ones(sigwrap: Sigwrap) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ((), "prune what? give --older-than, --keep or --max-size (as in sigwrap sessions prune"),
+        (
+            (),
+            "one of --older-than, --keep and --max-size is needed (such as sigwrap sessions prune",
+        ),
         (
             ("--older-than", "soon"),
-            "--older-than soon: not a span of time (such as 45s, 10m, 1h30m, 2d or 2w)",
+            "--older-than soon: not a duration (such as 45s, 10m, 1h30m, 2d or 2w)",
         ),
-        (("--keep", "-1"), "--keep -1: it can't be less than 0"),
+        (("--keep", "-1"), "--keep -1: must be 0 or more"),
     ],
 )
 def test_prune_says_what_it_needs(sigwrap: Sigwrap, words: tuple[str, ...], said: str) -> None:
@@ -147,7 +150,7 @@ def test_prune_removes_the_sockets_of_killed_sessions(sigwrap: Sigwrap, killed: 
     socket = sigwrap.store / "control" / f"{killed}.sock"
     assert socket.is_socket()
     dry = sigwrap.run("sessions", "prune", "--keep", "9", "--dry-run")
-    assert b"1 socket that killed sessions left in" in dry.stdout and socket.exists()
+    assert b"1 socket of killed sessions would be removed from" in dry.stdout and socket.exists()
     sigwrap.run("sessions", "prune", "--keep", "9")
     assert not socket.exists()
     assert ids(sigwrap) == [killed]
@@ -160,7 +163,7 @@ def test_recover_puts_a_killed_one_into_one_file(sigwrap: Sigwrap, killed: str) 
     done = sigwrap.run("sessions", "recover")
     database = sessions / f"{killed}.db"
     assert (done.returncode, done.stderr) == (0, b"")
-    assert done.stdout.decode() == f"{killed}: {before.events} events, all in {database} now\n"
+    assert done.stdout.decode() == f"{killed}: {before.events} events, now in {database}\n"
     assert os.listdir(sessions) == [database.name]
     assert os.listdir(sigwrap.store / "control") == []
     with closing(sqlite3.connect(database)) as connection:
@@ -169,7 +172,7 @@ def test_recover_puts_a_killed_one_into_one_file(sigwrap: Sigwrap, killed: str) 
     assert before.outcome is Outcome.INTACT and not before.ended
     for command in ("sessions", "report"):
         assert b"did not end cleanly" in sigwrap.run(command).stdout
-    assert b"before an end was recorded" in sigwrap.run("why").stdout
-    assert b"it did not end cleanly" in sigwrap.run("verify").stdout
+    assert b"its end was not recorded" in sigwrap.run("why").stdout
+    assert b"the session did not end cleanly" in sigwrap.run("verify").stdout
     assert sigwrap.run("sessions", "recover").stdout == b"nothing to recover\n"
-    assert b"in one file already" in sigwrap.run("sessions", "recover", killed).stdout
+    assert b"already in one file" in sigwrap.run("sessions", "recover", killed).stdout

@@ -14,10 +14,10 @@ from tests.support.harness import EXECS, PYTHON, REFUSED, Sigwrap
 from tests.support.policies import policy
 from tests.support.recording import prepared
 
-TOLD = "sigwrap: the network_rules of ci need pidfd_getfd, which is forbidden here"
+TOLD = "sigwrap: the network_rules of ci need pidfd_getfd, which is not permitted here"
 SAID_OF_THE_TOOL = (
-    "sigwrap: real-tool: denied by rule recorder of test: its input and output can't be recorded: "
-    "Operation not permitted (sigwrap report tells more)"
+    "sigwrap: denied: real-tool: its input and output can't be recorded: Operation not permitted "
+    "(rule recorder, policy test). Do not work around this; tell the user."
 )
 STUB_SAYS = "sigwrap-stub: real-tool: Permission denied"
 NO_DOCKER = 'network_rules: [{name: engines, destinations: ["unix:docker"], decision: deny}]'
@@ -65,10 +65,10 @@ def test_a_run_does_all_but_hold_network_rules(
     code, said, (told, *errors) = ended
     assert (code, said.split("\n")) == (7, ["pidfd -15", "gone", "talked", "137", ""])
     assert told == TOLD
-    assert any("denied by rule force-push of ci" in line for line in errors)
+    assert any("(rule force-push, policy ci)" in line for line in errors)
     started = as_user.sealed_events("session_started")[0].payload
     assert TOLD.removeprefix("sigwrap: ") in started["missing"]
-    assert "recording: it needs pidfd_getfd, which is forbidden here" in started["missing"]
+    assert "recording: it needs pidfd_getfd, which is not permitted here" in started["missing"]
     assert not {"network", "recording"} & set(started["capabilities"])
     assert {"interception", "verification", "waits_through_signals"} <= set(started["capabilities"])
     assert all(event.payload["verified"] for event in as_user.events(*EXECS))

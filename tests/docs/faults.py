@@ -1,8 +1,8 @@
-"""The table of faults in docs/reliability.md, from what tests say of themselves:
+"""Generate the faults in docs/reliability.md from the marks of tests:
 
     @pytest.mark.fault("where", "what is wrong", sees="by the user", keeps="the log")
 
-`python -m tests.docs.faults --write` puts it where it belongs. A row is there because its test is.
+`python -m tests.docs.faults --write` writes them. Every line belongs to a test.
 """
 
 from __future__ import annotations
@@ -17,17 +17,19 @@ ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "reliability.md"
 BEGIN = "<!-- faults: python -m tests.docs.faults --write -->"
 END = "<!-- faults end -->"
+# What the page says once for all rows.
+COMPLETE, NOTHING = "complete", "nothing ran"
 
 GROUPS = (
-    "the log's place",
-    "what the machine lacks",
-    "sigwrap's own processes",
+    "the store",
+    "missing resources",
+    "front process and supervisor",
     "the clock",
-    "who calls",
+    "callers",
     "large calls",
-    "files that somebody else serves",
-    "the caller's terminal and streams",
-    "several at once",
+    "served file systems",
+    "terminal and streams",
+    "several sessions",
 )
 
 
@@ -42,12 +44,12 @@ class Fault:
 
     @property
     def row(self) -> str:
-        test = f"`{self.test}` in `{self.path}`"
-        return f"| {self.what} | {self.sees} | {self.keeps} | {test} |"
+        log = "" if self.keeps in (NOTHING, COMPLETE) else f". Log: {self.keeps}"
+        return f"- **{self.what}**: {self.sees}{log}"
 
 
 def faults() -> list[Fault]:
-    """By group; within it in the order of the tests."""
+    """Return the faults by group, and within a group in the order of the tests."""
     found = [each for path in sorted((ROOT / "tests").rglob("test_*.py")) for each in _in(path)]
     return sorted(found, key=lambda fault: GROUPS.index(fault.group))
 
@@ -66,26 +68,23 @@ def _in(path: Path) -> Iterator[Fault]:
                 yield Fault(group, what, said["sees"], said["keeps"], where, node.name)
 
 
-def tables() -> str:
+def lists() -> str:
     found = faults()
-    parts = []
-    for group in GROUPS:
-        rows = [each.row for each in found if each.group == group]
-        head = (
-            "| fault | what the user sees | what the log keeps | test |\n| --- | --- | --- | --- |"
-        )
-        parts.append("\n".join([f"**{group[0].upper()}{group[1:]}**", "", head, *rows]))
-    return "\n\n".join(parts)
+    return "\n\n".join(
+        f"### {group[0].upper()}{group[1:]}\n\n"
+        + "\n".join(each.row for each in found if each.group == group)
+        for group in GROUPS
+    )
 
 
-def page_with_tables(page: str) -> str:
+def page_with_faults(page: str) -> str:
     before, rest = page.split(BEGIN)
     _, after = rest.split(END)
-    return f"{before}{BEGIN}\n\n{tables()}\n\n{END}{after}"
+    return f"{before}{BEGIN}\n\n{lists()}\n\n{END}{after}"
 
 
 if __name__ == "__main__":
     if sys.argv[1:] == ["--write"]:
-        PAGE.write_text(page_with_tables(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
+        PAGE.write_text(page_with_faults(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
     else:
-        sys.stdout.write(tables() + "\n")
+        sys.stdout.write(lists() + "\n")

@@ -1,5 +1,7 @@
-"""security.md's table of calls on what belongs to a caller, against the sources: a call that is new
-in the supervisor needs a row there, or a reason here why no caller has a part in it."""
+"""Calls of the supervisor on files, sockets and memory of callers, against the sources.
+
+A new call needs a reason in CALLS why it cannot block the supervisor's loop, or a module in OWN
+whose objects no caller shares. docs/security.md lists the calls by reason."""
 
 from __future__ import annotations
 
@@ -10,11 +12,59 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 SOURCES = ROOT / "sigwrap"
-TEXT = (ROOT / "docs" / "security.md").read_text(encoding="utf-8")
-TABLE = TEXT[TEXT.index("| call | made in |") :].partition("\n\n")[0]
+PAGE = (ROOT / "docs" / "security.md").read_text(encoding="utf-8")
+TABLE = PAGE[PAGE.index("| why | calls |") :].partition("\n\n")[0]
 
-# On what only sigwrap has: by module, and why.
-OPENED_BY_SIGWRAP = "a file that it opens, by a worker where a program serves it"
+# Why a call cannot block the loop, in the words of the page.
+WORKER = "a worker thread makes it, and the request waits for a second at most"
+FIELDS = "it only reads or sets fields in the kernel"
+NONBLOCKING = "it works on sigwrap's own open file, with O_NONBLOCK"
+TERMINAL = "it is made only while sigwrap asks on its own terminal"
+LOCK = "it takes a lock that the front process bounds: after 15 to 20 seconds it kills the tree"
+
+CALLS: dict[str, dict[str, tuple[str, ...]]] = {
+    # A worker for a socket file, and for all of these once a process in the session has mounted
+    # something. Until then, a signal ends connect after 5 ms, and sendmsg has MSG_DONTWAIT.
+    "linux/sockets/ours.py": {
+        WORKER: ("connect", "sendmsg", "listen", "read", "write", "getsockname"),
+        FIELDS: ("getsockopt", "fcntl F_GETFL"),
+    },
+    "linux/sockets/diag.py": {FIELDS: ("fstat",)},  # of a socket
+    "linux/sockets/look.py": {FIELDS: ("open mem",)},  # opened only
+    "linux/caller_stderr.py": {WORKER: ("pwritev", "write", "splice", "fstat", "tcgetattr")},
+    "linux/held_terminals.py": {NONBLOCKING: ("write", "tcflow", "fstat", "fcntl F_DUPFD_CLOEXEC")},
+    "run/asking/terminal_modes.py": {TERMINAL: ("tcgetattr", "tcsetattr")},
+    "run/asking/terminal_prompt.py": {
+        TERMINAL: ("TIOCSPGRP", "ioctl FIONREAD", "ioctl TIOCGWINSZ", "read")
+    },
+    "linux/signals/owners.py": {
+        WORKER: ("fcntl F_SETFL", "ioctl FIOASYNC", "fcntl F_SETSIG"),  # locks of O_ASYNC
+        FIELDS: ("fcntl F_SETOWN_EX", "fcntl _F_GETOWN_EX"),
+    },
+    "linux/signals/send.py": {FIELDS: ("fcntl F_SETOWN_EX",)},
+    "linux/signals/terminals.py": {FIELDS: ("ioctl _TIOCGDEV", "ioctl _TIOCGPTN")},
+    "run/signals.py": {FIELDS: ("TIOCSPGRP",)},  # SIGTTOU is blocked
+    "linux/pidfd.py": {
+        LOCK: ("pidfd_getfd",),  # held by the process until its exec ends
+        FIELDS: ("fcntl F_GETFL", "pidfd_send_signal"),
+    },
+    "linux/signals/take.py": {LOCK: ("pidfd_getfd",)},
+    # Of a thread that stands at its exec stop; a worker reads mapped files.
+    "linux/ptrace.py": {LOCK: ("open mem", "pread", "pwrite", "ptrace", "pidfd_getfd")},
+    "linux/signals/advice.py": {WORKER: ("process_madvise",)},
+    # A worker once a process in the session has mounted something; before that, few pages.
+    "linux/memory.py": {WORKER: ("open mem", "pread", "process_vm_writev")},
+    "run/joined/calls.py": {
+        FIELDS: ("fcntl F_GET_SEALS", "fstat", "pread")
+    },  # a sealed memory file
+    "run/recording/recording.py": {NONBLOCKING: ("read", "write", "ioctl FIONREAD")},
+    "linux/seccomp.py": {
+        FIELDS: ("ioctl _RECV", "ioctl _SEND", "ioctl _ID_VALID", "ioctl _ADD_DESCRIPTOR")
+    },
+}
+
+# Modules whose calls work on sigwrap's own objects only.
+OPENED_BY_SIGWRAP = "a file that it opens, by a worker if a program serves it"
 PROC = "/proc, or its own pipes and pidfds"
 OWN = {
     "linux/bounded.py": "its own threads and timers",
@@ -31,7 +81,7 @@ OWN = {
     "linux/listeners.py": PROC,
     "linux/paths.py": OPENED_BY_SIGWRAP,
     "linux/pidns.py": PROC,
-    "linux/pipes.py": "a pipe of its own, before anybody has it",
+    "linux/pipes.py": "a new pipe of its own",
     "linux/plain_file.py": OPENED_BY_SIGWRAP,
     "linux/presence.py": "a lock of its own",
     "linux/proc_files.py": PROC,
@@ -45,9 +95,9 @@ OWN = {
     "linux/unfiled.py": "its own memory",
     "linux/usage.py": "only compares",
     "linux/ways.py": OPENED_BY_SIGWRAP,
-    "run/joined/fork_server.py": "a process of its own, for which the loop does not wait",
+    "run/joined/fork_server.py": "a process of its own",
     "run/joined/joins.py": "a pipe of its own",
-    "run/remote_switch/poll.py": "a file of the user's, by a thread of its own",
+    "run/remote_switch/poll.py": "a file of the user, by a thread of its own",
 }
 NAMED = {
     "_connect": "connect",
@@ -78,7 +128,7 @@ def _dotted(node: ast.expr) -> str:
 
 
 def _calls(tree: ast.AST) -> Iterator[str]:
-    """As the table names them."""
+    """Yield the calls as CALLS names them."""
     for node in ast.walk(tree):
         if isinstance(node, ast.JoinedStr) and ast.unparse(node).endswith("/mem'"):
             yield "open mem"
@@ -105,25 +155,33 @@ def _made() -> set[tuple[str, str]]:
     return found
 
 
-def _said() -> set[tuple[str, str]]:
-    found = set()
-    for calls, modules in re.findall(r"^\| (.+?) \| (.+?) \| .{10,} \|$", TABLE, re.MULTILINE)[1:]:
-        found |= {
-            (call, module)
-            for call in re.findall(r"`(.+?)`", calls)
-            for module in re.findall(r"`(.+?)`", modules)
-        }
-    return found
+def _listed() -> set[tuple[str, str]]:
+    return {
+        (call, module)
+        for module, reasons in CALLS.items()
+        for calls in reasons.values()
+        for call in calls
+    }
 
 
-def test_each_call_on_what_is_a_callers_has_a_row_and_each_row_a_call() -> None:
+def test_each_call_on_a_callers_object_has_a_reason_and_each_reason_a_call() -> None:
     made = _made()
     assert {module for _, module in made} >= OWN.keys()
-    assert {each for each in made if each[1] not in OWN} == _said()
+    assert {each for each in made if each[1] not in OWN} == _listed()
+
+
+def test_the_page_lists_the_calls_by_reason() -> None:
+    wanted: dict[str, set[str]] = {}
+    for reasons in CALLS.values():
+        for why, calls in reasons.items():
+            names = (re.sub(r"^(fcntl|ioctl) _?", "", call) for call in calls)
+            wanted.setdefault(why, set()).update(names)
+    rows = re.findall(r"^\| (.+?) \| (`.+?) \|$", TABLE, re.MULTILINE)
+    assert {why: set(re.findall(r"`(.+?)`", calls)) for why, calls in rows} == wanted
 
 
 def test_a_call_that_is_new_is_seen() -> None:
-    """In each of the forms that the sources have."""
+    """Each form that the sources use is recognized."""
     source = """
 fcntl.ioctl(fd, _FIONBIO, _ONE)
 ioctl(fd, termios.TIOCSTI)

@@ -88,19 +88,19 @@ def command_lines() -> list[str]:
 
 
 def policies() -> list[str]:
-    """The whole ones among the documents' examples."""
+    """Return the whole policies among the documents' examples."""
     texts = [document.read_text(encoding="utf-8") for document in DOCUMENTS]
-    blocks = [
-        block
-        for text in texts
-        for block in re.findall(r"^```yaml\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
-    ]
+    return [block for text in texts for block in policies_in(text)]
+
+
+def policies_in(text: str) -> list[str]:
+    blocks = re.findall(r"^```yaml\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
     return [block for block in blocks if re.search(r"^version:", block, re.MULTILINE)]
 
 
 @pytest.fixture(scope="module")
 def reader_of_documents() -> Iterator[Sigwrap]:
-    """In a folder of their own, with the first example of docs/policy.md, and one session."""
+    """Run sigwrap in a directory with the cookbook's first recipe and one session."""
     folder = Path(tempfile.mkdtemp(prefix="sigwrap-test-"))
     subject = Sigwrap(folder, folder / "store")
     (folder / "bin").mkdir()
@@ -109,7 +109,8 @@ def reader_of_documents() -> Iterator[Sigwrap]:
         (folder / "bin" / name).write_text(f"{text}# {name}\n")
         (folder / "bin" / name).chmod(0o755)
     subject.env["PATH"] = f"{folder}/bin:{Path(UNDER_TEST).parent}:{subject.env['PATH']}"
-    (folder / "my-policy.yaml").write_text(policies()[0])
+    recipes = (ROOT / "docs" / "cookbook.md").read_text(encoding="utf-8")
+    (folder / "my-policy.yaml").write_text(policies_in(recipes)[0])
     assert subject.run("--name", "shown", "--", "true").returncode == 0
     yield subject
     subject.clean_up()
@@ -139,8 +140,8 @@ def test_a_line_of_the_documents(
     if "{id}" in words:
         words[words.index("{id}")] = request.getfixturevalue("waiting")
     if "{head}" in words:
-        said = subject.run("--report", "--", "true").stderr
-        words[words.index("{head}")] = said.split()[-1].decode()
+        said = subject.run("--verbose", "--", "true").stderr
+        words[words.index("{head}")] = said.rpartition(b"log head ")[2].split()[0].decode()
     shows = next((STAY[each] for each in STAY if line.startswith(each)), None)
     if shows is not None:
         terminal = subject.terminal_for([UNDER_TEST, *words[1:]], env={"TERM": "xterm"})
@@ -155,11 +156,15 @@ def test_a_line_of_the_documents(
 @pytest.mark.parametrize("number", range(len(policies())))
 def test_a_policy_of_the_documents(reader_of_documents: Sigwrap, number: int) -> None:
     subject = reader_of_documents
-    (subject.folder / "example.yaml").write_text(policies()[number])
+    text = policies()[number]
+    (subject.folder / "example.yaml").write_text(text)
+    for base in re.findall(r"^extends: (\S+\.yaml)$", text, re.MULTILINE):
+        (shown,) = (block for block in policies() if block.startswith(f"# {base}\n"))
+        (subject.folder / base).write_text(shown)
     done = subject.run("policy", "check", "example.yaml")
     said = done.stdout.splitlines()
     assert done.returncode == 0
-    assert said in ([b"example.yaml: fine"], [b"example.yaml: loads, with warnings"])
-    if re.search(r"^tests:", policies()[number], re.MULTILINE):
+    assert said in ([b"example.yaml: ok"], [b"example.yaml: ok, with warnings"])
+    if re.search(r"^tests:", text, re.MULTILINE):
         done = subject.run("policy", "test", "example.yaml")
         assert done.returncode == 0, done.stdout

@@ -12,29 +12,48 @@ import pytest
 
 import sigwrap
 from sigwrap.linux import terminal_typists
-from sigwrap.mediate.questions import Verdict
-from sigwrap.run.asking import terminal_answers
+from sigwrap.mediate.questions import Open, Question, Verdict
+from sigwrap.run.asking import terminal_answers, wording
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
 PACKAGES = sorted(path.parent for path in (ROOT / "sigwrap").rglob("__init__.py"))
 
 
-def test_the_answers_of_a_question_are_those_that_it_takes(monkeypatch: pytest.MonkeyPatch) -> None:
-    text = (ROOT / "docs" / "policy.md").read_text(encoding="utf-8")
-    (shown, once, always) = re.findall(r"`(y (\w{4}) once, a (\w{4}) always [^`]+:)`", text)[0]
+APPROVALS = (ROOT / "docs" / "approvals.md").read_text(encoding="utf-8")
+
+
+def test_the_page_shows_an_approval_request_as_the_terminal_does(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ((once, always),) = re.findall(r'"y (\w{4})" \(once\), "a (\w{4})"', APPROVALS)
     monkeypatch.setattr(terminal_answers, "_code", iter([once, always]).__next__)
+    monkeypatch.setattr(wording, "until", lambda *_times: "12:05:00")
+    question = Question(
+        kind="exec",
+        pid=4242,
+        process="sh",
+        depth=1,
+        what="kubectl apply -f app.yaml",
+        rule="cluster",
+        message="cluster changes need approval",
+        key=(),
+        files=("/usr/bin/kubectl",),
+        folder="/home/ann/shop",
+    )
+    request = Open(id="7f3a10", question=question, asked_at_s=0, deadline_s=300)
+    lines = wording.lines_of(request, wording.Session("agent-default"), 0)
     answers = terminal_answers.Answers(or_always=True)
-    assert answers.shown == f"{shown} "
+    shown = "\n".join([*lines, f"  {answers.shown.rstrip()}"])
+    assert f"```text\n{shown}\n```" in APPROVALS
     taken = {f"y {once}": Verdict.ONCE, f"a {always}": Verdict.ALWAYS, "n": Verdict.NO}
     assert {line: answers.verdict(f"{line}\n".encode()) for line in taken} == taken
-    assert f"`y {once}` lets" in text and f"`a {always}` does" in text
+    assert all(f"| `{line}`" in APPROVALS for line in taken)
 
 
-def test_where_nobody_is_asked_is_where_somebody_could_type() -> None:
-    text = (ROOT / "docs" / "policy.md").read_text(encoding="utf-8")
+def test_the_page_names_terminals_that_sigwrap_does_not_ask_on() -> None:
     (line,) = re.findall(
-        r"^Nobody is asked on a terminal on which .*?: (.*?)\. ", text, re.MULTILINE
+        r"^sigwrap does not ask on a terminal that .*?: (.*?)\.$", APPROVALS, re.MULTILINE
     )
     names = re.findall(r"`(\w+)`", line)
     assert "tmux" in names
@@ -58,14 +77,15 @@ def test_links_and_files_that_are_named_lead_somewhere(document: Path) -> None:
 def test_every_make_target_that_a_document_names_exists_and_each_is_in_its_help() -> None:
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     targets = set(re.findall(r"^([a-z][\w-]*):", makefile, re.MULTILINE))
-    text = "".join(document.read_text(encoding="utf-8") for document in DOCUMENTS)
+    pages = (path.read_text(encoding="utf-8") for path in DOCUMENTS if path.parent == ROOT)
+    text = "".join(pages)
     assert set(re.findall(r"(?:^|`)make ([a-z][\w-]*)", text, re.MULTILINE)) <= targets
     for target in targets - {"help"}:
         assert f"'make {target} " in makefile, target
 
 
 def test_the_example_of_agent_signals_prints_what_the_document_says() -> None:
-    text = (ROOT / "docs" / "agent-signals.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "signals.md").read_text(encoding="utf-8")
     ((program, output),) = re.findall(
         r"^```python\n(.*?)^```\n\nIt prints:\n\n```\n(.*?)^```", text, re.MULTILINE | re.DOTALL
     )

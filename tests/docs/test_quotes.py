@@ -14,7 +14,6 @@ from sigwrap.agent import AgentSignal, Outcome
 from sigwrap.agent.dispatcher import MAX_HISTORY, MAX_QUEUED, MAX_TEXT, Dispatcher
 from sigwrap.agent.reactions import effects
 from sigwrap.agent.signals import UNMASKABLE
-from sigwrap.agent.watches import MAX_EXECS_WATCHED
 from sigwrap.cli.hook import MAX_CALL_BYTES, WITHIN_S
 from sigwrap.hooks.formats import FORMATS, AgentProgram
 from sigwrap.hooks.settings import PLACES, entries
@@ -61,27 +60,25 @@ def _history_keys() -> list[str]:
 
 
 QUOTED = [
-    ("README.md", _statuses()),
     ("docs/exit-status.md", _statuses()),
-    ("docs/agent-signals.md", f"{MAX_TEXT} characters of each are kept"),
-    ("docs/agent-signals.md", f"The newest {MAX_HISTORY} signals are kept"),
-    ("docs/agent-signals.md", f"At most {MAX_QUEUED} signals wait"),
-    ("docs/agent-signals.md", f"It knows {MAX_EXECS_WATCHED} different execs"),
-    ("docs/hooks.md", f"a call of more than {MAX_CALL_BYTES >> 20} MiB"),
-    ("docs/hooks.md", f"{WITHIN_S} seconds without a result"),
-    ("docs/hooks.md", f"set to {_hook_timeout()} seconds"),
-    ("docs/portability.md", f"**Linux {_oldest_kernel()} is the oldest.**"),
-    ("docs/portability.md", _older_file()),
-    ("docs/portability.md", WITHOUT[Capability.WAITS_THROUGH_SIGNALS]),
+    ("docs/signals.md", f"with {MAX_TEXT} characters of source and reason"),
+    ("docs/signals.md", f"The newest {MAX_HISTORY} signals are kept"),
+    ("docs/signals.md", f"At most {MAX_QUEUED} signals wait"),
+    ("docs/agents.md", f"a call of more than {MAX_CALL_BYTES >> 20} MiB"),
+    ("docs/agents.md", f"{WITHIN_S} seconds without a result"),
+    ("docs/agents.md", f"set to {_hook_timeout()} seconds"),
+    ("docs/platforms.md", f"**Linux {_oldest_kernel()} is the oldest.**"),
+    ("docs/platforms.md", _older_file()),
+    ("docs/platforms.md", WITHOUT[Capability.WAITS_THROUGH_SIGNALS]),
 ]
 
 Rows = Sequence[tuple[str, ...]]
 
 # A document, how the header of one of its tables begins, which columns, and the code's own.
 LISTED: list[tuple[str, str, tuple[int, ...], Rows]] = [
-    ("docs/why.md", "cause", (0,), [(each.value,) for each in Cause]),
+    ("docs/commands.md", "cause", (0,), [(each.value,) for each in Cause]),
     (
-        "docs/agent-signals.md",
+        "docs/signals.md",
         "signal",
         (0, 1, 2, 4),
         [
@@ -89,16 +86,16 @@ LISTED: list[tuple[str, str, tuple[int, ...], Rows]] = [
             for each, what in effects(Watch(), Trust()).items()
         ],
     ),
-    ("docs/agent-signals.md", "outcome", (0,), [(each.value,) for each in Outcome]),
+    ("docs/signals.md", "outcome", (0,), [(each.value,) for each in Outcome]),
     (
-        "docs/portability.md",
+        "docs/platforms.md",
         "system",
         (0, 1),
         [(f"Debian {name}", f"{a}.{b}") for name, (a, b) in roots.RELEASES.items()]
         + [("without glibc", "-")],
     ),
     (
-        "docs/hooks.md",
+        "docs/agents.md",
         "agent",
         (0, 1, 2),
         [
@@ -125,22 +122,29 @@ def test_the_table_is_the_codes(
     assert [tuple(row[column].strip(" `") for column in columns) for row in cells] == [*rows]
 
 
+def test_the_readme_names_every_exit_status() -> None:
+    table = text_of("README.md").partition("| status |")[2].partition("\n\n")[0]
+    assert [code for code, _ in status.TABLE if code not in table] == []
+    assert "| the command's own, or 128+N |" in table
+
+
 def test_the_history_has_the_keys_that_are_documented() -> None:
-    table = text_of("docs/agent-signals.md").partition("| key |")[2].partition("\n\n")[0]
-    rows = [line.split("|")[1] for line in table.splitlines() if "|" in line]
-    assert [key for row in rows for key in re.findall(r"`(\w+)`", row)] == _history_keys()
+    (line,) = re.findall(r"^- Each entry has (.*)\.$", text_of("docs/signals.md"), re.MULTILINE)
+    assert re.findall(r"`(\w+)`", line) == _history_keys()
 
 
 def test_an_agent_is_said_to_ask_where_its_hooks_can() -> None:
-    rows = re.findall(r"^\| `([\w-]+)` \| .* \| (.*?) \|$", text_of("docs/hooks.md"), re.MULTILINE)
+    table = text_of("docs/agents.md").partition("| agent |")[2].partition("\n\n")[0]
+    rows = re.findall(r"^\| `([\w-]+)` \| .* \| (.*?) \|$", table, re.MULTILINE)
+    assert len(rows) == len(AgentProgram)
     for name, asks in rows:
         program = AgentProgram(name)
-        assert asks.startswith("it asks") is FORMATS[program].has_questions
+        assert asks.startswith("asks the user") is FORMATS[program].has_questions
         assert [*FORMATS[program].events] == [*entries(program, "")]
 
 
 def test_the_kernels_are_those_that_are_tried() -> None:
-    text = text_of("docs/portability.md")
+    text = text_of("docs/platforms.md")
     (listed,) = re.findall(r"boots Debian's kernels of (.*?) in an emulator", text)
     assert dict(re.findall(r"([\w-]+) \(([\d.]+)\)", listed)) == kernels.KERNELS
     needed = dict(re.findall(r"^\| (\d+\.\d+) \| (.*?) \|", text, re.MULTILINE))

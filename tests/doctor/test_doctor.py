@@ -97,19 +97,19 @@ def test_an_outer_filter_refuses_the_listener(as_user: Sigwrap, confined: Confin
     before = confined(SECCOMP, 0, errno.EPERM)
     said, done = ask(as_user, *before), run(as_user, *before)
     assert said.status == done.returncode == REFUSED
-    assert said.short() == {items.LISTENER: "no", items.RUN: "no"}
+    assert said.short() == {items.LISTENER: "fail", items.RUN: "fail"}
     (line,) = done.stderr.decode().splitlines()
     assert said.items[items.LISTENER]["a_run_says"] == line
     assert said.items[items.RUN]["a_run_says"] == line
     assert os.strerror(errno.EPERM) in line and DOCTOR in line
-    assert said.text["verdict"] == "A run is refused here: listener."
+    assert said.text["verdict"] == "Runs are refused here: listener."
 
 
 def test_ptrace_is_forbidden(sigwrap: Sigwrap, confined: Confined) -> None:
     before = confined(PTRACE, 0, errno.EPERM)
     said, done = ask(sigwrap, *before), run(sigwrap, *before)
     assert (said.status, done.returncode) == (REFUSED, 126)
-    assert said.short() == {items.TRACING: "no", items.RUN: "no"}
+    assert said.short() == {items.TRACING: "fail", items.RUN: "fail"}
     lines = done.stderr.decode().splitlines()
     assert said.items[items.TRACING]["a_run_says"] == lines[-1]
     assert said.items[items.RUN]["a_run_says"] == " / ".join(lines)
@@ -120,7 +120,7 @@ def test_there_is_no_landlock(sigwrap: Sigwrap, confined: Confined) -> None:
     before = confined(CREATE_RULESET, 0, errno.ENOSYS)
     said, done = ask(sigwrap, *before), run(sigwrap, *before)
     assert (said.status, done.returncode) == (1, 0)
-    expected = {items.SIGNAL_WALL: "less", items.FILE_WALL: "less", items.RUN: "less"}
+    expected = {items.SIGNAL_WALL: "limited", items.FILE_WALL: "limited", items.RUN: "limited"}
     assert {name: said.short().get(name) for name in expected} == expected
     assert said.items[items.FILE_WALL]["a_run_says"] == done.stderr.decode().strip()
     missing = sigwrap.sealed_events("session_started")[0].payload["missing"]
@@ -131,7 +131,7 @@ def test_there_is_no_landlock(sigwrap: Sigwrap, confined: Confined) -> None:
     ("filtered", "item", "level"),
     [
         ((IOCTL, SET_FLAGS, errno.EINVAL), items.WAKE_UP, "note"),
-        ((SECCOMP, WITH_KILLABLE_WAIT, errno.EINVAL), items.PATIENCE, "less"),
+        ((SECCOMP, WITH_KILLABLE_WAIT, errno.EINVAL), items.PATIENCE, "limited"),
     ],
 )
 def test_an_older_kernel_does_with_less(
@@ -141,7 +141,7 @@ def test_an_older_kernel_does_with_less(
     before = confined(*filtered)
     said, done = ask(sigwrap, *before), run(sigwrap, *before)
     assert said.short() == {item: level}
-    assert (said.status, done.returncode) == (1 if level == "less" else 0, 0)
+    assert (said.status, done.returncode) == (1 if level == "limited" else 0, 0)
     started = sigwrap.sealed_events("session_started")[0].payload
     assert ("waits_through_signals" in started["capabilities"]) == (item != items.PATIENCE)
 
@@ -151,7 +151,7 @@ def test_somebody_traces_all_of_it(sigwrap: Sigwrap) -> None:
     before = ("strace", "-f", "-qq", "-o", "/dev/null")
     said, done = ask(sigwrap, *before), run(sigwrap, *before)
     assert (said.status, done.returncode) == (1, 0)
-    assert said.short() == {items.TRACING: "less"}
+    assert said.short() == {items.TRACING: "limited"}
     (event,) = sigwrap.sealed_events(*EXECS)
     assert event.payload["verified"] is False
 
@@ -180,7 +180,7 @@ def test_there_is_no_proc(sigwrap: Sigwrap) -> None:
     before = ("unshare", "-m", "sh", "-c", 'mount -t tmpfs none /proc; exec "$@"', "sh")
     said, done = ask(sigwrap, *before), run(sigwrap, *before)
     assert said.status == done.returncode == REFUSED
-    assert said.short() == {items.PROC: "no"}
+    assert said.short() == {items.PROC: "fail"}
     assert said.items[items.PROC]["a_run_says"] == done.stderr.decode().strip()
     assert said.items[items.LISTENER]["level"] == said.items[items.RUN]["level"] == "unknown"
 
@@ -196,7 +196,7 @@ def test_a_temporary_folder_without_code(sigwrap: Sigwrap) -> None:
         asked = sigwrap.native(*subject_line(sigwrap, before, "doctor"))
         done = run(sigwrap, *before)
         said_by = [re.sub(rb"_MEI\w+", b"", each.stderr) for each in (done, asked)]
-        assert said_by[0] == said_by[1] and b"(noexec: TMPDIR; see README)" in said_by[0]
+        assert said_by[0] == said_by[1] and b"(noexec /tmp? set TMPDIR)" in said_by[0]
         assert done.returncode == asked.returncode == 255
     else:
         said = ask(sigwrap, *before)
@@ -220,7 +220,7 @@ def test_a_low_limit(alone: Sigwrap, limit: str, item: str, status: int) -> None
     said, done = ask(alone, *before), run(alone, *before)
     assert done.returncode == status
     assert said.status == (status or 1)
-    assert said.short()[item] == ("no" if status else "less")
+    assert said.short()[item] == ("fail" if status else "limited")
     assert _any_id(said.items[item]["a_run_says"]) == _any_id(done.stderr.decode().strip())
 
 
@@ -236,7 +236,7 @@ def test_the_kill_switch_is_on_and_the_store_may_not_be_written(alone: Sigwrap) 
     alone.env["SIGWRAP_STORE"] = str(above / "store")
     said, done = ask(alone), run(alone)
     assert said.status == done.returncode == REFUSED
-    assert said.short() == {items.STORE: "no"}
+    assert said.short() == {items.STORE: "fail"}
     assert _any_id(said.items[items.STORE]["a_run_says"]) == _any_id(done.stderr.decode().strip())
 
 
@@ -250,7 +250,7 @@ def test_inside_a_session(as_user: Sigwrap) -> None:
     assert (done.returncode, done.stderr) == (REFUSED, b"")
     found = {each["item"]: each for each in json.loads(done.stdout)["items"]}
     inner = as_user.run("--no-report", "--", UNDER_TEST, "--", "true")
-    assert found[items.SESSION]["level"] == found[items.LISTENER]["level"] == "no"
+    assert found[items.SESSION]["level"] == found[items.LISTENER]["level"] == "fail"
     says = found[items.LISTENER]["a_run_says"]
     assert _any_id(says) == _any_id(inner.stderr.decode().strip())
     for name in (items.PATIENCE, items.TRACING, items.CGROUP, items.RUN):

@@ -94,12 +94,11 @@ def _endured(seconds: float) -> list[Sample]:
 
 def table(found: Sequence[Found]) -> str:
     rows = [
-        f"| {each.series.name} | {each.median:,.1f} {each.series.unit} | {each.gains:+,.2f} "
-        f"| {each.bound:,.2f} | {'yes' if each.is_flat else 'no'} |"
+        f"| {each.series.name} | {each.median:,.0f} {each.series.unit} | {each.gains:+,.1f} "
+        f"| {each.bound:,.0f}{'' if each.is_flat else ', exceeded'} |"
         for each in found
     ]
-    head = "| | median | gains, over all | at most | flat |\n| --- | --- | --- | --- | --- |"
-    return "\n".join([head, *rows])
+    return "\n".join(["| | median | growth | allowed |\n| --- | --- | --- | --- |", *rows])
 
 
 if __name__ == "__main__":

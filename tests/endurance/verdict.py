@@ -81,7 +81,7 @@ SERIES = (
     Series("front process, descriptors", "open", lambda s: s.front.descriptors, _one),
     Series("supervisor, threads", "running", lambda s: s.supervisor.threads, _one),
     Series("processor time of an event", "µs", lambda s: s.processor_us, _cost),
-    Series("wall time of an event", "µs", lambda s: s.wall_us, _cost),
+    Series("elapsed time of an event", "µs", lambda s: s.wall_us, _cost),
     Series("an exec and its wait", "µs", lambda s: s.exec_us, _cost),
     Series("log of an event", "bytes", lambda s: s.bytes_of_log, _log),
 )

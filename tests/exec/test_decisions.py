@@ -108,7 +108,7 @@ def test_limits_on_how_many(as_user: Sigwrap, limit: str, denied: int) -> None:
     process = as_user.start("-p", name, "--", "sh", "-c", text)
     refused = reader(process.stderr)
     for _ in range(denied):
-        refused.until(rb"by rule limits\.max_\w+ of \S+: max_\w+: \d \w+ are over [35] \(")
+        refused.until(rb": max_\w+: \d \w+ exceed the limit of [35] \(rule limits\.max_\w+, policy")
     process.stdin.close()
     assert process.wait(PATIENCE_S) == 0
     assert len(as_user.sealed_events("exec_denied")) == denied

@@ -19,7 +19,7 @@ DENY = """
   - {name: no-ok, commands: [ok], decision: deny}
   - {name: ask, commands: [asked], decision: approve, message: looked at first}
 """
-TELLS = b" (sigwrap report tells more)\n"
+TELLS = b". Do not work around this; tell the user.\n"
 
 
 def under(subject: Sigwrap, *words: str) -> tuple[str, ...]:
@@ -41,7 +41,7 @@ def test_a_denial_without_a_message(sigwrap: Sigwrap) -> None:
     done = run(sigwrap, "sh", "-c", "./ok --force --token=abcdefgh 'a b'; echo $?")
     assert done.stdout == b"126\n"
     assert lines_of_ours(done.stderr) == [
-        b"sigwrap: ./ok --force '--token=***' 'a b': denied by rule no-ok of test" + TELLS
+        b"sigwrap: denied: ./ok --force '--token=***' 'a b' (rule no-ok, policy test)" + TELLS
     ]
 
 
@@ -51,38 +51,37 @@ def test_where_nothing_can_be_written_it_is_a_denial_all_the_same(sigwrap: Sigwr
     done = run(sigwrap, "sh", "-c", text)
     assert done.stdout == b"126\n" * len(lines)
     assert lines_of_ours(done.stderr) == [
-        b"sigwrap: ./ok b: denied by rule no-ok of test" + TELLS
+        b"sigwrap: denied: ./ok b (rule no-ok, policy test)" + TELLS
     ] * len(lines)
 
 
 # Where nobody is there
 
 
-WAY_OUT = b"sigwrap watch is asked while it is open, --approvals control waits for sigwrap approve"
-SAYS = b" (the rule says: looked at first)"
-WAYS_OUT = WAY_OUT + b", and a rule of your own can allow it"
+WAY_OUT = b"keep sigwrap watch open, run with --approvals control"
+WAYS_OUT = WAY_OUT + b", or allow it by a rule of your own"
 
 
 def test_without_a_terminal_it_is_no_at_once(sigwrap: Sigwrap) -> None:
     done = run(sigwrap, "./asked", "x", stdin=subprocess.DEVNULL)
     assert done.returncode == 126
     assert done.stderr == (
-        b"sigwrap: ./asked x: denied by rule ask of test: needs approval, and nobody can be asked: "
-        b"there is no terminal; " + WAYS_OUT + SAYS + TELLS
+        b"sigwrap: denied: ./asked x: looked at first; no approver can be reached: "
+        b"there is no terminal (" + WAYS_OUT + b") (rule ask, policy test)" + TELLS
     )
     (denied,) = sigwrap.sealed_events("approval_denied")
     assert denied.payload["reason"] == "nobody"
     (ended,) = sigwrap.events("session_ended")
-    why = "COMMAND could not be executed: denied by rule ask of test"
+    why = "the command could not be run: denied (rule ask, policy test)"
     assert ended.payload["reason"] == why  # the line above has said the rest
 
 
 @pytest.mark.parametrize(
     ("kind", "rule", "name", "way"),
     [
-        ("exec", "pkg-install", "agent-default", ", and -p ci allows package installs"),
-        ("exec", "pkg-install", "mine", ", and a rule of your own can allow it"),
-        ("exec", "gh-api", "agent-default", ", and a rule of your own can allow it"),
+        ("exec", "pkg-install", "agent-default", ", or use -p ci, which allows package installs"),
+        ("exec", "pkg-install", "mine", ", or allow it by a rule of your own"),
+        ("exec", "gh-api", "agent-default", ", or allow it by a rule of your own"),
         ("signal", "pkg-install", "agent-default", ""),
     ],
 )
@@ -91,7 +90,7 @@ def test_the_policy_for_jobs_is_named_where_it_allows_what_was_asked(
 ) -> None:
     question = Question(kind, 40, "sh", 1, "npm ci", rule, "", ())
     assert way_out_of(question, name, ApprovalMode.AUTO) == WAY_OUT.decode() + way
-    control = "--approvals control waits for sigwrap approve"
+    control = "run with --approvals control"
     assert way_out_of(question, name, ApprovalMode.TTY) == control + way
 
 
@@ -101,9 +100,9 @@ def test_on_a_terminal_where_ci_is_set_it_is_no_too(sigwrap: Sigwrap, ci: str, a
     if asks:
         terminal.read_question()
         terminal.type("n\n")
-        terminal.output.until(rb"denied by rule ask of test: not approved \(the rule says")
+        terminal.output.until(rb"looked at first; not approved \(rule ask")
     else:
-        terminal.output.until(rb"nobody can be asked: \$CI is set; " + WAYS_OUT)
+        terminal.output.until(rb"no approver can be reached: \$CI is set \(" + WAYS_OUT)
     assert terminal.await_status() == 126
 
 
@@ -112,7 +111,7 @@ def test_a_terminal_is_one_to_ask_on_whatever_stdin_is(sigwrap: Sigwrap) -> None
     line = under(sigwrap, "--", "sh", "-c", "./asked x </dev/null")
     terminal = sigwrap.on_terminal(*line)
     said = terminal.read_question()
-    assert b"rule ask of test: looked at first [" in said
+    assert b"rule ask, policy test: looked at first" in said
     terminal.approve()
     assert terminal.await_status() == 0
 

@@ -66,8 +66,8 @@ def test_a_bomb_is_held_at_the_limit(
     status, out, err = ended(start("max_processes: 12", forks, "bomb", way, "stays", BOMB_S))
     assert (status, out.split()) == (0, [b"begun", b"12"])
     assert err.splitlines() == [
-        b"sigwrap: forks: denied by rule limits.max_processes of test: no new process: "
-        b"max_processes is 12 (sigwrap report tells more)"
+        b"sigwrap: denied: forks: no new process: max_processes is 12 (rule limits.max_processes, "
+        b"policy test). Do not work around this; tell the user."
     ]
     assert backstop.most_so_far() <= 12 + OWN
     assert refusals(as_user, "max_processes") > 1

@@ -15,8 +15,8 @@ from tests.support.policies import policy
 
 __all__ = ["start"]
 
-FOLDER = b"the path of its folder is too long to be told"
-FILE = b"the path of its file is too long to be told"
+FOLDER = b"the path of its directory is too long to show"
+FILE = b"the path of its file is too long to show"
 
 
 @pytest.fixture
@@ -65,7 +65,7 @@ def test_a_file_there_is_one_like_others(as_user: Sigwrap, start: Start, deep: l
     del start
     rules = "\n  - {name: no, commands: ['true'], decision: deny}\n"
     done = as_user.run("-p", policy(as_user.folder, rules), "--", *deep, "opens")
-    assert done.stdout.startswith(b"done\n" * 4 + b"sigwrap: /bin/true: denied by rule no"), done
+    assert done.stdout.startswith(b"done\n" * 4 + b"sigwrap: denied: /bin/true (rule no"), done
 
 
 # Nothing is reached from there that a rule keeps, and no link has an allowed name.

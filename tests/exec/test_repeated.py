@@ -185,7 +185,7 @@ exit 0
     sigwrap.env["SIGWRAP_STORE"] = str(sigwrap.store)
     line = ("-p", policy(sigwrap.folder, _RULES), "--", "sh", "-c", text)
     done = sigwrap.run(*line, env=WITH)
-    assert b"every exec and signal is denied" in done.stderr
+    assert b"sigwrap denies every exec and signal" in done.stderr
     assert done.stdout.count(b"ran") < 20
     assert b"Permission denied" in done.stderr
 

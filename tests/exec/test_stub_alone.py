@@ -33,13 +33,13 @@ def stub_alone(programs: Path) -> Iterator[tuple[socket.socket, subprocess.Popen
     ("said", "line"),
     [
         (b"", b"the supervisor is gone"),
-        (b"\xff\0\0\0\0", b"the supervisor can't be understood: there is no frame of type 255"),
-        (b"\x02\0\x10\0\0", b"the supervisor can't be understood: a frame of 1048576 bytes"),
-        (frame(Kind.EXIT, b"\0"), b"a status takes 4 bytes"),
-        (frame(Kind.STDIN, bytes(7)), b"a count takes 8 bytes"),
+        (b"\xff\0\0\0\0", b"invalid data from the supervisor: unknown frame type 255"),
+        (b"\x02\0\x10\0\0", b"invalid data from the supervisor: a frame of 1048576 bytes"),
+        (frame(Kind.EXIT, b"\0"), b"a status has 4 bytes"),
+        (frame(Kind.STDIN, bytes(7)), b"a count has 8 bytes"),
         (frame(Kind.ERROR, b"the event log can't be written"), b"the event log can't be written"),
         (frame(Kind.READY)[:3], b"the supervisor is gone"),
-        (frame(Kind.STDOUT) + frame(Kind.STDOUT, b"x"), b"more than there is room for"),
+        (frame(Kind.STDOUT) + frame(Kind.STDOUT, b"x"), b"more data than the window allows"),
     ],
 )
 def test_whatever_it_hears_it_ends_with_a_line(said: bytes, line: bytes, programs: Path) -> None:

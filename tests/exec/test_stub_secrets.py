@@ -61,9 +61,9 @@ def test_a_value_that_the_host_lacks_is_a_denial(as_user: Sigwrap) -> None:
     ("words", "why"),
     [
         (["ff00000000"], "type 255"),
-        (["0100000000"], "READY is not for the supervisor"),
-        (["0200000008ffffffffffffffff"], "can't be"),
-        ([frame(Kind.STDIN, bytes(60000)).hex(), "on and on"], "more input than was asked for"),
+        (["0100000000"], "unexpected frame READY"),
+        (["0200000008ffffffffffffffff"], "invalid count"),
+        ([frame(Kind.STDIN, bytes(60000)).hex(), "on and on"], "more input than requested"),
     ],
     ids=["type", "direction", "size", "input without end"],
 )
@@ -108,7 +108,7 @@ def test_a_full_store_stops_it_and_says_so(sigwrap: Sigwrap, small_disk: Path) -
     text = "#!/bin/sh\nexec head -c 50000000 /dev/urandom\n"
     done = sigwrap.run(*prepared(sigwrap, text), "sh", "-c", "./tool | wc -c; exit 0")
     assert int(done.stdout) < 1 << 19
-    assert b"the event log can't be written" in done.stderr
+    assert b"cannot write the event log" in done.stderr
     assert b"can't write the event log" in done.stderr
     assert len(stored(sigwrap.events("io_recorded"), "stdout")) >= int(done.stdout)
 
@@ -116,8 +116,8 @@ def test_a_full_store_stops_it_and_says_so(sigwrap: Sigwrap, small_disk: Path) -
 def test_output_that_goes_nowhere_is_no_success(as_user: Sigwrap) -> None:
     """The command itself writes into a pipe, and never hears of it."""
     ways = {
-        ">/dev/full": b"its standard output can't be written: No space left on device",
-        "1</dev/null": b"its standard output can't be written: Bad file descriptor",
+        ">/dev/full": b"can't write to standard output: No space left on device",
+        "1</dev/null": b"can't write to standard output: Bad file descriptor",
         "</dev/null >/dev/null 2>/dev/full": b"",
     }
     line = prepared(as_user, "#!/bin/sh\necho out\necho err >&2\nexit 0\n")

@@ -98,8 +98,8 @@ def test_max_execs_ends_the_run(sigwrap: Sigwrap) -> None:
     assert process.wait(PATIENCE_S) == LIMIT_REACHED
     assert process.stdout.read() == b"so far\n"
     err = process.stderr.read()
-    assert b"limits.max_execs of test: max_execs: 3 programs have been started (" in err
-    assert b"ended by a limit: max_execs" in err
+    assert b"(rule limits.max_execs, policy test)" in err
+    assert b"a limit ended the command: max_execs" in err
     assert len(sigwrap.sealed_events(*EXECS)) == 3
     denied = [event.payload["rule_name"] for event in sigwrap.events("exec_denied")]
     assert denied[:3] == ["no-false", "no-false", "limits.max_execs"]

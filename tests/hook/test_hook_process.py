@@ -42,7 +42,7 @@ def test_an_agents_call_is_answered(as_user: Sigwrap) -> None:
     said = json.loads(out)["hookSpecificOutput"]
     assert said["permissionDecision"] == "deny"
     assert said["permissionDecisionReason"].startswith(
-        "sigwrap: git push --force: denied by rule force-push of agent-default: "
+        "sigwrap: denied: git push --force: forced pushes are left to people (rule force-push, "
     )
     status, out, _ = hook(as_user, bash(folder, "npm install x"), "claude-code")
     assert json.loads(out)["hookSpecificOutput"]["permissionDecision"] == "ask"
@@ -54,7 +54,7 @@ def test_where_nobody_is_asked_a_question_is_a_denial(sigwrap: Sigwrap) -> None:
     _, out, _ = hook(sigwrap, bash(sigwrap.folder, 'eval "$x"', **given), "claude-code")
     said = json.loads(out)["hookSpecificOutput"]
     assert said["permissionDecision"] == "deny"
-    assert "nobody is here" in said["permissionDecisionReason"]
+    assert "cannot ask its user" in said["permissionDecisionReason"]
 
 
 def test_files_and_connections_are_judged_by_their_rules(sigwrap: Sigwrap) -> None:
@@ -92,18 +92,21 @@ def test_whatever_keeps_it_from_judging_is_a_denial(sigwrap: Sigwrap) -> None:
         assert err.startswith("sigwrap: "), words
     status, out, err = hook(sigwrap, b"nonsense", "cursor")
     assert (status, out) == (2, "")
-    assert err.startswith("sigwrap: hook cursor: denied: what it was handed is no JSON: ")
+    assert err.startswith("sigwrap: denied: hook cursor: the call is not valid JSON: ")
     assert hook(sigwrap, call)[0] == hook(sigwrap, call, "other")[0] == 2
     status, out, err = hook(sigwrap, b" " * (17 << 20), "claude-code")
     assert (status, out, err) == (
         2,
         "",
-        "sigwrap: hook claude-code: denied: the call is longer than 16 MiB\n",
+        "sigwrap: denied: hook claude-code: the call is longer than 16 MiB"
+        ". Do not work around this; tell the user.\n",
     )
     assert hook(sigwrap, b"", "--help")[0] == 0
     closed = sigwrap.native("/bin/sh", "-c", '"$0" hook gemini <&-', UNDER_TEST)
     assert (closed.returncode, closed.stdout) == (2, b"")
-    assert closed.stderr == b"sigwrap: hook gemini: denied: its standard input is closed\n"
+    assert closed.stderr.startswith(
+        b"sigwrap: denied: hook gemini: standard input is closed. Do not"
+    )
 
 
 def test_the_kill_switch_denies_everything(alone: Sigwrap) -> None:
@@ -161,8 +164,8 @@ def test_explain_shows_what_is_in_a_line(sigwrap: Sigwrap) -> None:
     for expected in (
         "/usr/bin/git push --force: deny\n  Why: rule force-push matches (",
         "/usr/bin/git …: ",
-        '> "$y": which file it opens isn\'t known before it runs',
-        "As a hook (sigwrap hook), sigwrap denies it.",
+        '> "$y": the file that it opens is not known before it runs',
+        "As a hook of an agent, sigwrap denies it.",
     ):
         assert expected in text, text
     done = sigwrap.native(UNDER_TEST, *words[:2], "--json", *words[2:])
@@ -186,6 +189,6 @@ def test_without_a_parser_a_line_is_denied_and_files_are_judged(sigwrap: Sigwrap
     line = [python, "-I", "-c", code, "hook", "claude-code"]
     done = sigwrap._finish(sigwrap.start_line(line), {"input": bash(sigwrap.folder, "ls")})
     assert done.returncode == 2
-    assert b"this sigwrap has no parser for them (install tree-sitter and" in done.stderr
+    assert b"tree-sitter is not installed (install tree-sitter and" in done.stderr
     text = bash(sigwrap.folder, "", tool_name="Read", tool_input={"file_path": "/etc/hostname"})
     assert sigwrap._finish(sigwrap.start_line(line), {"input": text}).returncode == 0

@@ -30,17 +30,18 @@ def test_the_hook_goes_in_and_out(as_user: Sigwrap) -> None:
     assert not file.exists()
     done = settings(as_user, "install", "claude-code")
     assert (done.returncode, file.exists()) == (REFUSED, False)
-    assert b"there is no terminal to ask on (--yes changes it unasked)" in done.stderr
+    assert b"no terminal to ask for confirmation (use --yes to skip it)" in done.stderr
 
     assert settings(as_user, "install", "claude-code", "--yes").returncode == 0
     (entry,) = json.loads(file.read_bytes())["hooks"]["PreToolUse"]
     line = entry["hooks"][0]["command"]
     assert line.endswith("sigwrap hook claude-code || exit 2")
     again = settings(as_user, "install", "claude-code", "--yes")
-    assert again.stdout.decode() == f"{file} has it already\n"
+    assert again.stdout.decode() == f"{file} already has the hook\n"
     assert settings(as_user, "uninstall", "claude-code", "--yes").returncode == 0
     assert not file.exists()
-    assert settings(as_user, "uninstall", "claude-code").stdout.endswith(b" doesn't have it\n")
+    said = settings(as_user, "uninstall", "claude-code").stdout
+    assert said.endswith(b" does not have the hook\n")
 
 
 def test_the_line_that_it_writes_is_a_hook(sigwrap: Sigwrap) -> None:
@@ -89,7 +90,7 @@ def test_each_program_has_its_own_place(sigwrap: Sigwrap) -> None:
     env = {"CODEX_HOME": str(sigwrap.folder / "other")}
     done = sigwrap.native(UNDER_TEST, "install", "codex", "--user", "--yes", env=env)
     assert (sigwrap.folder / "other" / "hooks.json").exists()
-    assert b"trusted it" in done.stderr
+    assert b"after you trust it" in done.stderr
 
 
 def test_everything_else_in_the_file_stays(sigwrap: Sigwrap) -> None:
@@ -116,32 +117,32 @@ def test_a_place_where_it_cannot_be_is_said(sigwrap: Sigwrap) -> None:
     folder.mkdir()
     file = folder / "settings.json"
     os.mkfifo(file)
-    assert b"is no plain file" in settings(sigwrap, "install", "claude-code", "--yes").stderr
+    assert b"is not a regular file" in settings(sigwrap, "install", "claude-code", "--yes").stderr
     file.unlink()
     file.mkdir()
     assert b": Is a directory" in settings(sigwrap, "install", "claude-code", "--yes").stderr
     file.rmdir()
     file.symlink_to("nowhere")
-    assert b"leads nowhere" in settings(sigwrap, "install", "claude-code", "--yes").stderr
+    assert b"is a broken link" in settings(sigwrap, "install", "claude-code", "--yes").stderr
     file.unlink()
     file.write_bytes(b"\xff")
     for command in ("install", "uninstall"):
         done = settings(sigwrap, command, "claude-code", "--yes")
-        assert done.returncode == REFUSED and b"is no UTF-8 text" in done.stderr
+        assert done.returncode == REFUSED and b"is not UTF-8 text" in done.stderr
     assert file.read_bytes() == b"\xff"
     (sigwrap.folder / ".codex").symlink_to("nowhere")
     done = settings(sigwrap, "install", "codex", "--yes")
-    assert b".codex is no folder, or a link that leads to none (remove it)" in done.stderr
+    assert b".codex is not a directory (remove it)" in done.stderr
     (sigwrap.folder / ".codex").unlink()
     if os.getuid() == 0:
         file.write_bytes(OWN)
         os.chown(file, NOBODY, NOBODY)
         done = settings(sigwrap, "install", "claude-code", "--yes")
-        assert b"belongs to somebody else" in done.stderr and file.read_bytes() == OWN
+        assert b"belongs to another user" in done.stderr and file.read_bytes() == OWN
     line = (UNDER_TEST, "install", "gemini", "--user", "--dry-run")
-    assert b"there is no home folder" in sigwrap.native(*line, env={"HOME": ""}).stderr
+    assert b"no home directory" in sigwrap.native(*line, env={"HOME": ""}).stderr
     done = settings(sigwrap, "install", "claude-code", "--project", "--user")
-    assert (done.returncode, b"exclude each other" in done.stderr) == (REFUSED, True)
+    assert (done.returncode, b"can't be combined" in done.stderr) == (REFUSED, True)
     done = settings(sigwrap, "install", "codex", "--yes", "-p", "none.yaml")
     assert done.returncode == REFUSED
     assert not (sigwrap.folder / ".codex").exists()
@@ -154,7 +155,7 @@ def test_nobody_inside_a_session_changes_hooks(sigwrap: Sigwrap) -> None:
     for command in ("install", "uninstall"):
         done = sigwrap.run("--", UNDER_TEST, command, "claude-code", "--yes")
         assert done.returncode == REFUSED
-        assert b"nobody inside a session changes what hooks an agent has" in done.stderr
+        assert b"can't change the hooks of an agent" in done.stderr
     assert file.read_bytes() == before
 
 

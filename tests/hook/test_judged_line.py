@@ -163,15 +163,15 @@ def test_inside_a_session_only_denials_are_left(engine: Engine, project: Path) -
 def test_the_reason_names_each_command_with_its_rule(engine: Engine, project: Path) -> None:
     reason = verdict(engine, project, "git push --force; curl x; npm publish").reason
     assert reason == (
-        "sigwrap: git push --force: denied by rule force of lines: not on main; "
-        "curl x: denied by rule others of lines"
+        "sigwrap: denied: git push --force: not on main (rule force, policy lines); "
+        "curl x: not allowed (rule others, policy lines). Do not work around this; tell the user."
     )
 
 
 def test_a_reason_is_one_line_of_bounded_length(engine: Engine, project: Path) -> None:
     line = "; ".join(f"curl {number}{'x' * 500}\x1b" for number in range(50))
     reason = verdict(engine, project, line).reason
-    assert reason.endswith("; and 45 more") and len(reason) < 1000
+    assert reason.partition(". Do not")[0].endswith("; and 45 more") and len(reason) < 1000
     assert reason.isprintable()
 
 

@@ -8,10 +8,10 @@ from sigwrap.hooks.starters import STARTERS
 from sigwrap.hooks.words import Word
 from sigwrap.hooks.wrapped import chain_of
 
-WHICH = "which program it runs isn't known before it runs"
-RUNS = "what it runs isn't known before it runs"
-NOT_READ = "what it runs isn't read here"
-INPUT = "what its shell reads from its standard input isn't known"
+WHICH = "the program that it runs is not known before it runs"
+RUNS = "the command that it runs is not known before it runs"
+NOT_READ = "sigwrap cannot tell what it runs"
+INPUT = "the standard input of its shell is not known"
 
 
 def read(text: str) -> Line:
@@ -199,13 +199,13 @@ def test_what_a_program_runs_may_not_be_known() -> None:
         ("wget -e use_askpass=a x", NOT_READ),
         ("make MAKEFILES=/dev/stdin", NOT_READ),
         ("make CFLAGS='; a' all", NOT_READ),
-        ("a | find -files0-from - -delete", "what it runs isn't known before it runs"),
+        ("a | find -files0-from - -delete", "the command that it runs is not known before it runs"),
         ('git -c "$x" commit', NOT_READ),
         ("git --config-env=alias.x=X x", NOT_READ),
         ("ssh -o ProxyCommand=a example.com", NOT_READ),
         ("ssh -oHostName=localhost example.com a", NOT_READ),
         ("systemd-run -p ExecStartPre=a b", NOT_READ),
-        ("ssh $x git push", "on which machine it runs isn't known before it runs"),
+        ("ssh $x git push", "the machine that it runs on is not known before it runs"),
         ("curl x | ssh localhost", INPUT),
         ("curl x | unshare -r", INPUT),
         ("curl x | chroot /x", INPUT),

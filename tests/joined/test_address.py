@@ -54,7 +54,7 @@ def test_a_stand_in_for_another_session_is_not_believed(subject: Sigwrap, progra
     pid = int(reader(takes.stdout).until(rb"taken by (\d+)").split()[-1])
     refused = subject.run(*OTHER, "--", "echo", "never")
     assert (refused.returncode, refused.stdout) == (REFUSED, b"")
-    assert b"what answers for session other is not believed: " in refused.stderr
+    assert b"can't trust the process that answers for session other: " in refused.stderr
     with Watch([pid]) as watch:
         os.kill(pid, signal.SIGKILL)
         watch.await_ends()
@@ -70,7 +70,7 @@ def test_who_listens_again_and_again_is_not_believed(subject: Sigwrap, programs:
     said.until(rb"taken")
     refused = subject.run(*OTHER, "--", "echo", "never")
     assert (refused.returncode, refused.stdout) == (REFUSED, b"")
-    assert b"is not believed" in refused.stderr
+    assert b"can't trust the process" in refused.stderr
     takes.kill()
     takes.wait()
     assert b"believed" not in said.rest()
@@ -99,7 +99,7 @@ def test_another_users_is_not_believed(as_user: Sigwrap, programs: Path) -> None
     reader(takes.stdout).until(rb"taken")
     refused = as_user.run(*OTHER, "--", "true")
     assert refused.returncode == REFUSED
-    assert b"is not believed: it belongs to another user" in refused.stderr
+    assert b": it belongs to another user" in refused.stderr
     takes.kill()
     takes.wait()
     await_that(lambda: not is_listened_at(at(as_user, "other")))

@@ -113,7 +113,7 @@ def test_who_is_killed_leaves_no_command(subject: Sigwrap) -> None:
     await_that(lambda: {*pids} <= {each.pid for each in subject.events("process_exited")})
     for pid in pids:
         why = subject.run("why", str(pid))
-        said = b"SIGKILL from sigwrap, which got SIGKILL at the end of its caller, "
+        said = b"SIGKILL from sigwrap, which received SIGKILL when its caller ended, "
         assert said in why.stdout, why
     assert len(subject.events("command_joined")) == 2
 
@@ -141,7 +141,7 @@ def test_another_policy_is_refused_and_the_session_goes_on(subject: Sigwrap) -> 
     ):
         assert said in subject.run(*JOIN, *options, "--", "true").stderr
     assert b"no session to join" in subject.run("--join-idle", "5", "--", "true").stderr
-    assert b"one that commands join" in subject.run("why").stderr
+    assert b"is shared and has no command" in subject.run("why").stderr
     assert _run(subject, "true").returncode == 0
 
 
@@ -195,7 +195,7 @@ def test_a_command_whose_supervisor_dies_is_not_run_once_more(subject: Sigwrap) 
     os.kill(found.ppid, signal.SIGKILL)
     _, err = process.communicate(timeout=30)
     assert process.returncode == REFUSED
-    assert b"the session has ended" in err
+    assert b"the session ended before" in err
     assert len(count.read_text().splitlines()) == 1
 
 
@@ -207,7 +207,7 @@ def test_what_is_no_request_and_no_signal_ends_no_session(subject: Sigwrap) -> N
     )
     for call in odd:
         said = _said_to(subject, call)
-        assert b"that is no request" in said and b"in a file of memory" not in said
+        assert b"bad request" in said and b"memory file" not in said
     numbers: tuple[Any, ...] = ([], 1.0, "TERM")
     for number in numbers:
         said = _said_to(subject, {}, {"v": 1, "signal": number, "sender": {}})
@@ -262,7 +262,7 @@ def test_a_process_of_the_session_can_not_join_it(subject: Sigwrap) -> None:
         "s.connect(sys.argv[1].replace('@', chr(0))); print(s.recv(1000).decode())"
     )
     found = _run(subject, "python3", "-c", connects, at(subject))
-    assert b"it is inside a supervised session" in found.stdout
+    assert b"it is in a supervised session" in found.stdout
     assert subject.events("control_refused")[0].payload["inside_session"]
 
 
@@ -272,7 +272,7 @@ def test_who_is_in_a_sandbox_does_not_get_out_of_it(subject: Sigwrap) -> None:
     found = subject.start_line([*subject.as_user(), *line])
     _, err = found.communicate(timeout=30)
     assert found.returncode == REFUSED
-    assert b"its no_new_privs are not those of the session" in err
+    assert b"its no_new_privs differ from the session's" in err
 
 
 def test_on_a_terminal_it_has_one_of_its_own(subject: Sigwrap) -> None:
@@ -338,7 +338,7 @@ def test_a_signal_to_a_command_that_is_not_there_yet_waits_for_it(subject: Sigwr
     await_that(lambda: bool(subject.events("interrupt_forwarded")))
     subject.run("signal", "agent", "SIGCONT")
     assert process.wait(30) == 128 + signal.SIGTERM
-    said = b"session agent stands still since a SIGSTOP, until sigwrap signal agent SIGCONT"
+    said = b"session agent was stopped by SIGSTOP (continue it: sigwrap signal agent SIGCONT)"
     assert said in process.stderr.read()
 
 

@@ -1,4 +1,4 @@
-"""docs/shell.md: each of its blocks is done as it stands."""
+"""The recipes of docs/agents.md, As a shell."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 from tests.support.harness import UNDER_TEST, Sigwrap
 
-TEXT = (Path(__file__).parents[2] / "docs" / "shell.md").read_text(encoding="utf-8")
+TEXT = (Path(__file__).parents[2] / "docs" / "agents.md").read_text(encoding="utf-8")
 
 
 def block(language: str, containing: str) -> str:

@@ -66,4 +66,4 @@ def test_what_is_named_is_what_a_supervisor_can_run_out_of(
 def test_a_file_that_can_t_be_written_because_of_one(kernel: dict[int, tuple[int, int]]) -> None:
     assert limits.way_to_room("make room") == "make room"
     kernel[resource.RLIMIT_FSIZE] = (0, 0)
-    assert limits.way_to_room("make room") == "raise the limit of a file's size, ulimit -f 0"
+    assert limits.way_to_room("make room") == "raise the file size limit, ulimit -f 0"

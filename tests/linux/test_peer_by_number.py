@@ -11,7 +11,7 @@ import pytest
 from tests.support.waiting import PATIENCE_S
 
 NAMESPACE = ["unshare", "--user", "--map-root-user", "--pid", "--fork", "--kill-child"]
-HAS_ENDED = ("it has ended", "it can't be identified")  # the latter before Linux 6.16
+HAS_ENDED = ("it has ended", "cannot identify the process")  # the latter before Linux 6.16
 
 
 def said_in_a_namespace(tmp_path: Path, name: str) -> dict[str, str]:
@@ -28,7 +28,7 @@ def test_whoever_has_the_number_of_a_listener_that_ended_is_not_believed(tmp_pat
     said = said_in_a_namespace(tmp_path, "sh")
     for when in ("not reaped", "reaped", "another"):
         assert said[when] in HAS_ENDED, when
-    assert said["by number"] == "it can't be identified"
+    assert said["by number"] == "cannot identify the process"
     assert said["ourselves by number"] == ""
 
 

@@ -32,7 +32,7 @@ def test_a_person_reads_the_tree_the_limits_and_the_counts() -> None:
         "      pid      ppid depth state      age  command",
         "       10         9     0 S     1 m 15 s  sh -c 'sleep 9'",
         "       11        10     1 S     1 h 06 m    sleep 9",
-        "waits for approval: a1b2c3  git push",
+        "approval request a1b2c3  git push",
         "limit max_execs: 3 of 100",
         "events: exec_allowed 3",
         "log: 4096 bytes",

@@ -72,7 +72,7 @@ def program(name: str, *argv: str) -> Program:
     return Program(path=f"/usr/bin/{name}", name=name, argv=(name, *argv))
 
 
-UNREADABLE = "the caller may not be looked into: it, or its program's file, forbids reading"
+UNREADABLE = "sigwrap may not read the caller: it, or its program file, is not readable"
 
 WAS = "was x '--token=***'"
 
@@ -237,7 +237,7 @@ def test_what_cannot_be_looked_at_is_denied(shell: Shell) -> None:
         "depth": 1,
         "decision": "deny",
         "rule_name": "builtin:unreadable",
-        "reason": "the caller may not be looked into: it, or its program's file, forbids reading",
+        "reason": "sigwrap may not read the caller: it, or its program file, is not readable",
         "syscall": "execveat",
         "truncated": True,
         "traced": False,
@@ -251,7 +251,7 @@ def test_what_cannot_be_looked_at_is_denied(shell: Shell) -> None:
     shell = Shell(shell.process)
     transcript = play(shell.mediator.mediate(pointing_nowhere(shell.process, "execve")))
     transcript.records("exec_denied").fails(errno.EFAULT)
-    assert transcript.payload["reason"] == "its arguments point to memory that isn't there"
+    assert transcript.payload["reason"] == "its arguments point to unmapped memory"
     shell = Shell(shell.process)
     shell.asks_for("ls").holds(Held.NOT_DUMPABLE).is_denied(
         "execve by bash", "builtin:unreadable", UNREADABLE, path="", argv=(), verified=False
@@ -271,7 +271,7 @@ def test_a_caller_is_told_once_while_it_looks_along_its_path(shell: Shell, bash:
 
 def test_the_strictest_of_all_programs_decides_and_the_caller_s_words_do_not(shell: Shell) -> None:
     shell.asks_for("env", "bad", here=(program("env"),)).is_denied("env", "no-bad")
-    assert shell.mediator.last_denial == "denied by rule no-bad of x"
+    assert shell.mediator.last_denial == "denied (rule no-bad, policy x)"
     shell = Shell(shell.process)
     lying = Program("/usr/bin/rm", "rm", ("ls", "--token=abcdefgh", "a b"))
     shell.asks_for(lying).is_denied("rm '--token=***' 'a b'", "no-rm", "not this one")
@@ -353,12 +353,12 @@ def test_a_call_that_could_not_be_restarted_or_came_back_altered_has_failed(shel
 
 @pytest.mark.parametrize("held", CANNOT_BE_HELD)
 def test_a_caller_that_cannot_be_held_is_not_redirected(shell: Shell, held: object) -> None:
-    why = "the caller is traced, so it can't be redirected"
+    why = "its caller is traced, so it cannot be redirected"
     redirected(shell).holds(held).is_denied(WAS, "instead", why, reason=why)
 
 
 def test_only_arguments_that_are_passed_on_need_be_read(shell: Shell, bash: Process) -> None:
-    why = "too many arguments to be passed on"
+    why = "it has too many arguments to pass on"
     shell.asks_for("was", truncated=True).is_denied(
         "was", "instead", why, reason=why, truncated=True
     )
@@ -397,7 +397,7 @@ def test_a_stubs_command_runs_once_its_streams_are_tied(shell: Shell) -> None:
         "exec_allowed",
         rule_name="record-it",
         decision="allow",
-        reason="what its stub stands in for",
+        reason="the command that its stub stands in for",
         verified=True,
     ).yields(VerifyThenContinue(Image.REPLACEMENT), reply=Ran()).ends()
     shell = Shell(shell.process)
@@ -419,7 +419,7 @@ def test_a_stubs_command_runs_once_its_streams_are_tied(shell: Shell) -> None:
 
 @pytest.mark.parametrize("held", CANNOT_BE_HELD)
 def test_a_stubs_command_that_cannot_be_held_is_denied(shell: Shell, held: object) -> None:
-    why = "it is traced, so it can't be recorded"
+    why = "its caller is traced, so it cannot be recorded"
     shell.asks_for("good", stub_rule="record-it").yields(
         PrepareStubCommand(), reply=PREPARED
     ).holds(held).is_denied("good", "record-it", why, reason=why)
@@ -480,7 +480,7 @@ def question(**different: Any) -> Question:
 
 
 def asked(shell: Shell, answer: Answer, **different: Any) -> Transcript:
-    notice = "sigwrap: git push '--token=***': waits for approval (rule ask-push of x)"
+    notice = "git push '--token=***' needs approval (rule ask-push, policy x)"
     transcript = shell.asks_for(PUSH, **different).reads(CONTENT)
     return transcript.yields(Ask(question(), notice), reply=answer)
 
@@ -529,8 +529,8 @@ def test_a_yes_lets_it_run(shell: Shell) -> None:
         ("denied", "not on a Friday", "not approved: not on a Friday"),
         ("denied", "", "not approved"),
         ("expired", "", "not approved in time"),
-        ("nobody", "no terminal", "needs approval, and nobody can be asked: no terminal"),
-        ("odd", "", "needs approval: odd"),
+        ("nobody", "no terminal", "no approver can be reached: no terminal"),
+        ("odd", "", "not approved: odd"),
     ],
 )
 def test_a_no_says_why(shell: Shell, reason: str, message: str, said: str) -> None:
@@ -538,7 +538,7 @@ def test_a_no_says_why(shell: Shell, reason: str, message: str, said: str) -> No
     asked(shell, answer).is_denied(
         "git push '--token=***'",
         "ask-push",
-        f"{said} (the rule says: pushes are looked at)",
+        f"pushes are looked at; {said}",
         decision="deny",
         reason=said,
     )
@@ -550,7 +550,7 @@ def test_nobody_is_asked_again_while_a_shell_looks_along_its_path(
     asked(shell, NO).is_denied(
         "git push '--token=***'",
         "ask-push",
-        "not approved: not on a Friday (the rule says: pushes are looked at)",
+        "pushes are looked at; not approved: not on a Friday",
     )
     shell.asks_for(PUSH).records("exec_denied", reason="not approved: not on a Friday").fails(
         errno.EACCES
@@ -589,12 +589,12 @@ def test_what_changed_meanwhile_is_asked_again_and_then_denied(
         again.holds().records("exec_allowed", rule_name="rest")
         return
     new = next_question(again, YES, content, where)
-    assert "it has changed since it was asked about" in new.note
+    assert "it changed after the request" in new.note
     assert new.files == tuple(each.path for each in changed.programs)
     assert new.folder == changed.cwd
     again.yields(ReadAgain(), reply=facts(shell.process, PUSH, cwd="/a/third"))
     again.reads(content).records(
-        "exec_denied", reason="not approved: it changed again while it was asked about"
+        "exec_denied", reason="not approved: it changed again during the request"
     ).next()
     again.fails(errno.EACCES)
 
@@ -657,8 +657,8 @@ def asks_what_is_loaded(
     return transcript, asked_about.question
 
 
-NO_YES = "it needs approval, which nobody can give while its caller is traced: "
-NO_YES += "what then ran could be another program"
+NO_YES = "it needs approval, and its caller is traced: "
+NO_YES += "a tracer could make it run another program"
 
 
 def test_nobody_is_asked_where_a_yes_would_be_in_vain(shell: Shell, bash: Process) -> None:
@@ -689,8 +689,8 @@ def test_nobody_is_asked_where_a_yes_would_be_in_vain(shell: Shell, bash: Proces
     next_question(shell.asks_for(PUSH), NO, CONTENT, OURS._replace(traced=True))
 
 
-UNREAD = "it needs approval, which nobody can give to a program that may not be read: "
-UNREAD += "where and with what it then ran could not be compared"
+UNREAD = "it needs approval, and sigwrap may not read its caller: "
+UNREAD += "it could not verify what then runs"
 
 
 def test_a_rule_about_what_is_loaded_has_it_shown(bash: Process) -> None:
@@ -706,12 +706,12 @@ def test_variables_that_load_anything_are_asked_about_each_time(bash: Process) -
     """./a.so can be another file by then."""
     _, found = asks_what_is_loaded(bash, ("LD_PRELOAD=./a.so",))
     assert found.key == ()
-    assert "no `always` covers it" in found.note
+    assert "it can be approved once only" in found.note
     _, found = asks_what_is_loaded(bash, ())
     assert (found.key[:2], found.note) == (("exec", "loads"), "")
     _, found = asks_what_is_loaded(bash, None)
     assert found.key == ()
-    assert found.note == "its variables are not known, and may load any code"
+    assert found.note == "its environment is unknown and may load any code"
 
 
 def test_the_question_has_the_words_that_a_script_goes_on_with(shell: Shell) -> None:
@@ -761,12 +761,12 @@ def test_the_question_names_no_file_that_is_not_there(shell: Shell) -> None:
 @pytest.mark.parametrize(
     ("path", "where", "note"),
     [
-        (".../git", OURS, "the path of its file is too long to be told"),
-        ("/git", OURS._replace(folder=""), "the path of its folder is too long to be told"),
+        (".../git", OURS, "the path of its file is too long to show"),
+        ("/git", OURS._replace(folder=""), "the path of its directory is too long to show"),
         (
             "/git",
             OURS._replace(is_covered=True),
-            "something is mounted over its folder, or over one above: the path leads you elsewhere",
+            "something is mounted over its directory or a parent: the path shows you another file",
         ),
     ],
 )
@@ -785,13 +785,13 @@ def test_a_path_that_tells_too_little_is_asked_about_each_time(
 def test_a_question_without_words_says_so(shell: Shell, words: tuple[str, ...]) -> None:
     found = next_question(shell.asks_for(PUSH._replace(argv=words)), NO, CONTENT)
     assert (found.what, found.files) == ("''", ("/usr/bin/git",))
-    assert found.note == "it is given no words, not even a name"
+    assert found.note == "it has no arguments, not even a name"
 
 
 def test_more_words_than_are_read_are_approved_once(shell: Shell) -> None:
     found = next_question(shell.asks_for(PUSH, truncated=True), YES, CONTENT)
     assert found.key == ()
-    assert found.note == "it has more words than are read: the rest of them is not known"
+    assert found.note == "it has more arguments than sigwrap reads: the rest is unknown"
 
 
 # Limits
@@ -804,9 +804,17 @@ def limited(process: Process, limits: str) -> Shell:
 @pytest.mark.parametrize(
     ("limits", "different", "why"),
     [
-        ("{max_depth: 1}", {"process_depth": 2}, "max_depth: depth 2 is over 1"),
-        ("{max_children: 3}", {"crowd": Crowd(4, 4)}, "max_children: 4 children are over 3"),
-        ("{max_processes: 3}", {"crowd": Crowd(1, 4)}, "max_processes: 4 processes are over 3"),
+        ("{max_depth: 1}", {"process_depth": 2}, "max_depth: depth 2 exceeds the limit of 1"),
+        (
+            "{max_children: 3}",
+            {"crowd": Crowd(4, 4)},
+            "max_children: 4 children exceed the limit of 3",
+        ),
+        (
+            "{max_processes: 3}",
+            {"crowd": Crowd(1, 4)},
+            "max_processes: 4 processes exceed the limit of 3",
+        ),
     ],
 )
 def test_an_exec_over_a_limit_is_denied(
@@ -838,7 +846,7 @@ def test_execs_are_counted_where_they_go_on_and_one_too_many_ends_the_run(bash: 
     shell = limited(bash, "{max_execs: 2}")
     shell.runs("ls")
     shell.runs("ls")
-    why = "max_execs: 2 programs have been started"
+    why = "max_execs: 2 programs were started, which is the limit"
     shell.asks_for("ls").records("exec_denied", rule_name="limits.max_execs").yields(
         told("ls", "limits.max_execs", why),
         Fail(errno.EACCES),
@@ -851,7 +859,7 @@ def test_execs_are_counted_where_they_go_on_and_one_too_many_ends_the_run(bash: 
     shell = limited(bash, "{max_execs: 1}")
     waiting = asked(shell, YES)
     shell.runs("ls")
-    why = "max_execs: 1 programs have been started"
+    why = "max_execs: 1 programs were started, which is the limit"
     unchanged(shell, waiting).holds()
     waiting.records("exec_denied", rule_name="limits.max_execs").yields(
         told("git push '--token=***'", "limits.max_execs", why),
@@ -871,4 +879,6 @@ def test_execs_count_that_are_watched_or_replaced(bash: Process, held: Held) -> 
         transcript.next()
         transcript.yields(Replace(), reply=Restarted())
         transcript.next()
-    shell.asks_for("ls").records("exec_denied", reason="max_execs: 2 programs have been started")
+    shell.asks_for("ls").records(
+        "exec_denied", reason="max_execs: 2 programs were started, which is the limit"
+    )

@@ -129,7 +129,7 @@ def test_a_command_that_ignores_the_key_has_as_long_to_go_on() -> None:
     assert names(interrupts.looked(at_s, at_prompt=True)) == ["withdraw"]
     assert names(interrupts.signal(key(ignored=True), 100.0)) == ["announce"]
     assert looks_in_vain(interrupts, until=100.0 + GRACE_S / 2) == ["pass on SIGTERM"]
-    assert names(interrupts.tick(100.0 + GRACE_S)) == ["escalate: the grace ran out"]
+    assert names(interrupts.tick(100.0 + GRACE_S)) == ["escalate: the grace period ended"]
 
 
 @pytest.mark.parametrize(
@@ -310,7 +310,7 @@ def test_the_end_of_the_caller_is_a_sigterm_with_no_more_time_than_there_was() -
     interrupts = machine()
     interrupts.signal(sent(signal.SIGTERM), 0.0)
     assert names(interrupts.caller_ended(sent(signal.SIGTERM), 9.5)) == []
-    assert names(interrupts.tick(10.0)) == ["escalate: the grace ran out"]
+    assert names(interrupts.tick(10.0)) == ["escalate: the grace period ended"]
     assert names(interrupts.caller_ended(sent(signal.SIGTERM), 10.1)) == []
 
 

@@ -36,7 +36,7 @@ from sigwrap.mediate.run_end import (
 )
 
 OUT_OF_TIME = LimitReached("wall_time", 5, "wall_time: 5 s are over")
-TOO_MANY = LimitReached("max_execs", 9, "max_execs: 9 programs have been started")
+TOO_MANY = LimitReached("max_execs", 9, "max_execs: 9 programs were started, which is the limit")
 ENDED = CommandEnded(3, None)
 KILLED = CommandEnded(None, 9)
 SECOND = KillDemanded("second interrupt")
@@ -86,15 +86,15 @@ def test_command_ends_by_itself_and_what_it_left_is_asked_to_end(run: Run) -> No
     had_ended = run.end.command_has_ended
     run.on(ENDED, *CLEARING)
     assert (had_ended, run.end.command_has_ended) == (False, True)
-    run.is_over(3, "COMMAND ended")
+    run.is_over(3, "the command ended")
     run = Run()
-    run.on(CommandEnded(0, None), *CLEARING).is_over(0, "COMMAND ended")
+    run.on(CommandEnded(0, None), *CLEARING).is_over(0, "the command ended")
     run = Run()
-    run.on(ENDED, *CLEARING).on(GraceOver(), KillTree()).is_over(3, "COMMAND ended")
+    run.on(ENDED, *CLEARING).on(GraceOver(), KillTree()).is_over(3, "the command ended")
     run = Run()
-    run.on(KILLED, *CLEARING).is_over(137, "COMMAND died of SIGKILL")
+    run.on(KILLED, *CLEARING).is_over(137, "the command died of SIGKILL")
     run = Run()
-    run.is_over(125, "COMMAND ended")
+    run.is_over(125, "the command ended")
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,7 @@ def test_command_could_not_be_executed(run: Run, error: int, status: int) -> Non
     failed = CommandNotExecuted(error, "why")
     run.on(failed).on(CommandEnded(126, None), *CLEARING)
     assert run.end.not_executed == failed
-    run.is_over(status, "COMMAND could not be executed: why")
+    run.is_over(status, "the command could not be run: why")
 
 
 def test_an_interrupt_sets_the_status_unless_it_was_commands_own(run: Run) -> None:
@@ -114,7 +114,7 @@ def test_an_interrupt_sets_the_status_unless_it_was_commands_own(run: Run) -> No
     assert (run.end.exit_status, run.end.reason) == (130, "interrupted")
     run = Run()
     run.on(Interrupted(2), *ASKS_NO_MORE).on(Withdrawn(), AskAgain(), FreezeAgain())
-    run.on(ENDED, *CLEARING).is_over(3, "COMMAND ended")
+    run.on(ENDED, *CLEARING).is_over(3, "the command ended")
     assert run.end.signal == 0
     run = Run()
     run.on(Interrupted(2), *ASKS_NO_MORE).on(OUT_OF_TIME, *ENDING).on(Withdrawn())
@@ -171,7 +171,7 @@ def test_of_a_limit_and_an_interrupt_the_first_is_the_reason_and_nothing_after_t
     run.on(OUT_OF_TIME, *ENDING).on(Interrupted(2), *ASKS_NO_MORE).on(ENDED, *CLEARING)
     run.is_over(124, "wall_time: 5 s are over")
     run = Run()
-    run.on(ENDED, *CLEARING).on(OUT_OF_TIME).is_over(3, "COMMAND ended")
+    run.on(ENDED, *CLEARING).on(OUT_OF_TIME).is_over(3, "the command ended")
 
 
 def test_so_it_is_with_a_limit_that_is_known_before_it_is_told(run: Run) -> None:
@@ -185,7 +185,7 @@ def test_so_it_is_with_a_limit_that_is_known_before_it_is_told(run: Run) -> None
     run = Run()
     run.on(ENDED, *CLEARING)
     run.end.will_end(OUT_OF_TIME)
-    run.on(OUT_OF_TIME).is_over(3, "COMMAND ended")
+    run.on(OUT_OF_TIME).is_over(3, "the command ended")
 
 
 @pytest.mark.parametrize("happening", [ENDED, OUT_OF_TIME, SECOND, GraceOver(), NoProcessLeft()])
@@ -197,23 +197,23 @@ def test_nothing_is_done_after_the_end(run: Run, happening: Happening) -> None:
 def test_the_kill_switch_kills_at_once_and_refuses(run: Run) -> None:
     run.on(SWITCHED, *SWITCHING).on(KILLED)
     assert run.end.signal == 0
-    run.is_over(125, "killed: the kill switch: a drill")
+    run.is_over(125, "killed by the kill switch: a drill")
     run = Run()
     again = SwitchedOff("another", "somebody else", 8)
     run.on(SWITCHED, *SWITCHING).on(again).on(GraceOver()).on(OUT_OF_TIME)
-    run.is_over(125, "killed: the kill switch: a drill")
+    run.is_over(125, "killed by the kill switch: a drill")
 
 
 @pytest.mark.parametrize("before", [OUT_OF_TIME, SECOND, ENDED, Interrupted(2)])
 def test_also_a_run_that_ends_already(run: Run, before: Happening) -> None:
     run.end.on(before)
     run.on(SWITCHED, *SWITCHING).on(KILLED)
-    run.is_over(125, "killed: the kill switch: a drill")
+    run.is_over(125, "killed by the kill switch: a drill")
 
 
 TERMINATION = TerminationDemanded("ended by agent signal SIGTERM from somebody")
 FOR_BUDGET = TerminationDemanded("ended by agent signal SIGBUDGET", is_for_budget=True)
-TERMINATING = (StopAsking("the session is being ended"), TerminateCommand(), LetRun(), Wait(10.0))
+TERMINATING = (StopAsking("the session is ending"), TerminateCommand(), LetRun(), Wait(10.0))
 
 
 @pytest.mark.parametrize(("demanded", "status"), [(TERMINATION, 130), (FOR_BUDGET, 124)])

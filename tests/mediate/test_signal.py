@@ -128,9 +128,9 @@ def test_an_allowed_or_audited_signal_is_recorded_and_goes_on_in_the_kernel() ->
 
 def test_a_denied_signal_fails_and_its_sender_is_told() -> None:
     sends(TERM, SIBLING).is_blocked("not them", rule_name="siblings-no")
-    sends(TERM, OUTSIDE).is_blocked("denied by rule", target_type="user")
+    sends(TERM, OUTSIDE).is_blocked("sigwrap: denied: ", target_type="user")
     sends(TERM, OURSELVES).is_blocked(
-        "denied by rule", rule_name="builtin:sigwrap", target_type="parent"
+        "sigwrap: denied: ", rule_name="builtin:sigwrap", target_type="parent"
     )
 
 
@@ -191,12 +191,12 @@ def test_what_lies_in_memory_or_is_named_by_a_pidfd_is_done_by_the_supervisor() 
 
 @pytest.mark.parametrize("how", [How.OWNER, How.OWNER_IN_MEMORY, How.TRACE, How.CHANGE])
 def test_what_sends_nothing_is_denied_where_a_signal_would_be_redirected(how: How) -> None:
-    sends(KILL, CHILD, how=how).is_blocked("denied by rule", decision="deny")
+    sends(KILL, CHILD, how=how).is_blocked("sigwrap: denied: ", decision="deny")
 
 
 def test_tracing_is_judged_as_a_sigkill_inside_and_denied_outside() -> None:
     sends(KILL, DESCENDANT, how=How.TRACE).records("signal_sent").goes_on()
-    sends(KILL, OUTSIDE, how=How.TRACE).is_blocked("denied by rule", rule_name="builtin:ptrace")
+    sends(KILL, OUTSIDE, how=How.TRACE).is_blocked("sigwrap: denied: ", rule_name="builtin:ptrace")
 
 
 # Without a target to judge
@@ -209,7 +209,7 @@ def test_everybody_and_what_cannot_be_resolved_are_denied(aim: Aim, rule: str) -
     transcript = sends(TERM, aim).records(
         "signal_blocked", rule_name=rule, target_pid=None, target_type="unknown"
     )
-    transcript.tells(f"denied by rule {rule}").fails(errno.EPERM)
+    transcript.tells(f"(rule {rule})").fails(errno.EPERM)
     assert transcript.payload["target_types"] == []
 
 
@@ -301,7 +301,7 @@ def test_of_a_job_who_is_outside_gets_what_the_key_would_send() -> None:
 
 def test_a_member_is_absorbed_or_redirected_by_itself() -> None:
     group(HUP, CHILD, OUTSIDE).records("signal_absorbed").records("signal_blocked").tells(
-        "denied by rule"
+        "sigwrap: denied: "
     ).succeeds()
     group(KILL, CHILD, DESCENDANT).records("signal_redirected").records("signal_sent").yields(
         Send(CHILD, TERM), reply=0
@@ -357,7 +357,7 @@ def question(what: str, *key: str) -> Question:
 
 def asks(what: str, *key: str) -> Ask:
     """`key`: of those besides the child."""
-    return Ask(question(what, *key), f"sigwrap: {what}: waits for approval (rule ask of x)")
+    return Ask(question(what, *key), f"{what} needs approval (rule ask, policy x)")
 
 
 def test_an_approved_signal_is_sent_by_the_supervisor_and_another_denied() -> None:
@@ -370,7 +370,7 @@ def test_an_approved_signal_is_sent_by_the_supervisor_and_another_denied() -> No
         errno.EPERM
     )
     sends(USR2, CHILD).yields(asks("SIGUSR2 to 50 (sleep)"), reply=NO).is_blocked(
-        "rule ask of x: not approved"
+        "not approved (rule ask, policy x)"
     )
 
 
@@ -396,7 +396,7 @@ def test_of_a_group_one_question_speaks_of_all_who_need_it(
     kind = "signal_approved" if answer.granted else "signal_blocked"
     transcript.records(kind).records(kind).records("signal_blocked", target_pid=70)
     if not answer.granted:
-        transcript.tells("SIGUSR2 to 50 (sleep) and 1 more", "of x: not approved")
+        transcript.tells("SIGUSR2 to 50 (sleep) and 1 more", "not approved (rule ask, policy x)")
     transcript.tells("SIGUSR2 to 70 (postgres)")
     for effect in then:
         transcript.yields(effect, reply=0)
@@ -434,14 +434,14 @@ def test_always_is_for_the_same_signal_to_the_same_processes_alone(other: Signal
 def test_who_is_outside_is_said_and_said_first() -> None:
     """What is cut of a long question is its end."""
     assert asked_about(SIGNAL._replace(aim=OUTSIDE)).what == (
-        "SIGUSR2 to 70 (postgres), outside the session"
+        "SIGUSR2 to 70 (postgres), outside this session"
     )
     everybody = Group((CHILD, OUTSIDE, DESCENDANT._replace(comm="a); 1 (b")))
     assert asked_about(SIGNAL._replace(aim=everybody)).what == (
-        "SIGUSR2 to 70 (postgres), outside the session; 50 (sleep); 51 ('a); 1 (b')"
+        "SIGUSR2 to 70 (postgres), outside this session; 50 (sleep); 51 ('a); 1 (b')"
     )
     limits = SIGNAL._replace(syscall="prlimit64", how=How.CHANGE, aim=OUTSIDE)
-    assert asked_about(limits).what == ("prlimit64 aimed at 70 (postgres), outside the session")
+    assert asked_about(limits).what == ("prlimit64 aimed at 70 (postgres), outside this session")
 
 
 @pytest.mark.parametrize("answer", [YES, NO])
@@ -589,9 +589,9 @@ def test_of_another_or_of_everybody_it_is_judged_as_a_signal() -> None:
     calls("process_vm_readv", How.TRACE, KILL, ITSELF).goes_on(INSIDE)
     slows(CHILD).records("signal_sent", signal_name="SIGSTOP", rule_name="inside").goes_on()
     slows(SIBLING).is_blocked("not them")
-    slows(OURSELVES).is_blocked("denied by rule", rule_name="builtin:sigwrap")
+    slows(OURSELVES).is_blocked("sigwrap: denied: ", rule_name="builtin:sigwrap")
     calls("setpriority", How.CHANGE, STOP, Everybody()).is_blocked(
-        "denied by rule", rule_name="builtin:everybody"
+        "sigwrap: denied: ", rule_name="builtin:everybody"
     )
 
 
@@ -656,14 +656,14 @@ def test_what_a_rule_allows_of_a_parent_goes_on_by_that_rule() -> None:
 
 def test_nothing_else_is_changed_because_of_that() -> None:
     blocked: dict[str, Any] = {"rule_name": "builtin:default", "decision": "deny"}
-    changes("setpriority", may=False, rules=OURS_ALONE).is_blocked("denied by", **blocked)
+    changes("setpriority", may=False, rules=OURS_ALONE).is_blocked("sigwrap: denied: ", **blocked)
     for aim in (SIBLING, OUTSIDE, CHILD):
-        changes("setpriority", aim, rules=OURS_ALONE).is_blocked("denied by", **blocked)
-    changes("kill", how=How.NUMBER, rules=OURS_ALONE).is_blocked("denied by", **blocked)
-    changes("ptrace", how=How.TRACE, rules=OURS_ALONE).is_blocked("denied by", **blocked)
-    changes("setpriority", OURSELVES).is_blocked("denied by", rule_name="builtin:sigwrap")
+        changes("setpriority", aim, rules=OURS_ALONE).is_blocked("sigwrap: denied: ", **blocked)
+    changes("kill", how=How.NUMBER, rules=OURS_ALONE).is_blocked("sigwrap: denied: ", **blocked)
+    changes("ptrace", how=How.TRACE, rules=OURS_ALONE).is_blocked("sigwrap: denied: ", **blocked)
+    changes("setpriority", OURSELVES).is_blocked("sigwrap: denied: ", rule_name="builtin:sigwrap")
     of_a_group = changes("setpriority", Group((PARENT,)), rules=OURS_ALONE)
-    of_a_group.records("signal_blocked", **blocked).tells("denied by").fails(errno.EPERM)
+    of_a_group.records("signal_blocked", **blocked).tells("sigwrap: denied: ").fails(errno.EPERM)
 
 
 def test_what_a_child_may_is_found_out_each_time() -> None:
@@ -690,7 +690,7 @@ def test_advice_on_memory_is_judged_as_a_stop_and_given_by_the_supervisor() -> N
     )
     advises(ITSELF).yields(Advise(ITSELF, INSIDE), reply=errno.ENOMEM).fails(errno.ENOMEM, NOTHING)
     advises(SIBLING).is_blocked("not them")
-    advises(OURSELVES).is_blocked("denied by rule", rule_name="builtin:sigwrap")
+    advises(OURSELVES).is_blocked("sigwrap: denied: ", rule_name="builtin:sigwrap")
     advises(CHILD, HUP).records("signal_absorbed").succeeds()
     asked = advises(CHILD, USR2)
     assert isinstance(asked.next(YES), Ask)
@@ -722,7 +722,7 @@ def test_a_descriptor_is_taken_by_the_supervisor_and_judged_as_tracing() -> None
         errno.EBADF, NOTHING
     )
     for target, rule in ((OUTSIDE, "builtin:ptrace"), (OURSELVES, "builtin:sigwrap")):
-        takes(target).is_blocked("denied by rule", rule_name=rule)
+        takes(target).is_blocked("sigwrap: denied: ", rule_name=rule)
     key = counted(CHILD, "process_vm_readv")
     calls("process_vm_readv", How.TRACE, KILL, CHILD).counts("signal_sent", key, 1.0).goes_on()
 
@@ -731,7 +731,7 @@ def test_a_descriptor_is_taken_by_the_supervisor_and_judged_as_tracing() -> None
 def test_what_gives_a_descriptor_is_not_absorbed(syscall: str) -> None:
     """0 would look like one."""
     how = How.TAKE if syscall == "pidfd_getfd" else How.TRACE
-    calls(syscall, how, HUP, CHILD).is_blocked("denied by rule", decision="deny")
+    calls(syscall, how, HUP, CHILD).is_blocked("sigwrap: denied: ", decision="deny")
 
 
 # A descriptor that signals
@@ -743,12 +743,12 @@ def has_signalled(aim: Aim) -> Transcript:
 
 def test_what_would_be_signalled_is_judged_and_else_free() -> None:
     has_signalled(CHILD).records("signal_sent").yields(SetAsync(CHILD), reply=0).succeeds()
-    has_signalled(OURSELVES).is_blocked("denied by rule")
+    has_signalled(OURSELVES).is_blocked("sigwrap: denied: ")
     has_signalled(Group((ITSELF, CHILD))).records("signal_sent").records("signal_sent").yields(
         SetAsync(ITSELF), reply=errno.EPERM
     ).fails(errno.EPERM)
     has_signalled(Group((ITSELF, OURSELVES))).records("signal_blocked").is_blocked(
-        "denied by rule", rule_name="builtin:sigwrap"
+        "sigwrap: denied: ", rule_name="builtin:sigwrap"
     )
     has_signalled(ITSELF).yields(SetAsync(ITSELF, INSIDE), reply=0).succeeds(INSIDE)
     has_signalled(NoOwner()).yields(SetAsync(None, INSIDE), reply=0).succeeds(INSIDE)
@@ -775,7 +775,7 @@ def test_what_would_be_signalled_is_judged_and_else_free() -> None:
     ],
 )
 def test_what_is_not_the_sessions_own_is_denied(how: How, rule: str) -> None:
-    calls("any", how, TTIN, NotOwn()).is_blocked("denied by rule", rule_name=rule)
+    calls("any", how, TTIN, NotOwn()).is_blocked("sigwrap: denied: ", rule_name=rule)
     calls("any", how, TTIN, Own()).goes_on(INSIDE)
 
 

@@ -89,7 +89,7 @@ def test_half_and_all_of_the_processor_time_are_passed_once_each() -> None:
     assert subject.cpu_used(4999) == []
     assert subject.cpu_used(5000) == [LimitNear("cpu_time", 10, 5)]
     assert subject.cpu_used(10_000) == []
-    why = "cpu_time: 12.4 s of processor time are over 10 s"
+    why = "cpu_time: used 12.4 s of 10 s of processor time"
     assert subject.cpu_used(12_340) == [LimitReached("cpu_time", 10, why, 12.4)]
     assert subject.cpu_used(50_000) == []
 
@@ -109,24 +109,24 @@ def test_memory_that_was_summed_up_counts_when_it_was_seen_twice() -> None:
     assert subject.memory_used(90 * MIB, 3.0, is_certain=False) == []
     assert subject.memory_used(101 * MIB, 4.0, is_certain=False) == []
     assert subject.next_look_s(0) == SOONEST_FOR_MEMORY_S
-    used, why = int(102.5 * MIB), "memory: 102.5M in use are over 100M"
+    used, why = int(102.5 * MIB), "memory: 102.5M in use, over the limit of 100M"
     reached = LimitReached("memory", 100 * MIB, why, used)
     assert subject.memory_used(used, 5.0, is_certain=False) == [reached]
 
 
 def test_memory_beyond_the_limit_counts_once() -> None:
     (reached,) = limits(memory=1024).memory_used(2048, 1.0, is_certain=True)
-    assert reached == LimitReached("memory", 1024, "memory: 2K in use are over 1K", 2048)
+    assert reached == LimitReached("memory", 1024, "memory: 2K in use, over the limit of 1K", 2048)
     subject = limits(memory=100 * MIB)
     subject.memory_used(200 * MIB, 1.0, is_certain=True)
     assert subject.memory_used(249 * MIB, 2.0, is_certain=True) == []
     (grows,) = subject.memory_used(251 * MIB, 3.0, is_certain=True)
-    assert grows == GrowsOn("memory: 251M in use by now, over 100M")
+    assert grows == GrowsOn("memory: 251M in use by now, over the limit of 100M")
     assert subject.memory_used(900 * MIB, 4.0, is_certain=True) == []
     subject = limits(memory=100 * MIB)
     ran_out = subject.memory_ran_out()
     assert ran_out is not None and ran_out.why == (
-        "memory: the kernel killed a process, for which 100M were not enough"
+        "memory: the kernel killed a process at the limit of 100M"
     )
     assert subject.memory_ran_out() is None
     assert subject.memory_used(101 * MIB, 1.0, is_certain=True) == []

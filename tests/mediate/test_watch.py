@@ -22,14 +22,14 @@ def _what(event: str, payload: Payload) -> str:
 
 def test_an_attempt_on_sigwrap() -> None:
     for event, payload, what in (
-        ("signal_blocked", ON_SIGWRAP, "sh (7) tried SIGKILL by kill on sigwrap's own process 5"),
+        ("signal_blocked", ON_SIGWRAP, "sh (7) tried to send SIGKILL by kill to sigwrap (5)"),
         ("store_tampered", {"what": "the journal was removed", "path": "/s"}, "the journal was"),
         (
             "own_files_changed",
             {"files": ["/a"], "count": 3},
-            "sigwrap's own /a was changed and 2 more",
+            "sigwrap's file /a was changed and 2 more",
         ),
-        ("killswitch_invented", {"path": "/s/killswitch"}, "/s/killswitch was put there"),
+        ("killswitch_invented", {"path": "/s/killswitch"}, "/s/killswitch was not created by"),
         (
             "control_refused",
             {"inside_session": True, "peer_pid": 9, "peer_cmd": "curl --token abc"},
@@ -58,7 +58,7 @@ def test_a_shadow_is_told_whatever_was_decided() -> None:
     for event in ("exec_allowed", "exec_denied"):
         shadow = shadow_of(event, {"path": "./ls", "shadows": "/bin/ls"})
         assert shadow is not None
-        assert shadow.what == "./ls was called, which shadows /bin/ls"
+        assert shadow.what == "./ls shadows /bin/ls"
     assert shadow_of("exec_allowed", {"path": "/bin/ls"}) is None
     assert shadow_of("process_exited", {"shadows": "/bin/ls"}) is None
 

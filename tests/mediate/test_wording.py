@@ -1,23 +1,20 @@
 from sigwrap.mediate.wording import command_line, denial
 
 
-def test_a_denial_names_what_the_rule_the_policy_and_the_next_step() -> None:
+def test_a_denial_names_what_why_the_rule_and_the_policy() -> None:
     assert denial("git push --force", "force-push", "agent-default", "left to people") == (
-        "sigwrap: git push --force: denied by rule force-push of agent-default: left to people "
-        "(sigwrap report tells more)"
+        "sigwrap: denied: git push --force: left to people (rule force-push, policy agent-default)"
     )
-    assert denial("ls", "quiet", "mine", "") == (
-        "sigwrap: ls: denied by rule quiet of mine (sigwrap report tells more)"
-    )
-    assert "denied by rule builtin:sigwrap: nobody" in denial(
-        "x", "builtin:sigwrap", "mine", "nobody"
+    assert denial("ls", "quiet", "mine", "") == ("sigwrap: denied: ls (rule quiet, policy mine)")
+    assert denial("x", "builtin:sigwrap", "mine", "why") == (
+        "sigwrap: denied: x: why (rule builtin:sigwrap)"
     )
 
 
 def test_a_long_line_is_cut_stays_one_and_no_escape_comes_through() -> None:
     line = denial("\x1b[2J" + "a" * 500, "quiet", "mine", "")
     assert "\x1b" not in line
-    assert "…: denied by rule quiet" in line
+    assert "… (rule quiet, policy mine)" in line
     assert len(line) < 220
     assert denial("x", "r", "mine", "one\ntwo").count("\n") == 0
 

@@ -24,7 +24,7 @@ TARGET = "signal_rules:\n  - {name: r, signals: [9], decision: deny, target: %s}
 def test_patterns_may_be_too_much_together(problems: Problems) -> None:
     patterns = "'a{900}', 'b{900}', 'c{900}', 'd{900}', 'e{900}'"
     (problem,) = problems(RULE % f", args_patterns: [{patterns}]")
-    assert problem.message.startswith("these patterns together: ")
+    assert problem.message.startswith("args_patterns together: ")
 
 
 def test_rules_of_different_kinds_may_have_one_name(parse: Parse) -> None:

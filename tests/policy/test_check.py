@@ -22,10 +22,10 @@ GLOB = "command_rules:\n  - {name: r, commands: ['%s'], decision: deny}\n"
 @pytest.mark.parametrize(
     ("sections", "message", "offending", "nearest"),
     [
-        (GLOB % "a[z-a]", "a bad glob, ", "a[z-a]", ""),
-        (RULE % ", args_patterns: ['(']", "a bad regular expression, ", "(", ""),
-        (RULE % ", args_patterns: ['x{1000}{1000}']", "a bad reg", "x{1000}{1000}", ""),
-        (TARGET % "{type: prcess}", "type is one of self, ", "prcess", "process"),
+        (GLOB % "a[z-a]", "bad glob (", "a[z-a]", ""),
+        (RULE % ", args_patterns: ['(']", "bad regular expression (", "(", ""),
+        (RULE % ", args_patterns: ['x{1000}{1000}']", "bad reg", "x{1000}{1000}", ""),
+        (TARGET % "{type: prcess}", "type must be one of self, ", "prcess", "process"),
     ],
 )
 def test_a_message_may_end_in_words_of_others(
@@ -38,7 +38,7 @@ def test_a_message_may_end_in_words_of_others(
 
 def test_a_pattern_that_is_too_long_is_shown_cut(problems: Problems) -> None:
     (problem,) = problems(GLOB % ("x" * MAX_PATTERN_CHARACTERS + "*"))
-    assert problem.message == f"a bad glob, longer than {MAX_PATTERN_CHARACTERS} characters"
+    assert problem.message == f"bad glob (longer than {MAX_PATTERN_CHARACTERS} characters)"
     assert str(problem).endswith('xxx…"')
 
 

@@ -62,9 +62,9 @@ def test_check_names_every_problem_and_exits_125(run: Run, tmp_path: Path) -> No
     bad.write_text("version: 1\nname: x\ndefalts: {}\nvars: 5\n")
     status, out, _ = run("check", str(bad), "agent-strict", str(tmp_path / "none.yaml"))
     assert status == REFUSED
-    assert f"{bad}:3:1: error: unknown key in policy" in out
-    assert f"{bad}:4:7: error" in out
-    assert "agent-strict: fine" in out
+    assert f"{bad}:3:1: unknown key" in out
+    assert f"{bad}:4:7: " in out
+    assert "agent-strict: ok" in out
 
 
 def test_check_is_content_with_warnings(run: Run, tmp_path: Path) -> None:
@@ -72,8 +72,8 @@ def test_check_is_content_with_warnings(run: Run, tmp_path: Path) -> None:
     mine.write_text(f'{GOOD}env_policy: {{remove: ["*"]}}\n')
     status, out, _ = run("check", str(mine))
     assert status == 0
-    assert f"{mine}:4:13: warning: remove takes every variable" in out
-    assert f"{mine}: loads, with warnings" in out
+    assert f"{mine}:4:13: warning: remove drops every variable" in out
+    assert f"{mine}: ok, with warnings" in out
 
 
 def test_check_as_json(run: Run, tmp_path: Path) -> None:
@@ -112,11 +112,11 @@ def test_what_cannot_be_pinned_is_said_in_one_line(
     for tool, why in (
         ("none-such", "none-such: command not found on PATH"),
         ("./dangling", "./dangling: command not found"),
-        ("/tmp", "/tmp: is a folder, not a program"),
+        ("/tmp", "/tmp: is a directory, not a program"),
         ("./fifo", "./fifo: not executable"),
         ("./plain", "./plain: not executable"),
-        ("", "the command is an empty word"),
-        ("./a\nb", r"./a\nb can't be pinned: its path has characters that can't be printed"),
+        ("", "the command is empty"),
+        ("./a\nb", r"./a\nb can't be pinned: its path has unprintable characters"),
     ):
         status, _, line = run("pin", tool)
         assert status == REFUSED, tool
@@ -147,7 +147,7 @@ def test_explain_names_the_network_rules_that_it_passes(run: Run, tmp_path: Path
     rule = '{name: one, destinations: ["10.0.0.1"], ports: [80], decision: allow}'
     policy.write_text(f"version: 1\nname: test\nnetwork_rules:\n  - {rule}\n")
     said = run("explain", "-p", str(policy), "--connect", "10.0.0.1:81")[1]
-    assert "one  is about other ports: 80 (line 4)" in said
+    assert "one  is for other ports: 80 (line 4)" in said
 
 
 def test_explain_a_signal_as_json(run: Run) -> None:
@@ -176,9 +176,11 @@ def test_test_says_which_case_fails_and_exits_1(run: Run, tmp_path: Path) -> Non
     )
     status, out, _ = run("test", str(policy))
     assert status == 1
-    assert f"{policy}:6:5: ls: FAILED, wanted deny, got audit by builtin:default" in out
-    assert "SIGTERM to self, session: FAILED, wanted deny by x, got deny by builtin:default" in out
-    assert "1 of 3 cases pass" in out
+    assert f"{policy}:6:5: ls: FAILED: expected deny, got audit by builtin:default" in out
+    assert (
+        "SIGTERM to self, session: FAILED: expected deny by x, got deny by builtin:default" in out
+    )
+    assert "1 of 3 tests pass" in out
     assert [each["passed"] for each in json.loads(run("test", "--json", str(policy))[1])] == [
         True,
         False,
@@ -192,7 +194,7 @@ def test_test_of_a_policy_without_cases_has_tested_nothing(run: Run, tmp_path: P
     status, out, said = run("test", str(policy))
     assert (status, out) == (REFUSED, "")
     example = "tests: [{command: git push --force, decision: deny}]"
-    assert said == f"{policy} has no cases to run (such as {example})"
+    assert said == f"{policy} has no tests (such as {example})"
     policy.write_text(GOOD + example + "\n")
     assert run("test", str(policy))[0] == 1
 
@@ -219,18 +221,18 @@ def test_generate_prints_one_policy_for_several_sessions(
         ),
         (
             "explain rm -- -rf build",
-            "rm is neither an option nor behind -- (sigwrap policy explain -- -rf build)",
+            "rm is neither an option nor after -- (sigwrap policy explain -- -rf build)",
         ),
         (
             "explain -p ci git push --force",
             "No such option: --force "
-            "(the command comes behind --, as in sigwrap policy explain -- git push --force)",
+            "(the command goes after --, as in sigwrap policy explain -- git push --force)",
         ),
         (
             "explain -p -- ls",
             "-p needs a value (as in sigwrap policy explain -- git push --force)",
         ),
-        ("show ci --root /no/such", "--root /no/such: there is no such folder"),
+        ("show ci --root /no/such", "--root /no/such: no such directory"),
     ],
 )
 def test_a_word_in_the_wrong_place_is_refused_with_the_right_line(
@@ -254,7 +256,7 @@ def test_explain_knows_that_nobody_writes_to_cgroups(run: Run, tmp_path: Path) -
         if denies:
             assert out == (
                 f"write {file}: deny\n"
-                "  Why: with files of a cgroup file system others can be stopped and killed.\n"
+                "  Why: through cgroup files, a process can stop and kill other processes.\n"
             )
         else:
             assert out.startswith(f"write {file}: allow\n")
@@ -295,8 +297,8 @@ def test_list_has_what_is_shipped_and_the_files_here(
     out = run("list")[1].splitlines()
     assert [line.split()[0] for line in out] == [*SHIPPED, "bad.yaml", "mine.yaml", "plain.yaml"]
     assert out[-1].endswith("; no description; rules: 2 deny, 1 allow")
-    assert out[-2].endswith("  file; 0 rules; else command: audit, signal: deny; Ours.")
-    assert out[-3].endswith("  doesn't load: sigwrap policy check bad.yaml")
+    assert out[-2].endswith("  file; 0 rules; default: command audit, signal deny; Ours.")
+    assert out[-3].endswith("  does not load; see: sigwrap policy check bad.yaml")
     listed = json.loads(run("list", "--json")[1])
     assert [each["shipped"] for each in listed] == [True] * len(SHIPPED) + [False] * 3
     assert listed[-1]["decisions"] == {"deny": 2, "allow": 1}
@@ -311,11 +313,11 @@ def test_init_writes_a_policy_once(
     (tmp_path / "Makefile").write_text("deploy:\n\tscp\n")
     status, out, _ = run("init")
     assert status == 0 and "  sigwrap policy test policy.yaml\n" in out
-    assert run("check", "policy.yaml")[:2] == (0, "policy.yaml: fine\n")
-    assert run("test", "policy.yaml")[:2] == (0, "policy.yaml: 4 of 4 cases pass\n")
+    assert run("check", "policy.yaml")[:2] == (0, "policy.yaml: ok\n")
+    assert run("test", "policy.yaml")[:2] == (0, "policy.yaml: 4 of 4 tests pass\n")
     before = (tmp_path / "policy.yaml").read_text()
     status, _, err = run("init")
-    assert status == REFUSED and "policy.yaml is there already" in err
+    assert status == REFUSED and "policy.yaml already exists" in err
     assert (tmp_path / "policy.yaml").read_text() == before
 
 
@@ -334,10 +336,10 @@ def test_init_can_extend_a_file_in_another_folder(
     ("words", "why"),
     [
         (["ci"], "ci is a shipped policy"),
-        (["a b"], "no policy can be called that"),
-        (["x", "--extends", "agent-defualt"], "did you mean agent-default?"),
+        (["a b"], "is not a valid policy name"),
+        (["x", "--extends", "agent-defualt"], 'did you mean "agent-default"?'),
         (["none/x.yaml"], "can't write none/x.yaml: No such file or directory"),
-        (["x\0.yaml"], "no policy can be called that"),
+        (["x\0.yaml"], "is not a valid policy name"),
     ],
 )
 def test_init_says_what_cannot_be_written(
@@ -353,7 +355,7 @@ def test_diff_exits_1_where_policies_differ(run: Run, tmp_path: Path) -> None:
     good, other = tmp_path / "good.yaml", tmp_path / "other.yaml"
     good.write_text(GOOD)
     other.write_text(GOOD.replace("audit", "allow"))
-    assert run("diff", str(good), str(good))[:2] == (0, f"{good} and {good} decide alike\n")
+    assert run("diff", str(good), str(good))[:2] == (0, f"{good} and {good} decide the same\n")
     status, out, _ = run("diff", str(good), str(other))
     assert (status, out.splitlines()[1:]) == (1, ["~ defaults.command: audit -> allow"])
     document = json.loads(run("diff", str(good), str(other), "--json")[1])
@@ -383,7 +385,7 @@ def test_schema_is_the_one_of_the_documents(run: Run) -> None:
 def test_explain_says_that_a_program_is_not_found_and_answers(run: Run) -> None:
     status, out, err = run("explain", "--", "no-such-program", "x")
     assert status == 0 and out.startswith("/usr/bin/no-such-program x: audit\n")
-    assert err == "sigwrap: no-such-program is not found along PATH: explained as in /usr/bin\n"
+    assert err == "sigwrap: no-such-program is not in PATH; explained as if in /usr/bin\n"
     assert run("explain", "--", "env", "no-such-program")[2] == err
     assert run("explain", "--", "sh", "-c", "no-such-program")[2] == ""
 
@@ -415,7 +417,7 @@ def test_suggest_writes_a_policy_that_loads_and_differs_by_its_rules(
     assert status == 0 and "with 2 rules" in out
     assert run("suggest", denied, "--name", "mine")[1] == written.read_text()
     assert run("suggest", denied, "-o", str(written))[0] == REFUSED
-    assert run("check", str(written))[:2] == (0, f"{written}: fine\n")
+    assert run("check", str(written))[:2] == (0, f"{written}: ok\n")
     status, out, _ = run("diff", f"session:{denied}", str(written))
     assert status == 1
     assert [line.split(": ")[1] for line in out.splitlines()[1:]] == [
@@ -468,11 +470,11 @@ def test_suggest_begins_with_the_text_in_the_log_where_the_policy_s_file_is_gone
     status, out, err = run("suggest", log, "-o", str(written), "--name", "mine")
     assert (status, err) == (
         0,
-        "sigwrap: /gone/gone.yaml is not there any more: begun with its text in the log\n",
+        "sigwrap: /gone/gone.yaml no longer exists; using its text from the log\n",
     )
     assert "with 1 rule" in out
     text = written.read_text()
-    assert "# /gone/gone.yaml is not there any more. Its text" in text
+    assert "# /gone/gone.yaml no longer exists. Below is its text" in text
     assert kept in text and "name: mine\n" in text
     assert run("check", str(written))[0] == 0
     status, out, _ = run("diff", f"session:{log}", str(written))
@@ -483,9 +485,9 @@ def test_suggest_begins_with_the_text_in_the_log_where_the_policy_s_file_is_gone
 @pytest.mark.parametrize(
     ("text", "is_now"),
     [
-        (GONE.replace("decision: deny", "decision: allow"), "is another one now"),
-        (GONE + "defaults: {command: allow}\n", "is another one now"),
-        ("TOKEN=abc123\n", "can't be loaded any more"),
+        (GONE.replace("decision: deny", "decision: allow"), "has changed"),
+        (GONE + "defaults: {command: allow}\n", "has changed"),
+        ("TOKEN=abc123\n", "no longer loads"),
         (GONE, ""),
     ],
 )
@@ -507,8 +509,8 @@ def test_suggest_extends_only_the_file_that_was_recorded(
     status, out, err = run("suggest", log)
     assert status == 0 and "TOKEN" not in out + err
     if is_now:
-        assert err == f"sigwrap: {tmp_path}/ours.yaml {is_now}: begun with its text in the log\n"
-        assert f"ours.yaml {is_now}. Its text" in out and "name: no-ship" in out
+        assert err == f"sigwrap: {tmp_path}/ours.yaml {is_now}; using its text from the log\n"
+        assert f"ours.yaml {is_now}. Below is its text" in out and "name: no-ship" in out
     else:
         assert err == "" and "\nextends:" in out and "name: no-ship" not in out
 
@@ -523,9 +525,9 @@ def test_suggest_can_be_asked_for_less(run: Run, denied: str) -> None:
 @pytest.mark.parametrize(
     ("words", "why"),
     [
-        (["--name", "a b"], "a policy can't be called that"),
+        (["--name", "a b"], "not a valid policy name"),
         (["--only", "audited", "--only", "denied"], "give one of them, or --decision"),
-        (["--decision", "redirect"], "allow, audit or deny can be suggested"),
+        (["--decision", "redirect"], "must be allow, audit or deny"),
         (["--extends", "none.yaml"], "no policy or file called none.yaml"),
     ],
 )
@@ -538,5 +540,5 @@ def test_suggest_needs_the_policy_of_the_session(run: Run, record: Record) -> No
     log = record("s2", {})
     status, _, err = run("suggest", log)
     assert status == REFUSED
-    assert "s2: the log holds no policy (--extends names the one to begin with)" in err
+    assert "s2: the log has no policy (name the base with --extends)" in err
     assert run("suggest", log, "--extends", "ci")[0] == 0

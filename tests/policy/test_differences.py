@@ -26,7 +26,7 @@ def lines(parse: Parse, first: str, second: str) -> list[str]:
 def test_names_and_descriptions_do_not_count(parse: Parse) -> None:
     other = "version: 1\nname: y\ndescription: z\n" + TWO
     assert differences(parse(HEAD + TWO), parse(other)) == []
-    assert lines(parse, TWO, TWO) == ["one and other decide alike"]
+    assert lines(parse, TWO, TWO) == ["one and other decide the same"]
 
 
 @pytest.mark.parametrize(

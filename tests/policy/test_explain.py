@@ -37,28 +37,28 @@ def test_the_rule_that_decides_and_what_the_caller_is_told(engine: MakeEngine) -
         "/usr/bin/git push --force: deny\n"
         "  Why: rule forced matches (policy.yaml:7:5).\n"
         "       A push that rewrites what others have.\n"
-        "  The caller is told: left to people\n"
-        "  Passed on the way, for the first rule that matches decides:\n"
-        "    deep  is for depth 4 or deeper, and this is depth 1 (line 6)\n"
-        "  1 rule before it is about something else."
+        "  Message: left to people\n"
+        "  Earlier rules that do not match:\n"
+        "    deep  is for depth 4 or deeper (this is depth 1) (line 6)\n"
+        "  1 rule before it does not apply."
     )
 
 
 def test_why_each_rule_was_passed(engine: MakeEngine) -> None:
     text = explain(engine, "git", "pull")
-    assert "forced  is for the subcommands push, and this is pull" in text
-    assert "long    is for arguments that are too long to be judged whole" in text
-    assert "traced  is for callers that are being traced" in text
+    assert "forced  is for the subcommands push (this is pull)" in text
+    assert "long    is for arguments that are too long to judge" in text
+    assert "traced  is for callers that are traced" in text
     assert "pinned  is for files with another digest" in text
-    assert "needs an argument that fits ^--force" in explain(engine, "git", "push")
+    assert "needs an argument that matches ^--force" in explain(engine, "git", "push")
 
 
 def test_of_many_words_the_first_are_named(engine: MakeEngine) -> None:
-    for count, shown in ((5, "a, b, c, d, e,"), (6, "a, b, c, d, e, 1 more,")):
+    for count, shown in ((5, "a, b, c, d, e"), (6, "a, b, c, d, e, 1 more")):
         rules = f"[{{name: r, commands: [x], subcommands: [{', '.join('abcdef'[:count])}]"
         compiled = engine(f"command_rules: {rules}, decision: deny}}]\n")
         text = explanation_text(explain_command(compiled, command_request(["x"])))
-        assert f"is for the subcommands {shown} and this is none" in text
+        assert f"is for the subcommands {shown} (this is none)" in text
 
 
 def test_no_rule_matches(engine: MakeEngine) -> None:
@@ -69,7 +69,7 @@ def test_no_rule_matches(engine: MakeEngine) -> None:
 def test_a_wrapper_is_explained_program_by_program(engine: MakeEngine) -> None:
     text = explain(engine, "sudo", "git", "push", "--force")
     assert "/usr/bin/sudo git push --force: allow" in text
-    assert text.endswith("The strictest answer holds: deny, by forced.")
+    assert text.endswith("The strictest decision applies: deny, by forced.")
 
 
 def test_a_signal(engine: MakeEngine) -> None:
@@ -82,17 +82,17 @@ def test_a_signal(engine: MakeEngine) -> None:
     assert explanation_text(explain_signal(engine(RULES), request)) == (
         "SIGKILL to children node (pid 7): redirect\n"
         "  Why: rule own matches (policy.yaml:16:5).\n"
-        "  Sent instead: SIGTERM\n"
-        "  1 rule before it is about something else."
+        "  Sends instead: SIGTERM\n"
+        "  1 rule before it does not apply."
     )
     sigwrap = SignalRequest(signal=9, target_types=with_implied([TargetType.PARENT]))
     assert explanation_text(explain_signal(engine("defaults: {signal: allow}\n"), sigwrap)) == (
-        "SIGKILL to parent: deny\n  Why: nobody inside signals or traces sigwrap."
+        "SIGKILL to parent: deny\n  Why: processes in a session cannot signal or trace sigwrap."
     )
     outside = SignalRequest(signal=9, target_types=frozenset())
     text = explanation_text(explain_signal(engine(RULES), outside))
     assert "SIGKILL to external: deny" in text
-    assert "own  is about other targets: children, process x (line 16)" in text
+    assert "own  is for other targets: children, process x (line 16)" in text
 
 
 def test_a_signal_that_a_rule_passes_on_since_the_target_handles_it(engine: MakeEngine) -> None:
@@ -114,4 +114,4 @@ def test_a_signal_that_a_rule_passes_on_since_the_target_handles_it(engine: Make
 def test_a_rule_that_escalates_says_what_follows(engine: MakeEngine) -> None:
     rules = "command_rules:\n  - {name: r, commands: [ls], decision: deny, escalate: SIGPOLICY}\n"
     text = explanation_text(explain_command(engine(rules), command_request(["ls"])))
-    assert text.endswith("Then SIGPOLICY is sent: the whole tree is killed.")
+    assert text.endswith("Then sigwrap raises SIGPOLICY and kills the whole process tree.")

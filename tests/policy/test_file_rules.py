@@ -27,13 +27,13 @@ REST = "name: rest, paths: [/**], operations: [write, create, delete], decision:
 
 def test_mounts_and_denials_exclude_each_other(parse: Parse) -> None:
     mounts = "session: {mounts: true}\n"
-    with pytest.raises(InvalidPolicy, match="nobody mounts anything"):
+    with pytest.raises(InvalidPolicy, match="forbid all mounts"):
         parse(policy_of(SECRETS, more=mounts))
     base = {"base": policy_of(SECRETS).replace("name: x", "name: base")}
-    with pytest.raises(InvalidPolicy, match=r"policy\.yaml:4.*nobody mounts anything"):
+    with pytest.raises(InvalidPolicy, match=r"policy\.yaml:4.*forbid all mounts"):
         parse(f"{HEAD}extends: base\n{mounts}", base)
     base = {"base": f"{HEAD}{mounts}".replace("name: x", "name: base")}
-    with pytest.raises(InvalidPolicy, match=r"policy\.yaml:4.*nobody mounts anything"):
+    with pytest.raises(InvalidPolicy, match=r"policy\.yaml:4.*forbid all mounts"):
         parse(f"{HEAD}extends: base\ndefaults: {{file: deny}}\n", base)
     free = "name: free, paths: [/**], operations: [read], decision: allow"
     assert parse(policy_of(free, SECRETS, more=mounts)).session.mounts is True
@@ -67,7 +67,7 @@ def test_cases_are_decided_as_the_kernel_would(parse: Parse) -> None:
     text = policy_of(SECRETS, MINE, REST) + "tests:\n" + "".join(f"  - {{{c}}}\n" for c in cases)
     results = list(run_cases(Engine(parse(text))))
     assert [each.passed for each in results] == [True, True, True, True, False]
-    wrong = "read /mine/x: FAILED, wanted deny, got allow by builtin:default"
+    wrong = "read /mine/x: FAILED: expected deny, got allow by builtin:default"
     assert str(results[-1]).endswith(wrong)
 
 
@@ -94,11 +94,11 @@ def test_what_is_audited_is_allowed_and_said(parse: Parse) -> None:
     [
         (Operation.READ, "/home/me/.ssh/id", True, "deny\n  Why: rule secrets matches"),
         (Operation.READ, "/usr/x", True, "allow\n  Why: no file rule of x matches"),
-        (Operation.READ, "/home/me/x", True, "What comes there under this name after"),
-        (Operation.READ, "/home/me/x", False, "It isn't there"),
+        (Operation.READ, "/home/me/x", True, "A file that gets this name after"),
+        (Operation.READ, "/home/me/x", False, "It does not exist"),
         (Operation.WRITE, "/mine/x", False, "allow\n  Why: rule mine matches"),
         (Operation.CREATE, "/home/me/x", False, "rule rest matches"),
-        (Operation.DELETE, "/mine", True, "rule rest denies some of what is in /, so nothing"),
+        (Operation.DELETE, "/mine", True, "rule rest denies part of /, so no file"),
         (Operation.EXECUTE, "/home/me/.ssh/id", True, "deny\n  Why: rule secrets matches"),
     ],
 )

@@ -64,8 +64,8 @@ def test_the_policy_is_minimal_and_readable() -> None:
     assert generate_policy(OBSERVED, name="locked") == (
         "version: 1\n"
         "name: locked\n"
-        "description: What was observed. A program may have any arguments, a subcommand any "
-        "others, a signal any target of its kind.\n"
+        "description: Generated from recorded sessions. Programs and subcommands may have any "
+        "arguments, and signals any target of their type.\n"
         "defaults: {command: deny, signal: deny}\n"
         "\n"
         "command_rules:\n"
@@ -114,7 +114,7 @@ def test_a_subcommand_that_no_policy_can_name_is_left_out_and_said(parse: Parse)
         [(_, request)] = requests_from_events([event_])
         assert isinstance(request, CommandRequest)
         assert engine.decide_command(request).action.value == action
-    assert "no policy can name what is no text: subcommands of\n# git\n" in text
+    assert "they are not valid text: subcommands of\n# git\n" in text
     assert parse(generate_policy([unreadable], name="odd")).command_rules == ()
 
 
@@ -252,7 +252,7 @@ def test_of_a_log_from_elsewhere_no_word_is_taken_for_everybody(parse: Parse) ->
     ]
     text = generate_policy(hostile, name="locked")
     assert parse(text).network_rules == ()
-    assert "# Left out, since no rule is about such:\n" in text
+    assert "# Left out, because no rule can name them:\n" in text
 
 
 def test_without_a_connection_nothing_is_said_of_the_network(parse: Parse) -> None:

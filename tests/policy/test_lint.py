@@ -52,10 +52,10 @@ def test_what_has_too_much_to_compare_is_not_compared_for_ever(
 ) -> None:
     rules = COMMANDS % ("commands: ['*x', '*y']", "commands: [ax, ay, az]")
     (warning,) = warnings(rules)
-    assert warning == "rule b can't match for ax, ay: rule a (line 4) decides first"
+    assert warning == "rule b cannot match ax, ay: rule a (line 4) decides first"
     monkeypatch.setattr(lint_module, "_MOST_COMPARISONS", 4)
     (warning,) = warnings(rules)
-    assert warning == "rule b can't match for ax: rule a (line 4) decides first"
+    assert warning == "rule b cannot match ax: rule a (line 4) decides first"
 
 
 def test_the_environment_of_a_base_is_its_own_affair(parse: Parse) -> None:

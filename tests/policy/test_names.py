@@ -148,7 +148,7 @@ def test_where_nobody_is_asked_an_approval_is_a_denial(parse: Parse, engine: Mak
     ).decide_command
     denied = decide(command_request(["x"]))
     assert (denied.action, denied.rule, denied.message) == (Action.DENY, "r", "no")
-    assert "nobody is asked" in denied.reason
+    assert "approvals: deny" in denied.reason
     assert decide(command_request(["y"])).action is Action.DENY
     base = "version: 1\nname: base\napprovals: deny\n"
     inherits = parse("version: 1\nname: a\nextends: base\n", {"base": base})

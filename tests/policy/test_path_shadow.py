@@ -120,8 +120,8 @@ def test_a_denial_names_what_was_found_and_then_its_file(engine: MakeEngine, fou
     shown = "/home/u/venv/bin/ls -> /opt/py/python3.14"
     assert decision.reason == f"path_shadow: {shown} shadows /usr/bin/ls"
     assert decision.message == (
-        f"{shown} was found along PATH and shadows /usr/bin/ls: call the one that you mean by its "
-        "path, or write a rule that names both the link and its file "
+        f"{shown} comes before /usr/bin/ls in PATH: run the intended program by its full path, "
+        "or add a rule that names the link and its file "
         "(commands: [/home/u/venv/bin/ls, /opt/py/python3.14])"
     )
     remedy = decision.message.partition("commands: ")[2].rstrip(")")
@@ -142,8 +142,8 @@ def test_where_the_callers_folder_is_not_known_a_relative_path_chooses_nothing(
 def test_the_denial_says_what_is_shadowed_and_what_to_do(engine: MakeEngine) -> None:
     message = decided(engine, "deny", shadowing("git")).message
     assert message == (
-        "/home/u/bin/git was found along PATH and shadows /usr/bin/git: call the one that you mean "
-        "by its path, or write a rule that names this one by its path "
+        "/home/u/bin/git comes before /usr/bin/git in PATH: run the intended program by its full "
+        "path, or add a rule that names it by path "
         "(commands: [/home/u/bin/git]) or sha256"
     )
     assert len(decided(engine, "deny", shadowing("git", "/x" * 2000)).message) < 700
@@ -165,10 +165,10 @@ def test_under_deny_it_can_not_be_said_that_everything_runs(engine: MakeEngine) 
 def test_it_is_explained(engine: MakeEngine) -> None:
     compiled = engine(RULES % ("deny", DIGEST, DIGEST))
     text = explanation_text(explain_command(compiled, shadowing("ls")))
-    assert text.startswith("/home/u/bin/ls: deny\n  Found along PATH before /usr/bin/ls.\n")
-    assert "  Why: trust.path_shadow; without it, the rules say audit.\n" in text
+    assert text.startswith("/home/u/bin/ls: deny\n  Comes before /usr/bin/ls in PATH.\n")
+    assert "  Why: trust.path_shadow; without it, the rules decide audit.\n" in text
     assert "  Why: rule mark matches (" in text
-    assert "  The caller is told: /home/u/bin/ls was found along PATH and shadows" in text
+    assert "  Message: /home/u/bin/ls comes before /usr/bin/ls in PATH" in text
     assert text.endswith("It shadows /usr/bin/ls (trust.path_shadow): deny, by trust.path_shadow.")
     linked = explanation_text(explain_command(compiled, link("/home/u/bin/ls", "/opt/x")))
     assert linked.startswith("/home/u/bin/ls -> /opt/x: deny\n")

@@ -55,7 +55,7 @@ def test_who_looks_at_no_file_takes_it_for_the_pinned_one(engine: MakeEngine) ->
     request = command_request(["git", "push"])
     assert compiled.decide_command(request).action is Action.ALLOW
     text = explanation_text(explain_command(compiled, request))
-    assert "pin  is for files whose digest is none of those that it names" in text
+    assert "pin  is for files with a digest that it does not list" in text
 
 
 def test_a_wider_pin_below_another_is_not_said_to_be_in_vain(parse: Parse) -> None:

@@ -22,10 +22,10 @@ def test_problems_are_listed_in_the_order_of_the_files() -> None:
     )
     assert error.lines == [
         "4 problems in the policy:",
-        "  a.yaml:1:1: error: first",
-        "  a.yaml:2:1: error: second",
-        "  a.yaml:2:2: error: third",
-        "  b.yaml:1:1: error: last",
+        "  a.yaml:1:1: first",
+        "  a.yaml:2:1: second",
+        "  a.yaml:2:2: third",
+        "  b.yaml:1:1: last",
     ]
 
 
@@ -38,7 +38,7 @@ def test_problems_are_listed_in_the_order_of_the_files() -> None:
     ],
 )
 def test_offending_text_is_fit_for_a_terminal(offending: str, shown: str) -> None:
-    assert str(problem("x")._replace(offending=offending)) == f'a.yaml:1:1: error: x: "{shown}"'
+    assert str(problem("x")._replace(offending=offending)) == f'a.yaml:1:1: x: "{shown}"'
 
 
 @pytest.mark.parametrize(

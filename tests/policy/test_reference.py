@@ -1,30 +1,67 @@
-"""docs/ says what the schema says, no more and no less."""
+"""The generated documents say what the schema says, and the policy pages' examples load."""
 
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import jsonschema
 import pytest
 import yaml
 
-from sigwrap.policy.tools.reference import json_schema, with_reference
+from sigwrap.policy.judge.network import SOCKETS, WORDS
+from sigwrap.policy.language.schema import TARGET_WORDS
+from sigwrap.policy.language.variables import BUILT_IN
+from sigwrap.policy.tools.reference import json_schema, page
+from sigwrap.policy.tools.reference_notes import (
+    BUILT_IN_RULES,
+    DESTINATIONS,
+    NOTES,
+    TARGETS,
+    VARIABLES,
+)
 from sigwrap.start.policy_files import SHIPPED, read_source
 from tests.policy.conftest import Parse
 
-DOCS = Path(__file__).parents[2] / "docs"
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
 AGAIN = "run: python -m sigwrap.policy.tools.reference docs"
 
 
 def test_the_reference_is_up_to_date() -> None:
-    page = (DOCS / "policy.md").read_text()
-    assert page == with_reference(page), AGAIN
+    assert (DOCS / "policy-reference.md").read_text() == page(), AGAIN
+
+
+def test_the_json_schema_is_up_to_date() -> None:
+    assert (DOCS / "policy.schema.json").read_text() == json_schema(), AGAIN
+
+
+def test_the_reference_has_every_word_that_a_policy_may_use() -> None:
+    assert set(TARGETS) == set(TARGET_WORDS)
+    assert set(VARIABLES) == set(BUILT_IN)
+    words = set(re.findall(r"`([\w-]+)`", DESTINATIONS["unix:docker"]))
+    assert words == set(SOCKETS) - {"*"}
+    assert set(WORDS) <= set(DESTINATIONS)
+
+
+def test_the_reference_has_every_built_in_rule() -> None:
+    sources = "".join(path.read_text() for path in (ROOT / "sigwrap").rglob("*.py"))
+    assert set(re.findall(r"[\"`]builtin:(\w+)\b", sources)) == set(BUILT_IN_RULES)
+
+
+def test_every_note_stands_below_a_section() -> None:
+    titles = re.findall(r"^## (\S+)$", page(), re.MULTILINE)
+    assert set(NOTES) <= set(titles)
+
+
+def test_the_reference_stays_short_enough_to_read() -> None:
+    assert len(page().split()) <= 3500
 
 
 def test_every_shipped_policy_is_introduced() -> None:
-    page = (DOCS / "policy.md").read_text()
-    assert all(f"| `{name}` |" in page for name in SHIPPED)
+    guide = (DOCS / "policy.md").read_text()
+    assert all(f"| `{name}` |" in guide for name in SHIPPED)
 
 
 def test_the_json_schema_is_one() -> None:
@@ -49,10 +86,10 @@ def test_it_refuses_what_the_parser_refuses(policy: object) -> None:
         jsonschema.validate(policy, json.loads(json_schema()))
 
 
-def test_the_examples_in_the_docs_load(parse: Parse) -> None:
-    blocks = (DOCS / "policy.md").read_text().split("```yaml\n")[1:]
+@pytest.mark.parametrize("document", ["policy.md", "cookbook.md"])
+def test_the_examples_in_the_docs_load(parse: Parse, document: str) -> None:
+    blocks = (DOCS / document).read_text().split("```yaml\n")[1:]
     assert blocks
+    base = "version: 1\nname: base\ndefaults: {command: allow}\n"
     for block in blocks:
-        text = block.partition("```")[0]
-        base = "version: 1\nname: agent-default\n"
-        parse(text, {"agent-default": base})
+        parse(block.partition("```")[0], dict.fromkeys([*SHIPPED, "team.yaml"], base))

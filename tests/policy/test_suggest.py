@@ -144,7 +144,7 @@ def agent() -> Engine:
         (
             ["rm", "-rf", "/home/user/.config"],
             r"- {name: allow-rm, commands: [rm], args_patterns: ['^-rf /home/user/\.config$'], "
-            "decision: allow}  # also for arguments that read like these",
+            "decision: allow}  # also with similar arguments",
         ),
     ],
 )
@@ -176,7 +176,7 @@ def test_without_the_policy_it_is_about_all_that_would_run_and_these_arguments(
     assert found.line == (
         "- {name: allow-npm-install, commands: [npm], subcommands: [install], "
         'args_patterns: ["^install left-pad$"], decision: allow}'
-        "  # also for arguments that read like these"
+        "  # also with similar arguments"
     )
 
 
@@ -211,12 +211,12 @@ def test_a_signal_is_allowed_for_its_kind_of_target_of_that_name(agent: Engine) 
 @pytest.mark.parametrize(
     ("more", "why_not"),
     [
-        ({"rule_name": "builtin:traced"}, "built in: its caller is traced"),
-        ({"rule_name": "builtin:some-new-one"}, "built in: no rule comes before it"),
+        ({"rule_name": "builtin:traced"}, "built in: the caller is traced"),
+        ({"rule_name": "builtin:some-new-one"}, "built in: no rule overrides it"),
         ({"rule_name": "limits.max_depth"}, "a limit: raise limits.max_depth"),
         ({"rule_name": "limits.\x1b[2J"}, "a limit: raise limits...."),
-        ({"truncated": True}, "it has more arguments than can be judged"),
-        ({"elsewhere": True}, "its file is on a mount that sigwrap doesn't have"),
+        ({"truncated": True}, "it has too many arguments to judge"),
+        ({"elsewhere": True}, "its file is on a mount outside sigwrap's namespace"),
     ],
 )
 def test_what_no_rule_can_change_says_why(
@@ -232,7 +232,7 @@ def test_a_signal_whose_target_has_no_name_says_that_its_rule_is_wide(agent: Eng
     found = suggested(sent(agent, asked), engine=agent)
     assert found.line == (
         "- {name: allow-sigterm-to-user, signals: [SIGTERM], target: user, decision: allow}"
-        "  # wide: any process of the kind user"
+        "  # wide: any process of type user"
     )
 
 
@@ -299,8 +299,8 @@ def test_where_no_rule_can_name_what_was_found_the_way_out_is_said(agent: Engine
     request = CommandRequest((program,), depth=1, cwd="/project/app")
     found = suggested(exec_event((program,), agent.decide_command(request)), engine=agent)
     assert found.why_not == (
-        "it was found along PATH before /usr/bin/pip, and its path can't stand in a rule: "
-        "call it by its path"
+        "it comes before /usr/bin/pip in PATH, and a rule cannot contain its path: "
+        "run it by its full path"
     )
 
 
@@ -550,4 +550,4 @@ def test_what_no_network_rule_can_be_about_says_so() -> None:
     suggestion = Suggester().rule_for([Event(1, 0, "connection_denied", 9, payload, "")])
     assert suggestion is not None
     assert (suggestion.section, suggestion.line) == ("network_rules", "")
-    assert suggestion.why_not == "built in: no rule can be about it"
+    assert suggestion.why_not == "built in: no rule can match it"

@@ -41,7 +41,7 @@ HEAD = Head(
     extends="base",
     about="s1",
     policy="x",
-    became="denied or asked",
+    became="denied or sent for approval",
     decision="allow",
 )
 ALLOW = Wanted(only=frozenset({Only.DENIED, Only.ASKED}), decision="allow")
@@ -83,14 +83,14 @@ def test_there_is_a_rule_for_each_thing_with_how_often_by_whom_and_why(agent: En
     found = suggestions(AGENT, events)
     assert found.text.endswith(
         "command_rules:\n"
-        "  # 2 times denied, by sh, node; rule force-push: a forced push is left to people\n"
+        "  # 2 times denied, by sh, node; rule force-push: forced pushes are left to people\n"
         "  - {name: allow-git-push-force, commands: [git], subcommands: [push], "
         'args_patterns: ["^--force$", "^-f$"], decision: allow}  # also with further arguments\n'
-        "  # once asked about, by sh; rule pkg-install: installing packages needs a yes\n"
+        "  # once sent for approval, by sh; rule pkg-install: package installs need approval\n"
         "  - {name: allow-npm-install, commands: [npm], subcommands: [install], "
         "decision: allow}  # also with further arguments\n"
         "\n"
-        "# What no rule can change:\n"
+        "# No rule can change:\n"
         "#   once /usr/bin/git: a limit: raise limits.max_execs\n"
     )
     assert (found.rules, found.requests, found.unchanged, found.also_changed) == (2, 3, 1, 0)
@@ -106,11 +106,11 @@ def test_a_reason_that_only_some_of_them_have_is_left_out(agent: Engine) -> None
     strict = read_source("agent-strict").text
     one, same, other = approved("a", "pid 7"), approved("b", "pid 7"), approved("c", "pid 8")
     events = [each._replace(payload={**each.payload, "rule_name": "r"}) for each in (one, same)]
-    assert "# 2 times asked about, by sh; rule r: approved by pid 7\n" in (
+    assert "# 2 times sent for approval, by sh; rule r: approved by pid 7\n" in (
         suggestions(strict, events).text
     )
     events.append(other._replace(payload={**other.payload, "rule_name": "r"}))
-    assert "# 3 times asked about, by sh; rule r\n" in suggestions(strict, events).text
+    assert "# 3 times sent for approval, by sh; rule r\n" in suggestions(strict, events).text
 
 
 def question(event: Event, *, is_told: bool = True, pid: int = 9) -> Event:
@@ -128,15 +128,14 @@ def test_what_waits_for_an_answer_was_asked_about(agent: Engine, is_told: bool) 
     event = ran(agent, "npm", "install", "left-pad", comm="sh")
     found = suggestions(AGENT, [question(event, is_told=is_told)])
     if is_told:
-        assert "# once asked about, by sh; rule pkg-install: installing packages" in found.text
+        assert "# once sent for approval, by sh; rule pkg-install: package installs" in found.text
         after = Engine(extending(AGENT, found.text))
         assert decided(after, event).action.value == "allow"
         assert (found.rules, found.requests, found.also_changed) == (1, 1, 0)
     else:
         assert found.text.endswith(
-            "# What no rule can change:\n"
-            "#   once npm install left-pad: nobody has answered, "
-            "and the log has no more of it yet\n"
+            "# No rule can change:\n"
+            "#   once npm install left-pad: not answered yet, and the log has no details\n"
         )
         assert (found.rules, found.unchanged) == (0, 1)
     denied = Wanted(only=frozenset({Only.DENIED}), decision="allow")
@@ -147,10 +146,10 @@ def test_a_question_and_what_came_of_it_are_one(agent: Engine) -> None:
     event = ran(agent, "npm", "install", "left-pad", comm="sh")
     started = event._replace(type="session_started", payload={})
     answered = [question(event), event._replace(pid=9)]
-    assert "# once asked about" in suggestions(AGENT, answered).text
+    assert "# once sent for approval" in suggestions(AGENT, answered).text
     # In another session it is another process that has that number.
     events = [started, question(event), started, *answered]
-    assert "# 2 times asked about" in suggestions(AGENT, events).text
+    assert "# 2 times sent for approval" in suggestions(AGENT, events).text
 
 
 def test_what_a_wrapper_wraps_is_asked_about_when_the_wrapper_executes_it(agent: Engine) -> None:
@@ -164,7 +163,7 @@ def test_what_a_wrapper_wraps_is_asked_about_when_the_wrapper_executes_it(agent:
     wrapped = ran(agent, "npm", "install", "x", comm="env")
     found = suggestions(AGENT, [wrapper, wrapped])
     assert (found.rules, found.requests) == (1, 1)
-    assert "# once asked about, by env; rule pkg-install" in found.text
+    assert "# once sent for approval, by env; rule pkg-install" in found.text
 
 
 def test_a_shell_that_tries_three_folders_was_refused_once(agent: Engine) -> None:
@@ -209,7 +208,7 @@ def test_a_session_with_very_many_denials_makes_a_policy_that_loads() -> None:
     events = [ran(engine, f"tool{number}", "x" * 200) for number in range(2 * MOST_RULES)]
     found = suggestions(text, events)
     assert found.rules <= MOST_RULES
-    assert "Left out, since there is so much: " in found.text
+    assert "Left out, because there are too many: " in found.text
     extending(text, found.text)
 
 
@@ -299,10 +298,10 @@ def test_a_connection_that_was_denied_gets_its_rule_and_no_other_changes() -> No
         "  # 2 times denied, by curl; rule builtin:default\n"
         '  - {name: allow-connect-192.0.2.1-443, destinations: ["192.0.2.1"], ports: [443], '
         "protocol: tcp, decision: allow}\n"
-        "  # once asked about, by curl; rule ask: is it ours?\n"
+        "  # once sent for approval, by curl; rule ask: is it ours?\n"
         '  - {name: allow-connect-10.0.0.1-22, destinations: ["10.0.0.1"], ports: [22], '
         "protocol: tcp, decision: allow}\n"
     ) in found.text
-    assert "once io_uring: built in: no rule can be about it" in found.text
+    assert "once io_uring: built in: no rule can match it" in found.text
     engine = Engine(extending(text, found.text))
     assert [decided(engine, each).action.value for each in events] == ["allow"] * 3 + ["deny"]

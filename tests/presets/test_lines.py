@@ -57,6 +57,8 @@ def test_an_option_without_its_value_is_said() -> None:
 
 
 def test_it_joins_no_session_of_another() -> None:
-    with pytest.raises(UsageError, match="sigwrap claude has a session of its own") as raised:
+    with pytest.raises(
+        UsageError, match="--join-name can't be combined with the preset claude"
+    ) as raised:
         read_preset_line(["--join-name", "x", "claude", "-p", "hi"])
-    assert raised.value.hint == "without its preset: sigwrap --join-name x -- claude -p hi"
+    assert raised.value.hint == "to run without the preset: sigwrap --join-name x -- claude -p hi"

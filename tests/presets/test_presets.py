@@ -39,9 +39,9 @@ def test_the_checked_form_is_that_of_the_files() -> None:
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("[]", "a preset is a mapping"),
+        ("[]", "a preset must be a mapping"),
         ("{program: x, policy: ci}", "a preset needs install"),
-        ("{program: x, policy: ci, install: y, before: z}", "not of that kind: before"),
+        ("{program: x, policy: ci, install: y, before: z}", "another type: before"),
         ("{program: x, policy: ci, install: y, tool_calls: [eval]}", "one of {command}"),
         ("{program: x, policy: ci, install: y, daemons: [x y]}", "go together"),
     ],

@@ -85,13 +85,13 @@ def test_whatever_the_tree_is_made_of_it_stands_still_and_goes_on_in_order(
     time.sleep(0.7)
     assert [_processor_time(each) for each in everybody] == times
     assert (execs(as_user), tree(command)) == (count, everybody)
-    assert "no-op: it is stopped already" in sent(as_user, "stop")
-    assert "goes on: " in sent(as_user, "SIGCONT")
-    assert "no-op: it is not stopped" in sent(as_user, "SIGCONT")
+    assert "no-op: already stopped" in sent(as_user, "stop")
+    assert "continued: " in sent(as_user, "SIGCONT")
+    assert "no-op: the session is not stopped" in sent(as_user, "SIGCONT")
     await_that(lambda: execs(as_user) > count + 3)
     assert procfs.is_stopped(stopped), "somebody else had stopped it"
     assert not procfs.is_stopped(command)
-    assert "killed: the whole tree" in sent(as_user, "SIGKILL", "--reason", "enough")
+    assert "killed the whole process tree" in sent(as_user, "SIGKILL", "--reason", "enough")
     assert ended(as_user, run) == 128 + signal.SIGKILL
     assert "agent signal SIGKILL from uid" in as_user.run("why").stdout.decode()
     told = as_user.events("agent_signal")[0].payload
@@ -311,7 +311,7 @@ def test_who_is_continued_all_the_time_is_named(as_user: Sigwrap) -> None:
     continuing.start()
     try:
         sent(as_user, "SIGSTOP")
-        reader(run.stderr).until(rb"process \d+ \(python[0-9.]*\) doesn't stay stopped")
+        reader(run.stderr).until(rb"process \d+ \(python[0-9.]*\) does not stay stopped")
     finally:
         is_named.set()
         continuing.join()
@@ -342,7 +342,7 @@ def test_nobody_inside_signals_a_session(as_user: Sigwrap) -> None:
     done = as_user.run(*OBSERVE, "--", "sh", "-c", line)
     assert done.returncode == 0
     assert f"status {REFUSED}" in done.stdout.decode()
-    assert "a supervised process answers and signals nothing" in done.stderr.decode()
+    assert "processes in a session can't answer requests or signal sessions" in done.stderr.decode()
     assert as_user.sealed_events("control_refused")[0].payload["inside_session"] is True
     (signal_,) = as_user.events("agent_signal")
     assert (signal_.payload["signal"], signal_.payload["outcome"]) == ("SIGTRUST", "delivered")
@@ -380,12 +380,12 @@ def test_which_session_is_meant(as_user: Sigwrap) -> None:
     assert f"(session {first})" not in sent(as_user, "SIGSTOP")
     document = json.loads(sent(as_user, first, "SIGKILL", "--json"))
     assert (document["session_id"], document["outcome"]) == (first, "delivered")
-    await_that(lambda: "is over" in tell(as_user, first, "SIGKILL")[1])
+    await_that(lambda: "has ended" in tell(as_user, first, "SIGKILL")[1])
     for words, says in {
-        ("", "SIGKILL"): "an empty word is no session",
+        ("", "SIGKILL"): "the session can't be an empty word",
         ("SIGSTOP", "mine"): "the session comes before the signal",
-        ("9",): "is another signal here than for kill(1)",
-        ("mine", "a", "SIGSTOP"): "3 words are too many",
+        ("9",): "agent signals have other numbers than kill(1)",
+        ("mine", "a", "SIGSTOP"): "too many arguments: 3",
     }.items():
         status, said = tell(as_user, *words)
         assert (status, says in said, said.count("\n")) == (REFUSED, True, 1), said

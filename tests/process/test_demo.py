@@ -1,4 +1,4 @@
-"""The agent's session in demo/ has in it what a report is there for."""
+"""The scripted session in demo/ makes events of each kind that a report shows."""
 
 from __future__ import annotations
 
@@ -15,17 +15,20 @@ SHOWN = {
 }
 
 
-def test_it_runs_to_its_end_and_the_neighbour_lives(as_user: Sigwrap) -> None:
+def test_it_runs_to_its_end_and_the_process_outside_the_session_still_runs(
+    as_user: Sigwrap,
+) -> None:
     demo = shutil.copytree(DEMO.parent, as_user.folder / "demo")
     line = [*as_user.as_user(), "sh", str(demo / DEMO.name), str(as_user.store)]
     environment = {**as_user.env, "SIGWRAP": UNDER_TEST}
     done = subprocess.run(line, env=environment, capture_output=True, timeout=PATIENCE_S)
-    assert done.stdout.endswith(b"sigwrap ended with status 0; the neighbour lives\n"), done.stderr
+    end = b"sigwrap exited with status 0; the process outside the session still runs\n"
+    assert done.stdout.endswith(end), done.stderr
     types = {event.type for event in as_user.events()}
     assert types >= SHOWN
     assert not (as_user.folder / "shop-demo").exists()
 
 
-def test_outside_of_a_session_it_does_nothing() -> None:
+def test_outside_a_session_it_does_nothing() -> None:
     done = subprocess.run(["sh", str(DEMO)], env={}, capture_output=True, timeout=PATIENCE_S)
-    assert done.returncode == 2 and b"run it under sigwrap" in done.stderr
+    assert done.returncode == 2 and b"run this under sigwrap" in done.stderr

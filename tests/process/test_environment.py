@@ -224,12 +224,12 @@ def test_explain_says_what_goes_by_which_pattern(sigwrap: Sigwrap) -> None:
     path = policy(sigwrap.folder, NO_RULES, "env_policy: {remove: ['*_KEY'], keep: ['B*']}")
     done = sigwrap.run("policy", "explain", "--env", "-p", path)
     assert done.stdout.decode().splitlines() == [
-        "test removes from COMMAND's environment:",
+        "test removes these variables:",
         "  \\e[1mA_KEY  by *_KEY",
         "  SIGWRAP_KEY  always, under every policy",
-        "test keeps what it would remove otherwise:",
-        "  B_KEY  by B*, in spite of *_KEY",
-        "The other variable stays.",
+        "test keeps these, although a pattern of remove matches:",
+        "  B_KEY  kept by B*, matched by *_KEY",
+        "1 other variable stays.",
     ]
     as_json = sigwrap.run("policy", "explain", "--env", "-p", path, "--json")
     shown = json.loads(as_json.stdout)
@@ -237,6 +237,4 @@ def test_explain_says_what_goes_by_which_pattern(sigwrap: Sigwrap) -> None:
     assert shown["others"] == 1
     sigwrap.env = {"PATH": os.environ["PATH"]}
     done = sigwrap.run("policy", "explain", "--env")
-    assert done.stdout == (
-        b"agent-default removes nothing from this environment: all of it stays.\n"
-    )
+    assert done.stdout == (b"agent-default removes nothing from this environment.\n")

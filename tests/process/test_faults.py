@@ -21,12 +21,10 @@ ECHOES = "echo ready; while read x; do /bin/echo $x; echo $?; done"
 
 
 @pytest.mark.fault(
-    "what the machine lacks",
-    "no descriptor is left to sigwrap in the middle of a run",
-    sees="every exec fails (126), and one line: `Too many open files; until it can be written, "
-    "every exec and signal is denied`; then `written anew`, and the run goes on to its own status",
-    keeps="what was refused meanwhile, as `call_refused` or as the number `unrecorded`; that it "
-    "could not be written for a while (`store_tampered`); all before and after",
+    "missing resources",
+    "no free descriptor for a while",
+    sees="one warning; execs fail (126) meanwhile",
+    keeps="complete before and after; refused calls as `call_refused` or `unrecorded`",
 )
 def test_no_descriptor_is_left_for_a_while(as_user: Sigwrap) -> None:
     process = as_user.start(*OBSERVE, "--", "sh", "-c", ECHOES)
@@ -37,10 +35,10 @@ def test_no_descriptor_is_left_for_a_while(as_user: Sigwrap) -> None:
     process.say(b"one\n")
     assert said.line() == b"126"
     complaints.until(
-        rb"Too many open files; until it can be written, every exec and signal is deni"
+        rb"Too many open files; sigwrap denies every exec and signal until it can write"
     )
     assert as_user.native(*limit, "--nofile=1024:").returncode == 0
-    complaints.until(rb"for a while it could not be written; written anew\n")
+    complaints.until(rb"it could not be written for a while; sigwrap wrote it again\n")
     process.say(b"two\n")
     assert (said.line(), said.line()) == (b"two", b"0")
     process.stdin.close()
@@ -55,11 +53,10 @@ def test_no_descriptor_is_left_for_a_while(as_user: Sigwrap) -> None:
 
 
 @pytest.mark.fault(
-    "what the machine lacks",
-    "there is no /dev/null",
-    sees="125, and one line: `there is no /dev/null here, and without it nothing can be run`, with "
-    "how to make it",
-    keeps="nothing: nothing ran",
+    "missing resources",
+    "no /dev/null",
+    sees="status 125, and how to make it",
+    keeps="nothing ran",
 )
 @pytest.mark.skipif(os.getuid() != 0, reason="needs root")
 def test_without_dev_null(sigwrap: Sigwrap) -> None:
@@ -69,18 +66,16 @@ def test_without_dev_null(sigwrap: Sigwrap) -> None:
         assert done.returncode == REFUSED
         (line,) = done.stderr.decode().splitlines()
         assert line.endswith(
-            "there is no /dev/null here, and without it nothing can be run "
-            "(make it: mknod -m 666 /dev/null c 1 3)"
+            "/dev/null is missing, and sigwrap needs it (make it: mknod -m 666 /dev/null c 1 3)"
         )
     assert not (sigwrap.folder / "ran").exists()
 
 
 @pytest.mark.fault(
-    "the log's place",
-    "its file system is read-only",
-    sees="125, and one line: `can't create the event log …: Read-only file system (choose a folder "
-    "that can be written, with --store or $SIGWRAP_STORE)`",
-    keeps="nothing: nothing ran",
+    "the store",
+    "read-only file system",
+    sees="status 125",
+    keeps="nothing ran",
 )
 def test_a_read_only_store(sigwrap: Sigwrap, small_disk: Path) -> None:
     subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
@@ -89,8 +84,7 @@ def test_a_read_only_store(sigwrap: Sigwrap, small_disk: Path) -> None:
     (line,) = done.stderr.decode().splitlines()
     assert line.startswith(f"sigwrap: can't create the event log {store}/")
     assert line.endswith(
-        ": Read-only file system (choose a folder that can be written, with --store or "
-        "$SIGWRAP_STORE)"
+        ": Read-only file system (choose a writable directory with --store or $SIGWRAP_STORE)"
     )
     assert done.returncode == REFUSED
     assert not (sigwrap.folder / "ran").exists()
@@ -98,11 +92,9 @@ def test_a_read_only_store(sigwrap: Sigwrap, small_disk: Path) -> None:
 
 @pytest.mark.fault(
     "the clock",
-    "the clock of the day jumps back by a day and ahead by a year",
-    sees="nothing: what is waited for (an approval, the grace, a limit) goes by a clock that "
-    "doesn't jump; only a time of the day that a question names is off",
-    keeps="every event, in its order, with the time that the clock showed; the duration of the run "
-    "is the true one",
+    "the system clock jumps by a day or a year",
+    sees="nothing; an approval request may show a wrong time of day",
+    keeps="in order, with a true duration",
 )
 def test_the_clock_of_the_day_jumps(sigwrap: Sigwrap, compiled: Path) -> None:
     off = sigwrap.folder / "off"
@@ -148,16 +140,15 @@ for size, count in ((65536, 1), (131071, 1), (131072, 1), (100_000, 100)):
 
 @pytest.mark.fault(
     "large calls",
-    "an argument of 64 KiB, one of 128 KiB, 10 MB of them",
-    sees="as natively: the first runs, the kernel refuses the others (E2BIG)",
-    keeps="the exec, its words cut (`truncated`) with their number and a digest of all; of what "
-    "the kernel refused, an exec that failed, or nothing where it never came to be one",
+    "arguments of 64 KiB, of 128 KiB, of 10 MB in all",
+    sees="the first runs, the others fail with E2BIG, as natively",
+    keeps="the exec, cut (`truncated`), with a digest",
 )
 @pytest.mark.fault(
     "large calls",
-    "10,000 variables, half a megabyte of them",
+    "10,000 variables, half a megabyte",
     sees="as natively",
-    keeps="the exec; variables are not recorded",
+    keeps="the exec; variables are not logged",
 )
 def test_large_arguments_and_environments(as_user: Sigwrap) -> None:
     env = {f"VARIABLE_{number}": "x" * 40 for number in range(10_000)}
@@ -172,10 +163,10 @@ def test_large_arguments_and_environments(as_user: Sigwrap) -> None:
 
 
 @pytest.mark.fault(
-    "the caller's terminal and streams",
-    "standard error is a pipe that is full, and nobody reads it",
-    sees="nothing of what sigwrap has to say, and no wait for it: the statuses are as ever",
-    keeps="all of it",
+    "terminal and streams",
+    "standard error is a full pipe",
+    sees="no messages from sigwrap, and no delay",
+    keeps="complete",
 )
 def test_a_full_pipe_of_what_nobody_reads(as_user: Sigwrap) -> None:
     rules = "\n  - {name: no, commands: [id], decision: deny}"
@@ -198,10 +189,10 @@ def test_a_full_pipe_of_what_nobody_reads(as_user: Sigwrap) -> None:
 
 
 @pytest.mark.fault(
-    "several at once",
-    "the kill switch comes while sessions are starting",
-    sees="125 of each, whether it had begun or not; nobody is left",
-    keeps="of each that had begun, why it ended",
+    "several sessions",
+    "kill switch while sessions start",
+    sees="each ends with 125; no process is left",
+    keeps="complete",
 )
 def test_the_kill_switch_while_sessions_start(alone: Sigwrap) -> None:
     first = alone.start(*OBSERVE, "--", "sh", "-c", "echo ready; sleep 1000")

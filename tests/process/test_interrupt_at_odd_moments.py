@@ -52,10 +52,10 @@ def test_interrupt_while_leftovers_are_cleared(sigwrap: Sigwrap, programs: Path)
 
 
 @pytest.mark.fault(
-    "sigwrap's own processes",
+    "front process and supervisor",
     "SIGSTOP to the supervisor, then an interrupt",
-    sees="it is woken, and the run ends as asked: 130",
-    keeps="everything, sealed",
+    sees="sigwrap continues it; the run ends with 130",
+    keeps="complete",
 )
 def test_a_stopped_supervisor_does_not_save_the_tree(sigwrap: Sigwrap) -> None:
     """SIGSTOP from outside: it is woken, and the run ends as asked."""
@@ -68,10 +68,10 @@ def test_a_stopped_supervisor_does_not_save_the_tree(sigwrap: Sigwrap) -> None:
 
 
 @pytest.mark.fault(
-    "sigwrap's own processes",
-    "SIGSTOP and SIGCONT to the pid that the caller knows",
-    sees="nothing: the run goes on to its own status",
-    keeps="everything",
+    "front process and supervisor",
+    "SIGSTOP and SIGCONT to sigwrap",
+    sees="nothing",
+    keeps="complete",
 )
 def test_stop_and_continue_of_our_pid(sigwrap: Sigwrap) -> None:
     process, _ = sigwrap.start_ready("--", "sh", "-c", "echo ready; read x; echo got $x")

@@ -46,7 +46,7 @@ def test_a_job_that_nobody_would_continue_is_not_stopped(as_user: Sigwrap) -> No
     spawning = "import os, pty, sys; sys.exit(os.waitstatus_to_exitcode(pty.spawn(sys.argv[1:])))"
     line = [*PYTHON, "-c", spawning, *as_user.line(*words, stopping)]
     run = as_user.start_line(line, stdin=subprocess.PIPE)
-    reader(run.stdout).until(rb"SIGSTOP to \d+ \(sh\): denied by rule agent")
+    reader(run.stdout).until(rb"denied: SIGSTOP to \d+ \(sh\): .*\(rule agent")
     assert run.stdin is not None
     run.stdin.write(b"\x03")
     run.stdin.flush()

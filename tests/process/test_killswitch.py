@@ -62,7 +62,9 @@ def test_it_ends_every_session_whatever_its_processes_do(alone: Sigwrap) -> None
         watch.await_ends()
     assert status == 0, said
     # Who is slow is killed as well.
-    assert re.search(r"3 sessions ended \((1 was|[23] were) held up, and killed from here\)", said)
+    assert re.search(
+        r"3 sessions ended \((1 was|[23] were) not responding and (was|were) killed\)", said
+    )
     assert took_s < 20  # 0.8 s, on a machine that does nothing else
     assert [process.wait(PATIENCE_S) for process in sessions] == [REFUSED] * 3
     assert alone.alive() == []
@@ -84,13 +86,13 @@ def test_the_log_says_who_and_why_and_is_sealed(alone: Sigwrap) -> None:
     end = alone.sealed_events("session_ended")[0].payload
     assert end["exit_status"] == REFUSED
     why = alone.run("why").stdout.decode()
-    assert "killed: the kill switch: it deploys" in why
+    assert "killed by the kill switch: it deploys" in why
 
 
 def test_nothing_starts_until_it_is_off(alone: Sigwrap) -> None:
     assert switch(alone, "on", "--reason", "a drill") == (
         0,
-        switch(alone, "status")[1] + "no session was running; none starts until sigwrap "
+        switch(alone, "status")[1] + "no session was running; to allow new sessions: sigwrap "
         "killswitch off\n",
     )
     for words in (["--", "true"], ["--best-effort", "--", "true"]):
@@ -98,7 +100,7 @@ def test_nothing_starts_until_it_is_off(alone: Sigwrap) -> None:
         assert refused.returncode == REFUSED
         (line,) = refused.stderr.decode().splitlines()
         assert "the kill switch is on since 20" in line
-        assert "a drill; nothing is run (sigwrap killswitch off)" in line
+        assert "a drill; nothing was run (sigwrap killswitch off)" in line
     assert not alone.has_sessions()
     elsewhere = alone.run("--store", str(alone.folder / "other"), "--", "true")
     assert elsewhere.returncode == REFUSED
@@ -119,7 +121,7 @@ def test_nothing_starts_until_it_is_off(alone: Sigwrap) -> None:
 def test_off_asks_on_a_terminal(alone: Sigwrap, answer: str, status: int) -> None:
     switch(alone, "on")
     terminal = alone.terminal_for([*alone.as_user(), UNDER_TEST, "killswitch", "off"])
-    terminal.output.until(rb"turn it off\? \[y/N\]:")
+    terminal.output.until(rb"turn off the kill switch\? \[y/N\]:")
     terminal.type(answer)
     assert terminal.await_status() == status
     assert status_of(alone)["on"] is (status != 0)
@@ -215,17 +217,19 @@ def test_what_cannot_be_seen_is_not_off(alone: Sigwrap) -> None:
     for word in ("status", "off"):
         done = alone.run("killswitch", word, env={**env, "SIGWRAP_STORE": ""})
         assert done.returncode == REFUSED
-        assert b"is there can't be seen: Permission denied" in done.stderr
+        assert b"killswitch: Permission denied" in done.stderr
     done = alone.run("killswitch", "status", env=env)
     assert (done.returncode, b"the kill switch is on" in done.stdout) == (0, True)
     alone.run("killswitch", "off", "--yes")
     done = alone.run("--", "true", env=env)
     assert done.returncode == 0
-    assert b"the kill switch: whether" in done.stderr
-    assert "the kill switch: whether" in str(alone.events("session_started")[0].payload["missing"])
+    assert b"the kill switch: can't check for" in done.stderr
+    assert "the kill switch: can't check for" in str(
+        alone.events("session_started")[0].payload["missing"]
+    )
     done = alone.run("killswitch", "on", env=env)
     assert done.returncode == REFUSED
-    assert b"others can start" in done.stderr
+    assert b"new sessions can start" in done.stderr
 
 
 def test_signals_dont_stop_it_halfway(alone: Sigwrap) -> None:
@@ -270,8 +274,8 @@ def test_a_link_that_leads_each_process_elsewhere_is_no_place_for_it(alone: Sigw
     session = started(alone, *STAYS, env=env)
     done = alone.run("killswitch", "on", env=env)
     assert done.returncode == REFUSED
-    assert b"a link on the way leads each process elsewhere" in done.stderr
-    assert b"1 session ended; but others can start" in done.stderr
+    assert b"a link loop, or a link that differs per process" in done.stderr
+    assert b"1 session ended, but new sessions can start" in done.stderr
     assert session.wait(PATIENCE_S) == REFUSED
     alone.run("killswitch", "off", "--yes", env=env)
 
@@ -281,5 +285,6 @@ def test_a_folder_of_another_user_is_no_place_that_it_stays_in(alone: Sigwrap) -
     os.chown(alone.store, 1, 1)
     alone.store.chmod(0o777)
     status, said = switch(alone, "on")
-    assert (status, "is another user's, who can take it away again" in said) == (REFUSED, True)
+    assert status == REFUSED
+    assert "belongs to another user, who can remove the kill switch" in said
     assert (alone.store / "killswitch").exists()

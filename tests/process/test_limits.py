@@ -101,10 +101,9 @@ def test_a_file_size_limit_ends_command_and_not_the_log(as_user: Sigwrap) -> Non
 
 
 @pytest.mark.fault(
-    "what the machine lacks",
-    "a hard limit of a file's size (`ulimit -f`) that the log reaches",
-    sees="a line at the start, and once it is reached another: `raise the limit of a file's "
-    "size, ulimit -f …`; execs are denied, and the status is 125",
+    "missing resources",
+    "file size limit (`ulimit -f`) reached",
+    sees="two warnings; execs are denied, status 125",
     keeps="all that took effect",
 )
 @the_bootloader_dies_of_it
@@ -115,18 +114,19 @@ def test_where_the_hard_limit_ends_the_log_execs_are_denied_and_a_line_says_why(
     done = _run(limited, _with((FSIZE, 100 << 10, 100 << 10)), "sh", "-c", text)
     first, second, *_ = done.stderr.decode().splitlines()
     assert first == (
-        "sigwrap: ulimit -f 100 limits sigwrap as well (a soft one, ulimit -S, only the command)"
+        "sigwrap: ulimit -f 100 applies to sigwrap as well "
+        "(a soft limit, ulimit -S, applies to the command only)"
     )
-    assert "raise the limit of a file's size, ulimit -f 100); until it can be written" in second
+    assert "raise the file size limit, ulimit -f 100); sigwrap denies every exec" in second
     assert done.returncode == REFUSED
     assert int(done.stdout) < 1000
 
 
 @pytest.mark.fault(
-    "what the machine lacks",
-    "too little memory to load sigwrap (`ulimit -v`)",
-    sees="125, and one line that names the limit",
-    keeps="nothing: nothing ran",
+    "missing resources",
+    "too little memory to start (`ulimit -v`)",
+    sees="status 125",
+    keeps="nothing ran",
 )
 @pytest.mark.skipif(IS_BINARY, reason="PyInstaller's own start-up fails first")
 @pytest.mark.parametrize("megabytes", [20, 33])
@@ -145,17 +145,17 @@ def test_too_little_data_to_load_sigwrap_is_said(sigwrap: Sigwrap, megabytes: in
     """Also a soft limit: Python starts under it."""
     done = _run(sigwrap, _with((resource.RLIMIT_DATA, megabytes << 20, NO_LIMIT)), "touch", "ran")
     (line,) = done.stderr.decode().splitlines()
-    assert line.startswith("sigwrap: it can't be loaded: ")
+    assert line.startswith("sigwrap: can't load: ")
     assert line.endswith("(is the memory limited? ulimit -v 65536 and -d 32768 are enough)")
     assert done.returncode == REFUSED
     assert not (sigwrap.folder / "ran").exists()
 
 
 @pytest.mark.fault(
-    "what the machine lacks",
-    "no process can be made (`ulimit -u`)",
-    sees="125, and one line that names the limit",
-    keeps="nothing: nothing ran",
+    "missing resources",
+    "no more processes (`ulimit -u`)",
+    sees="status 125",
+    keeps="nothing ran",
 )
 def test_where_no_process_can_be_made_a_line_says_so(limited: Sigwrap) -> None:
     if limited.user is None:

@@ -51,7 +51,7 @@ def test_a_host_by_its_name_is_allowed_and_another_is_denied_in_one_clear_line(
     assert done.stdout == b"hi\n"
     ours, *theirs = done.stderr.decode().splitlines()
     assert ours.startswith(
-        f"sigwrap: connection to 127.0.0.2:{server.port}: denied by rule keep of test"
+        f"sigwrap: denied: connection to 127.0.0.2:{server.port} (rule keep, policy test)"
     )
     assert len(theirs) == 2 and all(each.startswith("curl: (7)") for each in theirs)
     assert server.connections == 1
@@ -106,7 +106,7 @@ def test_a_socket_of_the_machine_by_its_place(as_user: Sigwrap) -> None:
     done = as_user.run("-p", network_policy(as_user, rule), "--", *PYTHON, "-c", script, str(at))
     assert done.stdout.split() == [b"13"] * 4
     assert server.connections == 0
-    assert done.stderr.count(b"denied by rule keep") == 1
+    assert done.stderr.count(b"(rule keep, policy") == 1
     server.close()
 
 
@@ -175,4 +175,4 @@ def test_who_lets_nobody_look_into_it_is_refused_what_we_would_have_to_do(as_use
     assert done.stdout == b"1\n", done.stderr
     (payload,) = denied
     assert payload["rule_name"] == "builtin:network"
-    assert payload["destination"] == "connect by a process that lets nobody look into it"
+    assert payload["destination"] == "connect by a process whose memory sigwrap cannot read"

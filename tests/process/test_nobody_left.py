@@ -73,10 +73,10 @@ def test_after_the_death_of_command(sigwrap: Sigwrap, start_tree: Start) -> None
 
 
 @pytest.mark.fault(
-    "sigwrap's own processes",
+    "front process and supervisor",
     "SIGKILL to the front process",
-    sees="whoever waits for it sees it killed; nobody of the tree is left",
-    keeps="everything, sealed: the supervisor lives to do it",
+    sees="the caller sees it killed; no process is left",
+    keeps="complete",
 )
 def test_after_the_front_was_killed(as_user: Sigwrap, start_tree: Start) -> None:
     pid, watch, end = start_tree(as_user, "stays")
@@ -87,10 +87,10 @@ def test_after_the_front_was_killed(as_user: Sigwrap, start_tree: Start) -> None
 
 
 @pytest.mark.fault(
-    "sigwrap's own processes",
+    "front process and supervisor",
     "SIGKILL to the supervisor",
-    sees="125; nobody of the tree is left",
-    keeps="everything up to then, intact, without an end",
+    sees="status 125; no process is left",
+    keeps="intact up to then, without an end",
 )
 @pytest.mark.promise("no process outlives sigwrap")
 def test_after_the_supervisor_was_killed(as_user: Sigwrap, start_tree: Start) -> None:
@@ -102,10 +102,10 @@ def test_after_the_supervisor_was_killed(as_user: Sigwrap, start_tree: Start) ->
 
 
 @pytest.mark.fault(
-    "sigwrap's own processes",
+    "front process and supervisor",
     "SIGKILL to both, the supervisor stopped before",
-    sees="the command dies with its parent, by the kernel; what it had left behind before can stay",
-    keeps="everything up to then, intact, without an end",
+    sees="the command dies; processes that it left behind can stay",
+    keeps="intact up to then, without an end",
 )
 def test_after_front_and_supervisor_were_killed(sigwrap: Sigwrap) -> None:
     """Nobody is left to end the tree but the kernel: COMMAND dies with its parent. What left

@@ -69,7 +69,7 @@ def test_without_proc(sigwrap: Sigwrap, words: list[str]) -> None:
         assert (done.returncode, done.stdout) == (REFUSED, b"")
         (said,) = done.stderr.decode().splitlines()
         assert said.endswith(
-            ": there is no /proc here, and without it nothing can be run "
+            ": /proc is missing, and sigwrap needs it "
             f"(mount it: mount -t proc proc /proc; {DOCTOR})"
         )
 
@@ -88,7 +88,7 @@ def test_under_the_proc_of_another_pid_namespace(sigwrap: Sigwrap) -> None:
     done = sigwrap.native(*namespace, *no_mounts, *line)
     (said,) = done.stderr.decode().splitlines()
     assert said == (
-        "sigwrap: /proc is that of another pid namespace "
+        "sigwrap: /proc belongs to another pid namespace "
         f"(mount it: mount -t proc proc /proc; {DOCTOR})"
     )
     assert done.returncode == REFUSED

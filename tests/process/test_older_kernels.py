@@ -1,5 +1,5 @@
-"""What docs/portability.md says of older kernels, on this one: what they haven't is refused by an
-outer filter. Kernels of their own are booted by `make test-kernels`."""
+"""What docs/platforms.md says about older kernels: an outer filter refuses the newer calls. `make
+test-kernels` boots real ones."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ version: 1
 name: kernels
 extends: agent-observe
 command_rules:
-  - {name: no-id, commands: [id], decision: deny, message: nobody is told}
+  - {name: no-id, commands: [id], decision: deny, message: no ids here}
   - name: other
     commands: [uname]
     decision: redirect
@@ -72,7 +72,7 @@ def test_before_linux_5_6_nothing_runs_and_a_line_says_why(as_user: Sigwrap, run
 def test_what_a_run_does_and_is_without(as_user: Sigwrap, run_on: RunOn, version: str) -> None:
     done = run_on(version, "-p", "kernels.yaml", "--", "sh", "-c", JOB)
     said = done.stderr.decode()
-    assert "sigwrap: id: denied by rule no-id of kernels: nobody is told" in said
+    assert "sigwrap: denied: id: no ids here (rule no-id, policy kernels)" in said
     assert done.returncode == 130
     records = version != "5.6"
     expected = ["126", *["in its place"] * TIMES, *["recorded"] * records, "143"]

@@ -76,8 +76,8 @@ def test_who_searches_path_runs_it_and_it_is_marked_or_it_is_denied(
     assert denied and {(kind, rule) for kind, _, rule in denied} == {
         ("exec_denied", "trust.path_shadow")
     }
-    assert f"denied by rule trust.path_shadow of test: {tool} was found along PATH" in err
-    assert f"shadows {LS}: call the one that you mean by its path" in err
+    assert "(rule trust.path_shadow, policy test)" in err
+    assert f"{tool} comes before {LS} in PATH: run the intended program by its full path" in err
     assert f"(commands: [{tool}]) or sha256" in err
 
 
@@ -133,7 +133,7 @@ def test_the_shipped_policies_mark_or_deny_it_and_the_report_says_so(sigwrap: Si
     tool = _drop(sigwrap, sigwrap.folder / "bin")
     done = sigwrap.run("-p", "agent-strict", "--", "ls")
     assert (done.returncode, done.stdout) == (126, b"")
-    assert b"denied by rule trust.path_shadow of agent-strict" in done.stderr
+    assert b"(rule trust.path_shadow, policy agent-strict)" in done.stderr
     assert _decided(sigwrap) == [("exec_denied", str(tool), "trust.path_shadow")]
     done = sigwrap.run("--", "sh", "-c", "ls; env ls; true")
     assert (done.returncode, done.stdout) == (0, b"shadow\nshadow\n")
@@ -142,7 +142,7 @@ def test_the_shipped_policies_mark_or_deny_it_and_the_report_says_so(sigwrap: Si
     assert {each["signal"] for each in told} == {"SIGTRUST"}
     assert {each["source"] for each in told} == {"trust.path_shadow"}
     report = sigwrap.run("report").stdout.decode()
-    section = report.partition("Found along PATH before the system's\n")[2].partition("\n\n")[0]
+    section = report.partition("Commands that shadow system commands\n")[2].partition("\n\n")[0]
     assert section.splitlines() == [
         f"        2  {tool}  shadows {LS}",
         f"        1  what /usr/bin/env runs  shadows {LS}",

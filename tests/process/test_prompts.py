@@ -43,7 +43,7 @@ def test_the_key_at_a_prompt_ends_a_line_and_not_the_run(as_user: Sigwrap, progr
     terminal.type("q")
     assert terminal.await_status() == 3
     assert "escalated" not in as_user.interrupts()
-    assert as_user.events("session_ended")[0].payload["reason"] == "COMMAND ended"
+    assert as_user.events("session_ended")[0].payload["reason"] == "the command ended"
 
 
 def test_the_key_while_a_prompts_program_computes_is_taken_back(

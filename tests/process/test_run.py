@@ -94,10 +94,10 @@ def test_what_is_not_found_is_127_and_what_is_not_executable_is_126(
     script(tmp_path, "folder-as-interpreter", "#!/tmp\n")
     for words, status, said in (
         ("no-such-program-at-all", (127,), "no-such-program-at-all: command not found"),
-        ("-p ci npm start", (127,), "-p: command not found on PATH (options stand before --)"),
+        ("-p ci npm start", (127,), "-p: command not found on PATH (options go before --)"),
         ("./absent", (127,), ""),
         ("./plain", (126,), "not executable"),
-        ("/tmp", (126,), "is a folder"),
+        ("/tmp", (126,), "is a directory"),
         ("./no-interpreter", (126, 127), "./no-interpreter"),
         ("./folder-as-interpreter", (126,), ""),
     ):
@@ -132,10 +132,10 @@ def _refused(done: subprocess.CompletedProcess[bytes], marker: Path) -> str:
 
 @pytest.mark.promise("fail closed")
 @pytest.mark.fault(
-    "the log's place",
-    "a file is where its folder should be",
-    sees="125, and one line that names it and `--store`",
-    keeps="nothing: nothing ran",
+    "the store",
+    "a file in place of the store directory",
+    sees="status 125",
+    keeps="nothing ran",
 )
 def test_a_file_in_the_stores_way(sigwrap: Sigwrap, tmp_path: Path) -> None:
     (tmp_path / "store").write_text("mine")
@@ -147,10 +147,10 @@ def test_a_file_in_the_stores_way(sigwrap: Sigwrap, tmp_path: Path) -> None:
 
 
 @pytest.mark.fault(
-    "the log's place",
-    "this user may not write there",
-    sees="125, and one line: `can't create the event log …`, `Permission denied`",
-    keeps="nothing: nothing ran",
+    "the store",
+    "no permission to write",
+    sees="status 125",
+    keeps="nothing ran",
 )
 @pytest.mark.skipif(os.getuid() != 0, reason="needs root to make a folder that isn't ours")
 def test_a_store_of_somebody_else(as_user: Sigwrap) -> None:
@@ -173,10 +173,10 @@ def _fill(folder: Path) -> None:
 
 
 @pytest.mark.fault(
-    "the log's place",
-    "its disk is full as the session begins",
-    sees="125, and one line: `can't create the event log …`, with what to do",
-    keeps="nothing: nothing ran",
+    "the store",
+    "disk full at the start",
+    sees="status 125",
+    keeps="nothing ran",
 )
 def test_a_store_on_a_full_file_system(sigwrap: Sigwrap, small_disk: Path, tmp_path: Path) -> None:
     _fill(small_disk)
@@ -187,11 +187,10 @@ def test_a_store_on_a_full_file_system(sigwrap: Sigwrap, small_disk: Path, tmp_p
 
 
 @pytest.mark.fault(
-    "the log's place",
-    "its disk fills up in the middle",
-    sees="what can't be recorded is denied, and one line says so, once: `every exec and "
-    "signal is denied`; the run goes on",
-    keeps="all that took effect, and nothing else; `unrecorded` in `session_ended` counts the rest",
+    "the store",
+    "disk full during the run",
+    sees="one warning; what cannot be logged is denied",
+    keeps="all that took effect; `unrecorded` in `session_ended` counts the rest",
 )
 def test_a_store_that_fills_up_denies_what_it_cannot_record(
     sigwrap: Sigwrap, small_disk: Path
@@ -205,7 +204,7 @@ def test_a_store_that_fills_up_denies_what_it_cannot_record(
     done = sigwrap.run("--", "dash", "-c", loop, env=env)
     lines = done.stdout.decode().splitlines()
     assert lines[-1] == "end"
-    assert done.stderr.decode().count("every exec and signal is denied") == 1
+    assert done.stderr.decode().count("sigwrap denies every exec and signal") == 1
     ran = [int(line.split()[0]) for line in lines if line.endswith("xxxx")]
     assert ran == list(range(1, len(ran) + 1))
     sigwrap.store = small_disk / "store"
@@ -218,10 +217,10 @@ def test_a_store_that_fills_up_denies_what_it_cannot_record(
 
 
 @pytest.mark.fault(
-    "the caller's terminal and streams",
-    "standard input, output and error are closed",
+    "terminal and streams",
+    "standard streams are closed",
     sees="as natively",
-    keeps="everything",
+    keeps="complete",
 )
 def test_closed_standard_streams_are_no_obstacle(sigwrap: Sigwrap, tmp_path: Path) -> None:
     """They must not become descriptors of ours, and COMMAND finds them closed."""
@@ -238,10 +237,10 @@ open("seen", "w").write(repr(seen))
 
 
 @pytest.mark.fault(
-    "several at once",
-    "eight sessions at once in one store",
-    sees="nothing: each has its own status and output",
-    keeps="a log of each, intact",
+    "several sessions",
+    "eight sessions in one store",
+    sees="nothing",
+    keeps="complete",
 )
 @pytest.mark.skipif(os.getuid() != 0, reason="needs root")
 def test_many_runs_share_a_store(sigwrap: Sigwrap) -> None:

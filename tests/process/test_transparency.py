@@ -68,10 +68,10 @@ def test_everything_at_once(as_user: Sigwrap, programs: Path) -> None:
 
 
 @pytest.mark.fault(
-    "what the machine lacks",
-    "48 open files are the hard limit",
-    sees="nothing: that is enough",
-    keeps="everything",
+    "missing resources",
+    "hard limit of 48 open files",
+    sees="nothing",
+    keeps="complete",
 )
 def test_a_low_limit_of_open_files_is_enough(sigwrap: Sigwrap, programs: Path) -> None:
     seen = _same_probe(programs / "probe.py", sigwrap, "prlimit", "--nofile=48:48")
@@ -182,10 +182,10 @@ def test_the_writer_into_stdin_sees_that_command_closed_it(sigwrap: Sigwrap) -> 
 
 
 @pytest.mark.fault(
-    "the caller's terminal and streams",
+    "terminal and streams",
     "the reader of the output is gone",
-    sees="as natively: SIGPIPE ends the command, 141",
-    keeps="everything",
+    sees="SIGPIPE, status 141, as natively",
+    keeps="complete",
 )
 def test_a_pipeline_ends_when_its_reader_does(sigwrap: Sigwrap) -> None:
     """`yes` must die of SIGPIPE, which Python ignores."""

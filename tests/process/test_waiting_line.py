@@ -31,7 +31,7 @@ def test_it_says_for_whom_how_long_and_what_the_key_does_now(
     terminal.press("C")
     whom = rb"%s \(pid %d\)" % (re.escape(NAME), as_user.command_pid())
     terminal.output.until(
-        rb"sigwrap: interrupted: waiting up to 4\d\d s for %s to end or come to a prompt; "
+        rb"sigwrap: interrupted: waiting up to 4\d\d s for %s to end or show a prompt; "
         rb"Ctrl\+C again kills\r\n" % whom
     )
     await_key_taken(terminal.pid)

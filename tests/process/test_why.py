@@ -18,7 +18,7 @@ from tests.support.waiting import PATIENCE_S
 READS = "echo ready; read line"
 PYTHON_DOES = f"exec {' '.join(PYTHON)} -c"
 BY_DEFAULT = "allowed by rule builtin:default"
-CHILD = r"it ended by itself, as its child \d+ \"[^|]*\" had: "
+CHILD = r"it ended by itself, like its child \d+ \"[^|]*\": "
 
 
 def why(subject: Sigwrap, *words: object) -> str:
@@ -44,15 +44,15 @@ def assert_why(said: str, expected: str) -> None:
 # Limits
 
 
-OVER = "exit 124: {}; COMMAND died of SIGTERM from sigwrap"
-NO_FORK = "exit 2: it ended by itself, after a fork of it was refused by limit max_processes"
-NO_LOG = "exit 9: it ended by itself, after every exec and signal was denied: log_.*"
+OVER = "exit 124: {}; the command died of SIGTERM from sigwrap"
+NO_FORK = r"exit 2: it ended by itself, after sigwrap denied its fork \(limit max_processes\)"
+NO_LOG = "exit 9: it ended by itself, after sigwrap denied every exec and signal: log_.*"
 
 
 @pytest.mark.parametrize(
     ("limits", "text", "expected"),
     [
-        ("wall_time: 1s", "sleep 99", OVER.format("wall_time: 1 s are over")),
+        ("wall_time: 1s", "sleep 99", OVER.format("wall_time: the limit of 1 s was reached")),
         ("max_processes: 2, at_fork: true", "sleep 9 & sleep 9 & sleep 9 & wait", NO_FORK),
         ("log_size: 32K, at_log_size: deny", "while /bin/true; do :; done 2>&-; exit 9", NO_LOG),
     ],
@@ -69,7 +69,7 @@ def test_a_limit(sigwrap: Sigwrap, limits: str, text: str, expected: str) -> Non
 
 def test_a_denied_command(sigwrap: Sigwrap) -> None:
     said = shell(sigwrap, "true", rules="\n  - {name: no-sh, commands: [sh], decision: deny}\n")
-    assert said == "exit 126: COMMAND could not be executed: denied by rule no-sh of test"
+    assert said == "exit 126: the command could not be run: denied (rule no-sh, policy test)"
     document = json.loads(why(sigwrap, "--json"))
     assert (document["cause"], document["status"]) == ("denied", 126)
 
@@ -78,8 +78,8 @@ def test_a_denied_command(sigwrap: Sigwrap) -> None:
 def test_a_command_that_was_denied_to_the_shell(sigwrap: Sigwrap) -> None:
     rule = "\n  - {name: no-ls, commands: [ls], decision: deny}\n"
     said = shell(sigwrap, "/bin/ls -l; exit $?", rules=rule)
-    denied = "it ended by itself, after its exec of /bin/ls -l was denied by rule no-ls"
-    assert_why(said, f"exit 126: {CHILD}{denied}")
+    denied = "it ended by itself, after sigwrap denied its exec of /bin/ls -l (rule no-ls)"
+    assert_why(said, f"exit 126: {CHILD}{re.escape(denied)}")
     child, command = (event.pid for event in sigwrap.events("process_exited"))
     assert command == sigwrap.command_pid()
     assert why(sigwrap, child) == f"exit 126: {denied}"
@@ -111,12 +111,12 @@ def test_a_signal_of_the_session(sigwrap: Sigwrap, text: str, expected: str) -> 
     [
         (
             f"{PYTHON_DOES} 'import ctypes; ctypes.string_at(0)'",
-            "exit 139: SIGSEGV from the kernel: it touched memory that isn't its own",
+            "exit 139: SIGSEGV from the kernel: an invalid memory access",
         ),
         (
             "ulimit -t 1; while :; do :; done",
-            r"exit 137: SIGKILL from the kernel: its hard limit of processor time, 1 s .*"
-            r"|exit 137: SIGKILL from .*the kernel \(a hard ulimit -t\) or a sender outside: .*",
+            r"exit 137: SIGKILL from the kernel: its hard CPU time limit, 1 s .*"
+            r"|exit 137: SIGKILL from .*the kernel \(a hard ulimit -t\) or a process outside .*",
         ),
     ],
     ids=["SIGSEGV", "hard RLIMIT_CPU"],
@@ -141,7 +141,7 @@ def test_a_signal_to_sigwrap_from_outside(sigwrap: Sigwrap) -> None:
     said = ended(sigwrap, lambda process: process.send_signal(signal.SIGHUP))
     assert_why(
         said,
-        r"exit 130: interrupted; SIGTERM from sigwrap, which got SIGHUP "
+        r"exit 130: interrupted; SIGTERM from sigwrap, which received SIGHUP "
         rf'(from {os.getpid()} ".*", outside the session|by way of sigwrap\'s outer process.*)',
     )
 
@@ -154,7 +154,7 @@ def send(subject: Sigwrap, *words: str) -> None:
     subject.run("signal", session, *words)
 
 
-DIED = "sigwrap was killed, or could not write any more, before an end was recorded"
+DIED = "its end was not recorded: sigwrap was killed or could not write the log"
 
 
 def kill_supervisor(process: Running) -> None:
@@ -182,9 +182,9 @@ def test_a_copy_of_the_log_is_a_moment(sigwrap: Sigwrap) -> None:
     send(sigwrap, "SIGUSR2")
     sigwrap.await_event("checkpoint")
     copy = sigwrap.events("checkpoint")[0].payload["path"]
-    assert why(sigwrap) == "no end of it is recorded yet"
+    assert why(sigwrap) == "still running"
     process.communicate(b"\n", PATIENCE_S)
-    assert why(sigwrap, copy) == "it had not ended when the log was copied"
+    assert why(sigwrap, copy) == "still running when the log was copied"
     terminal = sigwrap.on_terminal("why")  # which is told of which session
     assert terminal.await_status() == 0
     lines = terminal.output.rest().decode().splitlines()

@@ -63,9 +63,9 @@ def test_it_is_told_of_who_is_handed_work_outside(
     handed = [each for each in events if each.type == "work_handed_outside"]
     assert sum(each.payload.get("count", 1) for each in handed) == 9
 
-    said = f"handed work to PID {server.pid} "
+    said = f"handed work outside the session, to PID {server.pid} "
     line_of_text = as_user.run("report").stdout.decode().splitlines()[1]
-    assert line_of_text.startswith(said) and f"outside (unix:{told[0]}, by " in line_of_text
+    assert line_of_text.startswith(said) and f" (unix:{told[0]}, by " in line_of_text
     markdown = as_user.run("report", "--format", "md").stdout.decode().splitlines()
     assert markdown[4].startswith(f"**{said}")
     found = json.loads(as_user.run("report", "--format", "json").stdout)["handed_outside"]["found"]

@@ -1,4 +1,4 @@
-"""make test-programs: all of it, or a part; `--write` makes docs/programs.md of what was found."""
+"""Run `make test-programs`, all or a part; `--write` writes the results to docs/reliability.md."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import time
 
 from tests.programs import selected, table
 from tests.programs.checking import Result, Verdict, subject
-from tests.programs.place import ROOT
 from tests.programs.program import POLICIES, Program, User
 
 USERS = {"root": User.US, "us": User.US, "ordinary": User.ORDINARY}
@@ -23,9 +22,8 @@ def main() -> int:
     if not programs:
         raise SystemExit(f"no program is called {chosen.programs}")
     if chosen.write:
-        page = ROOT / "docs" / "programs.md"
-        before = table.rows(page.read_text())
-        page.write_text(table.markdown(selected.programs(), table.load(), before))
+        page = table.PAGE.read_text()
+        table.PAGE.write_text(table.page_with(selected.programs(), table.load(), page))
         return 0
     fine = True
     for program in programs:
@@ -42,7 +40,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--policy", default=" ".join(POLICIES))
     parser.add_argument("--form", default="package", help="package, binary, or both")
     parser.add_argument("--user", default="root ordinary")
-    parser.add_argument("--write", action="store_true", help="only write docs/programs.md")
+    parser.add_argument("--write", action="store_true", help="only write docs/reliability.md")
     return parser.parse_args()
 
 

@@ -1,13 +1,14 @@
-"""What was found, for people: results are kept between runs, so that a part can be run anew."""
+"""Results of the programs, kept between runs, and their section of docs/reliability.md."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import re
 from dataclasses import asdict
+from enum import Enum
 
 from tests.programs.checking import Result, Verdict
-from tests.programs.place import CACHE
+from tests.programs.place import CACHE, ROOT
 from tests.programs.program import POLICIES, Program, User
 from tests.programs.selected import FORMS
 
@@ -15,19 +16,17 @@ KEPT = CACHE.parent / "results.json"
 
 Key = tuple[str, str, str, str]
 
-_INTRO = """\
-# Programs
+PAGE = ROOT / "docs" / "reliability.md"
+BEGIN, END = "<!-- programs: make test-programs WRITE=1 -->", "<!-- programs end -->"
+_BETWEEN = "; "  # names have commas
 
-Real programs run natively and under sigwrap, as root and as an ordinary user. What is compared:
-exit status, standard output and error, screens of terminal programs, and the files left behind.
-`make test-programs` runs them (it takes a while; `PROGRAMS=git` runs one, `FORM=binary` runs them
-with the one-file binary), and `make test-programs WRITE=1` writes the rows of this table that have
-been run in this checkout, and leaves the others. The quick ones are part of `make test`.
 
-A cell without more was run with both forms of sigwrap, the package and the one file, as both
-users; else it names what was run: the forms where they don't have the same users, and the users.
-Nothing else was. Suites with sigwrap-forward in their place have no policy, and were run once.
-"""
+class Compared(Enum):
+    """How a program compares; the value begins its line on the page."""
+
+    SAME = "Same under every policy, with both forms, as both users: "
+    PARTLY = "Same in all combinations that were run: "
+    DIFFERS = "Some differ, as they must:"
 
 
 def load() -> dict[Key, Result]:
@@ -49,48 +48,60 @@ def _key(result: Result) -> Key:
     return (result.program, result.user, result.form, result.policy)
 
 
-def rows(page: str) -> dict[str, str]:
-    """By the program's name."""
-    return {line.split(" | ")[0].removeprefix("| "): line for line in page.splitlines()}
+def known(page: str) -> dict[str, Compared]:
+    """Return how the programs on the page compare, by name."""
+    found: dict[str, Compared] = {}
+    for line in page.partition(BEGIN)[2].partition(END)[0].splitlines():
+        for how in (Compared.SAME, Compared.PARTLY):
+            if line.startswith(how.value):
+                found |= dict.fromkeys(line.removeprefix(how.value).split(_BETWEEN), how)
+        if differs := re.match(r"- \*\*(.*?)\*\*", line):
+            found[differs[1]] = Compared.DIFFERS
+    return found
 
 
-def markdown(programs: list[Program], results: dict[Key, Result], before: Mapping[str, str]) -> str:
-    """`before`: rows that stay where nothing has been run."""
-    lines = [_INTRO]
-    lines.append("| program | " + " | ".join(POLICIES) + " |")
-    lines.append("| --- |" + " --- |" * len(POLICIES))
-    reasons = []
-    for program in programs:
-        cells = [_cell(program, policy, results) for policy in POLICIES]
-        if any(cells):
-            row = f"| {program.name} | " + " | ".join(cells) + " |"
-        elif program.name in before:
-            row = before[program.name]
-        else:
-            continue
-        lines.append(row)
-        if Verdict.DIFFERS_AS_IT_MUST.value in row:
-            for why in dict.fromkeys(program.differs.values()):
-                reasons.append(f"- {program.name}: {why}")
-    if reasons:
-        lines += ["", "Why some differ:", "", *reasons]
-    return "\n".join(lines) + "\n"
+def page_with(programs: list[Program], results: dict[Key, Result], page: str) -> str:
+    """Return the page with the results; programs that were not run stay as they are."""
+    before = known(page)
+    found = {each.name: _compared(each, results) or before.get(each.name) for each in programs}
+    parts = [
+        how.value + _BETWEEN.join(name for name, each in found.items() if each is how)
+        for how in (Compared.SAME, Compared.PARTLY)
+    ]
+    differing = [each for each in programs if found[each.name] is Compared.DIFFERS]
+    reasons = "\n".join(
+        f"- **{program.name}** ({_where(places)}): {why}"
+        for program in differing
+        for why in dict.fromkeys(program.differs.values())
+        for places in [[place for place, each in program.differs.items() if each == why]]
+    )
+    text = "\n\n".join([*parts, Compared.DIFFERS.value, reasons])
+    head, rest = page.split(BEGIN)
+    return f"{head}{BEGIN}\n\n{text}\n\n{END}{rest.split(END)[1]}"
 
 
-_USERS = {User.US: "root", User.ORDINARY: "an ordinary user"}
+def _where(places: list[str]) -> str:
+    names = {"*": "every policy", "* ordinary": "an ordinary user"}
+    return ", ".join(names.get(place, place) for place in places)
 
 
-def _cell(program: Program, policy: str, results: dict[Key, Result]) -> str:
-    """One word where every user and form was run and came out alike, else who did how."""
-    found: dict[str, dict[str, list[User]]] = {}
-    for form in FORMS:
-        for user in User:
-            result = _result(program, user, form, policy, results)
-            if result is not None and result.verdict is not Verdict.SKIPPED:
-                found.setdefault(result.verdict.value, {}).setdefault(form, []).append(user)
-    if list(found.values()) == [{form: list(User) for form in FORMS}]:
-        return next(iter(found))
-    return "; ".join(f"{verdict} ({_whose(forms)})" for verdict, forms in found.items())
+def _compared(program: Program, results: dict[Key, Result]) -> Compared | None:
+    """Return None if nothing was run."""
+    found = [
+        result and result.verdict
+        for policy in POLICIES
+        for form in FORMS
+        for user in User
+        for result in [_result(program, user, form, policy, results)]
+    ]
+    run = [each for each in found if each not in (None, Verdict.SKIPPED)]
+    if not run:
+        return None
+    if Verdict.DIFFERS_AS_IT_MUST in run:
+        return Compared.DIFFERS
+    if any(each is not Verdict.SAME for each in run):
+        raise SystemExit(f"{program.name}: {', '.join(str(each) for each in run)}")
+    return Compared.SAME if run == found else Compared.PARTLY
 
 
 def _result(
@@ -99,14 +110,3 @@ def _result(
     policies = POLICIES if program.forwarded else (policy,)
     found = (results.get((program.name, user.value, form, each)) for each in policies)
     return next(filter(None, found), None)
-
-
-def _whose(forms: dict[str, list[User]]) -> str:
-    """By form, unless it is the same users with each."""
-    names = {
-        form: "both users" if len(users) == len(User) else _USERS[users[0]]
-        for form, users in forms.items()
-    }
-    if list(names) == list(FORMS) and len(set(names.values())) == 1:
-        return names[next(iter(FORMS))]
-    return "; ".join(f"{form}: {whose}" for form, whose in names.items())

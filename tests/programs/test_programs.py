@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-import re
 
 import pytest
 
-from tests.programs import selected
-from tests.programs.checking import Verdict, subject
-from tests.programs.place import ROOT
+from tests.programs import selected, table
+from tests.programs.checking import Result, Verdict, subject
 from tests.programs.program import Program, User
+from tests.programs.table import Compared
 
 QUICK = [
     pytest.param(program, user, id=f"{program.name}-{user.value}")
@@ -38,10 +37,22 @@ def test_every_name_is_of_one_program() -> None:
 
 
 @pytest.mark.tier("quick")
-def test_the_documented_programs_are_those_there_are() -> None:
-    table = (ROOT / "docs" / "programs.md").read_text(encoding="utf-8")
-    documented = re.findall(r"^\| (?!program |---)([^|]+) \|", table, re.MULTILINE)
-    assert documented == [
-        program.name for program in selected.programs() if program.name in documented
-    ]
-    assert documented
+def test_the_documented_programs_exist_and_their_differences_are_explained() -> None:
+    programs, page = selected.programs(), table.PAGE.read_text(encoding="utf-8")
+    documented = table.known(page)
+    assert len(documented) > 50
+    assert set(documented) <= {program.name for program in programs}
+    assert all(
+        program.differs for program in programs if documented.get(program.name) is Compared.DIFFERS
+    )
+    assert table.page_with(programs, {}, page) == page
+
+
+@pytest.mark.tier("quick")
+def test_a_result_moves_a_program() -> None:
+    programs, page = selected.programs(), table.PAGE.read_text(encoding="utf-8")
+    program = next(each for each in programs if each.name == "vim")
+    result = Result(program.name, "us", "package", "ci", Verdict.SAME)
+    results = {(program.name, "us", "package", "ci"): result}
+    assert table.known(page)["vim"] is Compared.SAME
+    assert table.known(table.page_with(programs, results, page))["vim"] is Compared.PARTLY

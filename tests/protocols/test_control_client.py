@@ -168,7 +168,7 @@ def test_however_many_sockets_are_full_or_silent_it_takes_no_longer(
     assert time.monotonic() - started_s < 40.0  # one after the other they took ten times as long
     assert heard == ["z-answers"]
     assert len(failures) == 200
-    assert {failure.split(" ", 2)[2] for failure in failures} == {"doesn't answer"}
+    assert {failure.split(" ", 2)[2] for failure in failures} == {"does not answer"}
 
 
 def test_one_that_has_room_after_a_while_is_heard(
@@ -200,5 +200,5 @@ def test_an_answer_that_does_not_come_ends_with_all_the_time(
     serve("a", answers)
     with ask_everybody(str(store), {"do": "list"}) as (answered, failures):
         assert failures == []
-        with pytest.raises(SessionError, match="session a doesn't answer"):
+        with pytest.raises(SessionError, match="session a does not answer"):
             answered[0].client.ask({"do": "approve", "id": "x"})

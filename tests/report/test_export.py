@@ -60,7 +60,7 @@ def test_counters_and_a_cumulative_histogram() -> None:
         event("exec_denied", argv=["rm"], decision="deny", rule_name="no-rm"),
     )
     assert lines[:2] == [
-        "# HELP sigwrap_signals_total Signals that were decided on.",
+        "# HELP sigwrap_signals_total Signals decided.",
         "# TYPE sigwrap_signals_total counter",
     ]
     assert [line for line in lines if not line.startswith("#")] == [

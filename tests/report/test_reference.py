@@ -7,6 +7,7 @@ import pytest
 
 import sigwrap.report.query.reference as views_reference
 import sigwrap.report.reference as events_reference
+from sigwrap.events import EVENT_TYPES
 from sigwrap.report.query.views import VIEWS
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -18,6 +19,12 @@ DOCS = Path(__file__).parents[2] / "docs"
 def test_the_page_is_what_the_registry_says(name: str, module: ModuleType) -> None:
     documented = (DOCS / name).read_text(encoding="utf-8")
     assert documented == module.reference(), f"run python -m {module.__name__} > docs/{name}"
+
+
+def test_each_field_with_a_note_is_in_an_event() -> None:
+    fields = {field for kind in EVENT_TYPES.values() for field in kind.fields}
+    assert set(events_reference.NOTES) <= fields
+    assert "always false" in events_reference.NOTES["fallback"]
 
 
 def test_the_overview_has_every_view_and_column_and_fits_the_terminal() -> None:

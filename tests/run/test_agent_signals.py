@@ -205,7 +205,7 @@ def test_an_error_at_a_stop_kills_and_one_in_a_diagnosis_does_not(
 
     monkeypatch.setattr(Nobody, "stop_all", fail)
     assert session.send(STOP)[-1] == (
-        "KillDemanded: an error of sigwrap's own at SIGSTOP: OSError: no more"
+        "KillDemanded: internal error of sigwrap at SIGSTOP: OSError: no more"
     )
 
 

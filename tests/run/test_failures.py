@@ -32,10 +32,10 @@ def run_short_of_memory(
 
 
 @pytest.mark.fault(
-    "what the machine lacks",
-    "no memory is left to sigwrap for a request",
-    sees="that request is denied, and the run goes on",
-    keeps="`mediation_failed`, with the error",
+    "missing resources",
+    "no memory to decide a call",
+    sees="that call is denied",
+    keeps="`mediation_failed`",
 )
 def test_an_exec_that_was_put_off_is_denied_where_it_cannot_be_looked_at(sigwrap: Sigwrap) -> None:
     """The requests of two threads of one process come at once, and one that is redirected takes a
@@ -65,10 +65,10 @@ def test_an_exec_whose_facts_cannot_be_gathered_leaves_no_descriptor_open(sigwra
 
 
 @pytest.mark.fault(
-    "what the machine lacks",
-    "no memory is left to sigwrap while an exec is verified",
-    sees="that process is killed (137), and the run goes on",
-    keeps="`mediation_failed`, with the error",
+    "missing resources",
+    "no memory to verify an exec",
+    sees="that process is killed (137)",
+    keeps="`mediation_failed`",
 )
 def test_of_an_error_at_an_exec_stop_one_process_ends(sigwrap: Sigwrap) -> None:
     program = shutil.copy("/bin/true", sigwrap.folder / "too-late")

@@ -356,7 +356,7 @@ def test_a_restarted_call_is_answered_anew(stage: Stage) -> None:
 
 
 def asks() -> Generator[Effect, Any, None]:
-    answer = yield Ask(QUESTION, "waits for approval")
+    answer = yield Ask(QUESTION, "git push needs approval")
     yield record("exec_allowed" if answer.granted else "exec_denied")
     yield Fail(errno.EACCES)
 
@@ -364,7 +364,8 @@ def asks() -> Generator[Effect, Any, None]:
 def test_a_mediator_waits_for_an_answer_and_goes_on(stage: Stage) -> None:
     assert stage.run(asks()) == [
         "ask",
-        "tell 40 waits for approval until 14:31:05; sigwrap approve a1b2c3",
+        "tell 40 sigwrap: request a1b2c3: git push needs approval; "
+        "until 14:31:05; sigwrap approve a1b2c3",
     ]
     stage.happened.clear()
     stage.on_answer(YES)

@@ -36,32 +36,32 @@ def lines(**different: Any) -> list[str]:
 def test_all_that_is_known_is_said() -> None:
     *said, deadline = lines(note="it has changed")
     assert said == [
-        "sigwrap: bash (pid 7, depth 2) wants to run",
+        "sigwrap: request 3f9a10: bash (7) wants to run",
         "    ./deploy 'a b'",
         "  file /project/deploy, then /usr/bin/bash",
-        "  folder /project",
+        "  directory /project",
         "  note it has changed",
-        "  rule ask of mine: look [3f9a10]",
+        "  rule ask, policy mine: look",
     ]
-    assert deadline.startswith("  denied if nobody answers until ")
-    assert deadline.endswith(", in 47 s")
+    assert deadline.startswith("  expires at ")
+    assert deadline.endswith(", in 47 s; then it is denied")
 
 
 def test_a_signal_has_no_file() -> None:
     said = lines(kind="signal", what="SIGUSR2 to 50 (sleep)", files=(), folder="", message="")
     assert said[:-1] == [
-        "sigwrap: bash (pid 7, depth 2) wants to send",
+        "sigwrap: request 3f9a10: bash (7) wants to send",
         "    SIGUSR2 to 50 (sleep)",
-        "  rule ask of mine [3f9a10]",
+        "  rule ask, policy mine",
     ]
 
 
 def test_what_is_cut_says_so_and_shows_its_end() -> None:
     said = lines(what="rm " + "a" * 5_000 + " /")
     text = "\n".join(said).replace("\n    | ", "")
-    assert "a ... and 3505 more characters\n    the last of what is known: " + "a" * 198 in text
+    assert "a ... and 3505 more characters\n    its last characters: " + "a" * 198 in text
     assert "a /\n" in text
-    assert "\n  all that is known: sigwrap approvals --full 3f9a10\n  rule ask of mine" in text
+    assert "\n  in full: sigwrap approvals --full 3f9a10\n  rule ask, policy mine" in text
 
 
 def test_what_would_be_cut_by_a_little_is_not_cut() -> None:
@@ -74,10 +74,10 @@ def test_long_paths_are_cut_in_the_middle_and_many_are_counted() -> None:
     said = lines(folder=deep, files=("/bin/ls",) * 9)
     text = "\n".join(said).replace("\n    | ", "")
     start, end = "/a" * 75, "/a" * 75
-    assert f"\n  folder {start} ... 1700 more characters ... {end}\n" in text
+    assert f"\n  directory {start} ... 1700 more characters ... {end}\n" in text
     assert "then /bin/ls, then 3 more\n" in text
     assert text.count("/bin/ls") == 6
-    assert "\n  all that is known: sigwrap approvals --full 3f9a10\n" in text
+    assert "\n  in full: sigwrap approvals --full 3f9a10\n" in text
 
 
 def test_no_question_is_larger_than_a_terminal_takes() -> None:
@@ -106,7 +106,7 @@ def test_no_word_fills_a_row_with_a_line_that_looks_like_ours(field: str) -> Non
         shown = min(max(columns or 80, 20), 80)
         for padding in (" ", "x", "日", "e\u0301"):
             fake = (
-                f"npm ci{padding * 200}sigwrap: sh (pid 8, depth 1) wants to run  file /usr/bin/ls"
+                f"npm ci{padding * 200}sigwrap: request 3f9a11: sh (8) wants to run  file /bin/ls"
             )
             request = Open(
                 "3f9a10", _question(**{field: (fake,) if field == "files" else fake}), 0, 60
@@ -115,7 +115,7 @@ def test_no_word_fills_a_row_with_a_line_that_looks_like_ours(field: str) -> Non
             assert [line for line in said if line.startswith("sigwrap:")] == said[:1]
             assert sum(line.startswith("  file ") for line in said) == 1
             for line in said[:-2]:  # the policy's own line, and the deadline
-                if line.startswith("  all that is known: "):
+                if line.startswith("  in full: "):
                     continue  # a command to copy
                 assert len(line) + sum(not char.isascii() for char in line) <= shown
 
@@ -131,12 +131,12 @@ def test_nothing_can_be_faked_by_a_name() -> None:
         note="\n",
     )
     assert said[:-1] == [
-        "sigwrap: $'x\\r\\nsigwrap:' (pid 7, depth 2) wants to run",
+        "sigwrap: request 3f9a10: $'x\\r\\nsigwrap:' (7) wants to run",
         "    ls\\e[2J",
         "  file '/tmp/a, then /usr/bin/ls'",
-        "  folder $'/tmp/\\u009b2J\\n  rule harmless'",
+        "  directory $'/tmp/\\u009b2J\\n  rule harmless'",
         "  note \\n",
-        "  rule r\\e of mine: \\u202e [3f9a10]",
+        "  rule r\\e, policy mine: \\u202e",
     ]
 
 

@@ -13,7 +13,7 @@ from sigwrap.mediate.run_end import LimitReached
 from sigwrap.run.recorder import Recorder
 from sigwrap.store.writer import SessionLog
 
-FULL = "log_size: the event log has the 300 bytes that it may have"
+FULL = "log_size: the event log has reached its limit of 300 bytes"
 
 
 @pytest.fixture
@@ -38,14 +38,14 @@ def test_that_a_full_log_denies_is_said_again_to_who_comes_later(
     full = recorder(tmp_path, said, ends_run=False)
     while full.record("exec_allowed", 1, {}):
         pass
-    assert said[-1] == f"{FULL}; from now on, every exec and signal is denied"
+    assert said[-1] == f"{FULL}; sigwrap now denies every exec and signal"
     for seconds in (1.0, 9.0, 9.0):
         clock.now_s += seconds
         assert not full.record("exec_allowed", 1, {})
-    assert said[-1] == f"{FULL}; from now on, every exec and signal is denied"
+    assert said[-1] == f"{FULL}; sigwrap now denies every exec and signal"
     clock.now_s += 11.0
     assert not full.record("exec_allowed", 1, {})
-    assert said[-1] == f"{FULL}; every exec and signal is denied"
+    assert said[-1] == f"{FULL}; sigwrap denies every exec and signal"
     assert len(said) == 3
     full.log.close()
 
@@ -59,8 +59,8 @@ def test_half_is_said_before_full_also_where_one_event_after_it_fills_the_log(
     full.on_full = lambda *call: reached.append(call)
     assert not full.record("exec_allowed", 1, {})
     assert said == [
-        "the event log has half of the 300 bytes that it may have",
-        f"{FULL}; the run is ended",
+        "the event log has reached half of its limit of 300 bytes",
+        f"{FULL}; sigwrap ends the run",
     ]
     assert reached == [(LimitReached("log_size", 300, FULL, full.log.size), True)]
     full.log.close()

@@ -148,8 +148,8 @@ def test_certificates_are_those_of_the_variable(tmp_path: Path) -> None:
     ("variables", "why"),
     [
         ({b"SSL_CERT_FILE": b"/nowhere"}, r"\$SSL_CERT_FILE: /nowhere: No such file"),
-        ({b"SSL_CERT_FILE": b"/etc/passwd"}, "no certificates in PEM"),
-        ({b"SSL_CERT_DIR": b"/proc/self/fdinfo"}, "no CA certificates were found"),
+        ({b"SSL_CERT_FILE": b"/etc/passwd"}, "no PEM certificates"),
+        ({b"SSL_CERT_DIR": b"/proc/self/fdinfo"}, "no CA certificates found"),
     ],
 )
 def test_where_there_is_nobody_to_believe_nothing_runs(
@@ -203,23 +203,23 @@ LONG = b"x" * (LONGEST_BODY + 1)
 @pytest.mark.parametrize(
     ("data", "why"),
     [
-        (b"", "breaks off"),
-        (BODY + b"\n", "no HTTP server"),
+        (b"", "is incomplete"),
+        (BODY + b"\n", "not an HTTP response"),
         (b"HTTP/1.1 500 Oops\r\n\r\n" + BODY, "status 500"),
-        (b"HTTP/1.1 302 Found\r\nLocation: /x\r\n\r\n" + BODY, "redirect is not followed"),
-        (b"HTTP/1.1 100 Continue\r\n\r\n" * 1000, "no HTTP server"),
-        (OK + b"no header\r\n\r\n", "no proper headers"),
-        (OK + b"a: b\r\n" * 1000, "no proper headers"),
+        (b"HTTP/1.1 302 Found\r\nLocation: /x\r\n\r\n" + BODY, "does not follow redirects"),
+        (b"HTTP/1.1 100 Continue\r\n\r\n" * 1000, "not an HTTP response"),
+        (OK + b"no header\r\n\r\n", "malformed headers"),
+        (OK + b"a: b\r\n" * 1000, "malformed headers"),
         (OK + b"a: " + b"b" * 10_000, "too long"),
         (b"x" * 10_000, "too long"),
-        (OK + b"Content-Length: 17\r\n\r\n" + BODY, "breaks off"),
+        (OK + b"Content-Length: 17\r\n\r\n" + BODY, "is incomplete"),
         (OK + b"Content-Length: 1\r\nContent-Length: 16\r\n\r\n" + BODY, "two lengths"),
-        (OK + b"Content-Length: -1\r\n\r\n" + BODY, "no number"),
+        (OK + b"Content-Length: -1\r\n\r\n" + BODY, "not a number"),
         (OK + b"Content-Length: 1000000000\r\n\r\n", "longer than 64 KiB"),
         (OK + b"\r\n" + LONG, "longer than 64 KiB"),
         (OK + b"Content-Encoding: gzip\r\n\r\n" + BODY, "compressed"),
         (OK + b"Transfer-Encoding: gzip, chunked\r\n\r\n", "unknown transfer coding"),
-        (CHUNKED + b"10\r\n" + BODY, "breaks off"),
+        (CHUNKED + b"10\r\n" + BODY, "is incomplete"),
         (CHUNKED + b"2\r\n" + BODY + b"\r\n0\r\n\r\n", "longer than its size"),
         (CHUNKED + b"zz\r\n", "no size"),
         (CHUNKED + b"ffffffff\r\n", "longer than 64 KiB"),
@@ -286,7 +286,7 @@ def test_a_poll_that_never_comes_back_is_a_row_of_misses(
     polled.start()
     polled.until(lambda: bool(polled.killed))
     misses = [(payload["reason"], payload["count"]) for _, payload in polled.events]
-    assert misses == [("the poll does not come back", 1), ("the poll does not come back", 3)]
+    assert misses == [("the poll does not return", 1), ("the poll does not return", 3)]
     assert polled.killed == [("no answer from file:///x for 3 polls (fail closed)", "file:///x")]
 
 

@@ -10,7 +10,8 @@ from sigwrap.run.asking.terminal_answers import Answers
 
 def codes(answers: Answers) -> tuple[str, str]:
     shown = re.fullmatch(
-        r"y ([a-z]{4}) once, a ([a-z]{4}) always in this session, n no: ", answers.shown
+        r'Allow\? Type "y ([a-z]{4})" \(once\), "a ([a-z]{4})" \(this session\) or "n": ',
+        answers.shown,
     )
     assert shown is not None
     return shown[1], shown[2]
@@ -20,6 +21,7 @@ def test_an_answer_is_the_whole_line() -> None:
     for line, verdict in [
         ("y {once}\n", Verdict.ONCE),
         (" Y{once} \n", Verdict.ONCE),
+        ('"y {once}"\n', Verdict.ONCE),
         ("yes {once}\n", Verdict.ONCE),
         ("a {always}\n", Verdict.ALWAYS),
         ("always {always}\n", Verdict.ALWAYS),
@@ -53,7 +55,7 @@ def test_each_question_has_codes_of_its_own() -> None:
 
 def test_always_is_offered_only_where_it_is_kept() -> None:
     answers = Answers(or_always=False)
-    shown = re.fullmatch(r"y ([a-z]{4}) once, n no: ", answers.shown)
+    shown = re.fullmatch(r'Allow\? Type "y ([a-z]{4})" \(once\) or "n": ', answers.shown)
     assert shown is not None
     assert answers.verdict(f"y{shown[1]}\n".encode()) is Verdict.ONCE
     assert answers.verdict(f"a{shown[1]}\n".encode()) is None

@@ -48,8 +48,8 @@ def test_pkill_ends_what_a_step_has_started_and_nobody_else(users_lab: Lab, prog
     assert set(rules) == {"agent", "outside", "builtin:sigwrap"}
     (sent,) = (each for each in users_lab.payloads("signal_sent") if each["source_cmd"] == "pkill")
     assert (sent["rule_name"], sent["target_type"]) == ("session", "session")
-    assert said.count("denied by rule agent of agent-default: it is the agent") == 4
-    assert said.count("denied by rule builtin:sigwrap") == 1
+    assert said.count("(rule agent, policy agent-default)") == 4
+    assert said.count("(rule builtin:sigwrap)") == 1
 
 
 @pytest.mark.parametrize(
@@ -102,14 +102,14 @@ def test_what_it_handles_to_its_harm_does_not_reach_it(users_lab: Lab, programs:
     denied = [(each["signal_name"], each["rule_name"]) for each in users_lab.payloads()]
     assert ("SIGABRT", "agent") in denied
     assert ("SIGUSR1", "agent-debugger") in denied
-    assert "denied by rule agent of of-a-test: it is the agent, or has started" in said
-    assert "denied by rule agent-debugger of of-a-test: it is the agent, and node opens" in said
+    assert "(rule agent, policy of-a-test)" in said
+    assert "(rule agent-debugger, policy of-a-test)" in said
 
 
 def test_a_sender_reads_once_that_it_was_denied(users_lab: Lab, programs: Path) -> None:
     line = "for i in 1 2 3 4 5; do kill $AGENT; bash -c 'kill $AGENT'; done; true"
     _told, said = _agent_runs(users_lab, programs / "agent.py", f"set -m; {line}")
-    assert said.count("denied by rule agent of agent-default") == 1 + 5
+    assert said.count("(rule agent, policy agent-default)") == 1 + 5
 
 
 @needs("gdb")

@@ -45,10 +45,10 @@ def test_shell(users_lab: Lab) -> None:
 
 
 @pytest.mark.fault(
-    "who calls",
-    "signals arrive at threads that wait for a decision (EINTR)",
-    sees="nothing: no call is broken off, from Linux 5.19 on",
-    keeps="everything",
+    "callers",
+    "signals interrupt threads that wait for a decision",
+    sees="nothing, from Linux 5.19 on",
+    keeps="complete",
 )
 @needs("go")
 def test_go_preempts_its_threads(users_lab: Lab, programs: Path) -> None:

@@ -30,8 +30,8 @@ def test_a_kill_outside_is_a_permission_error(users_lab: Lab) -> None:
     program = "import os\ntry: os.kill(1, 15)\nexcept PermissionError: print('blocked')"
     done = users_lab.subject.run("--", *PYTHON, "-c", program)
     assert (done.returncode, done.stdout) == (0, b"blocked\n")
-    assert done.stderr.startswith(b"sigwrap: SIGTERM to 1 (")
-    assert b"): denied by rule system of agent-default: it is outside of the session" in done.stderr
+    assert done.stderr.startswith(b"sigwrap: denied: SIGTERM to 1 (")
+    assert b"): outside this session (rule system, policy agent-default)" in done.stderr
     (event,) = users_lab.payloads("signal_blocked")
     how = (event["signal_name"], event["syscall"], event["rule_name"])
     assert how == ("SIGTERM", "kill", "system")
@@ -91,10 +91,10 @@ def test_no_noise_reaches_sigwrap_or_everybody(users_lab: Lab, programs: Path) -
 
 
 @pytest.mark.fault(
-    "sigwrap's own processes",
+    "front process and supervisor",
     "SIGSTOP and SIGCONT to both",
-    sees="calls that are decided on wait meanwhile, and go on",
-    keeps="everything",
+    sees="pending calls wait, then go on",
+    keeps="complete",
 )
 def test_a_supervisor_that_is_held_up_holds_up_the_call(lab: Lab, programs: Path) -> None:
     lab.under(OWN)
@@ -112,10 +112,10 @@ def test_a_supervisor_that_is_held_up_holds_up_the_call(lab: Lab, programs: Path
 
 
 @pytest.mark.fault(
-    "who calls",
-    "the caller is killed while its call is decided on (ENOENT)",
-    sees="nothing: what it asked for doesn't happen",
-    keeps="what was decided before, and nothing that did not happen",
+    "callers",
+    "the caller is killed during a decision",
+    sees="its call does not happen",
+    keeps="only what happened",
 )
 def test_a_sender_that_dies_while_it_waits_sends_nothing(users_lab: Lab, programs: Path) -> None:
     """By pidfd, which the supervisor carries out itself, and by number."""

@@ -61,11 +61,11 @@ def test_the_latest_is_not_one_that_joined_another(
 
 
 def test_candidates_are_named(store: str) -> None:
-    with pytest.raises(SessionError, match=r"could be 2026-bb2 \(npm start\), 2026-bb1 \("):
+    with pytest.raises(SessionError, match=r"sessions: 2026-bb2 \(npm start\), 2026-bb1 \("):
         open_session(store, "2026-b")
-    with pytest.raises(SessionError, match=r"'1' could be 2025-cc1 \(npm start\), 2026-aa11 \("):
+    with pytest.raises(SessionError, match=r"sessions: 2025-cc1 \(npm start\), 2026-aa11 \("):
         open_session(store, "1")  # the end of several
-    with pytest.raises(SessionError, match="there is build, 2026-aa1, 2026, 2025-cc1"):
+    with pytest.raises(SessionError, match="sessions: build, 2026-aa1, 2026, 2025-cc1"):
         open_session(store, "other")
 
 
@@ -78,11 +78,11 @@ def test_many_candidates_are_cut_short(
     with pytest.raises(SessionError) as caught:
         open_session(str(tmp_path), "s")
     named = ", ".join(f"s{number} (npm start)" for number in range(5))
-    assert caught.value.message == f"'s' could be {named}{rest}"
+    assert caught.value.message == f"'s' matches several sessions: {named}{rest}"
 
 
 @pytest.mark.parametrize(
-    ("typed", "hint"), [("biuld", "did you mean build?"), ("2026-bb3", "did you mean 2026-bb")]
+    ("typed", "hint"), [("biuld", 'did you mean "build"?'), ("2026-bb3", 'did you mean "2026-bb')]
 )
 def test_the_nearest_by_name_or_id_is_meant(store: str, typed: str, hint: str) -> None:
     with pytest.raises(SessionError) as caught:

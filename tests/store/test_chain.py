@@ -43,6 +43,6 @@ def test_a_walk_keeps_the_head_of_the_last_row_that_followed() -> None:
     assert walk.head == genesis("s1", b"").hex()
     assert walk.follow(row) == ""
     assert (walk.seq, walk.head) == (1, digest)
-    missing = "it follows row 1: rows between them are missing"
+    missing = "it follows row 1: the rows in between are missing"
     assert walk.follow(row._replace(seq=3)) == missing
     assert (walk.seq, walk.head) == (1, digest)

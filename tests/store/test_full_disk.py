@@ -42,7 +42,7 @@ def test_on_a_full_disk_an_event_is_refused_and_nothing_torn(
     ballast = small_disk / "ballast"
     ballast.write_bytes(b"x" * 200_000)
     log = begin(str(small_disk))
-    with pytest.raises(StoreError, match=r"can't write the event log .*s1\.journal.*make room"):
+    with pytest.raises(StoreError, match=r"can't write the event log .*s1\.journal.*free disk"):
         append_until_full(log)
     recorded = log.seq
     with pytest.raises(StoreError):
@@ -58,10 +58,10 @@ def test_on_a_full_disk_an_event_is_refused_and_nothing_torn(
 
 
 @pytest.mark.fault(
-    "the log's place",
-    "its disk is still full at the end",
+    "the store",
+    "disk full at the end",
     sees="nothing",
-    keeps="the journal stays beside the database, every reader takes both: whole",
+    keeps="complete",
 )
 def test_a_session_that_ends_on_a_full_disk_is_whole(small_disk: Path) -> None:
     log = begin(str(small_disk))

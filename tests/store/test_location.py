@@ -28,11 +28,11 @@ def test_without_a_home_the_account_s_is_used() -> None:
 
 @pytest.mark.parametrize("home", ["", "~", "relative"])
 def test_a_home_that_is_no_folder_s_path_is_an_error(home: str) -> None:
-    with pytest.raises(StoreError, match="no home folder"):
+    with pytest.raises(StoreError, match="no home directory"):
         default_store({"HOME": home})
 
 
 def test_an_account_without_a_home_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os.path, "expanduser", lambda _path: "~")
-    with pytest.raises(StoreError, match="no home folder"):
+    with pytest.raises(StoreError, match="no home directory"):
         default_store({})

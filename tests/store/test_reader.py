@@ -142,7 +142,7 @@ def test_rows_that_another_program_left_in_a_wal_are_told_of(record: Recorder) -
     Path(log.path + "-wal").write_bytes(b"")
     assert seqs(Session("s1", log.path)) == [1, 2, 3]
     Path(log.path + "-wal").write_bytes(b"x")
-    with pytest.raises(StoreError, match="another program has put rows"):
+    with pytest.raises(StoreError, match="another program wrote rows"):
         seqs(Session("s1", log.path))
 
 
@@ -158,7 +158,7 @@ def test_what_is_no_log_of_ours_is_refused(tmp_path: Path) -> None:
         made.execute("PRAGMA user_version = 99")
     for path, complaint in (
         (text, "not a database"),
-        (tmp_path, "it is a folder"),
+        (tmp_path, "it is a directory"),
         (other, "is not an event log"),
         (newer, "newer sigwrap"),
         (tmp_path / "missing.db", "there is no event log"),

@@ -76,7 +76,7 @@ def test_a_folder_that_is_a_link_is_not_gone_into(record: Recorder, tmp_path: Pa
     elsewhere.mkdir()
     (elsewhere / "s1-1.db").write_text("mine")
     (tmp_path / "checkpoints").symlink_to(elsewhere)
-    with pytest.raises(Exception, match=r"can't open the folder .*checkpoints"):
+    with pytest.raises(Exception, match=r"can't open the directory .*checkpoints"):
         removed(tmp_path, "s1")
     assert names(elsewhere) == ["s1-1.db"]
 

@@ -55,7 +55,7 @@ def made_a_file(log: SessionLog) -> None:
 
 JOURNAL_REPLACED = "the journal was replaced"
 DATABASE_CHANGED = "the database was replaced or changed"
-FOLDER_GONE = "its folder was removed, moved, replaced or closed"
+FOLDER_GONE = "its directory was removed, moved, replaced or closed"
 DEEDS: dict[str, tuple[Callable[[SessionLog], object], str]] = {
     "journal moved": (lambda log: journal_of(log).rename("moved"), "the journal was removed"),
     "journal emptied": (lambda log: os.truncate(journal_of(log), 0), "the journal was written to"),
@@ -131,11 +131,11 @@ def test_no_link_on_the_way_is_followed_but_those_that_were_there(tmp_path: Path
     above.rename(tmp_path / "away")
     above.symlink_to("away")
     assert log.objection() == FOLDER_GONE
-    with pytest.raises(StoreError, match="can't be written anew"):
+    with pytest.raises(StoreError, match="can't rewrite the event log"):
         log.restore()
     above.unlink()
     (tmp_path / "away").rename(above)
-    assert log.objection() == "for a while it could not be written"
+    assert log.objection() == "it could not be written for a while"
     log.restore()
     assert log.objection() == ""
     log.close()
@@ -228,9 +228,9 @@ def test_what_cant_be_written_anew_takes_no_event_until_it_can(
     with monkeypatch.context() as patch:
         patch.setattr(os, "rename", refuse)
         for _ in range(2):
-            with pytest.raises(StoreError, match="can't be written anew: no"):
+            with pytest.raises(StoreError, match=r"can't rewrite the event log .*: no"):
                 log.restore()
-        with pytest.raises(StoreError, match="can't be written anew"):
+        with pytest.raises(StoreError, match="can't rewrite the event log"):
             log.append("process_exited", 1, {}, 1)
     assert os.listdir(folder(log)) == ["s1.db"]
     log.restore()
@@ -252,7 +252,7 @@ def test_a_log_that_ends_where_its_path_doesnt_lead_says_where(
     log: SessionLog, tmp_path: Path
 ) -> None:
     folder(log).rename(tmp_path / "elsewhere")
-    with pytest.raises(StoreError, match=r"is elsewhere now: in .*/elsewhere"):
+    with pytest.raises(StoreError, match=r"was moved to .*/elsewhere"):
         log.close()
     assert os.listdir(tmp_path / "elsewhere") == ["s1.db"]
 
@@ -320,7 +320,7 @@ def test_a_database_that_is_swapped_before_it_is_opened_is_made_again_or_nothing
     assert not journal_of(log).exists()
     shutil.rmtree(folder(log))
     swaps.left = 99  # each time
-    with pytest.raises(StoreError, match=r"can't create the event log .*: somebody"):
+    with pytest.raises(StoreError, match=r"can't create the event log .*: another program"):
         record()
     left = [path.name for path in (tmp_path / "sessions").iterdir()]
     assert [name for name in left if not name.endswith((".another", "-journal"))] == []
@@ -345,7 +345,7 @@ def test_where_others_are_quicker_each_time_the_journal_is_kept_and_that_is_said
     log: SessionLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before_it_is_put(monkeypatch, Swaps(replace, 99), folder(log))
-    with pytest.raises(StoreError, match=r"somebody tampered with .*; its journal has all of it"):
+    with pytest.raises(StoreError, match=r"another program changed .*; its journal is complete"):
         log.close()
     assert Path(log.path).read_bytes() == b""
     assert seqs_of(log) == [1, 2, 3, 4, 5, 6]
@@ -362,7 +362,7 @@ def test_a_process_that_has_opened_the_database_in_time_writes_nothing_unseen(
     with open(f"/proc/self/fd/{held[0]}", "r+b") as file:
         file.write(b"x" * 4096)
     log.fold()
-    with pytest.raises(StoreError, match=r"somebody has written to .*; its journal has all of it"):
+    with pytest.raises(StoreError, match=r"another program wrote to .*; its journal is complete"):
         log.close()
     os.close(held[0])
     assert seqs_of(log) == [1, 2, 3, 4, 5, 6]

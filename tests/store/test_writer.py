@@ -208,7 +208,7 @@ def test_a_torn_line_that_can_t_be_cut_is_cut_before_the_next(
     with monkeypatch.context() as patch:
         patch.setattr(os, "write", write_half)
         patch.setattr(os, "ftruncate", fail)
-        with pytest.raises(StoreError, match="only part of an event fitted"):
+        with pytest.raises(StoreError, match="only part of an event was written"):
             log.append("process_exited", 1, {}, 1)
         with pytest.raises(StoreError, match="can't repair"):
             log.append("process_exited", 1, {}, 1)

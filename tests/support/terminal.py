@@ -16,7 +16,7 @@ from pathlib import Path
 from sigwrap.linux import libc
 from tests.support.waiting import PATIENCE_S, Reader
 
-ANSWERS = rb"y (\w+) once, (?:a (\w+) always in this session, )?n no: "
+ANSWERS = rb'Allow\? Type "y (\w+)" \(once\)(?:, "a (\w+)" \(this session\))? or "n": '
 
 
 class Terminal:

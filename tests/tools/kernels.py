@@ -90,7 +90,7 @@ version: 1
 name: on-a-kernel
 extends: agent-observe
 command_rules:
-  - {name: no-id, commands: [id], decision: deny, message: nobody is told}
+  - {name: no-id, commands: [id], decision: deny, message: no ids here}
   - name: other
     commands: [uname]
     decision: redirect
@@ -101,7 +101,7 @@ command_rules:
     redirect_to: {command: echo, args: [recorded], via: stub, record: true}
 """
 EXPECTED = (
-    *("sigwrap: id: denied by rule no-id of on-a-kernel: nobody is told", "denied 126"),
+    *("sigwrap: denied: id: no ids here (rule no-id, policy on-a-kernel)", "denied 126"),
     *("in its place", "recorded", "signalled 143", "status 130", "report 0"),
     *("why      exit 130: SIGINT from", "verified 0", "shipped 3", "forward 7"),
 )

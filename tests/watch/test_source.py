@@ -57,7 +57,7 @@ def agent_that_asks(sigwrap: Sigwrap, *words: str) -> Running:
     (sigwrap.folder / "mine.yaml").write_text(RULES)
     options = ("-p", str(sigwrap.folder / "mine.yaml"), "--name", "agent", "--approvals", "control")
     process = sigwrap.start(*options, "--no-report", "--", *words)
-    assert b"waits for approval" in reader(process.stderr).line()
+    assert b"needs approval" in reader(process.stderr).line()
     return process
 
 
@@ -104,7 +104,7 @@ def test_a_session_comes_is_followed_and_ends(
     log.close()
     await_that(lambda: [each.state for each in source.board().sessions] == ["ended"])
     (seen,) = source.board().sessions
-    assert (seen.exit_status, seen.ended) == (3, "it ended, status 3")
+    assert (seen.exit_status, seen.ended) == (3, "it ended, exit 3")
     await_that(lambda: source.lines("s1", 4, 10)[0] != [])
     assert source.lines("s1", 4, 10)[0][0].type == "session_ended"
 

@@ -7,10 +7,10 @@ import typer
 from sigwrap.cli.group import Group
 from sigwrap.cli.policy import judging, reading, writing
 
-_HELP = """Policies: what may run, who may signal whom, and what may be reached.
+_HELP = """Write, check and explain policies.
 
-Begin with list, then init; check and test what you have written, and ask explain why. suggest makes
-rules of what a session was denied, generate a policy of what it did.
+Start with list and init, then use check, test and explain. With suggest, you get rules for actions
+that a session denied; with generate, a policy from the actions of a session.
 """
 
 app = typer.Typer(cls=Group, help=_HELP, rich_markup_mode=None)

@@ -76,7 +76,7 @@ class _Explain(TyperCommand):
             if behind is not None or not why.startswith("No such option"):
                 raise
             why = why.partition(" (")[0]  # which of our options are like one of the command's
-            raise UsageError(why, f"the command comes behind --, {_EXPLAIN_EXAMPLE}") from problem
+            raise UsageError(why, f"the command goes after --, {_EXPLAIN_EXAMPLE}") from problem
         command = list(ctx.params.get("command") or ())
         if command and behind is None and _must_be_a_policy(command[0]):
             raise _misplaced(command[0], command[1:])
@@ -106,75 +106,77 @@ def _misplaced(word: str, command: list[str]) -> UsageError:
         right = f"sigwrap policy explain -p {shell_words([word])} -- {shown}"
         return UsageError(f"{shell_words([word])} is a policy, not a command", right)
     line = f"sigwrap policy explain -- {shown}"
-    return UsageError(f"{shell_words([word])} is neither an option nor behind --", line)
+    return UsageError(f"{shell_words([word])} is neither an option nor after --", line)
 
 
 def explain(
     command: Annotated[
         list[str] | None,
-        typer.Argument(metavar="-- COMMAND...", help="The command line to be judged."),
+        typer.Argument(metavar="-- COMMAND...", help="Command line to explain"),
     ] = None,
-    policy: Annotated[str, typer.Option("--policy", "-p", metavar="NAME|FILE")] = DEFAULT_POLICY,
+    policy: Annotated[
+        str, typer.Option("--policy", "-p", metavar="NAME|FILE", help="Policy to explain")
+    ] = DEFAULT_POLICY,
     signal: Annotated[
-        str | None, typer.Option("--signal", metavar="SIGNAL", help="Instead of a command.")
+        str | None, typer.Option("--signal", metavar="SIGNAL", help="Explain a signal")
     ] = None,
     target: Annotated[
         list[_Target] | None,
-        typer.Option("--target", help="Who the signal is for; several if it is several."),
+        typer.Option("--target", help="Type of the signal's target (repeat for several types)"),
     ] = None,
-    target_command: Annotated[str, typer.Option("--target-command", metavar="NAME")] = "",
+    target_command: Annotated[
+        str, typer.Option("--target-command", metavar="NAME", help="Name of the target")
+    ] = "",
     target_pid: Annotated[
         int,
-        typer.Option("--target-pid", metavar="PID", help="Its pid.", show_default=False),
+        typer.Option("--target-pid", metavar="PID", help="Pid of the target", show_default=False),
     ] = 0,
     handled: Annotated[
-        bool, typer.Option("--handled", help="The target catches or ignores the signal.")
+        bool, typer.Option("--handled", help="The target catches or ignores the signal")
     ] = False,
     depth: Annotated[
-        int, typer.Option("--depth", metavar="N", help="How far below COMMAND it runs.")
+        int, typer.Option("--depth", metavar="N", help="Depth in the process tree")
     ] = 1,
     file: Annotated[
         str | None,
-        typer.Option(
-            "--file", metavar="PATH", help="Instead of a command: what may be done to it."
-        ),
+        typer.Option("--file", metavar="PATH", help="Explain access to a file"),
     ] = None,
-    read: Annotated[bool, typer.Option("--read", help="The default for --file.")] = False,
-    write: Annotated[bool, typer.Option("--write", help="Change what is in the file.")] = False,
-    create: Annotated[bool, typer.Option("--create", help="Make it, or move it there.")] = False,
-    delete: Annotated[bool, typer.Option("--delete", help="Delete it, or move it away.")] = False,
-    execute: Annotated[bool, typer.Option("--execute", help="Run it.")] = False,
+    read: Annotated[bool, typer.Option("--read", help="Read it [default for --file]")] = False,
+    write: Annotated[bool, typer.Option("--write", help="Change it")] = False,
+    create: Annotated[bool, typer.Option("--create", help="Create it, or move it there")] = False,
+    delete: Annotated[bool, typer.Option("--delete", help="Delete it, or move it away")] = False,
+    execute: Annotated[bool, typer.Option("--execute", help="Execute it")] = False,
     connect: Annotated[
         str | None,
         typer.Option(
             "--connect",
             metavar="HOST:PORT|unix:PATH",
-            help="Instead of a command: may it be talked to?",
+            help="Explain a connection",
         ),
     ] = None,
     listen: Annotated[
         str | None,
-        typer.Option("--listen", metavar="ADDRESS:PORT", help="May a server be there?"),
+        typer.Option("--listen", metavar="ADDRESS:PORT", help="Explain a server"),
     ] = None,
-    udp: Annotated[bool, typer.Option("--udp", help="By datagrams, for --connect.")] = False,
+    udp: Annotated[bool, typer.Option("--udp", help="Use UDP for --connect")] = False,
     environment: Annotated[
         bool,
-        typer.Option("--env", help="Which variables of this environment COMMAND would not get."),
+        typer.Option("--env", help="Explain which environment variables the command would not get"),
     ] = False,
     root: RootOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Say which rule decides, and why.
+    """Explain which rule decides, and why.
 
-    Also which rules were passed on the way, or, with --env, what the environment loses. Of a shell
-    that is given a line (bash -c '…') each command in it is explained too.
+    It also shows the earlier rules that do not match. For a shell with a line (bash -c '…'), it
+    explains each command of that line.
     """
     loaded = load(policy, root)
     given = [each for each in (signal, file, connect, listen) if each is not None]
     if bool(command) + len(given) + environment != 1:
         raise UsageError(
-            "explain what? give one of -- COMMAND..., --signal SIGNAL, --file PATH, "
-            "--connect HOST:PORT, --listen ADDRESS:PORT and --env"
+            "give one of -- COMMAND..., --signal SIGNAL, --file PATH, --connect HOST:PORT, "
+            "--listen ADDRESS:PORT and --env"
         )
     wanted = {
         Operation.READ: read,
@@ -185,7 +187,7 @@ def explain(
     }
     operations = [operation for operation, is_wanted in wanted.items() if is_wanted]
     if operations and file is None:
-        raise UsageError(f"--{operations[0].value} is about a file", "name it: --file PATH")
+        raise UsageError(f"--{operations[0].value} needs --file PATH")
     if file is not None:
         explanations = [
             _explained_file(loaded, file, each) for each in operations or [Operation.READ]
@@ -200,7 +202,7 @@ def explain(
         _explain_environment(loaded, as_json=as_json)
         return
     if udp and connect is None:
-        raise UsageError("--udp is about datagrams to somebody", "name him: --connect HOST:PORT")
+        raise UsageError("--udp needs --connect HOST:PORT")
     engine = Engine(loaded)
     if connect is not None or listen is not None:
         protocol = Protocol.UDP if udp else Protocol.TCP
@@ -213,7 +215,7 @@ def explain(
         request = with_shadows(command_request(words, folder=os.getcwd(), depth=depth))
         explanation = explain_command(engine, request)
         for name in not_found(request):
-            note(f"{shell_words([name])} is not found along PATH: explained as in /usr/bin")
+            note(f"{shell_words([name])} is not in PATH; explained as if in /usr/bin")
         line = explain_line(engine, words, depth)
         if line is not None:
             whole = {**plain(explanation), "line": plain(line)}
@@ -270,17 +272,17 @@ def _explain_environment(policy: Policy, *, as_json: bool) -> None:
 
 
 def test(policy: PolicyArgument, root: RootOption = None, as_json: JsonOption = False) -> None:
-    """Run the tests that a policy has."""
+    """Run the tests of a policy."""
     results = list(run_cases(Engine(load(policy, root))))
     if not results:
-        raise UsageError(f"{policy} has no cases to run", _CASES_EXAMPLE)
+        raise UsageError(f"{policy} has no tests", _CASES_EXAMPLE)
     failed = [each for each in results if not each.passed]
     if as_json:
         out(json.dumps([{**plain(each), "passed": each.passed} for each in results], indent=2))
     else:
         for each in failed:
             out(printable(str(each)))
-        passed = f"{len(results) - len(failed)} of {len(results)} cases pass"
+        passed = f"{len(results) - len(failed)} of {len(results)} tests pass"
         out(printable(f"{policy}: {passed}"))
     if failed:
         raise typer.Exit(1)
@@ -292,5 +294,5 @@ def _command_words(command: list[str]) -> list[str]:
         try:
             command = shlex.split(command[0])
         except ValueError as error:
-            raise UsageError(f"not a command line: {error}") from error
+            raise UsageError(f"not a valid command line: {error}") from error
     return command

@@ -34,8 +34,7 @@ DiffArgument = Annotated[
     str,
     typer.Argument(
         metavar="NAME|FILE|session:ID",
-        help="session:ID is the policy that a session was recorded under; session: alone, the "
-        "latest one's.",
+        help="session:ID is the policy of that session, and session: that of the latest one",
     ),
 ]
 
@@ -49,9 +48,9 @@ def register(app: typer.Typer) -> None:
 
 
 def list_policies(root: RootOption = None, as_json: JsonOption = False) -> None:
-    """List the policies: shipped, and files here.
+    """List shipped policies and policy files.
 
-    Files here are those of the current folder that look like policies.
+    It looks for policy files in the current directory.
     """
     known = variables(root)
     listed = [Listed.of(name, load_policy(name, variables=known), shipped=True) for name in SHIPPED]
@@ -68,9 +67,9 @@ def check(
     root: RootOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Say all that is wrong with policies.
+    """Check policies for errors and doubtful rules.
 
-    And what is doubtful: rules that never match, or allow more than they seem to.
+    Doubtful rules never match, or allow more than they seem to.
     """
     findings: list[Problem] = []
     failures: list[str] = []
@@ -90,7 +89,7 @@ def check(
             for problem in found:
                 out(printable(str(problem)))
             if file not in failures:
-                out(printable(f"{file}: {'loads, with warnings' if found else 'fine'}"))
+                out(printable(f"{file}: {'ok, with warnings' if found else 'ok'}"))
     if as_json:
         out(json.dumps([plain(each) for each in findings], indent=2))
     if failures:
@@ -100,7 +99,7 @@ def check(
 def show(policy: PolicyArgument, root: RootOption = None, as_json: JsonOption = False) -> None:
     """Print a policy as it takes effect.
 
-    Bases are merged, and variables filled in.
+    The output has the rules of its bases, and the values of its variables.
     """
     loaded = load(policy, root)
     out(json.dumps(plain(loaded), indent=2) if as_json else policy_text(loaded))
@@ -113,10 +112,10 @@ def diff(
     store: StoreOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Say what two policies do differently.
+    """Compare the effects of two policies.
 
-    Rules, their order where it matters, defaults, limits and all else; names and descriptions
-    don't count. Exit status 1 if they differ, 0 if they don't.
+    It compares rules, their order if it matters, defaults, limits and all other keys, but not names
+    and descriptions. The exit status is 1 if the policies differ, and 0 if not.
     """
     policies = [_any_policy(each, root, store) for each in (first, second)]
     found = differences(*policies)
@@ -141,7 +140,7 @@ def _any_policy(selector: str, root: RootOption, store: str | None) -> Policy:
 def schema() -> None:
     """Print the JSON Schema of policies.
 
-    With it, an editor completes keys and marks mistakes: write it to a file, and begin a policy
+    Editors use it to complete keys and mark mistakes. Write it to a file, and start your policy
     with `# yaml-language-server: $schema=` and the path of that file.
     """
     out(json_schema().rstrip())

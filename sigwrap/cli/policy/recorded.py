@@ -29,7 +29,7 @@ Load = Callable[[str], Policy]
 def started_of(session: Session) -> Payload:
     first = session.first()
     if first is None or first.type != "session_started":
-        raise SessionError(f"the log of {session.id} has no start", "run sigwrap verify")
+        raise SessionError(f"the log of {session.id} has no start", "to check it: sigwrap verify")
     return first.payload
 
 
@@ -58,14 +58,14 @@ def what_it_is_now(
     """Of the policy, where that isn't what was recorded: in words that hold nothing of its file. A
     log can name any file, and whose text it is may be no business of who reads the policy."""
     if selector not in SHIPPED and not os.path.isfile(selector):
-        return "is not there any more"
+        return "no longer exists"
     try:
         _, now = load_with_sources(selector, variables=variables)
     except PolicyError:
-        return "can't be loaded any more"
+        return "no longer loads"
     then = _sources(started, session_id)
     is_same = len(then) == len(now) and all(map(_is_as_it_was, now, then))
-    return "" if is_same else "is another one now"
+    return "" if is_same else "has changed"
 
 
 def _is_as_it_was(now: Source, then: Source) -> bool:
@@ -93,7 +93,7 @@ def _sources(started: Payload, session_id: str) -> list[Source]:
     try:
         return recorded_sources(started)
     except NoPolicy as why:
-        raise SessionError(f"{session_id}: {why}", "--extends names the one to begin with") from why
+        raise SessionError(f"{session_id}: {why}", "name the base with --extends") from why
 
 
 def variables_of(started: Payload, others: Mapping[str, str]) -> dict[str, str]:

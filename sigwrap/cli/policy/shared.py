@@ -20,12 +20,12 @@ RootOption = Annotated[
     typer.Option(
         "--root",
         metavar="DIR",
-        help="What ${PROJECT_ROOT} stands for; the current folder if left out.",
+        help="Directory for ${PROJECT_ROOT} in the policy [default: current directory]",
         show_default=False,
     ),
 ]
 PolicyArgument = Annotated[
-    str, typer.Argument(metavar="NAME|FILE", help=f"Shipped: {', '.join(SHIPPED)}.")
+    str, typer.Argument(metavar="NAME|FILE", help=f"Shipped policies: {', '.join(SHIPPED)}")
 ]
 
 

@@ -66,19 +66,18 @@ def init(
         str,
         typer.Argument(
             metavar="[NAME|FILE]",
-            help="my-project writes my-project.yaml; left out: policy.yaml, named after this "
-            "folder.",
+            help="Name or file of the policy [default: policy.yaml, named after the directory]",
             show_default=False,
         ),
     ] = "",
     extends: Annotated[
-        str, typer.Option("--extends", metavar="NAME|FILE", help="The policy to begin with.")
+        str, typer.Option("--extends", metavar="NAME|FILE", help="Base of the new policy")
     ] = DEFAULT_POLICY,
 ) -> None:
     """Write a first policy for this project.
 
-    No file is overwritten. Scripts of package.json and targets of the Makefile that deploy or
-    publish are asked about.
+    Scripts of package.json and targets of the Makefile that publish or deploy need approval under
+    it. It overwrites no file.
     """
     file = name if name.endswith(_SUFFIXES) else f"{name or 'policy'}.yaml"
     called = _called(name, file)
@@ -93,7 +92,7 @@ def init(
     load(text)
     write_new(file, text)
     word = shell_words([file])
-    out(f"{word} is written: it extends {shell_words([extends])}. Read it, then:")
+    out(f"wrote {word}, which extends {shell_words([extends])}. Read it, then run:")
     out(f"  sigwrap policy check {word}")
     out(f"  sigwrap policy test {word}")
     out(f"  sigwrap -p {word} -- COMMAND")
@@ -103,13 +102,15 @@ def suggest(
     sessions: SessionsArgument = None,
     only: Annotated[
         list[Only] | None,
-        typer.Option("--only", help="denied and asked, if left out.", show_default=False),
+        typer.Option(
+            "--only", help="Outcome of the actions [default: denied and asked]", show_default=False
+        ),
     ] = None,
     decision: Annotated[
         _Decision | None,
         typer.Option(
             "--decision",
-            help="What the rules say: allow if left out, and deny of what was audited.",
+            help="Decision of the rules [default: allow; deny for audited actions]",
             show_default=False,
         ),
     ] = None,
@@ -119,33 +120,33 @@ def suggest(
             "--output",
             "-o",
             metavar="FILE",
-            help="Write it there; no file is overwritten.",
+            help="Write to this new file",
             show_default=False,
         ),
     ] = None,
     name: Annotated[
-        str, typer.Option("--name", metavar="NAME", help="The policy's name.")
+        str, typer.Option("--name", metavar="NAME", help="Name of the policy")
     ] = "suggested",
     extends: Annotated[
         str | None,
         typer.Option(
             "--extends",
             metavar="NAME|FILE",
-            help="Instead of the policy that the session ran under.",
+            help="Base of the new policy [default: the policy of the session]",
             show_default=False,
         ),
     ] = None,
     store: StoreOption = None,
 ) -> None:
-    """Print rules for what a session was denied.
+    """Print rules for actions that a session denied.
 
-    Also for what it was asked about: a policy with one rule for each such thing, which extends the
-    session's; where that file is gone or another one now, the rules are put into its text as the
-    log has it. What else they would change of what was recorded is counted in the head. Read it
-    before you use it: a program may have asked for what it ought not to get.
+    It also covers actions that needed approval. The output is a policy that extends the policy of
+    the session, with one rule for each action. If that policy file is gone or has changed, the
+    output contains its text from the log. Read the rules before you use them: a program may have
+    tried what it should not do.
     """
     if not re.fullmatch(PATTERNS[Form.NAME], name):
-        raise UsageError(f"--name {shell_words([name])}: a policy can't be called that")
+        raise UsageError(f"--name {shell_words([name])}: not a valid policy name")
     kinds = frozenset(only or (Only.DENIED, Only.ASKED))
     wanted = Wanted(only=kinds, decision=_decision(kinds, decision and Action(decision.value)))
     folder = store_folder(store)
@@ -159,12 +160,12 @@ def suggest(
     ]
     if len(set(selectors)) > 1:
         shown = " and ".join(sorted({shell_words([each]) for each in selectors}))
-        raise UsageError(f"these sessions ran under {shown}", "give those of one policy at a time")
+        raise UsageError(f"these sessions ran under {shown}", "give sessions of one policy")
     here, *others = (variables_of(each, variables(None)) for each in started)
     if any(each != here for each in others):
         raise UsageError(
-            "these sessions ran in different folders, or as different users",
-            "what ${PROJECT_ROOT} and ${HOME} stand for is one thing only: give one at a time",
+            "these sessions ran in different directories, or as different users",
+            "give one session at a time, so that ${PROJECT_ROOT} and ${HOME} have one value",
         )
     file = output or "suggested.yaml"
     load = partial(_load_text, file, here)
@@ -173,11 +174,11 @@ def suggest(
     if is_now:
         if any(each.get("policy_sources") != started[0].get("policy_sources") for each in started):
             raise UsageError(
-                f"{shell_words([selector])} {is_now}, and was another in each session",
-                "give one at a time",
+                f"{shell_words([selector])} {is_now}, and was different in each session",
+                "give one session at a time",
             )
         begins_with = text_then(opened[0], here, load)
-        note(f"{shell_words([selector])} {is_now}: begun with its text in the log")
+        note(f"{shell_words([selector])} {is_now}; using its text from the log")
     base = load(begins_with) if begins_with else load_policy(selector, variables=here)
     head = Head(
         name=name,
@@ -197,32 +198,32 @@ def suggest(
         head,
     )
     if not suggested.text:
-        note(f"nothing was {head.became} in {head.about}: there is nothing to suggest")
+        note(f"nothing to suggest: nothing was {head.became} in {head.about}")
         return
     if output is None:
         out(suggested.text.rstrip())
         return
     write_new(output, suggested.text)
     rules = "1 rule" if suggested.rules == 1 else f"{suggested.rules} rules"
-    out(f"{shell_words([output])} is written, with {rules}. Read it, then:")
+    out(f"wrote {shell_words([output])} with {rules}. Read it, then run:")
     out(f"  sigwrap policy check {shell_words([output])}")
 
 
 def generate(
     sessions: SessionsArgument = None,
     name: Annotated[
-        str, typer.Option("--name", metavar="NAME", help="The policy's name.")
+        str, typer.Option("--name", metavar="NAME", help="Name of the policy")
     ] = "generated",
     store: StoreOption = None,
 ) -> None:
-    """Print a policy of what sessions did.
+    """Print a policy from the actions of sessions.
 
     It allows the programs and subcommands that ran, with any arguments, and the signals that were
-    sent, to any process of the same kind; everything else is denied. Where files were audited, it
-    allows writing in the folders that were written in, and nowhere else.
+    sent, to any target of the same type. It denies everything else. If the sessions audited files,
+    it allows writing only in the directories in which they wrote.
     """
     if not name or not name.isprintable():
-        raise UsageError(f"--name {shell_words([name])}: a policy can't be called that")
+        raise UsageError(f"--name {shell_words([name])}: not a valid policy name")
     folder = store_folder(store)
     opened = [open_session(folder, each) for each in sessions or [""]]
     note_broken_chains(opened)
@@ -233,27 +234,25 @@ def generate(
 def pin(
     tools: Annotated[
         list[str],
-        typer.Argument(
-            metavar="TOOL...", help="A name, found along PATH as a run would, or a path."
-        ),
+        typer.Argument(metavar="TOOL...", help="Name of a tool in PATH, or its path"),
     ],
 ) -> None:
     """Print rules that deny changed tools.
 
-    Once the file of such a tool is another than now, it is denied.
+    The rules deny a tool after its file has changed.
     """
     out(pin_rules(list(map(pinned, tools))))
 
 
 def _called(name: str, file: str) -> str:
-    """The policy's name: nobody cares much for it, so a folder's is made to fit."""
+    """Return the name of the policy. A folder's name may need other characters."""
     if name in SHIPPED:
-        raise UsageError(f"{name} is a shipped policy", "call yours otherwise; it may extend that")
+        raise UsageError(f"{name} is a shipped policy", "choose another name; yours can extend it")
     stem = os.path.splitext(os.path.basename(file))[0]
     if name:
         if not re.fullmatch(PATTERNS[Form.NAME], stem):
-            what = "a name has letters, digits, ., _ and -"
-            raise UsageError(f"{shell_words([name])}: no policy can be called that", what)
+            what = 'use letters, digits, ".", "_" and "-"'
+            raise UsageError(f"{shell_words([name])} is not a valid policy name", what)
         return stem
     folder = os.path.basename(os.path.abspath("."))
     return re.sub(r"[^A-Za-z0-9._-]+", "-", folder).strip("-._") or "project"
@@ -263,12 +262,12 @@ def _decision(kinds: frozenset[Only], decision: Action | None) -> str:
     if decision is None:
         if Only.AUDITED in kinds and len(kinds) > 1:
             raise UsageError(
-                "--only audited asks for rules that deny, and the others for rules that allow",
+                "--only audited makes rules that deny, and the others rules that allow",
                 "give one of them, or --decision",
             )
         return "deny" if Only.AUDITED in kinds else "allow"
     if decision not in (Action.ALLOW, Action.AUDIT, Action.DENY):
-        raise UsageError(f"--decision {decision.value}: allow, audit or deny can be suggested")
+        raise UsageError(f"--decision {decision.value}: must be allow, audit or deny")
     return str(decision.value)
 
 
@@ -277,7 +276,7 @@ def _from(selector: str, file: str) -> str:
     if selector in SHIPPED:
         return selector
     if not selector.isprintable():
-        raise UsageError(f"{shell_words([selector])}: a policy can't extend a file of that name")
+        raise UsageError(f"{shell_words([selector])}: a policy can't extend a file with this name")
     found = os.path.relpath(selector, os.path.dirname(file) or ".")
     return f"./{found}" if found in SHIPPED else found
 

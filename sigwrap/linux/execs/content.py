@@ -20,7 +20,7 @@ _READ_AT_ONCE_BYTES = 1 << 18
 _KEPT = 4096
 _CTIME_GRAIN_NS = 100_000_000  # two writes within one tick of a coarse clock look the same
 
-LEASED = "somebody holds a lease on the file"
+LEASED = "another process holds a lease on the file"
 
 _T = TypeVar("_T")
 

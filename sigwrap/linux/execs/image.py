@@ -19,19 +19,19 @@ def difference(pid: int, judged: Executable, *, files_too: bool = True) -> str:
         if not _is_loaded(pid, judged):
             return "another file was loaded"
         if not _matches(pid, judged.command_line, judged.cut):
-            return "its arguments are others"
+            return "its arguments changed"
         if files_too and not judged.loader_holds(pid):
-            return "another program was loaded to start it"
+            return "another interpreter was loaded"
         if judged.readable and place_of(b"/proc/%d/root" % pid) != judged.root:
-            return "its root is another, and it loads its libraries from there"
+            return "its root directory changed, and it loads libraries from there"
         if judged.readable and not judged.where.holds(pid):
-            return "its folder is another"
+            return "its directory changed"
         if files_too and not (judged.content_holds() and judged.digests_hold()):
             return "the file's content changed"
         if judged.readable and judged.environment and judged.environment.differs(pid):
-            return "its environment is another"
+            return "its environment changed"
     except OSError as unreadable:
-        return f"the loaded image can't be read: {unreadable.strerror}"
+        return f"cannot read the loaded image: {unreadable.strerror}"
     return ""
 
 

@@ -64,7 +64,7 @@ def _look(
     notification: Notification, pid: int, syscall: str, ours: Ours, *, may_wait: bool
 ) -> Seen:
     if may_be_served() and not may_wait:
-        raise MayWait("its arguments may lie in memory that a program serves")
+        raise MayWait("its arguments may be in memory that another program serves")
     tid = notification.tid
     with Memory(tid, may_wait=may_wait) as memory:
         asked = Asked(notification, syscall, memory)

@@ -14,7 +14,7 @@ DEFAULT_PATH = b"/usr/local/bin:/usr/bin:/bin"
 _LOOK_UPS_AT_ONCE = 48  # three nested wrappers, a PATH of sixteen folders
 _LOOK_UPS = 4096
 _SECONDS = 1.0
-_TOO_LONG = "too many places would have to be looked at for what it wraps"
+_TOO_LONG = "too many paths to search for the program that it wraps"
 
 
 class Search:

@@ -19,9 +19,9 @@ def objection(tid: int) -> str:
     """Why nothing that this thread execs must get it, or nothing."""
     theirs, ours = procfs.filters(tid), procfs.filters("self")
     if theirs is None or ours is None:
-        return "which seccomp filters the caller has can't be known"
+        return "cannot read which seccomp filters the caller has"
     if theirs > ours + 1:  # the session's
-        return "the caller has put itself under a seccomp filter of its own"
+        return "the caller installed a seccomp filter of its own"
     return ""
 
 
@@ -32,5 +32,5 @@ def keep_from_core(pid: int) -> str:
         if hard != 0:  # raising it is for root
             resource.prlimit(pid, resource.RLIMIT_CORE, (_NO_CORE, _NO_CORE))
     except OSError as refusal:
-        return f"it might dump core: {refusal.strerror}"
+        return f"cannot keep it from dumping core: {refusal.strerror}"
     return ""

@@ -14,7 +14,7 @@ from sigwrap.mediate.lineage import Process
 
 _WAITING_FOR_OTHER_THREADS = ("begin_new_exec", "de_thread")  # the kernel's functions
 _ENDED = ("", "Z", "X")
-_DEAF = "the caller is being traced, and blocks SIGTRAP"
+_DEAF = "the caller is traced and blocks SIGTRAP"
 
 
 def tracer_of(tid: int) -> int:
@@ -45,10 +45,10 @@ def is_its_leader(number: int, tid: int, process: Process) -> bool:
 
 
 class Where(Enum):
-    UNDERWAY = "its exec is not over"
-    FAILED = "its exec has failed"
-    LOADED = "it stands before the first instruction of its new image"
-    ENDED = "it has ended, or is about to"
+    UNDERWAY = "its exec has not finished"
+    FAILED = "its exec failed"
+    LOADED = "it is at the first instruction of its new image"
+    ENDED = "it has ended or is ending"
 
 
 def where(pid: int, tid: int) -> Where:

@@ -24,8 +24,8 @@ from sigwrap.tuples import NamedTuple
 _RENAME_EXCHANGE = 2
 _NOT_A_NAME = (b"", b".", b"..")
 _LONGER_THAN_TOLD = "..."
-_UNREADABLE = "its memory can't be read"
-_BY_A_QUEUE = "what is done by io_uring isn't seen"
+_UNREADABLE = "cannot read its memory"
+_BY_A_QUEUE = "sigwrap does not see what io_uring does"
 
 
 class _Found(NamedTuple):

@@ -187,8 +187,8 @@ class Sockets:
 
 def _hidden(syscall: str) -> OutOfRules:
     return OutOfRules(
-        f"{syscall} by a process that lets nobody look into it",
-        "under network rules, sigwrap makes the call in its place",
+        f"{syscall} by a process whose memory sigwrap cannot read",
+        "under network rules, sigwrap has to make this call itself",
     )
 
 
@@ -245,7 +245,7 @@ def _of_held(found: Asked, held: int) -> Looked:
     if found.is_cut and kind.type != calls.SOCK_STREAM:
         return looked._replace(aim=WouldFail(errno.EMSGSIZE))
     if any((each.level, each.kind) in _WAYS for each in found.control):
-        return looked._replace(aim=OutOfRules("a message by way of another machine"))
+        return looked._replace(aim=OutOfRules("a message with source routing"))
     if address is None:
         return looked
     try:

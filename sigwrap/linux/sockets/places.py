@@ -16,7 +16,7 @@ _LOOKS_EVERY_S = 1.0
 # By one glob: at the session's begin, and while somebody waits, and others can make names.
 _MOST_NAMES_AT_FIRST, _MOST_NAMES = 200_000, 2000
 _MOST_LATER = 10_000
-"""Sockets that came after the begin: who makes names could make any number of these."""
+"""Sockets that came after the begin: a process can make any number of names."""
 _NONE: dict[str, str] = {}
 
 

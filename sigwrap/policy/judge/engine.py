@@ -421,9 +421,7 @@ def is_system_file(program: Program) -> bool:
 
 # Signal 0 asks whether a process exists. The filter allows it without a notification; should a
 # request for it be judged all the same, a default of deny must not break `kill -0`.
-PROBE = Decision(
-    action=Action.ALLOW, rule=PROBE_RULE, reason="signal 0 asks and sends nothing", log=False
-)
+PROBE = Decision(action=Action.ALLOW, rule=PROBE_RULE, reason="signal 0 sends nothing", log=False)
 
 
 def _decision(rule: CommandRule | SignalRule) -> Decision:
@@ -439,5 +437,5 @@ def _decision(rule: CommandRule | SignalRule) -> Decision:
 def _without_asking(decision: Decision) -> Decision:
     if decision.action is not Action.APPROVE:
         return decision
-    reason = f"{decision.reason}: under this policy nobody is asked"
+    reason = f"{decision.reason}: it needs approval, and the policy has approvals: deny"
     return decision._replace(action=Action.DENY, reason=reason)

@@ -17,14 +17,14 @@ from sigwrap.policy.judge.rules import FileRule, Policy, default_of, reason_of
 from sigwrap.tuples import NamedTuple
 
 IN_A_FOLDER = frozenset({Operation.CREATE, Operation.DELETE})
-"""Of these, the kernel asks the folder, not the file."""
+"""The kernel checks these against the folder, not the file."""
 
 BENEATH = "**"
 PARTED_RULE = "builtin:parted"
 CGROUP_RULE = "builtin:cgroups"  # before those of the policy (run/walls.py)
 Parts = tuple[str, ...]
 NamesIn = Callable[[str], Iterable[tuple[str, bool]] | None]
-"""What is in a folder, and whether that is a folder as well; None where nobody can tell."""
+"""Names in a folder, each with whether it is a folder; None if the folder cannot be read."""
 
 
 class Wall(NamedTuple):
@@ -92,11 +92,11 @@ class FileRules:
         if not self._holds_for_all(Operation.CREATE, self._root):
             held.add(Operation.CREATE)
         self.restricted = frozenset(held)
-        """Of which something is denied somewhere."""
+        """Operations that are denied for some path."""
         self.audited = frozenset(
             each for rule in rules if rule.decision is Action.AUDIT for each in rule.operations
         )
-        """Of which something is audited somewhere."""
+        """Operations that are audited for some path."""
         self.audits = bool(self.audited)
         self.has_audited_patterns = self.audits and any(
             is_glob(part) for rule in rules for path in rule.paths for part in parts_of(path)
@@ -174,8 +174,8 @@ class FileRules:
         denying = (each for each in sorted(deciding) if self._decisions[each].action is Action.DENY)
         number = next(denying, last)
         who = "the default" if number == last else f"rule {self._decisions[number].rule}"
-        done = "made" if operation is Operation.CREATE else "deleted"
-        reason = f"{who} denies some of what is in {folder}, so nothing is {done} right there"
+        done = "created" if operation is Operation.CREATE else "deleted"
+        reason = f"{who} denies part of {folder}, so no file can be {done} directly in it"
         return Decision(Action.DENY, PARTED_RULE, reason)
 
     def _allows_beneath(self, operation: Operation, place: _Place) -> bool | None:

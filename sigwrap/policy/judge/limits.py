@@ -16,14 +16,14 @@ class Crowd(NamedTuple):
 
 def exceeded(limits: Limits, depth: int, crowd: Crowd) -> Decision | None:
     if limits.max_depth and depth > limits.max_depth:
-        return _denial("max_depth", f"depth {depth} is over {limits.max_depth}")
+        return _denial("max_depth", f"depth {depth} exceeds the limit of {limits.max_depth}")
     if limits.at_fork:
         return None  # the others were held where the processes were made
     if limits.max_children and crowd.siblings > limits.max_children:
-        why = f"{crowd.siblings} children are over {limits.max_children}"
+        why = f"{crowd.siblings} children exceed the limit of {limits.max_children}"
         return _denial("max_children", why)
     if limits.max_processes and crowd.processes > limits.max_processes:
-        why = f"{crowd.processes} processes are over {limits.max_processes}"
+        why = f"{crowd.processes} processes exceed the limit of {limits.max_processes}"
         return _denial("max_processes", why)
     return None
 
@@ -32,7 +32,7 @@ def used_up(limits: Limits, execs: int) -> Decision | None:
     """`execs` have gone on so far, COMMAND's own among them."""
     if not limits.max_execs or execs < limits.max_execs:
         return None
-    return _denial("max_execs", f"{execs} programs have been started")
+    return _denial("max_execs", f"{execs} programs were started, which is the limit")
 
 
 def _denial(limit: str, why: str) -> Decision:

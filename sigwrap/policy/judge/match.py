@@ -174,14 +174,14 @@ def check_name_glob(pattern: str) -> None:
 def doubt_about_glob(pattern: str) -> str:
     """What in it is not what it looks like; empty where nothing is."""
     if pattern.startswith("!"):
-        return "a ! at the start negates nothing: it is a character like others"
+        return "a ! at the start is a plain character, not a negation"
     for part in re.findall(r"\[!?\]?[^]]*\]|.", pattern, re.DOTALL):
         if part == "[" and pattern.rpartition("/")[2] != "[":  # test(1) has that name
-            return "this [ has no ], so it is a character like others"
+            return "this [ has no closing ] and is a plain character"
         if part.startswith("[^") and part != "[^]":
-            return "a set with ^ among its characters: what none of a set matches is [!...]"
+            return "^ in a set is a plain character; to negate the set, write [!...]"
     if re.search(r"(?<!\$)\{[^{}]*,[^{}]*\}", pattern):
-        return "braces stand for themselves: write each word out"
+        return "braces are plain characters; list each word"
     return ""
 
 
@@ -228,13 +228,13 @@ def _compiled(pattern: str) -> Any:
     try:
         compiled = re2.compile(pattern, options)
     except UnicodeEncodeError as error:
-        raise BadPattern("it holds lone surrogates") from error
+        raise BadPattern("it contains lone surrogates") from error
     except re2.error as error:
         reason = error.args[0]
         text = reason.decode(errors="replace") if isinstance(reason, bytes) else str(reason)
         raise BadPattern(text) from error
     if compiled.programsize > MAX_PROGRAM_SIZE:
-        raise BadPattern("it is too large once its repetitions are written out")
+        raise BadPattern("it is too large with its repetitions expanded")
     return compiled
 
 

@@ -85,21 +85,21 @@ def endpoint_of(text: str, direction: Direction, protocol: Protocol = Protocol.T
     if text.startswith(UNIX):
         socket = text.removeprefix(UNIX)
         if not socket.startswith(("/", "@")):
-            raise BadDestination("one socket is a path, or `@` and a name: unix:/run/docker.sock")
+            raise BadDestination("a socket must be a path or @name, such as unix:/run/docker.sock")
         return Endpoint(direction, Protocol.UNIX, socket=socket)
     host, _, port_text = text.rpartition(":")
     if not (host and port_text.isascii() and port_text.isdecimal()):
-        raise BadDestination("it takes a host and a port: example.com:443")
+        raise BadDestination("a host and a port are needed, such as example.com:443")
     port = int(port_text)
     if port > _LAST_PORT:
-        raise BadDestination(f"a port is {_LAST_PORT} at most")
+        raise BadDestination(f"a port must be at most {_LAST_PORT}")
     address = packed_address(host.removeprefix("[").removesuffix("]"))
     if address is not None:
         if direction is Direction.CONNECT and not any(address):  # as the kernel takes it
             address = LOOPBACK_ADDRESS[len(address)]
         return Endpoint(direction, protocol, address, port)
     if not _is_host(host):
-        raise BadDestination("neither a host nor an address")
+        raise BadDestination("not a host or an address")
     return Endpoint(direction, protocol, port=port, names=frozenset({host.lower().rstrip(".")}))
 
 
@@ -112,12 +112,12 @@ def network_of(text: str) -> Network | None:
     most = 8 * len(packed)
     bits_text = bits_text if slash else str(most)
     if not (bits_text.isascii() and bits_text.isdecimal()) or int(bits_text) > most:
-        raise BadDestination(f"a network has 0 to {most} bits behind its slash")
+        raise BadDestination(f"a network has 0 to {most} bits after its slash")
     bits = int(bits_text)
     within = int.from_bytes(packed, "big") & ((1 << (most - bits)) - 1)
     if within:
         first = (int.from_bytes(packed, "big") - within).to_bytes(most // 8, "big")
-        raise BadDestination(f"not where that network begins: {address_text(first)}/{bits} is it")
+        raise BadDestination(f"the network starts at {address_text(first)}/{bits}")
     if len(packed) == 16 and bits >= 8 * len(_MAPPED) and plain(packed) != packed:
         return Network(plain(packed), bits - 8 * len(_MAPPED))
     return Network(packed, bits)
@@ -235,7 +235,7 @@ class Destination:
             self._is_of_machine = word in SOCKETS and word != "*"
             self.gets_datagrams = word == "*" or word not in SOCKETS
             if word not in SOCKETS and not word.startswith(("/", "@", "**")):
-                raise BadDestination("a socket is a path, `@` and a name, or a word of ours")
+                raise BadDestination("a socket must be a path, @name or a known word")
         elif text == EVERYBODY:
             self._is_everybody = True
         elif text in WORDS:
@@ -289,21 +289,21 @@ def _no_host(text: str) -> str:
     """Why not; empty for one."""
     bare = text.strip("[]")
     if text.lower() in WORDS:
-        return f"the word is written {text.lower()}"
+        return f"write this word in lower case: {text.lower()}"
     if bare != text and packed_address(bare) is not None:
-        return f"an address stands without brackets: {bare}"
+        return f"write the address without brackets: {bare}"
     if "://" in text:
-        return "a host alone, without `://` and a path"
+        return "write only the host, without a scheme and a path"
     host, colon, port = text.rpartition(":")
     if colon and port.isdecimal() and (_is_host(host) or packed_address(host.strip("[]"))):
-        return f"a port stands in `ports`: [{port}]"
+        return f"write the port in ports: [{port}]"
     if is_glob(text):
         if not text.strip("0123456789.*?"):
-            return "a network is an address with a slash: 192.0.2.0/24"
-        return "of a name with a glob nobody knows the addresses: name the hosts"
+            return "write a network as an address with a slash, such as 192.0.2.0/24"
+        return "globs of host names are not supported; name each host"
     if text and not text.strip("0123456789./"):
-        return "no address: of IPv4, one has four numbers up to 255"
-    return "" if _is_host(text) else "neither a host, an address, a network nor a socket"
+        return "not an IPv4 address, which has four numbers up to 255"
+    return "" if _is_host(text) else "not a host, an address, a network or a socket"
 
 
 def _is_host(text: str) -> bool:
@@ -331,7 +331,7 @@ class NetworkRules:
         self.names = frozenset(
             each.name for _, wanted, _ in self._rules for each in wanted if each.name
         )
-        """Of hosts, of which somebody has to find the addresses."""
+        """Host names in the rules, whose addresses have to be resolved."""
         self._sort()
 
     def _sort(self) -> None:

@@ -57,13 +57,13 @@ def _message(program: Program, folder: str) -> str:
     path, link = _shown(program.path), _shown(found_at(program, folder) or program.name)
     # Of an interpreter, its path alone would choose it under the name of any command.
     rule = (
-        f"names this one by its path (commands: [{path}]) or sha256"
+        f"names it by path (commands: [{path}]) or sha256"
         if goes_by_its_own_name(program)
-        else f"names both the link and its file (commands: [{link}, {path}])"
+        else f"names the link and its file (commands: [{link}, {path}])"
     )
     return (
-        f"{what_was_found(program, folder)} was found along PATH and shadows {program.shadows}: "
-        f"call the one that you mean by its path, or write a rule that {rule}"
+        f"{what_was_found(program, folder)} comes before {program.shadows} in PATH: "
+        f"run the intended program by its full path, or add a rule that {rule}"
     )
 
 

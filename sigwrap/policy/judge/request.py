@@ -184,5 +184,5 @@ class Decision(NamedTuple):
 
 
 PROTECTS_SIGWRAP = Decision(
-    Action.DENY, "builtin:sigwrap", "nobody inside signals or traces sigwrap"
+    Action.DENY, "builtin:sigwrap", "processes in a session cannot signal or trace sigwrap"
 )

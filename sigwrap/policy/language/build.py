@@ -52,8 +52,7 @@ _QUOTING = frozenset("'\"\\")
 _AUDITED = ("write", "create", "delete")
 _AUDITED_WORDS = "write, create and delete"
 _NOT_AUDITED = (
-    "what is read or executed can't be audited, for each program opens hundreds of files to start "
-    "with, and would wait for each"
+    "read and execute cannot be audited, because each program opens hundreds of files at its start"
 )
 
 RULE_SECTIONS = ("command_rules", "signal_rules", "file_rules", "network_rules")
@@ -68,7 +67,7 @@ def inconsistencies(
         for rule in policy.get(section, ()):
             name = rule.get("name")
             if name in names:
-                yield _problem(rule, "name", "another rule here or in the base has this name", name)
+                yield _problem(rule, "name", "rule name already used, here or in a base", name)
             elif name is not None:
                 names.add(name)
     for rule in policy.get("command_rules", ()):
@@ -79,19 +78,19 @@ def inconsistencies(
             try:
                 check_regexes(patterns)
             except BadPattern as error:
-                yield _problem(rule, "args_patterns", f"these patterns together: {error}")
+                yield _problem(rule, "args_patterns", f"args_patterns together: {error}")
     for rule in policy.get("signal_rules", ()):
         yield from _redirect_problems(rule)
         if rule.get("log") is False and rule.get("decision") != Action.ALLOW.value:
-            yield _problem(rule, "log", "only what a rule allows can stay out of the log")
+            yield _problem(rule, "log", "log: false needs decision: allow")
         if rule.get("log") is False and rule.get("escalate"):
-            yield _problem(rule, "log", "what a rule escalates can't stay out of the log")
+            yield _problem(rule, "log", "log: false cannot be combined with escalate")
         for target in _listed(rule.get("target")):
             if isinstance(target, Checked):
                 yield from _target_problems(target)
     defaults = policy.get("defaults")
     if isinstance(defaults, Checked) and defaults.get("file") == Action.AUDIT.value:
-        yield _problem(defaults, "file", f"{_NOT_AUDITED}; a rule can audit {_AUDITED_WORDS}")
+        yield _problem(defaults, "file", f"{_NOT_AUDITED}; audit {_AUDITED_WORDS} in a rule")
     for rule in policy.get("file_rules", ()):
         yield from _file_problems(rule)
     for rule in policy.get("network_rules", ()):
@@ -252,20 +251,18 @@ def _target(target: str | Checked) -> Target:
 def _redirect_problems(rule: Checked) -> Iterator[Problem]:
     redirects = rule.get("decision") == Action.REDIRECT.value
     if redirects and "redirect_to" not in rule.places:
-        yield _problem(rule, "decision", "a redirect needs redirect_to")
+        yield _problem(rule, "decision", "decision: redirect needs redirect_to")
     if not redirects and "redirect_to" in rule.places and "decision" in rule.values:
-        yield _problem(rule, "redirect_to", "redirect_to needs `decision: redirect`")
+        yield _problem(rule, "redirect_to", "redirect_to needs decision: redirect")
     redirect = rule.get("redirect_to")
     if isinstance(redirect, Checked) and redirect.get("record") and redirect.get("via") != "stub":
-        yield _problem(redirect, "record", "only `via: stub` can be recorded")
+        yield _problem(redirect, "record", "record: true needs via: stub")
 
 
 def _range_problems(bounds: Checked) -> Iterator[Problem]:
     minimum, maximum = bounds.get("min"), bounds.get("max")
     if minimum is not None and maximum is not None and minimum > maximum:
-        yield _problem(
-            bounds, "min", "an impossible range: min is above max", f"{minimum} to {maximum}"
-        )
+        yield _problem(bounds, "min", "min is above max", f"{minimum} to {maximum}")
 
 
 def _target_problems(target: Checked) -> Iterator[Problem]:
@@ -278,16 +275,16 @@ def _target_problems(target: Checked) -> Iterator[Problem]:
             yield _problem(target, "type", f"a {kind} target needs {key}")
         may_have = key == "pattern" and kind != "pid_range"
         if key not in needed and key in target.places and not may_have:
-            yield _problem(target, key, f"a {kind} target has no {key}")
+            yield _problem(target, key, f"a {kind} target takes no {key}")
     yield from _range_problems(target)
 
 
 def _file_problems(rule: Checked) -> Iterator[Problem]:
     if rule.get("make_missing") and rule.get("decision") == Action.DENY.value:
-        yield _problem(rule, "make_missing", "only what a rule allows is made")
+        yield _problem(rule, "make_missing", "make_missing cannot be combined with decision: deny")
     others = [each for each in rule.get("operations", ()) if each not in _AUDITED]
     if others and rule.get("decision") == Action.AUDIT.value:
-        message = f"{_NOT_AUDITED}; give the rule {_AUDITED_WORDS} alone"
+        message = f"{_NOT_AUDITED}; use only {_AUDITED_WORDS} here"
         yield _problem(rule, "operations", message, ", ".join(others))
 
 
@@ -295,11 +292,12 @@ def _network_problems(rule: Checked) -> Iterator[Problem]:
     if rule.get("direction") != Direction.BIND.value:
         return
     if rule.get("protocol") in (Protocol.UDP.value, Protocol.OTHER.value):
-        why = "who takes datagrams never begins to listen, so nobody is kept from it"
+        why = "direction: bind is for tcp and unix, because datagram servers do not listen"
         yield _problem(rule, "protocol", why, rule.get("protocol"))
     for destination in rule.get("destinations", ()):
         if Destination(destination).name:
-            yield _problem(rule, "destinations", "a server is at an address", destination)
+            why = "direction: bind needs an address, not a host name"
+            yield _problem(rule, "destinations", why, destination)
 
 
 _KEYS_OF_CASES = {
@@ -316,35 +314,33 @@ _DECISIONS_OF_CASES = {
     "connect": PLAIN_DECISIONS,
     "listen": PLAIN_DECISIONS,
 }
-_NAMES_OF_CASES = {"connect": "connection", "listen": "server"}
 _NEEDED_IN_CASES = {"signal": "target", "file": "operation"}
 
 
 def _case_problems(case: Checked) -> Iterator[Problem]:
     kinds = [each for each in _KEYS_OF_CASES if each in case.places]
     if len(kinds) != 1:
-        message = "a test has one of a command, a signal, a file, a connection and a server"
+        message = "a test needs exactly one of command, signal, file, connect and listen"
         yield Problem(place=case.place, message=message)
         return
     (kind,) = kinds
     for other, keys in _KEYS_OF_CASES.items():
         for key in keys if other != kind else ():
             if key in case.places:
-                of = _NAMES_OF_CASES.get(other, other)
-                yield _problem(case, key, f"{key} belongs to a test of a {of}")
+                yield _problem(case, key, f"{key} is only for tests with {other}")
     needed = _NEEDED_IN_CASES.get(kind)
     if needed and needed not in case.places:
-        article = "an" if needed[0] in "aeiou" else "a"
-        yield _problem(case, kind, f"a test of a {kind} needs {article} {needed}")
+        yield _problem(case, kind, f"a test with {kind} needs {needed}")
     if case.get("decision") not in (*_DECISIONS_OF_CASES[kind], None):
-        yield _problem(case, "decision", f"a {kind} can't be decided so", case.get("decision"))
-    if kind in _NAMES_OF_CASES and kind in case.values:
+        message = f"a test with {kind} cannot expect this decision"
+        yield _problem(case, "decision", message, case.get("decision"))
+    if kind in ("connect", "listen") and kind in case.values:
         try:
             endpoint_of(case.get(kind), Direction.CONNECT)
         except BadDestination as bad:
             yield _problem(case, kind, str(bad), case.get(kind))
     if kind == "command" and "command" in case.values and not _words(case.get("command")):
-        yield _problem(case, "command", "not a command line: a quote is open, or it is empty")
+        yield _problem(case, "command", "the command is empty, or has an unclosed quote")
 
 
 def _words(command: str | tuple[str, ...]) -> list[str]:

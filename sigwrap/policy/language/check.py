@@ -46,8 +46,7 @@ MAX_TOTAL_SECONDS = 10 * 365 * 24 * 3600
 _LIKELY_BYTES = 1 << 20
 _MERGE_KEY = "<<"
 _NO_MERGE_KEYS = (
-    "merge keys of YAML are not supported: write the keys out here, or put them into a policy that "
-    "this one extends; an alias (*name) stands for a whole value"
+    "YAML merge keys are not supported (repeat the keys here, or extend a policy that has them)"
 )
 
 
@@ -55,7 +54,7 @@ class Checker(Filler):
     def group(self, node: Node, group: Group) -> Checked:
         checked = Checked(place=node.place)
         if not isinstance(node, MappingNode):
-            self.note(node, f"{group.title} is a mapping of keys", shown(node))
+            self._must_be(node, group.title, "a mapping")
             return checked
         keys = {key.name: key for key in group.keys}
         seen: set[str] = set()
@@ -63,17 +62,20 @@ class Checker(Filler):
             name = key_node.text
             key = keys.get(name)
             if name in seen:
-                self.note(key_node, "the same key twice", name)
+                self.note(key_node, "duplicate key", name)
             elif name == _MERGE_KEY:
                 self.note(key_node, _NO_MERGE_KEYS, name)
             elif key is None:
-                self.note(key_node, f"unknown key in {group.title}", name, nearest_word(name, keys))
+                nearest = nearest_word(name, keys)
+                is_clear = nearest or group.title == "policy"
+                message = "unknown key" if is_clear else f"{group.title} has no such key"
+                self.note(key_node, message, name, nearest)
             else:
                 self._value(checked, key, value_node)
             seen.add(name)
         for key in group.keys:
             if key.required and key.name not in seen and _MERGE_KEY not in seen:
-                self.note(node, f"{group.title} needs the key {key.name}")
+                self.note(node, f'missing key "{key.name}" in {group.title}')
         return checked
 
     def _value(self, checked: Checked, key: Key, node: Node) -> None:
@@ -94,7 +96,7 @@ class Checker(Filler):
             case Flag():
                 if isinstance(node, ScalarNode) and isinstance(node.value, bool):
                     return node.value
-                raise self.note(node, f"{name} is true or false", shown(node))
+                raise self._must_be(node, name, "true or false")
             case Duration():
                 return self._duration(node, name)
             case Size():
@@ -114,7 +116,7 @@ class Checker(Filler):
             if isinstance(node, ScalarNode) and form in (Form.SIGNAL, Form.SIGNALS):
                 return self._formed(node, node.text, form, name)
             hint = "; put it in quotes" if isinstance(node, ScalarNode) and node.text else ""
-            raise self.note(node, f"{name} is a text{hint}", shown(node))
+            raise self._must_be(node, name, f"text{hint}")
         return self._formed(node, node.value, form, name)
 
     def _formed(self, node: ScalarNode, text: str, form: Form, name: str) -> str:
@@ -136,12 +138,15 @@ class Checker(Filler):
             case Form.HOST_TEMPLATE:
                 return self.substituted(node, text, host_allowed=True)
             case Form.NAME:
-                return self._expected(node, text, form, f"{name} is made of letters, digits, . _ -")
+                message = f'{name} may only have letters, digits, ".", "_" and "-"'
+                return self._expected(node, text, form, message)
             case Form.VARIABLE:
-                return self._expected(node, text, form, "a variable is letters, digits and _")
+                message = 'a variable name has letters, digits and "_", and no digit first'
+                return self._expected(node, text, form, message)
             case Form.DIGEST:
                 lowered = text.lower()
-                return self._expected(node, lowered, form, "a SHA-256 is 64 hexadecimal digits")
+                message = "not a SHA-256 digest (64 hexadecimal digits)"
+                return self._expected(node, lowered, form, message)
             case Form.NAME_GLOB:
                 return self._name_glob(node, text, name)
             case Form.GLOB:
@@ -151,7 +156,7 @@ class Checker(Filler):
             case Form.SIGNAL:
                 known = signal_number(text) is not None
                 if not known and signal_numbers(text) is not None:
-                    raise self.note(node, "one signal, not a group", text)
+                    raise self.note(node, "one signal is needed, not a group", text)
             case Form.SIGNALS:
                 known = signal_numbers(text) is not None
         if not known:
@@ -168,10 +173,10 @@ class Checker(Filler):
     def _place(self, node: ScalarNode, path: str) -> str:
         parts = parts_of(path)
         if not path.startswith("/") or any(BENEATH in part for part in parts):
-            message = "`**` stands for all that is beneath a folder, as in /folder/**"
+            message = "** may only be the last part of a path, as in /dir/**"
             raise self.note(node, message, node.text)
         if {".", ".."} & set(parts):
-            raise self.note(node, "a path without . and ..", node.text)
+            raise self.note(node, "a path must not have the parts . and ..", node.text)
         return path
 
     def _subcommand(self, node: ScalarNode, text: str) -> str:
@@ -179,15 +184,15 @@ class Checker(Filler):
             return text
         pattern = escape_regex(text).replace("\\-", "-")
         right = f"args_patterns: ['^{pattern}(=|$)']"
-        raise self.note(node, "an option is no subcommand", text, right)
+        raise self.note(node, "an option is not a subcommand", text, right)
 
     def _name_glob(self, node: ScalarNode, glob: str, name: str) -> str:
-        expected = f"{name} has names of variables, without = and $"
+        expected = f'{name} takes names of variables, without "=" and "$"'
         self._expected(node, glob, Form.NAME_GLOB, expected)
         try:
             check_name_glob(glob)
         except BadPattern as error:
-            raise self.note(node, f"a bad glob, {error}", node.text) from error
+            raise self.note(node, f"bad glob ({error})", node.text) from error
         self.doubt(node, doubt_about_glob(glob), glob)
         return glob
 
@@ -200,48 +205,47 @@ class Checker(Filler):
         if isinstance(node, ScalarNode) and node.text in shape.words:
             return node.text
         nearest = nearest_word(node.text, shape.words) if isinstance(node, ScalarNode) else ""
-        raise self.note(node, f"{name} is one of {', '.join(shape.words)}", shown(node), nearest)
+        raise self._must_be(node, name, f"one of {', '.join(shape.words)}", nearest)
 
     def _number(self, node: Node, shape: Number, name: str) -> int:
         value = node.value if isinstance(node, ScalarNode) else None
         if not isinstance(value, int) or isinstance(value, bool):
-            raise self.note(node, f"{name} is a whole number", shown(node))
+            raise self._must_be(node, name, "a whole number")
         if not shape.minimum <= value <= shape.maximum:
             allowed = (
-                f"only {shape.minimum}"
+                str(shape.minimum)
                 if shape.minimum == shape.maximum
                 else f"between {shape.minimum} and {shape.maximum}"
             )
-            raise self.note(node, f"{name} is out of range ({allowed})", shown(node))
+            raise self._must_be(node, name, allowed)
         return value
 
     def _duration(self, node: Node, name: str) -> int:
         try:
             seconds = span_s(_scalar_text(node), or_seconds=True)
         except ValueError as error:
-            message = f"{name} is a span of time, like {SPANS}"
-            raise self.note(node, message, shown(node)) from error
+            raise self._must_be(node, name, f"a duration such as {SPANS}") from error
         if seconds > MAX_TOTAL_SECONDS:
-            raise self.note(node, f"{name} is longer than ten years", shown(node))
+            raise self._must_be(node, name, "at most ten years")
         if not seconds.is_integer():
-            raise self.note(node, f"{name} is in whole seconds", shown(node))
+            raise self._must_be(node, name, "a whole number of seconds")
         return int(seconds)
 
     def _size(self, node: Node, name: str) -> int:
         try:
             size = size_bytes(_scalar_text(node))
         except ValueError as error:
-            raise self.note(node, f"{name} is a size, like {SIZES}", shown(node)) from error
+            raise self._must_be(node, name, f"a size such as {SIZES}") from error
         if 0 < size < _LIKELY_BYTES and isinstance(node, ScalarNode) and node.text.isdecimal():
-            message = f"{name} of {size} bytes, which is hardly meant: a size has a unit"
+            message = f"{name} is only {size} bytes; add a unit"
             self.doubt(node, message, node.text, f"{node.text}M")
         return size
 
     def _list(self, node: Node, shape: ListOf, name: str) -> tuple[Any, ...]:
         if not isinstance(node, SequenceNode):
-            raise self.note(node, f"{name} is a list", shown(node))
+            raise self._must_be(node, name, "a list")
         if len(node.items) < shape.minimum:
-            raise self.note(node, f"{name} is empty; leave it out, or fill it")
+            raise self.note(node, f"{name} is empty; fill it, or leave it out")
         items = []
         for item in node.items:
             try:
@@ -254,7 +258,7 @@ class Checker(Filler):
 
     def _map(self, node: Node, shape: MapOf, name: str) -> dict[str, Any]:
         if not isinstance(node, MappingNode):
-            raise self.note(node, f"{name} is a mapping of names", shown(node))
+            raise self._must_be(node, name, "a mapping")
         result: dict[str, Any] = {}
         seen: set[str] = set()
         for key_node, value_node in node.entries:
@@ -263,7 +267,7 @@ class Checker(Filler):
                     raise self.note(key_node, _NO_MERGE_KEYS, _MERGE_KEY)
                 key = self._formed(key_node, key_node.text, shape.key.form, name)
                 if key in seen:
-                    raise self.note(key_node, "the same key twice", key)
+                    raise self.note(key_node, "duplicate key", key)
                 seen.add(key)
                 result[key] = self._shaped(value_node, shape.value, name)
             except Wrong:
@@ -275,7 +279,12 @@ class Checker(Filler):
             if isinstance(node, _node_kind(option)):
                 return option
         kinds = " or ".join(_kind_name(_node_kind(option)) for option in shape.options)
-        raise self.note(node, f"{name} is {kinds}", shown(node))
+        raise self._must_be(node, name, kinds)
+
+    def _must_be(self, node: Node, name: str, what: str, nearest: str = "") -> Wrong:
+        if isinstance(node, ScalarNode) and node.text:
+            return self.note(node, f"{name} must be {what}", node.text, nearest)
+        return self.note(node, f"{name} must be {what}, not {shown(node)}")
 
 
 def _node_kind(shape: Shape) -> type[Node]:
@@ -289,7 +298,7 @@ def _node_kind(shape: Shape) -> type[Node]:
 
 
 def _kind_name(kind: type[Node]) -> str:
-    return {ScalarNode: "a word", SequenceNode: "a list", MappingNode: "a mapping"}[kind]
+    return {ScalarNode: "text", SequenceNode: "a list", MappingNode: "a mapping"}[kind]
 
 
 def _scalar_text(node: Node) -> str:

@@ -86,20 +86,20 @@ class Filler:
         elif first == "~":
             variable = "HOME"
         else:
-            raise self.note(node, "whose home folder that is isn't known: write its path", glob)
+            raise self.note(node, "this home directory is not known; write its full path", glob)
         reference = f"${{{variable}:-{_NOWHERE}}}" if self._shipped else f"${{{variable}}}"
         folder = self.substituted(node, reference, escape=escape)
         return normpath(f"{folder}/{rest}") if rest else folder
 
     def glob(self, node: ScalarNode, glob: str, name: str) -> str:
         if not glob:
-            raise self.note(node, f"{name} can't be empty")
+            raise self.note(node, f"{name} must not be empty")
         if self._shipped and (glob == node.text or len(glob) <= SURELY_FITS):
             return glob
         try:
             check_glob(glob)
         except BadPattern as error:
-            raise self.note(node, f"a bad glob, {error}", node.text) from error
+            raise self.note(node, f"bad glob ({error})", node.text) from error
         if not self._shipped:
             self.doubt(node, doubt_about_glob(node.text), node.text)
         return glob
@@ -111,7 +111,7 @@ class Filler:
         try:
             check_regex(pattern)
         except BadPattern as error:
-            raise self.note(node, f"a bad regular expression, {error}", node.text) from error
+            raise self.note(node, f"bad regular expression ({error})", node.text) from error
         return pattern
 
     def note(self, node: Node, message: str, offending: str = "", nearest: str = "") -> Wrong:
@@ -131,13 +131,13 @@ def variable_problem(
     place: Place, error: UnknownVariable | TooLong, variables: Mapping[str, str]
 ) -> Problem:
     if isinstance(error, TooLong):
-        most = f"what variables stand for is more than {MAX_SUBSTITUTED} characters, all together"
+        most = f"variables expand to more than {MAX_SUBSTITUTED} characters in total"
         return Problem(place=place, message=most)
     has_no_value = error.name in BUILT_IN
     nearest = "" if has_no_value else nearest_word(error.name, {*variables, *BUILT_IN})
     return Problem(
         place=place,
-        message="a variable without a value here" if has_no_value else "unknown variable",
+        message="this variable has no value here" if has_no_value else "unknown variable",
         offending=error.reference,
         nearest=f"${{{nearest}}}" if nearest else "",
     )
@@ -146,7 +146,7 @@ def variable_problem(
 def shown(node: Node) -> str:
     match node:
         case ScalarNode():
-            return node.text or "nothing"
+            return node.text or "empty"
         case SequenceNode():
             return "a list"
         case MappingNode():

@@ -145,12 +145,12 @@ def _loose_allow_rules(rules: Sequence[CommandRule]) -> Iterator[Problem]:
         anything = next((p for p in rule.args_patterns if _matches_anything(p)), None)
         loose = next((p for p in rule.args_patterns if not _is_of_a_whole_line(p)), None)
         if anything is not None:
-            message = f"rule {rule.name} allows any arguments: one of its args_patterns fits all"
+            message = f"rule {rule.name} allows any arguments: one of its args_patterns matches all"
             yield _warning(rule, message, anything)
         elif loose is not None and not rule.subcommands:
             message = (
-                f"rule {rule.name} allows any arguments as long as one of them fits its "
-                "args_patterns; use subcommands, or deny what is unwanted in a rule above"
+                f"rule {rule.name} allows any arguments if one of them matches this pattern; use "
+                "subcommands, or deny the others in an earlier rule"
             )
             yield _warning(rule, message, loose)
 
@@ -203,7 +203,7 @@ def _idle_file_rules(policy: Policy) -> Iterator[Problem]:
     for rule in _own_file_rules(policy):
         idle = [each.value for each in rule.operations if each not in distinguished]
         if rule.decision is Action.ALLOW and idle and not _EVERYTHING.intersection(rule.paths):
-            message = f"rule {rule.name} allows what no rule denies or audits, and no default"
+            message = f"rule {rule.name} has no effect: no rule or default denies or audits these"
             yield _warning(rule, message, ", ".join(idle))
 
 
@@ -235,26 +235,25 @@ def _doubtful_network_rules(policy: Policy) -> Iterator[Problem]:
     for rule in _own_network_rules(policy):
         of_sockets = [each for each in rule.destinations if each.startswith(UNIX)]
         if rule.ports and of_sockets:
-            message = f"rule {rule.name} can't match for unix sockets: these have no ports"
+            message = f"rule {rule.name} cannot match unix sockets, which have no ports"
             yield _warning(rule, message, ", ".join(of_sockets))
         if rule.protocol:
             is_unix = rule.protocol == Protocol.UNIX.value
             others = [each for each in rule.destinations if each.startswith(UNIX) is not is_unix]
             if others:
-                message = f"rule {rule.name} can't match there with protocol {rule.protocol}"
+                message = f"rule {rule.name} cannot match these with protocol {rule.protocol}"
                 yield _warning(rule, message, ", ".join(others))
         by_a_link = [each for each in of_sockets if each.startswith(f"{UNIX}/var/run/")]
         if by_a_link and rule.decision is not Action.DENY:
             message = (
-                f"rule {rule.name} is about where a socket lies, links resolved: that is /run/… "
-                "where /var/run is a link"
+                f"rule {rule.name} matches resolved paths: write /run if /var/run is a link to it"
             )
             yield _warning(rule, message, ", ".join(by_a_link))
         names = [each for each in rule.destinations if Destination(each).name]
         if rule.decision is Action.DENY and names:
             message = (
-                f"rule {rule.name} denies the addresses of a name, and so every other name that "
-                "one of them has; and an address that it isn't known to have is not denied"
+                f"rule {rule.name} denies the known addresses of this host: other names with these "
+                "addresses are denied too, and unknown addresses are not"
             )
             yield _warning(rule, message, ", ".join(names))
 
@@ -302,8 +301,8 @@ def _rules_on_sigwrap(rules: Sequence[SignalRule]) -> Iterator[Problem]:
     for rule in rules:
         if rule.decision is not Action.DENY and TargetType.PARENT in rule.targets:
             message = (
-                f"rule {rule.name} never reaches its target parent: "
-                "signals to sigwrap itself are denied before any rule"
+                f"rule {rule.name} has no effect on target parent: signals to sigwrap itself are "
+                "always denied"
             )
             yield _warning(rule, message)
 
@@ -315,8 +314,8 @@ def _rules_on_oneself(rules: Sequence[SignalRule]) -> Iterator[Problem]:
         is_lenient = rule.decision in (Action.ALLOW, Action.AUDIT)
         if not is_lenient and _may_be_oneself(rule) and not rule.signals <= decided:
             message = (
-                f"rule {rule.name} is also about signals of a process to itself; put a rule that "
-                "allows these (target: self) above it"
+                f"rule {rule.name} also matches signals of a process to itself; allow these in an "
+                "earlier rule (target: self)"
             )
             yield _warning(rule, message)
         if rule.handled is None and _covers_target(rule, TargetType.SELF):
@@ -341,19 +340,17 @@ def _doubtful_env_policy(policy: Policy) -> Iterator[Problem]:
         return
     needed = {each.name: each.pattern for each in judge_names(policy.env_policy, _NEEDED).removed}
     if _UNLIKELY_NAME in needed and not keep:
-        message = (
-            "remove takes every variable, and keep gives none back: programs need PATH and HOME"
-        )
+        message = "remove drops every variable, and keep restores none: programs need PATH and HOME"
         yield _warning_at(place, message, needed[_UNLIKELY_NAME])
     else:
         for name in ("PATH", "HOME"):
             if name in needed:
-                yield _warning_at(place, f"remove takes {name}, which programs need", needed[name])
+                yield _warning_at(place, f"remove drops {name}, which programs need", needed[name])
     for pattern in keep:
         if not is_glob(pattern) and pattern in ALWAYS_REMOVED:
-            yield _warning_at(place, f"{pattern} is removed whatever keep says")
+            yield _warning_at(place, f"keep has no effect on {pattern}, which is always removed")
         elif not any(_may_share_a_name(pattern, each) for each in remove):
-            message = "this keep keeps nothing: no pattern of remove has such a name"
+            message = "keep has no effect: no pattern of remove matches this name"
             yield _warning_at(place, message, pattern)
 
 
@@ -370,7 +367,7 @@ def _may_share_a_name(first: str, second: str) -> bool:
 def _shadow_problems(rule: Rule, shadowing: dict[str, list[str]], total: int) -> Iterator[Problem]:
     shadowed = sum(map(len, shadowing.values()))
     for above, words in shadowing.items():
-        scope = "can never match" if shadowed == total else f"can't match for {', '.join(words)}"
+        scope = "can never match" if shadowed == total else f"cannot match {', '.join(words)}"
         yield _warning(rule, f"rule {rule.name} {scope}: {above} decides first")
 
 

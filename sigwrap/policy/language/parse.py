@@ -37,8 +37,8 @@ from sigwrap.policy.problems import InvalidPolicy, Place, Problem
 
 MAX_BASES = 8
 _NO_MOUNTS = (
-    "where file_rules deny something nobody mounts anything: leave out `session: {mounts: true}`, "
-    "or allow everything by a first rule for /**"
+    "file_rules that deny something forbid all mounts: remove `session: {mounts: true}`, or allow "
+    "everything in a first rule for /**"
 )
 
 # (what `extends` names, the source that has the `extends`) -> the source that is meant.
@@ -131,7 +131,7 @@ class _Loader:
             return values
         for key, value in node.entries:
             if key.text in BUILT_IN:
-                message = "a built-in variable can't be set"
+                message = "a built-in variable cannot be set"
                 self.problems.append(Problem(place=key.place, message=message, offending=key.text))
             elif isinstance(value, ScalarNode) and isinstance(value.value, str):
                 known = {**self._built_in, **values}
@@ -156,11 +156,11 @@ class _Loader:
         chain = (*above, source.name)
         base = self._find_base(node.value, source)
         if base is None:
-            message = "no policy or file of this name to extend"
+            message = "no policy or file with this name to extend"
         elif base.name in chain:
-            message = f"a circle of extends: {' → '.join([*chain, base.name])}"
+            message = f"circular extends ({' → '.join([*chain, base.name])})"
         elif len(chain) > MAX_BASES:
-            message = f"more than {MAX_BASES} policies extend one another"
+            message = f"more than {MAX_BASES} policies extend each other"
         else:
             return self.load(base, variables, chain)
         self.problems.append(Problem(place=node.place, message=message, offending=node.value))

@@ -35,18 +35,18 @@ _Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 def read_text(source: Source) -> Node:
     start = _place(source.name, None)
     if len(source.text) > MAX_TEXT_CHARACTERS:
-        raise _invalid(start, f"longer than {MAX_TEXT_CHARACTERS} characters")
+        raise _invalid(start, f"the policy is longer than {MAX_TEXT_CHARACTERS} characters")
     try:
         return _Composer(source.name, yaml.parse(source.text, Loader=_Loader)).document()
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         raise _invalid(
-            _place(source.name, mark), f"not YAML: {error.problem or error.context}"
+            _place(source.name, mark), f"not valid YAML: {error.problem or error.context}"
         ) from error
     except yaml.YAMLError as error:
-        raise _invalid(start, f"not YAML: {error}".replace("\n", " ")) from error
+        raise _invalid(start, f"not valid YAML: {error}".replace("\n", " ")) from error
     except UnicodeEncodeError as error:
-        raise _invalid(start, "not YAML: it holds lone surrogates") from error
+        raise _invalid(start, "not valid YAML: it contains lone surrogates") from error
 
 
 class _Mark(Protocol):
@@ -66,27 +66,27 @@ class _Composer:
         while isinstance(event, yaml.StreamStartEvent | yaml.DocumentStartEvent):
             event = self._next()
         if isinstance(event, yaml.StreamEndEvent):
-            raise self._refuse(event, "an empty policy")
+            raise self._refuse(event, "the policy is empty")
         root = self._node(event)
         self._next()
         after = self._next()
         if not isinstance(after, yaml.StreamEndEvent):
-            raise self._refuse(after, "a second document in the same file")
+            raise self._refuse(after, "a policy must be a single YAML document")
         return root
 
     def _node(self, event: yaml.Event) -> Node:
         if isinstance(event, yaml.AliasEvent):
             anchor = event.anchor or ""
             if anchor not in self._anchors:
-                raise self._refuse(event, "an alias to nothing above it", anchor)
+                raise self._refuse(event, "unknown alias", anchor)
             return self._anchors[anchor]
         if not isinstance(event, yaml.ScalarEvent | yaml.CollectionStartEvent):
-            raise self._refuse(event, "something other than a value")
+            raise self._refuse(event, "a value is missing")
         if event.tag is not None and event.tag != "!":
-            raise self._refuse(event, "a tag; policies have none", event.tag)
+            raise self._refuse(event, "YAML tags are not supported", event.tag)
         node = self._fresh_node(event)
         if node.size > MAX_NODES:
-            raise self._refuse(event, f"more than {MAX_NODES} values, aliases expanded")
+            raise self._refuse(event, f"more than {MAX_NODES} values with aliases expanded")
         if event.anchor is not None:
             self._anchors[event.anchor] = node
         return node
@@ -117,7 +117,7 @@ class _Composer:
         while not isinstance(event := self._next(), yaml.MappingEndEvent):
             key = self._node(event)
             if not isinstance(key, ScalarNode):
-                raise self._refuse(event, "a key that is not a word")
+                raise self._refuse(event, "a key must be text")
             yield key, self._node(self._next())
 
     def _next(self) -> yaml.Event:

@@ -1,15 +1,15 @@
-"""policies/agent-observe.yaml, checked by policy/tools/shipped.py: change nothing here."""
+"""Generated from policies/agent-observe.yaml by policy/tools/shipped.py. Do not edit."""
 
 # fmt: off
-DIGEST = '5889dd4cd383b85ca69370b7a54ab285086cac47ba03e44855937e19bd434655'
+DIGEST = 'b2970151d3cda757a74a781a165e44f556c957d1ccfe52f2add327322d3a39c2'
 SECTIONS = (2, 1,
  {'version': (2, 10, 1),
   'name': (3, 7, 'agent-observe'),
   'description': (4, 14,
-                  'Nothing is refused and everything is recorded: the profile that `sigwrap policy '
-                  'generate` makes a\n'
-                  'policy from. Signals to sigwrap itself are denied all the same, as under every '
-                  'policy.\n'),
+                  'Allows and records everything, except signals to sigwrap itself, which every '
+                  'policy denies. Run a\n'
+                  'command under it, then let `sigwrap policy generate` write a policy from the '
+                  'session.\n'),
   'defaults': (8, 11, {'command': (8, 21, 'audit'), 'signal': (8, 36, 'audit')})})
 COMMAND_RULES = ((11, 5, 'every-command', '', ('*',), (), (), (), (), None, None, (), (), None, None, None, None,
   'audit', '', None, ''),)

@@ -1,17 +1,17 @@
-"""policies/ci.yaml, checked by policy/tools/shipped.py: change nothing here."""
+"""Generated from policies/ci.yaml by policy/tools/shipped.py. Do not edit."""
 
 # fmt: off
-DIGEST = 'debf0fd3075b45785ed9348dc91081f20886450c4fa9ee5afb4a4d330ae749b2'
+DIGEST = '57513268499d30ceff2e40273116fa28b3e520e25263e45f2894079af5bb36a2'
 SECTIONS = (2, 1,
  {'version': (2, 10, 1),
   'name': (3, 7, 'ci'),
   'description': (4, 14,
-                  'For a job that nobody watches: nothing is ever asked, and what would be is '
-                  'denied. Packages may be\n'
-                  'installed, commands that agent-default denies stay denied, all signals inside '
-                  'the session are free,\n'
-                  'and a job has limits. Whoever deploys from CI extends this file and allows just '
-                  'that command.\n'),
+                  'For a CI job without a user. Actions that need approval are denied. Package '
+                  'installs are allowed,\n'
+                  'and commands that agent-default denies stay denied. All signals inside the '
+                  'session are allowed. A\n'
+                  'job has limits. To deploy from CI, extend this policy and allow that one '
+                  'command.\n'),
   'extends': (8, 10, 'agent-default'),
   'approvals': (9, 12, 'deny'),
   'env_policy': (92, 13, {'remove': (92, 22, ())}),
@@ -61,9 +61,9 @@ COMMAND_RULES = ((25, 5, 'ci-pkg-install', '',
   ('rm', 'chmod', 'chown', 'chgrp', 'shred', 'find', 'dd', 'tee', 'cp', 'mv', 'gh', 'gcloud',
    'terraform', 'tofu', 'terragrunt'),
   (), (), (), (), None, None, (), (), True, None, None, None, 'deny',
-  'too many arguments to be judged whole', None, ''),
+  'too many arguments to judge all of them', None, ''),
  (71, 5, 'ci-too-long-to-judge-push', '', ('git',), (), ('push',), (), (), None, None, (), (), True,
-  None, None, None, 'deny', 'too many arguments to be judged whole', None, ''))
+  None, None, None, 'deny', 'too many arguments to judge all of them', None, ''))
 SIGNAL_RULES = ((79, 5, 'ci-own-noise', '', (17, 23, 28), ('session',), None, 'allow', '', 0, None, False, ''),
  (86, 5, 'ci-session', '',
   (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26,
@@ -72,5 +72,5 @@ SIGNAL_RULES = ((79, 5, 'ci-own-noise', '', (17, 23, 28), ('session',), None, 'a
   ('session',), None, 'allow', '', 0, None, True, ''))
 FILE_RULES = ((13, 5, 'files-are-free', '', ('/**',), ('read', 'write', 'create', 'delete', 'execute'), 'allow',
   False),)
-NETWORK_RULES = ((19, 5, 'engines-of-the-job', 'Many jobs are there to build an image.',
+NETWORK_RULES = ((19, 5, 'engines-of-the-job', 'Many jobs build an image.',
   ('unix:docker', 'unix:podman', 'unix:containerd'), (), '', 'connect', 'allow', ''),)

@@ -1,4 +1,4 @@
-"""policies/presets, checked by policy/tools/presets.py: change nothing here."""
+"""Generated from policies/presets by policy/tools/presets.py. Do not edit."""
 
 from sigwrap.hints import Any
 

@@ -31,7 +31,7 @@ class CaseResult:
         case = self.case
         wanted = case.decision.value + (f" by {case.rule}" if case.rule else "")
         got = f"{self.decision.action.value} by {self.decision.rule}"
-        verdict = f"ok, {got}" if self.passed else f"FAILED, wanted {wanted}, got {got}"
+        verdict = f"ok, {got}" if self.passed else f"FAILED: expected {wanted}, got {got}"
         return f"{case.place}: {_what(case)}: {verdict}"
 
 

@@ -102,7 +102,7 @@ def destinations_of(endpoint: Endpoint) -> tuple[str, ...]:
     if endpoint.names and endpoint.direction is Direction.CONNECT:
         return (_host(min(endpoint.names)),)
     if not endpoint.address:
-        raise NoRule("whom it was for is not recorded")
+        raise NoRule("the log has no destination for it")
     return ("loopback",) if _is_here(endpoint) else (address_text(endpoint.address),)
 
 
@@ -111,7 +111,7 @@ def port_of(endpoint: Endpoint) -> int:
     if endpoint.protocol not in (Protocol.TCP, Protocol.UDP):
         return 0
     if not 0 < endpoint.port <= _LAST_PORT:
-        raise NoRule(f"no rule is about port {endpoint.port}")
+        raise NoRule(f"no rule can name port {endpoint.port}")
     is_chosen = endpoint.port >= _FIRST_EPHEMERAL and _is_here(endpoint)
     return 0 if is_chosen else endpoint.port
 
@@ -127,7 +127,7 @@ def _host(name: str) -> str:
     except BadDestination:
         is_host = False
     if not is_host:
-        raise NoRule("its name is none that a host can have")
+        raise NoRule("its name is not a valid host name")
     return name
 
 

@@ -38,7 +38,7 @@ def differences(first: Policy, second: Policy) -> list[Difference]:
 
 def differences_text(found: Sequence[Difference], first: str, second: str) -> str:
     if not found:
-        return printable(f"{first} and {second} decide alike")
+        return printable(f"{first} and {second} decide the same")
     lines = [f"{first} -> {second}", *map(_line, found)]
     return "\n".join(map(printable, lines))
 
@@ -50,7 +50,7 @@ def _line(each: Difference) -> str:
         case "removed":
             return f"- {each.where}: {_value(each.before)}"
         case "moved":
-            return f"> {each.where}: now decides {each.after}"
+            return f"> {each.where}: now comes {each.after}"
         case _:
             key = f": {each.key}" if each.key else ""
             return f"~ {each.where}{key}: {_change(each.before, each.after)}"

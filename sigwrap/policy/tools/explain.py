@@ -86,7 +86,7 @@ def explain_signal(engine: Engine, request: SignalRequest) -> Explanation:
             handle = "handle" if rule.rule.handled else "don't handle"
             why = f"is for targets that {handle} the signal"
         else:
-            why = f"is about other targets: {', '.join(map(target_name, rule.rule.targets))}"
+            why = f"is for other targets: {', '.join(map(target_name, rule.rule.targets))}"
         passed.append(_passed(rule, why))
     what = f"{signal_name(request.signal)} to {_target(request)}"
     judgement = _judgement(what, decision, decided_by, passed, unrelated)
@@ -113,20 +113,22 @@ def environment_text(explained: EnvironmentExplanation, shown: Callable[[str], s
     """`shown` makes a name fit for a terminal: it may be anything."""
     removed, kept, others = explained.removed, explained.kept, explained.others
     if not (removed or kept):
-        return f"{explained.policy} removes nothing from this environment: all of it stays."
+        return f"{explained.policy} removes nothing from this environment."
     lines: list[str] = []
     if removed:
-        lines.append(f"{explained.policy} removes from COMMAND's environment:")
+        lines.append(f"{explained.policy} removes these variables:")
         for each in removed:
             by = f"by {each.pattern}" if each.pattern else "always, under every policy"
             lines.append(f"  {shown(each.name)}  {by}")
     if kept:
-        lines.append(f"{explained.policy} keeps what it would remove otherwise:")
+        lines.append(f"{explained.policy} keeps these, although a pattern of remove matches:")
         lines += [
-            f"  {shown(each.name)}  by {each.keep}, in spite of {each.pattern}" for each in kept
+            f"  {shown(each.name)}  kept by {each.keep}, matched by {each.pattern}" for each in kept
         ]
     if others:
-        lines.append("The other variable stays." if others == 1 else f"The other {others} stay.")
+        lines.append(
+            "1 other variable stays." if others == 1 else f"{others} other variables stay."
+        )
     return "\n".join(lines)
 
 
@@ -142,9 +144,9 @@ def explanation_text(explanation: Explanation) -> str:
         answer = f"{final.action.value}, by {final.rule}"
         lines.append(f"It shadows {final.shadows} ({PATH_SHADOW_RULE}): {answer}.")
     elif several:
-        lines.append(f"The strictest answer holds: {final.action.value}, by {final.rule}.")
+        lines.append(f"The strictest decision applies: {final.action.value}, by {final.rule}.")
     if final.escalate:
-        lines.append(f"Then {final.escalate} is sent: the whole tree is killed.")
+        lines.append(f"Then sigwrap raises {final.escalate} and kills the whole process tree.")
     return "\n".join(map(printable, lines)).rstrip()
 
 
@@ -152,27 +154,27 @@ def _judgement_lines(judgement: Judgement) -> list[str]:
     answer, decision = judgement.answer, judgement.decision
     lines = [f"{judgement.what}: {answer.action.value}"]
     if judgement.shadows:
-        lines.append(f"  Found along PATH before {judgement.shadows}.")
+        lines.append(f"  Comes before {judgement.shadows} in PATH.")
     if answer.action is not decision.action:
         alone = decision.action.value
-        lines.append(f"  Why: {PATH_SHADOW_RULE}; without it, the rules say {alone}.")
+        lines.append(f"  Why: {PATH_SHADOW_RULE}; without it, the rules decide {alone}.")
     if judgement.decided_at is None:
         lines.append(f"  Why: {decision.reason}.")
     else:
         lines.append(f"  Why: rule {decision.rule} matches ({judgement.decided_at}).")
         if judgement.nobody_asked:
-            lines.append("       It asks, and under this policy nobody is asked.")
+            lines.append("       It needs approval, and the policy has approvals: deny.")
     if judgement.description:
         lines.append(f"       {' '.join(judgement.description.split())}")
     lines += [f"  {note}" for note in judgement.notes]
     if answer.message:
-        lines.append(f"  The caller is told: {answer.message}")
+        lines.append(f"  Message: {answer.message}")
     if judgement.runs_instead:
         lines.append(f"  Runs instead: {shlex.join(judgement.runs_instead)}")
     if decision.redirect_signal:
-        lines.append(f"  Sent instead: {signal_name(decision.redirect_signal)}")
+        lines.append(f"  Sends instead: {signal_name(decision.redirect_signal)}")
     if judgement.passed:
-        lines.append("  Passed on the way, for the first rule that matches decides:")
+        lines.append("  Earlier rules that do not match:")
         width = max(len(each.rule) for each in judgement.passed)
         for each in judgement.passed:
             lines.append(f"    {each.rule:<{width}}  {each.why} (line {each.place.line})")
@@ -180,7 +182,7 @@ def _judgement_lines(judgement: Judgement) -> list[str]:
         count = judgement.unrelated
         rules = "1 rule" if count == 1 else f"{count} rules"
         before = " before it" if judgement.decided_at else ""
-        lines.append(f"  {rules}{before} {'is' if count == 1 else 'are'} about something else.")
+        lines.append(f"  {rules}{before} {'does' if count == 1 else 'do'} not apply.")
     return lines
 
 
@@ -240,35 +242,34 @@ def _why(rule: CommandRule, condition: str, facts: Facts) -> str:
         case "depth":
             least = rule.min_depth or 0
             most = "or deeper" if rule.max_depth is None else f"to {rule.max_depth}"
-            return f"is for depth {least} {most}, and this is depth {facts.request.depth}"
+            return f"is for depth {least} {most} (this is depth {facts.request.depth})"
         case "subcommands":
             wanted = _some(", ", [word or "none" for word in rule.subcommands])
             found = subcommand(
                 name_for_subcommands(facts.basename, facts.program.name), facts.program.argv
             )
-            return f"is for the subcommands {wanted}, and this is {found or 'none'}"
+            return f"is for the subcommands {wanted} (this is {found or 'none'})"
         case "paths" | "sources":
             paths = rule.paths if condition == "paths" else rule.sources
             return f"is for the paths {_some(', ', paths)}"
         case "args_patterns":
-            return f"needs an argument that fits {_some(' or ', rule.args_patterns)}"
+            return f"needs an argument that matches {_some(' or ', rule.args_patterns)}"
         case "truncated":
             wanted = "too long" if rule.truncated else "short enough"
-            return f"is for arguments that are {wanted} to be judged whole"
+            return f"is for arguments that are {wanted} to judge"
         case "traced":
-            return f"is for callers that are {'' if rule.traced else 'not '}being traced"
+            return f"is for callers that are {'' if rule.traced else 'not '}traced"
         case "elsewhere":
-            return "allows, and the file is on a mount that isn't sigwrap's"
+            return "allows, but the file is on a mount outside sigwrap's namespace"
         case "commands":
-            return f"allows by name, and {facts.program.name} is only what a link is called"
+            return f"allows by name, but {facts.program.name} is only the name of a link"
         case "system_file":
-            whose = "the system's own files" if rule.system_file else "files of others"
-            return f"is for {whose}"
+            return f"is for {'system files' if rule.system_file else 'files not of the system'}"
         case "loads_code":
-            needs = "a variable" if rule.loads_code else "no variable"
-            return f"is for {needs} that loads code into the program"
+            has = "with" if rule.loads_code else "without"
+            return f"is for programs {has} a variable that loads code"
         case "not_sha256":
-            return "is for files whose digest is none of those that it names"
+            return "is for files with a digest that it does not list"
         case _:
             return "is for files with another digest"
 

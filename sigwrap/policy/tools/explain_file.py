@@ -12,11 +12,11 @@ from sigwrap.policy.tools.explain import Explanation, Judgement, Passed
 _IS_DONE = {
     Operation.READ: "read",
     Operation.WRITE: "written",
-    Operation.CREATE: "made",
+    Operation.CREATE: "created",
     Operation.DELETE: "deleted",
     Operation.EXECUTE: "executed",
 }
-_CGROUPS = "with files of a cgroup file system others can be stopped and killed"
+_CGROUPS = "through cgroup files, a process can stop and kill other processes"
 
 
 def explain_file(
@@ -53,7 +53,7 @@ def explain_file(
 
 
 def _passed(rule: FileRule) -> Passed:
-    return Passed(rule=rule.name, place=rule.place, why="is about other files")
+    return Passed(rule=rule.name, place=rule.place, why="is for other files")
 
 
 def _notes(files: FileRules, operation: Operation, path: str, *, exists: bool) -> Iterator[str]:
@@ -62,11 +62,11 @@ def _notes(files: FileRules, operation: Operation, path: str, *, exists: bool) -
         return
     if not exists:
         yield (
-            f"It isn't there, and of what is in {folder} only a part can be {_IS_DONE[operation]}: "
-            "that holds for what is there when COMMAND starts, so not for this."
+            f"It does not exist. Only some files in {folder} can be {_IS_DONE[operation]}: files "
+            "that exist when the command starts."
         )
     else:
         yield (
-            f"Of what is in {folder} only a part can be {_IS_DONE[operation]}. What comes there "
-            "under this name after COMMAND's start can't."
+            f"Only some files in {folder} can be {_IS_DONE[operation]}. A file that gets this name "
+            "after the command started cannot."
         )

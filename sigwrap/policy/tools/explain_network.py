@@ -14,7 +14,7 @@ def explain_network(engine: Engine, endpoint: Endpoint) -> Explanation:
     about = [rule for rule in rules if rule.direction == endpoint.direction.value]
     decided_by = next((rule for rule in about if rule.name == decision.rule), None)
     before = about[: about.index(decided_by)] if decided_by else about
-    way = "listen at" if endpoint.direction is Direction.BIND else "connect to"
+    way = "listen on" if endpoint.direction is Direction.BIND else "connect to"
     judgement = Judgement(
         what=f"{way} {endpoint} ({endpoint.protocol.value})",
         answer=decision,
@@ -33,9 +33,9 @@ def explain_network(engine: Engine, endpoint: Endpoint) -> Explanation:
 
 def _passed(rule: NetworkRule, endpoint: Endpoint) -> Passed:
     if rule.protocol not in ("", endpoint.protocol.value):
-        why = f"is about {rule.protocol}"
+        why = f"is for {rule.protocol}"
     elif rule.ports and endpoint.port not in rule.ports:
-        why = f"is about other ports: {', '.join(map(str, rule.ports))}"
+        why = f"is for other ports: {', '.join(map(str, rule.ports))}"
     else:
-        why = f"is about others: {', '.join(rule.destinations)}"
+        why = f"is for other destinations: {', '.join(rule.destinations)}"
     return Passed(rule=rule.name, place=rule.place, why=why)

@@ -35,8 +35,8 @@ LEARNED_EVENTS = frozenset(
 )
 
 _DESCRIPTION = (
-    "What was observed. A program may have any arguments, a subcommand any others, a signal any "
-    "target of its kind."
+    "Generated from recorded sessions. Programs and subcommands may have any arguments, and "
+    "signals any target of their type."
 )
 
 Request = CommandRequest | SignalRequest | Endpoint
@@ -96,10 +96,10 @@ class _Profile:
         if rules := list(self._connections.rule_lines()):
             lines += ["", "network_rules:", *rules]
         if left_out := self._connections.left_out:
-            lines += ["", "# Left out, since no rule is about such:"]
+            lines += ["", "# Left out, because no rule can name them:"]
             lines += [f"# {printable(each)}" for each in sorted(left_out)]
         if self._untold:
-            lines += ["", "# Left out, since no policy can name what is no text: subcommands of"]
+            lines += ["", "# Left out, because they are not valid text: subcommands of"]
             lines += [f"# {', '.join(sorted(self._untold))}"]
         return "\n".join(lines) + "\n"
 

@@ -51,13 +51,13 @@ def _line(listed: Listed) -> str:
 
 def _parts(listed: Listed) -> Iterator[str]:
     if listed.problem:
-        yield f"doesn't load: sigwrap policy check {printable(listed.selector)}"
+        yield f"does not load; see: sigwrap policy check {printable(listed.selector)}"
         return
     yield "shipped" if listed.shipped else "file"
     if listed.bases:
         yield f"extends {printable(listed.bases[0])}"
     yield "1 rule" if listed.rules == 1 else f"{listed.rules} rules"
-    yield f"else command: {listed.command}, signal: {listed.signal}"
+    yield f"default: command {listed.command}, signal {listed.signal}"
     if listed.about:
         yield shortened(printable(listed.about), _SHOWN)
     elif listed.decisions:

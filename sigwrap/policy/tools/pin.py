@@ -28,8 +28,8 @@ def pin_rules(pins: Iterable[Pin]) -> str:
 
 def _rule(rule_name: str, name: str, versions: Sequence[Pin]) -> Iterator[str]:
     message = (
-        f"{name} is not the one that was pinned: find out what changed it; "
-        f"sigwrap policy pin {name} tells its digest of now"
+        f"{name} has changed since it was pinned: find out why; "
+        f"sigwrap policy pin {name} prints the new digest"
     )
     yield f"  - name: {rule_name}"
     yield f"    commands: [{yaml_word(glob_of(name))}]"

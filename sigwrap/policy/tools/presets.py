@@ -30,7 +30,7 @@ _NEEDED = ("program", "policy", "install")
 
 def module_text(sources: Iterable[Source]) -> str:
     presets = {each.name.removesuffix(".yaml"): fields_of(each) for each in sources}
-    head = "policies/presets, checked by policy/tools/presets.py: change nothing here."
+    head = "Generated from policies/presets by policy/tools/presets.py. Do not edit."
     form = pprint.pformat(presets, width=_WIDTH, sort_dicts=False)
     return "\n".join(
         (
@@ -46,7 +46,7 @@ def fields_of(source: Source) -> dict[str, Any]:
     """Raises InvalidPolicy."""
     document = read_document(source)
     if not isinstance(document, MappingNode):
-        raise _wrong(document.place, "a preset is a mapping")
+        raise _wrong(document.place, "a preset must be a mapping")
     fields = {key.text: _value(key, value) for key, value in document.entries}
     for name in _NEEDED:
         if name not in fields:
@@ -69,13 +69,13 @@ def _value(key: ScalarNode, value: Node) -> Any:
             return found
         case MappingNode(entries=entries) if key.text == "environment":
             return tuple((name.text, _text(each)) for name, each in entries)
-    raise _wrong(key.place, f"no key of a preset, or not of that kind: {key.text}")
+    raise _wrong(key.place, f"unknown key, or a value of another type: {key.text}")
 
 
 def _text(node: Node) -> str:
     if isinstance(node, ScalarNode) and isinstance(node.value, str):
         return node.value
-    raise _wrong(node.place, "a text is needed here, in quotes where it looks like something else")
+    raise _wrong(node.place, "text is needed here; put it in quotes")
 
 
 def _wrong(place: Place, message: str) -> InvalidPolicy:

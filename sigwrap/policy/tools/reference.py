@@ -1,19 +1,21 @@
-"""docs/policy.md's reference and docs/policy.schema.json, from the schema.
+"""Generate docs/policy-reference.md and docs/policy.schema.json from the schema.
 
-`python -m sigwrap.policy.tools.reference DOCS` writes both; a test holds them to it.
+`python -m sigwrap.policy.tools.reference DOCS` writes both files. A test fails where they differ.
 """
 
 from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from sigwrap.amounts import SECONDS_PATTERN, SIZE_PATTERN
+from sigwrap.policy.judge.signals import ALL, GROUPS, signal_name
 from sigwrap.policy.language.schema import (
     PATTERNS,
     POLICY,
+    RULE_KEYS,
     Duration,
     Flag,
     Form,
@@ -28,10 +30,17 @@ from sigwrap.policy.language.schema import (
     Text,
     Word,
 )
+from sigwrap.policy.tools.reference_notes import (
+    BUILT_IN_RULES,
+    DESTINATIONS,
+    INTRODUCTION,
+    NOTES,
+    TARGETS,
+    VARIABLES,
+    VARIABLES_NOTE,
+)
 
-BEGIN = "<!-- reference: generated from sigwrap/policy/language/schema.py -->"
-SCHEMA_ID = "urn:sigwrap:policy:1"  # of the language's version; a schema is found by no host
-END = "<!-- end of the reference -->"
+SCHEMA_ID = "urn:sigwrap:policy:1"  # ends in the version of the language; no host serves it
 
 _PATTERNS = {**PATTERNS, **dict.fromkeys((Form.GLOB, Form.PROGRAM, Form.PATH), "[\\s\\S]+")}
 
@@ -46,21 +55,62 @@ def json_schema() -> str:
     return json.dumps(schema, indent=2) + "\n"
 
 
-def reference() -> str:
-    sections = [(POLICY.title, POLICY), *_subgroups(POLICY)]
-    lines = list[str]()
-    for title, group in sections:
-        lines += ["", f"### {title}", "", "| key | value | meaning |", "| --- | --- | --- |"]
-        for key in group.keys:
-            required = " (required)" if key.required else ""
-            lines.append(f"| `{key.name}`{required} | {_value(key.shape)} | {_cell(key.meaning)} |")
+def page() -> str:
+    """Return docs/policy-reference.md."""
+    parts = [INTRODUCTION]
+    for title, group in [(POLICY.title, POLICY), *_subgroups(POLICY)]:
+        parts.append(f"## {title}")
+        if title.endswith("_rules"):
+            keys = [key for key in group.keys if key not in RULE_KEYS]
+        else:
+            keys = list(group.keys)
+        rows = [(_key_cell(key), _value(key.shape), key.meaning) for key in keys]
+        parts.append(table(("Key", "Value", "Meaning"), rows))
+        if title == "target":
+            parts.append(table(("Target word", "Processes"), _quoted(TARGETS)))
+            parts.append(table(("Signal group", "Signals"), _signal_groups()))
+        if title == "network_rules":
+            parts.append(table(("Destination", "Meaning"), _quoted(DESTINATIONS)))
+        if title in NOTES:
+            parts.append(NOTES[title])
+    built_in_rules = {f"builtin:{name}": meaning for name, meaning in BUILT_IN_RULES.items()}
+    variables = {f"${{{name}}}": meaning for name, meaning in VARIABLES.items()}
+    parts += ["## Variables", table(("Variable", "Value"), _quoted(variables)), VARIABLES_NOTE]
+    parts += ["## Built-in rules", table(("Rule", "Meaning"), _quoted(built_in_rules))]
+    return "\n\n".join(parts) + "\n"
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = [_row(head), "|---" * len(head) + "|", *map(_row, rows)]
     return "\n".join(lines)
 
 
-def with_reference(page: str) -> str:
-    before, _, rest = page.partition(BEGIN)
-    _, _, after = rest.partition(END)
-    return f"{before}{BEGIN}\n{reference()}\n{END}{after}"
+def _row(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(map(_escaped, cells))} |"
+
+
+def _escaped(cell: str) -> str:
+    return cell.replace("|", "\\|")
+
+
+def _quoted(rows: dict[str, str]) -> list[tuple[str, str]]:
+    return [(f"`{name}`", meaning) for name, meaning in rows.items()]
+
+
+def _signal_groups() -> list[tuple[str, str]]:
+    return _quoted({name: _short_names(numbers) for name, numbers in GROUPS.items()})
+
+
+def _short_names(numbers: frozenset[int]) -> str:
+    """Return the names without SIG; of a group with most signals, those that it lacks."""
+    if len(numbers) <= len(ALL) // 2:
+        return " ".join(signal_name(each).removeprefix("SIG") for each in sorted(numbers))
+    lacking = " ".join(signal_name(each).removeprefix("SIG") for each in sorted(ALL - numbers))
+    return f"all but {lacking}" if lacking else "all, with realtime signals"
+
+
+def _key_cell(key: Key) -> str:
+    return f"`{key.name}`{' (required)' if key.required else ''}"
 
 
 def _subgroups(group: Group) -> Iterator[tuple[str, Group]]:
@@ -89,33 +139,27 @@ def _groups_in(shape: Shape) -> Iterator[tuple[str, Group]]:
 def _value(shape: Shape) -> str:
     match shape:
         case Text():
-            return _cell(shape.form.value)
+            return shape.form.value
         case Word():
-            return _words(shape.words)
+            return shape.kind or " ".join(f"`{word}`" for word in shape.words)
         case Number():
-            return "1" if shape.minimum == shape.maximum else f"a number from {shape.minimum}"
+            return "`1`" if shape.minimum == shape.maximum else "number"
         case Flag():
-            return "true or false"
+            return "boolean"
         case Duration():
-            return "seconds, or `45s`, `10m`, `1h30m`, `2d`"
+            return "duration"
         case Size():
-            return "bytes, or `64K`, `512M`, `2G`"
+            return "size"
+        case ListOf(item=OneOf()):
+            return "list of these"
         case ListOf():
-            return f"list: {_value(shape.item)}"
+            return f"list of {_value(shape.item)}"
         case MapOf():
-            return f"mapping of names: {_value(shape.value)}"
+            return f"names and values: {_value(shape.value)}"
         case Group():
-            return f"mapping: see {shape.title}"
+            return f"[{shape.title}](#{shape.title.replace('.', '')})"
         case OneOf():
-            return "; or ".join(map(_value, shape.options))
-
-
-def _words(words: tuple[str, ...] | list[str]) -> str:
-    return " ".join(f"`{word}`" for word in words)
-
-
-def _cell(text: str) -> str:
-    return text.replace("|", "\\|")
+            return ", ".join(dict.fromkeys(map(_value, shape.options)))
 
 
 def _group_schema(group: Group) -> dict[str, Any]:
@@ -169,13 +213,10 @@ def _amount_schema(pattern: str) -> dict[str, Any]:
     return {"type": ["string", "integer"], "minimum": 0, "pattern": f"^{pattern}$"}
 
 
-def _write(folder: str) -> None:
-    page_path = f"{folder}/policy.md"
-    with open(page_path, encoding="utf-8") as file:
-        page = file.read()
-    with open(page_path, "w", encoding="utf-8") as file:
-        file.write(with_reference(page))
-    with open(f"{folder}/policy.schema.json", "w", encoding="utf-8") as file:
+def _write(directory: str) -> None:
+    with open(f"{directory}/policy-reference.md", "w", encoding="utf-8") as file:
+        file.write(page())
+    with open(f"{directory}/policy.schema.json", "w", encoding="utf-8") as file:
         file.write(json_schema())
 
 

@@ -60,7 +60,7 @@ def module_text(source: Source) -> str:
         "FILE_RULES": tuple(map(_fields, parts.file_rules)),
         "NETWORK_RULES": tuple(map(_fields, parts.network_rules)),
     }
-    head = f"policies/{source.name}, checked by policy/tools/shipped.py: change nothing here."
+    head = f"Generated from policies/{source.name} by policy/tools/shipped.py. Do not edit."
     lines = [f'"""{head}"""\n\n# fmt: off\n']
     for name, value in constants.items():
         form = pprint.pformat(value, width=_WIDTH, compact=True, sort_dicts=False)

@@ -43,24 +43,24 @@ def starter_policy(
     """`decide`: what a policy, by its text, decides about a command line."""
     text = "\n".join(_lines(name, extends, project)) + "\n"
     cases = [f"  - {{command: {line}, decision: {decide(text, line)}}}" for line in _tried(project)]
-    return "\n".join([f"{text}\n# Run by: sigwrap policy test FILE", "tests:", *cases]) + "\n"
+    return "\n".join([f"{text}\n# To run these: sigwrap policy test FILE", "tests:", *cases]) + "\n"
 
 
 def _lines(name: str, extends: str, project: Project) -> Iterator[str]:
-    yield "# What may run in this project, and who may signal whom: sigwrap -p FILE -- COMMAND"
-    yield "# The first rule that matches decides; these come before those of the base."
+    yield "# Rules for this project. To use them: sigwrap -p FILE -- COMMAND"
+    yield "# The first matching rule decides. The rules of this file come before those of the base."
     yield "version: 1"
     yield f"name: {name}"
-    about = f"What {extends} decides, and this project's own rules before it."
+    about = f"Rules of this project, before those of {extends}."
     yield f"description: {yaml_word(about)}"
     yield f"extends: {yaml_word(extends)}"
     rules = list(_rules(project))
     yield ""
     yield from ["command_rules:", *rules] if rules else ["# command_rules:"]
-    yield "  # Without a rule of its own, a command is decided by the base. For example:"
+    yield "  # If no rule here matches a command, the base decides. Examples:"
     yield "  # - name: our-deploy"
-    yield "  #   commands: [./deploy, kubectl]   # a path from this folder on, or a name"
-    yield "  #   decision: deny                  # allow, audit, approve (ask), redirect, deny"
+    yield "  #   commands: [./deploy, kubectl]   # a path in this directory, or a name"
+    yield "  #   decision: deny                  # allow, audit, approve, redirect or deny"
     yield "  #   message: deploying is done by the release job"
     if project.is_python:
         yield "  # - name: install-this-project"
@@ -81,14 +81,14 @@ def _lines(name: str, extends: str, project: Project) -> Iterator[str]:
 def _rules(project: Project) -> Iterator[str]:
     if project.scripts:
         yield "  - name: ask-before-scripts"
-        yield "    description: Scripts of package.json that look as if they left this machine."
+        yield "    description: Scripts of package.json that seem to publish or deploy."
         yield "    commands: [npm, npm-cli.js, pnpm, pnpm.cjs, yarn, yarn.js, bun]"
         words = [word for each in project.scripts for word in (f"run {each}", each)]
         yield f"    subcommands: {yaml_list(words)}"
         yield "    decision: approve"
     if project.targets:
         yield "  - name: ask-before-targets"
-        yield "    description: Targets of the Makefile that look as if they left this machine."
+        yield "    description: Targets of the Makefile that seem to publish or deploy."
         yield "    commands: [make, gmake]"
         yield f"    args_patterns: {yaml_list(f'^{re.escape(each)}$' for each in project.targets)}"
         yield "    decision: approve"

@@ -77,17 +77,17 @@ _BUILT_IN = "builtin:"
 _LIMITS = "limits."
 
 _WHY_NOT = {
-    "traced": "its caller is traced, and could exchange what would run",
-    "unreadable": "what would run can't be read",
-    "stalled": "sigwrap would have had to wait for what it names",
+    "traced": "the caller is traced, so its tracer could change what runs",
+    "unreadable": "the program cannot be read",
+    "stalled": "reading the program would block sigwrap",
     "killswitch": "the kill switch is on",
-    "sigwrap": "nobody inside signals or traces sigwrap",
-    "everybody": "it would reach everybody",
-    "unresolved": "whom it would reach can't be found out",
-    "ptrace": "what is traced could not be judged any more",
-    "group": "the process group isn't the session's own",
-    "terminal": "the terminal isn't the session's own",
-    "network": "no rule can be about it",
+    "sigwrap": "processes in a session cannot signal or trace sigwrap",
+    "everybody": "it would reach every process",
+    "unresolved": "its target cannot be determined",
+    "ptrace": "the traced process could not be verified",
+    "group": "the process group is not of this session",
+    "terminal": "the terminal is not of this session",
+    "network": "no rule can match it",
 }
 
 
@@ -199,7 +199,7 @@ def _about_exec(
         _complain_of_allowance(payload, request, rule)
     subjects = _subjects(request, decision, engine) if lenient else list(request.programs[:1])
     if len(subjects) > _MOST_PROGRAMS:
-        raise NoRule("it would run more programs than one rule should be about")
+        raise NoRule("it runs more programs than one rule should cover")
     commands = list(_commands(subjects, request.cwd if lenient else None))
     exactly = _Exactly(is_masked=payload.get("masked") is True)
     words, keys, patterns = _about_programs(
@@ -212,17 +212,19 @@ def _about_exec(
 def _complain_of_allowance(payload: Payload, request: CommandRequest, rule: str) -> None:
     _complain_of_rule(rule)
     if request.truncated:
-        raise NoRule("it has more arguments than can be judged")
+        raise NoRule("it has too many arguments to judge")
     if payload.get("elsewhere"):
-        raise NoRule("its file is on a mount that sigwrap doesn't have: a name says nothing there")
+        raise NoRule(
+            "its file is on a mount outside sigwrap's namespace, so its name proves nothing"
+        )
     if not all(each.path_is_told for each in request.programs):
-        raise NoRule("the path of its file is too long to be told")
+        raise NoRule("the path of its file is too long to show")
 
 
 def _complain_of_rule(rule: str) -> None:
     if rule.startswith(_BUILT_IN) and rule != DEFAULT_RULE:
         built_in = rule.removeprefix(_BUILT_IN)
-        raise NoRule(f"built in: {_WHY_NOT.get(built_in, 'no rule comes before it')}")
+        raise NoRule(f"built in: {_WHY_NOT.get(built_in, 'no rule overrides it')}")
     if rule.startswith(_LIMITS):
         limit = rule.removeprefix(_LIMITS)
         key = limit if limit in Limits.keys().values() else "..."
@@ -234,7 +236,7 @@ def _subjects(request: CommandRequest, decision: str, engine: Engine | None) -> 
     if engine is None:
         return list(request.programs)
     if len(request.programs) > _MOST_JUDGED:
-        raise NoRule("it would run more programs than can be judged")
+        raise NoRule("it runs too many programs to judge")
     found = []
     for program in request.programs:
         decided = engine.decide_program(program, request)
@@ -404,7 +406,7 @@ class _Exactly(NamedTuple):
                 check_regex(each)
             check_regexes(patterns)
         except BadPattern as error:
-            raise NoRule("its arguments are too long for a rule to name all of them") from error
+            raise NoRule("its arguments are too long for one rule") from error
         return patterns
 
     def _pattern(self, found: str) -> str:
@@ -418,7 +420,7 @@ def _word(program: Program) -> str:
     if not program.counts_by_name and not is_system_file(program):
         name = _basename(program)
     if not name or "/" in name:
-        raise NoRule("its name is none that a file can have")
+        raise NoRule("its name is not a valid file name")
     return _as_glob(name)
 
 
@@ -435,8 +437,8 @@ def _choosing(program: Program, folder: str) -> tuple[str, ...]:
     """Words of a rule that choose it (CompiledCommandRule.chooses): of a link its own as well."""
     if not stands_as_it_is(program.path):
         raise NoRule(
-            f"it was found along PATH before {_system_file(program)}, and its path can't stand in "
-            "a rule: call it by its path"
+            f"it comes before {_system_file(program)} in PATH, and a rule cannot contain its path: "
+            "run it by its full path"
         )
     if goes_by_its_own_name(program):
         return (program.path,)
@@ -444,8 +446,8 @@ def _choosing(program: Program, folder: str) -> tuple[str, ...]:
         if stands_as_it_is(link):
             return (link, program.path)
     raise NoRule(
-        f"it was found along PATH before {_system_file(program)}, by a link whose name can't stand "
-        "in a rule: call it by its path"
+        f"it comes before {_system_file(program)} in PATH, by a link whose name a rule cannot "
+        "contain: run it by its full path"
     )
 
 
@@ -480,9 +482,9 @@ def _about_signal(payload: Payload, request: SignalRequest, decision: str) -> Dr
         raise NoRule(f"built in: {_WHY_NOT['sigwrap']}")
     _complain_of_rule(rule)
     if request.signal not in ALL:
-        raise NoRule("no rule is about a signal of that number")
+        raise NoRule("no rule can name a signal with this number")
     if not request.target_types:
-        raise NoRule("whom it was for is not recorded")
+        raise NoRule("the log has no target for it")
     name, kind = signal_name(request.signal), most_specific(request.target_types)
     pattern = "" if kind in _ONE_PROCESS else _pattern_of_target(request.target_command)
     target = f"{{type: {kind.value}, pattern: {pattern}}}" if pattern else kind.value
@@ -490,7 +492,7 @@ def _about_signal(payload: Payload, request: SignalRequest, decision: str) -> Dr
     if isinstance(handled := payload.get("target_handles"), bool):
         keys.append(("handled", str(handled).lower()))
     words = (name.lower(), "to", request.target_command if pattern else kind.value)
-    note = "" if pattern or kind in _ONE_PROCESS else f"wide: any process of the kind {kind.value}"
+    note = "" if pattern or kind in _ONE_PROCESS else f"wide: any process of type {kind.value}"
     return Draft(SIGNAL_RULES, words, tuple(keys), (), decision, note)
 
 

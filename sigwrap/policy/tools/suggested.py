@@ -63,7 +63,7 @@ class Only(Enum):
 
     @property
     def past(self) -> str:
-        return "asked about" if self is Only.ASKED else self.value
+        return "sent for approval" if self is Only.ASKED else self.value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -249,7 +249,7 @@ class _Groups:
     def add_open(self, question: Event) -> None:
         """One that says too little for a rule."""
         what = _short(text(question.payload.get("what")) or "something", _WORD_SHOWN)
-        self._add_reason(f"{what}: nobody has answered, and the log has no more of it yet", 1)
+        self._add_reason(f"{what}: not answered yet, and the log has no details", 1)
 
     def _add_reason(self, what: str, count: int) -> None:
         self.unchanged += count
@@ -298,12 +298,12 @@ class _Groups:
     def _last_lines(self) -> Iterator[str]:
         if self.reasons:
             yield ""
-            yield "# What no rule can change:"
+            yield "# No rule can change:"
             for what, count in sorted(self.reasons.items(), key=lambda each: -each[1]):
                 yield _comment(f"  {_counted(count)} {what}")
         if self._left_out:
             yield ""
-            yield _comment(f"Left out, since there is so much: {_counted(self._left_out)}")
+            yield _comment(f"Left out, because there are too many: {_counted(self._left_out)}")
 
 
 def _with_questions(events: Iterable[Event], groups: _Groups) -> Iterator[Event]:
@@ -444,21 +444,20 @@ def _short(word: str, longest: int) -> str:
 
 
 def _about_lines(head: Head, also_changed: int) -> Iterator[str]:
-    what = f"Rules that {head.decision} what was {head.became} in {head.about}"
+    what = f"Rules that {head.decision} actions that were {head.became} in {head.about}"
     yield _comment(f"{what}, under the policy {head.policy}.")
-    yield "# They are no advice: a program may have asked for what it ought not to get. Read each"
-    yield "# before you use it, and take out those for what should stay as it was. A rule with"
-    yield "# subcommands is for all command lines that begin so; one with args_patterns for those"
-    yield "# that one of them fits, and for those of which one fits a single argument. Where a rule"
-    yield "# allows more than was recorded, the end of its line says so."
+    yield "# Read each rule before you use it: a program may have tried what it should not do."
+    yield "# Delete the rules for actions that should stay as they were. A rule with subcommands"
+    yield "# matches all command lines that begin with them. A rule with args_patterns matches if a"
+    yield "# pattern fits all arguments together, or one of them. Where a rule allows more than was"
+    yield "# recorded, a note at the end of its line says so."
     yield "# Then: sigwrap policy check FILE, and sigwrap -p FILE -- COMMAND"
     if also_changed:
-        yield _comment(
-            f"Beside what it is for, it changes what was decided {_counted(also_changed)}."
-        )
+        others = "1 other decision" if also_changed == 1 else f"{also_changed} other decisions"
+        yield f"# These rules also change {others}."
     if head.begins_with:
-        yield _comment(f"{head.extends} {head.is_now}. Its text, as the log has it,")
-        yield "# is below, with these rules before its own."
+        yield _comment(f"{head.extends} {head.is_now}. Below is its text from the log,")
+        yield "# with these rules before its own."
 
 
 def _comment(line: str) -> str:

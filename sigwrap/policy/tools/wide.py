@@ -22,7 +22,7 @@ from sigwrap.tuples import NamedTuple
 
 ANY_ARGUMENTS = "wide: any arguments"
 FURTHER_ARGUMENTS = "also with further arguments"
-THAT_READ_SO = "also for arguments that read like these"
+THAT_READ_SO = "also with similar arguments"
 
 _LENIENT = (Action.ALLOW, Action.AUDIT)
 _MASK = "***"

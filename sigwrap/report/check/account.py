@@ -6,10 +6,9 @@ from __future__ import annotations
 
 from sigwrap.events import Event, Payload, number, text, texts
 from sigwrap.report.check.telling import exit_told_otherwise
-from sigwrap.status import INTERRUPTED, LIMIT_REACHED, from_signal
+from sigwrap.status import COMMAND_ENDED, INTERRUPTED, LIMIT_REACHED, from_signal
 
-_ENDED_BY_ITSELF = "COMMAND ended"  # mediate/run_end.py
-_DIED = "COMMAND died of "
+_DIED = "the command died of "
 _INTERRUPTED = "interrupted"
 
 
@@ -41,9 +40,9 @@ class Account:
         if self._is_joined:
             return ""
         if event.pid != self._command_pid:
-            return f"the first exec is not that of COMMAND, which is {self._command_pid}"
+            return f"the first exec is not the command's (pid {self._command_pid})"
         if argv and "cut" not in event.payload and argv != self._command:
-            return "COMMAND's exec has other words than the session's command"
+            return "the first exec's argv differs from the session's command"
         return ""
 
     def _happened(self, event: Event) -> str:
@@ -59,14 +58,14 @@ class Account:
 
     def _ended(self, event: Event) -> str:
         status, reason = event.payload.get("exit_status"), text(event.payload.get("reason"))
-        is_own = reason == _ENDED_BY_ITSELF or reason.startswith(_DIED)
+        is_own = reason == COMMAND_ENDED or reason.startswith(_DIED)
         if self._status == status:  # also where what it left behind was killed for another reason
             return ""
         if is_own:
             is_unseen = self._status is None
-            return "" if is_unseen else f"COMMAND's own status was {self._status}, not {status}"
+            return "" if is_unseen else f"the command's own status was {self._status}, not {status}"
         if status == INTERRUPTED and not self._seen & {"interrupt_received", "agent_signal"}:
-            return "nothing interrupted the session"
+            return "no event shows an interrupt of the session"
         if status == LIMIT_REACHED and not self._seen & {"limit_exceeded", "agent_signal"}:
-            return "no limit was passed"
+            return "no event shows that a limit was exceeded"
         return ""

@@ -20,9 +20,9 @@ from sigwrap.report.check.telling import (
 )
 from sigwrap.report.check.whatever_words import TOO_LONG, was_cut
 
-FORGOTTEN = "too many answers or stubs came before them"
-NO_YES = "nobody said yes to it before"
-_NO_QUESTION = "it answers no question that was asked before"
+FORGOTTEN = "too many approvals or stubs came before them"
+NO_YES = "no approval came before it"
+_NO_QUESTION = "it answers no earlier approval request"
 
 _MOST_REMEMBERED = 10_000
 _MOST_LINES = 1_000
@@ -187,7 +187,7 @@ class Before:
         if (question := self._taken(answer)) is None:
             return _NO_QUESTION
         if text(event.payload.get("reason")) != "granted":
-            return "it is a yes whose reason is another"
+            return "it is an approval, but its reason is not granted"
         yes = question._replace(by=answer.by, is_cut=question.is_cut or answer.is_cut)
         if yes.kind == "signal":
             self._yeses_to_signals.keep(event.pid, yes)
@@ -202,7 +202,7 @@ class Before:
         if self._taken(_Question.of(event)) is None:
             return _NO_QUESTION
         is_yes = event.payload.get("reason") == "granted"
-        return "it is a no whose reason is a yes" if is_yes else ""
+        return "it is a denial, but its reason is granted" if is_yes else ""
 
     def _taken(self, answer: _Question) -> _Question | None:
         """The question that it answers, which has no other answer then."""
@@ -280,14 +280,14 @@ def _not_for(yes: _Question, event: Event, rule: str, *, is_cut: bool) -> str:
     if (yes.pid, yes.rule) != (event.pid, rule):
         return NO_YES
     if payload.get("reason") != f"approved by {yes.by}":
-        return "its reason names somebody else than said yes"
+        return "its reason does not name the approver"
     if problem := asked_about_otherwise(payload, yes.what, is_cut=is_cut):
         return problem
     folder = text(payload.get("cwd"))  # empty where nobody could tell
     if yes.folder and folder and not is_cut and yes.folder != folder:
-        return "somebody said yes to it in another folder"
+        return "the approval was for another directory"
     if yes.files and not is_cut and programs_of(payload)[0][0] not in yes.files:
-        return "somebody said yes to another file"
+        return "the approval was for another file"
     return ""
 
 
@@ -305,10 +305,10 @@ def _not_what_it_runs(script: _Script, payload: Payload, rule: str, *, is_cut: b
 def _of_another_exec(payload: Payload, let_through: _LetThrough | None) -> str:
     rule = text(payload.get("rule_name"))
     if let_through is None or let_through.rule != rule:
-        return f"no exec of its process was let through by {rule or 'no rule'} before"
+        return f"no earlier exec of its process was allowed by {rule or 'no rule'}"
     paths = _paths(let_through)
     if let_through.is_told and not was_cut(payload) and text(payload.get("path")) not in paths:
-        return f"another file than {shell_words(paths)} was let through before"
+        return f"the earlier exec was allowed for {shell_words(paths)}, another file"
     return ""
 
 

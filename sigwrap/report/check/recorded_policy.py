@@ -48,7 +48,7 @@ def recorded_policy(
             find_base=lambda _name, _source: next(rest, None),
         )
     except PolicyError as error:
-        raise NoPolicy(f"the recorded policy doesn't load: {_first_line(error)}") from error
+        raise NoPolicy(f"cannot load the recorded policy: {_first_line(error)}") from error
 
 
 def recorded_sources(started: Payload) -> list[Source]:
@@ -62,7 +62,7 @@ def recorded_sources(started: Payload) -> list[Source]:
         if isinstance(each, dict)
     ]
     if not sources:
-        raise NoPolicy("the log holds no policy")
+        raise NoPolicy("the log has no policy")
     return sources
 
 

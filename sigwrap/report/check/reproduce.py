@@ -48,8 +48,8 @@ from sigwrap.report.check.telling import (
 from sigwrap.report.check.whatever_words import possible_decisions, untold
 from sigwrap.store.bounds import CUT
 
-OTHER_NAME = "their paths have other names than what would run"
-_OTHER_JUDGEMENT = "they were made by another version of sigwrap"
+OTHER_NAME = "their recorded paths name other programs than would run"
+_OTHER_JUDGEMENT = "another version of sigwrap made them"
 
 _DECISIONS_OF = {
     "exec_allowed": {"allow", "approve"},
@@ -142,7 +142,7 @@ class ReproductionFold:
         self._not_judged: Counter[str] = Counter()
         self._not_judged_rows: dict[str, list[int]] = {}
         self._judge: _Judge | None = None
-        self._no_judge = "the log holds no policy"
+        self._no_judge = "the log has no policy"
         self._judges_otherwise = ""
 
     def add(self, event: Event) -> None:
@@ -152,7 +152,7 @@ class ReproductionFold:
             self._decide(event)
         elif event.type not in EVENT_TYPES:
             if not self._judges_otherwise:
-                self._object(event, "this version of sigwrap has no events of that type")
+                self._object(event, "this version of sigwrap does not know this event type")
         elif self._judge is not None:
             self._note(self._judge, event)
 
@@ -168,14 +168,14 @@ class ReproductionFold:
 
     def _start(self, started: Payload) -> None:
         if has_other_texts(started):
-            self._problem, self._row = "policy_digest is of another policy than the recorded one", 1
+            self._problem, self._row = "policy_digest does not match the recorded policy", 1
         if started.get("judgement") != JUDGEMENT or started.get("sigwrap") != self._version:
             self._judges_otherwise = _OTHER_JUDGEMENT
         try:
             policy = recorded_policy(started)
             self._judge = _Judge(Engine(policy), started)
             if not self._judges_otherwise and started.get("policy") != policy.name:
-                self._problem, self._row = "its policy is not called so in the recorded text", 1
+                self._problem, self._row = "the recorded policy has another name", 1
         except NoPolicy as none:
             self._no_judge = str(none)
 
@@ -238,11 +238,11 @@ class _Judge:
         payload = event.payload
         decision = text(payload.get("decision"))
         if decision not in _DECISIONS_OF[event.type]:
-            return f"{event.type} whose decision is {decision or 'missing'}"
+            return f"{event.type} with decision {decision or 'missing'}"
         if event.type in SIGNAL_TYPES:
             is_redirected = event.type == "signal_redirected"
             if payload.get("source_pid") != event.pid:
-                return "its source_pid is another process than the one that it is of"
+                return "its source_pid is not its pid"
             problem = signal_told_otherwise(payload, is_redirected=is_redirected)
             problem = problem or self._signal_objection(event, decision)
             if problem and (reason := untold(payload)):
@@ -289,7 +289,7 @@ class _Judge:
         if possible is None:
             return ""
         problem = self._exec_objection(event, decision, tuple(possible))
-        return f"{problem}, whatever its other words are" if problem else ""
+        return f"{problem}, whatever its masked or cut arguments are" if problem else ""
 
     def _exec_objection(
         self, event: Event, decision: str, possible: tuple[Decision, ...] = ()
@@ -299,17 +299,17 @@ class _Judge:
         if rule in UNSEEN_RULES:
             is_told = any(map(payload.get, ("path", "argv", "programs")))
             is_unseen = event.type == "exec_denied" and not is_told
-            return "" if is_unseen else f"{rule} is for an exec of which nothing is known"
+            return "" if is_unseen else f"{rule} is only for an exec that sigwrap could not read"
         if rule == TRACED_RULE:
             is_traced = event.type == "exec_denied" and payload.get("traced") is True
-            return "" if is_traced else f"{rule} is for a caller that is traced"
+            return "" if is_traced else f"{rule} is only for a traced caller"
         if payload.get("stub") is True:
             return self._stub_objection(event, decision)
         policys = possible or self._again.decided(event)
         if rule == "limits.max_execs" and event.type == "exec_denied":
             return self._used_up_objection(policys)
         if event.type != "exec_denied" and 0 < self._limits.max_execs <= self._before.gone_on:
-            return f"limits.max_execs: {self._before.gone_on} programs had been started"
+            return f"limits.max_execs: {self._before.gone_on} programs were started before"
         fitting = [
             each
             for each in policys
@@ -323,7 +323,7 @@ class _Judge:
         if possible or _AS_DECIDED.get(event.type) is not fitting[0].action:
             return ""
         is_told = any(payload.get("reason") == each.reason for each in fitting)
-        return "" if is_told else "its reason is not the policy's"
+        return "" if is_told else "its reason differs from the policy's"
 
     def _decided(self, event: Event) -> tuple[Decision, ...]:
         """Of a caller that is traced it may be either: a wrapper is then judged as if it would run
@@ -345,7 +345,7 @@ class _Judge:
     def _used_up_objection(self, policys: tuple[Decision, ...]) -> str:
         most = self._before.gone_on + self._before.redirected  # a replacement counts once it runs
         if not 0 < self._limits.max_execs <= most:
-            return f"limits.max_execs: no more than {most} programs had been started"
+            return f"limits.max_execs: at most {most} programs were started before"
         if all(each.action is Action.DENY for each in policys):
             return _differs(policys[0], "deny", "limits.max_execs")
         return ""
@@ -354,9 +354,9 @@ class _Judge:
         payload, rule = event.payload, text(event.payload.get("rule_name"))
         parent = number(payload.get("ppid"))
         if self._before.rule_of_stub(parent) != rule:
-            return f"no stub of rule {rule} is its parent"
+            return f"its parent is not a stub of rule {rule}"
         if (event.type, decision) not in _STUB_COMMAND:
-            return f"what a stub stands in for is not answered by {event.type}"
+            return f"{event.type} cannot be the answer to a stub's command"
         return stub_told_otherwise(payload, self._before.replacement_of_stub(parent))
 
     def _outcome_objection(self, event: Event, decision: str, policys: Decision) -> str:
@@ -405,12 +405,12 @@ class _Judge:
                 needs = needs and ("session" in types or number_sent == signal.SIGTSTP)
             case _:
                 return self._policy_objection(event, decision, rule)
-        return "" if needs else f"{rule} does not answer so"
+        return "" if needs else f"{rule} never gives this decision"
 
     def _policy_objection(self, event: Event, decision: str, rule: str) -> str:
         payload = event.payload
         if "parent" in texts(payload.get("target_types")):
-            return f"the policy is not asked about sigwrap itself: {PROTECTS_SIGWRAP_RULE} denies"
+            return f"{PROTECTS_SIGWRAP_RULE} denies every signal to sigwrap itself"
         [judged] = self._again.decided(event)
         if judged.rule != rule:
             return _differs(judged, decision, rule)
@@ -426,7 +426,7 @@ class _Judge:
         if event.type == "signal_approved":
             return self._before.signal_yes_objection(payload)
         if event.type == "signal_redirected" and payload.get("signal") != judged.redirect_signal:
-            return f"the policy's signal is {judged.redirect_signal}"
+            return f"the policy redirects to signal {judged.redirect_signal}"
         return ""
 
     # Connections
@@ -435,7 +435,7 @@ class _Judge:
         payload, rule = event.payload, text(event.payload.get("rule_name"))
         if rule == OUT_OF_RULES:
             is_out_of_rules = event.type == "connection_denied" and "direction" not in payload
-            return "" if is_out_of_rules else f"{rule} does not answer so"
+            return "" if is_out_of_rules else f"{rule} never gives this decision"
         [judged] = self._again.decided(event)
         if judged.rule != rule or (event.type, decision) not in _CONNECTION_OF[judged.action]:
             return _differs(judged, decision, rule)

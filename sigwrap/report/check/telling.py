@@ -35,15 +35,15 @@ def exec_told_otherwise(payload: Payload, *, is_replaced: bool, is_approved: boo
     """Empty where its line is that of the program that was judged. What was cut may have been cut
     in two ways, and then nobody knows."""
     if not is_replaced and not payload.keys().isdisjoint(_OF_A_REPLACEMENT):
-        return "it has a replacement, and nothing was replaced"
+        return "it has a replacement, but nothing was replaced"
     if not is_approved and "approval_id" in payload:
-        return "it has a yes, and nobody was asked"
+        return "it has an approval, but there was no approval request"
     judged = _judged(payload)
     if judged is None:
         return ""
     if texts(payload.get("argv")) == texts(judged.get("argv")):
         return ""
-    return "its argv is not that of the program that was judged"
+    return "its argv differs from the program that was decided on"
 
 
 def _judged(payload: Payload) -> Payload | None:
@@ -57,26 +57,26 @@ def replaced_otherwise(
 ) -> str:
     """Empty where the replacement is the one that the rule names."""
     if redirect is None:
-        return "the policy's rule names no replacement"
+        return "the policy's rule has no replacement"
     told_how = payload.get("via"), payload.get("record"), texts(payload.get("replacement_env"))
     if told_how != (redirect.via.value, redirect.record, [name for name, _ in redirect.env]):
-        return "its via, record or replacement_env is not that of the policy's rule"
+        return "its via, record or replacement_env differs from the policy's rule"
     told = texts(payload.get("replacement_argv"))
     name = redirect.command.rpartition("/")[2]
     for program in programs:
         wanted = [name, *redirect.arguments(program.argv)]
         if _is_one_line(told, wanted, is_cut=CUT in payload):
             return ""
-    return f"its replacement_argv is not what the policy replaces it by, which is {name}"
+    return f"its replacement_argv differs from the policy's replacement, {name}"
 
 
 def signal_told_otherwise(payload: Payload, *, is_redirected: bool) -> str:
     sent, asked_for = number(payload.get("signal")), number(payload.get("original_signal"))
     if asked_for and asked_for != sent and not is_redirected:
-        return f"it tells of signal {sent}, and {asked_for} was asked for"
+        return f"it records signal {sent}, but signal {asked_for} was requested"
     name = text(payload.get("signal_name"))
     if name != (signal_name(sent) if sent in ALL else str(sent)):
-        return f"its signal_name is not that of signal {sent}"
+        return f"its signal_name does not match signal {sent}"
     types = signal_request(payload).target_types
     told = text(payload.get("target_type"))
     if types and told and told != most_specific(types).value:
@@ -90,20 +90,20 @@ def asked_about_otherwise(payload: Payload, what: str, *, is_cut: bool) -> str:
     asked = shell_words(_whole(argv) if is_cut else argv or [""])
     if is_told_as(beginning(asked, QUESTION_CHARACTERS), what, is_cut=is_cut):
         return ""
-    return "somebody said yes to another command"
+    return "the approval was for another command"
 
 
 def signal_asked_about_otherwise(payload: Payload, what: str, *, is_cut: bool) -> str:
     """Empty where the question names its target and its signal."""
     name, call = text(payload.get("signal_name")), text(payload.get("syscall"))
     if not what.startswith((f"{name} to ", f"{call} aimed at ")):
-        return "somebody said yes to another signal"
+        return "the approval was for another signal"
     target = (
         f"{number(payload.get('target_pid'))} ({shell_words([text(payload.get('target_cmd'))])})"
     )
     if is_cut or len(what) > QUESTION_CHARACTERS or target in what:
         return ""
-    return "somebody said yes to a signal to others"
+    return "the approval was for another target"
 
 
 def is_told_as(one: str, another: str, *, is_cut: bool) -> bool:
@@ -139,15 +139,15 @@ def message_told_otherwise(payload: Payload, message: str) -> str:
     """`message`: of the rule. It is left out where the reason says as much."""
     if payload.get("message", message) == message or CUT in payload:
         return ""
-    return "its message is not that of the policy's rule"
+    return "its message differs from the policy's rule"
 
 
 def exit_told_otherwise(payload: Payload) -> str:
     died_of, name = number(payload.get("signal")), text(payload.get("signal_name"))
     if died_of and payload.get("exit_code") is not None:
-        return "it has an exit code, and a signal that it died of"
+        return "it has both an exit code and a signal"
     if name != ("" if not died_of else signal_name(died_of) if died_of in ALL else str(died_of)):
-        return f"its signal_name is not that of signal {died_of}"
+        return f"its signal_name does not match signal {died_of}"
     return ""
 
 
@@ -156,7 +156,7 @@ def stub_told_otherwise(payload: Payload, replacement_argv: list[str]) -> str:
     is_cut = CUT in payload or any(each.endswith(MARK) for each in replacement_argv)
     if _is_one_line(texts(payload.get("argv")), replacement_argv, is_cut=is_cut):
         return ""
-    return "its argv is not the replacement_argv of its stub"
+    return "its argv differs from the replacement_argv of its stub"
 
 
 def _is_one_line(told: list[str], other: list[str], *, is_cut: bool) -> bool:

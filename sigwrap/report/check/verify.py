@@ -17,9 +17,9 @@ from sigwrap.store.chain import KEY_VARIABLE, ChainWalk
 from sigwrap.store.codec import Row, decode_row, is_as_written
 from sigwrap.store.reader import Session
 
-_OTHER_IN_DATABASE = "its database has another row there than its journal, or more rows"
-_OTHERWISE_WRITTEN = "its payload is not written as sigwrap writes it"
-_STRAY = "a journal lies beside its database, which has ended, and has another row there"
+_OTHER_IN_DATABASE = "the database and the journal differ at this row"
+_OTHERWISE_WRITTEN = "its payload is not in the form that sigwrap writes"
+_STRAY = "the journal beside the finished database differs at this row"
 
 
 class Outcome(Enum):
@@ -166,15 +166,15 @@ class _Check:
             # Else somebody without the key could replace a keyed log by an unkeyed one.
             self.fail(
                 event.seq,
-                f"the log says it has no key, but ${KEY_VARIABLE} is set: "
-                "if it was recorded without one, unset it",
+                f"the log was written without a key, but ${KEY_VARIABLE} is set: "
+                "unset it to check this log",
             )
 
     def _misplaced(self, event: Event) -> str:
         if self._ended:
             return "it comes after session_ended"
         if (event.seq == 1) != (event.type == "session_started"):
-            return "a log begins with session_started, and has only one"
+            return "a log has exactly one session_started, as its first row"
         if event.type == "session_ended":
             self._ended = True
             return self._wrong_account(event.payload)
@@ -182,7 +182,7 @@ class _Check:
 
     def _wrong_account(self, ended: Payload) -> str:
         if ended.get("head") != self._head:
-            return "session_ended holds another head than that of the row before it"
+            return "the head in session_ended differs from the row before it"
         counts = ended.get("counts")
         if not isinstance(counts, dict):
             return "session_ended has no counts"
@@ -193,11 +193,11 @@ class _Check:
             if name in EVENT_TYPES or name in self._counts
         }
         if recorded != self._counts:
-            return "session_ended counts other events than the log holds"
+            return "the counts in session_ended differ from the log"
         return ""
 
     def _check_head(self, running: bool) -> None:
         if not self._head_found_at:
-            self.fail(0, "no row has the expected head: the log was cut or written anew")
+            self.fail(0, "no row has the expected head: the log was truncated or rewritten")
         elif self._head_found_at != self.events and not running:
             self.fail(self._head_found_at + 1, "it comes after the row with the expected head")

@@ -21,8 +21,8 @@ from sigwrap.policy.judge.request import (
 from sigwrap.report.check.telling import MASK, lines_of
 from sigwrap.store.bounds import CUT, EVENT_LIMIT, json_size
 
-MASKED = "what may be a secret in them was masked"
-TOO_LONG = "they were too long for the log, and cut"
+MASKED = "possible secrets in them were masked"
+TOO_LONG = "they were too long for the log and were cut"
 
 _VERSION_MEMBER = 64  # more than it takes, in what the writer had found too long
 _NOT_OF_WORDS = frozenset({"programs", "path", "cwd", "shadows"})

@@ -12,7 +12,7 @@ decisions    what became of an exec or a signal
 why          who ended a process
 lives        which processes live, what they run, and what was sent to them
 measures     what was done to the whole tree: interrupts, limits, the kill switch, agent signals
-command_end  how COMMAND ended, once the session has
+command_end  how the command ended, once the session has
 cause        the causes that are found, and their sentences
 ending       how a log ends: at its session's end, in the middle, or not yet
 metrics      decisions as metrics for Prometheus

@@ -17,22 +17,22 @@ DELIVERED = {
     "signal_approved": "approved",
 }
 _BY_THE_KERNEL = {
-    "SIGSEGV": "it touched memory that isn't its own",
-    "SIGBUS": "it touched memory that can't be had",
-    "SIGFPE": "an arithmetic fault",
-    "SIGILL": "an instruction that the processor doesn't have",
+    "SIGSEGV": "an invalid memory access",
+    "SIGBUS": "a memory access that failed (bus error)",
+    "SIGFPE": "an arithmetic error",
+    "SIGILL": "an illegal instruction",
     "SIGTRAP": "a breakpoint without a debugger",
-    "SIGSYS": "a system call that a filter forbids",
-    "SIGPIPE": "it wrote to a pipe that nobody reads",
-    "SIGXCPU": "its limit of processor time",
-    "SIGXFSZ": "its limit of file size",
-    "SIGALRM": "an alarm that it had set itself",
-    "SIGVTALRM": "a timer that it had set itself",
-    "SIGPROF": "a timer that it had set itself",
+    "SIGSYS": "a system call that a seccomp filter forbids",
+    "SIGPIPE": "it wrote to a closed pipe",
+    "SIGXCPU": "its CPU time limit",
+    "SIGXFSZ": "its file size limit",
+    "SIGALRM": "an alarm that it set itself",
+    "SIGVTALRM": "a timer that it set itself",
+    "SIGPROF": "a timer that it set itself",
 }
 _KEYS = {"SIGINT": "Ctrl+C", "SIGQUIT": "Ctrl+\\"}
 ENDED_BY_ITSELF = "it ended by itself"
-_NOBODY_INSIDE = "no process of the session sent it"
+_NOT_INSIDE = "no process in the session sent it"
 
 
 class Cause(Enum):
@@ -115,18 +115,18 @@ def sent_to_sigwrap(signal: Payload) -> str:
         case "inside" | "outside" as place:
             return f"{name} from {_named(pid, signal)}, {place} the session"
         case "outer-process":
-            return f"{name} by way of sigwrap's outer process, which doesn't tell who sent it"
+            return f"{name} through sigwrap's outer process, sender unknown"
         case "timer":
-            return f"{name} from a timer that sigwrap's caller had set"
+            return f"{name} from a timer that sigwrap's caller set"
         case "agent-signal":
             return f"agent signal {name} from {shortened(signal.get('sender_cmd'))}"
         case "caller-ended":
-            return f"{name} at the end of its caller, {_named(pid, signal)}"
+            return f"{name} when its caller ended, {_named(pid, signal)}"
         case "elsewhere":
             return f"{name} from a process of another pid namespace"
         case "ended":
             uid = number(signal.get("sender_uid"))
-            return f"{name} from {pid}, of user {uid}, which ended before it could be looked at"
+            return f"{name} from {pid}, of user {uid}, which ended before sigwrap could identify it"
         case _:
             return f"{name} from {_named(pid, signal)}"
 
@@ -145,21 +145,22 @@ def unsent(name: str, exited: Payload) -> Reason:
     if name in _KEYS or name == "SIGHUP":
         return Reason(
             Cause.OUTSIDE,
-            f"{shown} from the terminal{terminal_key(name)} or a sender outside: {_NOBODY_INSIDE}",
+            f"{shown} from the terminal{terminal_key(name)} or from outside the session: "
+            f"{_NOT_INSIDE}",
         )
-    return Reason(Cause.UNKNOWN, f"{shown}, by whom is unknown: {_NOBODY_INSIDE}")
+    return Reason(Cause.UNKNOWN, f"{shown} from an unknown sender: {_NOT_INSIDE}")
 
 
 def _killed_from_outside(exited: Payload) -> Reason:
     seconds = exited.get("cpu_limit_s")
     if isinstance(seconds, int) and seconds > 0:
-        said = f"its hard limit of processor time, {seconds} s (ulimit -t)"
+        said = f"its hard CPU time limit, {seconds} s (ulimit -t)"
         return Reason(Cause.KERNEL, f"SIGKILL from the kernel: {said}")
-    senders, known = ["a sender outside"], _NOBODY_INSIDE
+    senders, known = ["a process outside the session"], _NOT_INSIDE
     if seconds != 0 and "oom_kills" in exited:
         senders.insert(0, "the kernel (a hard ulimit -t)")
     if exited.get("oom_kills") == 0:
-        known += ", and the kernel's OOM killer killed nobody"
+        known += ", and the kernel's OOM killer killed no process"
     else:
         senders.insert(0, "the kernel's OOM killer")
     said = " or ".join(senders) if len(senders) < 3 else f"{senders[0]}, {' or '.join(senders[1:])}"
@@ -171,7 +172,7 @@ def denied(what: str) -> Reason:
 
 
 def like_its_child(child: Why) -> Reason:
-    text = f'{ENDED_BY_ITSELF}, as its child {child.pid} "{child.command}" had: {child.text}'
+    text = f'{ENDED_BY_ITSELF}, like its child {child.pid} "{child.command}": {child.text}'
     cause = Cause.DENIED if child.cause is Cause.DENIED else Cause.ITSELF
     return Reason(cause, text, child.sender)
 

@@ -1,11 +1,12 @@
-"""How COMMAND ended, once the session has: the status is what sigwrap exited with, which may say
-more than COMMAND's own."""
+"""How the command ended, once the session has: sigwrap's exit status may say more than the
+command's own."""
 
 from __future__ import annotations
 
 from sigwrap.escape import printable
 from sigwrap.report.folds.cause import ENDED_BY_ITSELF, Cause, Why
 from sigwrap.report.folds.measures import Measures
+from sigwrap.status import COMMAND_ENDED, COMMAND_NOT_RUN
 
 _NOT_SEEN = (Cause.OUTSIDE, Cause.UNKNOWN)
 
@@ -39,7 +40,7 @@ def _reason(recorded: str, why: Why | None, measures: Measures) -> str:
         return printable(recorded)
     if recorded == "interrupted":
         return measures.interrupted
-    is_killed = recorded == f"killed: {measures.taken.why}"
+    is_killed = recorded in (f"killed: {measures.taken.why}", f"killed by {measures.taken.why}")
     return f"{measures.interrupted}; {printable(recorded)}" if is_killed else printable(recorded)
 
 
@@ -47,8 +48,8 @@ def _with_death(
     reason: str, why: Why, status: object, measures: Measures, is_unexecuted: bool
 ) -> str:
     """`reason` of the session's end, and what COMMAND's own end has to add."""
-    if reason.startswith("COMMAND could not be executed") or is_unexecuted:
-        return reason if why.status == status else f"{reason}; COMMAND was not executed"
+    if reason.startswith(COMMAND_NOT_RUN) or is_unexecuted:
+        return reason if why.status == status else f"{reason}; the command was not executed"
     interrupted_by = measures.interrupted_by
     is_own = why.cause in (Cause.ITSELF, Cause.DENIED) or (
         bool(interrupted_by) and why.sender is not None and why.sender.pid == why.pid
@@ -56,17 +57,18 @@ def _with_death(
     said_already = why.status == status and not is_own
     if why.cause in _NOT_SEEN and why.signal_name == interrupted_by.get("signal_name"):
         return reason  # it went to the whole group
-    if why.cause in _NOT_SEEN and reason.startswith("killed: "):
+    if why.cause in _NOT_SEEN and reason.startswith("killed"):
         # The kernel sends SIGHUP to a stopped group that nobody is left to continue.
-        return f"{reason}; COMMAND died of {why.signal_name}"
-    if said_already or reason == "COMMAND ended" or why.text.startswith(f"{reason}; "):
+        return f"{reason}; the command died of {why.signal_name}"
+    if said_already or reason == COMMAND_ENDED or why.text.startswith(f"{reason}; "):
         return why.text
     if measures.ends_for(reason.removeprefix("ended by ")) and why.cause is Cause.SIGWRAP:
-        how = ", after the grace" if why.signal_name == "SIGKILL" else ""
-        return f"{reason}; COMMAND died of {why.signal_name} from sigwrap{how}"
+        how = " after the grace period" if why.signal_name == "SIGKILL" else ""
+        return f"{reason}; the command died of {why.signal_name} from sigwrap{how}"
     if why.cause is Cause.KERNEL and reason == measures.out_of_memory:
         return why.text
-    if reason.endswith(f"killed: {why.text.removeprefix('SIGKILL from sigwrap: ')}"):
+    killed_for = why.text.removeprefix("SIGKILL from sigwrap: ")
+    if reason.endswith((f"killed: {killed_for}", f"killed by {killed_for}")):
         return reason
     if why.text == ENDED_BY_ITSELF and why.status not in (None, 0, status):
         return f"{reason}; {why.text}, with exit status {why.status}"

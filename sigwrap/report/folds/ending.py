@@ -6,7 +6,7 @@ from enum import Enum
 
 from sigwrap.store.reader import Session
 
-WHAT_ENDED_IT = "sigwrap was killed, or could not write any more"
+WHAT_ENDED_IT = "sigwrap was killed or could not write the log"
 
 
 class Ending(Enum):

@@ -131,10 +131,10 @@ def _follows_a_limit(agent_signal: Payload) -> bool:
 
 def _agent_signal(payload: Payload) -> str:
     reason = f": {payload['reason']}" if payload.get("reason") else ""
-    source = payload.get("source") or "nobody"
+    source = payload.get("source") or "an unknown sender"
     return printable(f"agent signal {payload.get('signal')} from {source}{reason}")
 
 
 def _which_got(signal: Payload) -> str:
     is_told = "sender_pid" in signal or signal.get("origin") == "terminal"
-    return f"which got {sent_to_sigwrap(signal)}" if is_told else "which passed it on"
+    return f"which received {sent_to_sigwrap(signal)}" if is_told else "which forwarded it"

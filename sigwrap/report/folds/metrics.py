@@ -77,27 +77,27 @@ class MetricsFold:
     def __init__(self) -> None:
         self._signals = _Pair(
             "sigwrap_signals_total",
-            "Signals that were decided on.",
+            "Signals decided.",
             "sigwrap_signal_evaluation_seconds",
-            "How long deciding on a signal took.",
+            "Time to decide on a signal.",
         )
         self._execs = _Pair(
             "sigwrap_execs_total",
-            "Execs that were decided on.",
+            "Execs decided.",
             "sigwrap_exec_evaluation_seconds",
-            "How long deciding on an exec took.",
+            "Time to decide on an exec.",
         )
         self._connections = _Pair(
             "sigwrap_connections_total",
-            "Connections, datagrams and servers that were decided on.",
+            "Connections, datagrams and servers decided.",
             "sigwrap_connection_evaluation_seconds",
-            "How long deciding on a connection took.",
+            "Time to decide on a connection.",
         )
         self._files = _Pair(
             "sigwrap_files_total",
-            "Files that were to be written, made, deleted or renamed, where a rule audits that.",
+            "Audited file writes, creations, deletions and renames.",
             "sigwrap_file_evaluation_seconds",
-            "How long it took to find out which file that was.",
+            "Time to identify the file.",
         )
 
     def add(self, event: Event) -> None:

@@ -47,7 +47,7 @@ _NOT_EXECUTED = (126, 127)
 class Explained(NamedTuple):
     """What a report says of the ends."""
 
-    command: str  # why COMMAND ended, in one sentence; empty where nothing is known of it
+    command: str  # why the command ended, in one sentence; empty where nothing is known of it
     stopped: Stopped | None
     killed: dict[int, str]  # by the seq of the exit, the first of those who died of a signal
 
@@ -250,13 +250,13 @@ class WhyFold:
     def _by_sigwrap(self, event: Event, name: str, living: Living) -> Reason | None:
         measures = self._measures
         if living.is_mismatched and name == "SIGKILL":
-            said = ": what was loaded is not what had been judged"
+            said = ": the loaded program is not the one that sigwrap checked"
         elif name in measures.taken.sends and not self._ran_out_of_memory(event):
             said = f": {measures.taken.why}"
         elif passed_on := self._passed_on(event.pid, name, living):
             said = f", {passed_on}"
         elif self._command_end is not None and name in ("SIGTERM", "SIGKILL", "SIGHUP"):
-            said = ", which clears what COMMAND left behind"
+            said = ", which ends the processes that the command left behind"
         else:
             return None
         return Reason(Cause.SIGWRAP, f"{printable(name)} from sigwrap{said}")
@@ -298,16 +298,16 @@ class WhyFold:
         if living is not None and living.child is not None and living.child.status == code:
             return like_its_child(self._in_hindsight(living.child))
         if code is None:
-            return Reason(Cause.UNKNOWN, "how it ended could not be seen")
+            return Reason(Cause.UNKNOWN, "its exit status is unknown")
         if code == 0:
             return Reason(Cause.ITSELF, ENDED_BY_ITSELF)
         if living is not None and living.refused is not None:
             what, rule = shown(living.refused.ran), shortened(living.refused.rule)
-            return denied(f"its exec of {what} was denied by rule {rule}")
+            return denied(f"sigwrap denied its exec of {what} (rule {rule})")
         if living is not None and living.refused_fork:
-            return denied(f"a fork of it was refused by limit {shortened(living.refused_fork)}")
+            return denied(f"sigwrap denied its fork (limit {shortened(living.refused_fork)})")
         if self._measures.log_is_full:
-            return denied(f"every exec and signal was denied: {self._measures.log_is_full}")
+            return denied(f"sigwrap denied every exec and signal: {self._measures.log_is_full}")
         return Reason(Cause.ITSELF, ENDED_BY_ITSELF)
 
     def _in_hindsight(self, why: Why) -> Why:
@@ -324,7 +324,7 @@ class WhyFold:
     def _of_process(self, pid: int, ending: Ending) -> Why | None:
         living = self._lives.get(pid)
         if ending is Ending.RUNNING and (approval_id := self._asks.get(pid)):
-            said = f"it waits for an answer (sigwrap approve {approval_id})"
+            said = f"waiting for approval (sigwrap approve {approval_id})"
             return unended(pid, "" if living is None else shown(living.ran), Cause.RUNNING, said)
         if living is None:
             ended = self._end_of(pid)
@@ -336,15 +336,15 @@ class WhyFold:
 
     def _not_ended(self, ending: Ending) -> tuple[Cause, str]:
         if self._measures.session_end is not None:
-            return Cause.UNKNOWN, "its end was not seen"
+            return Cause.UNKNOWN, "its end was not recorded"
         if ending is Ending.NOT_CLEAN:
-            said = f"{WHAT_ENDED_IT}, before an end was recorded"
+            said = f"its end was not recorded: {WHAT_ENDED_IT}"
             return Cause.SUPERVISOR_DIED, said
         if (stopped := self._measures.stopped) is not None:
             return Cause.RUNNING, f"stopped since {local_time(stopped.since_ns)} by {stopped.by}"
         if ending is Ending.MOMENT:
-            return Cause.RUNNING, "it had not ended when the log was copied"
-        return Cause.RUNNING, "no end of it is recorded yet"
+            return Cause.RUNNING, "still running when the log was copied"
+        return Cause.RUNNING, "still running"
 
     def _of_command(self, ending: Ending) -> Why | None:
         why = self._of_process(self._command_pid, ending)
@@ -356,7 +356,7 @@ class WhyFold:
             return unended(self._command_pid, "", *self._not_ended(ending))
         if not why.seq:
             return why
-        said = f"{why.text}; {WHAT_ENDED_IT}, before the end of the session"
+        said = f"{why.text}; the session's end was not recorded: {WHAT_ENDED_IT}"
         return replace(why, text=said)
 
     def _is_unexecuted(self, why: Why | None) -> bool:

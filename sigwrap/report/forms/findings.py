@@ -27,8 +27,8 @@ class Finding:
 
     kind: str  # exec, signal or connection
     outcome: str
-    label: str  # the outcome, and whether somebody was asked
-    answer: str  # what came of asking; empty where nobody was asked
+    label: str  # the outcome, and whether it needed approval
+    answer: str  # the answer to the approval request; empty where there was none
     what: str  # of the first
     command: str  # of an exec: the program, and its subcommand where it has such
     lines: tuple[tuple[str, int], ...]  # what, and how often; of an exec, the first command lines
@@ -115,7 +115,7 @@ def suggest_command(started: Payload) -> str:
 def _label(group: Group) -> str:
     if group.answer in ("", APPROVED):
         return group.outcome
-    return "asked, no answer in time" if group.answer == "expired" else "asked, denied"
+    return "approval expired" if group.answer == "expired" else "not approved"
 
 
 def _engine(started: Payload) -> Engine | None:
@@ -131,11 +131,11 @@ def _reason(group: Group) -> str:
     message, reason = text(payload.get("message")), text(payload.get("reason"))
     shadows = text(payload.get("shadows"))
     if group.outcome == AUDITED and shadows:
-        message = f"found along PATH before {shadows}"
+        message = f"shadows {shadows}"
     if not message and not reason.startswith(f"rule {group.rule}"):
         message = reason
         if group.outcome == APPROVED and group.count > 1:
-            message += ", the first time"  # to the others somebody else may have said yes
+            message += ", the first time"  # another approver may have approved the others
     return shortened(printable(" ".join(message.split())), _REASON_CHARACTERS)
 
 

@@ -1,4 +1,4 @@
-"""Work that was handed to servers outside of the session, a line each."""
+"""Work that was handed to servers outside the session, a line each."""
 
 from __future__ import annotations
 
@@ -16,18 +16,19 @@ def handed_lines(summary: Summary) -> Iterator[str]:
     """Fit for a terminal."""
     yield from map(handed_line, summary.handed)
     if summary.handed_more:
-        yield f"and {summary.handed_more} times to others outside"
+        yield f"and {summary.handed_more} times to other processes outside the session"
 
 
 def handed_line(handed: Handed) -> str:
     times = f", {handed.often} times" if handed.often > 1 else ""
     by = f", by {printable(handed.by)}" if handed.by else ""
-    return f"handed work to {_server(handed)}, outside ({printable(handed.socket)}{by}{times})"
+    through = f"{printable(handed.socket)}{by}{times}"
+    return f"handed work outside the session, to {_server(handed)} ({through})"
 
 
 def _server(handed: Handed) -> str:
     if not handed.pid:
-        return "a process of another container"
+        return "a process in another container"
     if not handed.command:
         return f"PID {handed.pid}, which has ended"
     program, *rest = words(handed.command)

@@ -46,36 +46,38 @@ def _said(event: Event) -> str:
         case "killswitch_activated":
             return f"the kill switch was turned on by {told('by')}{why}"
         case "killswitch_invented":
-            return f"somebody made the kill switch's file without turning it on{why}"
+            return (
+                f"the kill switch file was created by something other than sigwrap killswitch{why}"
+            )
         case "killswitch_missed":
             return f"the remote kill switch {told('url')} gave no answer{why}"
         case "store_tampered":
-            return f"somebody touched the log's own files ({told('what')}): {told('path')}"
+            return f"the files of the log were tampered with ({told('what')}): {told('path')}"
         case "exec_verification_failed":
-            return f"{told('path')} was killed, for what was loaded is not what was judged{why}"
+            return f"{told('path')} was killed: the kernel had loaded another program{why}"
         case "limit_exceeded":
             ended = payload.get("effect") == "terminated"
-            return f"the limit {told('limit')} {'ended the run' if ended else 'refused more'}{why}"
+            return f"the limit {told('limit')} {'ended the run' if ended else 'was reached'}{why}"
         case "limit_near":
             return f"half of the limit {told('limit')} is used: {told('used')} of {told('maximum')}"
         case "mediation_failed":
-            return f"an error of sigwrap's own, while it decided for {process}: {told('error')}"
+            return f"internal error of sigwrap while it decided for {process}: {told('error')}"
         case "control_refused":
             who = f"{told('peer_cmd')} ({number(payload.get('peer_pid'))})"
-            return f"{who} was kept from the control socket{why}"
+            return f"{who} was refused at the control socket{why}"
         case "own_files_changed":
             files = texts(payload.get("files"))[:_FILES_SHOWN]
             more = number(payload.get("count")) - len(files)
             said = f"files that sigwrap runs from were changed: {shell_words(files)}"
             return f"{said} and {more} more" if more > 0 else said
         case "servers_killed":
-            return f"{told('count')} programs that serve a file system kept others waiting: killed"
+            return f"killed {told('count')} file system servers that kept other processes waiting"
         case "abi_refused":
             return f"{process} used an ABI that sigwrap refuses"
         case "call_refused":
             return f"{process} was refused system call {told('syscall_number')}{why}"
         case "agent_signal":
-            source = text(payload.get("source")) or "nobody"
+            source = text(payload.get("source")) or "sigwrap"
             error = f" ({text(payload.get('error'))})" if payload.get("error") else ""
             return f"agent signal {told('signal')} from {source}{why}: {told('outcome')}{error}"
         case _:

@@ -29,8 +29,9 @@ def _said(event: Event) -> str:
         return f"{became}  {count}{what(event)}  (rule {rule})"
     match event.type:
         case "approval_requested":
-            answer = printable(text(payload.get("approval_id")))
-            return f"asked  {printable(text(payload.get('what')))}  (sigwrap approve {answer})"
+            request = printable(text(payload.get("approval_id")))
+            wanted = printable(text(payload.get("what")))
+            return f"request {request}  {wanted}  (sigwrap approve {request})"
         case "interrupt_received":
             return f"interrupt  {sent_to_sigwrap(payload)}"
         case "process_exited" if payload.get("signal_name"):

@@ -68,12 +68,12 @@ def _lines(summary: Summary, verification: Verification | None, text: TextReport
     yield f"**{_plain(text.verdict())}**"
     if verification is not None and verification.outcome is not Outcome.INTACT:
         yield ""
-        yield f"**The log is {_plain(trust(verification, PLAIN))}**"
+        yield f"**Log: {_plain(trust(verification, PLAIN))}**"
     for line in handed_lines(summary):
         yield ""
         yield f"**{_plain(line)}**"
     for title, counts in (
-        ("exec", summary.execs),
+        ("command", summary.execs),
         ("signal", summary.signals),
         ("connection", summary.connections),
     ):
@@ -84,14 +84,14 @@ def _lines(summary: Summary, verification: Verification | None, text: TextReport
     if changes := summary.changes:
         parts = ", ".join(f"{changes[name]} {CHANGED[name]}" for name in CHANGED if name in changes)
         yield ""
-        yield f"{counted(sum(changes.values()), 'change of a file', 'changes of files')}: {parts}"
+        yield f"{counted(sum(changes.values()), 'file change', 'file changes')}: {parts}"
     of_report = Findings(summary.started)
     findings = [of_report.of(group) for group in summary.attention.groups[:_GROUPS_SHOWN]]
     yield from _attention(summary, findings)
     if summary.incidents:
         rest = others(summary.incidents_more)
         said = [*map(sentence, summary.incidents), *([rest] if rest else [])]
-        yield from _titled("The session itself", _items(said))
+        yield from _titled("Session events", _items(said))
     for title, lines in text.sections():
         yield ""
         yield f"<details><summary>{title}</summary>"
@@ -99,7 +99,7 @@ def _lines(summary: Summary, verification: Verification | None, text: TextReport
         yield from block(lines)
         yield ""
         yield "</details>"
-    yield from _titled("This session", block(text.about()))
+    yield from _titled("This session", block([*text.about(), *text.footer()]))
 
 
 def _attention(summary: Summary, findings: list[Finding]) -> Iterator[str]:
@@ -115,21 +115,21 @@ def _attention(summary: Summary, findings: list[Finding]) -> Iterator[str]:
         )
         for found in findings
     )
-    titles = ("what became of it", "what", "rule", "times", "who, and when first")
+    titles = ("outcome", "what", "rule", "times", "process, first event")
     yield from _titled("Needs attention", table(titles, rows))
     hidden = summary.attention.more + sum(
         group.count for group in summary.attention.groups[_GROUPS_SHOWN:]
     )
     if hidden:
         yield ""
-        yield f"and {hidden} times something else"
+        yield f"and {hidden} more"
     audited = [each for each in findings if each.outcome == AUDITED]
     others = [each for each in findings if each.outcome != AUDITED]
-    yield from _rules("To let these through, only where it was right", others)
+    yield from _rules("To allow these, add to your policy", others)
     if any(each.suggestion and not each.suggestion.for_all for each in others):
         yield ""
-        yield f"More rules are needed for all of these: {code(suggest_command(summary.started))}"
-    yield from _rules("To deny what was audited", audited)
+        yield f"To allow all of these, see {code(suggest_command(summary.started))}"
+    yield from _rules("To deny the audited actions, add to your policy", audited)
 
 
 def _what(found: Finding) -> str:

@@ -107,12 +107,12 @@ def _headline(document: dict[str, Any], verdict: Verdict) -> tuple[str, bool]:
     problem = printable(str(checked.get("problem") or ""))
     match checked.get("outcome"):
         case "intact":
-            how = "with the key" if checked.get("keyed") else "without a key"
-            return f"{ended}; the chain of its log is intact, checked {how}.", ended_well
+            how = "with the key" if checked.get("keyed") else "no key"
+            return f"{ended}; log: hash chain intact ({how}).", ended_well
         case "broken":
-            return f"{ended}; the log is NOT INTACT: row {checked.get('row')}: {problem}.", False
+            return f"{ended}; log: NOT INTACT: row {checked.get('row')}: {problem}.", False
         case _:
-            return f"{ended}; the log was not checked: {problem}.", False
+            return f"{ended}; log: not checked: {problem}.", False
 
 
 def _session(document: dict[str, Any]) -> dict[str, Any]:

@@ -110,7 +110,7 @@ def _what(file: SessionFile, reader: Reader) -> str:
 
 
 def _by(file: SessionFile, reader: Reader) -> str:
-    """Only where it isn't who reads, on the machine where he reads."""
+    """Return the user and host where they are not the reader's."""
     user = file.user if file.user != reader.user else ""
     host = file.host if file.host != reader.host else ""
     if not user and not host:
@@ -120,7 +120,7 @@ def _by(file: SessionFile, reader: Reader) -> str:
 
 def _ending(file: SessionFile, now_ns: int) -> str:
     if file.problem:
-        return "starting" if file.running else "can't be read"
+        return "starting" if file.running else "unreadable"
     if file.ended_cleanly:
         return f"exit status {file.exit_status}"
     if not file.running:

@@ -44,7 +44,7 @@ _FAILURES_SHOWN = 10
 _GROUPS_SHOWN = 40
 _SAID_AGAIN = 40  # characters of a reason behind its first colon
 _FILE_WALL = "file_wall"
-_FILES_HELD = "held by the kernel as the policy's file_rules say; what it refuses has no event"
+_FILES_HELD = "file rules are enforced by the kernel, which logs no refusals"
 _RECORDED = "Recorded (sigwrap replay --recorded stdout)"
 
 
@@ -86,25 +86,30 @@ class TextReport:
         for line in handed_lines(self.summary):
             yield from map(self.page.style.bad, wrapped(line, self.page.columns, "    "))
         yield from self.about()
-        yield from self._section("Waits for an answer", self._waiting())
+        yield from self._section("Approval requests", self._waiting())
         yield from self._section("Needs attention", self._attention())
-        yield from self._section("The session itself", self._incidents())
+        yield from self._section("Session events", self._incidents())
         for title, lines in self.sections():
             yield from self._section(title, iter(lines))
+        yield from self.footer()
+
+    def footer(self) -> list[str]:
+        head = self.verification.head if self.verification is not None else ""
+        return ["", f"log head {head}"] if head else []
 
     def sections(self) -> Iterator[tuple[str, list[str]]]:
         """What led to it; those with something in them."""
         summary = self.summary
         for title, lines in (
             ("Interrupts", self._listed(summary.interrupts, _interrupt)),
-            ("Died of a signal", self._listed(summary.deaths, self._death)),
-            ("Failed", self._failures()),
-            ("Who signalled whom", _edges(summary.edges)),
-            ("Talked to", _talks(summary.talks)),
-            ("Wrote", self._written()),
-            ("Found along PATH before the system's", _shadowing(summary.shadowing)),
+            ("Killed by a signal", self._listed(summary.deaths, self._death)),
+            ("Failed commands", self._failures()),
+            ("Signals", _edges(summary.edges)),
+            ("Network", _talks(summary.talks)),
+            ("Files changed", self._written()),
+            ("Commands that shadow system commands", _shadowing(summary.shadowing)),
             (_RECORDED, self._listed(summary.recordings, _recording)),
-            ("Programs run most", _programs(summary.programs)),
+            ("Most used programs", _programs(summary.programs)),
             (tree_title(summary), tree_lines(summary, self.page.style, self._columns)),
         ):
             if found := list(lines):
@@ -160,7 +165,7 @@ class TextReport:
             yield from wrapped(f"without  {printable(', '.join(missing))}", columns, " " * 9)
         if unrecorded := number(summary.ended.get("unrecorded")):
             lost = counted(unrecorded, "event")
-            yield f"LOST     {lost} could not be recorded, and nothing below counts them"
+            yield f"LOST     {lost} could not be recorded and are not counted below"
         yield from self.counts()
         unknown = [name for name in summary.by_type if name not in EVENT_TYPES]
         if unknown:
@@ -178,7 +183,7 @@ class TextReport:
 
     def counts(self) -> Iterator[str]:
         for title, counts in (
-            ("execs", self.summary.execs),
+            ("commands", self.summary.execs),
             ("signals", self.summary.signals),
             ("network", self.summary.connections),
         ):
@@ -193,7 +198,7 @@ class TextReport:
             yield f"{'changes':<8} {sum(changes.values())}: {', '.join(parts)}"
         if self.summary.selection is not None:
             taken = counted(self.summary.selection.taken, "event")
-            yield f"shown    {taken} of {self.summary.events}, by the options given"
+            yield f"shown    {taken} of {self.summary.events}, selected by options"
 
     def _counted(self, name: str, count: int) -> str:
         text = f"{count} {name}"
@@ -219,10 +224,10 @@ class TextReport:
             yield from self._finding(_said_once(found, said))
         hidden = attention.more + sum(group.count for group in attention.groups[_GROUPS_SHOWN:])
         if hidden:
-            yield f"and {hidden} times something else: sigwrap query, or --format html"
+            yield f"and {hidden} more: sigwrap query, or sigwrap report --format html"
         if any(group.outcome == DENIED for group in attention.groups):
             command = suggest_command(self.summary.started)
-            yield f"rules for what should have gone through: {command}"
+            yield f"to allow more of these, see: {command}"
 
     def _finding(self, found: Finding) -> Iterator[str]:
         style, columns = self.page.style, self._columns
@@ -245,13 +250,13 @@ class TextReport:
         for line in (rule_line(found), self._by(found)):
             yield from wrapped(f"    {line}", columns, "      ")
         if (suggestion := found.suggestion) is not None:
-            all_of_it = "these" if len(found.lines) > 1 else "it"
+            all_of_it = "these" if len(found.lines) > 1 else "this"
             how = all_of_it if suggestion.for_all else "some of these"
             if not suggestion.line:
-                way = f"no rule can change that: {suggestion.why_not}"
+                way = f"no rule can allow this: {suggestion.why_not}"
                 yield from wrapped(f"    {way}", columns, "      ")
                 return
-            way = f"    to let {how} through, only if it was right:"
+            way = f"    to allow {how}, add to your policy:"
             if fits(whole := f"{way} {suggestion.line}", columns):
                 yield whole
             else:
@@ -301,7 +306,7 @@ class TextReport:
         for each in self.summary.written:
             yield cut(f"{each.total:>7}  {written_line(each)}", self._columns)
         if unseen := self.summary.changes.get(UNSEEN):
-            yield f"{unseen:>7}  times something that could not be seen"
+            yield f"{unseen:>7}  changes in places that could not be watched"
 
     def _offset(self, event: Event) -> str:
         return f"{(event.time_ns - self.summary.started_ns) / 1e9:>+10.3f} s"
@@ -326,7 +331,7 @@ def written_line(written: Written) -> str:
 
 
 def _said_once(found: Finding, said: set[str]) -> Finding:
-    """Why nobody could be asked, with what to do about it, is the same for everything."""
+    """Shorten a repeated reason: the hint behind its first colon is shown once."""
     begins, _, rest = found.reason.partition(": ")
     if found.reason in said and len(rest) > _SAID_AGAIN:
         return replace(found, reason=f"{begins} (as above)")
@@ -392,14 +397,14 @@ def _interrupt(event: Event) -> str:
     signal = str(payload.get("signal_name") or "")
     match what:
         case "received":
-            left = ", left to COMMAND" if payload.get("taken_by") == "command" else ""
+            left = ", left to the command" if payload.get("taken_by") == "command" else ""
             text = f"received {sent_to_sigwrap(payload)}{left}"
         case "escalated":
             processes = counted(number(payload.get("processes")), "process", "processes")
             text = f"killed the tree ({processes}): "
             text += str(payload.get("reason"))
         case "withdrawn":
-            text = "taken back: COMMAND came to a prompt"
+            text = "ignored: the command returned to its prompt"
         case _:
             text = f"{what} {signal}"
     return printable(text)

@@ -38,13 +38,13 @@ def tree_lines(summary: Summary, style: Style, columns: int) -> Iterator[str]:
         yield _shown(line, alive, style, columns)
     hidden = len(summary.tree) - len(chosen) + summary.tree_not_shown
     if hidden:
-        yield f"... {hidden} more lines are not shown (--process shows a part)"
+        yield f"... {hidden} more lines (--process PID shows a part of the tree)"
 
 
 def _alive(summary: Summary) -> str:
-    """What is to be said of those whose end nobody saw."""
+    """Return the word for processes whose end was not seen."""
     over = summary.ending in (Ending.ENDED, Ending.NOT_CLEAN)
-    return "whose end is not recorded" if over else "running"
+    return "with no recorded end" if over else "running"
 
 
 def _chosen(tree: Sequence[TreeLine], room: int) -> list[TreeLine]:
@@ -98,4 +98,4 @@ def _notes(line: TreeLine, alive: str) -> list[str]:
     for outcome, count in line.outcomes:
         if outcome not in (ALLOWED, AUDITED):
             notes.append(outcome if count == line.count else f"{count} {outcome}")
-    return notes + [f"{count} died of {name}" for name, count in line.killed]
+    return notes + [f"{count} killed by {name}" for name, count in line.killed]

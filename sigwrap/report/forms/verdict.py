@@ -8,6 +8,7 @@ from sigwrap.escape import printable
 from sigwrap.report.folds.ending import WHAT_ENDED_IT, Ending
 from sigwrap.report.folds.summary import Summary
 from sigwrap.report.forms.times import local_time, span
+from sigwrap.status import COMMAND_ENDED
 from sigwrap.tuples import NamedTuple
 
 
@@ -28,7 +29,8 @@ def verdict(summary: Summary, *, now_ns: int, utc: bool = False) -> Verdict:
         case Ending.ENDED:
             status = summary.ended.get("exit_status")
             reason = printable(str(summary.ended.get("reason") or "ended"))
-            sentence = f"{reason}: exit status {printable(str(status))} after {duration}"
+            said = "" if reason == COMMAND_ENDED else f"{reason}, "
+            sentence = f"{said}exit {printable(str(status))} after {duration}"
             return Verdict(sentence, News.GOOD if status == 0 else News.BAD)
         case Ending.RUNNING:
             so_far = span(max(now_ns - summary.started_ns, 0))

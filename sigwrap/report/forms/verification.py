@@ -12,9 +12,9 @@ from sigwrap.report.forms.counts import counted
 from sigwrap.report.forms.style import PLAIN, Style
 
 _WITHOUT_END = {
-    Ending.RUNNING: "it is running",
-    Ending.NOT_CLEAN: "it did not end cleanly",
-    Ending.MOMENT: "it is a copy of a moment",
+    Ending.RUNNING: "the session is running",
+    Ending.NOT_CLEAN: "the session did not end cleanly",
+    Ending.MOMENT: "it is a copy of a running session",
 }
 
 
@@ -29,19 +29,20 @@ def render_verification(
     events = counted(verification.events, "event")
     match verification.outcome:
         case Outcome.INTACT:
-            how = "with the key" if verification.keyed else "without a key"
-            lines = [f"{name}: {style.good('intact')}, {events}, checked {how}"]
+            lines = [f"{name}: {events}, {trust(verification, style)}"]
             if not verification.ended:
                 lines.append(_WITHOUT_END[ending])
             lines += _reproduced(reproduction)
             lines.append(f"head {verification.head}")
             if not verification.head_given:
-                lines.append("whether its end was cut off: compare the head, or give it as --head")
+                lines.append(
+                    "To detect a truncated log, pass the head printed by the run with --head"
+                )
             return "\n".join(lines)
         case Outcome.BROKEN:
-            return f"{name}: {style.bad('NOT INTACT')}: {problem_of(verification)}"
+            return f"{name}: {trust(verification, style)}"
         case Outcome.UNCHECKED:
-            return f"{name}: {style.bad('not checked')}: {problem_of(verification)}"
+            return f"{name}: {trust(verification, style)}"
 
 
 def _reproduced(reproduction: Reproduction | None) -> Iterator[str]:
@@ -51,7 +52,7 @@ def _reproduced(reproduction: Reproduction | None) -> Iterator[str]:
     yield f"{same} of {counted(count, 'decision')} reproduced under the recorded policy"
     for reason, unknown in sorted(reproduction.not_judged.items()):
         rows = _rows(reproduction.not_judged_rows.get(reason, ()), unknown)
-        yield f"{counted(unknown, 'decision')} can't be reproduced: {printable(reason)}{rows}"
+        yield f"{counted(unknown, 'decision')} cannot be reproduced: {printable(reason)}{rows}"
 
 
 def _rows(first: tuple[int, ...], count: int) -> str:
@@ -63,16 +64,15 @@ def _rows(first: tuple[int, ...], count: int) -> str:
 
 
 def trust(verification: Verification, style: Style) -> str:
-    """Of the chain alone: a report decides nothing again."""
+    """Return what is known of the hash chain alone: a report decides nothing again."""
     match verification.outcome:
         case Outcome.INTACT:
-            how = "chain verified with the key" if verification.keyed else "chain verified"
-            return f"{style.good(how)}, head {verification.head}"
+            how = "with the key" if verification.keyed else "no key"
+            return f"{style.good('hash chain intact')} ({how})"
         case Outcome.BROKEN:
             return f"{style.bad('NOT INTACT')}: {problem_of(verification)}"
         case Outcome.UNCHECKED:
-            problem = problem_of(verification)
-            return f"{style.bad('not verified')}: {problem}, head {verification.head}"
+            return f"{style.bad('not checked')}: {problem_of(verification)}"
 
 
 def problem_of(verification: Verification) -> str:

@@ -18,13 +18,13 @@ WHAT_IF_SCHEMA = "sigwrap.what-if/1"
 _SHOWN_OF_EACH = 40
 _TITLES = {
     Outcome.DENIED: "Would be denied",
-    Outcome.ASKED: "Would be asked about",
-    Outcome.REPLACED: "Would be replaced by another",
+    Outcome.ASKED: "Would need approval",
+    Outcome.REPLACED: "Would be redirected",
     Outcome.ABSORBED: "Would be absorbed",
-    Outcome.LET_THROUGH: "Would be let through",
+    Outcome.LET_THROUGH: "Would be allowed",
 }
-_AFTER_A_DIFFERENCE = "what would have run after a difference is not known"
-_RULES = "Rules that would let these through"
+_AFTER_A_DIFFERENCE = "The commands that would have run after a difference are not known"
+_RULES = "To allow these, add to your policy"
 
 
 def what_if_text(found: WhatIf, style: Style = PLAIN, columns: int = 0) -> str:
@@ -160,10 +160,10 @@ def _notes(found: WhatIf) -> Iterator[str]:
     if found.differ:
         yield _AFTER_A_DIFFERENCE
     if found.left_out:
-        yield f"{found.left_out} more differ, of too many kinds to be listed"
+        yield f"{found.left_out} more differ, of too many kinds to list"
     if found.by_other_rule:
         yield f"{counted(found.by_other_rule, 'decision')} would be the same by another rule"
     if found.own:
-        yield f"{counted(found.own, 'decision')} no policy changes: sigwrap's own"
+        yield f"{counted(found.own, 'decision')} of sigwrap itself, which no policy changes"
     for reason, count in sorted(found.doubtful.items()):
-        yield f"of {counted(count, 'decision')} this is not sure: {reason}"
+        yield f"{counted(count, 'decision')} may differ: {reason}"

@@ -1,4 +1,4 @@
-"""A column: how its value comes from what happened; and those that several views have."""
+"""Columns of the views: how an event becomes a value, and the columns that views share."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Thing = TypeVar("Thing")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Told:
-    """An event, and of which session."""
+    """An event with its session."""
 
     session: str
     event: Event
@@ -52,42 +52,42 @@ def command_line(payload: Payload, key: str = "argv") -> str | None:
     return words(shell_words(texts(argv))) if isinstance(argv, list) else None
 
 
-SESSION: Column[Any] = Column("session", TEXT, "the session's id", lambda of: words(of.session))
+SESSION: Column[Any] = Column("session", TEXT, "session id", lambda of: words(of.session))
 WHERE: tuple[Column[Told], ...] = (
     SESSION,
-    Column("seq", INTEGER, "the event's number", lambda told: told.event.seq),
-    Column("time", TEXT, "when, in UTC", lambda told: iso_time(told.event.time_ns)),
-    Column("time_ns", INTEGER, "the same, in ns since 1970", lambda told: told.event.time_ns),
+    Column("seq", INTEGER, "number of the event", lambda told: told.event.seq),
+    Column("time", TEXT, "when it happened", lambda told: iso_time(told.event.time_ns)),
+    Column("time_ns", INTEGER, "the same, ns since 1970", lambda told: told.event.time_ns),
 )
 TYPE: Column[Told] = Column(
-    "type", TEXT, "what happened: events.md", lambda told: words(told.event.type)
+    "type", TEXT, "see [events](events.md)", lambda told: words(told.event.type)
 )
-PID: Column[Told] = Column("pid", INTEGER, "the process", lambda told: told.event.pid)
+PID: Column[Told] = Column("pid", INTEGER, "pid of the process", lambda told: told.event.pid)
 OUTCOME: Column[Told] = Column(
     "outcome",
     TEXT,
-    "what became of it: denied, redirected, absorbed, approved, audited or allowed",
+    "denied, redirected, absorbed, approved, audited or allowed",
     lambda told: outcome(told.event) or None,
 )
-DECISION = text_field("decision", "the policy's word for it")
-RULE = text_field("rule", "the rule that decided", "rule_name")
-REASON = text_field("reason", "why; of a rule, its place in the policy's file")
-MESSAGE = text_field("message", "of the rule, where it has one: why, for people")
+DECISION = text_field("decision", "the decision in the rule")
+RULE = text_field("rule", "name of the rule that decided", "rule_name")
+REASON = text_field("reason", "why, such as the rule's file and line")
+MESSAGE = text_field("message", "the rule's message")
 COUNT: Column[Told] = Column(
     "count",
     INTEGER,
-    "how often: what a process does to itself over and over is one event a second",
+    "repetitions within a second are one event",
     lambda told: times(told.event.payload),
 )
 COMMAND: Column[Told] = Column(
     "command",
     TEXT,
-    "what was asked for, as a shell would quote it",
+    "command line, quoted for a shell",
     lambda told: command_line(told.event.payload),
 )
 PAYLOAD: Column[Told] = Column(
     "payload",
     TEXT,
-    "all the rest, as JSON: json_extract(payload, '$.reason')",
+    "all other fields as JSON, for `json_extract(payload, '$.reason')`",
     lambda told: as_json(told.event.payload),
 )

@@ -11,7 +11,7 @@ from sigwrap.policy.problems import nearest_word
 from sigwrap.report.query.views import VIEWS, View
 
 _MISSING = re.compile(r"no such (table|column): (?:main\.)?(.*)", re.DOTALL)
-NO_ROOM_HINT = "set TMPDIR to a folder with more room, or name fewer sessions"
+NO_ROOM_HINT = "set TMPDIR to a directory with more room, or name fewer sessions"
 _TOO_MANY = "only execute one statement at a time"
 _VIEWS = f"the views are {', '.join(VIEWS)}; sigwrap query alone lists their columns"
 
@@ -44,7 +44,7 @@ def problem_of(error: Exception, sql: str) -> UsageError:
 
 
 def _meant(near: str) -> str:
-    return f"did you mean {near}? " if near else ""
+    return f'did you mean "{near}"? ' if near else ""
 
 
 def _named_in(sql: str) -> list[View[Any]]:

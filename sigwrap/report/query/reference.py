@@ -1,11 +1,17 @@
-"""docs/query.md from the views: python -m sigwrap.report.query.reference > docs/query.md"""
+"""Generate docs/query.md from the views.
+
+Run python -m sigwrap.report.query.reference > docs/query.md
+"""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
 from sigwrap.report.forms.layout import wrapped
+from sigwrap.report.query.columns import Column
 from sigwrap.report.query.views import EXPORTED, VIEWS
 
 EXAMPLES = (
@@ -27,11 +33,19 @@ _MORE_EXAMPLES = (
 _INTRODUCTION = """\
 # Logs in SQL
 
-Generated from `sigwrap/report/query/` by
-`python -m sigwrap.report.query.reference > docs/query.md`; a test holds it equal.
+`sigwrap query` answers one SELECT about the latest session. Name other sessions after the SQL, or
+pass `--all` for the whole store. Without SQL, it lists the views and columns. This page is
+generated from `sigwrap/report/query/`.
 
-`sigwrap query` answers one SELECT in SQL from the views below. They are made of the latest session,
-of those that are named behind the SQL, or of all in the store (`--all`). Without SQL it lists them.
+```text
+$ sigwrap query "select what, rule from denials"
+what                    rule
+──────────────────────  ──────────
+git push --force        force-push
+SIGTERM to systemd (1)  system
+```
+
+More examples:
 
 ```
 """
@@ -39,22 +53,21 @@ of those that are named behind the SQL, or of all in the store (`--all`). Withou
 _RULES = """\
 ```
 
-- A session may still be running: the answer is of what is recorded by then. A log that is damaged
-  is an error; among several it is named on standard error, what comes before the damage is
-  answered, and the exit status is 1. Whether a log was changed only `sigwrap verify` tells.
-- The SQL is SQLite's, with its functions for JSON and dates. It can't change anything: it runs on a
-  temporary database, which is in memory while it is small, else in `$TMPDIR`, and is gone with the
-  command. Only what the SQL reads is filled in: of a million events, counting the denials takes 2
-  seconds, and grouping all execs 12.
-- `--format table` is for people: on a terminal, cells are cut to its width; control characters are
-  shown as escapes everywhere. `json` is one array, `nl` one object a line, and both are exact.
-- `csv` is for spreadsheets: a text that begins with `=`, `+`, `-`, `@`, a tab or a carriage return
-  gets an apostrophe in front, because a spreadsheet would take it for a formula, and the text may
-  be a process's. A program that needs each text as it is takes `nl`. On a terminal, control
-  characters are shown as escapes.
-- `-o FILE` writes a file completely or not at all.
+- The SQL is SQLite's, with JSON and date functions. It runs on a temporary database and cannot
+  change the log. Counting the denials of a million events takes 2 s, grouping all execs 12 s.
+- A running session is answered up to its newest event.
+- A damaged log is an error. Among several sessions, sigwrap names it on standard error, answers
+  from the part before the damage, and exits with 1. To detect changes, use `sigwrap verify`.
+- `-o FILE` writes the file completely or not at all.
 
-## Other programs
+Formats:
+
+- `table` is for people. It cuts cells to the terminal and escapes control characters.
+- `json` (one array) and `nl` (one object per line) are exact, for programs.
+- `csv` is for spreadsheets. A text that looks like a formula (first character `=`, `+`, `-`, `@`,
+  tab or return) gets an apostrophe in front.
+
+## Export
 
 ```
 sigwrap export --format sqlite -o log.sqlite --all    # for any SQLite client, or Datasette
@@ -63,17 +76,16 @@ sigwrap export --format jsonl -o log.jsonl
 sigwrap export --format prom
 ```
 
-- `sqlite`: a database whose tables are the views below.
-- `csv`: one row an event of any type, with the columns that many types have: {exported}. A text
-  that a spreadsheet would take for a formula gets an apostrophe in front here too.
-- `jsonl`: one object an event, complete and exact ([events.md](events.md)).
-- `prom`: counts of execs, signals, connections and audited files, and how long deciding took, for
-  Prometheus; of several sessions, the sums.
+- `sqlite`: a database with the views below as tables.
+- `csv`: one row per event: {exported}. Formulas get an apostrophe as above.
+- `jsonl`: one object per event, complete and exact ([events](events.md)).
+- `prom`: counts and decision times for Prometheus, summed over the sessions.
 
-## Views
+## Columns that several views have
 
-`time` is ISO 8601 in UTC with nine digits, so the text sorts as the moments do. What was empty or
-isn't known is NULL. A byte that was no UTF-8 is written `\\udc80` to `\\udcff`.
+Columns marked *int* or *real* are numbers, all others text. Times are ISO 8601 in UTC with nine
+digits, so they sort as text. Unknown values are NULL. Bytes that are not UTF-8 are written
+`\\udc80` to `\\udcff`.
 """
 
 
@@ -82,7 +94,7 @@ def reference() -> str:
 
 
 def overview(columns: int) -> str:
-    """For a terminal of that width, or 0."""
+    """Return the list of views for a terminal of that width; 0 means no wrapping."""
     return "\n".join(_overview(columns))
 
 
@@ -92,13 +104,40 @@ def _lines() -> Iterator[str]:
         yield f'sigwrap query "{sql}"'
     for options, sql in _MORE_EXAMPLES:
         yield f'sigwrap query {options} "{sql}"'.replace("  ", " ")
-    yield _RULES.format(exported=", ".join(f"`{column.name}`" for column in EXPORTED)).rstrip("\n")
+    yield _RULES.format(exported=", ".join(f"`{column.name}`" for column in EXPORTED))
+    common = _common()
+    yield from _table(common.items())
+    yield "\n## Views"
     for view in VIEWS.values():
-        yield f"\n### {view.name}\n\n{view.meaning}\n"
-        yield "| column | type | meaning |"
-        yield "| --- | --- | --- |"
-        for column in view.columns:
-            yield f"| `{column.name}` | {column.type} | {column.meaning} |"
+        shared = [column.name for column in view.columns if _is_in(common, column)]
+        own = [
+            (column.name, _told(column)) for column in view.columns if not _is_in(common, column)
+        ]
+        yield f"\n### {view.name}\n\n{view.meaning} Common columns: {', '.join(shared)}.\n"
+        yield from _table(own)
+
+
+def _common() -> dict[str, str]:
+    """Return the columns that two views describe alike, by name."""
+    columns = [column for view in VIEWS.values() for column in view.columns]
+    told = Counter((column.name, _told(column)) for column in columns)
+    return {name: meaning for (name, meaning), times in told.items() if times > 1}
+
+
+def _is_in(common: Mapping[str, str], column: Column[Any]) -> bool:
+    return common.get(column.name) == _told(column)
+
+
+def _told(column: Column[Any]) -> str:
+    kind = {"TEXT": "", "INTEGER": "*int* ", "REAL": "*real* "}[column.type]
+    return f"{kind}{column.meaning}"
+
+
+def _table(rows: Iterable[tuple[str, str]]) -> Iterator[str]:
+    yield "| column | meaning |"
+    yield "| --- | --- |"
+    for name, meaning in rows:
+        yield f"| `{name}` | {meaning} |"
 
 
 def _overview(columns: int) -> Iterator[str]:
@@ -109,7 +148,7 @@ def _overview(columns: int) -> Iterator[str]:
     for sql in EXAMPLES:
         yield f'sigwrap query "{sql}"'
     yield ""
-    yield "docs/query.md says what each column is."
+    yield "For all columns: sigwrap help query"
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Every view, with its columns."""
+"""The views and their columns."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Run:
     session: str
     first: Event
     last: Event
-    ending: Ending  # where the log doesn't say that itself
+    ending: Ending  # if the log has no end
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +78,7 @@ def _started(name: str, meaning: str, convert: Callable[[object], Value] = words
 
 
 def _account(run: Run) -> Payload:
-    """What the end of a session says."""
+    """Return the payload of session_ended."""
     return run.last.payload if run.last.type == "session_ended" else {}
 
 
@@ -90,126 +90,127 @@ def _state(run: Run) -> str:
 
 SESSIONS: View[Run] = View(
     name="sessions",
-    meaning="One row a session.",
+    meaning="One row per session.",
     columns=(
         SESSION,
-        _started("name", "its `--name`"),
+        _started("name", "`--name`"),
         Column(
             "command",
             TEXT,
-            "what was run, as a shell would quote it",
+            "command line, quoted for a shell",
             lambda run: command_line(run.first.payload, "command"),
         ),
         Column(
             "state",
             TEXT,
-            "ended, running, did not end cleanly, or at a moment (a checkpoint)",
+            "ended, running, did not end cleanly, or a checkpoint",
             _state,
         ),
         Column(
             "exit_status",
             INTEGER,
-            "sigwrap's own",
+            "exit status of sigwrap",
             lambda run: integer(_account(run).get("exit_status")),
         ),
         Column("reason", TEXT, "why it ended", lambda run: words(_account(run).get("reason"))),
-        Column("started", TEXT, "when, in UTC", lambda run: iso_time(run.first.time_ns)),
-        Column("started_ns", INTEGER, "the same, in ns since 1970", lambda run: run.first.time_ns),
-        Column("last_event", TEXT, "when, in UTC", lambda run: iso_time(run.last.time_ns)),
-        Column("last_event_ns", INTEGER, "the same", lambda run: run.last.time_ns),
+        Column("started", TEXT, "time of the first event", lambda run: iso_time(run.first.time_ns)),
+        Column("started_ns", INTEGER, "`started` in ns since 1970", lambda run: run.first.time_ns),
+        Column(
+            "last_event", TEXT, "time of the last event", lambda run: iso_time(run.last.time_ns)
+        ),
+        Column("last_event_ns", INTEGER, "the same, ns since 1970", lambda run: run.last.time_ns),
         Column(
             "duration_s",
             REAL,
-            "from the first event to the last",
+            "seconds between them",
             lambda run: (run.last.time_ns - run.first.time_ns) / 1e9,
         ),
-        Column("events", INTEGER, "how many", lambda run: run.last.seq),
-        _started("user", "who ran it"),
-        _started("uid", "the same, as a number", integer),
-        _started("host", "where"),
-        _started("cwd", "in which folder"),
-        _started("policy", "under which policy"),
-        _started("policy_digest", "of its text and its variables, such as the folder"),
-        _started("profile", "what `--profile` said"),
-        _started("missing", "what sigwrap could not do there, as JSON", optional_json),
-        _started("inside", "the session that it joined"),
-        _started("sigwrap", "its version"),
-        _started("kernel", "its version"),
-        _started("machine", "its architecture"),
-        Column("head", TEXT, "the hash of the last event", lambda run: words(run.last.hash)),
+        Column("events", INTEGER, "number of events", lambda run: run.last.seq),
+        _started("user", "name of the user"),
+        _started("uid", "id of the user", integer),
+        _started("host", "host name"),
+        _started("cwd", "working directory"),
+        _started("policy", "policy"),
+        _started("policy_digest", "digest of its text and variables"),
+        _started("profile", "`--profile`"),
+        _started("missing", "what sigwrap could not enforce, as JSON", optional_json),
+        _started("inside", "session that it joined"),
+        _started("sigwrap", "version of sigwrap"),
+        _started("kernel", "version of Linux"),
+        _started("machine", "architecture"),
+        Column("head", TEXT, "hash of the last event", lambda run: words(run.last.hash)),
     ),
     types=frozenset({"session_started"}),
 )
 
 _EVENTS: View[Told] = View(
     name="events",
-    meaning="One row an event, of any type.",
+    meaning="One row per event of any type.",
     columns=(
         *WHERE,
         TYPE,
         PID,
         PAYLOAD,
-        Column("hash", TEXT, "of the chain", lambda told: words(told.event.hash)),
+        Column("hash", TEXT, "hash of the chain", lambda told: words(told.event.hash)),
     ),
 )
 
 _TRIES = (
-    "A shell that is refused a command tries the next folder of `PATH`: each try is a row, where "
-    "`sigwrap report` counts them once."
+    "A retry in the next directory of `PATH` is a row of its own; the report counts all as one."
 )
 
 _EXECS: View[Told] = View(
     name="execs",
-    meaning=f"One row a program that a process asked to run. {_TRIES}",
+    meaning=f"One row per exec. {_TRIES}",
     columns=(
         *WHERE,
         PID,
-        integer_field("ppid", "its parent"),
-        integer_field("depth", "how deep in the tree it is"),
+        integer_field("ppid", "parent"),
+        integer_field("depth", "depth in the process tree"),
         COMMAND,
         OUTCOME,
         RULE,
         REASON,
         MESSAGE,
         DECISION,
-        text_field("path", "the file"),
-        json_field("argv", "the words, as JSON"),
-        text_field("cwd", "in which folder"),
-        text_field("comm", "what the process was called when it asked"),
+        text_field("path", "file"),
+        json_field("argv", "arguments as JSON"),
+        text_field("cwd", "working directory"),
+        text_field("comm", "process name before the exec"),
         Column(
             "replacement",
             TEXT,
-            "what ran instead, as a shell would quote it",
+            "command that ran instead",
             lambda told: command_line(told.event.payload, "replacement_argv"),
         ),
-        text_field("shadows", "the system's command whose name it has"),
-        text_field("approval_id", "of the request that was said yes to"),
-        text_field("syscall", "by which call"),
-        integer_field("evaluation_us", "how long deciding took, in µs"),
+        text_field("shadows", "system command of the same name"),
+        text_field("approval_id", "id of the approved request"),
+        text_field("syscall", "system call"),
+        integer_field("evaluation_us", "time to decide, µs"),
     ),
     types=EXEC_TYPES,
 )
 
 _SIGNALS: View[Told] = View(
     name="signals",
-    meaning="One row a signal that a process asked to send. Count them by `sum(count)`.",
+    meaning="One row per signal. Count with `sum(count)`.",
     columns=(
         *WHERE,
         text_field("signal_name", "such as SIGTERM"),
-        integer_field("signal", "the same, as a number"),
-        integer_field("source_pid", "who sent it"),
-        text_field("source", "what that is called", "source_cmd"),
-        integer_field("target_pid", "to whom; what kill(2) was given"),
-        text_field("target", "what that is called", "target_cmd"),
+        integer_field("signal", "number of `signal_name`"),
+        integer_field("source_pid", "sender"),
+        text_field("source", "name of the sender", "source_cmd"),
+        integer_field("target_pid", "target, as passed to kill(2)"),
+        text_field("target", "name of the target", "target_cmd"),
         text_field("target_type", "self, child, session, system, …"),
         OUTCOME,
         COUNT,
         RULE,
         MESSAGE,
         DECISION,
-        integer_field("original_signal", "what was asked for, where another was sent"),
-        text_field("syscall", "by which call"),
-        integer_field("evaluation_us", "how long deciding took, in µs"),
+        integer_field("original_signal", "the signal that the process sent"),
+        text_field("syscall", "system call"),
+        integer_field("evaluation_us", "time to decide, µs"),
     ),
     types=SIGNAL_TYPES,
 )
@@ -217,24 +218,23 @@ _SIGNALS: View[Told] = View(
 
 _CONNECTIONS: View[Told] = View(
     name="connections",
-    meaning="One row a destination that a process asked to connect or send to, or to listen at. "
-    "Count them by `sum(count)`.",
+    meaning="One row per connection, datagram or listener. Count with `sum(count)`.",
     columns=(
         *WHERE,
         PID,
-        text_field("who", "what the process is called", "comm"),
+        text_field("who", "name of the process", "comm"),
         text_field("direction", "connect or bind"),
         text_field("protocol", "tcp, udp, unix or other"),
-        text_field("destination", "a name or an address with its port, or `unix:` and a socket"),
-        text_field("address", "the address by itself"),
-        integer_field("port", "of that"),
+        text_field("destination", "host or address with port, or `unix:` and a socket"),
+        text_field("address", "address"),
+        integer_field("port", "port"),
         OUTCOME,
         COUNT,
         RULE,
         MESSAGE,
         DECISION,
-        text_field("syscall", "by which call"),
-        integer_field("evaluation_us", "how long deciding took, in µs"),
+        text_field("syscall", "system call"),
+        integer_field("evaluation_us", "time to decide, µs"),
     ),
     types=CONNECTION_TYPES,
 )
@@ -242,19 +242,18 @@ _CONNECTIONS: View[Told] = View(
 
 _OUTSIDE: View[Told] = View(
     name="outside",
-    meaning="One row a server outside of the session that a process connected to, and whose work "
-    "is not judged. Count them by `sum(count)`.",
+    meaning="One row per connection to a server outside this session, whose work is not judged.",
     columns=(
         *WHERE,
         PID,
-        text_field("who", "what the process is called", "comm"),
-        text_field("socket", "where the server listens"),
-        integer_field("peer_pid", "the server"),
-        text_field("peer", "what that is called", "peer_cmd"),
+        text_field("who", "name of the process", "comm"),
+        text_field("socket", "socket of the server"),
+        integer_field("peer_pid", "pid of the server"),
+        text_field("peer", "name of the server", "peer_cmd"),
         Column(
             "command",
             TEXT,
-            "how it was started, as a shell would quote it",
+            "command line of the server",
             lambda told: command_line(told.event.payload, "peer_argv"),
         ),
         COUNT,
@@ -265,20 +264,19 @@ _OUTSIDE: View[Told] = View(
 
 _FILES: View[Told] = View(
     name="files",
-    meaning="One row a file that a process was about to write, make, delete or rename, where a "
-    "rule audits that. Count them by `sum(count)`.",
+    meaning="One row per change of a file that a rule audits. Count with `sum(count)`.",
     columns=(
         *WHERE,
         PID,
-        text_field("who", "what the process is called", "comm"),
+        text_field("who", "name of the process", "comm"),
         text_field("operation", "write, create, delete, rename, or unseen"),
-        text_field("path", "which file"),
-        text_field("to", "its other name, of a rename or a link"),
+        text_field("path", "file"),
+        text_field("to", "new name of a rename or link"),
         COUNT,
         RULE,
         REASON,
-        text_field("syscall", "by which call"),
-        integer_field("evaluation_us", "how long it took to find out, in µs"),
+        text_field("syscall", "system call"),
+        integer_field("evaluation_us", "time to decide, µs"),
     ),
     types=frozenset({"file_audited"}),
 )
@@ -308,8 +306,7 @@ def _denied(types: frozenset[str]) -> frozenset[str]:
 
 _DENIALS: View[Told] = View(
     name="denials",
-    meaning="One row an exec, a signal or a connection that was denied, also where somebody was "
-    "asked first. " + _TRIES,
+    meaning=f"One row per denied exec, signal or connection. {_TRIES}",
     columns=(
         *WHERE,
         Column(
@@ -319,11 +316,11 @@ _DENIALS: View[Told] = View(
             lambda told: kind_of(told.event.type),
         ),
         PID,
-        Column("who", TEXT, "what the process is called", _who),
+        Column("who", TEXT, "name of the process", _who),
         Column(
             "what",
             TEXT,
-            "the command as a shell would quote it, the signal and its target, or the destination",
+            "command line, signal and target, or destination",
             _what,
         ),
         COUNT,
@@ -341,36 +338,34 @@ def _time(time_ns: int | None) -> str | None:
 
 PROCESSES: View[Process] = View(
     name="processes",
-    meaning="One row a process that asked to run something, or whose end was seen.",
+    meaning="One row per process that ran a program or ended.",
     columns=(
         SESSION,
-        Column("pid", INTEGER, "numbers are used again", lambda each: each.pid),
-        Column("ppid", INTEGER, "its parent", lambda each: integer(each.ppid)),
-        Column("depth", INTEGER, "how deep in the tree it is", lambda each: integer(each.depth)),
+        Column("pid", INTEGER, "may be reused", lambda each: each.pid),
+        Column("ppid", INTEGER, "parent", lambda each: integer(each.ppid)),
+        Column("depth", INTEGER, "depth in the process tree", lambda each: integer(each.depth)),
         Column(
             "command",
             TEXT,
-            "what it ran last; empty where nothing",
+            "last command line, if any",
             lambda each: each.command and words(each.command),
         ),
-        Column("comm", TEXT, "what the kernel last called it", lambda each: words(each.comm)),
-        Column("path", TEXT, "the file that it ran last", lambda each: words(each.path)),
-        Column("execs", INTEGER, "how many of its execs were let through", lambda each: each.execs),
+        Column("comm", TEXT, "last process name", lambda each: words(each.comm)),
+        Column("path", TEXT, "last program file", lambda each: words(each.path)),
+        Column("execs", INTEGER, "execs that were allowed", lambda each: each.execs),
         Column(
             "denied",
             INTEGER,
-            "how many were denied; one that was tried in several folders of `PATH` is one",
+            "denied execs; retries along `PATH` count once",
             lambda each: each.denied,
         ),
-        Column(
-            "exit_code", INTEGER, "where it ended by itself", lambda each: integer(each.exit_code)
-        ),
-        Column("signal_name", TEXT, "that it died of", lambda each: words(each.signal_name)),
-        Column("signal", INTEGER, "the same, as a number", lambda each: integer(each.signal)),
-        Column("started", TEXT, "its first event, in UTC", lambda each: iso_time(each.started_ns)),
-        Column("started_ns", INTEGER, "the same, in ns since 1970", lambda each: each.started_ns),
-        Column("ended", TEXT, "its end, where one was seen", lambda each: _time(each.ended_ns)),
-        Column("ended_ns", INTEGER, "the same", lambda each: each.ended_ns),
+        Column("exit_code", INTEGER, "exit status", lambda each: integer(each.exit_code)),
+        Column("signal_name", TEXT, "signal that killed it", lambda each: words(each.signal_name)),
+        Column("signal", INTEGER, "number of `signal_name`", lambda each: integer(each.signal)),
+        Column("started", TEXT, "first event", lambda each: iso_time(each.started_ns)),
+        Column("started_ns", INTEGER, "`started` in ns since 1970", lambda each: each.started_ns),
+        Column("ended", TEXT, "end, if seen", lambda each: _time(each.ended_ns)),
+        Column("ended_ns", INTEGER, "`ended` in ns since 1970", lambda each: each.ended_ns),
     ),
     types=PROCESS_TYPES,
 )
@@ -392,23 +387,23 @@ VIEWS: dict[str, View[Any]] = {
 }
 
 
-# Of an event of any type: what `sigwrap export --format csv` writes.
+# Columns of `sigwrap export --format csv`.
 EXPORTED: tuple[Column[Told], ...] = (
     *WHERE,
     TYPE,
     PID,
-    integer_field("ppid", "its parent"),
+    integer_field("ppid", "parent"),
     COMMAND,
-    text_field("path", "the file"),
+    text_field("path", "file"),
     text_field("signal_name", "such as SIGTERM"),
-    text_field("source", "who sent it", "source_cmd"),
-    text_field("target", "to whom", "target_cmd"),
-    integer_field("target_pid", "the same, as a number"),
+    text_field("source", "sender", "source_cmd"),
+    text_field("target", "name of the target", "target_cmd"),
+    integer_field("target_pid", "number of `signal_name`"),
     OUTCOME,
     COUNT,
     RULE,
     REASON,
     MESSAGE,
-    integer_field("exit_code", "of a process that ended by itself"),
-    integer_field("exit_status", "of the session"),
+    integer_field("exit_code", "exit status of a process"),
+    integer_field("exit_status", "exit status of the session"),
 )

@@ -121,7 +121,7 @@ class Approvals:
         elif (settled := self._queue.settle_from_memory(request.id, now_s)) is not None:
             self._settle([settled])
         elif len(self._queue.open) > _MOST_OPEN:
-            why = f"{_MOST_OPEN} other requests wait for an answer already"
+            why = f"{_MOST_OPEN} other requests are open already"
             self._settle([self._queue.settle_unasked(request.id, why, now_s)])
         elif not asked:
             why = self._why_nobody(question)
@@ -141,12 +141,11 @@ class Approvals:
         now_s = time.monotonic()
         end = until(self._deadline_s(request, now_s), now_s)
         if "control" not in self._who_can_answer():
-            return f"until {end}; answer on the terminal"
+            return f"answer on the terminal until {end}"
         approve, watch = (
             self._session.command(*each) for each in (("approve", request.id), ("watch",))
         )
-        nobody = "" if self._will_be_seen(request, now_s) else ", as nobody watches"
-        return f"until {end}{nobody}; {watch}, or {approve}"
+        return f"until {end}: {approve}, or {watch}"
 
     def nobody_is_told(self) -> None:
         """--notify has failed."""
@@ -154,7 +153,7 @@ class Approvals:
 
     def withdraw(self, approval_id: str) -> None:
         """The asker died: its answer is "withdrawn"."""
-        self._withdraw(approval_id, "whoever asked is gone")
+        self._withdraw(approval_id, "its process has ended")
 
     def stop_asking(self, why: str) -> None:
         """From now on it is no. Who waits for an answer can't end by a signal that it blocks, so an
@@ -177,9 +176,11 @@ class Approvals:
         except StoreError as failure:
             if not self._told_of_no_socket:
                 self._told_of_no_socket = True
-                self._recorder.tell(f"{failure}; until it can, sigwrap approve reaches nobody here")
+                self._recorder.tell(
+                    f"{failure}; sigwrap approve cannot reach this session until then"
+                )
         else:
-            self._recorder.tampered("control socket", control.path, what, "there is another one")
+            self._recorder.tampered("control socket", control.path, what, "sigwrap made it again")
 
     def close(self) -> None:
         """Whatever is still open is withdrawn; the terminal and the socket are let go."""
@@ -266,10 +267,10 @@ class Approvals:
             return "there is no control socket to answer through"
         way_out = way_out_of(question, self._session.policy, self._mode)
         if self._unattended:
-            return f"$CI is set; {way_out}"
+            return f"$CI is set ({way_out})"
         if not self._terminal().is_there:
-            return f"there is no terminal; {way_out}"
-        return f"the session could answer on its terminal itself: {self._terminal().not_here}"
+            return f"there is no terminal ({way_out})"
+        return f"processes in the session could type the answer: {self._terminal().not_here}"
 
     # Answers
 
@@ -306,7 +307,7 @@ class Approvals:
         """Who has come may have left since: it is looked again."""
         self._looks_for_somebody = False
         now_s = time.monotonic()
-        why = f"nobody answered within {self._unattended_timeout_s:g} s, and nobody was watching"
+        why = f"no answer within {self._unattended_timeout_s:g} s, and no approver was watching"
         unseen = [
             each
             for each in self._queue.open
@@ -395,7 +396,7 @@ class Approvals:
                 return self._on_signal(request, peer, lambda: self._is_typed(peer))
             case _:
                 return refusal(
-                    "bad-request", "a request is a list, a show, an approve, a deny or a signal"
+                    "bad-request", "unknown request: use list, show, approve, deny or signal"
                 )
 
     def _list(self, peer: Peer, *, is_a_look: bool) -> ControlReply:
@@ -415,7 +416,7 @@ class Approvals:
         """Somebody of ours, by who watches all sessions."""
         is_ours = 0 < pid < _MOST_PID and self._is_inside(pid)
         if is_ours:
-            why = f"it is inside a supervised session, and came to {where[:_LONGEST_PLACE]}"
+            why = f"it is in a supervised session, and came to {where[:_LONGEST_PLACE]}"
             self.refused(Peer(pid, os.geteuid(), procfs.command_line(pid), why, True))
         return {"ok": True, "recorded": is_ours}
 
@@ -451,8 +452,7 @@ class Approvals:
         if self._mode not in _BY_CONTROL:
             return refusal(
                 "not-taken",
-                f"this session runs with --approvals {self._mode.value}: "
-                "it takes no answer from here",
+                f"this session runs with --approvals {self._mode.value}: it takes no answer here",
             )
         if verdict is not Verdict.NO and self._is_typed(peer):
             why = "the session may have typed this itself: approve it on another terminal"

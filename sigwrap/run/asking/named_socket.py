@@ -50,7 +50,7 @@ class NamedSocket:
     def objection(self) -> str:
         """What somebody has done to it; empty where nobody has."""
         if not self._folder.is_reached:
-            return "its folder was removed, moved, replaced or closed"
+            return "its directory was removed, moved, replaced or closed"
         found = self._folder.status(self._name)
         if found is None:
             return "it was removed"
@@ -86,7 +86,7 @@ class NamedSocket:
             found = self._folder.status(unfinished)
             its_file = file_of(named(end.fileno()))
             if found is None or (its_file and its_file[0] != found.st_ino & _NUMBER):
-                raise Interfered("somebody removes it, or puts other files in its place")
+                raise Interfered("another process removes or replaces it")
             refuse_descriptors(end)
             end.listen(_BACKLOG)
             self._folder.put(unfinished, self._name)

@@ -14,7 +14,7 @@ import os
 
 from sigwrap.mediate.questions import Verdict
 
-MOST_WRONG = 10  # lines in a row, so that nobody guesses: one in 6,500 would
+MOST_WRONG = 10  # lines in a row: a guess succeeds once in 6,500 times
 
 _LETTERS = "bcdfghjkmnpqrstvwxz"  # they make no words, and none looks like another
 _CODE_LENGTH = 4
@@ -34,14 +34,14 @@ class Answers:
             "n": Verdict.NO,
             "no": Verdict.NO,
         }
-        self.shown = f"y {once} once, n no: "
+        self.shown = f'Allow? Type "y {once}" (once) or "n": '
         if or_always:
             self._verdicts[f"a{always}"] = self._verdicts[f"always{always}"] = Verdict.ALWAYS
-            self.shown = f"y {once} once, a {always} always in this session, n no: "
+            self.shown = f'Allow? Type "y {once}" (once), "a {always}" (this session) or "n": '
 
     def verdict(self, line: bytes) -> Verdict | None:
-        """Of a whole line, which may hold spaces and nothing else besides."""
-        words = line.removesuffix(b"\n").replace(b" ", b"").lower()
+        """Return the verdict of a whole line, where spaces and the shown quotes are ignored."""
+        words = line.removesuffix(b"\n").replace(b" ", b"").replace(b'"', b"").lower()
         return self._verdicts.get(words.decode("latin-1")) if line.endswith(b"\n") else None
 
 

@@ -145,7 +145,7 @@ class TerminalPrompt:
         self._named.discard(approval_id)
         if self._shown == approval_id:
             self._shown = ""
-            self._say("\r\nsigwrap: settled without an answer from here\r\n")
+            self._say(f"\r\nsigwrap: request {approval_id} was settled elsewhere\r\n")
             self._next()
 
     def close(self) -> None:
@@ -227,13 +227,13 @@ class TerminalPrompt:
 
     def _how_to_answer(self, approval_id: str, asked: _Asked) -> str:
         approve, deny = (self._session.command(do, approval_id) for do in ("approve", "deny"))
-        commands = f"{approve}, or {deny}"
+        commands = f"{approve} or {deny}"
         if self.not_here:
-            elsewhere = f"\r\n  to answer elsewhere: {commands}" if asked.or_by_command else ""
-            return f"not asked here: {self.not_here}{elsewhere}"
+            elsewhere = f"\r\n  from another terminal: {commands}" if asked.or_by_command else ""
+            return f"cannot be answered here: {self.not_here}{elsewhere}"
         if asked.or_by_command:
-            return f"to answer: {commands}"
-        return "to answer: here, once nothing else reads this terminal"
+            return f"from another terminal: {commands}"
+        return "it is asked here again once no other program reads this terminal"
 
     def _question(self, request: Open) -> str:
         size = self._size()
@@ -251,12 +251,12 @@ class TerminalPrompt:
             return
         self._shown = asked.request.id
         self._named.add(self._shown)
-        others = f" ({len(self._queue) - 1} more wait)" if len(self._queue) > 1 else ""
+        others = f" ({len(self._queue) - 1} more requests wait)" if len(self._queue) > 1 else ""
         self._put(f"\r\n{self._question(asked.request)}{others}\r\n")
 
     def _put(self, text: str) -> None:
         if self._forget_what_was_typed():
-            text = f"\r\nsigwrap: what was typed before the question is forgotten\r\n{text}"
+            text = f"\r\nsigwrap: ignored what you typed before the request was shown\r\n{text}"
         self._shown_at_s = time.monotonic()
         self._answers = Answers(or_always=bool(self._queue[self._shown].request.question.key))
         if not self._say(f"{as_seen_text(os.environ)}{text}  {self._answers.shown}"):
@@ -284,7 +284,7 @@ class TerminalPrompt:
         if verdict is None:
             self._on_wrong(line)
         elif time.monotonic() - self._shown_at_s < _UNREAD_S:
-            self._put("sigwrap: that was typed before the question; once more\r\n")
+            self._put("sigwrap: you typed that before the request was shown; type it again\r\n")
         else:
             if verdict is not Verdict.NO:
                 self._wrong = 0
@@ -299,13 +299,13 @@ class TerminalPrompt:
     def _on_wrong(self, line: bytes) -> None:
         self._wrong += 1
         if self._wrong == MOST_WRONG:
-            self.not_here = f"{MOST_WRONG} lines in a row were none of the answers"
+            self.not_here = f"{MOST_WRONG} wrong answers in a row"
             self._named.clear()
             self._make_way(time.monotonic())
         elif is_without_code(line):
-            self._put("sigwrap: a yes needs its four letters, which nobody else can read\r\n")
+            self._put("Type y and the four letters shown\r\n")
         else:
-            self._put("sigwrap: that is none of the answers\r\n")
+            self._put("sigwrap: unknown answer\r\n")
 
     def _on_unreadable(self) -> None:
         """Somebody took the foreground away, as a shell does when its job ends, or it hung up."""
@@ -361,7 +361,7 @@ class TerminalPrompt:
             approve = self._session.command("approve", self._shown)
             or_by_command = f" (or: {approve})" if asked.or_by_command else ""
             self._say(
-                f"\r\nsigwrap: the terminal is wanted; the question comes again{or_by_command}\r\n"
+                f"\r\nsigwrap: the terminal is needed; the request comes again{or_by_command}\r\n"
             )
         self._shown = ""
         self._not_before_s = now_s + _MADE_WAY_S

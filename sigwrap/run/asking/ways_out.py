@@ -1,14 +1,14 @@
-"""What a user can do who is told that nobody could be asked."""
+"""What a user can do where no approver can be reached."""
 
 from __future__ import annotations
 
 from sigwrap.mediate.questions import Question
 from sigwrap.run.settings import ApprovalMode
 
-_WAY_OUT = "--approvals control waits for sigwrap approve"
-_WAY_OUT_OF_AUTO = "sigwrap watch is asked while it is open, "
-_WAY_OUT_OF_INSTALLS = ", and -p ci allows package installs"
-_WAY_OUT_BY_RULE = ", and a rule of your own can allow it"
+_WAY_OUT = "run with --approvals control"
+_WAY_OUT_OF_AUTO = "keep sigwrap watch open, "
+_WAY_OUT_OF_INSTALLS = ", or use -p ci, which allows package installs"
+_WAY_OUT_BY_RULE = ", or allow it by a rule of your own"
 # What agent-default asks about by these, ci allows (tests/policy/test_decisions.py).
 ALLOWED_BY_CI = frozenset(
     {

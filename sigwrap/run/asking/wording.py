@@ -104,31 +104,31 @@ def lines_of(request: Open, session: Session, now_s: float, columns: int = 0) ->
     rest = len(what) - _START_SHOWN
     is_cut = _is_cut(what)
     lines = [
-        f"sigwrap: {shell_words([question.process])} (pid {question.pid}, depth {question.depth}) "
+        f"sigwrap: request {request.id}: {shell_words([question.process])} ({question.pid}) "
         f"{wants(question.kind)}",
         f"    {what[:_START_SHOWN] if is_cut else what}",
     ]
     if is_cut:
         lines[-1] += f" ... and {rest} more characters"
-        lines.append(f"    the last of what is known: {what[-_END_SHOWN:]}")
+        lines.append(f"    its last characters: {what[-_END_SHOWN:]}")
     if question.files:
         lines.append(f"  file {_file_names(question.files)}")
     more = {"runs": question.runs, "loads": question.loads}
     lines += [f"  {name} {_shortened(printable(text))}" for name, text in more.items() if text]
     if question.folder:
-        lines.append(f"  folder {_path(question.folder)}")
+        lines.append(f"  directory {_path(question.folder)}")
     if question.note:
         lines.append(f"  note {_shortened(printable(question.note))}")
     if order := note_on_order(lines):
         lines.append(f"  note {order}")
     lines = [row for line in lines for row in rows(line, columns)]
     if _is_any_cut(question):
-        lines.append(f"  all that is known: {session.command('approvals', '--full', request.id)}")
+        lines.append(f"  in full: {session.command('approvals', '--full', request.id)}")
     because = f": {printable(question.message)}" if question.message else ""
     rule = printable(named_rule(question.rule, session.policy))
-    lines.append(f"  {rule}{because} [{request.id}]")
+    lines.append(f"  {rule}{because}")
     left_s = max(0.0, request.deadline_s - now_s)
     lines.append(
-        f"  denied if nobody answers until {until(request.deadline_s, now_s)}, in {left_s:.0f} s"
+        f"  expires at {until(request.deadline_s, now_s)}, in {left_s:.0f} s; then it is denied"
     )
     return lines

@@ -117,7 +117,7 @@ class Caller:
         except BlockingIOError:
             return
         except BadMessage as bad:
-            self.tell({"refused": f"that is no request: {bad}"})
+            self.tell({"refused": f"bad request: {bad}"})
             self._on_gone(self)
         except OSError:
             self._on_gone(self)
@@ -131,7 +131,7 @@ def _call(message: dict[str, Any], fds: list[int]) -> Call:
         raise BadMessage("descriptors are missing")
     call = read_call(message, _sealed_words(fds[0]))
     if not isinstance(message.get("settings"), dict):
-        raise BadMessage("its settings are missing")
+        raise BadMessage("settings are missing")
     if len(call.descriptors) != len(fds) - 2:
         raise BadMessage("descriptors are missing")
     return call
@@ -145,7 +145,7 @@ def _sealed_words(fd: int) -> bytes:
         is_sealed = 0
     size = os.fstat(fd).st_size if is_sealed else 0
     if not is_sealed or size > MAX_WORDS_BYTES:
-        raise BadMessage("its words are not in a file of memory")
+        raise BadMessage("the arguments are not in a sealed memory file")
     return os.pread(fd, size, 0)
 
 

@@ -169,7 +169,7 @@ class Joins:
                 is_forked=self._is_its_child,
             )
         except OSError as error:  # nothing more can be watched
-            self._refuse(accepted, f"the session can't wait for it: {error.strerror}")
+            self._refuse(accepted, f"the session cannot watch it: {error.strerror}")
             return
         self._callers[self._count] = caller
         self._loop.call_at(time.monotonic() + _PATIENCE_S, lambda: self._hurry(caller))
@@ -190,7 +190,7 @@ class Joins:
             caller.tell(
                 {
                     "refused": f"session {name} runs {other}",
-                    "hint": f"end it with sigwrap signal {name} SIGTERM, or join another",
+                    "hint": f"end it (sigwrap signal {name} SIGTERM), or join another session",
                 }
             )
             self._on_gone(caller)
@@ -203,13 +203,13 @@ class Joins:
             "environment_removed": [masked_text(os.fsdecode(n)) for n in environment.removed],
         }
         if not self._recorder.record("command_joined", caller.by.pid, payload):
-            caller.tell({"refused": f"nothing was run: {self._recorder.why_not}"})
+            caller.tell({"refused": f"the command was not run: {self._recorder.why_not}"})
             self._on_gone(caller)
             return
         caller.tell({"taken": caller.number})  # before it has an effect: it isn't run once more
         if self._is_frozen():
-            until = f"until sigwrap signal {name} SIGCONT"
-            caller.tell({"say": f"session {name} stands still since a SIGSTOP, {until}"})
+            how = f"continue it: sigwrap signal {name} SIGCONT"
+            caller.tell({"say": f"session {name} was stopped by SIGSTOP ({how})"})
         given = call._replace(environment=environment.given)
         words = kept_library.written("words", file_of_words(given))
         try:
@@ -217,7 +217,7 @@ class Joins:
             socket.send_fds(self._ours, [packet], [words, *fds[1:]])
             self._asked[caller.number] = caller
         except OSError as error:
-            caller.tell({"refused": f"it can't be started: {error.strerror}"})
+            caller.tell({"refused": f"cannot start the command: {error.strerror}"})
             self._on_gone(caller)
         finally:
             os.close(words)
@@ -283,7 +283,7 @@ class Joins:
                 if self._is_its_child(pid):
                     self._forked(pid, self._asked.pop(call))
             case {"not_forked": int(error), "number": int(call)} if call in self._asked:
-                why = f"no process can be made: {os.strerror(error & _ERRORS)}"
+                why = f"cannot start a process: {os.strerror(error & _ERRORS)}"
                 self._left(self._asked.pop(call), status.REFUSED, 0, why)
             case {"ended": int(pid), "status": int(wait_status), "error": int(error)} if (
                 pid in self._running and _has_ended(pid)

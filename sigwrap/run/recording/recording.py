@@ -83,7 +83,7 @@ class Recording:
             for kind, output in self._outputs.items():
                 self._watch_output(kind, output)
             loop.watch(pidfds[0], self._on_command_ended)
-            loop.watch(pidfds[1], lambda _: self.drop("its stub has ended"))
+            loop.watch(pidfds[1], lambda _: self.drop("its stub ended"))
         except OSError:
             for fd in (to_stub.fileno(), *pipes, *pidfds):
                 loop.unwatch(fd)
@@ -93,7 +93,7 @@ class Recording:
         """At its exec stop: why it must not."""
         for fd, wanted in enumerate(self._streams):
             if _inode_of_path(f"/proc/{pid}/fd/{fd}") != wanted:
-                return "its streams are not those that are recorded"
+                return "its standard streams are not the recorded ones"
         self._queue(frame(Kind.READY))
         return ""
 
@@ -182,7 +182,7 @@ class Recording:
             try:
                 self._watch_output(kind, output)
             except OSError as refusal:
-                self.drop(f"it can't be read on: {refusal.strerror}")
+                self.drop(f"cannot read its output: {refusal.strerror}")
 
     def _read_some(self, kind: Kind, output: _Output) -> None:
         if not output.is_open:
@@ -200,7 +200,7 @@ class Recording:
         if data:
             payload = io_payload(_STREAMS[kind], output.sent, data)
             if not self._recorder.record("io_recorded", self.command.pid, payload):
-                self.drop("the event log can't be written")
+                self.drop("cannot write the event log")
                 return
             output.sent += len(data)
             self._queue(frame(kind, data))
@@ -275,7 +275,7 @@ class Recording:
         if data is None:
             return
         if not data:
-            self.drop("its stub hung up")
+            self.drop("its stub closed the connection")
             return
         try:
             for kind, payload in _input_joined(self._decoder.feed(data)):
@@ -300,19 +300,19 @@ class Recording:
             case Kind.STDIN:
                 self._take_input(payload)
             case _:
-                raise BrokenProtocol(f"{kind.name} is not for the supervisor")
+                raise BrokenProtocol(f"unexpected frame {kind.name}")
 
     def _take_input(self, payload: bytes) -> None:
         given = self._input
         if given.ends or given.received + len(payload) - given.passed > WINDOW_BYTES:
-            raise BrokenProtocol("more input than was asked for")
+            raise BrokenProtocol("more input than requested")
         if not given.is_open:  # it was on its way when the command stopped reading
             given.received += len(payload)
             return
         if payload:
             recorded = io_payload("stdin", given.received, payload)
             if not self._recorder.record("io_recorded", self.command.pid, recorded):
-                self.drop("the event log can't be written")
+                self.drop("cannot write the event log")
                 return
             given.received += len(payload)
             given.data += payload

@@ -54,7 +54,7 @@ def read_address(url: str, where: str) -> Address:
                 return _file(rest, shown)
             case ("https" | "http") as known:
                 return _web(known, rest, shown)
-        raise ValueError("not a URL that can be asked")
+        raise ValueError("not a supported URL")
     except ValueError as wrong:
         raise UsageError(f"{where} {_mistyped(url)}: {wrong}", _ALLOWED) from None
 
@@ -81,23 +81,25 @@ def _shown(text: str) -> str:
 def _file(rest: str, shown: str) -> File:
     host, slash, path = re.split("[?#]", rest, maxsplit=1)[0].partition("/")
     if host not in ("", "localhost") or not path:
-        raise ValueError("a file is named by its whole path, file:///PATH")
+        raise ValueError("a file needs its absolute path, file:///PATH")
     found = _unquoted(slash + path)
     if b"\0" in found:
-        raise ValueError("no path has a NUL byte")
+        raise ValueError("a path cannot have a NUL byte")
     return File(found, shown)
 
 
 def _web(scheme: str, rest: str, shown: str) -> Web:
     if not all("!" <= char <= "~" and char not in '\\"<>^`{|}' for char in rest):
-        raise ValueError("a space, or another character that has to be written as %XX")
+        raise ValueError("it has a space or another character that must be written as %XX")
     rest = rest.partition("#")[0]
     authority = re.split("[/?]", rest, maxsplit=1)[0]
     target = rest[len(authority) :]
     user, at, place = authority.rpartition("@")
     host, port = host_and_port(place, _PORTS[scheme])
     if scheme == "http" and not is_loopback(host):
-        raise ValueError("http goes to this machine only, since anybody on the way could answer")
+        raise ValueError(
+            "http is allowed to this machine only: use https, whose response can be verified"
+        )
     return Web(
         is_secure=scheme == "https",
         host=host,
@@ -118,10 +120,10 @@ def host_and_port(place: str, usual_port: int) -> tuple[str, int]:
         if _packed(socket.AF_INET6, host) is None:
             raise ValueError("no host")
     elif not _HOST_NAME.fullmatch(host):
-        raise ValueError("not the name of a host (one with other letters is written as xn--…)")
+        raise ValueError("not a host name (write one with other letters as xn--…)")
     port = int(found[2][:6]) if found[2] else usual_port
     if not 0 < port < 1 << 16:
-        raise ValueError("no port has this number")
+        raise ValueError("not a port number")
     return host, port
 
 

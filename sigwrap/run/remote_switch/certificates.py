@@ -45,8 +45,8 @@ def verifying_context(environment: Mapping[bytes, bytes]) -> ssl.SSLContext:
             _load_folders(context, [usual.openssl_capath])
     if not context.cert_store_stats()["x509_ca"]:
         raise SessionError(
-            "the remote kill switch can't be verified: no CA certificates were found",
-            "install ca-certificates, or name a file with $SSL_CERT_FILE",
+            "cannot verify the remote kill switch: no CA certificates found",
+            "install ca-certificates, or set $SSL_CERT_FILE",
         )
     return context
 
@@ -55,7 +55,7 @@ def _load(context: ssl.SSLContext, file: str, what: str) -> None:
     try:
         context.load_verify_locations(cafile=file)
     except ssl.SSLError as failure:
-        why = "it has no certificates in PEM"
+        why = "no PEM certificates in it"
         raise _unusable(file, what, why) from failure
     except OSError as failure:
         raise _unusable(file, what, failure.strerror or "unreadable") from failure
@@ -63,7 +63,7 @@ def _load(context: ssl.SSLContext, file: str, what: str) -> None:
 
 def _unusable(file: str, what: str, why: str) -> SessionError:
     return SessionError(
-        f"{what}: {printable(file)}: {why}", "by these the remote kill switch is verified"
+        f"{what}: {printable(file)}: {why}", "sigwrap needs them to verify the remote kill switch"
     )
 
 

@@ -19,7 +19,7 @@ _LONGEST_LINE = 8 * 1024
 _MOST_LINES = 100
 _STATUS_LINE = re.compile(rb"HTTP/1\.[01] ([1-5][0-9][0-9])(?: .*)?", re.DOTALL)
 _HEADER = re.compile(rb"([!#-'*+.0-9A-Z^-z|~-]+):[ \t]*(.*?)[ \t]*", re.DOTALL)
-_TOO_LONG = f"the answer is longer than {LONGEST_BODY // 1024} KiB"
+_TOO_LONG = f"the response is longer than {LONGEST_BODY // 1024} KiB"
 
 _T = TypeVar("_T")
 Reading = Generator[None, bytes, _T]
@@ -64,20 +64,20 @@ def response() -> Reading[bytes]:
     arrived = _Arrived()
     head = yield from _head(arrived)
     if head.status != 200:
-        followed = " (a redirect is not followed)" if 300 <= head.status < 400 else ""
+        followed = " (sigwrap does not follow redirects)" if 300 <= head.status < 400 else ""
         raise NoAnswer(f"status {head.status}{followed}")
     if head.headers.get(b"content-encoding", b"identity").lower() != b"identity":
-        raise NoAnswer("the answer is compressed")
+        raise NoAnswer("the response is compressed")
     coding = head.headers.get(b"transfer-encoding", b"").lower()
     length = head.headers.get(b"content-length")
     if coding == b"chunked":
         return (yield from _chunks(arrived))
     if coding:
-        raise NoAnswer("the answer has an unknown transfer coding")
+        raise NoAnswer("the response has an unknown transfer coding")
     if length is None:
         return (yield from arrived.rest())
     if not re.fullmatch(rb"[0-9]{1,18}", length):
-        raise NoAnswer("the answer's length is no number")
+        raise NoAnswer("the response's length is not a number")
     if int(length) > LONGEST_BODY:
         raise NoAnswer(_TOO_LONG)
     return (yield from arrived.exactly(int(length)))
@@ -88,7 +88,7 @@ def accepted_by_proxy() -> Reading[None]:
     arrived = _Arrived()
     head = yield from _head(arrived)
     if head.status != 200 or arrived.data:
-        raise NoAnswer(f"the proxy refuses: status {head.status}")
+        raise NoAnswer(f"the proxy refused the connection: status {head.status}")
 
 
 def _head(arrived: _Arrived) -> Reading[Head]:
@@ -97,16 +97,16 @@ def _head(arrived: _Arrived) -> Reading[Head]:
     while True:
         found = _STATUS_LINE.fullmatch((yield from arrived.line()))
         if found is None or lines > _MOST_LINES:
-            raise NoAnswer("what answers is no HTTP server")
+            raise NoAnswer("not an HTTP response")
         headers: dict[bytes, bytes] = {}
         while line := (yield from arrived.line()):
             lines += 1
             header = _HEADER.fullmatch(line)
             if header is None or lines > _MOST_LINES:
-                raise NoAnswer("what answers has no proper headers")
+                raise NoAnswer("the response has malformed headers")
             name, value = header[1].lower(), header[2]
             if headers.setdefault(name, value) != value and name == b"content-length":
-                raise NoAnswer("the answer has two lengths")
+                raise NoAnswer("the response has two lengths")
         status = int(found[1])
         if status >= 200:
             return Head(status, headers)
@@ -118,14 +118,14 @@ def _chunks(arrived: _Arrived) -> Reading[bytes]:
     while True:
         size = (yield from arrived.line()).partition(b";")[0].strip()
         if not re.fullmatch(rb"[0-9A-Fa-f]{1,8}", size):
-            raise NoAnswer("a chunk of the answer has no size")
+            raise NoAnswer("a chunk of the response has no size")
         if not int(size, 16):
             return bytes(body)  # whatever trails it
         if len(body) + int(size, 16) > LONGEST_BODY:
             raise NoAnswer(_TOO_LONG)
         body += yield from arrived.exactly(int(size, 16))
         if (yield from arrived.line()):
-            raise NoAnswer("a chunk of the answer is longer than its size")
+            raise NoAnswer("a chunk of the response is longer than its size")
 
 
 class _Arrived:
@@ -138,10 +138,10 @@ class _Arrived:
         while (end := self.data.find(b"\n", looked_at)) < 0:
             looked_at = len(self.data)
             if looked_at > _LONGEST_LINE:
-                raise NoAnswer("a line of the answer is too long")
+                raise NoAnswer("a line of the response is too long")
             yield from self._more()
             if self._has_ended:
-                raise NoAnswer("the answer breaks off")
+                raise NoAnswer("the response is incomplete")
         found = bytes(self.data[:end])
         del self.data[: end + 1]
         return found.removesuffix(b"\r")
@@ -150,7 +150,7 @@ class _Arrived:
         while len(self.data) < count:
             yield from self._more()
             if self._has_ended:
-                raise NoAnswer("the answer breaks off")
+                raise NoAnswer("the response is incomplete")
         found = bytes(self.data[:count])
         del self.data[:count]
         return found

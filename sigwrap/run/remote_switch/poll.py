@@ -47,8 +47,8 @@ def poll_of(address: Address, environment: Mapping[bytes, bytes]) -> Poll:
         from sigwrap.run.remote_switch.certificates import verifying_context
     except ImportError as missing:
         raise SessionError(
-            f"https needs OpenSSL, which can't be loaded here: {missing}",
-            "install libssl3, or name another kill switch",
+            f"https needs OpenSSL, which cannot be loaded: {missing}",
+            "install libssl3, or choose another kill switch",
         ) from missing
     context = verifying_context(environment)
     os.environ.setdefault("RES_OPTIONS", _RESOLVER)
@@ -66,9 +66,9 @@ def _ask(body: Callable[[], bytes]) -> Answer:
 
 def _why(failure: OSError | MemoryError) -> str:
     if isinstance(failure, TimeoutError):
-        return f"no answer within {WITHIN_S:.0f} s"
+        return f"no response within {WITHIN_S:.0f} s"
     if verified := getattr(failure, "verify_message", ""):
-        return f"its certificate is not believed: {verified}"
+        return f"cannot verify its certificate: {verified}"
     if reason := getattr(failure, "reason", ""):  # of an SSLError
         return f"TLS: {reason}"
     return str(getattr(failure, "strerror", "")) or type(failure).__name__
@@ -100,7 +100,7 @@ def _get_from_here(address: Web, listeners: Listeners) -> bytes:
             connection = _connected(family, (host, address.port), deadline_s)
             with closing(connection):
                 if objection := listeners.objection(host, address.port, deadline_s):
-                    raise NoAnswer(f"not believed: {objection}")
+                    raise NoAnswer(f"response not trusted: {objection}")
                 return _exchange(connection, http.get(address), http.response(), deadline_s)
         except (OSError, NoAnswer) as failure:
             failures.append(failure)

@@ -27,12 +27,13 @@ def proxy_for(host: str, port: int, environment: Mapping[bytes, bytes]) -> Proxy
     user, at, place = authority.rpartition("@")
     try:
         if slashes and scheme.lower() != "http":
-            raise ValueError("a proxy for https has to be one of http itself")
+            raise ValueError("only http:// proxies are supported, also for https")
         proxy_host, proxy_port = host_and_port(place, 80)
         return Proxy(proxy_host, proxy_port, basic(user) if at else "")
     except ValueError as wrong:
         shown = without_secrets(given)
-        raise UsageError(f"${name} {shown}: {wrong}", "http://HOST:PORT, or unset it") from None
+        hint = "set it to http://HOST:PORT, or unset it"
+        raise UsageError(f"${name} {shown}: {wrong}", hint) from None
 
 
 def _is_excepted(host: str, port: int, environment: Mapping[bytes, bytes]) -> bool:

@@ -66,7 +66,7 @@ class RemoteSwitch:
             return []
         path = self._address.path
         if any(map(_is_ours, _ways_to(path))):
-            return [f"the kill switch {self._address.shown}: COMMAND can write it too"]
+            return [f"the kill switch {self._address.shown}: the command can write to it too"]
         return []
 
     @property
@@ -82,7 +82,7 @@ class RemoteSwitch:
             _thread.start_new_thread(self._poll_whenever_wanted, ())
         except RuntimeError as failure:
             raise SessionError(
-                f"the remote kill switch can't be asked: {failure}", "see ulimit -u, -v"
+                f"cannot poll the remote kill switch: {failure}", "check ulimit -u and -v"
             ) from failure
 
     def start(self, loop: Loop, recorder: Recorder, on_killed: OnKilled) -> None:
@@ -121,7 +121,7 @@ class RemoteSwitch:
     def _give_up(self, number: int) -> None:
         if number == self._awaited:
             self._awaited = 0
-            self._take(Missed("the poll does not come back"))
+            self._take(Missed("the poll does not return"))
 
     def _take(self, answer: Answer) -> None:
         url = self._address.shown
@@ -135,7 +135,7 @@ class RemoteSwitch:
                     self._recorder.record("killswitch_reached", os.getpid(), payload)
                 case TellNeverReached(reason=reason):
                     self._recorder.tell(
-                        f"the remote kill switch {url} was not reached: {reason} (asked again "
+                        f"cannot reach the remote kill switch {url}: {reason} (retrying "
                         f"every {EVERY_S:.0f} s)"
                     )
                 case Kill(reason=reason):

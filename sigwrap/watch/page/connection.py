@@ -90,7 +90,7 @@ class Connection:
         self._push()
 
     def refuse(self, bad: Bad) -> None:
-        self.answer(plain(bad.status, f"that is no request that is served here: {bad.why}"))
+        self.answer(plain(bad.status, f"bad request: {bad.why}"))
 
     def start_stream(self, headers: Headers) -> None:
         self.is_stream = True
@@ -168,7 +168,7 @@ class Connection:
             self.refuse(Bad(400, str(error)[:100]))
             return
         if not isinstance(event, h11.Request):
-            self.refuse(Bad(400, "it has no head"))
+            self.refuse(Bad(400, "no request head"))
             return
         self._request = event
         self._take_body(rest)

@@ -29,7 +29,7 @@ def board_text(board: Board) -> str:
     waiting = [_question(each) for each in document["waiting"]]
     document["waiting"], left_out = _fitting(waiting, _WAITING_BYTES)
     if left_out:
-        document["problems"].append(f"{left_out} more wait for an answer: sigwrap approvals")
+        document["problems"].append(f"{left_out} more approval requests: see sigwrap approvals")
     document["problems"] = document["problems"][:_MOST_ITEMS]
     return _json(fit(document))
 

@@ -18,7 +18,7 @@ from sigwrap.tuples import NamedTuple
 _SECRET_BYTES = 16
 _NAMES = ("127.0.0.1", "localhost", "[::1]")
 _ENTRY = "/in/"
-AGAIN = "end sigwrap serve, start it again, and open the address that it prints"
+AGAIN = "restart sigwrap serve and open the address that it prints"
 
 
 class Asked(NamedTuple):
@@ -61,16 +61,16 @@ class Gate:
     def _objection(self, asked: Asked) -> Refused | None:
         host = asked.fields.get("host", "")
         if not self._is_ours(host):
-            return Refused(403, "this page is at 127.0.0.1 and localhost only, not at that host")
+            return Refused(403, "this page is served at 127.0.0.1 and localhost only")
         if asked.method not in ("GET", "POST"):
-            return Refused(405, "here are only GET and POST")
+            return Refused(405, "only GET and POST are supported")
         origin = asked.fields.get("origin")
         if origin is not None and origin != f"http://{host}":
-            return Refused(403, "another page asks for this")
+            return Refused(403, "refused: a page of another site sent this request")
         if origin is None and asked.method == "POST":
-            return Refused(403, "this doesn't say which page asks for it")
+            return Refused(403, "refused: the request has no Origin header")
         if asked.fields.get("sec-fetch-site", "none") not in ("same-origin", "none"):
-            return Refused(403, "another page leads here: type the address, or use a bookmark")
+            return Refused(403, "opened from another page: type the address or use a bookmark")
         return None
 
     def _is_ours(self, host: str) -> bool:
@@ -83,25 +83,25 @@ class Gate:
         if not asked.path.startswith(_ENTRY):
             return None
         if asked.method != "GET":
-            return Refused(405, "here is only GET")
+            return Refused(405, "only GET is supported")
         if self._code is None or not _same(asked.path.removeprefix(_ENTRY), self._code):
             return Refused(
                 403,
-                "this address was good for one browser, once, and is used up. In that browser, the "
-                f"same address without its end still works (…/). For another one, {AGAIN}",
+                "this address works once, in one browser, and was used already. That browser can "
+                f"open the address without its last part. For another browser, {AGAIN}",
             )
         self._code = None
         return Entered(f"{self._name}={self._cookie}; Path=/; HttpOnly; SameSite=Strict")
 
     def _without_cookie(self, asked: Asked) -> Refused | None:
         if not any(_same(each, self._cookie) for each in self._cookies(asked)):
-            return Refused(403, f"this browser has not been let in: {AGAIN}")
+            return Refused(403, f"this browser is not signed in: {AGAIN}")
         if asked.method == "GET":
             return None
         if not _same(asked.fields.get("x-sigwrap-token", ""), self.token):
-            return Refused(403, "this isn't asked by the page: load it again")
+            return Refused(403, "the request is not from this page: reload the page")
         if asked.fields.get("content-type") != "application/json":
-            return Refused(415, "this is no JSON")
+            return Refused(415, "the body is not JSON")
         return None
 
     def _cookies(self, asked: Asked) -> list[str]:

@@ -37,7 +37,7 @@ def objection_to_beginning(received: bytes | bytearray) -> Bad | None:
     """To what is no whole head yet, or has more behind it."""
     head = received[: end_of(received) or len(received)]
     if len(head) > HEAD_BYTES:
-        return Bad(431, f"a head of more than {HEAD_BYTES} bytes")
+        return Bad(431, f"the head is longer than {HEAD_BYTES} bytes")
     if head.count(b"\n") != head.count(b"\r\n"):
         return Bad(400, "a line that ends without CR")
     if re.search(_CONTROL, head.replace(b"\r\n", b"")[: -1 if head.endswith(b"\r") else None]):
@@ -49,26 +49,26 @@ def objection_to_head(head: bytes) -> Bad | None:
     """To a whole one to whose beginning there is no objection."""
     request, *lines = head[: -len(END)].split(b"\r\n")
     if not _REQUEST.fullmatch(request):
-        return Bad(400, "neither a GET nor a POST of a path, in HTTP/1.1")
+        return Bad(400, "not an HTTP/1.1 GET or POST of a path")
     names = []
     for line in lines:
         if line[:1] in (b" ", b"\t"):
-            return Bad(400, "a line that goes on with the one before")
+            return Bad(400, "a folded header line")
         name, colon, value = line.partition(b":")
         name = name.lower()
         if not colon:
-            return Bad(400, "a line without a colon")
+            return Bad(400, "a header line without a colon")
         names.append(name)
         if name == b"transfer-encoding":
             return Bad(400, "a body without a length")
         if name == b"content-length":
             length = value.strip(b" \t")
             if not _DIGITS.fullmatch(length):
-                return Bad(400, "a length that is no number")
+                return Bad(400, "a length that is not a number")
             if int(length) > BODY_BYTES:
-                return Bad(413, f"a body of more than {BODY_BYTES} bytes")
+                return Bad(413, f"the body is longer than {BODY_BYTES} bytes")
     if b"host" not in names:
         return Bad(400, "no host")
     if any(names.count(name) > 1 for name in _ONCE):
-        return Bad(400, "a field twice that may be there once")
+        return Bad(400, "a repeated header field")
     return None

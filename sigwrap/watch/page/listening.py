@@ -27,10 +27,10 @@ def at_port(port: int) -> socket.socket:
         end.listen(_BACKLOG)
     except OSError as error:
         end.close()
-        hint = "choose another one, or leave --port out"
+        hint = "choose another port, or omit --port"
         if error.errno == errno.EADDRINUSE:
-            raise UsageError(f"port {port} is taken", hint) from error
-        raise UsageError(f"port {port} can't be had: {error.strerror}", hint) from error
+            raise UsageError(f"port {port} is in use", hint) from error
+        raise UsageError(f"cannot listen on port {port}: {error.strerror}", hint) from error
     return end
 
 
@@ -53,7 +53,7 @@ class SocketFile:
             self.end.close()
             if error.errno == errno.EADDRINUSE:
                 hint = "choose another path"
-                raise UsageError(f"--socket {self._shown}: something is there", hint) from error
+                raise UsageError(f"--socket {self._shown}: the file exists", hint) from error
             raise self._refused(error.strerror or "") from error
         finally:
             os.umask(umask)
@@ -85,11 +85,11 @@ class SocketFile:
         try:
             found = os.stat(folder)
         except OSError as error:
-            raise self._refused(f"its folder: {error.strerror}") from error
+            raise self._refused(f"its directory: {error.strerror}") from error
         if found.st_uid != os.geteuid() or stat.S_IMODE(found.st_mode) & 0o022:
             raise UsageError(
-                f"--socket {self._shown}: others may write to its folder",
-                "choose one that is yours alone, as $XDG_RUNTIME_DIR is",
+                f"--socket {self._shown}: other users may write to its directory",
+                "choose a directory that only you may write to, such as $XDG_RUNTIME_DIR",
             )
 
     def _refused(self, why: str) -> UsageError:

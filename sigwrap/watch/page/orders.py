@@ -38,16 +38,16 @@ def _read(body: bytes) -> dict[str, Any]:
     try:
         asked = json.loads(body)
     except (ValueError, RecursionError) as error:
-        raise NotAsked("that is no JSON") from error
+        raise NotAsked("the body is not JSON") from error
     if not isinstance(asked, dict):
-        raise NotAsked("that is no object of JSON")
+        raise NotAsked("the body is not a JSON object")
     return asked
 
 
 def _id(asked: dict[str, Any], name: str) -> str:
     found = asked.get(name)
     if not is_id(found):
-        raise NotAsked(f"{name} is missing, or is no id")
+        raise NotAsked(f"{name} is missing or not an id")
     return str(found)
 
 
@@ -59,12 +59,12 @@ def is_id(found: object) -> bool:
 def _truth(asked: dict[str, Any], name: str) -> bool:
     found = asked.get(name)
     if not isinstance(found, bool):
-        raise NotAsked(f"{name} is neither true nor false")
+        raise NotAsked(f"{name} must be true or false")
     return found
 
 
 def _text(asked: dict[str, Any], name: str) -> str:
     found = asked.get(name, "")
     if not isinstance(found, str) or len(found) > _LONGEST_TEXT:
-        raise NotAsked(f"{name} is no text of at most {_LONGEST_TEXT} characters")
+        raise NotAsked(f"{name} must be text of at most {_LONGEST_TEXT} characters")
     return found

@@ -36,13 +36,13 @@ from sigwrap.watch.page.helpers import Helpers
 Address = tuple[str, int]
 
 WAY_OUT = "use sigwrap serve --socket FILE, and ssh -L 8000:FILE from another machine"
-_INSIDE = "it is inside a supervised session"
+_INSIDE = "it is in a supervised session"
 _FILTERED = (
-    "it runs under a filter that this shell doesn't, as a supervised process does, and browsers of "
-    f"snap and flatpak: use another browser, or {WAY_OUT}"
+    "it runs under a seccomp filter, as processes in a session and browsers from snap or flatpak "
+    f"do; use another browser, or {WAY_OUT}"
 )
-_NOT_LOOPBACK = "it doesn't come by loopback"
-_NOT_FOUND = f"it can't be seen which process this connection belongs to: {WAY_OUT}"
+_NOT_LOOPBACK = "it does not come from loopback"
+_NOT_FOUND = f"sigwrap cannot find its process; {WAY_OUT}"
 _LOOPBACK = "127."
 _REMEMBERED = 6
 _FIRST_DESCRIPTORS = 1_000  # looked at in a process that came before

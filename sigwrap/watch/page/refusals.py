@@ -62,7 +62,7 @@ class Refusals:
     def _report(self, peer: Peer, left_out: int) -> None:
         who = f"process {peer.pid} ({peer.command})" if peer.pid else "a process"
         others = f" (and {left_out} more since the last line)" if left_out else ""
-        self._tell(f"{who} came to the page and was refused: {peer.objection}{others}")
+        self._tell(f"the page refused {who}: {peer.objection}{others}")
         if peer.inside_session:
             try:
                 with ask_everybody(
@@ -70,4 +70,4 @@ class Refusals:
                 ):
                     pass
             except (SigwrapError, OSError) as failure:
-                self._tell(f"that could not be told to its session: {failure}")
+                self._tell(f"cannot log this refusal in its session: {failure}")

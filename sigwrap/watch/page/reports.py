@@ -33,7 +33,7 @@ class Reports:
 
     def make(self, session_id: str, then: Callable[[Answer], None]) -> None:
         if self._is_busy:
-            then(plain(503, "another report is being made: load this again in a moment"))
+            then(plain(503, "another report is being generated: reload in a moment"))
             return
         self._is_busy = True
 
@@ -42,7 +42,7 @@ class Reports:
             if isinstance(found, bytes):
                 then(answer(found))
             else:
-                then(plain(502, f"there is no report of {session_id}: {printable(str(found))}"))
+                then(plain(502, f"cannot make the report of {session_id}: {printable(str(found))}"))
 
         self._helpers.run(lambda: output_of([*self._line, session_id]), made)
 
@@ -51,7 +51,7 @@ def answer(report: bytes) -> Answer:
     """With the policy that it has itself, and apart from this page."""
     found = _POLICY.search(report[:_HEAD_BYTES])
     if found is None:
-        return plain(502, "that is no report")
+        return plain(502, "sigwrap report did not print a report")
     policy = found.group(1).decode("ascii", "replace").replace(_QUOTED, "'")
     return Answer(200, "text/html; charset=utf-8", report, policy=f"{policy}; {_APART}")
 

@@ -136,7 +136,9 @@ class Server:
             connection.close()
         else:
             self._admit(connection)
-            connection.answer(plain(403, f"you are refused: {peer.objection}"))
+            connection.answer(
+                plain(403, f"sigwrap serve refused this connection: {peer.objection}")
+            )
 
     def _admit(self, connection: Connection) -> None:
         if len(self._connections) >= self.bounds.connections:

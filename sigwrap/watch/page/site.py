@@ -78,11 +78,11 @@ class Site:
         elif asked.path.startswith("/report/") and is_id(asked.path.removeprefix("/report/")):
             self._reports.make(asked.path.removeprefix("/report/"), connection.answer)
         else:
-            connection.answer(plain(404, "there is nothing at this path"))
+            connection.answer(plain(404, "no such page"))
 
     def _stream(self, connection: Connection, session_id: str) -> None:
         if session_id and not is_id(session_id):
-            connection.answer(plain(404, "that is no session"))
+            connection.answer(plain(404, "no such session"))
         elif not self._streams.add(connection, session_id):
             connection.answer(plain(503, "too many tabs are open: close some"))
 
@@ -93,9 +93,9 @@ class Site:
             connection.answer(said(400, str(error)))
             return
         if wanted is None:
-            connection.answer(said(404, "nothing can be asked for at this path"))
+            connection.answer(said(404, "no such action"))
         elif self._orders >= _MOST_ORDERS and not isinstance(wanted, KillAll):
-            connection.answer(said(503, "too much is being asked for at once: try again"))
+            connection.answer(said(503, "too many actions at once: try again"))
         else:
             self._carry_out(connection, wanted)
 
@@ -116,7 +116,7 @@ class Site:
         try:
             return self._act_on(wanted)
         except OSError as error:
-            raise SigwrapError(error.strerror or "the system refused it") from error
+            raise SigwrapError(error.strerror or "a system call failed") from error
 
 
 def _part(name: str) -> str:

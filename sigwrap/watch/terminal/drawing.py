@@ -19,24 +19,24 @@ _OTHERS_SHOWN = 3
 _SMALL = 16  # rows: a question comes first there
 _COMMAND_COLUMNS = 12
 _KEYS_OF_QUESTIONS = """
-y    yes, once
-a    yes, and the same again in this session
-n    no
-m    no, with a message that the caller reads
-j k  the next and the previous question (or arrows)
-v    the whole question, on all of the screen
+y    approve once
+a    approve for this session, identical requests too
+n    deny
+m    deny, with a message for the caller
+j k  next and previous request (or arrows)
+v    show the whole request
 """
 _KEYS_OF_SESSIONS = """
-Tab  the next session, whose events are shown
-f    other events: notable ones, refused ones, all
-/    only events with these words
-s    stop the session, as by Ctrl+C there
+Tab  show the events of the next session
+f    choose which events to show
+/    show only events with these words
+s    stop the session, as Ctrl+C does there
 """
 _KEYS_OF_ALL = """
-K    kill switch on: ends every session of yours now, and none starts until off
+K    kill switch on: ends all your sessions now and blocks new ones
 U    kill switch off
 
-q    leave; sessions go on
+q    quit; sessions go on
 """
 
 
@@ -101,19 +101,21 @@ def _board(
 def _heading(face: Face, board: Board) -> list[Row]:
     running = sum(each.state != ENDED for each in board.sessions)
     waiting = len(board.waiting)
-    parts = [counted(running, "session")] if running else ["no session runs"]
-    parts.append(f"{waiting} waiting for an answer" if waiting else "nothing waits")
+    parts = [counted(running, "session")] if running else ["no running sessions"]
+    parts.append(counted(waiting, "approval request") if waiting else "no approval requests")
     switch = "kill switch off" if board.killswitch is None else "KILL SWITCH ON"
     found = [Row(f"sigwrap watch   {', '.join(parts)}   {switch}", is_strong=True)]
     if board.killswitch is not None:
-        found.append(Row(f"{board.killswitch}; no session starts (U: off)", is_strong=True))
-    found += [Row(f"can't see all: {each}") for each in board.problems[:2]]
+        found.append(
+            Row(f"{board.killswitch}; no session can start (U turns it off)", is_strong=True)
+        )
+    found += [Row(f"incomplete: {each}") for each in board.problems[:2]]
     return found
 
 
 def _sessions(face: Face, board: Board, place: Place, room: int, now_ns: int) -> list[Row]:
     if not board.sessions:
-        return [Row("  none yet: sigwrap -- COMMAND")]
+        return [Row("  no sessions yet; start one: sigwrap -- COMMAND")]
     chosen = face.session
     at = board.sessions.index(chosen) if chosen in board.sessions else 0
     start = max(0, min(at - room + 2, len(board.sessions) - room + 1))
@@ -136,7 +138,7 @@ def _sessions(face: Face, board: Board, place: Place, room: int, now_ns: int) ->
 
 def _cells(seen: Seen, asking: set[str], now_ns: int) -> tuple[str, ...]:
     age = rough_span(now_ns - seen.started_ns) if seen.started_ns else ""
-    state = "asks" if seen.id in asking else seen.state
+    state = "waiting" if seen.id in asking else seen.state
     if state == ENDED:
         state = "ended" if seen.exit_status is None else f"exit {seen.exit_status}"
     processes = "" if seen.processes is None else str(seen.processes)
@@ -160,14 +162,14 @@ def _questions(
         return [Row("")] if face.only_questions else []
     others = [each for each in board.waiting if each is not waits]
     at = board.waiting.index(waits) + 1
-    found = [Row(f"-- waits for an answer: {at} of {len(board.waiting)}", is_strong=True)]
+    found = [Row(f"-- approval request {at} of {len(board.waiting)}", is_strong=True)]
     shown = _question_rows(waits, place, now_ns, whole)
     for_others = min(len(others), _OTHERS_SHOWN, max(0, room - len(shown) - 1))
     fits = max(2, room - 1 - for_others)
     face.does_not_fit = len(shown) > fits
     if face.does_not_fit:
         left_out = len(shown) - fits + 1
-        shown = [*shown[: fits - 1], Row(f"  ... {counted(left_out, 'more row')}: v shows all")]
+        shown = [*shown[: fits - 1], Row(f"  ... {counted(left_out, 'more row')}: press v")]
     found += shown
     for each in others[:for_others]:
         name = printable(each.session_name or each.session_id)
@@ -179,7 +181,7 @@ def _questions(
 def _question_rows(waits: Waits, place: Place, now_ns: int, whole: str) -> list[Row]:
     first, *rest = lines_of(waits, whole)
     end = time.strftime("%H:%M:%S", time.localtime(waits.deadline_ns // 1_000_000_000))
-    rest.append(f"{origin_of(waits, now_ns)}, until {end}")
+    rest.append(f"{origin_of(waits, now_ns)}, at {end}")
     lines = [first, *(f"  {line}" for line in rest)]
     broken = [row for line in lines for row in rows(line, place.columns)]
     return [Row(row, is_chosen=not at) for at, row in enumerate(broken)]
@@ -191,8 +193,8 @@ def _whole(face: Face, waits: Waits, place: Place, room: int, now_ns: int, whole
     end = face.scrolled + room - 1
     left = max(0, len(shown) - end)
     face.is_end_shown |= not left
-    more = f", {counted(left, 'more row')} below (space)" if left else ""
-    heading = f"-- the whole question{more}; q: back"
+    more = f", {counted(left, 'more row')} below (press space)" if left else ""
+    heading = f"-- whole request{more}; q goes back"
     return [Row(heading, is_strong=True), *shown[face.scrolled : end]]
 
 
@@ -207,7 +209,7 @@ def _events(face: Face, lines: Iterable[Line], room: int) -> list[Row]:
     found += [Row(_event(each)) for each in shown]
     if not shown:
         ended = f"; {printable(seen.ended)}: sigwrap report {seen.id}" if seen.ended else ""
-        found.append(Row(f"  none of these{ended}"))
+        found.append(Row(f"  none{ended}"))
     return found
 
 
@@ -219,36 +221,36 @@ def _event(line: Line) -> str:
 def _bottom(face: Face, place: Place) -> list[Row]:
     match face.mode:
         case Mode.FILTER:
-            return [Row(f"only events with: {_end_of(face.typed, place)}_")]
+            return [Row(f"show only events with: {_end_of(face.typed, place)}_")]
         case Mode.MESSAGE if face.is_settled:
-            return [Row("no question waits for this message: Enter or Esc goes back", True)]
+            return [Row("this request is closed: Enter or Esc goes back", True)]
         case Mode.MESSAGE:
             return [
-                Row(f"no to {printable(face.message_for)}; Enter sends it, Esc: back", True),
-                Row(f"because: {_end_of(face.typed, place)}_"),
+                Row(f"deny {printable(face.message_for)}: Enter sends, Esc goes back", True),
+                Row(f"message: {_end_of(face.typed, place)}_"),
             ]
         case Mode.REASON:
             return [
-                Row("KILL SWITCH: Enter ends every session of yours now; Esc: no", is_strong=True),
-                Row(f"reason (may be empty): {_end_of(face.typed, place)}_"),
+                Row("KILL SWITCH: Enter ends all your sessions now, Esc cancels", is_strong=True),
+                Row(f"reason (optional): {_end_of(face.typed, place)}_"),
             ]
         case Mode.TOLD:
-            return [Row(f"{face.told}: any key goes back", True)]
+            return [Row(f"{face.told}; press any key", True)]
         case Mode.STOP:
-            return [Row(f"stop session {printable(face.stopping)}, as by Ctrl+C? y: yes", True)]
+            return [Row(f"stop session {printable(face.stopping)}, as Ctrl+C does? Press y", True)]
         case Mode.LIFT:
-            return [Row("turn the kill switch off, so that sessions can start? y: yes", True)]
+            return [Row("turn the kill switch off, so that sessions can start? Press y", True)]
         case Mode.HELP:
-            return [Row("any key: back")]
+            return [Row("any key goes back")]
         case _:
             is_on = face.board is not None and face.board.killswitch is not None
             switch = "U kill switch off" if is_on else "K kill"
             others = (
-                "? help  q leave" if face.only_questions else f"s stop  {switch}  ? help  q leave"
+                "? help  q quit" if face.only_questions else f"s stop  {switch}  ? help  q quit"
             )
-            keys = "y yes  a session  n no  m message  v whole  "
+            keys = "y approve  a session  n deny  m message  v view  "
             if place.columns < len(keys + others):
-                keys, others = "y a n m  v whole  ", "? help  q leave"
+                keys, others = "y a n m  v view  ", "? help  q quit"
             if face.question is None:
                 keys = ""
             said = [Row(row, is_strong=True) for row in rows(face.said, place.columns)[:2]]

@@ -52,8 +52,8 @@ class Shows(Enum):
     """Which events."""
 
     ALL = "all"
-    NOTABLE = "all but what was simply allowed"
-    REFUSED = "what was denied or asked about"
+    NOTABLE = "all except allowed"
+    REFUSED = "denials and approval requests"
 
 
 _NEXT = {Shows.ALL: Shows.NOTABLE, Shows.NOTABLE: Shows.REFUSED, Shows.REFUSED: Shows.ALL}
@@ -107,7 +107,7 @@ class Face:
         if self.question is None:
             self._choose(board.waiting[0] if board.waiting else None)
             if self.mode is Mode.WHOLE:
-                self._back("that question is settled")
+                self._back("the request is closed")
         if self.session is None and board.sessions:
             self._session = board.sessions[0].id
 
@@ -124,7 +124,7 @@ class Face:
         )
         for each in board.sessions:
             if each.id in before and each.state == ENDED:
-                self.said = printable(f"{each.name or each.id} has ended: {each.ended}")
+                self.said = printable(f"{each.name or each.id} ended: {each.ended}")
 
     def is_shown(self, line: Line) -> bool:
         if self.words and self.words.lower() not in line.text.lower():
@@ -188,7 +188,7 @@ class Face:
                 if self.session is not None and self.session.state != ENDED:
                     self.mode, self.stopping = Mode.STOP, self.session.id
                 else:
-                    self._tell("that session has ended")
+                    self._tell("this session has ended")
             case "K":
                 self._type(Mode.REASON)
             case "U":
@@ -206,20 +206,20 @@ class Face:
             self._about = self._question
             self._type(Mode.MESSAGE)
         elif waits is None:
-            self.said = "nothing waits for an answer"
+            self.said = "no approval requests"
         elif self._drawn_s is None or now_s - self._drawn_s < READ_WITHIN_S:
-            self.said = "that question has just come: read it, and press the key again"
+            self.said = "this request is new: read it, then press the key again"
             if self._drawn_s is not None:
                 self._drawn_s = now_s  # keys that follow each other were meant for something else
         elif key == "n":
             self._back()
             return Deny(*_key(waits), "")
         elif self.mode is Mode.WHOLE and not self.is_end_shown:
-            self.said = "there is more of it below: space shows it, then y"
+            self.said = "there is more below: press space to read it, then y"
         elif self.mode is not Mode.WHOLE and self.does_not_fit:
-            self.said = "there is more of it than is shown: v shows all, then y"
+            self.said = "the request is longer than shown: press v to read it, then y"
         elif key == "a" and not waits.may_always:
-            self.said = "this can be allowed once only: it may be another thing the next time"
+            self.said = "this request can be approved once only, not for the session"
         else:
             self._back()
             return Approve(*_key(waits), key == "a")
@@ -282,7 +282,7 @@ class Face:
             case Mode.MESSAGE if not is_settled:
                 return Deny(*self._about, typed)
             case Mode.MESSAGE:
-                self.said = "nothing was sent: no question waits for it"
+                self.said = "nothing was sent: the request is closed"
         return None
 
     def _confirmed(self, key: str) -> Wish | None:

@@ -130,7 +130,7 @@ class Watching:
 
     def _carry_out(self, order: Order) -> None:
         if self._under_way >= _AT_ONCE:
-            self._face.said = "wait for what is under way"
+            self._face.said = "busy: wait until the last actions are done"
             return
 
         def work() -> None:
@@ -139,12 +139,12 @@ class Watching:
             except SigwrapError as failure:
                 said = str(failure)
             except Exception as bug:
-                said = f"{type(bug).__name__}: {bug}"
+                said = f"internal error: {type(bug).__name__}: {bug}"
             self._source.look_again()
             self._done.put(said)
             os.write(self._wake, b"\0")
 
         self._under_way += 1
         if isinstance(order, KillAll):
-            self._face.said = "the kill switch is being turned on"
+            self._face.said = "turning the kill switch on"
         threading.Thread(target=work, daemon=True).start()

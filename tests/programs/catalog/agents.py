@@ -62,8 +62,8 @@ PROGRAMS = [
         _CODEX_PACKAGE,
         _CODEX.replace("SANDBOX", "workspace-write"),
         differs={
-            "agent-default": "under rules on files nobody mounts anything, as bubblewrap does, in "
-            "which Codex runs each command (docs/agents.md says what to do)"
+            "agent-default": "file rules forbid mounts, which bubblewrap needs; see "
+            "[agents](agents.md)"
         },
     ),
     _agent(

@@ -46,7 +46,7 @@ def _what_nginx_did(said: str) -> str:
 
 def _postgres(name: str, signal: str) -> Program:
     return Program(
-        name=f"PostgreSQL as COMMAND, {name} stop",
+        name=f"PostgreSQL as the command, {name} stop",
         there=_POSTGRES_IS_THERE,
         users=(User.ORDINARY,),
         before=_INITDB,
@@ -111,7 +111,7 @@ PROGRAMS = [
         ignore_files="^log$|rdb$",
     ),
     Program(
-        name="redis as COMMAND, interrupted",
+        name="redis as the command, interrupted",
         needs=("redis-server", "redis-cli"),
         line=(
             *("redis-server", "--port", "0", "--unixsocket", "s", "--save", "3600 1"),
@@ -144,7 +144,7 @@ PROGRAMS = [
         quick=True,
     ),
     Program(
-        name="nginx as COMMAND, quit",
+        name="nginx as the command, quit",
         needs=("nginx", "curl"),
         before=_NGINX
         + "echo 'daemon off;' >>nginx.conf; sed -i 's/ error.log/ stderr/' nginx.conf",

@@ -78,10 +78,7 @@ PROGRAMS = [
     _cpython(
         "kill in a storm of signals",
         f"test_signal -m {_IN_A_STORM}",
-        differs={
-            "*": "a handler without SA_RESTART that runs before the call has been received ends it"
-            " with EINTR, and os.kill doesn't try again"
-        },
+        differs={"*": "a signal handler without SA_RESTART can make `os.kill` fail with EINTR"},
     ),
     _cpython(
         "os, posix, pty, wait", "test_os test_posix test_pty test_fork1 test_wait3 test_wait4"
@@ -118,8 +115,8 @@ PROGRAMS = [
         keep=_go_results,
         within_s=200,
         differs={
-            "agent-default": "under rules on files nobody mounts anything, as "
-            "TestUnshareUidGidMapping and others do in a name space of their own"
+            "agent-default": "file rules forbid mounts, which TestUnshareUidGidMapping and others "
+            "need"
         },
     ),
     Program(

@@ -107,8 +107,7 @@ PROGRAMS = [
         ),
         differs=dict.fromkeys(
             ("agent-default", "ci"),
-            "what runs in other terminals outlives whoever started it, so agent-default asks about"
-            " tmux, and ci denies it (rule other-terminals)",
+            "agent-default asks before it runs tmux, ci denies it (rule `other-terminals`)",
         ),
         within_s=20,
     ),

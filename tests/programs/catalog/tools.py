@@ -92,8 +92,8 @@ PROGRAMS = [
         normalize=((r"pid \d+", "pid"),),
         ignore_files="key.pub",
         differs={
-            "* ordinary": "ssh-agent forbids to be looked into, and so what the program that it is"
-            " asked to run is can't be seen: sigwrap denies that exec (root may look)",
+            "* ordinary": "ssh-agent cannot be inspected, so sigwrap denies the programs that it "
+            "starts",
         },
     ),
     Program(

@@ -351,7 +351,7 @@ def test_a_yes_to_what_was_cut_is_not_vouched_for(made: Mediated) -> None:
     assert (found.row, found.reproduced, found.not_judged) == (0, 0, {TOO_LONG: 1})
     (seq,) = (event.seq for event in made.session.events() if event.type == "exec_allowed")
     found = made.edited(seq, argv=["npm", "publish", "[...]"])
-    assert found.row == seq and found.problem.startswith("somebody said yes to another command")
+    assert found.row == seq and found.problem.startswith("the approval was for another command")
 
 
 def test_a_yes_to_a_group_is_for_each_of_it_whatever_its_rule(mediated: Mediate) -> None:
@@ -372,7 +372,7 @@ defaults: {signal: deny}
         return event.type == "signal_approved" and event.payload["target_pid"] == CHILD.pid
 
     found = reproduction(made.forged(as_if("signal_approved", is_to_sleep, target_pid=52)))
-    assert found.problem == "somebody said yes to a signal to others"
+    assert found.problem == "the approval was for another target"
 
 
 def run_script(made: Mediated, *words: str) -> None:
@@ -391,7 +391,7 @@ def test_a_script_goes_on_by_one_yes_and_nothing_else_does(made: Mediated) -> No
     assert (found.problem, found.decisions, found.reproduced) == ("", 2, 2)
     _, row = (event.seq for event in made.session.events() if event.type == "exec_allowed")
     found = made.edited(row, argv=["npm", "publish"])
-    assert (found.problem, found.row) == ("nobody said yes to it before", row)
+    assert (found.problem, found.row) == ("no approval came before it", row)
 
 
 @pytest.mark.parametrize("letters", [300, 1300, 2500, 5000])
@@ -421,21 +421,27 @@ def test_another_version_may_have_judged_otherwise(made: Mediated, different: Pa
     started = as_if("session_started", STARTED, **different)
     found = reproduction(made.forged(lambda event: FORGERIES["a denial"](started(event))))
     assert found.row == 0
-    assert list(found.not_judged) == ["they were made by another version of sigwrap"]
+    assert list(found.not_judged) == ["another version of sigwrap made them"]
     assert found.reproduced == found.decisions - sum(found.not_judged.values())
 
 
 @pytest.mark.parametrize(
     ("sources", "why"),
     [
-        (None, "the log holds no policy"),
-        ("x", "the log holds no policy"),
-        ([3, None], "the log holds no policy"),
-        ([{"name": 3, "text": []}], "the recorded policy doesn't load: "),
-        ([{"name": "p", "text": "\udce9"}], "the recorded policy doesn't load: "),
-        ([{"name": "ci.yaml", "text": "\udce9", "shipped": True}], "the recorded policy doesn't"),
-        ([{"name": "p", "text": "version: 1\nname: x\nextends: y"}], "the recorded policy doesn't"),
-        ([{"name": "ci.yaml", "text": NOT_A_PATTERN, "shipped": True}], "the recorded policy d"),
+        (None, "the log has no policy"),
+        ("x", "the log has no policy"),
+        ([3, None], "the log has no policy"),
+        ([{"name": 3, "text": []}], "cannot load the recorded policy: "),
+        ([{"name": "p", "text": "\udce9"}], "cannot load the recorded policy: "),
+        (
+            [{"name": "ci.yaml", "text": "\udce9", "shipped": True}],
+            "cannot load the recorded policy",
+        ),
+        (
+            [{"name": "p", "text": "version: 1\nname: x\nextends: y"}],
+            "cannot load the recorded policy",
+        ),
+        ([{"name": "ci.yaml", "text": NOT_A_PATTERN, "shipped": True}], "cannot load"),
     ],
 )
 def test_a_policy_that_is_none_is_said(sources: object, why: str) -> None:
@@ -512,7 +518,7 @@ command_rules:
     made.run(program("dd", "--password=x"))
     found = made.edited(2, **ALLOWED)
     assert (found.row, found.not_judged) == (2, {})
-    assert "whatever its other words are" in found.problem
+    assert "whatever its masked or cut arguments are" in found.problem
     made = mediated(rules)
     made.run(program("aws", "--password=x"))
     found = made.reproduction()

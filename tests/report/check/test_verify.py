@@ -76,7 +76,7 @@ def told(session: Session) -> tuple[Verification, list[int]]:
     ("statement", "problem"),
     [
         ("UPDATE events SET payload = CAST(x'7B22FF' AS TEXT) WHERE seq = 4", "can't be read"),
-        ("UPDATE events SET type = CAST(x'FF' AS TEXT) WHERE seq = 4", "its hash does not follow"),
+        ("UPDATE events SET type = CAST(x'FF' AS TEXT) WHERE seq = 4", "its hash does not match"),
         ("UPDATE events SET payload = replace(payload, '\"v\":1', '\"v\":99') WHERE seq = 4", "99"),
     ],
 )
@@ -119,7 +119,7 @@ def test_a_log_rewritten_as_a_whole_is_consistent_but_has_another_head(ended: An
     head = ended.log.head
     rewrite(ended.log.path, "s1", b"")
     assert check(ended.session).outcome is Outcome.INTACT
-    assert_broken(check(ended.session, head=head), 0, "cut or written anew")
+    assert_broken(check(ended.session, head=head), 0, "truncated or rewritten")
 
 
 def test_the_head_of_a_running_session_may_have_moved_on(scenario: Scenarios) -> None:
@@ -153,17 +153,17 @@ def test_with_a_key_a_log_can_t_be_rewritten(keyed: Any) -> None:
 def test_the_key_is_doubted_only_where_the_first_row_of_a_keyed_log_breaks(
     ended: Any, keyed: Any
 ) -> None:
-    assert_broken(check(ended.session, b"secret"), 1, "the log says it has no key")
+    assert_broken(check(ended.session, b"secret"), 1, "the log was written without a key")
     tamper(ended.log.path, "UPDATE events SET pid = 99 WHERE seq = 1")
     tamper(keyed.log.path, "UPDATE events SET pid = 99 WHERE seq = 2")
     for verification in (check(ended.session), check(keyed.session, b"secret")):
-        assert verification.problem == "its hash does not follow from it and the rows before it"
+        assert verification.problem == "its hash does not match its content and the rows before it"
 
 
 def test_without_the_key_the_order_is_still_checked(scenario: Scenarios) -> None:
     made = scenario(key=b"secret")
     made.end(head="0" * 64)
-    assert_broken(check(made.session), 2, "another head")
+    assert_broken(check(made.session), 2, "head in session_ended differs")
 
 
 def test_another_session_s_log_under_this_name_is_found(ended: Any, scenario: Scenarios) -> None:
@@ -176,11 +176,14 @@ def test_another_session_s_log_under_this_name_is_found(ended: Any, scenario: Sc
 @pytest.mark.parametrize(
     ("account", "problem"),
     [
-        ({"head": "0" * 64}, "another head"),
-        ({"counts": {}}, "counts other events"),
+        ({"head": "0" * 64}, "head in session_ended differs"),
+        ({"counts": {}}, "counts in session_ended differ"),
         ({"counts": [1]}, "no counts"),
-        ({"counts": {"session_started": 1, "exec_audited": 2}}, "counts other events"),
-        ({"counts": {"session_started": 1, "exec_audited": 1, "abi_refused": 1}}, "counts other"),
+        ({"counts": {"session_started": 1, "exec_audited": 2}}, "counts in session_ended differ"),
+        (
+            {"counts": {"session_started": 1, "exec_audited": 1, "abi_refused": 1}},
+            "counts in session",
+        ),
     ],
 )
 def test_session_ended_must_agree_with_the_rows(
@@ -198,7 +201,7 @@ def test_session_ended_must_agree_with_the_rows(
 def test_nothing_may_follow_the_end_or_begin_anew(scenario: Scenarios) -> None:
     made = scenario()
     made.add("session_started", 1, session_id="s1", keyed=False)
-    assert_broken(check(made.session), 2, "begins with session_started")
+    assert_broken(check(made.session), 2, "has exactly one session_started")
     late = scenario(session_id="s2")
     late.add("session_ended", 1, counts=dict(late.counts), head=late.log.head)
     late.execute(10, 1, "make")
@@ -291,4 +294,4 @@ def test_to_the_letter_other_json_of_the_same_meaning_is_found(
     rewrite(path, session.id, b"")
     assert check(session).outcome is Outcome.INTACT
     (row,) = (each.seq for each in session.events() if each.type == "process_exited")
-    assert_broken(verify_session(session, None, to_the_letter=True), row, "is not written as")
+    assert_broken(verify_session(session, None, to_the_letter=True), row, "is not in the form")

@@ -86,7 +86,7 @@ def test_what_would_be_denied_comes_first_then_what_would_be_asked(made: Mediate
     assert [each.first_seq for each in found.differences][:2] == [2, 6]
     assert (found.decisions, found.differ) == (8, 8)
     text = what_if_text(found)
-    assert text.index("Would be denied") < text.index("Would be asked about")
+    assert text.index("Would be denied") < text.index("Would need approval")
     assert (
         "  3 execs of ls by rule no-lists (was let through by rest; first at event 2: ls)" in text
     )
@@ -149,7 +149,7 @@ def test_rules_that_are_for_some_only_or_for_none_say_so(mediated: Mediate) -> N
     made = mediated(RULES)
     made.run(program("rm", "x" * 5_000))
     found = under(made, ASKS.format(rules=""))
-    said = "# none for 1 exec of rm: its arguments are too long for a rule to name all of them"
+    said = "# none for 1 exec of rm: its arguments are too long for one rule"
     for form in (what_if_text(found), what_if_md(found)):
         assert said in form and "command_rules:" not in form
 
@@ -219,7 +219,7 @@ def test_of_too_many_kinds_only_the_number_is_known() -> None:
         fold.add(Event(seq, 0, "exec_allowed", 1, payload, ""))
     found = fold.result()
     assert (found.differ, len(found.differences), found.left_out) == (1_100, 1_000, 100)
-    assert "100 more differ, of too many kinds to be listed" in what_if_text(found)
+    assert "100 more differ, of too many kinds to list" in what_if_text(found)
 
 
 NETWORK = """
@@ -265,7 +265,7 @@ TCP = {"address": "10.0.0.1", "protocol": "tcp", "port": 22}
     [
         ("allow", "unix:/run/docker.sock", {"protocol": "unix"}, "the policy says deny by"),
         ("allow", "10.0.0.1:22", TCP, "the policy says approve by ask"),
-        ("approve", "10.0.0.2:22", {**TCP, "address": "10.0.0.2"}, "nobody said yes to it before"),
+        ("approve", "10.0.0.2:22", {**TCP, "address": "10.0.0.2"}, "no approval came before it"),
     ],
 )
 def test_a_connection_that_the_policy_or_a_person_kept_back_was_not_let_through(

@@ -75,14 +75,14 @@ def test_what_differs_in_what_a_reader_must_know_is_not_one(fold: Fold) -> None:
         fold.happens("control_refused", peer_pid=pid, peer_cmd=command, reason="it is inside")
     for effect in ("refused", "terminated"):
         fold.happens("limit_exceeded", limit="max_processes", effect=effect, count=3)
-    touched = "somebody touched the log's own files (the log was removed)"
+    touched = "the files of the log were tampered with (the log was removed)"
     assert fold.said == [
         f"{touched}: /s/s1.db (2 times)",
         f"{touched}: /s/s1.db-wal",
-        "the limit max_processes refused more (3 times)",
+        "the limit max_processes was reached (3 times)",
         "the limit max_processes ended the run (3 times)",
-        "curl (5) was kept from the control socket: it is inside (2 times, by several processes)",
-        "nc (7) was kept from the control socket: it is inside",
+        "curl (5) was refused at the control socket: it is inside (2 times, by several processes)",
+        "nc (7) was refused at the control socket: it is inside",
     ]
 
 
@@ -93,6 +93,6 @@ def test_a_count_of_files_or_processes_is_not_how_often_it_happened(fold: Fold) 
         fold.happens("killswitch_missed", url="https://x", reason="timeout", count=count)
     assert fold.said == [
         "files that sigwrap runs from were changed: /a /b /c and 2 more",
-        "2 programs that serve a file system kept others waiting: killed",
+        "killed 2 file system servers that kept other processes waiting",
         "the remote kill switch https://x gave no answer: timeout (61 times)",
     ]

@@ -58,7 +58,7 @@ class Log:
     def forwarded(self, name: str, pid: int = COMMAND, **sender: Any) -> None:
         self.add("interrupt_forwarded", pid, signal=Signals[name], signal_name=name, **sender)
 
-    def end(self, exit_status: int, reason: str = "COMMAND ended") -> None:
+    def end(self, exit_status: int, reason: str = "the command ended") -> None:
         self.add("session_ended", 1, exit_status=exit_status, reason=reason)
 
     def why(self, pid: int = 0, ending: Ending = Ending.RUNNING) -> Why:
@@ -81,11 +81,11 @@ def test_who_waits_for_an_answer_is_said_to_and_so_is_command_before_its_first_e
     log.exec(8, COMMAND, "sh")
     for pid in (8, COMMAND):
         log.add("approval_requested", pid, approval_id=f"a{pid}", kind="exec", what="npm ci")
-    assert log.why(8).text == "it waits for an answer (sigwrap approve a8)"
+    assert log.why(8).text == "waiting for approval (sigwrap approve a8)"
     assert log.why().cause is Cause.RUNNING
-    assert log.why().text == f"it waits for an answer (sigwrap approve a{COMMAND})"
+    assert log.why().text == f"waiting for approval (sigwrap approve a{COMMAND})"
     log.add("approval_granted", 8, approval_id="a8")
-    assert log.why(8).text == "no end of it is recorded yet"
+    assert log.why(8).text == "still running"
     assert log.why(ending=Ending.NOT_CLEAN).cause is Cause.SUPERVISOR_DIED
 
 
@@ -189,20 +189,40 @@ OOM_KILLER = " from the kernel's OOM killer"
 @pytest.mark.parametrize(
     ("name", "told", "cause", "said"),
     [
-        ("SIGSEGV", {}, Cause.KERNEL, " from the kernel: it touched memory that isn't its own"),
-        ("SIGINT", {}, Cause.OUTSIDE, " from the terminal (Ctrl+C) or a sender outside: no proc"),
-        ("SIGTERM", {}, Cause.UNKNOWN, ", by whom is unknown: no process of the session sent it"),
-        ("SIGKILL", {}, Cause.OUTSIDE, f"{OOM_KILLER} or a sender outside: no process"),
-        ("SIGKILL", {"oom_kills": 2, "cpu_limit_s": 0}, Cause.OUTSIDE, f"{OOM_KILLER} or a sender"),
-        ("SIGKILL", {"oom_kills": 0, "cpu_limit_s": 0}, Cause.OUTSIDE, " from a sender outside: "),
-        ("SIGKILL", {"oom_kills": 0}, Cause.OUTSIDE, " from the kernel (a hard ulimit -t) or a s"),
+        ("SIGSEGV", {}, Cause.KERNEL, " from the kernel: an invalid memory access"),
+        (
+            "SIGINT",
+            {},
+            Cause.OUTSIDE,
+            " from the terminal (Ctrl+C) or from outside the session: no proc",
+        ),
+        (
+            "SIGTERM",
+            {},
+            Cause.UNKNOWN,
+            " from an unknown sender: no process in the session sent it",
+        ),
+        (
+            "SIGKILL",
+            {},
+            Cause.OUTSIDE,
+            f"{OOM_KILLER} or a process outside the session: no process",
+        ),
+        ("SIGKILL", {"oom_kills": 2, "cpu_limit_s": 0}, Cause.OUTSIDE, f"{OOM_KILLER} or a proc"),
+        (
+            "SIGKILL",
+            {"oom_kills": 0, "cpu_limit_s": 0},
+            Cause.OUTSIDE,
+            " from a process outside the session: ",
+        ),
+        ("SIGKILL", {"oom_kills": 0}, Cause.OUTSIDE, " from the kernel (a hard ulimit -t) or a p"),
         (
             "SIGKILL",
             {"oom_kills": 2},
             Cause.OUTSIDE,
             f"{OOM_KILLER}, the kernel (a hard ulimit -t)",
         ),
-        ("SIGKILL", {"cpu_limit_s": 5}, Cause.KERNEL, " from the kernel: its hard limit of proce"),
+        ("SIGKILL", {"cpu_limit_s": 5}, Cause.KERNEL, " from the kernel: its hard CPU time limit"),
         ("SIGKILL", {"cpu_limit_s": "5", "oom_kills": []}, Cause.OUTSIDE, f"{OOM_KILLER}, the"),
     ],
 )
@@ -218,7 +238,7 @@ def test_without_a_record_the_signal_itself_tells(
 
 def test_the_limit_of_memory_explains_a_kill_before_and_after_it_was_recorded(log: Log) -> None:
     log.die(8, "SIGKILL")
-    why = "memory: the kernel killed a process, for which 100M were not enough"
+    why = "memory: the kernel killed a process at the limit of 100M"
     log.add("limit_exceeded", COMMAND, limit="memory", effect="terminated", reason=why)
     log.die(9, "SIGKILL", oom_kills=1)
     log.die(10, "SIGKILL")
@@ -241,7 +261,8 @@ def test_the_terminals_key(log: Log) -> None:
     log.end(130, "interrupted")
     assert log.why(8).sentence == "exit 130: SIGINT from the terminal (Ctrl+C)"
     assert log.why().sentence == (
-        "exit 130: interrupted; SIGTERM from sigwrap, which got SIGINT from the terminal (Ctrl+C)"
+        "exit 130: interrupted; SIGTERM from sigwrap, "
+        "which received SIGINT from the terminal (Ctrl+C)"
     )
 
 
@@ -265,8 +286,8 @@ def test_the_terminals_key_ends_only_what_its_signal_ended_until_it_is_taken_bac
 def test_a_signal_that_was_passed_on_names_its_sender() -> None:
     timeout: dict[str, Any] = {"sender_pid": 9, "sender_cmd": "timeout 5"}
     for sender, said in (
-        (timeout, ', which got SIGTERM from 9 "timeout 5"'),
-        ({}, ", which passed it on"),
+        (timeout, ', which received SIGTERM from 9 "timeout 5"'),
+        ({}, ", which forwarded it"),
     ):
         log = Log()
         log.forwarded("SIGTERM", **sender)
@@ -281,7 +302,7 @@ def test_what_a_command_that_joined_got_went_to_its_job(log: Log) -> None:
     log.forwarded("SIGKILL", 20, **caller)
     for pid, ppid in ((21, 20), (20, COMMAND), (30, COMMAND)):
         log.die(pid, "SIGKILL", ppid=ppid)
-    said = 'SIGKILL from sigwrap, which got SIGKILL at the end of its caller, 9 "bash -c make"'
+    said = 'SIGKILL from sigwrap, which received SIGKILL when its caller ended, 9 "bash -c make"'
     assert [log.why(pid).text for pid in (20, 21)] == [said, said]
     assert log.why(30).cause is Cause.OUTSIDE
 
@@ -289,10 +310,10 @@ def test_what_a_command_that_joined_got_went_to_its_job(log: Log) -> None:
 OF_PLACES = {
     "outside": 'SIGTERM from 9 "systemd", outside the session',
     "inside": 'SIGTERM from 9 "systemd", inside the session',
-    "ended": "SIGTERM from 9, of user 33, which ended before it could be looked at",
+    "ended": "SIGTERM from 9, of user 33, which ended before sigwrap could identify it",
     "elsewhere": "SIGTERM from a process of another pid namespace",
-    "timer": "SIGTERM from a timer that sigwrap's caller had set",
-    "outer-process": ("SIGTERM by way of sigwrap's outer process, which doesn't tell who sent it"),
+    "timer": "SIGTERM from a timer that sigwrap's caller set",
+    "outer-process": "SIGTERM through sigwrap's outer process, sender unknown",
 }
 INTERRUPTED = f"exit 130: interrupted by {OF_PLACES['outside']}"
 
@@ -329,13 +350,13 @@ def test_what_else_is_told_of_a_command_that_was_interrupted() -> None:
     assert raised_again == (
         f'{INTERRUPTED}; SIGTERM from 100 "npm start" itself, allowed by rule own-children'
     )
-    why = {"reason": "the grace ran out", "processes": 1}
+    why = {"reason": "the grace period ended", "processes": 1}
     killed = ended(
         lambda log: log.add("interrupt_escalated", COMMAND, **why),
         dies("SIGKILL"),
-        reason="killed: the grace ran out",
+        reason="killed: the grace period ended",
     )
-    assert killed == f"{INTERRUPTED}; killed: the grace ran out"
+    assert killed == f"{INTERRUPTED}; killed: the grace period ended"
 
 
 @pytest.mark.parametrize("is_first", [True, False])
@@ -390,7 +411,7 @@ def test_what_was_loaded_otherwise_than_judged_is_killed_by_sigwrap(log: Log) ->
     log.die(8, "SIGKILL")
     log.die(9, "SIGTERM")
     log.die(8, "SIGKILL")  # the number's next process
-    said = "SIGKILL from sigwrap: what was loaded is not what had been judged"
+    said = "SIGKILL from sigwrap: the loaded program is not the one that sigwrap checked"
     assert log.fold.deaths[0].text == said
     causes = [death.cause for death in log.fold.deaths]
     assert causes == [Cause.SIGWRAP, Cause.UNKNOWN, Cause.OUTSIDE]
@@ -412,7 +433,10 @@ def test_the_second_interrupt_and_what_is_left_behind(log: Log) -> None:
     log.die(COMMAND, "SIGKILL", ppid=1)
     log.die(8, "SIGTERM")
     assert log.why().text == "SIGKILL from sigwrap: second interrupt"
-    assert log.why(8).text == "SIGTERM from sigwrap, which clears what COMMAND left behind"
+    assert (
+        log.why(8).text
+        == "SIGTERM from sigwrap, which ends the processes that the command left behind"
+    )
 
 
 # Ends by themselves
@@ -438,9 +462,9 @@ def test_a_shell_passes_on_what_ended_its_child(is_seen_first: bool) -> None:
         if shell == COMMAND:
             log.end(143)
         assert log.why(shell).sentence.startswith(
-            'exit 143: it ended by itself, as its child 8 "sleep 9" had: SIGTERM from 6'
+            'exit 143: it ended by itself, like its child 8 "sleep 9": SIGTERM from 6'
         )
-    assert log.why(8).text == "how it ended could not be seen"
+    assert log.why(8).text == "its exit status is unknown"
     assert log.fold.deaths == ()
 
 
@@ -456,10 +480,10 @@ def test_a_child_whose_end_was_not_seen_ended_by_no_signal_where_the_status_is_a
 
 
 def test_an_end_by_itself(log: Log) -> None:
-    assert log.why().sentence == "no end of it is recorded yet"
+    assert log.why().sentence == "still running"
     assert log.why().cause is Cause.RUNNING
     log.exit(COMMAND, 3, ppid=1)
-    died = "sigwrap was killed, or could not write any more, before the end of the session"
+    died = "the session's end was not recorded: sigwrap was killed or could not write the log"
     assert log.why(ending=Ending.NOT_CLEAN).sentence == f"exit 3: it ended by itself; {died}"
     log.end(3)
     assert log.why().sentence == "exit 3: it ended by itself"
@@ -469,11 +493,11 @@ def test_an_end_by_itself(log: Log) -> None:
 def test_an_end_that_was_not_seen(log: Log) -> None:
     log.exec(8, COMMAND, "sleep", "9")
     log.exit(9, None)
-    assert log.why(8).text == "no end of it is recorded yet"
-    assert (log.why(9).cause, log.why(9).text) == (Cause.UNKNOWN, "how it ended could not be seen")
+    assert log.why(8).text == "still running"
+    assert (log.why(9).cause, log.why(9).text) == (Cause.UNKNOWN, "its exit status is unknown")
     log.end(3)
-    assert (log.why(8).cause, log.why(8).text) == (Cause.UNKNOWN, "its end was not seen")
-    assert (log.why().cause, log.why().sentence) == (Cause.UNKNOWN, "exit 3: COMMAND ended")
+    assert (log.why(8).cause, log.why(8).text) == (Cause.UNKNOWN, "its end was not recorded")
+    assert (log.why().cause, log.why().sentence) == (Cause.UNKNOWN, "exit 3: the command ended")
 
 
 @pytest.mark.parametrize(
@@ -481,7 +505,7 @@ def test_an_end_that_was_not_seen(log: Log) -> None:
     [
         (143, "interrupted", True, "exit 143: SIGTERM from 7"),
         (124, "the run took too long", True, "exit 124: the run took too long; SIGTERM from 7"),
-        (3, "COMMAND ended", True, "exit 3: SIGTERM from 7"),
+        (3, "the command ended", True, "exit 3: SIGTERM from 7"),
         (3, "interrupted", False, "exit 3: interrupted; it ended by itself"),
     ],
 )
@@ -541,9 +565,9 @@ def test_an_exec_that_was_denied_explains_an_exit_and_its_shells(log: Log) -> No
     log.add("exec_denied", 8, ppid=COMMAND, argv=["rm", "-rf", "/"], rule_name="no-rm")
     log.exit(8, 126)
     log.exit(COMMAND, 126, ppid=1)
-    said = "it ended by itself, after its exec of rm -rf / was denied by rule no-rm"
+    said = "it ended by itself, after sigwrap denied its exec of rm -rf / (rule no-rm)"
     assert (log.why(8).text, log.why(8).cause) == (said, Cause.DENIED)
-    assert log.why().text == f'it ended by itself, as its child 8 "comm" had: {said}'
+    assert log.why().text == f'it ended by itself, like its child 8 "comm": {said}'
     assert log.why().cause is Cause.DENIED
     for pid, found in ((9, False), (10, True)):  # all went well, or something else ran
         log.exec(pid, COMMAND, "missing", type_name="exec_denied")
@@ -561,7 +585,7 @@ def test_an_exec_that_was_denied_explains_an_exit_and_its_shells(log: Log) -> No
     [
         (Ending.RUNNING, Cause.RUNNING, "stopped since "),
         (Ending.MOMENT, Cause.RUNNING, "stopped since "),
-        (Ending.NOT_CLEAN, Cause.SUPERVISOR_DIED, "sigwrap was killed, or could not"),
+        (Ending.NOT_CLEAN, Cause.SUPERVISOR_DIED, "its end was not recorded: sigwrap"),
     ],
 )
 def test_only_what_runs_can_be_stopped(ending: Ending, cause: Cause, said: str) -> None:
@@ -581,7 +605,7 @@ TERM, BUDGET = ENDED.format("SIGTERM"), ENDED.format("SIGBUDGET")
     ("signals", "dies_of", "status", "reason", "said"),
     [
         (["SIGTERM"], "SIGTERM", 130, TERM, " from sigwrap"),
-        (["SIGTERM"], "SIGKILL", 130, TERM, " from sigwrap, after the grace"),
+        (["SIGTERM"], "SIGKILL", 130, TERM, " from sigwrap after the grace period"),
         (["SIGBUDGET", "SIGTERM"], "SIGTERM", 124, BUDGET, " from sigwrap"),
         ([], "SIGHUP", 129, "killed: the front process died", ""),
     ],
@@ -597,7 +621,7 @@ def test_an_agent_signal_that_ended_the_run_is_named_once(
             log.add("agent_signal", COMMAND, **by)
     log.die(COMMAND, dies_of)
     log.end(status, reason)
-    assert log.why().sentence == f"exit {status}: {reason}; COMMAND died of {dies_of}{said}"
+    assert log.why().sentence == f"exit {status}: {reason}; the command died of {dies_of}{said}"
 
 
 def test_what_follows_a_limit_is_the_limits(log: Log) -> None:
@@ -608,7 +632,7 @@ def test_what_follows_a_limit_is_the_limits(log: Log) -> None:
     log.add("agent_signal", COMMAND, signal="SIGTERM", cause=1, **sent)
     log.die(COMMAND, "SIGTERM")
     log.end(124, why)
-    assert log.why().text == f"{why}; COMMAND died of SIGTERM from sigwrap"
+    assert log.why().text == f"{why}; the command died of SIGTERM from sigwrap"
 
 
 # The commands
@@ -637,7 +661,7 @@ def test_the_command_takes_a_session_a_pid_both_or_nothing(
     assert (document["cause"], document["sender"]["pid"]) == ("recorded", 10)
     assert run_app(["why", "2026", "999", *store]) == 125
     said = capfd.readouterr().err
-    assert "no process 999 was seen" in said and "there is 11;" in said
+    assert "there is no process 999" in said and "nearest: 11;" in said
     assert run(capfd, "why", "11", "11", *store) == "\n".join([f'11 "sleep 9": {sentence}'] * 2)
     assert len(json.loads(run(capfd, "why", "11", "11", "--json", *store))) == 2
 

@@ -33,8 +33,8 @@ EXEC = {"argv": ["rm", "a b"], "path": "/bin/rm"}
         ),
         (
             "session_ended",
-            {"exit_status": 3, "reason": "COMMAND ended"},
-            "exit status 3: COMMAND ended",
+            {"exit_status": 3, "reason": "the command ended"},
+            "exit status 3: the command ended",
         ),
         ("approval_requested", {"what": "rm x", "rule_name": "ask"}, "rm x  (rule ask)"),
         ("approval_denied", {"what": "rm x", "by": "ann", "reason": "no"}, "rm x  by ann: no"),

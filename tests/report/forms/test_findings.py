@@ -48,10 +48,10 @@ def test_where_there_are_more_command_lines_than_are_kept_it_is_for_some(made: S
     assert finding.suggestion is not None
     assert not finding.suggestion.for_all
     summary = summarise(made)
-    assert "to let some of these through, only if it was right: - {name: " in render_text(summary)
+    assert "to allow some of these, add to your policy: - {name: " in render_text(summary)
     markdown = render_markdown(summary)
-    assert "More rules are needed for all of these: `sigwrap policy suggest s1`" in markdown
-    assert "<summary>To let these through, only where it was right</summary>" in markdown
+    assert "To allow all of these, see `sigwrap policy suggest s1`" in markdown
+    assert "<summary>To allow these, add to your policy</summary>" in markdown
 
 
 def test_several_command_lines_are_told_each_with_its_number(made: Scenario) -> None:
@@ -95,7 +95,7 @@ def test_no_two_rules_of_a_report_have_the_same_name(made: Scenario) -> None:
 def test_what_was_audited_has_a_block_of_its_own(made: Scenario) -> None:
     made.execute(10, 1, "docker", "ps")
     made.deny(10, 1, "removal", "rm", "-rf", "/etc")
-    first, second = render_markdown(summarise(made)).split("To deny what was audited")
+    first, second = render_markdown(summarise(made)).split("To deny the audited actions")
     assert "name: allow-rm" in first and "name: deny" not in first
     assert "name: deny-docker-ps" in second
 

@@ -31,9 +31,9 @@ def needs_chromium(test: Callable[..., None]) -> Any:
 
 
 FIVE_MEGABYTES = 5_000_000
-WELL = Verdict("exited: exit status 0 after 2.00 s", News.GOOD)
+WELL = Verdict("exited, exit 0 after 2.00 s", News.GOOD)
 OPEN = Verdict("running for 2.00 s so far", News.OPEN)
-BADLY = Verdict("exited: exit status 3 after 2.00 s", News.BAD)
+BADLY = Verdict("exited, exit 3 after 2.00 s", News.BAD)
 
 
 @pytest.fixture(scope="module")
@@ -57,7 +57,7 @@ def recorded(scenario: Callable[..., Scenario]) -> Scenario:
         "depth": 2,
         "decision": "deny",
         "rule_name": "force-push",
-        "message": "a forced push is left to people",
+        "message": "forced pushes are left to people",
     }
     log.add("exec_denied", 13, **push)
     log.add("exec_denied", 14, **push)
@@ -132,9 +132,8 @@ def test_it_asks_nobody_for_anything_and_what_needs_attention_comes_first(
     file = written(recorded)
     tab = opened(browser, file)
     assert shown(tab, "h1") == "npm start"
-    assert (
-        "interrupted by Ctrl+C: exit status 130 after 2.50 s; the chain of its log is intact"
-        in shown(tab, ".verdict")
+    assert "interrupted by Ctrl+C, exit 130 after 2.50 s; log: hash chain intact" in shown(
+        tab, ".verdict"
     )
     assert not tab.value("document.querySelector('#needs-script').checkVisibility()")
     first = shown(tab, "#sections > section:first-child .finding")
@@ -520,10 +519,10 @@ UNCHECKED = {"outcome": "unchecked", "problem": "there is no key"}
         (None, WELL, "good", "."),
         (None, OPEN, "good", "."),
         (None, BADLY, "bad", "."),
-        (INTACT, WELL, "good", "; the chain of its log is intact, checked with the key."),
-        (INTACT, BADLY, "bad", "; the chain of its log is intact, checked with the key."),
-        (BROKEN, OPEN, "bad", "; the log is NOT INTACT: row 7: its hash is another one."),
-        (UNCHECKED, WELL, "bad", "; the log was not checked: there is no key."),
+        (INTACT, WELL, "good", "; log: hash chain intact (with the key)."),
+        (INTACT, BADLY, "bad", "; log: hash chain intact (with the key)."),
+        (BROKEN, OPEN, "bad", "; log: NOT INTACT: row 7: its hash is another one."),
+        (UNCHECKED, WELL, "bad", "; log: not checked: there is no key."),
     ],
 )
 def test_how_it_ended_and_what_the_log_is_worth_are_one_sentence(

@@ -55,7 +55,7 @@ def test_endings_are_told_apart(known: dict[str, object], ending: str) -> None:
 
 def test_one_that_can_t_be_read_says_why() -> None:
     shown = render_sessions([session(problem="its \x1b is wrong", events=0)], PIPE)
-    assert re.search(r"  can't be read  0B  its \\e is wrong$", shown)
+    assert re.search(r"  unreadable  0B  its \\e is wrong$", shown)
 
 
 def test_who_and_where_is_said_only_where_it_was_another() -> None:

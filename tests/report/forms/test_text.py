@@ -45,14 +45,14 @@ def test_the_whole_report_of_a_small_session(made: Scenario) -> None:
     assert (
         report(made)
         == f"""\
-exited: exit status 130 after 2.50 s
+exited, exit 130 after 2.50 s
 command  npm start
 by       ann (uid 1000) on box, in /project
 started  2025-11-21 06:03:20 UTC, 1 min ago
 session  s1 (demo), sigwrap 0.1.0
 policy   builtin:record abcd
-log      16 events, chain verified, head {head}
-execs    6: 6 audited
+log      16 events, hash chain intact (no key)
+commands 6: 6 audited
 signals  1: 1 audited
 
 Needs attention
@@ -66,17 +66,17 @@ Interrupts
      +11.000 s  received SIGTERM from 7 "kill 5"
      +12.000 s  killed the tree (2 processes): second interrupt
 
-Died of a signal
+Killed by a signal
      +13.000 s  pid 11 comm  exit 137: SIGKILL from sigwrap: second interrupt
 
-Failed
+Failed commands
         1  exit 1  git status
         1  exit 130  npm start
 
-Who signalled whom
+Signals
         1  SIGTERM  node -> npm (parent)  audited
 
-Programs run most
+Most used programs
         3  /usr/bin/git
         1  /usr/bin/npm
         1  /usr/bin/sh
@@ -85,27 +85,29 @@ Programs run most
 Processes (5)
   10 npm start  (failed)
     11 sh -c 'node server.js'
-      => 11 node server.js  (1 died of SIGKILL)
-        12 git status  (x3, 1 failed)"""
+      => 11 node server.js  (1 killed by SIGKILL)
+        12 git status  (x3, 1 failed)
+
+log head {head}"""
     )
 
 
 def test_what_runs_and_what_was_lost_is_said(made: Scenario) -> None:
     made.execute(10, 1, "npm")
-    assert "Processes (1, 1 whose end is not recorded)" in report(made)
+    assert "Processes (1, 1 with no recorded end)" in report(made)
     assert "Processes (1, 1 running)" in report(made, Ending.RUNNING)
     assert "LOST" not in report(made)
     made.end(unrecorded=4)
-    assert "LOST     4 events could not be recorded, and nothing below counts them" in report(made)
+    assert "LOST     4 events could not be recorded and are not counted below" in report(made)
 
 
 def test_a_broken_or_unchecked_chain_is_said_at_once(scenario: Scenarios) -> None:
     made = scenario(key=b"secret")
     made.end()
     for key, said in (
-        (b"secret", "2 events, chain verified with the key, head "),
+        (b"secret", "2 events, hash chain intact (with the key)"),
         (b"wrong", "2 events, NOT INTACT: row 1: its hash"),
-        (None, "2 events, not verified: the log is keyed: set $SIGWRAP_KEY"),
+        (None, "2 events, not checked: the log is keyed: set $SIGWRAP_KEY"),
     ):
         assert f"\nlog      {said}" in report(made, key=key)
 
@@ -119,23 +121,23 @@ def test_what_was_not_simply_let_through_comes_first_with_its_rule(made: Scenari
     made.deny(12, 10, "installs", "npm", "install", reason="not approved by ann")
     made.add("limit_exceeded", 12, limit="max_execs", effect="terminated", reason="9 are over 8")
     text = report(made)
-    assert "execs    3: 2 denied, 1 audited" in text
+    assert "commands 3: 2 denied, 1 audited" in text
     assert section("Needs attention", text) == [
         "denied  rm -rf /",
         "rule no-rm: not that",
         "by sh (10), at +2.000 s, event 3",
-        "to let it through, only if it was right: - {name: allow-rm, commands: [rm], "
-        'args_patterns: ["^-rf /$"], decision: allow}  # also for arguments that read like these',
-        "asked, denied  npm install",
+        "to allow this, add to your policy: - {name: allow-rm, commands: [rm], "
+        'args_patterns: ["^-rf /$"], decision: allow}  # also with similar arguments',
+        "not approved  npm install",
         "rule installs: not approved by ann",
         "by sh (10), at +6.000 s, event 7",
-        "to let it through, only if it was right: - {name: allow-npm-install, commands: [npm], "
+        "to allow this, add to your policy: - {name: allow-npm-install, commands: [npm], "
         'subcommands: [install], args_patterns: ["^install$"], decision: allow}'
         "  # also with further arguments",
         "audited  sh  (rule builtin:record)",
-        "rules for what should have gone through: sigwrap policy suggest s1",
+        "to allow more of these, see: sigwrap policy suggest s1",
     ]
-    assert section("The session itself", text) == [
+    assert section("Session events", text) == [
         "+7.000 s  the limit max_execs ended the run: 9 are over 8"
     ]
 
@@ -177,9 +179,9 @@ def test_a_rule_can_be_copied_from_a_terminal(made: Scenario) -> None:
         made.deny(10, 1, "no-rm", "rm", "-rf", folder)
     made.end()
     found = section("Needs attention", report(made, columns=80))
-    at = found.index("to let these through, only if it was right:")
-    assert found[at + 1] == "# also for arguments that read like these"
-    assert report(made, columns=400).count("only if it was right: - {name: ") == 1
+    at = found.index("to allow these, add to your policy:")
+    assert found[at + 1] == "# also with similar arguments"
+    assert report(made, columns=400).count("add to your policy: - {name: ") == 1
     copied = "\n".join(["command_rules:", *(f"  {line}" for line in found[at + 1 : -1])])
     [rule] = yaml.safe_load(copied)["command_rules"]
     assert rule["args_patterns"][0] == "^-rf /etc$"
@@ -188,10 +190,10 @@ def test_a_rule_can_be_copied_from_a_terminal(made: Scenario) -> None:
 
 def test_what_waits_for_an_answer_is_said_while_it_can_have_one(made: Scenario) -> None:
     made.add("approval_requested", 10, approval_id="a1", what="npm install", rule_name="ask")
-    assert section("Waits for an answer", report(made, Ending.RUNNING)) == [
+    assert section("Approval requests", report(made, Ending.RUNNING)) == [
         "+1.000 s  npm install  (rule ask): sigwrap approve a1"
     ]
-    assert section("Waits for an answer", report(made)) == []
+    assert section("Approval requests", report(made)) == []
 
 
 def test_recordings_are_listed_with_their_sizes_as_far_as_they_got(made: Scenario) -> None:
@@ -216,7 +218,7 @@ def test_the_verdict_is_green_only_for_a_status_of_0(
     made.end(exit_status=status)
     page = Page(style=Style(colour=True))
     text = render_text(state_after(made.session.events(), 9), page=page)
-    assert text.startswith(f"\x1b[{code}mexited: exit status {status} after 2.50 s\x1b[0m\n")
+    assert text.startswith(f"\x1b[{code}mexited, exit {status} after 2.50 s\x1b[0m\n")
 
 
 def test_a_large_report_says_what_it_leaves_out(made: Scenario) -> None:
@@ -226,7 +228,7 @@ def test_a_large_report_says_what_it_leaves_out(made: Scenario) -> None:
         made.exit(pid, None, "SIGKILL")
     text = report(made)
     assert "and 50 more" in text
-    assert "... 40 more lines are not shown" in text
+    assert "... 40 more lines" in text
     assert text.count("     90  others") == 1
     assert text.count("     85  others") == 1
 
@@ -251,10 +253,10 @@ def test_what_was_written_is_told_by_folder(made: Scenario) -> None:
     made.add("file_audited", 10, operation="unseen", path="", rule_name="builtin:unseen")
     made.end()
     text = report(made)
-    assert section("Wrote", text) == [
+    assert section("Files changed", text) == [
         "100  /p/tree/**  100 made",
         "1  /p/b\\e  1 renamed",
-        "1  times something that could not be seen",
+        "1  changes in places that could not be watched",
     ]
     assert "changes  102: 100 made, 1 renamed, 1 unseen" in text
     assert section("Needs attention", text) == ["audited  tar -x  (rule builtin:record)"]

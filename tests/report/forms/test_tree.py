@@ -27,7 +27,7 @@ def test_the_title_counts_what_the_lines_show(made: Scenario) -> None:
         "10 sh  (running)",
         "  11 rm a  (x2, denied)",
         "  13 rm b  (denied)",
-        "14 comm  (only forked, 1 died of SIGKILL)",
+        "14 comm  (only forked, 1 killed by SIGKILL)",
     ]
     of_a_rule = summarise(made, Ending.RUNNING, Selection(rule="b"))
     assert tree_title(of_a_rule) == "Processes (2 of 5, 1 running)"
@@ -48,7 +48,7 @@ def test_a_tree_is_shown_up_to_a_length(
 ) -> None:
     for pid in range(10, 10 + processes):
         made.execute(pid, 1, f"program{pid}")
-    assert [line[:16] for line in tree(made) if "are not shown" in line] == left_out
+    assert [line[:16] for line in tree(made) if "more lines" in line] == left_out
 
 
 def test_of_a_long_tree_what_went_wrong_is_shown_with_what_is_above_it(made: Scenario) -> None:
@@ -64,4 +64,4 @@ def test_of_a_long_tree_what_went_wrong_is_shown_with_what_is_above_it(made: Sce
     lines = tree(made)
     assert lines[:2] == ["Processes (60 of 103)", "10 program10"]
     assert lines[-4:-1] == ["200 sh", "  201 make", "    202 cc  (failed)"]
-    assert lines[-1] == "... 43 more lines are not shown (--process shows a part)"
+    assert lines[-1] == "... 43 more lines (--process PID shows a part of the tree)"

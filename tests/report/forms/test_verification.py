@@ -10,21 +10,21 @@ from tests.report.conftest import Scenario, Scenarios
 def test_a_verification_tells_what_it_could_not_see(made: Scenario) -> None:
     verification = verify_session(made.session, None)
     assert render_verification("s1", verification, Ending.RUNNING).splitlines() == [
-        "s1: intact, 1 event, checked without a key",
-        "it is running",
+        "s1: 1 event, hash chain intact (no key)",
+        "the session is running",
         f"head {made.log.head}",
-        "whether its end was cut off: compare the head, or give it as --head",
+        "To detect a truncated log, pass the head printed by the run with --head",
     ]
     head = made.end()
     text = render_verification("s1", verify_session(made.session, None, head), Ending.NOT_CLEAN)
-    assert text.splitlines() == ["s1: intact, 2 events, checked without a key", f"head {head}"]
+    assert text.splitlines() == ["s1: 2 events, hash chain intact (no key)", f"head {head}"]
 
 
 def test_a_verification_that_failed_is_one_line(scenario: Scenarios) -> None:
     made = scenario(key=b"secret")
     made.end()
     for key, said in (
-        (b"wrong", "NOT INTACT: row 1: its hash does not follow"),
+        (b"wrong", "NOT INTACT: row 1: its hash does not match"),
         (None, "not checked: the log is keyed: set $SIGWRAP_KEY to check it"),
     ):
         text = render_verification("s1\n", verify_session(made.session, key), Ending.NOT_CLEAN)
@@ -44,6 +44,6 @@ def test_it_names_the_rows_that_nobody_can_vouch_for(made: Scenario) -> None:
     text = render_verification("s1", verification, Ending.NOT_CLEAN, reproduction=left)
     assert text.splitlines()[1:4] == [
         "1 of 9 decisions reproduced under the recorded policy",
-        "1 decision can't be reproduced: cut (row 4)",
-        "7 decisions can't be reproduced: masked (rows 2, 3 and 5 more)",
+        "1 decision cannot be reproduced: cut (row 4)",
+        "7 decisions cannot be reproduced: masked (rows 2, 3 and 5 more)",
     ]

@@ -163,9 +163,15 @@ def test_sql_can_only_read(
 @pytest.mark.parametrize(
     ("sql", "said"),
     [
-        ("select * from denails", "there is no view denails (did you mean denials? the views are"),
-        ("select comand from execs", "no column comand (did you mean command? execs has session,"),
-        ("select e.rul from execs e", "no column e.rul (did you mean rule?"),
+        (
+            "select * from denails",
+            'there is no view denails (did you mean "denials"? the views are',
+        ),
+        (
+            "select comand from execs",
+            'no column comand (did you mean "command"? execs has session,',
+        ),
+        ("select e.rul from execs e", 'no column e.rul (did you mean "rule"?'),
         ("select zzz from execs, events", "no column zzz (sigwrap query alone lists"),
         ("select 1; select 2", "more than one statement"),
         ("selec 1", 'near "selec": syntax error (the views are sessions, execs'),

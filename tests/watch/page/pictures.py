@@ -21,9 +21,9 @@ PUSH, REMOVE = "git push --force origin main", "rm -rf 'node_modules/.cache' bui
 COMMAND = ["claude", "-p", "make the tests pass, then push"]
 BOARD: dict[str, Any] = {
     "sessions": [
-        {"id": AGENT, "name": "agent", "command": COMMAND, "last": f"{PUSH} asked about"},
+        {"id": AGENT, "name": "agent", "command": COMMAND, "last": f"asked: {PUSH}"},
         {"id": BUILD, "command": ["npm", "run", "build"], "state": "stopped"},
-        {"id": TESTS, "command": ["pytest"], "state": "ended", "ended": "exited, status 1"},
+        {"id": TESTS, "command": ["pytest"], "state": "ended", "ended": "exit 1"},
     ],
     "waiting": [
         {"session_id": AGENT, "id": "3f2a", "what": PUSH, "runs": "/usr/lib/git-core/git"},
@@ -33,9 +33,9 @@ BOARD: dict[str, Any] = {
 LINES = [
     ["allowed", "bash -c 'make test' run by claude"],
     ["audited", "cc -c src/queue.c"],
-    ["denied", "curl http://198.51.100.7/x.sh: no downloads (rule: no-fetch)"],
-    ["redirected", "npm install → npm ci (rule: locked-install)"],
-    ["denied", "kill -9 1: SIGKILL to systemd, which belongs to nobody here"],
+    ["denied", "curl http://198.51.100.7/x.sh  (rule no-fetch)"],
+    ["redirected", "npm install → npm ci  (rule locked-install)"],
+    ["denied", "SIGKILL to systemd (1)  (rule outside)"],
     ["asked", PUSH],
 ]
 SWITCH = {"reason": "it deleted the wrong branch", "by": "me on this-machine"}

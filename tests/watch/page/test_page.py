@@ -22,7 +22,7 @@ OTHER = {"id": "s2", "command": ["npm", "test"], "state": "ended", "ended": "exi
 PUSH = {"id": "q1", "runs": "/usr/bin/git"}
 SAID_OF_PUSH = (
     *("build", "node (4711) wants to run", "git push --force", "/usr/bin/git"),
-    *("/home/me/project", "ask-push: pushes are looked at", "mine", "no in 4:"),
+    *("/home/me/project", "ask-push: pushes are looked at", "mine", "expires in 4:"),
 )
 CLEAN = {"id": "q2", "what": "rm -rf build", "runs": "/usr/bin/rm", "may_always": False}
 
@@ -119,7 +119,7 @@ def test_keys_answer_the_question_that_is_marked(opened: Opened) -> None:
     tab.press("j", "j", "k", "ArrowDown")
     assert "rm -rf" in text(tab, ".question[aria-current]")
     tab.press("a")  # which may not be
-    tab.until("document.querySelector('#toast').textContent.includes('no yes for the whole')")
+    tab.until("document.querySelector('#toast').textContent.includes('approved once only')")
     tab.press("n")
     assert served.did() == ["deny", "s1", "q2", ""]
     tab.until("document.querySelector('.question[aria-current] .what')?.innerText.includes('git')")
@@ -197,7 +197,7 @@ def test_new_questions_are_spoken_and_counted_with_the_deadline_that_was_told_la
     served.tell(sessions=[SESSION], waiting=[{**PUSH, "left_s": 20}])
     tab.until("document.querySelector('.left')?.classList.contains('soon')")
     served.tell(sessions=[SESSION], waiting=[{**PUSH, "left_s": 280}])
-    tab.until("/^no in 4:\\d\\d min$/.test(document.querySelector('.left').textContent)")
+    tab.until("/^expires in 4:\\d\\d$/.test(document.querySelector('.left').textContent)")
 
 
 def test_what_stops_one_session_or_all_asks_once(opened: Opened) -> None:
@@ -332,8 +332,9 @@ def test_every_control_is_reached_by_tab(opened: Opened) -> None:
         reached.add(
             tab.value("document.activeElement.id || document.activeElement.textContent.trim()")
         )
-    assert {"red", "help-button", "Yes", "Yes, for this session", "No", "No, with a message…",
-            "Stop…", "Report", "filter", "outcome", "list"} <= reached  # fmt: skip
+    assert {"red", "help-button", "Approve once", "Approve for this session", "Deny",
+            "Deny, say why…", "Stop…", "Report", "filter", "outcome",
+            "list"} <= reached  # fmt: skip
     tab.press("?")
     assert tab.value("document.querySelector('#help').open")
     tab.press("Escape")

@@ -98,7 +98,7 @@ def test_only_whoever_has_been_let_in_gets_anything() -> None:
     assert isinstance(one.pass_(asked()), Refused)
     for code in ("", "0" * 32, one.entry[4:-1], one.entry[4:] + "0", "%00"):
         assert isinstance(one.pass_(asked(path=f"/in/{code}")), Refused), code
-    assert one.pass_(asked("POST", one.entry, origin=OURS)) == Refused(405, "here is only GET")
+    assert one.pass_(asked("POST", one.entry, origin=OURS)) == Refused(405, "only GET is supported")
     cookie = let_in(one)
     assert isinstance(one.pass_(asked(path="/in/None")), Refused)
     name, _, secret = cookie.partition("=")

@@ -106,8 +106,8 @@ def test_a_supervised_process_is_refused_whatever_it_presents(sigwrap: Sigwrap) 
     errors = reader(page.stderr)
     for far in ((), ("far",)):  # as it is, and forked away
         for status, said in supervised(sigwrap, address, *far, "in", "get", "/"):
-            assert (status, "it is inside a supervised session" in said) == ("403", True)
-        errors.until(rb"client.py.* was refused: it is inside a supervised session")
+            assert (status, "it is in a supervised session" in said) == ("403", True)
+        errors.until(rb"the page refused .*client.py.*: it is in a supervised session")
     events = sigwrap.sealed_events("control_refused")
     assert {event.payload["inside_session"] for event in events} == {True}
     assert {"the page of sigwrap serve" in event.payload["reason"] for event in events} == {True}
@@ -125,7 +125,7 @@ def no_terminals() -> Iterator[None]:
 def test_descriptors_that_are_hoarded_inside_keep_no_browser_out(sigwrap: Sigwrap) -> None:
     page, address = serving(sigwrap)
     session, _ = sigwrap.start_ready("--no-report", "--", *PYTHON, HOARDS, address)
-    reader(page.stderr).until(rb"came to the page and was refused")
+    reader(page.stderr).until(rb"the page refused ")
     assert [status for status, _ in client(sigwrap, address, "in", "get", "/")] == ["303", "200"]
     session.terminate()
     session.wait(PATIENCE_S)
@@ -141,7 +141,7 @@ def test_at_a_file_the_user_is_served_and_what_is_supervised_refused(
     reader(page.stderr).until(rb"ssh -N -L 8000:")
     address = f"http://unix:{path}/in/{printed.partition('/in/')[2]}"
     [(status, said), *_] = supervised(sigwrap, address, "in")
-    assert (status, "it is inside a supervised session" in said) == ("403", True)
+    assert (status, "it is in a supervised session" in said) == ("403", True)
     assert [status for status, _ in client(sigwrap, address, "in", "get", "/")] == ["303", "200"]
 
 
@@ -155,7 +155,7 @@ def test_a_file_that_isn_t_its_own_any_more_ends_it(sigwrap: Sigwrap, private: P
         if is_replaced:
             fake.bind(str(path))
         assert page.wait(PATIENCE_S) == REFUSED
-        assert b"somebody has removed" in page.stderr.read()
+        assert b"another program removed" in page.stderr.read()
         assert path.exists() == is_replaced
         fake.close()
 
@@ -200,7 +200,7 @@ def test_the_page_is_not_served_from_inside(sigwrap: Sigwrap) -> None:
     sigwrap_itself = [str(each) for each in sigwrap.line("serve")]
     done = sigwrap.run("--no-report", "--", *sigwrap_itself)
     assert done.returncode == REFUSED
-    assert b"nobody inside a session serves the page" in done.stderr
+    assert b"processes in a session can't serve the page" in done.stderr
 
 
 # The kill switch, which ends all sessions of a user
@@ -236,18 +236,18 @@ def test_a_port_that_is_taken_is_said(sigwrap: Sigwrap) -> None:
         port = str(taken.getsockname()[1])
         done = sigwrap.run("serve", "--port", port)
     assert done.returncode == REFUSED
-    assert f"port {port} is taken".encode() in done.stderr
+    assert f"port {port} is in use".encode() in done.stderr
 
 
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--port", "65536"], b"ports up to 65535"),
-        (["--socket", "/tmp/page"], b"others may write to its folder"),
+        (["--port", "65536"], b"the highest port is 65535"),
+        (["--socket", "/tmp/page"], b"other users may write to its directory"),
         (["--socket", "/nowhere/page"], b"No such file or directory"),
         (["--socket", "/tmp/" + "x" * 120], b"longer than 107 bytes"),
-        (["--socket", "page", "--port", "1"], b"exclude each other"),
-        (["--socket", "page", "--open"], b"--open opens no file"),
+        (["--socket", "page", "--port", "1"], b"can't be combined"),
+        (["--socket", "page", "--open"], b"--open can't be combined with --socket"),
     ],
 )
 def test_what_can_t_be_served_is_said(sigwrap: Sigwrap, words: list[str], said: bytes) -> None:
@@ -264,7 +264,7 @@ def test_a_file_that_is_left_over_is_replaced_and_another_is_kept(
         end.bind(str(left))
     page, _ = serving(sigwrap, "--socket", str(left))
     again = sigwrap.run("serve", "--socket", str(left))
-    assert again.returncode == REFUSED and b"something is there" in again.stderr
+    assert again.returncode == REFUSED and b"the file exists" in again.stderr
     page.terminate()
     assert page.wait(PATIENCE_S) == 0
     assert not left.exists()

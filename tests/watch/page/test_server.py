@@ -41,7 +41,7 @@ def test_the_code_is_good_once(serve: Serve) -> None:
     )
     again = page.get(page.entry)
     assert again.status == 403
-    assert b"used up" in again.body and b"start it again" in again.body
+    assert b"was used already" in again.body and b"restart sigwrap serve" in again.body
     assert "set-cookie" not in again.headers
 
 
@@ -279,7 +279,7 @@ def test_a_huge_board_is_told_in_part_and_the_rest_is_counted(served: Served) ->
     assert len(told["sessions"]) + told["more"] == 900
     assert told["waiting"][0]["is_cut"] is True
     left_out = 300 - len(told["waiting"])
-    assert told["problems"] == [f"{left_out} more wait for an answer: sigwrap approvals"]
+    assert told["problems"] == [f"{left_out} more approval requests: see sigwrap approvals"]
     stream.close()
 
 
@@ -337,7 +337,7 @@ def test_a_connection_of_nobody_is_refused(own: Served) -> None:
     with own.connect() as end:
         socket.send_fds(one, [b"."], [end.fileno()])
     os.kill(own.process.pid, signal.SIGCONT)
-    own.errors.until(rb"was refused: it can't be seen which process")
+    own.errors.until(rb"the page refused a process: sigwrap cannot find its process")
     _, (held,), _, _ = socket.recv_fds(other, 1, 1)
     with socket.socket(fileno=held) as again:
         again.settimeout(PATIENCE_S)

@@ -33,14 +33,14 @@ def shown(
 def test_what_an_answer_needs_is_there() -> None:
     text = "\n".join(shown(board(seen(), waiting=(waits(),))))
     for part in (
-        "1 session, 1 waiting for an answer   kill switch off",
-        "> s1       asks     1 min  7      2       npm start",
+        "1 session, 1 approval request   kill switch off",
+        "> s1       waiting  1 min  7      2       npm start",
         "3f9a10  node (pid 4711, depth 2) wants to run git push --force",
         "file /usr/bin/git",
-        "folder /home/me/project",
+        "directory /home/me/project",
         "rule ask-push of mine: pushes are looked at",
-        "session s1; 59 s left, until ",
-        "y yes  a session  n no  m message",
+        "session s1; expires in 59 s, at ",
+        "y approve  a session  n deny  m message",
     ):
         assert part in text, text
 
@@ -64,9 +64,9 @@ def test_a_question_that_does_not_fit_says_so_and_v_shows_all() -> None:
     face = Face(only_questions=False)
     rows = shown(board(seen(), waiting=(long,)), face=face)
     assert face.does_not_fit
-    assert any("more rows: v shows all" in row for row in rows)
+    assert any("more rows: press v" in row for row in rows)
     whole = shown(board(seen(), waiting=(long,)), "v", face=face)
-    assert "more rows below (space)" in whole[0]
+    assert "more rows below (press space)" in whole[0]
     end = shown(board(seen(), waiting=(long,)), *[" "] * 30, face=face)
     assert any("word399" in row for row in end)
     assert not any("below" in row for row in end)
@@ -90,7 +90,7 @@ def test_the_kill_switch_and_what_can_t_be_seen() -> None:
     text = "\n".join(shown(found))
     assert "KILL SWITCH ON" in text
     assert "it deletes things" in text
-    assert "can't see all: session x hung up" in text
+    assert "incomplete: session x hung up" in text
 
 
 def test_nothing_is_wider_or_longer_or_moves_the_cursor() -> None:

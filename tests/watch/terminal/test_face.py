@@ -77,7 +77,7 @@ def test_a_key_s_wish(keys: str, wish: Wish | None) -> None:
 def test_a_question_that_has_just_come_takes_no_answer() -> None:
     subject = face()
     assert pressed(subject, "y", 0.1) is None
-    assert "just come" in subject.said
+    assert "request is new" in subject.said
     assert pressed(subject, "y") == Approve("s1", "3f9a10", False)
     subject = face()
     assert all(subject.press("y", at / 10) is None for at in range(1, 30))
@@ -94,7 +94,7 @@ def test_nor_one_that_moved_into_the_place_of_another(key: str) -> None:
     subject = face()
     show(subject, board(seen(), waiting=(waits("b"),)), 10.0)
     assert subject.press(key, 10.1) is None
-    assert "just come" in subject.said
+    assert "request is new" in subject.said
     assert subject.mode is Mode.BOARD
 
 
@@ -115,7 +115,7 @@ def test_a_message_that_is_being_written_is_for_nobody_else() -> None:
     for at, key in enumerate("please sKy wait"):  # none of it is a key
         assert subject.press(key, 20.0 + at) is None
     assert subject.press("enter", 40.0) is None
-    assert subject.said == "nothing was sent: no question waits for it"
+    assert subject.said == "nothing was sent: the request is closed"
     assert subject.press("y", 40.1) is None
     show(subject, board(seen(), waiting=(waits("b"),)), 40.2)
     assert subject.press("y", 40.2 + READ_S) == Approve("s1", "b", False)
@@ -141,10 +141,10 @@ def test_what_is_not_shown_whole_takes_a_yes_where_it_is() -> None:
     subject = face()
     subject.does_not_fit = True
     assert pressed(subject, "y") is None
-    assert "v shows all" in subject.said
+    assert "press v to read it" in subject.said
     assert pressed(subject, "n") == Deny("s1", "3f9a10", "")
     assert pressed(subject, "vy") is None
-    assert "below: space shows it" in subject.said
+    assert "below: press space" in subject.said
     subject.is_end_shown = True
     assert pressed(subject, "y") == Approve("s1", "3f9a10", False)
 
@@ -165,7 +165,7 @@ def test_a_session_that_is_asked_about_stays_that_one() -> None:
 def test_what_can_t_be_done_says_so() -> None:
     subject = face(board(seen(state=ENDED)))
     assert pressed(subject, "y") is None
-    assert "nothing waits" in subject.said
+    assert "no approval requests" in subject.said
     for key, said in {"s": "has ended", "U": "switch is off"}.items():
         assert pressed(subject, key) is None
         assert said in subject.told

@@ -164,9 +164,9 @@ function showDetail(row) {
     ["type", narrowing(`type:${typeOf(row)}`, "Only events of this type", typeOf(row))],
     ["process", narrowing(`pid:${row[PID]}`, "Only events of this process", [row[PID], commandOf(row)].join(" "))],
     ["outcome", outcomeOf(row) && badge(outcomeOf(row))],
-    ["rule", ruleOf(row) && narrowing(`rule:${quoted(ruleOf(row))}`, "Only what this rule decided", ruleOf(row))],
+    ["rule", ruleOf(row) && narrowing(`rule:${quoted(ruleOf(row))}`, "Only decisions of this rule", ruleOf(row))],
     ["says", row[SAID]],
-    ["counts", isAnotherTry(row) && "as one refusal with the try before it, in another folder of PATH"],
+    ["counts", isAnotherTry(row) && "counted with the attempt before it, in another directory of PATH"],
   ];
   const box = byId("detail");
   box.replaceChildren(

@@ -14,7 +14,7 @@ function addSection(id, title, count, ...children) {
 }
 
 // What the line above it has said.
-const SAYS_NOTHING = /: (it ended by itself|COMMAND ended)$/;
+const SAYS_NOTHING = /: (it ended by itself|the command ended)$/;
 
 function startHead() {
   const session = record(report.session);
@@ -25,7 +25,7 @@ function startHead() {
     ["in", session.cwd],
     ["session", [session.session_id, session.name && `(${session.name})`].filter(Boolean).map(shown).join(" ")],
     ["policy", session.policy],
-    ["files", list(session.capabilities).includes("file_wall") && "held by the kernel as the policy's file_rules say"],
+    ["files", list(session.capabilities).includes("file_wall") && "file rules are enforced by the kernel"],
     ["sigwrap", [session.sigwrap, session.kernel && `Linux ${session.kernel}`].filter(Boolean).map(shown).join(", ")],
     ["head", report.head && element("span", { class: "head-hash" }, shown(report.head), " ", copyButton(shown(report.head)))],
     ["without", list(session.missing).map(shown).join(", ")],
@@ -40,7 +40,7 @@ function startHead() {
   }
   const handed = record(report.handed_outside);
   for (const each of list(handed.found)) byId("handed").append(entry(shown(each.text), each.first_seq, each.first_offset_ns));
-  if (handed.more) byId("handed").append(element("li", {}, `and ${times(handed.more)} to others outside`));
+  if (handed.more) byId("handed").append(element("li", {}, `and ${times(handed.more)} to other processes outside the session`));
   byId("handed").hidden = !list(handed.found).length;
   if (report.why && !SAYS_NOTHING.test(report.why) && !report.why.endsWith(`: ${report.reason}`)) byId("why").textContent = `Why: ${report.why}`;
   const outcomes = record(report.outcomes);
@@ -68,13 +68,13 @@ function startAttention() {
     const fitting = groups.filter((group) => passes(groupThing(group)));
     box.replaceChildren(...fitting.slice(0, atOnce).map(drawGroup));
     rest.replaceChildren();
-    if (!groups.length) rest.append("Nothing: every exec, signal and connection simply went through.");
-    else if (!fitting.length) rest.append("Nothing of it matches the filter.");
+    if (!groups.length) rest.append("Nothing: every command, signal and connection was allowed.");
+    else if (!fitting.length) rest.append("Nothing here matches the filter.");
     if (fitting.length > atOnce) {
       const more = () => { atOnce += GROUPS_MORE; draw(); };
       rest.append(`${figure(fitting.length - atOnce)} more `, element("button", { type: "button", class: "small", onclick: more }, "Show"));
     }
-    if (attention.more) rest.append(` Beyond these, ${times(attention.more)} something else.`);
+    if (attention.more) rest.append(` ${figure(attention.more)} more are not shown.`);
   };
   filter.listeners.push(draw);
   draw();
@@ -92,8 +92,8 @@ const groupThing = (group) => ({
 const asker = (by) => (["", "''"].includes(shown(by.command)) ? `process ${shown(by.pid)}` : `${by.command} (${shown(by.pid)})`);
 
 function suggestionLabel(group, suggestion) {
-  const what = suggestion.for_all === false ? "some of these" : list(group.command_lines).length > 1 ? "these" : "it";
-  return group.outcome === "audited" ? `to deny ${what}:` : `to let ${what} through, only if it was right:`;
+  const what = suggestion.for_all === false ? "some of these" : list(group.command_lines).length > 1 ? "these" : "this";
+  return group.outcome === "audited" ? `to deny ${what}:` : `to allow ${what}, add to your policy:`;
 }
 
 function drawGroup(group) {
@@ -122,7 +122,7 @@ function drawGroup(group) {
       : null,
     element("div", { class: "more" },
       group.rule ? "rule " : null,
-      group.rule ? narrowing(`rule:${quoted(shown(group.rule))}`, "Only what this rule decided", shown(group.rule)) : null,
+      group.rule ? narrowing(`rule:${quoted(shown(group.rule))}`, "Only decisions of this rule", shown(group.rule)) : null,
       group.reason ? `${group.rule ? ": " : ""}${shown(group.reason)}` : null,
       by.length && (group.rule || group.reason) ? ", " : null,
       ...(by.length ? ["by ", ...by] : []),
@@ -135,12 +135,12 @@ function drawGroup(group) {
     ...(suggestion.line
       ? [
           element("div", { class: "more" }, suggestionLabel(group, suggestion)),
-          element("div", { class: "suggestion", title: "A line of a policy" },
+          element("div", { class: "suggestion", title: "A rule for your policy" },
             element("span", { class: "label" }, `${shown(suggestion.section)}:`),
             element("code", {}, shown(suggestion.line)), copyButton(shown(suggestion.line))),
         ]
       : suggestion.why_not
-        ? [element("div", { class: "more" }, `no rule can change that: ${shown(suggestion.why_not)}`)]
+        ? [element("div", { class: "more" }, `no rule can allow this: ${shown(suggestion.why_not)}`)]
         : []),
   );
 }
@@ -154,7 +154,7 @@ function startIncidents() {
     const [type, source] = kind.split(" ");
     return `${figure(count)} ${typeWords(type)}${source ? ` from ${source}` : ""}`;
   });
-  byId("attention").after(addSection("incidents", "The session itself", "", entries(lines, incidents.more, kinds.join(", "))));
+  byId("attention").after(addSection("incidents", "Session events", "", entries(lines, incidents.more, kinds.join(", "))));
 }
 
 function startEndings() {
@@ -170,7 +170,7 @@ function startEndings() {
   if (said.length) addSection("interrupts", "Interrupts", figure(said.length + (interrupts.more || 0)), entries(said, interrupts.more));
   const died = list(deaths.found).map((each) =>
     entry(`${shown(each.comm)} (${shown(each.pid)}) ${shown(each.signal_name)}${each.why ? `: ${shown(each.why)}` : ""}`, each.seq, each.offset_ns));
-  if (died.length) addSection("deaths", "Died of a signal", figure(died.length + (deaths.more || 0)), entries(died, deaths.more));
+  if (died.length) addSection("deaths", "Killed by a signal", figure(died.length + (deaths.more || 0)), entries(died, deaths.more));
 }
 
 const entry = (words, seq, offsetNs) =>
@@ -193,7 +193,7 @@ function startFailures() {
   const failures = record(report.failures);
   if (!list(failures.top).length) return;
   const lines = failures.top.map((each) => [
-    narrowing(quoted(shown(each.argv)), "Only events with these words", element("code", {}, shown(each.argv))),
+    narrowing(quoted(shown(each.argv)), "Only events with this text", element("code", {}, shown(each.argv))),
     shown(each.exit_code),
     figure(each.count),
   ]);
@@ -209,7 +209,7 @@ function startTables() {
       badge(talk.outcome),
       figure(talk.count),
     ]);
-    addSection("connections", "Talked to", "", table(["destination", "how", "outcome", "times"], lines), restOf(talks));
+    addSection("connections", "Network", "", table(["destination", "how", "outcome", "times"], lines), restOf(talks));
   }
   const folders = list(record(report.files).folders);
   if (folders.length) {
@@ -218,7 +218,7 @@ function startTables() {
       narrowing(quoted(shown(each.folder)), "Only these", each.beneath ? `${shown(each.folder).replace(/\/$/, "")}/**` : shown(each.folder)),
       ...kinds.map(([kind]) => (record(each.counts)[kind] ? figure(each.counts[kind]) : "")),
     ]);
-    addSection("written", "Wrote", "", table(["folder", ...kinds.map(([, said]) => said)], lines));
+    addSection("written", "Files changed", "", table(["folder", ...kinds.map(([, said]) => said)], lines));
   }
   const signals = record(report.signals);
   if (list(signals.top).length) {
@@ -228,7 +228,7 @@ function startTables() {
       badge(edge.outcome),
       figure(edge.count),
     ]);
-    addSection("signals", "Who signalled whom", "", table(["signal", "from → to", "outcome", "times"], lines), restOf(signals));
+    addSection("signals", "Signals", "", table(["signal", "from → to", "outcome", "times"], lines), restOf(signals));
   }
   const programs = record(report.programs);
   if (list(programs.top).length) {
@@ -237,12 +237,12 @@ function startTables() {
       const bar = element("meter", { min: 0, max: most, value: program.count, "aria-hidden": "true" });
       return [narrowing(quoted(shown(program.path).split("/").at(-1) || "?"), "Only events with this name", shown(program.path)), bar, figure(program.count)];
     });
-    addSection("programs", "Programs run most", "", table(["program", "", "times"], lines), restOf(programs));
+    addSection("programs", "Most used programs", "", table(["program", "", "times"], lines), restOf(programs));
   }
   const shadowing = record(report.shadowing);
   if (list(shadowing.top).length) {
     const lines = shadowing.top.map((each) => [shown(each.path), shown(each.shadows), figure(each.count)]);
-    addSection("shadowing", "Found along PATH before the system's", "", table(["ran", "in place of", "times"], lines), restOf(shadowing));
+    addSection("shadowing", "Commands that shadow system commands", "", table(["ran", "shadows", "times"], lines), restOf(shadowing));
   }
   const types = Object.entries(record(report.by_type)).sort(([, a], [, b]) => b - a);
   const lines = types.map(([type, count]) => [narrowing(`type:${type}`, "Only events of this type", type), figure(count)]);

@@ -8,7 +8,7 @@ const LANES = [
   ["changed", "redirected or absorbed"],
   ["asked", "approved or audited"],
   ["session", "interrupt or incident"],
-  ["died", "died of a signal"],
+  ["died", "killed by a signal"],
 ];
 const LANE_HEIGHT = 9;
 const BARS_HEIGHT = 44;

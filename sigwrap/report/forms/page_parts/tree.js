@@ -34,7 +34,7 @@ function startTree() {
     element("button", { type: "button", class: "small", onclick: fold(true) }, "Unfold all"));
   const hidden = processes.lines_not_shown;
   addSection("processes", "Process tree", " ", tools, tree.box,
-    hidden ? element("p", { class: "notice" }, `${figure(hidden)} more execs have no line here.`) : null,
+    hidden ? element("p", { class: "notice" }, `${figure(hidden)} more processes are not shown.`) : null,
     element("p", { class: "notice", id: "tree-note", hidden: true }));
   filter.listeners.push(arrangeTree);
   arrangeTree();
@@ -53,7 +53,7 @@ function countProcesses(lines) {
 
 // What is to be said of those whose end nobody saw.
 const aliveWords = () =>
-  ["ended", "did not end cleanly"].includes(report.ending) ? "whose end is not recorded" : "running";
+  ["ended", "did not end cleanly"].includes(report.ending) ? "with no recorded end" : "running";
 
 function relate(lines) {
   const open = [];
@@ -94,7 +94,7 @@ function drawLine(line) {
       ondblclick: () => fold(line),
     },
     twist,
-    element("span", { class: "command" }, line.exec_in_place ? element("span", { class: "in-place", title: "ran in place of the one above" }, "↳ ") : null, shown(line.argv)),
+    element("span", { class: "command" }, line.exec_in_place ? element("span", { class: "in-place", title: "replaced the one above" }, "↳ ") : null, shown(line.argv)),
     ...Object.entries(line.outcomes)
       .filter(([name]) => name !== "allowed")
       .map(([name, count]) => outcomeButton(line, name, count)),

@@ -43,7 +43,7 @@ async function post(path, order) {
       ? await answer.json()
       : { ok: false, said: await answer.text() };
   } catch {
-    came = { ok: false, said: "sigwrap serve can't be reached: nothing was done" };
+    came = { ok: false, said: "Cannot reach sigwrap serve: nothing was done" };
   }
   toast(came.said);
   return came.ok;

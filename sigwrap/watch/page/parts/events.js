@@ -71,13 +71,13 @@ function drawAll() {
   tellCounts();
 }
 
-const nothingYet = () => (lines.get(chosen)?.seen.state === "ended" ? "They are in its report." : "No events yet.");
+const nothingYet = () => (lines.get(chosen)?.seen.state === "ended" ? "The report of this session has its events." : "No events yet.");
 
 function tellCounts() {
   const shown = byId("rows").childElementCount;
   const parts = [];
   if (shown < kept.length) parts.push(`${shown} of the last ${kept.length} match`);
-  if (leftOut) parts.push(`${plural(leftOut, "earlier event")} not here: see the report`);
+  if (leftOut) parts.push(`${plural(leftOut, "earlier event")} not shown: see the report`);
   put(byId("events-note"), parts.join(" · ") || (kept.length ? plural(kept.length, "event") : nothingYet()));
   byId("follow").hidden = isFollowing;
 }

@@ -36,12 +36,12 @@ function lose() {
   isLost = true;
   document.body.classList.add("gone");
   byId("lost").hidden = false;
-  put(byId("lost"), "The connection is lost: what is shown is old, and nothing can be answered here. Trying again… If sigwrap serve has ended, start it again and open the address that it prints.");
+  put(byId("lost"), "Connection lost: this page is out of date and cannot answer requests. Reconnecting… If sigwrap serve has ended, start it again and open the address that it prints.");
   questions.forEach(tick);
   clearTimeout(againTimer);
   againTimer = setTimeout(connect, AGAIN_MS);
   fetch("/page.css", { cache: "no-store" }).then((answered) => {
-    if (answered.status === 403 && isLost) put(byId("lost"), "sigwrap serve was started anew, and doesn't know this page: open the address that it has printed.");
+    if (answered.status === 403 && isLost) put(byId("lost"), "sigwrap serve was restarted and does not know this page: open the address that it printed.");
   }, () => {});
 }
 
@@ -55,7 +55,7 @@ function showBoard(board) {
   showSessions(board);
   const running = board.sessions.filter((each) => each.state !== "ended").length;
   const waits = board.waiting.length;
-  put(byId("state"), `${plural(running, "session")} running, ${waits ? `${waits} waiting for you` : "nothing waits"}`);
+  put(byId("state"), `${plural(running, "session")} running, ${waits ? plural(waits, "approval request") : "no approval requests"}`);
   showBanner(board.killswitch);
   byId("problems").hidden = !board.problems.length;
   byId("problems").replaceChildren(...board.problems.map((each) => element("li", {}, each)));
@@ -72,15 +72,15 @@ function showBanner(state) {
 byId("red").addEventListener("click", async () => {
   const reason = await confirmed({
     title: "Stop everything?",
-    words: "Every session of this user on this machine ends now, and none can start until you lift it.",
-    what: "Why (optional; shown to whoever it concerns):",
+    words: "This ends all your sessions on this machine now. No session can start until you turn the kill switch off.",
+    what: "Reason (optional, shown in messages and logs):",
     yes: "Stop everything",
   });
   if (reason !== null) post("/killswitch", { on: true, reason });
 });
 
 byId("lift").addEventListener("click", async () => {
-  const answered = await confirmed({ title: "Lift the kill switch?", words: "Sessions can start again.", yes: "Lift it" });
+  const answered = await confirmed({ title: "Turn off the kill switch?", words: "Sessions can start again.", yes: "Turn off" });
   if (answered !== null) post("/killswitch", { on: false });
 });
 

@@ -28,12 +28,12 @@ function showQuestions(waiting, sessions) {
     tick(made);
     hasCome = asked;
   }
-  if (hasCome && waitsBefore >= 0) put(byId("told"), `Waits for your answer: ${hasCome.what}`);
+  if (hasCome && waitsBefore >= 0) put(byId("told"), `New approval request: ${hasCome.what}`);
   clearOver();
   const count = openOnes().length;
   if (count !== waitsBefore) {
     waitsBefore = count;
-    put(byId("waiting-count"), count ? String(count) : "");
+    put(byId("waiting-title"), count ? plural(count, "approval request") : "Approval requests");
     document.title = count ? `(${count}) sigwrap` : "sigwrap";
   }
 }
@@ -52,14 +52,14 @@ function question(asked, session) {
     "li",
     { class: "question", tabindex: "0", onfocusin: () => setCurrent(made) },
     element("div", { class: "top" }, element("span", {}, session), element("span", {}, `${asked.process} (${asked.pid}) ${asked.wants}`), made.left),
-    element("span", { class: "what" }, asked.what + (asked.is_cut ? " … (cut: sigwrap approvals --full)" : "")),
+    element("span", { class: "what" }, asked.what + (asked.is_cut ? " … (in full: sigwrap approvals --full)" : "")),
     element(
       "dl",
       { class: "facts" },
       ...fact("runs", asked.runs),
       ...fact("loads", asked.loads),
       ...fact("files", asked.files.join("\n")),
-      ...fact("in", asked.folder),
+      ...fact("directory", asked.folder),
       ...fact("rule", rule),
       ...fact("policy", asked.policy),
       ...fact("note", asked.note),
@@ -67,10 +67,10 @@ function question(asked, session) {
     element(
       "div",
       { class: "answers" },
-      button("Yes", "y", "yes", "yes"),
-      asked.may_always ? button("Yes, for this session", "a", "", "always") : null,
-      button("No", "n", "", "no"),
-      button("No, with a message…", "m", "", "message"),
+      button("Approve once", "y", "yes", "yes"),
+      asked.may_always ? button("Approve for this session", "a", "", "always") : null,
+      button("Deny", "n", "", "no"),
+      button("Deny, say why…", "m", "", "message"),
     ),
   );
   return made;
@@ -114,7 +114,7 @@ function end(each) {
   each.node.classList.add("over");
   each.node.removeAttribute("aria-current");
   for (const button of each.buttons) button.disabled = true;
-  put(each.left, "answered, or over");
+  put(each.left, "answered or expired");
   if (current === each) {
     current = null;
     if (next) {
@@ -129,7 +129,7 @@ function end(each) {
 function tick(each) {
   if (each.isOver) return;
   const leftMs = Date.parse(each.asked.deadline) - now();
-  put(each.left, leftMs > 0 ? `no in ${span(leftMs)}` : "it is no by now");
+  put(each.left, leftMs > 0 ? `expires in ${span(leftMs).replace(/ min$/, "")}` : "expired");
   each.left.classList.toggle("soon", leftMs < 30000);
   const mayAnswer = isSettled(each) && !isLost && !each.isAsking;
   for (const button of each.buttons) button.disabled = !mayAnswer;
@@ -141,7 +141,7 @@ async function answer(each, act) {
   const { session_id, id, what } = each.asked;
   let message = "";
   if (act === "message") {
-    message = await confirmed({ title: "No, with a message", words: what, what: "Whoever asked will read this:", yes: "No, and say so", isRed: false });
+    message = await confirmed({ title: "Deny with a message", words: what, what: "Message for the caller:", yes: "Deny", isRed: false });
     if (message === null) return;
   }
   each.isAsking = true;
@@ -170,8 +170,8 @@ function step(by) {
 }
 
 function answerCurrent(act) {
-  if (!current || current.isOver) return toast(openOnes().length ? "Choose a question first: j" : "Nothing waits for an answer");
-  if (act === "always" && !current.asked.may_always) toast("The rule allows no yes for the whole session");
+  if (!current || current.isOver) return toast(openOnes().length ? "Select a request first (j)" : "No approval requests");
+  if (act === "always" && !current.asked.may_always) toast("This request can be approved once only");
   else answer(current, act);
 }
 

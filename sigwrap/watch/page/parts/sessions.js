@@ -21,7 +21,7 @@ function showSessions(board) {
   put(byId("sessions-count"), running ? `${running} running` : "none running");
   byId("no-sessions").hidden = board.sessions.length > 0;
   byId("more-sessions").hidden = !board.more;
-  put(byId("more-sessions"), `${plural(board.more, "older session")} not shown: sigwrap sessions`);
+  put(byId("more-sessions"), `${plural(board.more, "older session")} not shown: see sigwrap sessions`);
   if (!wanted.has(chosen) && board.sessions.length) choose(board.sessions[0].id);
 }
 
@@ -55,7 +55,7 @@ function tellAge({ seen, fact }) {
     seen.started && span(until - Date.parse(seen.started)),
     seen.state !== "ended" && seen.processes !== null && plural(seen.processes, "process", "processes"),
     seen.denied !== null && `${seen.denied} denied`,
-    seen.asked !== null && `${seen.asked} asked`,
+    seen.asked !== null && plural(seen.asked, "approval request"),
     seen.ended || (seen.last && `last: ${seen.last}`),
   ];
   put(fact, facts.filter(Boolean).join(" · "));
@@ -70,7 +70,7 @@ function choose(id) {
 
 async function stop(seen) {
   const name = seen.name || seen.id;
-  const answered = await confirmed({ title: `Stop ${name}?`, words: `As by Ctrl+C: its processes are ended. ${seen.command}`, yes: "Stop it" });
+  const answered = await confirmed({ title: `Stop ${name}?`, words: `This interrupts it, as Ctrl+C does, and ends its processes. ${seen.command}`, yes: "Stop it" });
   if (answered !== null) post("/interrupt", { session_id: seen.id });
 }
 
