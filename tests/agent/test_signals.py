@@ -37,7 +37,7 @@ def test_a_typing_error_is_told_what_was_meant() -> None:
         *(("SIGPOLICE", "SIGPOLICY"), ("usr", "SIGUSR2")),
     ):
         assert refusal(word) == (
-            f'"{word}" is not an agent signal; did you mean {nearest}? '
+            f'"{word}" is not an agent signal; did you mean "{nearest}"? '
             "the agent signals are: SIGSTOP 1, SIGCONT 2, SIGINT 3, SIGKILL 4, "
             "SIGTERM 5, SIGUSR1 6, SIGUSR2 7, SIGPOLICY 8, "
             "SIGTRUST 9, SIGBUDGET 10, SIGLOOP 11, SIGDRIFT 12"
