@@ -35,7 +35,7 @@ def main() -> NoReturn:
         _note(program, *failure.lines)
         status = failure.status
     except OSError as failure:  # a limit of the machine: processes, descriptors, memory
-        _note(program, f"the system refused: {failure}")
+        _note(program, f"a system call failed: {failure}")
         status = REFUSED
     except (ImportError, MemoryError, SystemError) as failure:
         hint = "" if isinstance(failure, ModuleNotFoundError) else HINT

@@ -21,7 +21,7 @@ _UNSEEN = (  # compiled where somebody needs it
 _RIGHT_TO_LEFT = (
     "[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufeff\U00010800-\U00010fff\U0001e800-\U0001efff]"
 )
-_REORDERED = "letters in it run from right to left: a terminal may show words in another order"
+_REORDERED = "it has right-to-left letters: a terminal may show its words in another order"
 _GOES_ON = "    | "
 _NARROWEST, _WIDEST = 20, 80  # somebody may have told the terminal that it is wider than it is
 _LONG_LINE, _LONGEST_WORD, _LONGEST_LINE = 1000, 200, 4000

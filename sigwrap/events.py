@@ -360,8 +360,8 @@ def _types() -> tuple[EventType, ...]:
         ),
         event(
             "servers_killed",
-            "sigwrap killed file-system servers of this session that held others up: the first "
-            "ones, and how many",
+            "sigwrap killed file-system servers of this session that blocked other processes: the "
+            "first ones, and how many",
             "processes",
             "count",
         ),

@@ -43,7 +43,7 @@ WITHOUT: dict[Capability, str] = {
     Capability.NETWORK: "`network_rules` are not enforced",
     Capability.SIGNAL_WALL: (
         "a signal by a call that is not mediated can leave this session, and processes in the "
-        "session can take memory and descriptors of the user's other processes"
+        "session can take the memory and descriptors of the user's other processes"
     ),
     Capability.CGROUP_WALL: (
         "a process that may write to a cgroup can stop or kill all processes in it"

@@ -163,7 +163,7 @@ class Dispatcher:
         if not callable(handler):
             raise TypeError(f"a handler must be callable with a SignalInfo: {handler!r}")
         if _is_coroutine_function(handler):
-            raise TypeError("a handler is called, not awaited: start a task in it instead")
+            raise TypeError("a handler can't be a coroutine function: start a task in it instead")
         self._handlers[checked(signal)] += (handler,)
 
     def unregister_handler(self, signal: AgentSignal, handler: Handler) -> None:
@@ -371,7 +371,7 @@ class _Scope:
 
     def __exit__(self, *_: object) -> None:
         if not self._entered:
-            raise RuntimeError("this scope was left more often than it was entered")
+            raise RuntimeError("this scope was exited more often than it was entered")
         self._entered -= 1
         self._end()
 
@@ -395,7 +395,7 @@ def _refuse_coroutine(done: object, called: str) -> None:
     """Nobody awaits it, so nothing would happen. A task that it has started is another matter."""
     if hasattr(done, "cr_await"):
         done.close()  # type: ignore[attr-defined]
-        raise TypeError(f"{called} is called, not awaited: start a task in it instead")
+        raise TypeError(f"{called} must not return a coroutine: start a task in it instead")
 
 
 def _described(error: BaseException) -> str:

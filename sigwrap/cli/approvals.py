@@ -269,8 +269,8 @@ def _first_that_knows(store: str, request: ControlRequest) -> tuple[ControlReply
         )
     if not open_ids:
         raise SessionError(
-            f"there is no request {wanted!r}, nor any other in a running session of {store}",
-            "the requests of a session end with it",
+            f"there is no request {wanted!r}: no running session in {store} has open requests",
+            "a session's requests end with the session",
         )
     nearest = difflib.get_close_matches(wanted, open_ids, n=1, cutoff=0.5)
     hint = f'did you mean "{nearest[0]}"?' if nearest else f"open: {', '.join(open_ids[:5])}"

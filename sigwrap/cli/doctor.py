@@ -29,7 +29,7 @@ def register(app: typer.Typer) -> None:
 def doctor(store: StoreOption = None, as_json: JsonOption = False) -> int:
     """Check what sigwrap can do on this machine.
 
-    Tries each feature. For one that does not work, says what is lost and how to get it. Leaves
+    Tries each feature. If a feature does not work, says what is lost and how to get it. Leaves
     nothing behind.
     """
     from sigwrap.doctor import told  # other commands do without

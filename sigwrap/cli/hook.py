@@ -170,7 +170,7 @@ def _of_line(
     """Judge the line, and the shell that the agent starts for it."""
     shell = machine.request(("bash", "-c", line), folder, _DEPTH_OF_THE_SHELL, frozenset())
     decision = engine.decide_command(shell)
-    yield finding_of("the shell of the call", decision, engine.policy.name, inside=inside)
+    yield finding_of("the agent's shell", decision, engine.policy.name, inside=inside)
     home = os.environ.get("HOME", "")
     depth = _DEPTH_OF_THE_SHELL + 1
     read = read_line(line, folder=os.path.normpath(folder), home=home, depth=depth)

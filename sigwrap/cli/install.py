@@ -218,4 +218,4 @@ def _difference(path: str, before: str | None, after: str | None) -> str:
         shown if after is not None else "/dev/null",
         lineterm="",
     )
-    return "\n".join(lines) or f"only line ends or blanks change in {shown}"
+    return "\n".join(lines) or f"only whitespace changes in {shown}"

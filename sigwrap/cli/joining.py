@@ -93,7 +93,7 @@ def _run_inside(settings: RunSettings, inherited: Inherited) -> NoReturn:
     where = f"session {session}" if session else "another supervisor"
     if settings.nested is not Nested.JOIN:
         raise SessionError(
-            f"already inside {where}",
+            f"already in {where}",
             "to run the command in that session, under its policy: --nested join",
         )
     program = find_program(settings.command[0], inherited.environment)

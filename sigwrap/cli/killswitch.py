@@ -86,7 +86,7 @@ def off(
 
 @app.command(epilog=examples("killswitch status"))
 def status(store: StoreOption = None, as_json: JsonOption = False) -> None:
-    """Show whether it is on, since when and why."""
+    """Show whether the kill switch is on, since when and why."""
     state = killswitch.known(_stores(store))
     if not as_json:
         out("the kill switch is off" if state is None else str(state))

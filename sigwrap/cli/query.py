@@ -75,7 +75,7 @@ def query(
     kind = chosen_format(query_format, QueryFormat.TABLE, as_json=as_json)
     if not sql.strip():
         if sessions or every or output is not None:
-            raise UsageError("no SQL given", "sigwrap query alone lists the views")
+            raise UsageError("no SQL given", "sigwrap query without SQL lists the views")
         with reader_may_leave():
             out(overview(columns()))
         return

@@ -119,7 +119,7 @@ def _end_lines(ended: Ended, *, verbose: bool) -> Iterator[str]:
     if approved := counts.get("approval_granted", 0):
         parts.append(f"{approved} approved")
     if counts.get("work_handed_outside"):
-        parts.append("work was handed outside the session")
+        parts.append("handed work outside the session")
     if ended.unrecorded:
         parts.append(f"{_counted(ended.unrecorded, 'event')} could not be recorded")
     short_id = ended.session_id.rpartition("-")[2]

@@ -105,7 +105,8 @@ RUN_OPTIONS: tuple[ValueOption | FlagOption, ...] = (
     ValueOption(
         ("--interrupt",),
         "interrupt",
-        "Leave Ctrl+C to the command at its prompt (auto) or always (command), or end the run",
+        "Leave Ctrl+C to the command at its prompt (auto) or always (command), or end the run "
+        "(sigwrap)",
         InterruptsEnd,
     ),
     FlagOption(
@@ -135,7 +136,7 @@ RUN_OPTIONS: tuple[ValueOption | FlagOption, ...] = (
     ValueOption(
         ("--unattended-timeout",),
         "unattended_timeout_s",
-        "Time until a request is denied that no terminal, sigwrap watch, page or --notify shows",
+        "Time until a request is denied if no terminal, sigwrap watch, page or --notify shows it",
         float,
         metavar="TIME",
     ),
@@ -203,7 +204,7 @@ RUN_OPTIONS: tuple[ValueOption | FlagOption, ...] = (
     ValueOption(
         ("--join-idle",),
         "join_idle_s",
-        "Time until a shared session ends in which no process runs",
+        "Time until a shared session without processes ends",
         float,
         metavar="TIME",
     ),

@@ -55,7 +55,7 @@ def rm(
 def meant_one(folder: str, known: list[SessionFile], word: str) -> SessionFile:
     """What is clear enough for a list to be shown isn't for one to be removed."""
     if not word:
-        raise UsageError("the session can't be an empty word", "give an id or a name")
+        raise UsageError("the session can't be empty", "give an id or a name")
     if is_path(word):
         raise UsageError(f"{shell_words([word])} is a file", "give the session's id or name")
     found = chosen(known, word)

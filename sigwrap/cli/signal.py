@@ -89,7 +89,7 @@ def _meant(words: list[str]) -> tuple[str, AgentSignal]:
             raise UsageError(line) from unknown
         raise UsageError(str(unknown)) from unknown
     if session == [""]:
-        raise UsageError("the session can't be an empty word", f"sigwrap signal {_WORDS}")
+        raise UsageError("the session can't be empty", f"sigwrap signal {_WORDS}")
     return (session[0] if session else ""), wanted
 
 

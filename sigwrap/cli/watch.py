@@ -47,8 +47,8 @@ def watch(
 
     Keys: y approve, a approve for the session, n deny, m deny with a message, v show the whole
     request, s stop a session, K kill switch (asks first, then ends all your sessions), ? all keys,
-    q quit. While it is open, sessions without a terminal send their requests here. It can't approve
-    inside the multiplexer that a session runs in: the session could press the keys.
+    q quit. While sigwrap watch is open, sessions without a terminal send their requests here. You
+    can't approve in a multiplexer that a session runs in: the session could press the keys.
     """
     folder = watched_store(store)
     if as_json:

@@ -116,8 +116,8 @@ def try_cgroup() -> Finding:
         group.remove()
     counts = [what for what, is_counted in counted.items() if is_counted]
     if not counts:
-        return Finding(CGROUP, "cannot make one in this process's cgroup", "absent")
-    return Finding(CGROUP, f"made; it counts {' and '.join(counts)}")
+        return Finding(CGROUP, "cannot create one in this process's cgroup", "absent")
+    return Finding(CGROUP, f"created; it counts {' and '.join(counts)}")
 
 
 def try_memory_files() -> Finding:
@@ -140,7 +140,7 @@ def try_terminal() -> Finding:
         for fd in os.openpty():
             os.close(fd)
     except OSError as refusal:
-        return Finding(TERMINAL, f"cannot make a pseudo-terminal: {refusal.strerror}", "no pty")
+        return Finding(TERMINAL, f"cannot create a pseudo-terminal: {refusal.strerror}", "no pty")
     if held_terminals.controlling < 0:
         return Finding(TERMINAL, "no controlling terminal", "none")
     typist = find_typist(walled=landlock.is_available())
@@ -176,8 +176,8 @@ def _needed_by_the_binary() -> str:
 def try_user_namespaces() -> Finding:
     if libc.libc.unshare(_NEW_USER) != 0:
         why = libc.failure("unshare").message
-        return Finding(USER_NAMESPACES, f"cannot make one: {why}", "refused")
-    return Finding(USER_NAMESPACES, "made one")
+        return Finding(USER_NAMESPACES, f"cannot create one: {why}", "refused")
+    return Finding(USER_NAMESPACES, "created one")
 
 
 def try_store(store: str | None) -> Finding:
@@ -214,5 +214,5 @@ def _of_file_system(folder: str) -> Finding:
     finally:
         os.close(fd)
     room = status.f_bavail * status.f_frsize
-    found = f"made a log; {kind or 'unknown file system'}, {room >> 20} MiB free"
+    found = f"created a log; {kind or 'unknown file system'}, {room >> 20} MiB free"
     return Finding(STORE, found, "" if is_local else "served")

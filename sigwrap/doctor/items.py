@@ -81,12 +81,12 @@ ITEMS = (
             ),
             "untried": Shortfall(
                 Level.NO,
-                "aarch64 is tested only in an emulator; what no test covers may be wrong",
+                "aarch64 is tested only in an emulator; untested features may not work",
                 f"{_NOT_SUCH_A_MACHINE}; SIGWRAP_UNTRIED=1 runs it anyway",
             ),
             "being tried": Shortfall(
                 Level.LESS,
-                "what no test covers may be wrong (sigwrap help platforms)",
+                "untested features may not work (sigwrap help platforms)",
                 "do not rely on a protection that was not tested on aarch64",
             ),
         },
@@ -309,8 +309,8 @@ ITEMS = (
             ),
             "no pty": Shortfall(
                 Level.NOTE,
-                "programs that make a pseudo-terminal (script, tmux, an agent's shell) fail, with "
-                "or without sigwrap",
+                "programs that create a pseudo-terminal (script, tmux, an agent's shell) fail, "
+                "with or without sigwrap",
                 "mount devpts: mount -t devpts devpts /dev/pts",
             ),
         },
@@ -379,7 +379,7 @@ ITEMS = (
             ),
             "less": Shortfall(
                 Level.LESS,
-                "what the log names under `missing`",
+                "the features that the log lists under `missing`",
                 "see the other items",
             ),
         },

@@ -94,7 +94,7 @@ def _inherited_descriptors() -> tuple[int, ...]:
     if len(found) > MOST_DESCRIPTORS - 2:
         raise SessionError(
             f"{len(found)} open files are too many to hand to a session",
-            f"at most {MOST_DESCRIPTORS - 2}",
+            f"close some: at most {MOST_DESCRIPTORS - 2} can be handed over",
         )
     return tuple(found)
 

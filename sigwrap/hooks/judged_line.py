@@ -80,7 +80,7 @@ def _command(
         there = _command_in(command, possible, line, engine, machine, inside=inside)
         if there.answer is not Answer.NO_OPINION:
             rule = f"rule {there.decision.rule}" if there.decision else "a rule"
-            why = f"{rule} may match: its directory is not known before it runs"
+            why = f"{rule} may match: its directory is not known in advance"
             return _unknown(Unknown(command.text, why), inside=inside)
     return found
 
@@ -107,7 +107,7 @@ def _command_in(
     stricter = _strictest_possible(engine, request, sure)
     if STRICTNESS[stricter.action] <= STRICTNESS[Action.AUDIT]:
         return found
-    why = f"rule {stricter.rule} may match: its arguments are not known before it runs"
+    why = f"rule {stricter.rule} may match: its arguments are not known in advance"
     return _unknown(Unknown(command.text, why), inside=inside)
 
 
@@ -200,7 +200,7 @@ def _file(use: FileUse, folder: str, engine: Engine, machine: Machine, *, inside
     if not use.word.known:
         if not engine.files.restricted:
             return Finding(use.text, Answer.NO_OPINION, "no rule denies a file")
-        why = "the file that it opens is not known before it runs"
+        why = "the file that it opens is not known in advance"
         return _unknown(Unknown(use.text, why), inside=inside)
     decision = machine.file(use.word.text, folder, writes=use.writes)
     if decision is None:

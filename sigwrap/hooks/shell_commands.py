@@ -73,7 +73,7 @@ _FILLING = {
 _EXEC = Starter(short="a:cl")
 _SHELL_WITHOUT = frozenset({"sudo", "doas", "chroot"})
 _EVALUATING = {"mapfile": "C", "readarray": "C", "compgen": "CFW", "complete": "CFW", "bind": "x"}
-_WHICH_VARIABLE = "the variable that it sets is not known before it runs"
+_WHICH_VARIABLE = "the variable that it sets is not known in advance"
 _OF_THE_STACK = re.compile(r"[+-]\d*$")
 _MOST_WORDS = 1000
 
@@ -148,7 +148,7 @@ class Commands:
         if _hides_its_program(chain, names, before, innermost, folders):
             self._out.not_known(text, WHICH_PROGRAM)
         elif chain[0][0] == "time" and innermost[0] in RESERVED:
-            self._out.not_known(text, "it is not clear what is timed")
+            self._out.not_known(text, "it is not clear which command is timed")
         elif chain[-1][0] in _SHELL_WITHOUT and _starts_a_shell(innermost):
             self._out.not_known(text, "the standard input of its shell is not known")
         if len(words) > _MOST_WORDS:
@@ -257,7 +257,7 @@ class Commands:
     ) -> None:
         script = script_of(name, argv, folders)
         if is_fed or script.unknown:
-            why = f"the commands for {name} are not known before it runs"
+            why = f"the commands for {name} are not known in advance"
             self._out.not_known(text, script.unknown or why)
         self._note_dialect(text, name, script.line)
         if script.line:
@@ -298,7 +298,7 @@ class Commands:
             self._out.not_known(text, "sigwrap cannot tell what it runs")
         elif name in (".", "source"):
             if not first or UNTOLD in first or is_descriptor(first, folders):
-                self._out.not_known(text, "the commands that it reads are not known before it runs")
+                self._out.not_known(text, "the commands that it reads are not known in advance")
             else:
                 self._out.files.append(FileUse(False, Word(first), text, folders))
         elif name == "kill":
@@ -336,12 +336,12 @@ class Commands:
 
     def _evaluated(self, text: str, line: str, folders: Folders) -> Folders:
         if UNTOLD in line:
-            self._out.not_known(text, "the command that it runs is not known before it runs")
+            self._out.not_known(text, "the command that it runs is not known in advance")
             return ("",)
         return self._out.read(line, folders, self._depth, self._nested + 1)
 
     def _signals(self, text: str) -> None:
-        self._out.not_known(text, "its target is not known before it runs", is_signal=True)
+        self._out.not_known(text, "its target is not known in advance", is_signal=True)
 
 
 def _hides_its_program(

@@ -103,7 +103,7 @@ def _doubt_of(node: Node, text: bytes) -> str:
     if node.type in _QUOTED:
         is_literal = node.type == "heredoc_body" and _is_quoted_heredoc(node, text)
         if not is_literal and any(map(_is_expanded, literal_runs(node, text))):
-            return "it is not clear what is in a quotation"
+            return "it is not clear what is in a quoted string"
         return ""
     if node.type == "command_substitution" and _ESCAPED_IN_BACKQUOTES.search(
         text[node.start_byte : node.end_byte]
@@ -129,7 +129,7 @@ def _doubt_of(node: Node, text: bytes) -> str:
     if node.is_named and node.type not in _LITERAL and _has_unread_expansion(node, text):
         return "it is not clear what an expansion runs"
     if node.type == "ansi_c_string" and not _ANSI.fullmatch(own):
-        return "it is not clear where a quotation ends"
+        return "it is not clear where a quoted string ends"
     if _is_in_an_expansion(node):
         # It is no word of a command; what is run in it is a node of its own, but for backquotes.
         # And within "…", a single quote is one to some shells and a letter to others.
@@ -153,7 +153,7 @@ def _doubt_of(node: Node, text: bytes) -> str:
                 return "it is not clear where a comment begins"
         case "raw_string":
             if own.count(b"'") != 2:
-                return "it is not clear where a quotation ends"
+                return "it is not clear where a quoted string ends"
     return ""
 
 

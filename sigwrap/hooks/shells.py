@@ -60,7 +60,7 @@ def script_of(name: str, argv: Sequence[str], folders: Sequence[str]) -> Script:
         if word[1:] in _LONG:
             word = f"-{word}"
         if UNTOLD in word:
-            return Script(unknown=f"the commands for {name} are not known before it runs")
+            return Script(unknown=f"the commands for {name} are not known in advance")
         if word in _SAYS_ONLY:
             return Script()
         if not word.startswith(("-", "+")) or word in ("-", "--"):
@@ -83,7 +83,7 @@ def script_of(name: str, argv: Sequence[str], folders: Sequence[str]) -> Script:
         position += 1
     operand = argv[position] if position < len(argv) else None
     if operand is not None and UNTOLD in operand:
-        return Script(unknown=f"the commands for {name} are not known before it runs")
+        return Script(unknown=f"the commands for {name} are not known in advance")
     if takes_line and operand is not None:
         return Script(line=operand)
     if takes_input or operand is None or is_descriptor(operand, folders):

@@ -19,12 +19,12 @@ from sigwrap.hooks.wrapped import basename
 from sigwrap.policy.judge.match import UNTOLD
 from sigwrap.policy.judge.network import packed_address
 
-WHICH_PROGRAM = "the program that it runs is not known before it runs"
+WHICH_PROGRAM = "the program that it runs is not known in advance"
 
-_WHAT_IT_RUNS = "the command that it runs is not known before it runs"
+_WHAT_IT_RUNS = "the command that it runs is not known in advance"
 NOT_READ = "sigwrap cannot tell what it runs"
 _STANDARD_INPUT = "the standard input of its shell is not known"
-_WHICH_MACHINE = "the machine that it runs on is not known before it runs"
+_WHICH_MACHINE = "the machine that it runs on is not known in advance"
 _MORE_WORDS = ' "$@"'
 _A_FILE = " ./file"
 _A_MACHINE = " machine command"

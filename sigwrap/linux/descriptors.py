@@ -31,7 +31,7 @@ def _null() -> int:
     except (FileNotFoundError, NotADirectoryError) as missing:
         raise SessionError(
             f"{os.devnull} is missing, and sigwrap needs it",
-            "make it: mknod -m 666 /dev/null c 1 3",
+            "create it: mknod -m 666 /dev/null c 1 3",
         ) from missing
 
 

@@ -66,7 +66,9 @@ def find_typist(*, walled: bool) -> Typist | None:
         return Typist(0, "too many open descriptors to find the program that drives this terminal")
     for variable in _VARIABLES:
         if os.environ.get(variable):
-            return Typist(0, f"${variable} is set, so a process in the session may type on it")
+            return Typist(
+                0, f"${variable} is set, so a process in the session may type on this terminal"
+            )
     return None
 
 
@@ -88,13 +90,13 @@ def _objection(pid: int, name: str, walled: bool) -> str:
     if not _is_within_reach(pid):
         return ""
     if name.startswith(_TYPISTS):
-        return f"{name.partition(':')[0]} lets processes in the session type on it"
+        return f"{name.partition(':')[0]} lets processes in the session type on this terminal"
     if name in _RECORDERS:
-        return f"{name} records it to a file that processes in the session may read"
+        return f"{name} records this terminal to a file that processes in the session may read"
     if pid not in (os.getpid(), os.getppid()) and carries_more_filters_than_us(pid):
-        return f"{name} (pid {pid}) drives it and is in a session"
+        return f"{name} (pid {pid}) drives this terminal and is in a session"
     if not walled and not _only_descendants_are_traced():
-        return f"a process in the session could take it over from {name} (pid {pid})"
+        return f"a process in the session could take this terminal over from {name} (pid {pid})"
     return ""
 
 

@@ -81,11 +81,11 @@ _NO_YES_WHILE_TRACED = (
     "it needs approval, and its caller is traced: a tracer could make it run another program"
 )
 _NO_YES_UNREAD = (
-    "it needs approval, and sigwrap may not read its caller: it could not verify what then runs"
+    "it needs approval, and sigwrap may not read its caller: it could not verify the program"
 )
 
 
-_OF_A_STUB = "the command that its stub stands in for"
+_OF_A_STUB = "the command that its stub runs"
 
 
 class ExecMediator:

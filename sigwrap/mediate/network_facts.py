@@ -24,7 +24,7 @@ class OutOfRules(NamedTuple):
     """No rule can be about it, and it would reach others all the same."""
 
     what: str
-    why: str = "under network rules, nothing is sent past addresses that they could be about"
+    why: str = "network_rules cannot cover it, so sigwrap denies it"
 
 
 class Outside(NamedTuple):

@@ -112,7 +112,7 @@ def read_answer(body: bytes) -> Answer:
     except UnicodeDecodeError:
         return Missed("the answer is not UTF-8")
     if _depth(body) > _DEEPEST:
-        return Missed("the answer is nested too deep")
+        return Missed("the answer is nested too deeply")
     try:
         found = json.loads(text)
     except ValueError:

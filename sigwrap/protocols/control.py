@@ -69,5 +69,5 @@ def decode_reply(line: bytes | bytearray) -> ControlReply:
     try:
         reply = json.loads(line)
     except RecursionError as error:
-        raise ValueError("a reply is nested too deep") from error
+        raise ValueError("a reply is nested too deeply") from error
     return reply if isinstance(reply, dict) else {}

@@ -314,7 +314,7 @@ class AgentSignals:
         try:
             entry = self._entry(sequence)
         except StopIteration:
-            return refusal("unknown-signal", f"no agent signal {sequence} is known")
+            return refusal("unknown-signal", f"there is no agent signal {sequence}")
         follows = self._follows(entry)
         killed = (
             self._has_killed

@@ -283,4 +283,4 @@ class Aside:
     def _find_none(self, job: _Job) -> None:
         self._found_none = True
         self.on_short()
-        job.then(Late("what others look at does not answer, and too much of that is waited for"))
+        job.then(Late("too many reads of slow files or memory are pending"))

@@ -145,7 +145,7 @@ def _answer_probe(listener: Listener, child: int, waits_through_signals: bool) -
     poll = select.poll()
     poll.register(listener.fd, select.POLLIN)
     if not poll.poll(_HANDSHAKE_TIMEOUT_S * 1000):
-        raise NoInterception("the seccomp listener was installed, but hears nothing", 0)
+        raise NoInterception("the seccomp listener was installed, but receives nothing", 0)
     probe = listener.receive()
     if probe is None or not listener.is_waiting(probe.id):
         raise NoInterception("the seccomp listener lost its first request", 0)

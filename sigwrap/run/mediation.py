@@ -186,11 +186,11 @@ class Mediation:
     def _refuse_unmediated(self, notification: Notification, caller: Process | None) -> None:
         if caller is None:
             # It ended while it waited. If it still waits, it is not where it should be.
-            self._refuse(notification, caller, "not of this session's tree")
+            self._refuse(notification, caller, "not in this session's process tree")
         elif notification.arch == calls.X86_64 and notification.number & calls.X32_BIT:
             self._run(notification, caller, refuse_x32(notification.number, caller.comm))
         else:
-            self._refuse(notification, caller, "no mediator knows this call")
+            self._refuse(notification, caller, "sigwrap does not handle this call")
 
     def _answer_what_was_put_off(self, notification: Notification) -> None:
         """Its thread id may be another thread's by now."""

@@ -91,7 +91,7 @@ def plan_of(
         policy.has_patterns or engine.network.has_patterns or engine.files.has_audited_patterns
     )
     if not_kept := own_code.keep_what_is_loaded(needs_patterns=has_patterns):
-        without.append(f"code of our own: {first_of(not_kept)} can be changed meanwhile")
+        without.append(f"sigwrap's own code: {first_of(not_kept)} can change during the run")
     return Plan(
         store=store,
         stores=stores,
@@ -114,7 +114,7 @@ def _remote_switch(settings: RunSettings, environment: dict[bytes, bytes]) -> Re
     if not url:
         if settings.killswitch_fail_closed:
             raise UsageError(
-                "--killswitch-fail-closed, but there is no kill switch to ask",
+                "--killswitch-fail-closed, but there is no kill switch to poll",
                 "name it: --killswitch-url URL, or $SIGWRAP_KILLSWITCH_URL",
             )
         return None

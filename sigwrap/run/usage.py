@@ -46,7 +46,7 @@ class Usage:
         self.without: list[str] = []
         if counts_time and not self._cgroup.counts_time:
             self.without.append(
-                "cgroup for cpu_time: what an unreaped child uses after the last poll is not "
+                "cgroup for cpu_time: CPU time of an unreaped child after the last poll is not "
                 "counted"
             )
         if limits.memory_bytes and not self._cgroup.counts_memory:

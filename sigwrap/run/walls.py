@@ -67,7 +67,7 @@ def walls_of(engine: Engine, *, goes_without: bool) -> Walls:
         held = False
         told.append(f"the file_rules of {policy.name} need {landlock.FILES_NEED}")
         if not goes_without:
-            hint = f"--best-effort goes on without them; {DOCTOR}"
+            hint = f"--best-effort runs without them; {DOCTOR}"
             raise NoInterception(told[0], errno.ENOSYS, hint)
         without += told
     filtered = frozenset(_filtered(engine))

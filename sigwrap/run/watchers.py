@@ -147,7 +147,7 @@ class Watchers:
             case Telling.TELL:
                 self._raise(kind, what)
             case Telling.TELL_AS_LAST:
-                more = f" (the last of these that is reported: {MOST_TOLD} so far)"
+                more = f" (sigwrap reports no more of these: {MOST_TOLD} so far)"
                 self._raise(kind, what, more)
             case Telling.LEAVE:
                 pass

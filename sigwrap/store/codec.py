@@ -173,7 +173,7 @@ def _check_nesting(value: object) -> None:
         if not inner:
             return
         level = inner
-    raise ValueError("nested too deep")
+    raise ValueError("nested too deeply")
 
 
 _CURRENT_VERSION = {kind.name: kind.version for kind in EVENT_TYPES.values()}

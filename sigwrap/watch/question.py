@@ -53,7 +53,7 @@ def waits_of(session_id: str, reply: ControlReply, request: dict[str, Any], now_
 def lines_of(waits: Waits, whole: str) -> list[str]:
     """What it is about; the last line names the rule. `whole`: what shows all that is known, where
     this is not."""
-    policy = f" of {printable(waits.policy)}" if waits.policy else ""
+    policy = f", policy {printable(waits.policy)}" if waits.policy else ""
     message = f": {printable(waits.message)}" if waits.message else ""
     lines = [
         f"{printable(waits.id)}  {shell_words([waits.process])} (pid {waits.pid}, depth "

@@ -335,7 +335,7 @@ class Source:
             found.append("too many sessions: some running ones may not be shown")
         old_s = (time.time_ns() - self._replied_ns) // 1_000_000_000 if self._replied_ns else 0
         if old_s > _OLD_S:
-            found.append(f"the store is slow: this is {old_s} s old")
+            found.append(f"the store is slow: this view is {old_s} s old")
         found += [each.problem for each in self._followed.values() if each.problem]
         found += self._unreachable
         shown = [printable(each) for each in found[:_PROBLEMS_SHOWN]]

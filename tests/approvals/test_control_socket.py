@@ -98,7 +98,7 @@ def test_a_refusal_by_one_session_keeps_nobody_from_another(asking: Make, progra
         assert said.stderr.count("it is in a supervised session") == 1
         assert said.stderr.count("skipped: ") == 1
     unknown = plain.sigwrap("approve", "never", by=filtered)
-    assert "there is no request 'never' in the sessions that answer" in unknown.stderr
+    assert "there is no request 'never' in the sessions that answered" in unknown.stderr
     assert refused_inside(plain)
     assert not other.events("control_refused")
 

@@ -41,7 +41,7 @@ def test_ctrl_c_at_the_question_ends_the_run(sigwrap: Sigwrap, policy: str) -> N
     terminal = sigwrap.on_terminal("-p", policy, "--no-report", "--", "sh", "-c", "/bin/uname; :")
     terminal.output.until(rb'"n": ')
     terminal.press("c")
-    assert b"comes again" not in terminal.output.rest()
+    assert b"comes back later" not in terminal.output.rest()
     assert terminal.await_status() == 130
     assert b"SIGINT from the terminal (Ctrl+C)" in sigwrap.native(UNDER_TEST, "why").stdout
 
@@ -86,7 +86,7 @@ def test_ctrl_z_at_the_question_stops_the_job(sigwrap: Sigwrap, policy: str, com
     terminal = sigwrap.on_terminal("-p", policy, "--no-report", "--", "sh", "-c", command)
     terminal.read_question()
     terminal.press("z")
-    terminal.output.until(rb"the question comes again")
+    terminal.output.until(rb"put aside and comes back later")
     terminal.await_stop()
     assert terminal.foreground() == terminal.pid
     terminal.continue_job()

@@ -40,9 +40,9 @@ def test_an_answer(asking: Make, typed: str, granted: bool, reason: str) -> None
     subject = asking().start_on_terminal()
     approval_id = subject.ask()
     said = subject.terminal.read_question().decode()
-    assert "bash (pid 4312, depth 2) wants to run" in said
+    assert "bash (4312) wants to run" in said
     assert "git push --force" in said
-    assert "rule ask-push of mine: pushes are looked at" in said
+    assert "rule ask-push, policy mine: pushes are looked at" in said
     assert approval_id in said
     codes = {"once": subject.terminal.once, "always": subject.terminal.always}
     subject.terminal.type(f"{typed.format(**codes)}\n")
@@ -61,7 +61,7 @@ def test_lines_typed_ahead_answer_nothing(asking: Make) -> None:
     subject.terminal.read_question()
     subject.terminal.type(f"y {subject.terminal.once}\nn\n")
     assert subject.answer() == (first, True, "granted")
-    subject.terminal.output.until(rb"typed before the question")
+    subject.terminal.output.until(rb"ignored what you typed before the request")
     subject.terminal.read_question()
     subject.terminal.type("n\n")
     assert subject.answer() == (second, False, "denied")
@@ -74,7 +74,7 @@ def test_half_a_line_typed_ahead_is_not_finished_by_an_enter(asking: Make) -> No
     subject.terminal.output.until(rb"n")
     approval_id = subject.ask_on_terminal()
     subject.terminal.type("\n")
-    assert b"none of the answers" in subject.terminal.read_question()
+    assert b"unknown answer" in subject.terminal.read_question()
     subject.terminal.type("n\n")
     assert subject.answer() == (approval_id, False, "denied")
 
@@ -85,7 +85,7 @@ def test_what_was_set_to_hide_text_hides_no_question(asking: Make, kind: str, re
     subject.subject.env["TERM"] = kind
     subject.start_on_terminal()
     subject.ask()
-    before, asked, rest = subject.terminal.read_question().rpartition(b"sigwrap: bash")
+    before, asked, rest = subject.terminal.read_question().rpartition(b"sigwrap: request")
     assert asked
     assert (b"\x1b[0m\x1b[?7h\x1b(B\x0f" in before) is resets
     assert b"\x1b" not in rest
@@ -107,7 +107,7 @@ def test_answered_from_elsewhere_while_it_is_asked(asking: Make) -> None:
     approval_id = subject.ask_on_terminal()
     assert subject.sigwrap("approve", approval_id).returncode == 0
     assert subject.answer() == (approval_id, True, "granted")
-    subject.terminal.output.until(rb"settled without an answer from here")
+    subject.terminal.output.until(rb"was settled elsewhere")
     await_that(lambda: foreground_is_ours(subject))
 
 
@@ -135,7 +135,7 @@ def test_modes_that_are_set_meanwhile_stay(asking: Make) -> None:
     modes = termios.tcgetattr(subject.terminal.master)
     modes[3] &= ~termios.ECHO
     termios.tcsetattr(subject.terminal.master, termios.TCSANOW, modes)
-    subject.terminal.output.until(rb"the terminal is wanted; the question comes again")
+    subject.terminal.output.until(rb"the request is put aside and comes back later")
     await_that(lambda: foreground_is_ours(subject))
     assert termios.tcgetattr(subject.terminal.master) == modes
 
@@ -155,8 +155,8 @@ def test_modes_that_were_other_ones_for_a_moment_make_no_yes(asking: Make) -> No
     modes[6][termios.VKILL] = before
     termios.tcsetattr(terminal.master, termios.TCSANOW, modes)
     terminal.type("\n")
-    if b"the question comes again" not in terminal.output.seen:  # a look came in between
-        terminal.output.until(rb"a yes needs its four letters|the question comes again")
+    if b"put aside and comes back later" not in terminal.output.seen:  # a look came in between
+        terminal.output.until(rb"Type y and the four letters shown|put aside and comes back later")
     assert not subject.events("approval_granted")
 
 
@@ -176,7 +176,7 @@ def test_a_command_that_waits_for_a_line_gets_it(asking: Make) -> None:
     subject = asking().start_on_terminal("head", "-n2")
     await_that(lambda: any(reads_a_line(pid) for pid in group(subject)))
     approval_id = subject.ask()
-    subject.terminal.output.until(f"to answer: sigwrap approve {approval_id}".encode())
+    subject.terminal.output.until(f"from another terminal: sigwrap approve {approval_id}".encode())
     assert subject.ping()["holds"] is False
     subject.terminal.type("y\n")
     subject.terminal.output.until(rb"y\r\ny\r\n")  # its echo, and what head made of it
@@ -193,7 +193,7 @@ def test_a_command_that_polls_its_input_keeps_it(asking: Make, how: str, program
     subject.terminal.output.until(rb"polls")
     await_that(lambda: any(waits_for_input(pid) for pid in group(subject)))
     approval_id = subject.ask()
-    subject.terminal.output.until(rb"to answer: ")
+    subject.terminal.output.until(rb"from another terminal: ")
     assert subject.ping()["holds"] is False
     subject.terminal.type("y\n")
     subject.terminal.output.until(rb"GOT b'y\\n'")
@@ -216,7 +216,7 @@ def test_a_command_that_starts_to_read_makes_the_question_give_way(
     subject = asking().start_on_terminal(*PYTHON, str(programs / "reads_later.py"), str(go))
     approval_id = subject.ask_on_terminal()
     go.write_bytes(b"x")
-    subject.terminal.output.until(rb"the terminal is wanted; the question comes again")
+    subject.terminal.output.until(rb"the request is put aside and comes back later")
     await_that(lambda: foreground_is_ours(subject))
     subject.terminal.type("mine\n")
     subject.terminal.output.until(rb"GOT b'mine\\n'")
@@ -274,7 +274,7 @@ def test_a_key_that_comes_while_it_makes_way_is_not_lost(
     modes = termios.tcgetattr(subject.terminal.master)
     modes[6][termios.VKILL] = b"$"
     termios.tcsetattr(subject.terminal.master, termios.TCSANOW, modes)
-    subject.terminal.output.until(rb"the terminal is wanted; the question comes again")
+    subject.terminal.output.until(rb"the request is put aside and comes back later")
     subject.terminal.press("c")
     subject.terminal.output.until(b"CAUGHT 2;")
     subject.terminal.read_question()
@@ -300,7 +300,7 @@ def test_a_job_in_the_background_asks_when_it_is_in_the_foreground(
     )
     assert subject.next()["ready"]
     approval_id = subject.ask()
-    terminal.output.until(rb"to answer: ")
+    terminal.output.until(rb"from another terminal: ")
     assert subject.ping()["holds"] is False
     go.write_bytes(b"x")
     terminal.read_question()
@@ -313,7 +313,7 @@ def test_input_that_lies_there_is_not_taken_for_an_answer(asking: Make) -> None:
     subject.terminal.type("y\n")
     subject.terminal.output.until(rb"y")
     approval_id = subject.ask()
-    subject.terminal.output.until(rb"to answer: ")
+    subject.terminal.output.until(rb"from another terminal: ")
     assert subject.ping()["holds"] is False
     assert subject.sigwrap("deny", approval_id).returncode == 0
 

@@ -32,18 +32,18 @@ def start(
 @pytest.mark.parametrize(
     ("name", "why"),
     [
-        ("tmux: server", b"lets processes in the session type on it"),
-        ("screen", b"lets processes in the session type on it"),
-        ("zellij", b"lets processes in the session type on it"),
-        ("wezterm-gui", b"lets processes in the session type on it"),
-        ("script", b"script records it to a file"),
+        ("tmux: server", b"lets processes in the session type on this terminal"),
+        ("screen", b"lets processes in the session type on this terminal"),
+        ("zellij", b"lets processes in the session type on this terminal"),
+        ("wezterm-gui", b"lets processes in the session type on this terminal"),
+        ("script", b"script records this terminal to a file"),
     ],
 )
 def test_nobody_is_asked_where_a_multiplexer_types_or_a_recorder_writes(
     as_user: Sigwrap, programs: Path, name: str, why: bytes
 ) -> None:
     said = _refused(as_user, programs, name, "types", "/bin/uname -s")
-    assert b"the session could answer on its terminal itself" in said
+    assert b"processes in the session could type the answer" in said
     assert why in said
     (denied,) = as_user.sealed_events("approval_denied")
     assert denied.payload["reason"] == "nobody"
@@ -68,7 +68,9 @@ def test_on_a_terminal_of_its_own_a_person_is_asked(as_user: Sigwrap, programs: 
 def test_the_way_to_answer_is_named_there(as_user: Sigwrap, programs: Path) -> None:
     terminal = start(as_user, programs, "tmux: server", "types", command="/bin/uname -s")
     said = reader(terminal.stdout)
-    said.until(rb"not asked here: tmux lets processes in the session type on it")
+    said.until(
+        rb"cannot be answered here: tmux lets processes in the session type on this terminal"
+    )
     approval_id = said.until(rb"from another terminal: sigwrap approve \w+").split()[-1].decode()
     answer = as_user.native(*as_user.line("approve", approval_id))
     assert answer.returncode == 0, answer.stderr
@@ -94,7 +96,7 @@ def test_nobody_is_asked_where_the_session_has_the_other_end(
     as_user: Sigwrap, programs: Path
 ) -> None:
     said = _refused(as_user, programs, "xterm", "lends", TYPES_ON_9)
-    assert b"drives it and is in a session" in said
+    assert b"drives this terminal and is in a session" in said
 
 
 def test_nobody_is_asked_where_a_variable_speaks_of_a_multiplexer(as_user: Sigwrap) -> None:
@@ -102,7 +104,7 @@ def test_nobody_is_asked_where_a_variable_speaks_of_a_multiplexer(as_user: Sigwr
     as_user.env["TMUX"] = "/tmp/tmux-1000/default,1,0"
     line = ("-p", path, "--no-report", "--approvals", "tty", "--", "sh", "-c", "/bin/uname; exit 3")
     terminal = as_user.on_terminal(*line)
-    terminal.output.until(rb"\$TMUX is set, so a process in the session may type on it")
+    terminal.output.until(rb"\$TMUX is set, so a process in the session may type on this terminal")
     assert terminal.await_status() == 3
     assert b"Linux" not in terminal.output.seen
 
@@ -120,7 +122,7 @@ def test_without_a_wall_whoever_holds_the_other_end_is_in_reach(tmp_path: Path) 
         said = file.read()
     os.waitpid(pid, 0)
     os.close(master)
-    assert said.startswith("None / a process in the session could take it over from ")
+    assert said.startswith("None / a process in the session could take this terminal over from ")
 
 
 @pytest.mark.parametrize("when", ["before", "meanwhile"])
@@ -137,9 +139,9 @@ def test_what_a_terminal_says_by_itself_is_no_yes(
     terminal.type("\x1b[?1;2$y\x1b[0n")
     if when == "before":
         terminal.type("\n")
-        terminal.output.until(rb"that is none of the answers")
+        terminal.output.until(rb"unknown answer")
     else:
-        terminal.output.until(rb"the terminal is wanted; the question comes again")
+        terminal.output.until(rb"the request is put aside and comes back later")
     terminal.press("c")
     assert terminal.await_status() == 130
     assert b"Linux" not in terminal.output.seen
@@ -152,14 +154,14 @@ def test_a_yes_without_its_code_is_none_and_codes_are_not_guessed(as_user: Sigwr
     terminal.read_question()
     before = terminal.once
     terminal.type("y\n")
-    assert b"a yes needs its four letters" in terminal.read_question()
+    assert b"Type y and the four letters shown" in terminal.read_question()
     terminal.type(f"y {before}\n")
-    assert b"none of the answers" in terminal.read_question()
+    assert b"unknown answer" in terminal.read_question()
     terminal.type("n\n")
     for _ in range(MOST_WRONG - 2):  # a no between them begins no new row
         terminal.output.until(rb'"n": ')
         terminal.type("y bcdf\n")
-    terminal.output.until(rb"not asked here: 10 lines in a row were none of the answers")
+    terminal.output.until(rb"cannot be answered here: 10 wrong answers in a row")
     terminal.press("c")
     assert terminal.await_status() == 130
     assert b"Linux" not in terminal.output.seen

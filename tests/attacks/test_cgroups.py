@@ -87,5 +87,5 @@ def test_a_policy_that_keeps_mounts_says_what_it_leaves_open(
     assert told["mounts"] is (natively.returncode == 0)
     (started,) = lab.subject.events("session_started")
     assert "cgroup_wall" not in started.payload["capabilities"]
-    missing = [f"cgroups: by {delegated} others can be stopped and killed"]
+    missing = [f"cgroups: {delegated} lets the session stop and kill other processes"]
     assert started.payload["missing"] == ([] if as_user.user is None else missing)

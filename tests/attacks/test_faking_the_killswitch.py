@@ -48,7 +48,7 @@ def test_a_file_that_it_makes_is_taken_away_and_ends_no_other_session(alone: Sig
     words = f"STORE={alone.store}; {'; '.join(each)}"
     session = alone.run(*OBSERVE, "sh", "-c", words, within_s=3 * PATIENCE_S)
     assert session.returncode == 0
-    assert session.stderr.count(b"it wasn't sigwrap killswitch on") == 1  # it is said once
+    assert session.stderr.count(b"was not written by sigwrap killswitch on") == 1  # it is said once
     first = alone.sealed_events("killswitch_invented")[0]
     assert first.payload["path"] == str(alone.store / "killswitch")
     assert _goes_on(alone)

@@ -41,10 +41,10 @@ def test_the_file_is_named_whatever_the_words_say(as_user: Sigwrap) -> None:
     assert "wants to run git fetch origin\n" in seen
     shell = os.path.realpath("/bin/sh")
     assert f"        file {path}, then {shell}\n" in seen
-    assert f"        folder {as_user.folder}\n" in seen
+    assert f"        directory {as_user.folder}\n" in seen
     assert "depth 0" in seen
-    assert "        rule ask of test: looked at first; session " in seen
-    assert seen.endswith(" left\n")
+    assert "        rule ask, policy test: looked at first; session " in seen
+    assert re.search(r"; expires in [\d:]+( s)?\n\Z", seen)
 
 
 def test_a_32_bit_exec_by_a_link_is_named_by_what_runs(as_user: Sigwrap, compiled: Path) -> None:

@@ -53,7 +53,7 @@ def test_a_library_whose_file_is_changed_runs_as_it_was(
     said = _goes_on(as_user, process)
     (event,) = as_user.events("own_files_changed")
     assert set(map(str, installation.libraries)) <= set(event.payload["files"])
-    assert "changed while the command ran: sigwrap runs from there the next time" in said
+    assert "changed while the command ran, and belongs to sigwrap" in said
 
 
 def test_where_code_must_be_a_files_the_start_says_so(
@@ -67,8 +67,8 @@ def test_where_code_must_be_a_files_the_start_says_so(
         overwrite(library)
     _goes_on(as_user, process)
     (event,) = as_user.events("session_started")
-    (said,) = [each for each in event.payload["missing"] if each.startswith("code of our own: ")]
-    assert said.endswith("can be changed meanwhile")
+    (said,) = [each for each in event.payload["missing"] if each.startswith("sigwrap's own code: ")]
+    assert said.endswith("can change during the run")
 
 
 @pytest.mark.skipif(not IS_BINARY, reason="needs the one-file binary")

@@ -108,7 +108,7 @@ def test_no_more_helpers_than_there_are(as_user: Sigwrap, programs: Path, served
     """Who comes when all are stuck is denied; where nobody inside mounted anything, nobody dies."""
     _stalled(as_user, programs, *served.paths("never-opened") * 70)
     reasons = _denials(as_user)
-    at_once = [reason for reason in reasons if "too much of that is waited for" in reason]
+    at_once = [reason for reason in reasons if "too many reads of slow files or memory" in reason]
     assert len(reasons) == 70 and len(at_once) >= 6
 
 

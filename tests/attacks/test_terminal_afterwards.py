@@ -201,11 +201,11 @@ def test_what_is_said_there_is_seen_and_a_person_is_asked(
     silences = (*PYTHON, str(programs / "silences_the_terminal.py"), how)
     command = (*silences, "sh", "-c", "/usr/bin/id; exec /bin/uname")
     terminal = as_user.on_terminal("-p", policy(as_user.folder, RULES), "--report", "--", *command)
-    terminal.output.until(rb"sigwrap: /usr/bin/id: .*: not here \(")
+    terminal.output.until(rb"sigwrap: denied: /usr/bin/id: not here \(rule no")
     terminal.read_question()
     terminal.approve()
     terminal.output.until(rb"Linux")
-    terminal.output.until(rb"sigwrap: session .*, 1 denied; head ")
+    terminal.output.until(rb"sigwrap: exit 0 after .* s, 1 denied, 1 approved\. More: ")
     assert terminal.await_status() == 0
     assert not is_exclusive(terminal)
 

@@ -123,7 +123,7 @@ def test_exported_csv_is_one_row_an_event(run: Run) -> None:
         (("query", "--all"), "no SQL given"),
         (("query", "good"), 'good is not SQL (sigwrap query "select * from denials" good)'),
         (("query", "select x"), "there is no column x"),
-        (("query", "delete from execs"), "only SELECT is possible here"),
+        (("query", "delete from execs"), "only SELECT is allowed"),
         (("query", "select 1", "good", "-o", "/nowhere/x"), "can't write /nowhere/x: No such file"),
         (("query", "select 1", "good", "-o", "."), "can't write .: Is a directory"),
         (("query", "select 1", "good", "-o", "/dev/full"), "can't write /dev/full: No space left"),

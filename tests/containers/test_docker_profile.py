@@ -97,8 +97,8 @@ def test_a_policy_that_insists_on_its_network_rules_runs_nothing(
         REFUSED,
         "",
         [
-            f"{TOLD.replace(' ci ', ' test ')} (a container has it with --cap-add SYS_PTRACE; "
-            "--best-effort goes on without)"
+            f"{TOLD.replace(' ci ', ' test ')} (in a container, add --cap-add SYS_PTRACE; "
+            "--best-effort runs without it)"
         ],
     )
     ours = _ours(as_user, "--best-effort", *strict, "echo", "ran")

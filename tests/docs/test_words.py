@@ -120,3 +120,11 @@ def test_what_is_argued_for_is_there() -> None:
     texts = {str(each.relative_to(ROOT)): each.read_text("utf-8") for each in MODULES + PAGES}
     for place, piece in ARGUED:
         assert any(place in name and piece in text for name, text in texts.items())
+
+
+def test_the_pages_stay_short() -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert len(readme.splitlines()) <= 110 and len(readme.split()) <= 900
+    assert len((ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").splitlines()) <= 120
+    docs = (path.read_text(encoding="utf-8") for path in ROOT.glob("docs/*.md"))
+    assert sum(len(text.split()) for text in docs) <= 32_000

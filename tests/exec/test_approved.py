@@ -244,7 +244,7 @@ def moves(as_user: Sigwrap, programs: Path) -> list[str]:
 def test_what_moved_since_the_question_is_asked_again(
     start: Start, as_user: Sigwrap, moves: list[str], what: str
 ) -> None:
-    assert f"look at it anew; {NOTE}" in start(*moves, what).asks_again()
+    assert f"check it again; {NOTE}" in start(*moves, what).asks_again()
     first, _ = as_user.sealed_events("approval_requested")
     assert NOTE not in first.payload["note"]
 
@@ -276,12 +276,12 @@ def test_a_folder_that_something_is_mounted_over_is_noted(as_user: Sigwrap) -> N
     run = Run(as_user, *words, before=("unshare", "-Urm"))
     first = run.question()
     listed = run.answer("approvals").stdout
-    assert b"folder %b/p\n" % str(as_user.folder).encode() in listed
-    assert b"note something is mounted over its folder, or over one above: " in listed
-    assert b"only once" in run.answer("approve", first, "--always").stderr
+    assert b"directory %b/p\n" % str(as_user.folder).encode() in listed
+    assert b"note something is mounted over its directory or a parent: " in listed
+    assert b"approved once only" in run.answer("approve", first, "--always").stderr
     second = run.question()
     listed = run.answer("approvals").stdout
-    assert b"folder %b/p\n" % str(as_user.folder).encode() in listed
+    assert b"directory %b/p\n" % str(as_user.folder).encode() in listed
     assert b"note" not in listed
     assert run.answer("approve", second).returncode == 0
     assert run.end() == 0

@@ -121,9 +121,9 @@ def test_the_line_of_who_waits_says_until_when_and_how_to_answer(sigwrap: Sigwra
     process = sigwrap.start(*line)
     said = reader(process.stderr).line()
     found = re.fullmatch(
-        rb"sigwrap: \./asked '--token=\*\*\*': waits for approval \(rule ask of test\) "
-        rb"until \d\d:\d\d:\d\d, as nobody watches; sigwrap watch --store \S+, or "
-        rb"sigwrap (approve \w{6} --store (\S+))",
+        rb"sigwrap: request \w{6}: \./asked '--token=\*\*\*' needs approval "
+        rb"\(rule ask, policy test\); until \d\d:\d\d:\d\d: "
+        rb"sigwrap (approve \w{6} --store (\S+)), or sigwrap watch --store \S+",
         said,
     )
     assert found is not None, said

@@ -45,7 +45,7 @@ def test_a_caller_that_is_not_dumpable(as_user: Sigwrap, compiled: Path, program
         assert exited.payload["exit_code"] == 7
         (event,) = as_user.sealed_events("exec_denied")
         assert event.payload["rule_name"] == "builtin:unreadable"
-        assert "may not be looked into" in event.payload["reason"]
+        assert "sigwrap may not read the caller" in event.payload["reason"]
 
 
 def test_a_program_that_may_not_be_read(as_user: Sigwrap, compiled: Path) -> None:

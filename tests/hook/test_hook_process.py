@@ -164,8 +164,8 @@ def test_explain_shows_what_is_in_a_line(sigwrap: Sigwrap) -> None:
     for expected in (
         "/usr/bin/git push --force: deny\n  Why: rule force-push matches (",
         "/usr/bin/git …: ",
-        '> "$y": the file that it opens is not known before it runs',
-        "As a hook of an agent, sigwrap denies it.",
+        '> "$y": the file that it opens is not known in advance',
+        "As an agent hook, sigwrap denies the line.",
     ):
         assert expected in text, text
     done = sigwrap.native(UNDER_TEST, *words[:2], "--json", *words[2:])

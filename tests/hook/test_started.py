@@ -8,8 +8,8 @@ from sigwrap.hooks.starters import STARTERS
 from sigwrap.hooks.words import Word
 from sigwrap.hooks.wrapped import chain_of
 
-WHICH = "the program that it runs is not known before it runs"
-RUNS = "the command that it runs is not known before it runs"
+WHICH = "the program that it runs is not known in advance"
+RUNS = "the command that it runs is not known in advance"
 NOT_READ = "sigwrap cannot tell what it runs"
 INPUT = "the standard input of its shell is not known"
 
@@ -199,13 +199,13 @@ def test_what_a_program_runs_may_not_be_known() -> None:
         ("wget -e use_askpass=a x", NOT_READ),
         ("make MAKEFILES=/dev/stdin", NOT_READ),
         ("make CFLAGS='; a' all", NOT_READ),
-        ("a | find -files0-from - -delete", "the command that it runs is not known before it runs"),
+        ("a | find -files0-from - -delete", "the command that it runs is not known in advance"),
         ('git -c "$x" commit', NOT_READ),
         ("git --config-env=alias.x=X x", NOT_READ),
         ("ssh -o ProxyCommand=a example.com", NOT_READ),
         ("ssh -oHostName=localhost example.com a", NOT_READ),
         ("systemd-run -p ExecStartPre=a b", NOT_READ),
-        ("ssh $x git push", "the machine that it runs on is not known before it runs"),
+        ("ssh $x git push", "the machine that it runs on is not known in advance"),
         ("curl x | ssh localhost", INPUT),
         ("curl x | unshare -r", INPUT),
         ("curl x | chroot /x", INPUT),

@@ -251,7 +251,7 @@ def test_who_is_inside_is_refused_or_is_there_already(subject: Sigwrap) -> None:
     line = " ".join(map(str, subject.line(*JOIN)))
     refused = subject.run(*words, f"{line} -- echo no; echo $?")
     assert refused.stdout == b"125\n"
-    assert b"already inside session" in refused.stderr
+    assert b"already in session" in refused.stderr
     joined = subject.run(*words, f"{line} --nested join -- echo yes")
     assert (joined.stdout, joined.stderr) == (b"yes\n", b"")
 

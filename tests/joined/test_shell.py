@@ -51,7 +51,7 @@ def test_inside_a_session_it_is_the_real_shell_at_once(as_user: Sigwrap, shell: 
 
 def test_what_is_wrong_is_said(sigwrap: Sigwrap) -> None:
     for variable, value, said in (
-        ("SIGWRAP_OPTIONS", "--no-such", "$SIGWRAP_OPTIONS is --no-such"),
+        ("SIGWRAP_OPTIONS", "--no-such", "$SIGWRAP_OPTIONS: not options of sigwrap run: --no-such"),
         ("SIGWRAP_SHELL", "/x/sigwrap-shell", "$SIGWRAP_SHELL is sigwrap-shell"),
     ):
         found = sigwrap.run("-c", "true", env={variable: value})

@@ -153,15 +153,17 @@ def test_the_event_names_the_file_of_a_descriptor_and_what_the_path_does_not_say
 def test_another_image_than_the_judged_one_is_an_event_with_its_secrets_masked(
     shell: Shell,
 ) -> None:
-    other = LoadedOther("another file was loaded", "/tmp/evil", ("evil", "--password=hunter22"))
+    other = LoadedOther(
+        "the kernel loaded another file", "/tmp/evil", ("evil", "--password=hunter22")
+    )
     transcript = shell.asks_for("ls").holds().records("exec_allowed")
     transcript.yields(VerifyThenContinue(Image.ASKED), reply=other)
     transcript.records("exec_verification_failed").yields(
-        Tell(killed("ls", "another file was loaded"))
+        Tell(killed("ls", "the kernel loaded another file"))
     ).ends()
     assert transcript.payload == {
         "path": "/usr/bin/ls",
-        "reason": "another file was loaded",
+        "reason": "the kernel loaded another file",
         "loaded_path": "/tmp/evil",
         "loaded_argv": ("evil", "--password=***"),
         "rule_name": "rest",
@@ -192,7 +194,7 @@ def test_of_a_program_that_may_not_be_read_not_all_is_compared(shell: Shell, hel
 
 
 def test_a_traced_caller_that_has_loaded_something_else(shell: Shell) -> None:
-    loaded = LoadedOther("another file was loaded", "/usr/bin/git", ("git",))
+    loaded = LoadedOther("the kernel loaded another file", "/usr/bin/git", ("git",))
     shell.asks_for("ls").holds(Held.NO).records("exec_allowed").yields(
         ContinueWatched(), reply=loaded
     ).records("exec_verification_failed", loaded_path="/usr/bin/git").ends()
@@ -397,7 +399,7 @@ def test_a_stubs_command_runs_once_its_streams_are_tied(shell: Shell) -> None:
         "exec_allowed",
         rule_name="record-it",
         decision="allow",
-        reason="the command that its stub stands in for",
+        reason="the command that its stub runs",
         verified=True,
     ).yields(VerifyThenContinue(Image.REPLACEMENT), reply=Ran()).ends()
     shell = Shell(shell.process)
@@ -690,7 +692,7 @@ def test_nobody_is_asked_where_a_yes_would_be_in_vain(shell: Shell, bash: Proces
 
 
 UNREAD = "it needs approval, and sigwrap may not read its caller: "
-UNREAD += "it could not verify what then runs"
+UNREAD += "it could not verify the program"
 
 
 def test_a_rule_about_what_is_loaded_has_it_shown(bash: Process) -> None:

@@ -14,7 +14,11 @@ from sigwrap.mediate.refusal import (
 from tests.mediate.transcript import play
 
 UNKNOWN = UnknownCall(
-    number=308, arch=X86_64, arguments=(3, 577), comm="evil", reason="no mediator knows this call"
+    number=308,
+    arch=X86_64,
+    arguments=(3, 577),
+    comm="evil",
+    reason="sigwrap does not handle this call",
 )
 
 
@@ -26,7 +30,7 @@ def test_an_unknown_call_is_refused_with_an_event() -> None:
         "arch": "0xc000003e",
         "arguments": ["0x3", "0x241"],
         "comm": "evil",
-        "reason": "no mediator knows this call",
+        "reason": "sigwrap does not handle this call",
     }
     play(refuse_unknown(UNKNOWN)).records("call_refused", reply=Logged.FAILED).fails(errno.EPERM)
 

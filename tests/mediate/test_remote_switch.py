@@ -40,8 +40,8 @@ def test_an_answer() -> None:
         (b'{"killed": true} {}', Missed("the answer is not JSON")),
         (b'\xef\xbb\xbf{"killed": true}', Missed("the answer is not JSON")),
         (b'{"killed": true, "n": ' + b"1" * 5000 + b"}", Missed("the answer is not JSON")),
-        (b"[" * 65_000, Missed("the answer is nested too deep")),
-        (b'{"a":' * 51 + b"1" + b"}" * 51, Missed("the answer is nested too deep")),
+        (b"[" * 65_000, Missed("the answer is nested too deeply")),
+        (b'{"a":' * 51 + b"1" + b"}" * 51, Missed("the answer is nested too deeply")),
     ):
         assert read_answer(body) == answer
 

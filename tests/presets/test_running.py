@@ -82,13 +82,13 @@ def test_a_daemon_outside_is_warned_of(subject: Sigwrap) -> None:
     observed = ("-p", "agent-observe")
     done = subject.run(*observed, "--", "codex")
     assert done.stderr.decode() == (
-        f"sigwrap: {said}; work handed to it is not judged ({stop}; or run sigwrap codex, "
-        "which doesn't use it)\n"
+        f"sigwrap: {said}; sigwrap does not judge work handed to it ({stop}; or run sigwrap "
+        "codex, which does not use it)\n"
     )
     done = subject.run(*observed, "codex")
     assert done.stderr.decode() == (
-        f"sigwrap: {said}: codex is told not to use it; other work handed to it is not judged "
-        f"({stop})\n"
+        f"sigwrap: {said}: sigwrap keeps codex from using it, but does not judge other work "
+        f"handed to it ({stop})\n"
     )
     (started,) = subject.sealed_events("session_started")
     assert started.payload["daemons_outside"] == [f"{daemon.pid} codex app-server"]

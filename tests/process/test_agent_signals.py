@@ -382,7 +382,7 @@ def test_which_session_is_meant(as_user: Sigwrap) -> None:
     assert (document["session_id"], document["outcome"]) == (first, "delivered")
     await_that(lambda: "has ended" in tell(as_user, first, "SIGKILL")[1])
     for words, says in {
-        ("", "SIGKILL"): "the session can't be an empty word",
+        ("", "SIGKILL"): "the session can't be empty",
         ("SIGSTOP", "mine"): "the session comes before the signal",
         ("9",): "agent signals have other numbers than kill(1)",
         ("mine", "a", "SIGSTOP"): "too many arguments: 3",

@@ -141,7 +141,7 @@ def test_where_the_outer_process_shows_it_the_log_says_so(subject: Sigwrap, prog
     )
     done = subject.native(*before, *line)
     ((pid, _),) = json.loads(done.stdout)["found"]
-    said = f"environment: what was removed can be read in /proc/{pid}/environ"
+    said = f"environment: removed variables stay readable in /proc/{pid}/environ"
     assert said in started(subject)["missing"]
 
 

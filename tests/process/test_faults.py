@@ -66,7 +66,7 @@ def test_without_dev_null(sigwrap: Sigwrap) -> None:
         assert done.returncode == REFUSED
         (line,) = done.stderr.decode().splitlines()
         assert line.endswith(
-            "/dev/null is missing, and sigwrap needs it (make it: mknod -m 666 /dev/null c 1 3)"
+            "/dev/null is missing, and sigwrap needs it (create it: mknod -m 666 /dev/null c 1 3)"
         )
     assert not (sigwrap.folder / "ran").exists()
 

@@ -175,7 +175,7 @@ def test_a_kernel_that_cannot_hold_them_runs_nothing_unasked_unless_the_policy_g
     needs = f"the file_rules of agent-strict need {landlock.FILES_NEED}"
     done = run("-p", "agent-strict", "--", "ls")
     assert (done.returncode, done.stdout) == (REFUSED, b"")
-    way_out = f"--best-effort goes on without them; {DOCTOR}"
+    way_out = f"--best-effort runs without them; {DOCTOR}"
     assert done.stderr.decode() == f"sigwrap: {needs} ({way_out})\n"
     done = run("-p", "agent-strict", "--best-effort", "--", "ls")
     assert (done.returncode, done.stderr.decode()) == (0, f"sigwrap: {needs}\n")

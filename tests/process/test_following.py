@@ -20,6 +20,6 @@ def test_what_comes_is_told_and_the_end(sigwrap: Sigwrap) -> None:
     session.say(b"\n")
     rest = said.rest()
     assert rest.startswith(b"\nexit 3 after "), "the refusal is told once"
-    assert rest.endswith(b"execs    2: 1 denied, 1 allowed\n")
+    assert rest.endswith(b"commands 2: 1 denied, 1 allowed\n")
     assert following.wait(PATIENCE_S) == 0
     assert session.wait(PATIENCE_S) == 3

@@ -118,7 +118,7 @@ def test_nested_is_refused_where_the_outer_one_keeps_reading_to_some_folders(
     elsewhere.mkdir()
     inner = map(str, sigwrap.line("--", "touch", "ran"))
     line = _refused(sigwrap.run("--", *inner, cwd=elsewhere), sigwrap)
-    assert "already inside session" in line
+    assert "already in session" in line
 
 
 def test_nested_is_refused_where_the_name_was_taken_away_and_best_effort_does_not_nest(

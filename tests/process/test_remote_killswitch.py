@@ -319,7 +319,7 @@ def test_a_token_is_neither_shown_nor_handed_on(as_user: Sigwrap) -> None:
         (
             ("--killswitch-fail-closed",),
             "",
-            "--killswitch-fail-closed, but there is no kill switch to ask",
+            "--killswitch-fail-closed, but there is no kill switch to poll",
         ),
     ],
 )

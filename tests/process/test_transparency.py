@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.harness import IS_BINARY, PYTHON, Sigwrap
+from tests.support.harness import IS_BINARY, PYTHON, UNDER_TEST, Sigwrap
 from tests.support.waiting import Pipe, reader
 
 
@@ -200,11 +200,16 @@ def test_nothing_is_printed_by_default(sigwrap: Sigwrap) -> None:
         assert (done.stdout, done.stderr) == (b"", b"")
 
 
-def test_a_summary_in_ci_is_one_line_on_stderr(sigwrap: Sigwrap) -> None:
+def test_a_summary_in_ci_is_two_lines_on_stderr(sigwrap: Sigwrap) -> None:
     done = sigwrap.run("--", "echo", "out", env={"CI": "true"})
     assert done.stdout == b"out\n"
-    (line,) = done.stderr.decode().splitlines()
-    assert sigwrap.events()[0].payload["session_id"] in line
+    end, counts = done.stderr.decode().splitlines()
+    session_id = sigwrap.events()[0].payload["session_id"]
+    assert end.startswith("sigwrap: exit 0 after ")
+    assert end.endswith(f" s. More: sigwrap report {session_id.rpartition('-')[2]}")
+    assert counts.startswith(f"sigwrap: session {session_id}: 1 command, 0 signals")
+    head = counts.rpartition("; log head ")[2]
+    assert sigwrap.native(UNDER_TEST, "verify", "--head", head).returncode == 0
     assert sigwrap.run("--no-report", "--", "true", env={"CI": "true"}).stderr == b""
 
 

@@ -181,7 +181,7 @@ def test_there_are_only_so_many_helpers(
     assert (calls, helpers.somebody_found_none()) == (["short"], False)
     helpers.do(lambda: 7, found.append)
     _turn_until(loop, found, 3)
-    assert isinstance(found[2], Late) and "too much" in found[2].why
+    assert isinstance(found[2], Late) and "too many reads" in found[2].why
     assert (calls, helpers.somebody_found_none()) == (["short"] * 2, True)
     assert not helpers.somebody_found_none()
     helpers.do_anyway(lambda: 8, found.append)

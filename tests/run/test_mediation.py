@@ -61,9 +61,14 @@ BASH = Process(pid=77, start_time=1, parent=None, ppid=30, depth=1, comm="bash")
 @pytest.mark.parametrize(
     ("caller", "number", "argument", "reason"),
     [
-        (None, 62, 5, "not of this session's tree"),  # it has left it, however that was done
-        (BASH, 135, 5, "no mediator knows this call"),
-        (BASH, 72, 11, "no mediator knows this use of fcntl"),  # F_GETSIG
+        (
+            None,
+            62,
+            5,
+            "not in this session's process tree",
+        ),  # it has left it, however that was done
+        (BASH, 135, 5, "sigwrap does not handle this call"),
+        (BASH, 72, 11, "sigwrap does not handle this use of fcntl"),  # F_GETSIG
     ],
 )
 def test_what_the_filter_hands_over_and_nobody_can_judge_is_refused_and_recorded(

@@ -93,7 +93,7 @@ def test_words_from_right_to_left_are_named() -> None:
     for field in ["what", "runs", "folder", "files", "note"]:
         hebrew = "cp \u05d0 \u05d1"
         said = lines(**{field: (hebrew,) if field == "files" else hebrew})
-        assert "  note letters in it run from right to left" in "\n".join(said)
+        assert "  note it has right-to-left letters" in "\n".join(said)
         assert "right to left" not in "\n".join(
             lines(**{field: ("é",) if field == "files" else "é"})
         ), field

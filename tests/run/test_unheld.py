@@ -97,7 +97,7 @@ def test_other_threads_have_to_wait_until_it_is_over(watched: Watched) -> None:
     assert not watched.turns.is_taken(watched.process)
 
 
-@pytest.mark.parametrize("problem", ["", "another file was loaded"])
+@pytest.mark.parametrize("problem", ["", "the kernel loaded another file"])
 def test_whose_tracer_stands_is_compared_where_it_stops(watched: Watched, problem: str) -> None:
     """Before, whatever it looks like is its own doing."""
     watched.goes_on(held=True)
@@ -133,7 +133,7 @@ def test_no_tracer_stands_for_ever(watched: Watched, monkeypatch: pytest.MonkeyP
 
 def test_another_is_killed_and_it_is_said_that_it_may_have_run(watched: Watched) -> None:
     watched.goes_on()
-    watched.loads("another file was loaded")
+    watched.loads("the kernel loaded another file")
     watched.a_while_passes()
     (outcome,) = watched.outcomes
     assert isinstance(outcome, LoadedOther) and "may have run" in outcome.problem
@@ -159,7 +159,7 @@ def test_an_exec_that_failed_is_over_when_its_thread_does_something_else(watched
     assert (watched.outcomes, watched.later) == ([Ran()], [])
 
 
-@pytest.mark.parametrize("problem", ["", "another file was loaded"])
+@pytest.mark.parametrize("problem", ["", "the kernel loaded another file"])
 def test_what_asks_for_its_next_exec_is_looked_at_before(watched: Watched, problem: str) -> None:
     watched.goes_on()
     watched.loads(problem)

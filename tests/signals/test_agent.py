@@ -67,7 +67,7 @@ def test_pkill_ends_what_a_step_has_started_and_nobody_else(users_lab: Lab, prog
 def test_no_step_ends_the_agent_or_its_workers(users_lab: Lab, programs: Path, line: str) -> None:
     told, said = _agent_runs(users_lab, programs / "agent.py", f"{line}; true")
     assert told == ALL_LIVE
-    assert "sigwrap: SIG" in said
+    assert "sigwrap: denied: SIG" in said
 
 
 def test_the_agents_own_program_run_by_a_step_is_not_the_agent(
@@ -86,7 +86,7 @@ def test_the_agents_own_program_run_by_a_step_is_not_the_agent(
     line = "; ".join(f"{{ {step}; }} 2>&1 | cat >&2" for step in steps)
     told, said = _agent_runs(users_lab, programs / "agent.py", f"{line}; true")
     assert told == ALL_LIVE
-    assert said.count("sigwrap: SIGKILL to ") == len(steps)
+    assert said.count("sigwrap: denied: SIGKILL to ") == len(steps)
 
 
 def test_what_it_handles_to_its_harm_does_not_reach_it(users_lab: Lab, programs: Path) -> None:
@@ -122,4 +122,4 @@ def test_nobody_gets_at_the_agent_by_tracing_or_limiting_it(lab: Lab, programs: 
     told, said = _agent_runs(lab, programs / "agent.py", line)
     assert told == ALL_LIVE
     for what in ("ptrace", "prlimit64", "setpriority"):
-        assert said.count(f"sigwrap: {what} aimed at ") == 3
+        assert said.count(f"sigwrap: denied: {what} aimed at ") == 3

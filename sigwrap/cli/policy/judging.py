@@ -161,15 +161,15 @@ def explain(
     udp: Annotated[bool, typer.Option("--udp", help="Use UDP for --connect")] = False,
     environment: Annotated[
         bool,
-        typer.Option("--env", help="Explain which environment variables the command would not get"),
+        typer.Option("--env", help="Explain which environment variables the policy removes"),
     ] = False,
     root: RootOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Explain which rule decides, and why.
 
-    It also shows the earlier rules that do not match. For a shell with a line (bash -c '…'), it
-    explains each command of that line.
+    It also shows the earlier rules that do not match. For a shell line (bash -c '…'), it
+    explains each command in that line.
     """
     loaded = load(policy, root)
     given = [each for each in (signal, file, connect, listen) if each is not None]

@@ -21,7 +21,7 @@ _NOT_KNOWN = "…"
 _TO_A_HOOK = {
     Answer.NO_OPINION: "leaves the decision to the agent",
     Answer.ASK: "asks the user",
-    Answer.DENY: "denies it",
+    Answer.DENY: "denies the line",
 }
 
 
@@ -47,7 +47,7 @@ def explain_line(engine: Engine, words: Sequence[str], depth: int) -> ExplainedL
     try:
         line = read_words(words, folder=os.getcwd(), home=home, depth=depth)
     except NoParser as missing:
-        note(f"the line of the shell is not explained: {missing}")
+        note(f"the shell line is not explained: {missing}")
         return None
     return None if line is None else _explained(engine, line)
 
@@ -87,8 +87,8 @@ def _shown(explanation: Explanation) -> Explanation:
 
 
 def line_text(shell: Explanation, line: ExplainedLine) -> str:
-    parts = [explanation_text(shell), "In the line of the shell:"]
+    parts = [explanation_text(shell), "In the shell line:"]
     parts += map(explanation_text, line.commands)
     parts += [printable(f"{each.what}: {each.why}") for each in line.others]
-    parts.append(f"As a hook of an agent, sigwrap {_TO_A_HOOK[line.hook]}.")
+    parts.append(f"As an agent hook, sigwrap {_TO_A_HOOK[line.hook]}.")
     return "\n\n".join(parts)

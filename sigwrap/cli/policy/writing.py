@@ -143,7 +143,7 @@ def suggest(
     It also covers actions that needed approval. The output is a policy that extends the policy of
     the session, with one rule for each action. If that policy file is gone or has changed, the
     output contains its text from the log. Read the rules before you use them: a program may have
-    tried what it should not do.
+    tried something it should not do.
     """
     if not re.fullmatch(PATTERNS[Form.NAME], name):
         raise UsageError(f"--name {shell_words([name])}: not a valid policy name")
@@ -160,7 +160,9 @@ def suggest(
     ]
     if len(set(selectors)) > 1:
         shown = " and ".join(sorted({shell_words([each]) for each in selectors}))
-        raise UsageError(f"these sessions ran under {shown}", "give sessions of one policy")
+        raise UsageError(
+            f"these sessions ran under {shown}", "give sessions that ran under the same policy"
+        )
     here, *others = (variables_of(each, variables(None)) for each in started)
     if any(each != here for each in others):
         raise UsageError(

@@ -17,11 +17,11 @@ def difference(pid: int, judged: Executable, *, files_too: bool = True) -> str:
     """Empty where the right program was loaded."""
     try:
         if not _is_loaded(pid, judged):
-            return "another file was loaded"
+            return "the kernel loaded another file"
         if not _matches(pid, judged.command_line, judged.cut):
             return "its arguments changed"
         if files_too and not judged.loader_holds(pid):
-            return "another interpreter was loaded"
+            return "the kernel loaded another interpreter"
         if judged.readable and place_of(b"/proc/%d/root" % pid) != judged.root:
             return "its root directory changed, and it loads libraries from there"
         if judged.readable and not judged.where.holds(pid):

@@ -66,7 +66,7 @@ class UnknownUse(Exception):
     """The filter handed over a use of the call that no mediator knows."""
 
     def __init__(self, syscall: str) -> None:
-        super().__init__(f"no mediator knows this use of {syscall}")
+        super().__init__(f"sigwrap does not handle this use of {syscall}")
 
 
 class CallRefused(Exception):

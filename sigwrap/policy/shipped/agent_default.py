@@ -1,7 +1,7 @@
 """Generated from policies/agent-default.yaml by policy/tools/shipped.py. Do not edit."""
 
 # fmt: off
-DIGEST = 'ec811408c6fff8134bf5e1481257dc7683d081f24c01d8d3460efa305eb3fb5b'
+DIGEST = '9d6da8551a695ee70700e1f2afe3f09f97ec09a37212181b9cf13e9ee4814dd7'
 SECTIONS = (2, 1,
  {'version': (2, 10, 1),
   'name': (3, 7, 'agent-default'),
@@ -546,7 +546,7 @@ COMMAND_RULES = ((20, 5, 'destroy-system',
   (), (), (), (), None, None, (), (), None, None, None, None, 'allow', '', None, ''))
 SIGNAL_RULES = ((686, 5, 'own-noise',
   'Signals that runtimes send themselves all the time and that end or stop no process. They are\n'
-  'not logged. Where the kernel enforces the signal rules, they are not even looked at.\n',
+  'not logged. Where the kernel enforces the signal rules, sigwrap does not see them.\n',
   (17, 23, 28), ('session',), None, 'allow', '', 0, None, False, ''),
  (696, 5, 'own-process', '',
   (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26,
@@ -746,7 +746,7 @@ NETWORK_RULES = ((858, 5, 'cloud-credentials', 'These addresses hand out the clo
   ('unix:docker', 'unix:podman', 'unix:containerd', 'unix:libvirt', 'unix:lxd'), (), '', 'connect',
   'approve', 'a container engine runs commands outside this session'),
  (870, 5, 'other-terminals',
-  'A shell there runs what is typed. Servers of this session are not affected.',
+  'A shell there runs the commands that it gets. Servers of this session are not affected.',
   ('unix:tmux', 'unix:screen'), (), '', 'connect', 'approve',
   'commands typed into that terminal run outside this session'),
  (876, 5, 'services-of-the-user',

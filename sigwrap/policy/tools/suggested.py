@@ -446,7 +446,7 @@ def _short(word: str, longest: int) -> str:
 def _about_lines(head: Head, also_changed: int) -> Iterator[str]:
     what = f"Rules that {head.decision} actions that were {head.became} in {head.about}"
     yield _comment(f"{what}, under the policy {head.policy}.")
-    yield "# Read each rule before you use it: a program may have tried what it should not do."
+    yield "# Read each rule before you use it: a program may have tried something it should not do."
     yield "# Delete the rules for actions that should stay as they were. A rule with subcommands"
     yield "# matches all command lines that begin with them. A rule with args_patterns matches if a"
     yield "# pattern fits all arguments together, or one of them. Where a rule allows more than was"

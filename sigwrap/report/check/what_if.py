@@ -54,7 +54,7 @@ from sigwrap.report.check.recorded_policy import NoPolicy, recorded_policy
 from sigwrap.report.check.reproduce import BUILT_IN
 from sigwrap.report.check.whatever_words import untold
 
-NOT_RECORDED = "the log lacks what the other policy needs"
+NOT_RECORDED = "the log lacks facts that the other policy needs"
 
 _MOST_DIFFERENCES = 1_000
 _SEVERAL_RULES = 100  # differences that may have them: each takes some milliseconds

@@ -150,7 +150,7 @@ class QueryDatabase:
             raise problem_of(error, sql) from error
         if cursor.description is None:
             raise UsageError(
-                "the SQL asks for nothing", 'such as: sigwrap query "select * from denials"'
+                "the SQL is not a SELECT", 'such as: sigwrap query "select * from denials"'
             )
         return tuple(str(each[0]) for each in cursor.description), _fetched(cursor, sql)
 

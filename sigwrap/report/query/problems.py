@@ -13,22 +13,20 @@ from sigwrap.report.query.views import VIEWS, View
 _MISSING = re.compile(r"no such (table|column): (?:main\.)?(.*)", re.DOTALL)
 NO_ROOM_HINT = "set TMPDIR to a directory with more room, or name fewer sessions"
 _TOO_MANY = "only execute one statement at a time"
-_VIEWS = f"the views are {', '.join(VIEWS)}; sigwrap query alone lists their columns"
+_VIEWS = f"the views are {', '.join(VIEWS)}; sigwrap query without SQL lists their columns"
 
 
 def problem_of(error: Exception, sql: str) -> UsageError:
     said = str(error)
     if _TOO_MANY in said:
-        return UsageError("the SQL is more than one statement", "give them one by one")
+        return UsageError("the SQL has more than one statement", "run them one by one")
     if isinstance(error, sqlite3.DatabaseError) and "authoriz" in said:
-        return UsageError(
-            f"the SQL would do more than read: {said}", "only SELECT is possible here"
-        )
+        return UsageError(f"the SQL is not read-only: {said}", "only SELECT is allowed")
     if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL:
-        return UsageError(f"there is no room for the answer: {said}", NO_ROOM_HINT)
+        return UsageError(f"no space for the result: {said}", NO_ROOM_HINT)
     missing = _MISSING.fullmatch(said)
     if missing is None:
-        return UsageError(f"the SQL can't be answered: {said}", _VIEWS)
+        return UsageError(f"SQL error: {said}", _VIEWS)
     kind, name = missing.groups()
     if kind == "table":
         near = nearest_word(name, VIEWS)
@@ -39,7 +37,7 @@ def problem_of(error: Exception, sql: str) -> UsageError:
     if len(views) == 1:
         there_is = f"{views[0].name} has {', '.join(columns)}"
     else:
-        there_is = "sigwrap query alone lists the columns"
+        there_is = "sigwrap query without SQL lists the columns"
     return UsageError(f"there is no column {name}", _meant(near) + there_is)
 
 

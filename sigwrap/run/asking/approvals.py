@@ -73,7 +73,9 @@ class Approvals:
         is_inside: Callable[[int], bool] = lambda pid: False,
         walled: bool = True,
         on_stop_key: Callable[[], None] = lambda: None,
-        on_signal: OnSignal = lambda *_words: refusal("bad-request", "no signal is taken here"),
+        on_signal: OnSignal = lambda *_words: refusal(
+            "bad-request", "this session takes no signals"
+        ),
     ) -> None:
         """Answers come from within `loop`'s turns. `unattended_timeout_s`: after that it is no
         where nobody would see the question. `unattended`: nobody looks at a terminal. `notify`:
@@ -416,7 +418,7 @@ class Approvals:
         """Somebody of ours, by who watches all sessions."""
         is_ours = 0 < pid < _MOST_PID and self._is_inside(pid)
         if is_ours:
-            why = f"it is in a supervised session, and came to {where[:_LONGEST_PLACE]}"
+            why = f"it is in a supervised session, and connected to {where[:_LONGEST_PLACE]}"
             self.refused(Peer(pid, os.geteuid(), procfs.command_line(pid), why, True))
         return {"ok": True, "recorded": is_ours}
 
@@ -452,7 +454,7 @@ class Approvals:
         if self._mode not in _BY_CONTROL:
             return refusal(
                 "not-taken",
-                f"this session runs with --approvals {self._mode.value}: it takes no answer here",
+                f"this session runs with --approvals {self._mode.value}: it accepts no answer here",
             )
         if verdict is not Verdict.NO and self._is_typed(peer):
             why = "the session may have typed this itself: approve it on another terminal"

@@ -233,7 +233,7 @@ class TerminalPrompt:
             return f"cannot be answered here: {self.not_here}{elsewhere}"
         if asked.or_by_command:
             return f"from another terminal: {commands}"
-        return "it is asked here again once no other program reads this terminal"
+        return "sigwrap asks here again once no other program reads this terminal"
 
     def _question(self, request: Open) -> str:
         size = self._size()
@@ -361,7 +361,7 @@ class TerminalPrompt:
             approve = self._session.command("approve", self._shown)
             or_by_command = f" (or: {approve})" if asked.or_by_command else ""
             self._say(
-                f"\r\nsigwrap: the terminal is needed; the request comes again{or_by_command}\r\n"
+                f"\r\nsigwrap: the request is put aside and comes back later{or_by_command}\r\n"
             )
         self._shown = ""
         self._not_before_s = now_s + _MADE_WAY_S

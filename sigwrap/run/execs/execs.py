@@ -89,7 +89,7 @@ def _outcome_of_digests(outcome: Outcome, seen: Seen, process: Process, syscall:
     if isinstance(outcome, Done):
         return seen
     seen.executable.close()
-    return stalled(process, syscall, "the digest of so large a file takes too long")
+    return stalled(process, syscall, "computing the digest of such a large file takes too long")
 
 
 class Execs:

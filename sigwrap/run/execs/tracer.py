@@ -210,7 +210,7 @@ class Tracer:
                 case Done(value=problem):
                     self._decide(pid, tracee, lambda: problem)
                 case Late(why=why):
-                    self._decide(pid, tracee, lambda: f"what was loaded could not be read: {why}")
+                    self._decide(pid, tracee, lambda: f"cannot read the loaded image: {why}")
                 case Raised(error=error):
                     self._kill(pid, tracee, error)
                     self._forget(tracee)

@@ -36,7 +36,7 @@ _LONGEST_PAUSE_S = 0.1
 _LONGEST_HELD_PAUSE_S = 0.005
 _STANDS_AT_MOST_S = 10.0
 _TAKES_TOO_LONG = "its exec took too long while its tracer was stopped"
-_TRACER_ENDED = "its tracer ended before what it loaded could be compared"
+_TRACER_ENDED = "its tracer ended before sigwrap could compare the loaded image"
 _RAN_MEANWHILE = "; its caller was traced, so it may have run for a moment"
 
 

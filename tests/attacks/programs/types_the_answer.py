@@ -38,7 +38,7 @@ while True:
     os.write(1, data)
     seen += data
     ids = re.findall(rb"sigwrap approve ([0-9a-f]{6})", seen)
-    codes = re.findall(rb"y (\w{4}) once", seen)
+    codes = re.findall(rb'"y (\w{4})" \(once\)', seen)
     if how == "types" and len(codes) > answered:
         answered = len(codes)
         time.sleep(0.4)  # an answer that comes faster than one can read is none

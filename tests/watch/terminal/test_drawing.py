@@ -38,7 +38,7 @@ def test_what_an_answer_needs_is_there() -> None:
         "3f9a10  node (pid 4711, depth 2) wants to run git push --force",
         "file /usr/bin/git",
         "directory /home/me/project",
-        "rule ask-push of mine: pushes are looked at",
+        "rule ask-push, policy mine: pushes are looked at",
         "session s1; expires in 59 s, at ",
         "y approve  a session  n deny  m message",
     ):
