@@ -144,7 +144,7 @@ class Root(Group):
         foreign = next((each for each in given if each.name not in known), None)
         words = [word for each in given for word in each.words]
         if foreign is not None and not foreign.is_of_a_run:
-            raise UsageError(f"No such option: {foreign.name}", f"see sigwrap {shown} --help")
+            raise UsageError(f"unknown option {foreign.name}", f"see sigwrap {shown} --help")
         if foreign is not None:
             of_a_run = [word for each in given if each.is_of_a_run for word in each.words]
             line = [*of_a_run, "--", *behind]
@@ -202,11 +202,22 @@ def _unknown(name: str, meant: str, other: str) -> UsageError:
     return UsageError(f'unknown command "{name}". {meant} {other}'.rstrip())
 
 
+def unknown_option(problem: TyperException) -> str:
+    """Return the option that does not exist; empty where something else is wrong."""
+    return str(getattr(problem, "option_name", "")) if hasattr(problem, "possibilities") else ""
+
+
 def explained(problem: TyperException, path: str) -> UsageError:
     """In one line, which says where the help is."""
     context = getattr(problem, "ctx", None)
     where = path if context is None else context.command_path
-    return UsageError(" ".join(problem.format_message().split()), f"see {where} --help")
+    hint = f"see {where} --help"
+    if unknown := unknown_option(problem):
+        own = ("--version",) if where == "sigwrap run" else ()
+        near = nearest_word(unknown, (*(getattr(problem, "possibilities", None) or ()), *own))
+        meant = f'did you mean "{near}"? ' if near else ""
+        return UsageError(f"unknown option {shell_words([unknown])}", f"{meant}{hint}")
+    return UsageError(" ".join(problem.format_message().split()), hint)
 
 
 def _check(command: Any, path: str, words: list[str], parent: Any) -> None:

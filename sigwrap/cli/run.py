@@ -111,9 +111,10 @@ def _end_lines(ended: Ended, *, verbose: bool) -> Iterator[str]:
     denied = sum(counts.get(name, 0) for name in DENIED_TYPES) - ended.denied_again
     # A line before has said why it could not be run.
     is_said = ended.reason == COMMAND_ENDED or ended.reason.startswith(COMMAND_NOT_RUN)
-    said = "" if is_said else f"{ended.reason}, "
     took = f"{ended.duration_s:.0f}" if ended.duration_s >= 10 else f"{ended.duration_s:.1f}"
-    parts = [f"{said}exit {ended.status} after {took} s"]
+    parts = [f"exit {ended.status} after {took} s"]
+    if not is_said:
+        parts.append(ended.reason)
     if denied:
         parts.append(f"{denied} denied")
     if approved := counts.get("approval_granted", 0):

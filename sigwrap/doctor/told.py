@@ -41,7 +41,7 @@ def exit_status(findings: Sequence[Finding]) -> int:
 def verdict(findings: Sequence[Finding]) -> str:
     match exit_status(findings):
         case 0:
-            return "Runs work here, with full protection."
+            return "Runs work here, and every rule is enforced."
         case status.REFUSED:
             return f"Runs are refused here: {_names(findings, Level.NO)}."
         case _:

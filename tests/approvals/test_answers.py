@@ -51,11 +51,8 @@ def test_yes(asking: Make) -> None:
     ("mode", "why"),
     [
         ("deny", "--approvals deny"),
-        (
-            "tty",
-            "there is no terminal (run with --approvals control, or allow it by a rule of you",
-        ),
-        ("auto", "there is no terminal (keep sigwrap watch open, run with --approvals control"),
+        ("tty", "there is no terminal (see sigwrap help approvals)"),
+        ("auto", "there is no terminal (see sigwrap help approvals)"),
     ],
 )
 def test_where_nobody_can_answer_it_is_no_at_once(asking: Make, mode: str, why: str) -> None:

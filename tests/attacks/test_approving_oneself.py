@@ -71,7 +71,7 @@ def test_the_way_to_answer_is_named_there(as_user: Sigwrap, programs: Path) -> N
     said.until(
         rb"cannot be answered here: tmux lets processes in the session type on this terminal"
     )
-    approval_id = said.until(rb"from another terminal: sigwrap approve \w+").split()[-1].decode()
+    approval_id = said.until(rb"from a login outside: sigwrap approve \w+").split()[-1].decode()
     answer = as_user.native(*as_user.line("approve", approval_id))
     assert answer.returncode == 0, answer.stderr
     said.until(rb"Linux")

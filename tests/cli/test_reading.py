@@ -52,7 +52,7 @@ def test_sessions_lists_them_the_latest_last(run: Run) -> None:
 
 @pytest.mark.promise("report")
 def test_report_is_of_the_latest_session_unless_one_is_named(run: Run, tmp_path: Path) -> None:
-    assert run("report").stdout.startswith("exited, exit 3 after")
+    assert run("report").stdout.startswith("exit 3 after ")
     assert run("report", "demo").stdout == run("report").stdout
     assert run("report", "old").stdout.startswith("did not end cleanly")
     assert json.loads(run("report", "--json").stdout)["exit_status"] == 3

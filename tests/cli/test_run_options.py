@@ -113,7 +113,7 @@ def test_an_option_whose_value_would_be_the_double_dash_is_named() -> None:
             'unknown command "npm". All commands: sigwrap --help. '
             "To run a program of that name: sigwrap -- npm start\n",
         ),
-        ("--quiet claude", "No such option: --quiet (see sigwrap run --help)"),
+        ("--quiet claude", "unknown option --quiet (see sigwrap run --help)"),
         ("-p", "-p needs a value (sigwrap -p NAME|FILE -- COMMAND)"),
         ("run --grace", "Option '--grace' requires an argument. (see sigwrap run --help)"),
         ("policy check --root", "requires an argument. (see sigwrap policy check --help)"),
@@ -129,7 +129,7 @@ def test_an_option_whose_value_would_be_the_double_dash_is_named() -> None:
         ),
         ("-pci run true", "options of run go after it (sigwrap run -pci true)"),
         ("--json policy check", "Missing argument 'NAME|FILE...'. (see sigwrap policy check"),
-        ("--json approve x", "No such option: --json (see sigwrap approve --help)"),
+        ("--json approve x", "unknown option --json (see sigwrap approve --help)"),
         (
             "--nested bad sessions",
             "Invalid value for '--nested': 'bad' is not one of 'refuse', 'join'. (see sigwrap run",
@@ -141,7 +141,7 @@ def test_an_option_whose_value_would_be_the_double_dash_is_named() -> None:
             "options of policy explain go after it "
             "(sigwrap policy explain -p ci -- git push --force)",
         ),
-        ("--polcy ci ls", "No such option: --polcy (Possible options: --policy, --profile)"),
+        ("--polcy ci ls", 'unknown option --polcy (did you mean "--policy"? see sigwrap run '),
         ("-p ci - ls", "-- is missing before the command (sigwrap -p ci -- - ls)"),
         (
             "--speed 3 replay last",

@@ -42,8 +42,8 @@ RUN_WITH_LESS = Finding(RUN, "true ran; missing: landlock", "less")
 @pytest.mark.parametrize(
     ("others", "status", "verdict"),
     [
-        ([], 0, "Runs work here, with full protection."),
-        ([SLOW], 0, "Runs work here, with full protection."),
+        ([], 0, "Runs work here, and every rule is enforced."),
+        ([SLOW], 0, "Runs work here, and every rule is enforced."),
         (
             [NO_WALL, RUN_WITH_LESS],
             1,

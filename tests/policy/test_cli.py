@@ -225,7 +225,7 @@ def test_generate_prints_one_policy_for_several_sessions(
         ),
         (
             "explain -p ci git push --force",
-            "No such option: --force "
+            "unknown option --force "
             "(the command goes after --, as in sigwrap policy explain -- git push --force)",
         ),
         (

@@ -11,11 +11,23 @@ import pytest
 from sigwrap.policy.judge.match import check_glob, check_regex, check_regexes
 from sigwrap.policy.judge.request import Action
 from sigwrap.policy.tools.cases import command_request
-from sigwrap.run.asking.ways_out import ALLOWED_BY_CI
 from sigwrap.start.policy_files import SHIPPED
 from tests.policy.test_shipped import engine_of, load
 
 LIST = Path(__file__).with_name("decisions.txt")
+# Rules by which agent-default needs approval, for what ci allows.
+ALLOWED_BY_CI = frozenset(
+    {
+        "pkg-install",
+        "pkg-install-npx",
+        "pkg-install-python-m",
+        "pkg-install-yarn",
+        "pkg-run",
+        "pkg-run-by-pipx",
+        "pkg-run-by-uv",
+        "pkg-run-with",
+    }
+)
 
 
 def _lines() -> Iterator[tuple[int, str, str, str, str]]:

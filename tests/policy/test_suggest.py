@@ -139,12 +139,12 @@ def agent() -> Engine:
         (
             ["gh", "pr", "merge", "5"],
             '- {name: allow-gh-pr-merge, commands: [gh], subcommands: ["pr merge"], '
-            "decision: allow}  # also with further arguments",
+            "decision: allow}  # also matches with more arguments",
         ),
         (
             ["rm", "-rf", "/home/user/.config"],
             r"- {name: allow-rm, commands: [rm], args_patterns: ['^-rf /home/user/\.config$'], "
-            "decision: allow}  # also with similar arguments",
+            "decision: allow}  # also matches similar arguments",
         ),
     ],
 )
@@ -176,7 +176,7 @@ def test_without_the_policy_it_is_about_all_that_would_run_and_these_arguments(
     assert found.line == (
         "- {name: allow-npm-install, commands: [npm], subcommands: [install], "
         'args_patterns: ["^install left-pad$"], decision: allow}'
-        "  # also with similar arguments"
+        "  # also matches similar arguments"
     )
 
 

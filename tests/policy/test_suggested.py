@@ -85,10 +85,11 @@ def test_there_is_a_rule_for_each_thing_with_how_often_by_whom_and_why(agent: En
         "command_rules:\n"
         "  # 2 times denied, by sh, node; rule force-push: forced pushes are left to people\n"
         "  - {name: allow-git-push-force, commands: [git], subcommands: [push], "
-        'args_patterns: ["^--force$", "^-f$"], decision: allow}  # also with further arguments\n'
+        'args_patterns: ["^--force$", "^-f$"], decision: allow}  '
+        "# also matches with more arguments\n"
         "  # once sent for approval, by sh; rule pkg-install: package installs need approval\n"
         "  - {name: allow-npm-install, commands: [npm], subcommands: [install], "
-        "decision: allow}  # also with further arguments\n"
+        "decision: allow}  # also matches with more arguments\n"
         "\n"
         "# No rule can change:\n"
         "#   once /usr/bin/git: a limit: raise limits.max_execs\n"

@@ -12,6 +12,7 @@ from typer.core import TyperCommand
 from typer.exceptions import TyperException
 
 from sigwrap.cli.examples import examples
+from sigwrap.cli.group import unknown_option
 from sigwrap.cli.options import JsonOption, words_of
 from sigwrap.cli.output import note, out
 from sigwrap.cli.policy.shared import PolicyArgument, RootOption, load, plain
@@ -72,10 +73,10 @@ class _Explain(TyperCommand):
         try:
             rest = super().parse_args(ctx, list(args))
         except TyperException as problem:
-            why = problem.format_message().rstrip(".")
-            if behind is not None or not why.startswith("No such option"):
+            unknown = unknown_option(problem)
+            if behind is not None or not unknown:
                 raise
-            why = why.partition(" (")[0]  # which of our options are like one of the command's
+            why = f"unknown option {shell_words([unknown])}"
             raise UsageError(why, f"the command goes after --, {_EXPLAIN_EXAMPLE}") from problem
         command = list(ctx.params.get("command") or ())
         if command and behind is None and _must_be_a_policy(command[0]):

@@ -1,7 +1,7 @@
 """Generated from policies/agent-default.yaml by policy/tools/shipped.py. Do not edit."""
 
 # fmt: off
-DIGEST = '9d6da8551a695ee70700e1f2afe3f09f97ec09a37212181b9cf13e9ee4814dd7'
+DIGEST = 'db5bf3a79e4cc1bd631de85e680a9c050b26cb82f905f877e913d972c1f04522'
 SECTIONS = (2, 1,
  {'version': (2, 10, 1),
   'name': (3, 7, 'agent-default'),
@@ -572,7 +572,8 @@ SIGNAL_RULES = ((686, 5, 'own-noise',
   'Signals that end, stop or hang up the agent, its workers or the processes that started the\n'
   "sender. Crash signals too: Go programs and Python's faulthandler handle them and end.\n",
   (1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 15, 16, 19, 24, 25, 30, 31), ('agent', 'ancestors'), None, 'deny',
-  'this would end or stop the agent, or a process that started the sender', 0, 'audit', True, ''),
+  'this would end or stop the agent, its helpers, or a process that started the sender', 0, 'audit',
+  True, ''),
  (728, 5, 'agent-debugger',
   'Node.js answers SIGUSR1 by opening its debugger on 127.0.0.1. Through it, the sender could run\n'
   'code in the agent.\n',
@@ -584,7 +585,8 @@ SIGNAL_RULES = ((686, 5, 'own-noise',
    31, 32, 33, 34, 35, 36, 37, 38, 39, 40, 41, 42, 43, 44, 45, 46, 47, 48, 49, 50, 51, 52, 53, 54,
    55, 56, 57, 58, 59, 60, 61, 62, 63, 64),
   ('agent', 'ancestors'), False, 'deny',
-  'this would end or stop the agent, or a process that started the sender', 0, 'audit', True, ''),
+  'this would end or stop the agent, its helpers, or a process that started the sender', 0, 'audit',
+  True, ''),
  (747, 5, 'session', 'One step may stop what another step started.',
   (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26,
    27, 28, 29, 30, 31, 32, 33, 34, 35, 36, 37, 38, 39, 40, 41, 42, 43, 44, 45, 46, 47, 48, 49, 50,

@@ -1,7 +1,7 @@
 """Generated from policies/agent-strict.yaml by policy/tools/shipped.py. Do not edit."""
 
 # fmt: off
-DIGEST = '47d041167fa4085c752996f62c51cffc6e99cbb3fadea436f0bbd3ab6127f084'
+DIGEST = 'a3660e638922c7602f56290113795ad89f73170d569ce3aeca5ce9ef58107d89'
 SECTIONS = (2, 1,
  {'version': (2, 10, 1),
   'name': (3, 7, 'agent-strict'),
@@ -73,7 +73,8 @@ SIGNAL_RULES = ((71, 5, 'own-process', '',
   ('peers',), None, 'allow', '', 0, None, True, ''),
  (86, 5, 'agent', '', (1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 15, 16, 19, 24, 25, 30, 31),
   ('agent', 'ancestors'), None, 'deny',
-  'this would end or stop the agent, or a process that started the sender', 0, None, True, ''),
+  'this would end or stop the agent, its helpers, or a process that started the sender', 0, None,
+  True, ''),
  (92, 5, 'agent-debugger', '', (10,), ('agent',), None, 'deny',
   'this would open the debugger of a Node.js agent', 0, None, True, ''),
  (98, 5, 'agent-unhandled', '',
@@ -81,7 +82,8 @@ SIGNAL_RULES = ((71, 5, 'own-process', '',
    31, 32, 33, 34, 35, 36, 37, 38, 39, 40, 41, 42, 43, 44, 45, 46, 47, 48, 49, 50, 51, 52, 53, 54,
    55, 56, 57, 58, 59, 60, 61, 62, 63, 64),
   ('agent', 'ancestors'), False, 'deny',
-  'this would end or stop the agent, or a process that started the sender', 0, None, True, ''),
+  'this would end or stop the agent, its helpers, or a process that started the sender', 0, None,
+  True, ''),
  (105, 5, 'session', '',
   (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26,
    27, 28, 29, 30, 31, 32, 33, 34, 35, 36, 37, 38, 39, 40, 41, 42, 43, 44, 45, 46, 47, 48, 49, 50,

@@ -40,7 +40,7 @@ def explain_file(
         decision=decision,
         decided_at=decided_by.place if decided_by else None,
         description=decided_by.description if decided_by else "",
-        passed=tuple(map(_passed, before)),
+        passed=tuple(_passed(rule, exists=exists) for rule in before),
         nobody_asked=False,
         runs_instead=(),
         shadows="",
@@ -52,8 +52,10 @@ def explain_file(
     return Explanation(decision=decision, judgements=(judgement,))
 
 
-def _passed(rule: FileRule) -> Passed:
-    return Passed(rule=rule.name, place=rule.place, why="is for other files")
+def _passed(rule: FileRule, *, exists: bool) -> Passed:
+    denies = rule.decision is Action.DENY and not exists
+    why = "covers other files that exist at the start" if denies else "is for other files"
+    return Passed(rule=rule.name, place=rule.place, why=why)
 
 
 def _notes(files: FileRules, operation: Operation, path: str, *, exists: bool) -> Iterator[str]:

@@ -21,8 +21,8 @@ from sigwrap.policy.language.parse import parse_policy
 from sigwrap.tuples import NamedTuple
 
 ANY_ARGUMENTS = "wide: any arguments"
-FURTHER_ARGUMENTS = "also with further arguments"
-THAT_READ_SO = "also with similar arguments"
+FURTHER_ARGUMENTS = "also matches with more arguments"
+THAT_READ_SO = "also matches similar arguments"
 
 _LENIENT = (Action.ALLOW, Action.AUDIT)
 _MASK = "***"

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from sigwrap.escape import printable, shell_words
@@ -42,7 +42,6 @@ _PROGRAMS_SHOWN = 10
 _SIGNALS_SHOWN = 15
 _FAILURES_SHOWN = 10
 _GROUPS_SHOWN = 40
-_SAID_AGAIN = 40  # characters of a reason behind its first colon
 _FILE_WALL = "file_wall"
 _FILES_HELD = "file rules are enforced by the kernel, which logs no refusals"
 _RECORDED = "Recorded (sigwrap replay --recorded stdout)"
@@ -218,16 +217,15 @@ class TextReport:
     def _attention(self) -> Iterator[str]:
         attention: Attention = self.summary.attention
         findings = Findings(self.summary.started)
-        said = set[str]()
         for group in attention.groups[:_GROUPS_SHOWN]:
             found = findings.of(group, with_rule=group.outcome != AUDITED)
-            yield from self._finding(_said_once(found, said))
+            yield from self._finding(found)
         hidden = attention.more + sum(group.count for group in attention.groups[_GROUPS_SHOWN:])
         if hidden:
             yield f"and {hidden} more: sigwrap query, or sigwrap report --format html"
         if any(group.outcome == DENIED for group in attention.groups):
             command = suggest_command(self.summary.started)
-            yield f"to allow more of these, see: {command}"
+            yield f"rules for all of these: {command}"
 
     def _finding(self, found: Finding) -> Iterator[str]:
         style, columns = self.page.style, self._columns
@@ -328,15 +326,6 @@ def written_line(written: Written) -> str:
     beneath = f"{written.folder.rstrip('/')}/**" if written.is_beneath else written.folder
     said = ", ".join(f"{count} {CHANGED[name]}" for name, count in written.counts.items())
     return f"{printable(beneath)}  {said}"
-
-
-def _said_once(found: Finding, said: set[str]) -> Finding:
-    """Shorten a repeated reason: the hint behind its first colon is shown once."""
-    begins, _, rest = found.reason.partition(": ")
-    if found.reason in said and len(rest) > _SAID_AGAIN:
-        return replace(found, reason=f"{begins} (as above)")
-    said.add(found.reason)
-    return found
 
 
 def _policy(summary: Summary) -> str:

@@ -29,8 +29,8 @@ def verdict(summary: Summary, *, now_ns: int, utc: bool = False) -> Verdict:
         case Ending.ENDED:
             status = summary.ended.get("exit_status")
             reason = printable(str(summary.ended.get("reason") or "ended"))
-            said = "" if reason == COMMAND_ENDED else f"{reason}, "
-            sentence = f"{said}exit {printable(str(status))} after {duration}"
+            said = "" if reason == COMMAND_ENDED else f", {reason}"
+            sentence = f"exit {printable(str(status))} after {duration}{said}"
             return Verdict(sentence, News.GOOD if status == 0 else News.BAD)
         case Ending.RUNNING:
             so_far = span(max(now_ns - summary.started_ns, 0))

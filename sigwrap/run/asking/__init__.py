@@ -4,7 +4,6 @@ approvals         the requests that are open, and who may answer them
 attendance        whether somebody would see them
 listing           one of them, for whoever asks what waits
 payloads          one of them and its answer, for the log
-ways_out          what can be done where nobody could be asked
 terminal_prompt   asks on the controlling terminal, which COMMAND uses too
 terminal_modes    the modes in which it asks
 terminal_answers  the words that answer

@@ -36,7 +36,6 @@ from sigwrap.run.asking.control_socket import ControlSocket
 from sigwrap.run.asking.listing import LISTED, LISTED_CHARACTERS, listed
 from sigwrap.run.asking.payloads import answered_payload, asked_payload
 from sigwrap.run.asking.terminal_prompt import TerminalPrompt
-from sigwrap.run.asking.ways_out import way_out_of
 from sigwrap.run.asking.wording import Session, notice_of, store_option, until
 from sigwrap.run.loop import Loop
 from sigwrap.run.recorder import Recorder
@@ -53,6 +52,7 @@ _BY_CONTROL = frozenset({Mode.AUTO, Mode.CONTROL})
 _LOOKS_FOR_SOMEBODY_EVERY_S = 5.0
 _LONGEST_PLACE = 200
 _MOST_PID = 1 << 31  # more than the kernel can be asked about
+_HELP = "see sigwrap help approvals"
 _MOST_OPEN = 64  # each holds descriptors of ours, and a person's patience
 _EVENT_OF_REASON = {"granted": "approval_granted", "expired": "approval_expired"}
 
@@ -126,7 +126,7 @@ class Approvals:
             why = f"{_MOST_OPEN} other requests are open already"
             self._settle([self._queue.settle_unasked(request.id, why, now_s)])
         elif not asked:
-            why = self._why_nobody(question)
+            why = self._why_nobody()
             self._settle([self._queue.settle_unasked(request.id, why, now_s)])
         else:
             self._expire_later(request.deadline_s)
@@ -260,18 +260,17 @@ class Approvals:
             self._typist_found = (find_typist(walled=self._walled),)
         return self._typist_found[0]
 
-    def _why_nobody(self, question: Question) -> str:
+    def _why_nobody(self) -> str:
         if self._stopped:
             return self._stopped
         if self._mode is Mode.DENY:
             return "this session runs with --approvals deny"
         if self._mode is Mode.CONTROL:
             return "there is no control socket to answer through"
-        way_out = way_out_of(question, self._session.policy, self._mode)
         if self._unattended:
-            return f"$CI is set ({way_out})"
+            return f"$CI is set ({_HELP})"
         if not self._terminal().is_there:
-            return f"there is no terminal ({way_out})"
+            return f"there is no terminal ({_HELP})"
         return f"processes in the session could type the answer: {self._terminal().not_here}"
 
     # Answers

@@ -37,7 +37,7 @@ def test_with_the_recorded_policy_one_line_is_for_all_of_a_group(made: Scenario)
     assert with_policy.suggestion.line == (
         "- {name: allow-git-push-force, commands: [git], subcommands: [push], "
         'args_patterns: ["^--force$", "^-f$", "^--force-with-lease$"], decision: allow}'
-        "  # also with further arguments"
+        "  # also matches with more arguments"
     )
 
 

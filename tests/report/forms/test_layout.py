@@ -36,13 +36,13 @@ def test_a_line_is_broken_between_words() -> None:
 
 RULE = (
     '- {name: allow-rm, commands: [rm], args_patterns: ["^-rf /etc, # and$", "^-rf  /root$"], '
-    "decision: allow}  # also with similar arguments"
+    "decision: allow}  # also matches similar arguments"
 )
 
 
 def test_a_rule_is_broken_between_its_items_and_its_comment_comes_first() -> None:
     assert list(yaml_wrapped(f"  {RULE}", 50)) == [
-        "  # also with similar arguments",
+        "  # also matches similar arguments",
         "  - {name: allow-rm, commands: [rm],",
         '      args_patterns: ["^-rf /etc, # and$",',
         '      "^-rf  /root$"], decision: allow}',

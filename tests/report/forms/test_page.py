@@ -31,9 +31,9 @@ def needs_chromium(test: Callable[..., None]) -> Any:
 
 
 FIVE_MEGABYTES = 5_000_000
-WELL = Verdict("exited, exit 0 after 2.00 s", News.GOOD)
+WELL = Verdict("exit 0 after 2.00 s, exited", News.GOOD)
 OPEN = Verdict("running for 2.00 s so far", News.OPEN)
-BADLY = Verdict("exited, exit 3 after 2.00 s", News.BAD)
+BADLY = Verdict("exit 3 after 2.00 s, exited", News.BAD)
 
 
 @pytest.fixture(scope="module")
@@ -132,7 +132,7 @@ def test_it_asks_nobody_for_anything_and_what_needs_attention_comes_first(
     file = written(recorded)
     tab = opened(browser, file)
     assert shown(tab, "h1") == "npm start"
-    assert "interrupted by Ctrl+C, exit 130 after 2.50 s; log: hash chain intact" in shown(
+    assert "exit 130 after 2.50 s, interrupted by Ctrl+C; log: hash chain intact" in shown(
         tab, ".verdict"
     )
     assert not tab.value("document.querySelector('#needs-script').checkVisibility()")

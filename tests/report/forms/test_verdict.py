@@ -16,7 +16,7 @@ from tests.report.conftest import SECOND, STARTED_NS, Scenarios, summarise
 
 NOW_NS = STARTED_NS + 90 * SECOND
 RUNNING = "running for 1 min 30 s so far"
-INTERRUPTED = "interrupted by Ctrl+C, exit {} after 2.50 s"
+INTERRUPTED = "exit {} after 2.50 s, interrupted by Ctrl+C"
 NO_END = "did not end cleanly: sigwrap was killed or could not write the log, 3.00 s into the run"
 MOMENT = "state after event 4, 3.00 s into the run"
 STOPPED = ", stopped since 2025-11-21 06:03:22 UTC by agent signal SIGSTOP from ann"
