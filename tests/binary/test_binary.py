@@ -53,6 +53,7 @@ def test_it_needs_no_other_program(
     assert run(binary, "--", "true").returncode == 0
     assert run(binary, "report").returncode == 0
     assert run(binary, "policy", "check", "agent-default").returncode == 0
+    assert run(binary, "help", "exit-status").stdout.startswith("Exit status\n")
 
 
 @pytest.mark.usefixtures("as_root")
@@ -95,7 +96,7 @@ def test_the_name_it_is_called_by_selects_the_role(
     assert not (tmp_path / "store").exists()  # it is an init, and no more
     stub = call("sigwrap-stub")
     assert stub.returncode == 126
-    assert stub.stderr.startswith("sigwrap-stub: no supervisor")
+    assert stub.stderr.startswith("sigwrap-stub: only a sigwrap supervisor")
 
 
 def test_the_links_beside_it_are_the_roles(binary: Path) -> None:

@@ -29,8 +29,10 @@ def test_the_extension_is_in_the_wheel(tmp_path: Path) -> None:
     assert wheel.name.endswith("-cp311-abi3-linux_x86_64.whl")
     with zipfile.ZipFile(wheel) as archive:
         assert EXTENSION in archive.namelist()
-        needed = {name for name in archive.namelist() if name.startswith("sigwrap/policies/")}
-    assert needed
+        carried = {name.rpartition("/")[0] for name in archive.namelist()}
+        pages = {name for name in archive.namelist() if name.startswith("sigwrap/docs/")}
+    assert "sigwrap/policies" in carried
+    assert pages == {f"sigwrap/docs/{path.name}" for path in (ROOT / "docs").glob("*.md")}
 
 
 def test_without_a_compiler_there_is_a_wheel_all_the_same(tmp_path: Path) -> None:

@@ -30,6 +30,7 @@ def test_it_runs_a_command_and_reads_its_log(zipapp: Path, run: Run) -> None:
         "query",
         "--help",
         "run --help",
+        "help policy",
         "policy check agent-default agent-strict agent-observe ci",
     ):
         done = run(*PYTHON, zipapp, *words.split())
