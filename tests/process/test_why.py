@@ -142,7 +142,7 @@ def test_a_signal_to_sigwrap_from_outside(sigwrap: Sigwrap) -> None:
     assert_why(
         said,
         r"exit 130: interrupted; SIGTERM from sigwrap, which received SIGHUP "
-        rf'(from {os.getpid()} ".*", outside the session|by way of sigwrap\'s outer process.*)',
+        rf'(from {os.getpid()} ".*", outside the session|through sigwrap\'s outer process.*)',
     )
 
 
