@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
@@ -17,6 +18,13 @@ from sigwrap.run.settings import AGENTS
 _LINE_SHOWN = 60
 _TO_RUN = "To run a program of that name: "
 _HELP = frozenset({"-h", "--help"})
+# What typer says, and what we say.
+_TYPERS = (
+    (r"Got unexpected extra arguments?(?:\(s\))? \((.*)\)", r"unexpected argument: \1"),
+    (r"Missing (argument|option) '(.*?)'\.?", r"missing \1 \2."),
+    (r"Option '(.*?)' requires an argument\.?", r"\1 needs a value"),
+    (r"Invalid value for '(.*?)': ", r"\1: "),
+)
 
 
 class Group(TyperGroup):
@@ -217,7 +225,10 @@ def explained(problem: TyperException, path: str) -> UsageError:
         near = nearest_word(unknown, (*(getattr(problem, "possibilities", None) or ()), *own))
         meant = f'did you mean "{near}"? ' if near else ""
         return UsageError(f"unknown option {shell_words([unknown])}", f"{meant}{hint}")
-    return UsageError(" ".join(problem.format_message().split()), hint)
+    text = " ".join(problem.format_message().split())
+    for theirs, ours in _TYPERS:
+        text = re.sub(theirs, ours, text)
+    return UsageError(text.rstrip("."), hint)
 
 
 def _check(command: Any, path: str, words: list[str], parent: Any) -> None:

@@ -115,11 +115,11 @@ def test_an_option_whose_value_would_be_the_double_dash_is_named() -> None:
         ),
         ("--quiet claude", "unknown option --quiet (see sigwrap run --help)"),
         ("-p", "-p needs a value (sigwrap -p NAME|FILE -- COMMAND)"),
-        ("run --grace", "Option '--grace' requires an argument. (see sigwrap run --help)"),
-        ("policy check --root", "requires an argument. (see sigwrap policy check --help)"),
+        ("run --grace", "--grace needs a value (see sigwrap run --help)"),
+        ("policy check --root", "--root needs a value (see sigwrap policy check --help)"),
         (
             "export",
-            "Missing option '--format'. Choose from: jsonl, csv, prom, sqlite (see sigwrap export",
+            "missing option --format. Choose from: jsonl, csv, prom, sqlite (see sigwrap export",
         ),
         ("--store logs report", "options of report go after it (sigwrap report --store logs)"),
         (
@@ -128,13 +128,13 @@ def test_an_option_whose_value_would_be_the_double_dash_is_named() -> None:
             "(see sigwrap report --help; to run a program of that name: sigwrap -p ci -- report)",
         ),
         ("-pci run true", "options of run go after it (sigwrap run -pci true)"),
-        ("--json policy check", "Missing argument 'NAME|FILE...'. (see sigwrap policy check"),
+        ("--json policy check", "missing argument NAME|FILE (see sigwrap policy check"),
         ("--json approve x", "unknown option --json (see sigwrap approve --help)"),
         (
             "--nested bad sessions",
-            "Invalid value for '--nested': 'bad' is not one of 'refuse', 'join'. (see sigwrap run",
+            "--nested: 'bad' is not one of 'refuse', 'join' (see sigwrap run",
         ),
-        ("--speed replay", "Option '--speed' requires an argument. (see sigwrap replay --help)"),
+        ("--speed replay", "--speed needs a value (see sigwrap replay --help)"),
         ("--json approvals", "options of approvals go after it (sigwrap approvals --json)"),
         (
             "-p ci policy explain git push --force",

@@ -229,7 +229,9 @@ class TerminalPrompt:
         approve, deny = (self._session.command(do, approval_id) for do in ("approve", "deny"))
         commands = f"{approve} or {deny}"
         if self.not_here:
-            elsewhere = f"\r\n  from a login outside: {commands}" if asked.or_by_command else ""
+            elsewhere = (
+                f"\r\n  answer from a login outside: {commands}" if asked.or_by_command else ""
+            )
             return f"cannot be answered here: {self.not_here}{elsewhere}"
         if asked.or_by_command:
             return f"from another terminal: {commands}"
