@@ -42,7 +42,11 @@ class JobControl:
         """Both from here: a SIGSTOP by the front process itself could come after the supervisor's
         SIGCONT, and would last."""
         if os.WIFCONTINUED(wait_status):
-            self.continue_front()
+            # A stop key after the shell's SIGCONT has stopped the bootloader: it stays stopped.
+            if self._bootloader_stops_at(signal.SIGTSTP):
+                self._front_is_stopped = False
+            else:
+                self.continue_front()
             return
         if self._is_frozen():  # nobody's job was stopped
             return

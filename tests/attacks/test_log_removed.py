@@ -172,7 +172,11 @@ CONTROL_DEEDS = {
     "closed": ('chmod 0 "$CONTROL"/*', "its mode was changed"),
     "a file": ('for s in "$CONTROL"/*; do echo x > x; mv x "$s"; done', "another file"),
     "a link": ('for s in "$CONTROL"/*; do ln -sf /nowhere "$s"; done', "another file"),
-    "a folder": ('for s in "$CONTROL"/*; do rm "$s"; mkdir "$s"; > "$s/x"; done', "another file"),
+    # Moved there in one step: sigwrap would put a socket back between two.
+    "a folder": (
+        'mkdir -p d/x; for s in "$CONTROL"/*; do until rm "$s" && mv -T d "$s"; do :; done; done',
+        "another file",
+    ),
     "folder removed": ('mv "$CONTROL" away; rm -r away', "its directory was removed"),
     "folder a file": ('> x; mv "$CONTROL" away; mv x "$CONTROL"', "its directory was removed"),
     "folder elsewhere": ('mv "$CONTROL" gone; ln -s /nowhere "$CONTROL"', "its directory was"),
