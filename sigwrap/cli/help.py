@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterator
 from typing import Annotated, Any
 
 import typer
 
-import sigwrap
 from sigwrap.cli.examples import examples
 from sigwrap.cli.options import PagerOption
 from sigwrap.cli.output import out
@@ -19,7 +17,8 @@ from sigwrap.errors import UsageError
 from sigwrap.escape import shell_words
 from sigwrap.nearest import nearest_word
 from sigwrap.report.forms.layout import wrapped
-from sigwrap.report.forms.style import Style
+from sigwrap.report.forms.style import PLAIN, Style
+from sigwrap.start.policy_files import packaged
 
 _INDEX = "README"
 _TOPIC = re.compile(r"[a-z][a-z-]*")
@@ -62,20 +61,15 @@ def page(topic: str) -> str:
     try:
         import sigwrap_carried_pages  # type: ignore[import-not-found]
     except ImportError:
-        loader: Any = sigwrap.__loader__
-        package = os.path.dirname(sigwrap.__file__)
-        for folder in (os.path.join(package, "docs"), f"{os.path.dirname(package)}/docs"):
-            try:
-                return str(loader.get_data(os.path.join(folder, f"{name}.md")), "utf-8")
-            except OSError:
-                continue
-        return ""
+        try:
+            return packaged("docs", f"{name}.md")
+        except OSError:
+            return ""
     return str(sigwrap_carried_pages.page(name))
 
 
-def as_text(markdown: str, width: int = 0, style: Style | None = None) -> Iterator[str]:
+def as_text(markdown: str, width: int = 0, style: Style = PLAIN) -> Iterator[str]:
     """Yield lines of at most `width` columns (0: of any length)."""
-    style = style or Style(colour=False)
     is_block, table = False, list[list[str]]()
     for line in [*markdown.splitlines(), ""]:
         if line.startswith("|") and not is_block:

@@ -228,8 +228,8 @@ class SignalMediator:
 
     def _deny_unaimed(self, facts: SignalFacts, decision: Decision) -> Mediation:
         if (yield _unaimed_event(facts, decision)):
-            whom = isinstance(facts.aim, Everybody) and facts.how in SENDS
-            what = f"{signal_name(facts.signal)} to all processes" if whom else facts.syscall
+            is_sent = isinstance(facts.aim, Everybody) and facts.how in SENDS
+            what = f"{signal_name(facts.signal)} to all processes" if is_sent else facts.syscall
             yield from self._tell(facts, [Denied(what, facts.syscall, decision)])
         yield Fail(errno.EPERM)
 

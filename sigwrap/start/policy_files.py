@@ -154,16 +154,21 @@ def _is_undecodable(character: str) -> bool:
     return "\ud800" <= character <= "\udfff"
 
 
-def _shipped(name: str) -> Source:
-    """Inside the package, through its loader (a zipapp has one), or beside it in a checkout."""
-    file = f"{name}.yaml"
+def packaged(directory: str, file: str) -> str:
+    """Return a text inside the package, through its loader (a zipapp has one), or beside it in a
+    checkout."""
     loader: Any = sigwrap.__loader__
     package = os.path.dirname(sigwrap.__file__)
     try:
-        data = loader.get_data(os.path.join(package, "policies", file))
+        data: bytes = loader.get_data(os.path.join(package, directory, file))
     except OSError:
-        data = loader.get_data(os.path.join(os.path.dirname(package), "policies", file))
-    return Source(name=file, text=data.decode(), shipped=True)
+        data = loader.get_data(os.path.join(os.path.dirname(package), directory, file))
+    return data.decode()
+
+
+def _shipped(name: str) -> Source:
+    file = f"{name}.yaml"
+    return Source(name=file, text=packaged("policies", file), shipped=True)
 
 
 def _file(path: str) -> Source | None:
