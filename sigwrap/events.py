@@ -190,6 +190,13 @@ def _types() -> tuple[EventType, ...]:
             "record",
         ),
         event(
+            "exec_waiting",
+            "an exec needs approval. Until the answer its process runs sigwrap-stub, which then "
+            "makes the same exec",
+            "path",
+            "rule_name",
+        ),
+        event(
             "io_recorded",
             "bytes that a recorded command reads or writes, logged before sigwrap passes them on",
             "stream",

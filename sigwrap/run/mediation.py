@@ -75,6 +75,7 @@ class Mediation:
         self._restarts = restarts = Restarts(loop)
         self._execs = Execs(
             performer=performer,
+            listener=listener,
             engine=engine,
             processes=processes,
             recordings=self._recordings,

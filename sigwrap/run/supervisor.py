@@ -27,6 +27,8 @@ from sigwrap.mediate.run_end import (
     RunEnd,
     SwitchedOff,
 )
+from sigwrap.policy.judge.network import UNIX, Direction, endpoint_of
+from sigwrap.policy.judge.request import Action
 from sigwrap.protocols.front import Channel, Notice
 from sigwrap.run.agent_signals import AgentSignals
 from sigwrap.run.aside import Aside
@@ -83,6 +85,7 @@ class Supervisor:
         self._name = settings.name
         self.told_of_denial = False  # where COMMAND itself was denied
         self._limits = engine.policy.limits
+        self._network = engine.network if Under.NETWORK_RULES in walls.filtered else None
         self._loop = Loop()
         self._processes = Processes(self._loop, self._on_process_end)
         self._approvals = Approvals(
@@ -98,6 +101,7 @@ class Supervisor:
             unattended=is_unattended(os.environb),
             on_stop_key=lambda: self._job_control.stop_front(),
             walled=walls.domain,
+            keeping_rule=lambda socket: self._keeping_rule(socket),
             on_signal=lambda *words: self._agent_signals.on_request(*words),
         )
         self.watchers = Watchers(
@@ -318,6 +322,12 @@ class Supervisor:
             self.told_of_denial = bool(why)
         self._loop.unwatch(channel.fileno())
         channel.close()
+
+    def _keeping_rule(self, socket: str) -> str:
+        if self._network is None or not socket.startswith(("/", "@")):
+            return ""
+        decision = self._network.decide(endpoint_of(f"{UNIX}{socket}", Direction.CONNECT))
+        return decision.rule if decision.action in (Action.DENY, Action.APPROVE) else ""
 
     def _how_it_stands(self) -> Payload:
         counts = self._recorder.counts

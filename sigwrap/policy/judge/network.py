@@ -186,6 +186,7 @@ SOCKETS: dict[str, tuple[str, ...]] = {
     "systemd": ("/run/systemd/**", "/run/user/*/systemd/**"),
     "tmux": ("/tmp/tmux-*/*", "/run/user/*/tmux-*/*"),
     "screen": ("/run/screen/**", "/tmp/screens/**", "/home/*/.screen/*", "/root/.screen/*"),
+    "zellij": ("/run/user/*/zellij/**", "/tmp/zellij-*/**"),
     "x11": ("/tmp/.X11-unix/*", "@/tmp/.X11-unix/*"),
     "wayland": ("/run/user/*/wayland-*",),
     "ssh-agent": (

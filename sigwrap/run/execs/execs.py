@@ -97,6 +97,7 @@ class Execs:
         self,
         *,
         performer: Performer,
+        listener: Listener,
         engine: Engine,
         processes: Processes,
         recordings: Recordings,
@@ -143,6 +144,7 @@ class Execs:
         self._ours = Ours(variables, Named(engine.policy.command_rules), path)
         Replacements(
             performer=performer,
+            listener=listener,
             recordings=recordings,
             aside=aside,
             tracer=self._tracer,
