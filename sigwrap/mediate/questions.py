@@ -46,7 +46,7 @@ class Answer(NamedTuple):
     granted: bool
     by: str
     message: str
-    reason: str  # granted, denied, expired, nobody, withdrawn
+    reason: str  # granted, denied, expired, nobody, at once, withdrawn
     id: str = ""  # of the request
 
 
@@ -134,8 +134,10 @@ class QuestionQueue:
         by = self._always.get(key)
         return None if by is None else self._grant(request, by, always=True, now_s=now_s)
 
-    def settle_unasked(self, approval_id: str, why: str, now_s: float) -> Settled:
-        return self._refuse(self._open[approval_id], US, why, "nobody", now_s)
+    def settle_unasked(
+        self, approval_id: str, why: str, now_s: float, reason: str = "nobody"
+    ) -> Settled:
+        return self._refuse(self._open[approval_id], US, why, reason, now_s)
 
     def answer(
         self, approval_id: str, verdict: Verdict, *, by: str, message: str, now_s: float

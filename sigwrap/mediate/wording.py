@@ -52,6 +52,8 @@ def refusal(answer: Answer) -> str:
             text = "not approved"
         case "expired":
             text = "not approved in time"
+        case "at once":
+            text = "not approved yet"
         case "nobody":
             text = "no approver can be reached"
         case _:

@@ -18,7 +18,7 @@ import struct
 from sigwrap.machine import IS_AARCH64, IS_X86_64
 
 NAME = b"sigwrap-stub"
-_TEXT = b"sigwrap-stub: the approved command failed\n"
+TEXT = b"sigwrap-stub: the approved command failed\n"
 
 # argv: the stub's name, the command's path, the command's argv. With EACCES, sigwrap has said why.
 X86_64 = """
@@ -58,7 +58,7 @@ a81b80d2  mov x8, 221                     // execve
 1f3400b1  cmn x0, 13                      // EACCES
 c0000054  b.eq 1f
 400080d2  mov x0, 2
-21010030  adr x1, text
+41010030  adr x1, text
 420580d2  mov x2, 42
 080880d2  mov x8, 64                      // write
 010000d4  svc 0
@@ -92,7 +92,7 @@ def program() -> bytes:
 
 def code_of(listing: str) -> bytes:
     lines = listing.strip().splitlines()
-    return bytes.fromhex("".join(line.split()[0] for line in lines)) + NAME + b"\0" + _TEXT
+    return bytes.fromhex("".join(line.split()[0] for line in lines)) + NAME + b"\0" + TEXT
 
 
 def make_file() -> int:

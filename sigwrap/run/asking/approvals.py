@@ -135,7 +135,7 @@ class Approvals:
             self._settle([self._queue.settle_unasked(request.id, why, now_s)])
         elif question.kind != "exec" and is_drawn_on_by(question.pid):
             why = self._keep_for_next_attempt(question, asked, now_s)
-            self._settle([self._queue.settle_unasked(request.id, why, now_s)])
+            self._settle([self._queue.settle_unasked(request.id, why, now_s, "at once")])
         else:
             self._expire_later(request.deadline_s)
             if self._is_at_the_terminal and self._terminal().is_there:

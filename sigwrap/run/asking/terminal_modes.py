@@ -67,7 +67,7 @@ def is_drawn_on_by(pid: int) -> bool:
     full-screen agent."""
     fd = held_terminals.controlling
     found = procfs.stat(pid) if fd >= 0 else None
-    if found is None or procfs.controlling_terminal(pid) != os.fstat(fd).st_rdev:
+    if found is None or found.session != os.getsid(0):
         return False
     try:
         return found.pgrp == os.tcgetpgrp(fd) and not local_modes(fd) & termios.ICANON
