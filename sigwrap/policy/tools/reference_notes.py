@@ -44,8 +44,8 @@ DESTINATIONS = {
     "unix:/run/x.sock": "A socket's path with links resolved, or `@name`; globs. `unix:*` is "
     "every socket",
     "unix:docker": "A service's usual sockets, unless the session started it: `docker`, "
-    "`podman`, `containerd`, `libvirt`, `lxd`, `dbus`, `systemd`, `tmux`, `screen`, `x11`, "
-    "`wayland`, `ssh-agent`, `gpg-agent`",
+    "`podman`, `containerd`, `libvirt`, `lxd`, `dbus`, `systemd`, `tmux`, `screen`, `zellij`, "
+    "`x11`, `wayland`, `ssh-agent`, `gpg-agent`",
 }
 
 VARIABLES = {
