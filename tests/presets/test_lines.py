@@ -9,7 +9,6 @@ from sigwrap.cli.run_options import read_plain_line
 from sigwrap.errors import UsageError
 from sigwrap.run.settings import ApprovalMode
 
-
 NO_SANDBOX = '-c sandbox_mode="danger-full-access"'
 
 
