@@ -36,7 +36,7 @@ from sigwrap.run.asking.control_socket import ControlSocket
 from sigwrap.run.asking.listing import LISTED, LISTED_CHARACTERS, listed
 from sigwrap.run.asking.payloads import answered_payload, asked_payload
 from sigwrap.run.asking.terminal_modes import is_drawn_on_by
-from sigwrap.run.asking.terminal_prompt import TerminalPrompt
+from sigwrap.run.asking.terminal_prompt import TerminalPrompt, ring
 from sigwrap.run.asking.wording import Session, notice_of, store_option, until
 from sigwrap.run.loop import Loop
 from sigwrap.run.recorder import Recorder
@@ -142,6 +142,8 @@ class Approvals:
                 self._terminal().show(request, or_by_command="control" in asked)
             if self._notify is not None:
                 self._notify(notice_of(request, self._store))
+            elif self._is_at_the_terminal and not self._terminal().can_show:
+                ring(notice_of(request, self._store))  # a program's screen shows no request
             self._look_for_somebody_later(request.asked_at_s + self._unattended_timeout_s)
         return request.id
 
