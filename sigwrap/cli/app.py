@@ -29,7 +29,7 @@ from sigwrap.cli import verify as verify_command
 from sigwrap.cli import watch as watch_command
 from sigwrap.cli import why as why_command
 from sigwrap.cli.examples import examples
-from sigwrap.cli.group import Root, explained
+from sigwrap.cli.group import App, Root, explained
 from sigwrap.cli.output import note, out
 from sigwrap.cli.policy import commands as policy_commands
 from sigwrap.cli.run_command import Run, run
@@ -50,7 +50,7 @@ _STATUS_HELP = "\n".join(
 )
 
 
-app = typer.Typer(
+app = App(
     cls=Root,
     help=_HELP,
     epilog=_STATUS_HELP,

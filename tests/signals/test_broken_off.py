@@ -99,9 +99,7 @@ def test_children_end_by_any_signal(users_lab: Lab, name: str, line: tuple[str, 
         for line in (["dash"], ["bash"], ["zsh"], ["busybox", "sh"])
     ],
 )
-def test_a_signal_to_a_child_that_ends_is_not_interrupted(
-    users_lab: Lab, shell: list[str]
-) -> None:
+def test_a_signal_to_a_child_that_ends_is_not_interrupted(users_lab: Lab, shell: list[str]) -> None:
     """bash may have reaped the child before the second signal."""
     line = ("sh", "-c", TWENTY_TIMES, "sh", *shell, "-c", ENDS_TWICE)
     done = users_lab.under(signal="audit").subject.run("--", *line)
