@@ -23,9 +23,10 @@ def register(app: typer.Typer) -> None:
 def link(
     directory: Annotated[str, typer.Argument(metavar="DIR", help="Directory for the links")],
 ) -> None:
-    """Link sigwrap-forward, sigwrap-shell and sigwrap-stub to this program.
+    """Link the program's other names in a directory.
 
-    It replaces links to an earlier sigwrap, and no other file.
+    These are sigwrap-forward, sigwrap-shell and sigwrap-stub. It replaces links to an earlier
+    sigwrap, and no other file.
     """
     program = _program()
     paths = [os.path.join(directory, name) for name in _NAMES]
