@@ -38,6 +38,7 @@ whole_file    a file that is written completely or not at all
 progress      how far something long is
 policy        the commands of sigwrap policy
 completion    completion, and what its scripts ask
+link          link: the names by which the program takes its other roles
 man           the manual page
 help          help: the pages of docs/
 tool_files    the files that policy pin and explain look at

@@ -17,7 +17,13 @@ from sigwrap.run.session import Ended, run_session
 from sigwrap.run.settings import BELL, Report, RunSettings, is_unattended
 from sigwrap.start import onefile
 from sigwrap.start.command import Inherited
-from sigwrap.status import COMMAND_ENDED, COMMAND_NOT_RUN, REFUSED
+from sigwrap.status import COMMAND_ENDED, COMMAND_NOT_RUN, LIMIT_REACHED, REFUSED
+
+# Reasons that a line before says, if there is anything to say.
+_SAID_BEFORE = (
+    *(COMMAND_ENDED, COMMAND_NOT_RUN),
+    *("ended by agent signal", "killed: agent signal", "killed by the kill switch"),
+)
 
 
 def start(settings: RunSettings, variables: Mapping[bytes, bytes] | None = None) -> int:
@@ -109,8 +115,7 @@ def _wants_report(settings: RunSettings, inherited: Inherited) -> bool:
 def _end_lines(ended: Ended, *, verbose: bool) -> Iterator[str]:
     counts = ended.counts
     denied = sum(counts.get(name, 0) for name in DENIED_TYPES) - ended.denied_again
-    # A line before has said why it could not be run.
-    is_said = ended.reason == COMMAND_ENDED or ended.reason.startswith(COMMAND_NOT_RUN)
+    is_said = ended.status == LIMIT_REACHED or ended.reason.startswith(_SAID_BEFORE)
     took = f"{ended.duration_s:.0f}" if ended.duration_s >= 10 else f"{ended.duration_s:.1f}"
     parts = [f"exit {ended.status} after {took} s"]
     if not is_said:

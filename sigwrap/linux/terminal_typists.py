@@ -16,6 +16,7 @@ well. Not known here: what types for a whole desktop (X11's XTEST, /dev/uinput).
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Iterator, Sequence
 
 from sigwrap.linux import proc_files, procfs
@@ -33,7 +34,9 @@ _VARIABLES = (
 )
 _PSEUDO_TERMINALS = range(136, 144)
 _YAMA = "/proc/sys/kernel/yama/ptrace_scope"
-_MOST_LINKS = 50_000  # in about 0.1 s; the session could open any number
+# Processor time, so that a busy machine finds as many (some 200,000 descriptors); the session could
+# open any number.
+_SEARCH_AT_MOST_S = 1.0
 _MOST_TERMINALS = 16
 
 
@@ -141,17 +144,18 @@ def _holders(terminal: int) -> Iterator[int]:
     """Who has the other end open, of those that we may look into; the session may look into no
     others either."""
     index = b"\ntty-index:\t%d\n" % os.minor(terminal)
-    left = _MOST_LINKS
+    until_s = time.thread_time() + _SEARCH_AT_MOST_S
     for pid in proc_files.all_pids():
         try:
             fds = proc_files.names(f"/proc/{pid}/fd")
         except OSError:
             continue
-        left -= len(fds)
-        if left < 0:
-            raise _TooMany
-        if any(_is_master(f"/proc/{pid}", fd, index) for fd in fds):
-            yield pid
+        for position, fd in enumerate(fds):
+            if position % 100 == 0 and time.thread_time() > until_s:
+                raise _TooMany
+            if _is_master(f"/proc/{pid}", fd, index):
+                yield pid
+                break
 
 
 def _is_master(process: str, fd: str, index: bytes) -> bool:

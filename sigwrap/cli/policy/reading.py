@@ -63,7 +63,7 @@ def list_policies(root: RootOption = None, as_json: JsonOption = False) -> None:
 
 
 def check(
-    files: Annotated[list[str], typer.Argument(metavar="NAME|FILE...")],
+    files: Annotated[list[str], typer.Argument(metavar="NAME|FILE...", help="Policies to check")],
     root: RootOption = None,
     as_json: JsonOption = False,
 ) -> None:
