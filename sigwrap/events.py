@@ -273,6 +273,18 @@ def _types() -> tuple[EventType, ...]:
             *_FILE_FIELDS,
         ),
         event(
+            "file_refused_likely",
+            "an inference: a command ended with `exit_code`, and one of its words is a file that "
+            "the file rules deny. The kernel enforces these rules and reports nothing. Once for "
+            "each file, at most 100 in a session",
+            "operation",
+            "path",
+            "rule_name",
+            "comm",
+            "command",
+            "exit_code",
+        ),
+        event(
             "approval_requested",
             "an exec, signal or connection waits for approval",
             *_APPROVAL_FIELDS,
@@ -555,12 +567,15 @@ SIGNAL_TYPES = frozenset(kind.name for kind in EVENT_TYPES.values() if "target_p
 CONNECTION_TYPES = frozenset(
     kind.name for kind in EVENT_TYPES.values() if "destination" in kind.fields
 )
+FILE_TYPES = frozenset({"file_refused_likely"})
 
 
 def kind_of(type_name: str) -> str:
-    """Return exec, signal or connection for one of DECISION_TYPES."""
+    """Return exec, signal or connection for one of DECISION_TYPES, file for a refused file."""
     if type_name in EXEC_TYPES:
         return "exec"
+    if type_name in FILE_TYPES:
+        return "file"
     return "signal" if type_name in SIGNAL_TYPES else "connection"
 
 

@@ -88,6 +88,8 @@ def _supervise(
         verbose = settings.verbose or is_unattended(inherited.environment)
         for line in _end_lines(ended, verbose=verbose):
             note_in_time(line)
+    elif settings.report is Report.AUTO and (refused := _refused(ended)):
+        note_in_time(f"{', '.join(refused)} (sigwrap report {_short_id(ended)})")
     if settings.die_by_signal and ended.signal and onefile.can_die_of(ended.signal):
         front.send(DiedOf(number=ended.signal))
     if ended.is_held_up:
@@ -108,7 +110,7 @@ def _wants_report(settings: RunSettings, inherited: Inherited) -> bool:
 
 def _end_lines(ended: Ended, *, verbose: bool) -> Iterator[str]:
     counts = ended.counts
-    denied = sum(counts.get(name, 0) for name in DENIED_TYPES) - ended.denied_again
+    denied = _denied(ended)
     # A line before has said why it could not be run.
     is_said = ended.reason == COMMAND_ENDED or ended.reason.startswith(COMMAND_NOT_RUN)
     took = f"{ended.duration_s:.0f}" if ended.duration_s >= 10 else f"{ended.duration_s:.1f}"
@@ -117,14 +119,14 @@ def _end_lines(ended: Ended, *, verbose: bool) -> Iterator[str]:
         parts.append(ended.reason)
     if denied:
         parts.append(f"{denied} denied")
+    parts += _refused_files(ended)
     if approved := counts.get("approval_granted", 0):
         parts.append(f"{approved} approved")
     if counts.get("work_handed_outside"):
         parts.append("handed work outside the session")
     if ended.unrecorded:
         parts.append(f"{_counted(ended.unrecorded, 'event')} could not be recorded")
-    short_id = ended.session_id.rpartition("-")[2]
-    yield f"{', '.join(parts)}. More: sigwrap report {short_id}"
+    yield f"{', '.join(parts)}. More: sigwrap report {_short_id(ended)}"
     if verbose:
         kinds = {"command": EXEC_TYPES, "signal": SIGNAL_TYPES, "connection": CONNECTION_TYPES}
         seen = (
@@ -132,6 +134,25 @@ def _end_lines(ended: Ended, *, verbose: bool) -> Iterator[str]:
             for kind, types in kinds.items()
         )
         yield f"session {ended.session_id}: {', '.join(seen)}; log head {ended.head}"
+
+
+def _denied(ended: Ended) -> int:
+    return sum(ended.counts.get(name, 0) for name in DENIED_TYPES) - ended.denied_again
+
+
+def _refused(ended: Ended) -> list[str]:
+    """What the line says that a run without a terminal ends with, if there is something."""
+    denied = _denied(ended)
+    return [f"{_counted(denied, 'action')} denied"] * bool(denied) + _refused_files(ended)
+
+
+def _refused_files(ended: Ended) -> list[str]:
+    likely = ended.counts.get("file_refused_likely", 0)
+    return [f"{_counted(likely, 'file')} probably refused"] * bool(likely)
+
+
+def _short_id(ended: Ended) -> str:
+    return ended.session_id.rpartition("-")[2]
 
 
 def _counted(count: int, what: str) -> str:

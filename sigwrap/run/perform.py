@@ -457,11 +457,16 @@ class Performer:
         off_terminals: str = "",
         spares_screens: bool = False,
     ) -> _thread.LockType | None:
-        """A lock that is free once the line is written. None where no worker is to be had; the log
-        has it."""
         line = caller_stderr.Line(
             caller.pid, printable(text), off_terminals=off_terminals, spares_screens=spares_screens
         )
+        return self.write(line, then)
+
+    def write(
+        self, line: caller_stderr.Line, then: Callable[[Outcome], None]
+    ) -> _thread.LockType | None:
+        """A lock that is free once the line is written. None where no worker is to be had; the log
+        has it."""
         written = _thread.allocate_lock()
         written.acquire()
 
