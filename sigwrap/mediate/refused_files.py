@@ -9,6 +9,7 @@ number in a session is limited.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 
 from sigwrap.events import Payload
 from sigwrap.mediate.masking import masked
@@ -20,18 +21,19 @@ from sigwrap.tuples import NamedTuple
 
 MOST_EVENTS = 100
 _PASSED_ON_BY = "git-receive-pack"  # it ends well, and git with the error that it was told of
-_SUSPECTS_OF_ONE = 8
+_WORDS_LOOKED_AT, _SUSPECTS_OF_ONE = 64, 8
 _FOLDERS_KEPT = 256
 _WORDS_SHOWN, _CHARACTERS_SHOWN = 32, 200
 
 _ASKS = {
-    Use.READ: (Operation.READ,),
-    Use.READ_BENEATH: (Operation.READ,),
-    Use.WRITE: (Operation.WRITE, Operation.CREATE),
-    Use.CREATE: (Operation.CREATE,),
-    Use.DELETE: (Operation.DELETE,),
-    Use.FILL: (Operation.WRITE, Operation.CREATE),
+    Use.READ: Operation.READ,
+    Use.READ_BENEATH: Operation.READ,
+    Use.WRITE: Operation.WRITE,
+    Use.CREATE: Operation.CREATE,
+    Use.DELETE: Operation.DELETE,
+    Use.FILL: Operation.WRITE,
 }
+_CREATES = frozenset({Use.WRITE, Use.CREATE, Use.FILL})
 _FOR_FOLDERS = frozenset({Use.READ_BENEATH, Use.DELETE, Use.FILL})
 
 
@@ -65,7 +67,7 @@ class Refusals:
         """`rules` as they lie on the disk, enforced by the kernel."""
         self._rules = rules
         self._home = home
-        self._plain_folders: dict[str, bool] = {}
+        self._allowed: dict[tuple[Operation, str], bool] = {}
         self._told: set[Inferred] = set()
 
     def suspects(self, argv: Sequence[str], folder: str) -> Suspicion | None:
@@ -73,15 +75,20 @@ class Refusals:
         if len(self._told) >= MOST_EVENTS or not argv:
             return None
         name = argv[0].rpartition("/")[2].lstrip("-")
-        here, is_plain = parts_of(folder), bool(folder) and self._is_plain(folder)
+        here = parts_of(folder)
+        is_plain = bool(folder) and all(
+            self._allows_in(each, folder) for each in self._rules.restricted
+        )
         words: list[FileWord] = []
-        for use, word in file_words(name, argv):
+        for use, word in islice(file_words(name, argv), _WORDS_LOOKED_AT):
             if is_plain and "/" not in word and word != "..":
                 continue  # nothing there is denied
             if not folder and word[:1] not in ("/", "~"):
                 continue
             path = resolved(word, here, self._home)
-            if any(self._denies(each, path, use) for each in _ASKS[use]):
+            if self._denies(_ASKS[use], path) or (
+                use is Use.FILL and self._denies(Operation.CREATE, f"{path}/x")
+            ):
                 words.append(FileWord(use, path))
                 if len(words) == _SUSPECTS_OF_ONE:
                     break
@@ -103,26 +110,26 @@ class Refusals:
                 self._told.add(found)
                 yield found
 
-    def _is_plain(self, folder: str) -> bool:
-        known = self._plain_folders.get(folder)
+    def _allows_in(self, operation: Operation, folder: str) -> bool:
+        """For every name in it. Most commands are about a few folders."""
+        known = self._allowed.get((operation, folder))
         if known is None:
-            if len(self._plain_folders) >= _FOLDERS_KEPT:
-                self._plain_folders.clear()
-            restricted = self._rules.restricted
-            known = all(self._rules.holds_for_all(each, folder) for each in restricted)
-            self._plain_folders[folder] = known
+            if len(self._allowed) >= _FOLDERS_KEPT:
+                self._allowed.clear()
+            known = self._rules.holds_for_all(operation, folder)
+            self._allowed[operation, folder] = known
         return known
 
-    def _denies(self, operation: Operation, path: str, use: Use) -> bool:
-        if self._rules.decide(operation, path).action is Action.DENY:
-            return True
-        return use is Use.FILL and self._rules.decide(operation, f"{path}/x").action is Action.DENY
+    def _denies(self, operation: Operation, path: str) -> bool:
+        if self._allows_in(operation, path.rpartition("/")[0] or "/"):
+            return False
+        return self._rules.decide(operation, path).action is Action.DENY
 
     def _refused(self, word: FileWord, look: Look) -> Inferred | None:
         use, path = word
         found = look(path)
         if found is None:
-            if Operation.CREATE not in _ASKS[use]:
+            if use not in _CREATES:
                 return None
             folder, _, name = path.rpartition("/")
             above = look(folder or "/")
@@ -131,7 +138,7 @@ class Refusals:
             return self._asked(Operation.CREATE, f"{above.path.rstrip('/')}/{name}")
         if (found.is_folder and use not in _FOR_FOLDERS) or use is Use.CREATE:
             return None
-        operation = _ASKS[use][0]
+        operation = _ASKS[use]
         if found.is_folder and use is Use.FILL:
             if Operation.CREATE not in found.permits:
                 return None

@@ -15,7 +15,7 @@ from sigwrap.policy.judge.subcommand import subcommand
 from sigwrap.tuples import NamedTuple
 
 _WORDS_LOOKED_AT = 256
-_LONGEST_LINE = 16_384
+_LONGEST_LINE, _MOST_TOKENS = 8192, 1000
 _LONGEST_WORD = 4096  # PATH_MAX
 
 
@@ -103,7 +103,7 @@ def _read(name: str, words: list[str]) -> Iterator[FileWord]:
         before = words[position - 1] if position else ""
         if short and (before == f"-{short}" or before in _LONG_OUTPUT):
             yield FileWord(Use.WRITE, each)
-        elif short and each.startswith(f"-{short}"):
+        elif short and each.startswith(f"-{short}") and len(each) > 2:
             yield FileWord(Use.WRITE, each[2:])
         elif each.startswith("-"):
             option, equals, value = each.partition("=")
@@ -189,7 +189,9 @@ def redirections(line: str, *, depth: int = 3) -> Iterator[FileWord]:
     at, folder, before, redirect = 0, "", "", ""
     heredocs: list[str] = []
     line = line[:_LONGEST_LINE]
-    while at < len(line) and (token := _TOKEN.match(line, at)):
+    for _ in range(_MOST_TOKENS):
+        if at >= len(line) or not (token := _TOKEN.match(line, at)):
+            break
         at = token.end()
         if word := token["word"]:
             if redirect.startswith("<<"):
