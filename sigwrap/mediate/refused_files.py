@@ -13,7 +13,7 @@ from itertools import islice
 
 from sigwrap.events import Payload
 from sigwrap.mediate.masking import masked
-from sigwrap.policy.judge.file_words import FileWord, Use, fails_from, file_words
+from sigwrap.policy.judge.file_words import FileWord, Use, fails_from, file_words, name_of
 from sigwrap.policy.judge.files import FileRules
 from sigwrap.policy.judge.paths import parts_of, resolved
 from sigwrap.policy.judge.request import Action, Operation
@@ -74,7 +74,7 @@ class Refusals:
         """`folder`: where it runs; empty where that is not known."""
         if len(self._told) >= MOST_EVENTS or not argv:
             return None
-        name = argv[0].rpartition("/")[2].lstrip("-")
+        name = name_of(argv)
         here = parts_of(folder)
         is_plain = bool(folder) and all(
             self._allows_in(each, folder) for each in self._rules.restricted
@@ -95,7 +95,7 @@ class Refusals:
         if not words:
             return None
         shown = [each[:_CHARACTERS_SHOWN] for each in masked(argv[:_WORDS_SHOWN])]
-        return Suspicion(tuple(words), fails_from(name, argv), shown, name == _PASSED_ON_BY)
+        return Suspicion(tuple(words), fails_from(name), shown, name == _PASSED_ON_BY)
 
     def inferred(self, suspicion: Suspicion, status: int, look: Look) -> Iterator[Inferred]:
         """What has not been told yet."""
@@ -127,29 +127,24 @@ class Refusals:
 
     def _refused(self, word: FileWord, look: Look) -> Inferred | None:
         use, path = word
-        found = look(path)
-        if found is None:
-            if use not in _CREATES:
-                return None
+        found, operation = look(path), _ASKS[use]
+        if found is None and use in _CREATES:
             folder, _, name = path.rpartition("/")
-            above = look(folder or "/")
-            if above is None or not above.is_folder or Operation.CREATE not in above.permits:
-                return None
-            return self._asked(Operation.CREATE, f"{above.path.rstrip('/')}/{name}")
-        if (found.is_folder and use not in _FOR_FOLDERS) or use is Use.CREATE:
+            return self._in_folder(look(folder or "/"), Operation.CREATE, name)
+        if found is None or use is Use.CREATE or (found.is_folder and use not in _FOR_FOLDERS):
             return None
-        operation = _ASKS[use]
         if found.is_folder and use is Use.FILL:
-            if Operation.CREATE not in found.permits:
-                return None
-            inside = self._asked(Operation.CREATE, f"{found.path.rstrip('/')}/x")
-            return inside and Inferred(Operation.WRITE, found.path, inside.rule)
+            inside = self._in_folder(found, Operation.CREATE, "x")
+            return inside and Inferred(operation, found.path, inside.rule)
         if operation is Operation.DELETE:
-            above = look(found.path.rpartition("/")[0] or "/")
-            is_permitted = above is not None and operation in above.permits
-        else:
-            is_permitted = operation in found.permits
-        return self._asked(operation, found.path) if is_permitted else None
+            folder, _, name = found.path.rpartition("/")
+            return self._in_folder(look(folder or "/"), operation, name)
+        return self._asked(operation, found.path) if operation in found.permits else None
+
+    def _in_folder(self, folder: Found | None, operation: Operation, name: str) -> Inferred | None:
+        if folder is None or not folder.is_folder or operation not in folder.permits:
+            return None
+        return self._asked(operation, f"{folder.path.rstrip('/')}/{name}")
 
     def _asked(self, operation: Operation, path: str) -> Inferred | None:
         decision = self._rules.decide(operation, path)

@@ -111,6 +111,13 @@ def test_each_file_is_told_once(desk: Desk) -> None:
     assert len(likely(desk)) == 1
 
 
+def test_a_command_that_has_run_often_with_other_words(desk: Desk) -> None:
+    """Such an exec goes on by a shorter way, with the same decision."""
+    often = "for i in 1 2 3 4 5 6; do /bin/cat /dev/null; done"
+    desk.shell(f"{often}; /bin/cat ~/.ssh/id_ed25519; {often}")
+    assert words_of(desk) == ["read ~/.ssh/id_ed25519 secrets"]
+
+
 def test_a_reader_of_its_standard_error_gets_the_line_before_the_end(desk: Desk) -> None:
     """As the tool of an agent reads it, which is its only writer's only reader."""
     agent = (
