@@ -273,6 +273,17 @@ def _types() -> tuple[EventType, ...]:
             *_FILE_FIELDS,
         ),
         event(
+            "file_refused",
+            "the kernel refused an access that the file rules deny, by its own audit record. Only "
+            "as root or with CAP_AUDIT_READ on Linux 6.15, while the machine's audit system is on. "
+            "Once for each file, at most 1000 in a session. `path` ends with `/` if a file in that "
+            "directory was created or deleted",
+            "operation",
+            "path",
+            "rule_name",
+            "comm",
+        ),
+        event(
             "file_refused_likely",
             "an inference: a command ended with `exit_code`, and one of its words is a file that "
             "the file rules deny. The kernel enforces these rules and reports nothing. Once for "
@@ -567,7 +578,7 @@ SIGNAL_TYPES = frozenset(kind.name for kind in EVENT_TYPES.values() if "target_p
 CONNECTION_TYPES = frozenset(
     kind.name for kind in EVENT_TYPES.values() if "destination" in kind.fields
 )
-FILE_TYPES = frozenset({"file_refused_likely"})
+FILE_TYPES = frozenset({"file_refused", "file_refused_likely"})
 
 
 def kind_of(type_name: str) -> str:

@@ -147,8 +147,9 @@ def _refused(ended: Ended) -> list[str]:
 
 
 def _refused_files(ended: Ended) -> list[str]:
-    likely = ended.counts.get("file_refused_likely", 0)
-    return [f"{_counted(likely, 'file')} probably refused"] * bool(likely)
+    refused, likely = map(ended.counts.get, ("file_refused", "file_refused_likely"))
+    said = ((refused, "refused"), (likely, "probably refused"))
+    return [f"{_counted(count, 'file')} {how}" for count, how in said if count]
 
 
 def _short_id(ended: Ended) -> str:

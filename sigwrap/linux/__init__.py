@@ -8,6 +8,7 @@ cgroups            those we are in, and by which somebody inside could stop or k
 session_cgroup     those of a session's own, which count what it uses
 usage              what a tree uses, as /proc shows it
 landlock           the wall between the session and whoever is outside, and around files
+audit              records of what Landlock has refused
 plain_file         opening what may be a FIFO or a device
 file_tree          what is on the disk where file rules part
 ptrace             stopping another thread, looking at it and sending it on

@@ -57,6 +57,8 @@ _BY_ACCESS = {
 _STANDARD_STREAMS = (0, 1, 2)
 _ABI_WITH_TRUNCATE = 3
 _ABI_WITH_SIGNAL_SCOPE = 6
+ABI_WITH_RECORDS = 7
+_RECORDS_AFTER_EXEC = 2
 
 NEEDS = "Linux 6.12 with Landlock"
 FILES_NEED = "Linux 6.2 with Landlock"
@@ -85,10 +87,11 @@ def enter_domain(
     *,
     keeps_signals: bool,
     connects: bool,
+    records: bool = False,
 ) -> None:
     """The calling thread and all its future children. Of what is `restricted`, only what the walls
     say can be done. Unless it `connects`, no TCP connection is made from inside, by whatever call,
-    where the kernel can also keep signals."""
+    where the kernel can also keep signals. `records`: what is refused goes to the audit system."""
     handled = _rights(restricted)
     if handled:
         handled |= _REFER
@@ -113,7 +116,8 @@ def enter_domain(
         for fd in _STANDARD_STREAMS:
             _allow_what_was_given(ruleset, fd, handled)
         set_no_new_privileges()
-        syscall("landlock_restrict_self", _SYS_RESTRICT_SELF, ruleset, 0)
+        flags = _RECORDS_AFTER_EXEC if records else 0
+        syscall("landlock_restrict_self", _SYS_RESTRICT_SELF, ruleset, flags)
     finally:
         os.close(ruleset)
 

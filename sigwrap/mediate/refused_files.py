@@ -14,12 +14,12 @@ from itertools import islice
 from sigwrap.events import Payload
 from sigwrap.mediate.masking import masked
 from sigwrap.policy.judge.file_words import FileWord, Use, fails_from, file_words, name_of
-from sigwrap.policy.judge.files import FileRules
+from sigwrap.policy.judge.files import IN_A_FOLDER, FileRules
 from sigwrap.policy.judge.paths import parts_of, resolved
 from sigwrap.policy.judge.request import Action, Operation
 from sigwrap.tuples import NamedTuple
 
-MOST_EVENTS = 100
+MOST_EVENTS, MOST_RECORDED = 100, 1000
 _PASSED_ON_BY = "git-receive-pack"  # it ends well, and git with the error that it was told of
 _WORDS_LOOKED_AT, _SUSPECTS_OF_ONE = 64, 8
 _FOLDERS_KEPT = 256
@@ -69,6 +69,7 @@ class Refusals:
         self._home = home
         self._allowed: dict[tuple[Operation, str], bool] = {}
         self._told: set[Inferred] = set()
+        self._recorded: set[Inferred] = set()
 
     def suspects(self, argv: Sequence[str], folder: str) -> Suspicion | None:
         """`folder`: where it runs; empty where that is not known."""
@@ -106,9 +107,22 @@ class Refusals:
                 found = self._refused(word, look)
             except OSError:
                 continue
-            if found is not None and found not in self._told and len(self._told) < MOST_EVENTS:
+            if found is None or found in self._told or found in self._recorded:
+                continue
+            if len(self._told) < MOST_EVENTS:
                 self._told.add(found)
                 yield found
+
+    def recorded(self, operation: Operation, path: str) -> Inferred | None:
+        """What the kernel says that it has refused; None where that is told already."""
+        inside = ""
+        if operation in IN_A_FOLDER:
+            path, inside = f"{path.rstrip('/')}/", "x"
+        found = Inferred(operation, path, self._rules.decide(operation, path + inside).rule)
+        if found in self._told or found in self._recorded or len(self._recorded) >= MOST_RECORDED:
+            return None
+        self._recorded.add(found)
+        return found
 
     def _allows_in(self, operation: Operation, folder: str) -> bool:
         """For every name in it. Most commands are about a few folders."""

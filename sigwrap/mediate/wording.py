@@ -34,9 +34,9 @@ def denial(what: str, rule: str, policy: str, message: str) -> str:
     return f"{DENIED}{_shown(what)}{because} ({named_rule(rule, policy)})"
 
 
-def probably_refused(operation: str, path: str, rule: str, policy: str) -> str:
-    what = f"{operation} {_shortened_path(path)}"
-    return f"sigwrap: probably refused: {what} ({named_rule(rule, policy)})"
+def refused_file(operation: str, path: str, rule: str, policy: str, *, likely: bool) -> str:
+    how, what = "probably refused" if likely else "refused", f"{operation} {_shortened_path(path)}"
+    return f"sigwrap: {how}: {what} ({named_rule(rule, policy)})"
 
 
 def denied_by(rule: str, policy: str) -> str:

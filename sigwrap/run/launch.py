@@ -21,6 +21,7 @@ from sigwrap.errors import KernelError, NoInterception
 from sigwrap.hints import NoReturn
 from sigwrap.linux import landlock, libc, paths, seccomp
 from sigwrap.linux import process as linux_process
+from sigwrap.linux.audit import Records, open_records
 from sigwrap.linux.seccomp import Listener
 from sigwrap.run.walls import FileWalls, Walls
 from sigwrap.start.command import Inherited, exec_command
@@ -46,6 +47,7 @@ class Launch(NamedTuple):
     listener: Listener | None
     waits_through_signals: bool
     missing: KernelError | None
+    records: Records | None = None  # of what the file rules refuse
 
     def go(self) -> None:
         try:
@@ -77,7 +79,7 @@ def launch(
     def child(channel: socket.socket, supervisor: int, *, filtered: bool) -> None:
         _prepare(supervisor)
         if filtered:
-            _enter_filter(walls, channel)
+            _enter_filter(walls, channel, records=records is not None)
         if channel.recv(1) == _GO:
             if become is not None:
                 channel.close()
@@ -86,9 +88,14 @@ def launch(
             error = exec_command(program, arguments, inherited, added)
             channel.sendall(struct.pack("<i", error))
 
+    is_walled = walls.files is not None and walls.files.by_policy
+    records = open_records() if is_walled and become is None else None
     pid, channel = _fork(child, filtered=True)
     try:
-        return _shake_hands(pid, channel)
+        launched = _shake_hands(pid, channel)
+        if records is not None:
+            records.creator = pid
+        return launched._replace(records=records)
     except KernelError as refusal:
         os.kill(pid, signal.SIGKILL)
         os.waitpid(pid, 0)
@@ -166,7 +173,7 @@ def _prepare(supervisor: int) -> None:
         os._exit(NOT_EXECUTABLE)
 
 
-def _enter_filter(walls: Walls, channel: socket.socket) -> None:
+def _enter_filter(walls: Walls, channel: socket.socket, *, records: bool) -> None:
     try:
         seccomp.demand_known_calls()
         paths.demand_openat2()
@@ -180,6 +187,7 @@ def _enter_filter(walls: Walls, channel: socket.socket) -> None:
                 allowed,
                 keeps_signals=walls.domain,
                 connects=Under.NETWORK_RULES not in walls.filtered,
+                records=records,
             )
         listener_fd, killable = seccomp.install_listener(
             walls.unlogged_signals,

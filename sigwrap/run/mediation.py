@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from sigwrap import calls
 from sigwrap.calls import Family
 from sigwrap.hints import TYPE_CHECKING
+from sigwrap.linux.audit import Records
 from sigwrap.linux.seccomp import Listener, ListenerBroken, Notification
 from sigwrap.linux.signals.call import UnknownUse
 from sigwrap.mediate import effects
@@ -61,9 +62,10 @@ class Mediation:
         network: type[Network] | None,
         files: type[Files] | None,
         refusals: Refusals | None,
+        records: Records | None,
     ) -> None:
         """`network`: where the policy has rules for it. `files`: where it audits some. `refusals`:
-        where it denies some."""
+        where it denies some. `records`: where the kernel tells of it."""
         self._listener = listener
         self._processes = processes
         self._recordings = Recordings(loop=loop, recorder=recorder, listener=listener)
@@ -80,7 +82,7 @@ class Mediation:
         self._refused = None
         if refusals is not None:
             self._refused = RefusedFiles(
-                refusals, policy.name, recorder, loop, write=performer.write
+                refusals, policy.name, recorder, loop, write=performer.write, records=records
             )
         self._restarts = restarts = Restarts(loop)
         self._execs = Execs(

@@ -12,11 +12,12 @@ import time
 from collections.abc import Callable, Sequence
 
 from sigwrap.escape import printable
+from sigwrap.linux.audit import Records
 from sigwrap.linux.caller_stderr import Line
 from sigwrap.linux.files.known import look
 from sigwrap.mediate.lineage import Process
-from sigwrap.mediate.refused_files import Refusals, Suspicion, payload_of
-from sigwrap.mediate.wording import TO_AN_AGENT, probably_refused
+from sigwrap.mediate.refused_files import Inferred, Refusals, Suspicion, payload_of
+from sigwrap.mediate.wording import TO_AN_AGENT, refused_file
 from sigwrap.run.aside import Outcome
 from sigwrap.run.loop import Loop
 from sigwrap.run.recorder import Recorder
@@ -45,14 +46,25 @@ class _Suspect:
 
 class RefusedFiles:
     def __init__(
-        self, refusals: Refusals, policy: str, recorder: Recorder, loop: Loop, write: Write
+        self,
+        refusals: Refusals,
+        policy: str,
+        recorder: Recorder,
+        loop: Loop,
+        write: Write,
+        records: Records | None,
     ) -> None:
+        """`records`: where the kernel tells what it has refused."""
         self._refusals = refusals
         self._policy = policy
         self._recorder = recorder
         self._loop = loop
         self._write = write
         self._suspects: dict[Process, _Suspect] = {}
+        self._records = records
+        self._recorded: dict[int, list[Inferred]] = {}  # by pid
+        if records is not None:
+            loop.watch(records.fileno(), self._read_records)
 
     def suspects(self, argv: Sequence[str], folder: str) -> bool:
         return self._refusals.suspects(argv, folder) is not None
@@ -77,19 +89,36 @@ class RefusedFiles:
 
     def ended(self, process: Process, status: int | None) -> None:
         """`status`: its exit status; None where a signal killed it, or nobody knows."""
+        self._read_records()
+        recorded = self._recorded.pop(process.pid, [])
         suspect = self._suspects.pop(process, None)
-        if suspect is None:
+        if suspect is None and not recorded:
             return
-        lines: list[str] = []
-        for suspicion in suspect.suspicions if status else ():
+        suspect = suspect or _Suspect()
+        lines = [self._line(each, likely=False) for each in recorded] if status else []
+        for suspicion in suspect.suspicions if status and not recorded else ():
             for found in self._refusals.inferred(suspicion, status or 0, look):
                 payload = payload_of(found, suspicion, process.last_name, status or 0)
                 self._recorder.record("file_refused_likely", process.pid, payload)
-                what = self._refusals.shown(found)
-                lines.append(probably_refused(*what, found.rule, self._policy))
+                lines.append(self._line(found, likely=True))
         if lines:
             self._tell(process, suspect, lines)
         suspect.let_go()
+
+    def _read_records(self, _happened: int = 0) -> None:
+        for each in self._records.read() if self._records is not None else ():
+            found = self._refusals.recorded(each.operation, each.path)
+            if found is None:
+                continue
+            payload = {"operation": found.operation.value, "path": found.path}
+            payload |= {"rule_name": found.rule, "comm": each.comm}
+            self._recorder.record("file_refused", each.pid, payload)
+            if len(self._recorded) < _PROCESSES_KEPT:
+                self._recorded.setdefault(each.pid, []).append(found)
+
+    def _line(self, found: Inferred, *, likely: bool) -> str:
+        what = self._refusals.shown(found)
+        return refused_file(*what, found.rule, self._policy, likely=likely)
 
     def _tell(self, process: Process, suspect: _Suspect, lines: list[str]) -> None:
         line, suspect.line = suspect.line, None
@@ -109,6 +138,7 @@ class RefusedFiles:
             suspect.let_go()
 
     def close(self) -> None:
+        self._read_records()
         for process in tuple(self._suspects):
             self._forget(process)
 

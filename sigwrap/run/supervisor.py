@@ -139,6 +139,7 @@ class Supervisor:
                 network=plan.network if Under.NETWORK_RULES in walls.filtered else None,
                 files=plan.files,
                 refusals=_refusals(walls, environment),
+                records=launched.records,
             )
         self._diagnostic = Diagnostic(
             recorder=recorder,

@@ -118,6 +118,31 @@ def test_a_command_that_has_run_often_with_other_words(desk: Desk) -> None:
     assert words_of(desk) == ["read ~/.ssh/id_ed25519 secrets"]
 
 
+@pytest.mark.skipif(landlock.abi() < landlock.ABI_WITH_RECORDS, reason="needs Linux 6.15")
+def test_what_the_kernel_records_is_the_event(audited_desk: Desk) -> None:
+    """Also of files that no word names."""
+    desk = audited_desk
+    reads = f"{PYTHON[0]} -ISc 'open(\"{desk.home}/.ssh/id_ed25519\")'"
+    done = desk.shell(f"{reads}; sh -c 'echo x >> ~/.bashrc'; rm ~/.bashrc; cat ~/.ssh/id_ed25519")
+    found = [each.payload for each in desk.subject.sealed_events("file_refused")]
+    home = str(desk.home)
+    assert [(each["operation"], each["path"].replace(home, "~")) for each in found] == [
+        ("read", "~/.ssh/id_ed25519"),
+        ("write", "~/.bashrc"),
+        ("delete", "~/"),
+    ]
+    assert [each["rule_name"] for each in found] == ["secrets", "elsewhere", "elsewhere"]
+    assert likely(desk) == []
+    policy = "policy agent-default"
+    said = [each for each in own_lines(done) if ": refused: " in each]
+    assert said == [
+        f"sigwrap: refused: read ~/.ssh/id_ed25519 (rule secrets, {policy}){ADVICE}",
+        f"sigwrap: refused: write ~/.bashrc (rule elsewhere, {policy}){ADVICE}",
+        f"sigwrap: refused: delete ~/ (rule elsewhere, {policy}){ADVICE}",
+    ]
+    assert own_lines(done)[-1].startswith("sigwrap: 3 files refused (sigwrap report ")
+
+
 def test_a_reader_of_its_standard_error_gets_the_line_before_the_end(desk: Desk) -> None:
     """As the tool of an agent reads it, which is its only writer's only reader."""
     agent = (

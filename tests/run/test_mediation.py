@@ -45,6 +45,7 @@ def _mediation(**given: Any) -> Mediation:
         network=given.get("network"),
         files=given.get("files"),
         refusals=None,
+        records=None,
         waits_through_signals=True,
         engine=engine("defaults: {command: deny, signal: deny}\n"),
         sigwrap_pids=frozenset(),

@@ -11,13 +11,24 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.audit import audit_on
 from tests.support.harness import NOBODY, Sigwrap
+
+
+class _Unaudited(Sigwrap):
+    """Root, who may not read what the audit system of this machine records."""
+
+    def as_user(self) -> list[str]:
+        if self.user is not None:
+            return super().as_user()
+        return ["setpriv", "--bounding-set=-audit_read", "--"]
 
 
 class Desk:
     """A home folder beside the temporary ones, with a project in it."""
 
-    def __init__(self, folder: Path, user: int | None) -> None:
+    def __init__(self, folder: Path, user: int | None, *, reads_audit: bool = False) -> None:
+        """`reads_audit`: where the kernel records what it refuses, the subject may read that."""
         self.home = folder
         self.project = folder / "project"
         self.tmp = folder / "project" / "tmp"
@@ -28,7 +39,8 @@ class Desk:
         (folder / ".bashrc").write_text("# mine\n")
         if user is not None:
             subprocess.run(["chown", "-R", f"{user}:{user}", str(folder)], check=True)
-        self.subject = Sigwrap(self.project, folder / ".local/state/sigwrap", user)
+        kind = Sigwrap if reads_audit or os.getuid() != 0 else _Unaudited
+        self.subject = kind(self.project, folder / ".local/state/sigwrap", user)
         self.subject.env |= {"HOME": str(folder), "TMPDIR": str(self.tmp)}
 
     def shell(self, script: str, *words: str) -> subprocess.CompletedProcess[bytes]:
@@ -42,13 +54,26 @@ class Desk:
     ]
 )
 def desk(request: pytest.FixtureRequest) -> Iterator[Desk]:
+    yield from _desk(NOBODY if request.param == "nobody" else None)
+
+
+@pytest.fixture
+def audited_desk() -> Iterator[Desk]:
+    """Root's, with the machine's audit system on."""
+    if os.getuid() != 0:
+        pytest.skip("needs root")
+    with audit_on():
+        yield from _desk(None, reads_audit=True)
+
+
+def _desk(user: int | None, *, reads_audit: bool = False) -> Iterator[Desk]:
     try:
         folder = Path(tempfile.mkdtemp(prefix="sigwrap-test-", dir="/var"))
     except OSError:
         if Path.home().resolve().is_relative_to("/tmp"):
             pytest.skip("needs a home folder that doesn't lie below /tmp")
         folder = Path(tempfile.mkdtemp(prefix="sigwrap-test-", dir=Path.home()))
-    subject = Desk(folder, NOBODY if request.param == "nobody" else None)
+    subject = Desk(folder, user, reads_audit=reads_audit)
     yield subject
     subject.subject.clean_up()
     shutil.rmtree(folder)

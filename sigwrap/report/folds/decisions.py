@@ -33,6 +33,7 @@ _BY_TYPE = {
     "connection_audited": AUDITED,
     "connection_approved": APPROVED,
     "connection_denied": DENIED,
+    "file_refused": DENIED,
     "file_refused_likely": LIKELY,
 }
 

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from sigwrap.escape import printable
-from sigwrap.events import EXEC_TYPES, Event, Payload, number
+from sigwrap.events import EXEC_TYPES, FILE_TYPES, Event, Payload, number
 from sigwrap.policy.judge.signals import signal_number
 from sigwrap.report.folds.cause import (
     DELIVERED,
@@ -89,7 +89,7 @@ class WhyFold:
             "exec_verification_failed": self._lives.mismatched,
             "session_started": self._started,
             "process_exited": self._exited,
-            "file_refused_likely": self._lives.file_refused,
+            **dict.fromkeys(FILE_TYPES, self._lives.file_refused),
             "limit_exceeded": self._limit_exceeded,
             "approval_requested": self._asked,
             **dict.fromkeys(APPROVAL_ANSWERS, self._answered),

@@ -80,7 +80,7 @@ class Findings:
         )
 
     def _suggestion(self, group: Group) -> Suggestion | None:
-        if group.outcome in (APPROVED, LIKELY):
+        if group.outcome == APPROVED or group.kind == "file":
             return None
         decision = "deny" if group.outcome == AUDITED else "allow"
         if self._suggester is None:
