@@ -25,6 +25,7 @@ from sigwrap.run.recorder import Recorder
 _KEPT_FOR_S = 5.0
 _LINES_KEPT = 64
 _PROCESSES_KEPT = 1024
+_SUSPICIONS_KEPT = 8  # of one process
 _WRITTEN_WITHIN_S = 0.005
 _STEPS_UP = 4  # from git-receive-pack to the git that runs it
 
@@ -85,7 +86,8 @@ class RefusedFiles:
             if sum(each.line is not None for each in self._suspects.values()) < _LINES_KEPT:
                 suspect.line = Line(process.pid, "", off_terminals=TO_AN_AGENT)
                 self._loop.call_at(time.monotonic() + _KEPT_FOR_S, suspect.let_go)
-        suspect.suspicions.append(suspicion)
+        if len(suspect.suspicions) < _SUSPICIONS_KEPT:
+            suspect.suspicions.append(suspicion)
 
     def ended(self, process: Process, status: int | None) -> None:
         """`status`: its exit status; None where a signal killed it, or nobody knows."""
@@ -113,8 +115,9 @@ class RefusedFiles:
             payload = {"operation": found.operation.value, "path": found.path}
             payload |= {"rule_name": found.rule, "comm": each.comm}
             self._recorder.record("file_refused", each.pid, payload)
-            if len(self._recorded) < _PROCESSES_KEPT:
-                self._recorded.setdefault(each.pid, []).append(found)
+            if len(self._recorded) >= _PROCESSES_KEPT:
+                del self._recorded[next(iter(self._recorded))]
+            self._recorded.setdefault(each.pid, []).append(found)
 
     def _line(self, found: Inferred, *, likely: bool) -> str:
         what = self._refusals.shown(found)
