@@ -11,10 +11,10 @@ APPROVED = "approved"
 REDIRECTED = "redirected"
 ABSORBED = "absorbed"
 DENIED = "denied"
-LIKELY = "probably refused"  # a file, by the kernel
+REFUSED = "refused"  # a file, by the kernel
 
 # From what one would act on first.
-OUTCOMES = (DENIED, LIKELY, REDIRECTED, ABSORBED, APPROVED, AUDITED, ALLOWED)
+OUTCOMES = (DENIED, REFUSED, REDIRECTED, ABSORBED, APPROVED, AUDITED, ALLOWED)
 
 # What becomes of a question.
 APPROVAL_ANSWERS = ("approval_granted", "approval_denied", "approval_expired")
@@ -33,8 +33,8 @@ _BY_TYPE = {
     "connection_audited": AUDITED,
     "connection_approved": APPROVED,
     "connection_denied": DENIED,
-    "file_refused": DENIED,
-    "file_refused_likely": LIKELY,
+    "file_refused": REFUSED,
+    "file_refused_likely": REFUSED,
 }
 
 
