@@ -274,10 +274,9 @@ def _types() -> tuple[EventType, ...]:
         ),
         event(
             "file_refused",
-            "the kernel refused an access that the file rules deny, by its own audit record. Only "
-            "as root or with CAP_AUDIT_READ on Linux 6.15, while the machine's audit system is on. "
-            "Once for each file, at most 1000 in a session. `path` ends with `/` if a file in that "
-            "directory was created or deleted",
+            "the kernel's audit record of a refused access: only as root or with CAP_AUDIT_READ on "
+            "Linux 6.15, while the machine's audit system is on. Once per file, at most 1000. "
+            "`path` ends with `/` if a file was to be created or deleted there",
             "operation",
             "path",
             "rule_name",
@@ -286,8 +285,7 @@ def _types() -> tuple[EventType, ...]:
         event(
             "file_refused_likely",
             "an inference: a command ended with `exit_code`, and one of its words is a file that "
-            "the file rules deny. The kernel enforces these rules and reports nothing. Once for "
-            "each file, at most 100 in a session",
+            "the file rules deny. Once per file, at most 100",
             "operation",
             "path",
             "rule_name",
