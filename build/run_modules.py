@@ -32,11 +32,17 @@ _SELDOM = (
         "linux/listening",
         "linux/reference",
     ),
-    *("linux/rights", "linux/supervisors", "mediate/remote_switch", "policy/language/lint"),
+    *(
+        "linux/audit",
+        "linux/rights",
+        "linux/supervisors",
+        "mediate/remote_switch",
+        "policy/language/lint",
+    ),
     *("protocols/control_client", "protocols/joined", "protocols/left_sockets", "run/activation"),
     *("run/agents", "run/daemons", "run/joined", "run/remote_switch", "store/belongings"),
     *("store/catalog", "store/database", "store/journal_reader", "store/reader", "store/recovery"),
-    "store/removal",
+    *("store/removal", "linux/audit"),
 )
 _OTHER_PROGRAMS = (
     "import sys; sys.path.append(sys.argv[1]); import sigwrap.__main__, sigwrap.cli.forward,"

@@ -18,15 +18,17 @@ from collections.abc import Callable
 from sigwrap.bare import signal, socket
 from sigwrap.calls import Under
 from sigwrap.errors import KernelError, NoInterception
-from sigwrap.hints import NoReturn
-from sigwrap.linux import landlock, libc, paths, seccomp
+from sigwrap.hints import TYPE_CHECKING, NoReturn
+from sigwrap.linux import landlock, libc, paths, procfs, seccomp
 from sigwrap.linux import process as linux_process
-from sigwrap.linux.audit import Records, open_records
 from sigwrap.linux.seccomp import Listener
 from sigwrap.run.walls import FileWalls, Walls
 from sigwrap.start.command import Inherited, exec_command
 from sigwrap.status import NOT_EXECUTABLE
 from sigwrap.tuples import NamedTuple
+
+if TYPE_CHECKING:  # imported where a run reads them
+    from sigwrap.linux.audit import Records
 
 _HANDSHAKE_TIMEOUT_S = 10.0
 _PROBE_ANSWER = 0x5A
@@ -36,6 +38,7 @@ _KILLABLE_LISTENER = b"K"
 _ANSWERED = b"A"
 _UNANSWERED = b"U"
 _GO = b"G"
+_MAY_READ_AUDIT = 1 << 37
 _NO_FILE_WALLS = FileWalls(frozenset(), (), by_policy=False)
 
 
@@ -88,8 +91,7 @@ def launch(
             error = exec_command(program, arguments, inherited, added)
             channel.sendall(struct.pack("<i", error))
 
-    is_walled = walls.files is not None and walls.files.by_policy
-    records = open_records() if is_walled and become is None else None
+    records = None if become is not None else _records(walls)
     pid, channel = _fork(child, filtered=True)
     try:
         launched = _shake_hands(pid, channel)
@@ -105,6 +107,17 @@ def launch(
         return Launch(
             pid=pid, channel=channel, listener=None, waits_through_signals=False, missing=missing
         )
+
+
+def _records(walls: Walls) -> Records | None:
+    if walls.files is None or not walls.files.by_policy:
+        return None
+    rights = procfs.rights(os.getpid())
+    if rights is None or not rights.capabilities & _MAY_READ_AUDIT:
+        return None
+    from sigwrap.linux.audit import open_records  # few runs have it
+
+    return open_records()
 
 
 def _fork(child: Callable[..., None], *, filtered: bool) -> tuple[int, socket.socket]:

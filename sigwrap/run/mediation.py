@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 from sigwrap import calls
 from sigwrap.calls import Family
 from sigwrap.hints import TYPE_CHECKING
-from sigwrap.linux.audit import Records
 from sigwrap.linux.seccomp import Listener, ListenerBroken, Notification
 from sigwrap.linux.signals.call import UnknownUse
 from sigwrap.mediate import effects
@@ -34,6 +33,7 @@ from sigwrap.run.watchers import Watchers
 from sigwrap.start.command import HostEnvironment
 
 if TYPE_CHECKING:  # imported at the start, where a run has one
+    from sigwrap.linux.audit import Records
     from sigwrap.run.files import Files
     from sigwrap.run.network import Network
 

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Sequence
 
 from sigwrap.escape import printable
-from sigwrap.linux.audit import Records
+from sigwrap.hints import TYPE_CHECKING
 from sigwrap.linux.caller_stderr import Line
 from sigwrap.linux.files.known import look
 from sigwrap.mediate.lineage import Process
@@ -21,6 +21,9 @@ from sigwrap.mediate.wording import TO_AN_AGENT, refused_file
 from sigwrap.run.aside import Outcome
 from sigwrap.run.loop import Loop
 from sigwrap.run.recorder import Recorder
+
+if TYPE_CHECKING:  # imported at the start, where a run reads them
+    from sigwrap.linux.audit import Records
 
 _KEPT_FOR_S = 5.0
 _LINES_KEPT = 64
