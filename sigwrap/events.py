@@ -280,6 +280,17 @@ def _types() -> tuple[EventType, ...]:
             *_FILE_FIELDS,
         ),
         event(
+            "file_refused_likely",
+            "an inference: a command ended with `exit_code`, and one of its words is a file that "
+            "the file rules deny. Once per file, at most 100",
+            "operation",
+            "path",
+            "rule_name",
+            "comm",
+            "command",
+            "exit_code",
+        ),
+        event(
             "approval_requested",
             "an exec, signal or connection waits for approval",
             *_APPROVAL_FIELDS,
@@ -565,9 +576,11 @@ CONNECTION_TYPES = frozenset(
 
 
 def kind_of(type_name: str) -> str:
-    """Return exec, signal or connection for one of DECISION_TYPES."""
+    """Return exec, signal or connection for one of DECISION_TYPES, file for a refused file."""
     if type_name in EXEC_TYPES:
         return "exec"
+    if type_name == "file_refused_likely":
+        return "file"
     return "signal" if type_name in SIGNAL_TYPES else "connection"
 
 

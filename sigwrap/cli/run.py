@@ -94,6 +94,8 @@ def _supervise(
         verbose = settings.verbose or is_unattended(inherited.environment)
         for line in _end_lines(ended, verbose=verbose):
             note_in_time(line)
+    elif settings.report is Report.AUTO and (refused := _refused(ended)):
+        note_in_time(f"{', '.join(refused)} (sigwrap report {_short_id(ended)})")
     if settings.die_by_signal and ended.signal and onefile.can_die_of(ended.signal):
         front.send(DiedOf(number=ended.signal))
     if ended.is_held_up:
@@ -114,7 +116,7 @@ def _wants_report(settings: RunSettings, inherited: Inherited) -> bool:
 
 def _end_lines(ended: Ended, *, verbose: bool) -> Iterator[str]:
     counts = ended.counts
-    denied = sum(counts.get(name, 0) for name in DENIED_TYPES) - ended.denied_again
+    denied = _denied(ended)
     is_said = ended.status == LIMIT_REACHED or ended.reason.startswith(_SAID_BEFORE)
     took = f"{ended.duration_s:.0f}" if ended.duration_s >= 10 else f"{ended.duration_s:.1f}"
     parts = [f"exit {ended.status} after {took} s"]
@@ -122,14 +124,14 @@ def _end_lines(ended: Ended, *, verbose: bool) -> Iterator[str]:
         parts.append(ended.reason)
     if denied:
         parts.append(f"{denied} denied")
+    parts += _refused_files(ended)
     if approved := counts.get("approval_granted", 0):
         parts.append(f"{approved} approved")
     if counts.get("work_handed_outside"):
         parts.append("handed work outside the session")
     if ended.unrecorded:
         parts.append(f"{_counted(ended.unrecorded, 'event')} could not be recorded")
-    short_id = ended.session_id.rpartition("-")[2]
-    yield f"{', '.join(parts)}. More: sigwrap report {short_id}"
+    yield f"{', '.join(parts)}. More: sigwrap report {_short_id(ended)}"
     if verbose:
         kinds = {"command": EXEC_TYPES, "signal": SIGNAL_TYPES, "connection": CONNECTION_TYPES}
         seen = (
@@ -137,6 +139,25 @@ def _end_lines(ended: Ended, *, verbose: bool) -> Iterator[str]:
             for kind, types in kinds.items()
         )
         yield f"session {ended.session_id}: {', '.join(seen)}; log head {ended.head}"
+
+
+def _denied(ended: Ended) -> int:
+    return sum(ended.counts.get(name, 0) for name in DENIED_TYPES) - ended.denied_again
+
+
+def _refused(ended: Ended) -> list[str]:
+    """What the line says that a run without a terminal ends with, if there is something."""
+    denied = _denied(ended)
+    return [f"{_counted(denied, 'action')} denied"] * bool(denied) + _refused_files(ended)
+
+
+def _refused_files(ended: Ended) -> list[str]:
+    count = ended.counts.get("file_refused_likely", 0)
+    return [f"{_counted(count, 'file')} probably refused"] * bool(count)
+
+
+def _short_id(ended: Ended) -> str:
+    return ended.session_id.rpartition("-")[2]
 
 
 def _counted(count: int, what: str) -> str:

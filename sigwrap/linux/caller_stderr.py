@@ -48,7 +48,7 @@ class Line:
         """`off_terminals`: appended where standard error is no terminal.
         `spares_screens`: not where a program has taken the terminal for its screen.
         `spares_ours`: not on sigwrap's own terminal."""
-        self._text = text.encode("utf-8", "backslashreplace")
+        self.say(text)
         self._off_terminals = off_terminals.encode()
         self._spares_screens = spares_screens
         self._spares_ours = spares_ours
@@ -59,6 +59,10 @@ class Line:
             self._is_ours = True
         except OSError:
             pass
+
+    def say(self, text: str) -> None:
+        """This instead, where it was not known at first."""
+        self._text = text.encode("utf-8", "backslashreplace")
 
     def write(self) -> None:
         if self._is_ours:

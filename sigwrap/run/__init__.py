@@ -25,6 +25,7 @@ daemons       those of agents that run outside of the session
 outside       who listens at the other end of a connection, and is nobody of the session's
 host_names    which names of the policy an address has
 files         the edge of the file mediator
+refused_files  what the words of a process that failed tell of refused files
 forks         the edge of the fork mediator
 restarts      calls that a signal has broken off are made again
 asking        requests for approval: on the terminal, through the control socket

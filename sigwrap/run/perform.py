@@ -460,8 +460,6 @@ class Performer:
         spares_screens: bool = False,
         spares_ours: bool = False,
     ) -> _thread.LockType | None:
-        """A lock that is free once the line is written. None where no worker is to be had; the log
-        has it."""
         line = caller_stderr.Line(
             caller.pid,
             printable(text),
@@ -469,6 +467,13 @@ class Performer:
             spares_screens=spares_screens,
             spares_ours=spares_ours,
         )
+        return self.write(line, then)
+
+    def write(
+        self, line: caller_stderr.Line, then: Callable[[Outcome], None]
+    ) -> _thread.LockType | None:
+        """A lock that is free once the line is written. None where no worker is to be had; the log
+        has it."""
         written = _thread.allocate_lock()
         written.acquire()
 

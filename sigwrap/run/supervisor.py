@@ -21,6 +21,7 @@ from sigwrap.linux.sigfd import SignalFd
 from sigwrap.mediate.exit_event import exit_payload
 from sigwrap.mediate.heartbeat import BEATS_EVERY_S
 from sigwrap.mediate.lineage import Process
+from sigwrap.mediate.refused_files import Refusals
 from sigwrap.mediate.run_end import (
     CommandNotExecuted,
     LimitReached,
@@ -141,6 +142,7 @@ class Supervisor:
                 on_waited=lambda waited: self._children.on_waited(waited),
                 network=plan.network if Under.NETWORK_RULES in walls.filtered else None,
                 files=plan.files,
+                refusals=_refusals(walls, environment),
             )
         self._diagnostic = Diagnostic(
             recorder=recorder,
@@ -389,14 +391,14 @@ class Supervisor:
         self._ending.on(reached)
 
     def _on_process_end(self, process: Process, wait_status: int | None) -> None:
-        if self._mediation is not None:
-            self._mediation.process_ended(process)
         code = killer = None
         if wait_status is not None:
             if os.WIFSIGNALED(wait_status):
                 killer = os.WTERMSIG(wait_status)
             else:
                 code = os.WEXITSTATUS(wait_status)
+        if self._mediation is not None:
+            self._mediation.process_ended(process, code)
         payload = exit_payload(process.ppid, process.last_name, process.depth, code, killer)
         if killer == SIGKILL:
             payload |= self._what_kernel_tells(process)
@@ -414,3 +416,9 @@ class Supervisor:
         if cpu_limit_s is not None:
             found["cpu_limit_s"] = cpu_limit_s
         return found
+
+
+def _refusals(walls: Walls, environment: HostEnvironment) -> Refusals | None:
+    rules = None if walls.files is None else walls.files.rules
+    home = os.fsdecode(environment.given.get(b"HOME", b""))
+    return None if rules is None else Refusals(rules, home)

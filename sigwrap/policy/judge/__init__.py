@@ -14,6 +14,7 @@ socket_names  globs on sockets' paths and names, without RE2
 subcommand   the first arguments that are no options
 tools        which options of a tool take a value
 paths        which files the arguments mean
+file_words   which arguments and redirections a command reads or changes
 environment  which variables COMMAND is not given
 loading      variables that make a program load code
 system_folders  where the system's own programs are

@@ -11,9 +11,10 @@ APPROVED = "approved"
 REDIRECTED = "redirected"
 ABSORBED = "absorbed"
 DENIED = "denied"
+REFUSED = "refused"  # a file, by the kernel
 
 # From what one would act on first.
-OUTCOMES = (DENIED, REDIRECTED, ABSORBED, APPROVED, AUDITED, ALLOWED)
+OUTCOMES = (DENIED, REFUSED, REDIRECTED, ABSORBED, APPROVED, AUDITED, ALLOWED)
 
 # What becomes of a question.
 APPROVAL_ANSWERS = ("approval_granted", "approval_denied", "approval_expired")
@@ -32,6 +33,7 @@ _BY_TYPE = {
     "connection_audited": AUDITED,
     "connection_approved": APPROVED,
     "connection_denied": DENIED,
+    "file_refused_likely": REFUSED,
 }
 
 

@@ -58,6 +58,9 @@ def _said(event: Event) -> str:
             return f"{answer}: {_text(payload, 'reason')}" if payload.get("reason") else answer
         case "file_audited":
             return _file(payload)
+        case "file_refused_likely":
+            rule = f"(rule {_text(payload, 'rule_name')})"
+            return f"{what(event)}  by {_text(payload, 'comm')}  {rule}"
         case "work_handed_outside":
             fold = HandedFold()
             fold.add(event)

@@ -12,7 +12,7 @@ from sigwrap.policy.presets import as_meant
 from sigwrap.policy.tools.suggest import Suggester, Suggestion
 from sigwrap.report.check.recorded_policy import NoPolicy, recorded_policy
 from sigwrap.report.folds.attention import By, Group
-from sigwrap.report.folds.decisions import APPROVED, AUDITED
+from sigwrap.report.folds.decisions import APPROVED, AUDITED, REFUSED
 from sigwrap.report.folds.tree import words
 
 _COMMAND_CHARACTERS = 300
@@ -80,7 +80,7 @@ class Findings:
         )
 
     def _suggestion(self, group: Group) -> Suggestion | None:
-        if group.outcome == APPROVED:
+        if group.outcome in (APPROVED, REFUSED):
             return None
         decision = "deny" if group.outcome == AUDITED else "allow"
         if self._suggester is None:
@@ -113,6 +113,8 @@ def suggest_command(started: Payload) -> str:
 
 
 def _label(group: Group) -> str:
+    if group.first.type == "file_refused_likely":
+        return "probably refused"
     if group.answer in ("", APPROVED):
         return group.outcome
     return "approval expired" if group.answer == "expired" else "not approved"
@@ -132,7 +134,9 @@ def _reason(group: Group) -> str:
     shadows = text(payload.get("shadows"))
     if group.outcome == AUDITED and shadows:
         message = f"shadows {shadows}"
-    if not message and not reason.startswith(f"rule {group.rule}"):
+    if "exit_code" in payload:
+        message = f"its command ended with {payload['exit_code']}"
+    elif not message and not reason.startswith(f"rule {group.rule}"):
         message = reason
         if group.outcome == APPROVED and group.count > 1:
             message += ", the first time"  # another approver may have approved the others
@@ -168,7 +172,11 @@ def connection_line(payload: Payload) -> str:
     return reaching(direction, destination) if direction in _DIRECTIONS else destination
 
 
-_WHAT = {"exec": _command, "signal": _signal, "connection": connection_line}
+def _file(payload: Payload) -> str:
+    return printable(f"{text(payload.get('operation'))} {text(payload.get('path'))}")
+
+
+_WHAT = {"file": _file, "exec": _command, "signal": _signal, "connection": connection_line}
 
 
 def _asker(by: By) -> str:

@@ -43,7 +43,7 @@ _SIGNALS_SHOWN = 15
 _FAILURES_SHOWN = 10
 _GROUPS_SHOWN = 40
 _FILE_WALL = "file_wall"
-_FILES_HELD = "file rules are enforced by the kernel, which logs no refusals"
+_FILES_HELD = "file rules are enforced by the kernel; refusals are inferred from failed commands"
 _RECORDED = "Recorded (sigwrap replay --recorded stdout)"
 
 
