@@ -75,6 +75,21 @@ class ThisMachine:
             operation = Operation.WRITE if os.path.exists(whole) else Operation.CREATE
         return self.operation(operation, whole)
 
+    def exists(self, path: str, folder: str) -> bool:
+        try:
+            os.lstat(os.path.join(folder, path))
+        except PermissionError:  # in a directory that this user cannot search
+            return True
+        except (OSError, ValueError):
+            return False
+        return True
+
+    def variable(self, name: str) -> str | None:
+        return os.environ.get(name)
+
+    def reads_everything_below(self, path: str) -> bool:
+        return self._file_rules.holds_for_all(Operation.READ, os.path.realpath(path))
+
     def operation(self, operation: Operation, path: str) -> Decision:
         """Resolve all links, but not the last name of a file to create or delete."""
         if operation in IN_A_FOLDER:
@@ -82,9 +97,13 @@ class ThisMachine:
             path = os.path.join(os.path.realpath(above), name)
         else:
             path = os.path.realpath(path)
+        return self._file_rules.decide(operation, path)
+
+    @property
+    def _file_rules(self) -> FileRules:
         if self._files is None:
             self._files = held_file_rules(self._engine)
-        return self._files.decide(operation, path)
+        return self._files
 
     def connection(self, host: str, port: int) -> Decision | None:
         """Return None if `host` is not a valid host name."""

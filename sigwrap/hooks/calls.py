@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from sigwrap.policy.judge.request import Operation
 
-_DEFAULT_PORTS = {"http": 80, "https": 443}
+_DEFAULT_PORTS = {"http": 80, "https": 443, "ssh": 22, "git": 9418, "ftp": 21, "ws": 80, "wss": 443}
 _NUMBERS = re.compile(r"(0x)?[0-9a-f]+(\.(0x)?[0-9a-f]+){0,3}")
 _PATCH = {
     "*** Add File: ": Operation.CREATE,
@@ -72,14 +72,18 @@ def file(given: Mapping[str, Any], operation: Operation | None, *names: str) -> 
 
 def web(given: Mapping[str, Any]) -> tuple[Doing, ...]:
     url = text_in(given, "url")
+    return (web_address(url if "://" in url else f"https://{url}"),)
+
+
+def web_address(url: str) -> WebCall:
     try:
-        parts = urlsplit(url if "://" in url else f"https://{url}")
+        parts = urlsplit(url)
         host, port = parts.hostname, parts.port or _DEFAULT_PORTS.get(parts.scheme, 0)
     except ValueError as problem:
         raise BadCall(f"its URL is not valid: {problem}") from problem
     if not host or not port:
         raise BadCall("its URL has no host")
-    return (WebCall(address(host), port),)
+    return WebCall(address(host), port)
 
 
 def patch(given: Mapping[str, Any]) -> tuple[Doing, ...]:

@@ -6,6 +6,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Protocol
 
+from sigwrap.hooks import line_targets
+from sigwrap.hooks.line_targets import LineTargets
 from sigwrap.hooks.shell_line import Command, FileUse, Line, Unknown
 from sigwrap.hooks.verdict import Answer, Finding, finding_of
 from sigwrap.hooks.words import Word
@@ -29,7 +31,7 @@ _POSSIBLE_FOLDERS = ("/", "/usr", "/var")  # with what a rule may speak of, wher
 LEFT_TO_THE_SESSION = "the session decides"
 
 
-class Machine(Protocol):
+class Machine(line_targets.Machine, Protocol):
     def request(
         self, words: Sequence[str], folder: str, depth: int, variables: frozenset[str]
     ) -> CommandRequest: ...
@@ -46,9 +48,13 @@ class Machine(Protocol):
 
 def judged(line: Line, engine: Engine, machine: Machine, *, inside: bool) -> Iterator[Finding]:
     policy = engine.policy
+    targets = LineTargets(line, machine, policy.name, inside=inside)
     for command in line.commands:
         for folder in command.folders:
             yield _command(command, folder, line, engine, machine, inside=inside)
+            words = words_in(command, folder, machine)
+            yield from targets.of_command(command, words, folder)
+    yield from targets.of_mentions()
     for use in line.files:
         for folder in use.folders:
             yield _file(use, folder, engine, machine, inside=inside)

@@ -208,6 +208,8 @@ class Commands:
     def set_variable(self, text: str, name: str, value: Word, folders: Folders) -> None:
         name = name.partition("[")[0]
         self._out.variables.add(name)
+        if UNTOLD in value.text:
+            self._out.unsure.add(name)
         if UNTOLD in name:
             self._out.not_known(text, _WHICH_VARIABLE)
         elif name in ("BASH_ALIASES", "BASH_CMDS"):
