@@ -147,7 +147,9 @@ def _types() -> tuple[EventType, ...]:
             "join`), from the caller's `SIGWRAP_SESSION`; its log has the execs and signals. "
             "`joined`: commands join this session; `command_pid` is its fork server. "
             "`environment_removed`: variables withheld from the command. `daemons_outside`: the "
-            "agent's daemons that ran before",
+            "agent's daemons that ran before. `kind`: `hook` for the log of an agent's hooks, "
+            "which has no run and no end",
+            "kind",
             "session_id",
             "name",
             "joined",
@@ -271,6 +273,23 @@ def _types() -> tuple[EventType, ...]:
             "another thread can change the path. `path` and `to` (new name) have links resolved. "
             "`operation` may be `unseen`, with a `reason`",
             *_FILE_FIELDS,
+        ),
+        event(
+            "tool_call_judged",
+            "a hook judged an agent's tool call before it happened. `answer`: `no opinion` (the "
+            "agent goes on as without sigwrap), `ask` or `deny`. `findings`: what was not simply "
+            "allowed. In the log of a run, a process in the session reported it; that is no proof",
+            "agent",
+            "conversation",
+            "call_id",
+            "tool",
+            "what",
+            "cwd",
+            "answer",
+            "rule_name",
+            "reason",
+            "findings",
+            "evaluation_us",
         ),
         event(
             "approval_requested",

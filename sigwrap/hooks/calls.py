@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
-from urllib.parse import urlsplit
 
+from sigwrap.bare import re
+from sigwrap.hints import Any
 from sigwrap.policy.judge.request import Operation
+from sigwrap.tuples import NamedTuple
 
 _DEFAULT_PORTS = {"http": 80, "https": 443, "ssh": 22, "git": 9418, "ftp": 21, "ws": 80, "wss": 443}
 _NUMBERS = re.compile(r"(0x)?[0-9a-f]+(\.(0x)?[0-9a-f]+){0,3}")
@@ -46,6 +46,8 @@ class Call(NamedTuple):
     folder: str  # in which it happens
     doings: tuple[Doing, ...]  # empty: nothing that a policy speaks of
     nobody_asked: bool = False  # the program would take a question for a yes
+    conversation: str = ""  # the agent's own id of it
+    id: str = ""  # of the call, where the agent has one
 
 
 def text_in(given: Mapping[str, Any], *names: str) -> str:
@@ -60,10 +62,10 @@ def text_in(given: Mapping[str, Any], *names: str) -> str:
 def shell(given: Mapping[str, Any], *folder_names: str) -> tuple[Doing, ...]:
     command = given.get("command")
     if isinstance(command, list) and command and all(isinstance(word, str) for word in command):
-        return (ShellCall(_quoted(command), _optional(given, *folder_names)),)
+        return (ShellCall(_quoted(command), optional(given, *folder_names)),)
     if not isinstance(command, str):
         raise BadCall("the call has no text 'command'")
-    return (ShellCall(command, _optional(given, *folder_names)),)
+    return (ShellCall(command, optional(given, *folder_names)),)
 
 
 def file(given: Mapping[str, Any], operation: Operation | None, *names: str) -> tuple[Doing, ...]:
@@ -76,6 +78,8 @@ def web(given: Mapping[str, Any]) -> tuple[Doing, ...]:
 
 
 def web_address(url: str) -> WebCall:
+    from urllib.parse import urlsplit  # most calls have no URL
+
     try:
         parts = urlsplit(url)
         host, port = parts.hostname, parts.port or _DEFAULT_PORTS.get(parts.scheme, 0)
@@ -101,7 +105,7 @@ def _patched(text: str) -> Iterator[Doing]:
                 yield FileCall(operation, line.strip().removeprefix(mark).strip())
 
 
-def _optional(given: Mapping[str, Any], *names: str) -> str:
+def optional(given: Mapping[str, Any], *names: str) -> str:
     found = (value for name in names if isinstance(value := given.get(name), str))
     return _plain(next(found, ""))
 

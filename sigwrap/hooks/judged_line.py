@@ -4,8 +4,8 @@ known of it. What has to be looked up on the machine is handed in."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Protocol
 
+from sigwrap.hints import Protocol
 from sigwrap.hooks import line_targets
 from sigwrap.hooks.line_targets import LineTargets
 from sigwrap.hooks.shell_line import Command, FileUse, Line, Unknown

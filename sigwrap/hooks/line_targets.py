@@ -7,16 +7,17 @@ writes count as written. What the line only mentions (code, a variable's value) 
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple, Protocol
 
+from sigwrap.bare import re
+from sigwrap.hints import Protocol
 from sigwrap.hooks.calls import BadCall, WebCall, address, web_address
 from sigwrap.hooks.shell_line import Command, Line
 from sigwrap.hooks.verdict import Answer, Finding, finding_of
-from sigwrap.hooks.wrapped import basename, chain_of
+from sigwrap.hooks.wrapped import chain_of
 from sigwrap.policy.judge.match import UNTOLD
 from sigwrap.policy.judge.request import Action, Decision, Operation
+from sigwrap.tuples import NamedTuple
 
 MAX_TARGETS = 5_000
 _LONGEST_PATH = 4096
@@ -267,8 +268,8 @@ def _runs_code(program: _Program) -> bool:
     if not _INTERPRETER.fullmatch(program.name):
         return False
     operands = [word for word in program.words if not word.startswith("-")]
-    return not operands or program.name.endswith("awk") or any(
-        map(_CODE_FOLLOWS.match, program.words)
+    return (
+        not operands or program.name.endswith("awk") or any(map(_CODE_FOLLOWS.match, program.words))
     )
 
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from itertools import product
-from typing import Any, NamedTuple
 
 from sigwrap.escape import shell_words
+from sigwrap.hints import Any
 from sigwrap.hooks.formats import AgentProgram
 from sigwrap.hooks.json_text import (
     BadText,
@@ -25,6 +25,7 @@ from sigwrap.hooks.json_text import (
     without_member,
 )
 from sigwrap.status import BLOCKED
+from sigwrap.tuples import NamedTuple
 
 _HOOKS = "hooks"
 _TIMEOUT_S = 60

@@ -3,11 +3,11 @@ itself."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from itertools import takewhile
 from posixpath import join, normpath
 
+from sigwrap.bare import re
 from sigwrap.hooks.evaluated import RUNS_QUOTED, would_be_expanded
 from sigwrap.hooks.option_words import said
 from sigwrap.hooks.shell_line import (

@@ -9,10 +9,10 @@ looked at here but the text.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
 
 from sigwrap.hooks.evaluated import RUNS_QUOTED
 from sigwrap.hooks.words import Word
+from sigwrap.tuples import NamedTuple
 
 MAX_COMMANDS = 2000
 MAX_NESTED = 8

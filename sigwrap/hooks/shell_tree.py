@@ -8,12 +8,12 @@ no leaf has an unquoted character in it that would end it for bash.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
+from sigwrap.bare import re
 from sigwrap.errors import SigwrapError
+from sigwrap.hints import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -59,6 +59,23 @@ class Unparsable(Exception):
     """The text is none that is parsed at all, and why."""
 
 
+def _grammar() -> Any:
+    """Load the grammar alone: its package imports importlib.resources, which takes 10 ms."""
+    from importlib.machinery import PathFinder
+    from importlib.util import module_from_spec
+
+    package = PathFinder.find_spec("tree_sitter_bash")
+    folders = package.submodule_search_locations if package is not None else None
+    found = PathFinder.find_spec("tree_sitter_bash._binding", folders) if folders else None
+    if found is None or found.loader is None:  # frozen into a binary
+        import tree_sitter_bash
+
+        return tree_sitter_bash
+    module = module_from_spec(found)
+    found.loader.exec_module(module)
+    return module
+
+
 def parsed(text: bytes) -> Node:
     if len(text) > MAX_BYTES:
         raise Unparsable(f"it is longer than {MAX_BYTES // 1024} KiB")
@@ -67,11 +84,12 @@ def parsed(text: bytes) -> Node:
     if b"\r" in text:
         raise Unparsable("it contains a carriage return")
     try:
-        import tree_sitter_bash
         from tree_sitter import Language, Parser
+
+        grammar = _grammar()
     except ImportError as missing:
         raise NoParser(_NO_PARSER, _GET_ONE) from missing
-    return Parser(Language(tree_sitter_bash.language())).parse(text).root_node
+    return Parser(Language(grammar.language())).parse(text).root_node
 
 
 def doubt(root: Node, text: bytes) -> str:

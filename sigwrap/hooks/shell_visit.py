@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import re
-from typing import TYPE_CHECKING
-
+from sigwrap.bare import re
+from sigwrap.hints import TYPE_CHECKING
 from sigwrap.hooks.evaluated import RUNS_QUOTED, evaluates_values, may_be_run, would_be_expanded
 from sigwrap.hooks.shell_commands import (
     MEANT_OTHERWISE,

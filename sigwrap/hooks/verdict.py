@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple
 
 from sigwrap.bare.enum import Enum
 from sigwrap.escape import printable, shortened
 from sigwrap.mediate.wording import DENIED, TO_AN_AGENT, named_rule
 from sigwrap.policy.judge.request import Action, Decision
+from sigwrap.tuples import NamedTuple
 
 _SHOWN = 80
 _MOST_REASONS = 5

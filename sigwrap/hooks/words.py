@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, NamedTuple
 
+from sigwrap.bare import re
+from sigwrap.hints import TYPE_CHECKING
 from sigwrap.policy.judge.match import UNTOLD
+from sigwrap.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from tree_sitter import Node

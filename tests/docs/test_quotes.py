@@ -14,7 +14,7 @@ from sigwrap.agent import AgentSignal, Outcome
 from sigwrap.agent.dispatcher import MAX_HISTORY, MAX_QUEUED, MAX_TEXT, Dispatcher
 from sigwrap.agent.reactions import effects
 from sigwrap.agent.signals import UNMASKABLE
-from sigwrap.cli.hook import MAX_CALL_BYTES, WITHIN_S
+from sigwrap.cli.hook_call import MAX_CALL_BYTES, WITHIN_S
 from sigwrap.hooks.formats import FORMATS, AgentProgram
 from sigwrap.hooks.settings import PLACES, entries
 from sigwrap.linux import landlock, seccomp
