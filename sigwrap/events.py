@@ -19,6 +19,7 @@ Upcaster = Callable[[Payload], Payload]
 
 _INT64 = 1 << 63
 
+HOOK_KIND = "hook"  # of a session_started
 LEFT_TO_ANOTHER = "interception: left to "  # prefix of an entry of `missing` in a nested session
 
 

@@ -20,7 +20,15 @@ from sigwrap.hooks.calls import BadCall, Call, FileCall, ShellCall, WebCall
 from sigwrap.hooks.formats import FORMATS, AgentProgram, call_in, project_in
 from sigwrap.hooks.judged_line import judged
 from sigwrap.hooks.shell_line import read_line
-from sigwrap.hooks.verdict import Answer, Finding, Verdict, combined, denial, finding_of
+from sigwrap.hooks.verdict import (
+    Answer,
+    Finding,
+    Verdict,
+    combined,
+    denial,
+    finding_of,
+    reads_too_much,
+)
 from sigwrap.linux.peer import is_inside_a_session
 from sigwrap.mediate.wording import TO_AN_AGENT
 from sigwrap.policy.judge.engine import Engine
@@ -161,6 +169,8 @@ def _findings(
                 operation = Operation.WRITE if os.path.exists(path) else Operation.CREATE
             decision = machine.operation(operation, path)
             yield finding_of(f"{operation.value} {path}", decision, name, inside=inside)
+            if doing.with_all_below and not machine.reads_everything_below(path):
+                yield reads_too_much(path, inside=inside)
         case WebCall():
             found = machine.connection(doing.host, doing.port)
             if found is None:

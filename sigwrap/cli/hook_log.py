@@ -8,14 +8,15 @@ import os
 import sigwrap
 from sigwrap.bare.digests import blake2b
 from sigwrap.escape import printable
-from sigwrap.events import Payload
+from sigwrap.events import HOOK_KIND, Payload
 from sigwrap.hooks.calls import Call, FileCall, ShellCall, WebCall
 from sigwrap.hooks.verdict import Answer, Finding, Verdict
 from sigwrap.mediate.masking import masked_text
+from sigwrap.protocols.tool_calls import send
+from sigwrap.store.bounds import bounded as fitted
 from sigwrap.store.chain import key_from_environment
 from sigwrap.store.shared_log import append
 
-HOOK = "hook"
 EVENT = "tool_call_judged"
 _MOST_FINDINGS = 20
 
@@ -34,11 +35,12 @@ def record(
     """Raise StoreError outside a session if it cannot be recorded."""
     payload = _payload(agent, call, verdict, reason, took_us)
     if inside:
+        send(store, os.environ.get("SIGWRAP_SESSION", ""), fitted({"pid": os.getpid(), **payload}))
         return
     key = key_from_environment(os.environb)
     digest = blake2b(f"{agent}\n{call.conversation}".encode(), digest_size=6).hexdigest()
     start = _start(agent, policy, call, keyed=key is not None)
-    append(store, f"{HOOK}-{digest}", key, start, (EVENT, payload))
+    append(store, f"hook-{digest}", key, start, (EVENT, payload))
 
 
 def _payload(agent: str, call: Call, verdict: Verdict, reason: str, took_us: int) -> Payload:
@@ -82,9 +84,9 @@ def _what(doing: ShellCall | FileCall | WebCall) -> str:
 def _start(agent: str, policy: str, call: Call, *, keyed: bool) -> Payload:
     system = os.uname()
     return {
-        "kind": HOOK,
+        "kind": HOOK_KIND,
         "name": "",
-        "command": ["sigwrap", HOOK, agent],
+        "command": ["sigwrap", "hook", agent],
         "cwd": call.folder,
         "user": os.environ.get("USER") or os.environ.get("LOGNAME") or "",
         "uid": os.getuid(),

@@ -31,6 +31,7 @@ class ShellCall(NamedTuple):
 class FileCall(NamedTuple):
     operation: Operation | None  # None: written, or made where it isn't there
     path: str
+    with_all_below: bool = False
 
 
 class WebCall(NamedTuple):
@@ -70,6 +71,10 @@ def shell(given: Mapping[str, Any], *folder_names: str) -> tuple[Doing, ...]:
 
 def file(given: Mapping[str, Any], operation: Operation | None, *names: str) -> tuple[Doing, ...]:
     return (FileCall(operation, text_in(given, *names)),)
+
+
+def search(given: Mapping[str, Any]) -> tuple[Doing, ...]:
+    return (FileCall(Operation.READ, optional(given, "path") or ".", with_all_below=True),)
 
 
 def web(given: Mapping[str, Any]) -> tuple[Doing, ...]:

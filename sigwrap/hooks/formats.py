@@ -136,6 +136,7 @@ FORMATS: Mapping[AgentProgram, Format] = {
                 "Bash": _shell,
                 "Monitor": _shell,
                 "Read": _file(_READ, "file_path"),
+                "Grep": calls.search,
                 "Write": _ANY_FILE,
                 "Edit": _ANY_FILE,
                 "MultiEdit": _ANY_FILE,

@@ -9,7 +9,7 @@ from sigwrap.hints import Protocol
 from sigwrap.hooks import line_targets
 from sigwrap.hooks.line_targets import LineTargets
 from sigwrap.hooks.shell_line import Command, FileUse, Line, Unknown
-from sigwrap.hooks.verdict import Answer, Finding, finding_of
+from sigwrap.hooks.verdict import Answer, Finding, asked, finding_of
 from sigwrap.hooks.words import Word
 from sigwrap.policy.judge.engine import CompiledCommandRule, Engine, Facts
 from sigwrap.policy.judge.match import UNTOLD
@@ -28,7 +28,6 @@ _LENIENT = frozenset({Action.ALLOW, Action.AUDIT})
 _OF_ALL_WORDS = frozenset({"paths", "sources", "args_patterns"})
 _NO_FOLDER = "/nonexistent" + "/x" * 9  # of which no rule speaks; `..` doesn't lead out of it soon
 _POSSIBLE_FOLDERS = ("/", "/usr", "/var")  # with what a rule may speak of, where none is known
-LEFT_TO_THE_SESSION = "the session decides"
 
 
 class Machine(line_targets.Machine, Protocol):
@@ -69,9 +68,7 @@ def _lets_all_signals(policy: Policy) -> bool:
 
 
 def _unknown(unknown: Unknown, *, inside: bool) -> Finding:
-    if inside:
-        return Finding(unknown.text, Answer.NO_OPINION, f"{unknown.why}: {LEFT_TO_THE_SESSION}")
-    return Finding(unknown.text, Answer.ASK, unknown.why)
+    return asked(unknown.text, unknown.why, inside=inside)
 
 
 def _command(

@@ -13,7 +13,7 @@ from sigwrap.bare import re
 from sigwrap.hints import Protocol
 from sigwrap.hooks.calls import BadCall, WebCall, address, web_address
 from sigwrap.hooks.shell_line import Command, Line
-from sigwrap.hooks.verdict import Answer, Finding, finding_of
+from sigwrap.hooks.verdict import Finding, asked, finding_of, reads_too_much
 from sigwrap.hooks.wrapped import chain_of
 from sigwrap.policy.judge.match import UNTOLD
 from sigwrap.policy.judge.request import Action, Decision, Operation
@@ -41,14 +41,19 @@ _INTERPRETER = re.compile(
 )
 _CODE_FOLLOWS = re.compile(r"-[a-zA-Z]*[ceEpr]|--(eval|print|execute)(=|$)|eval$|-$")
 _BUILDS_CODE = re.compile(
-    r"\b(exec|eval|compile|getattr|__import__|chr|unhexlify|fromhex|atob|fromCharCode|b64decode)"
-    r"\s*\(|\\x[0-9a-f]{2}|Buffer\.from\(|\bcodecs\b|\bpack\("
+    r"(?<![.\w])(exec|eval|compile|__import__|chr|atob)\s*\("
+    r"|\b(unhexlify|fromhex|fromCharCode|b64decode)\s*\(|\\x[0-9a-f]{2}|Buffer\.from\(|\bcodecs\b|\bpack\("
 )
 _QUOTED = re.compile(r"'[^']*'")
 _VARIABLE = re.compile(r"\$\{?([A-Za-z_]\w*)")
 _OF_THE_SHELL = frozenset("PWD OLDPWD RANDOM SECONDS LINENO UID EUID PPID HOSTNAME IFS".split())
-_PATH_IN_TEXT = re.compile(r"(?:~[\w-]*)?(?:[\w.@%+-]*/)+[\w.@%+*?\[\]-]*|(?<![\w/])\.\w[\w.-]*")
-_URL_IN_TEXT = re.compile(r"\b[a-z][a-z0-9+.-]*://[^\s'\"`)>|;]+|\b\d+\.\d+\.\d+\.\d+\b")
+_PATH_IN_TEXT = re.compile(
+    # Each part starts where none could have started before, so the search is linear.
+    r"(?<![\w.@%+~-])(?:~[\w-]*)?(?:[\w.@%+-]*/)+[\w.@%+*?\[\]-]*|(?<![\w./])\.\w[\w.-]*"
+)
+_URL_IN_TEXT = re.compile(
+    r"(?<![a-z0-9+.-])[a-z][a-z0-9+.-]*://[^\s'\"`)>|;]+|\b\d+\.\d+\.\d+\.\d+\b"
+)
 
 # Where a program writes: to each operand, to its last one, or to the value of an option.
 _DELETES = frozenset({"rm", "rmdir", "unlink", "shred"})
@@ -120,7 +125,7 @@ class LineTargets:
         """`words`: with globs replaced by the names that match."""
         program = _innermost(words)
         if folder and folder != self._line.folder:
-            yield from self._path("", folder, Operation.READ)
+            yield from self._path(folder, "/", Operation.READ)
         if not folder or any(UNTOLD in word for word in words):
             self._mentions.append(self._line.text)
             yield from self._unknown_words(command, program)
@@ -142,16 +147,16 @@ class LineTargets:
         written = _written(program)
         goes_below = self._goes_below(program)
         if goes_below and folder and folder != self._line.folder:
-            yield from self._below("", folder)
+            yield from self._below(folder, "/")
         for at, word in enumerate(program.words[:MAX_TARGETS]):
             for path in _paths(word):
-                if not _looks_like_a_path(path) and not self._machine.exists(path, folder):
-                    continue
                 if not (folder or path.startswith("/")):
                     continue
                 operation = written.get(at, Operation.READ)
                 if operation is not Operation.READ and path == _target(word):
                     yield from self._path(path, folder, operation)
+                    continue
+                if not _looks_like_a_path(path) and not self._machine.exists(path, folder):
                     continue
                 yield from self._path(path, folder, Operation.READ)
                 if goes_below:
@@ -160,20 +165,20 @@ class LineTargets:
             yield self._asked(program.name, "it has too many words")
 
     def _path(self, path: str, folder: str, operation: Operation) -> Iterator[Finding]:
-        whole = os.path.normpath(os.path.join(folder, path))
+        whole = os.path.join(folder, path)
         if operation is Operation.WRITE and not self._machine.exists(whole, "/"):
             operation = Operation.CREATE
         decision = self._machine.operation(operation, whole)
         is_by_default = operation is Operation.READ and self._denies_most_reading
         if is_by_default and not self._machine.exists(whole, "/"):
             return
-        what = f"{operation.value} {whole}"
+        what = f"{operation.value} {os.path.normpath(whole)}"
         yield finding_of(what, decision, self._policy, inside=self._inside)
 
     def _below(self, path: str, folder: str) -> Iterator[Finding]:
         whole = os.path.normpath(os.path.join(folder, path))
         if not self._machine.reads_everything_below(whole):
-            yield self._asked(f"read everything in {whole}", "rules deny reading a part of it")
+            yield reads_too_much(whole, inside=self._inside)
 
     def _goes_below(self, program: _Program) -> bool:
         if program.name in _READS_TREE or (self._is_fed and program.name in _LISTS_NAMES):
@@ -225,9 +230,7 @@ class LineTargets:
                     yield self._asked(url, why)
 
     def _asked(self, what: str, why: str) -> Finding:
-        if self._inside:
-            return Finding(what, Answer.NO_OPINION, f"{why}: the session decides")
-        return Finding(what, Answer.ASK, why)
+        return asked(what, why, inside=self._inside)
 
     # Addresses
 
