@@ -54,6 +54,9 @@ _PATH_IN_TEXT = re.compile(
 _URL_IN_TEXT = re.compile(
     r"(?<![a-z0-9+.-])[a-z][a-z0-9+.-]*://[^\s'\"`)>|;]+|\b\d+\.\d+\.\d+\.\d+\b"
 )
+_OPENS_NOTHING = frozenset(
+    "basename chgrp chmod chown dirname echo printf readlink realpath stat which".split()
+)
 
 # Where a program writes: to each operand, to its last one, or to the value of an option.
 _DELETES = frozenset({"rm", "rmdir", "unlink", "shred"})
@@ -144,6 +147,8 @@ class LineTargets:
     # Files
 
     def _files(self, program: _Program, folder: str) -> Iterator[Finding]:
+        if program.name in _OPENS_NOTHING:
+            return
         written = _written(program)
         goes_below = self._goes_below(program)
         if goes_below and folder and folder != self._line.folder:
