@@ -18,7 +18,7 @@ from sigwrap.policy.judge.network import (
     Protocol,
     endpoint_of,
 )
-from sigwrap.policy.judge.request import CommandRequest, Decision, Operation, Program
+from sigwrap.policy.judge.request import STRICTNESS, CommandRequest, Decision, Operation, Program
 from sigwrap.policy.tools.cases import command_request
 from sigwrap.run.walls import held_file_rules
 
@@ -88,7 +88,9 @@ class ThisMachine:
         return os.environ.get(name)
 
     def reads_everything_below(self, path: str) -> bool:
-        return self._file_rules.holds_for_all(Operation.READ, os.path.realpath(path))
+        path = os.path.realpath(path)
+        rules = (self._file_rules, self._engine.files)
+        return all(each.holds_for_all(Operation.READ, path) for each in rules)
 
     def operation(self, operation: Operation, path: str) -> Decision:
         """Resolve all links, but not the last name of a file to create or delete."""
@@ -97,7 +99,11 @@ class ThisMachine:
             path = os.path.join(os.path.realpath(above), name)
         else:
             path = os.path.realpath(path)
-        return self._file_rules.decide(operation, path)
+        decision = self._file_rules.decide(operation, path)
+        if operation is Operation.READ and not os.path.lexists(path):
+            # The kernel enforces no rule for a missing directory; it may be there soon.
+            return max(decision, self._engine.files.by_rules(operation, path), key=_strictness)
+        return decision
 
     @property
     def _file_rules(self) -> FileRules:
@@ -113,6 +119,10 @@ class ThisMachine:
         except BadDestination:
             return None
         return self._engine.network.decide(endpoint)
+
+
+def _strictness(decision: Decision) -> int:
+    return STRICTNESS[decision.action]
 
 
 def _resolved(program: Program) -> Program:

@@ -136,6 +136,8 @@ class LineTargets:
             self._mentions.append(self._line.text)
             if _BUILDS_CODE.search(self._line.text):
                 yield self._asked(command.text, "its code builds names or code as it runs")
+        before = tuple(words[1 : len(words) - len(program.words) - 1])  # of env, sudo, xargs
+        yield from self._files(_Program("", before), folder)
         yield from self._files(program, folder)
         yield from self._addresses(program)
 
@@ -182,6 +184,8 @@ class LineTargets:
 
     def _below(self, path: str, folder: str) -> Iterator[Finding]:
         whole = os.path.normpath(os.path.join(folder, path))
+        if self._denies_most_reading and not self._machine.exists(whole, "/"):
+            return
         if not self._machine.reads_everything_below(whole):
             yield reads_too_much(whole, inside=self._inside)
 
