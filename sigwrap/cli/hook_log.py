@@ -4,6 +4,7 @@ conversation with an agent."""
 from __future__ import annotations
 
 import os
+import re
 
 import sigwrap
 from sigwrap.bare.digests import blake2b
@@ -11,7 +12,7 @@ from sigwrap.escape import printable
 from sigwrap.events import HOOK_KIND, Payload
 from sigwrap.hooks.calls import Call, FileCall, ShellCall, WebCall
 from sigwrap.hooks.verdict import Answer, Finding, Verdict
-from sigwrap.mediate.masking import masked_text
+from sigwrap.mediate.masking import masked, masked_text
 from sigwrap.protocols.tool_calls import send
 from sigwrap.store.bounds import bounded as fitted
 from sigwrap.store.chain import key_from_environment
@@ -52,11 +53,11 @@ def _payload(agent: str, call: Call, verdict: Verdict, reason: str, took_us: int
         "conversation": call.conversation,
         "call_id": call.id,
         "tool": call.tool,
-        "what": masked_text("\n".join(map(_what, call.doings))),
+        "what": _masked("\n".join(map(_what, call.doings))),
         "cwd": call.folder,
         "answer": verdict.answer.value,
         "rule_name": rules[0] if rules else "",
-        "reason": "" if verdict.answer is Answer.NO_OPINION else masked_text(reason),
+        "reason": "" if verdict.answer is Answer.NO_OPINION else _masked(reason),
         "findings": [_finding(each) for each in notable[:_MOST_FINDINGS]],
         "evaluation_us": took_us,
     }
@@ -64,11 +65,21 @@ def _payload(agent: str, call: Call, verdict: Verdict, reason: str, took_us: int
 
 def _finding(each: Finding) -> Payload:
     return {
-        "what": masked_text(printable(each.what)),
+        "what": _masked(printable(each.what)),
         "answer": each.answer.value,
         "why": each.why,
         "rule_name": each.decision.rule if each.decision is not None else "",
     }
+
+
+def _masked(text: str) -> str:
+    """Mask secrets in a shell line: by their look, and as values of each command's options."""
+    pieces = re.split(r"([;&|\n]+)", masked_text(text))
+    for at in range(0, len(pieces), 2):
+        words = re.split(r"(\s+)", pieces[at].lstrip())
+        words[::2] = masked(words[::2])
+        pieces[at] = pieces[at][: len(pieces[at]) - len(pieces[at].lstrip())] + "".join(words)
+    return "".join(pieces)
 
 
 def _what(doing: ShellCall | FileCall | WebCall) -> str:
