@@ -40,11 +40,11 @@ def hook(
     ] = None,
     store: StoreOption = None,
 ) -> int:
-    """Judge an agent's tool call from standard input, and log the decision.
+    """Judge an agent's tool call from standard input.
 
     The answer is in the agent's own format. It is empty if the policy allows the call: then the
-    agent asks as usual. Otherwise it asks the user or denies the call, with a reason. To set up the
-    hook: sigwrap install.
+    agent asks as usual. Otherwise it asks the user or denies the call, with a reason. The decision
+    is logged. To set up the hook: sigwrap install.
     """
     if sys.stdin is not None and sys.stdin.isatty():
         raise UsageError("no tool call on standard input", "to set up the hook: sigwrap install")

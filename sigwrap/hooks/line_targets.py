@@ -6,8 +6,8 @@ writes count as written. What the line only mentions (code, a variable's value) 
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping, Sequence
+from posixpath import join, normpath
 
 from sigwrap.bare import re
 from sigwrap.hints import Protocol
@@ -172,18 +172,18 @@ class LineTargets:
             yield self._asked(program.name, "it has too many words")
 
     def _path(self, path: str, folder: str, operation: Operation) -> Iterator[Finding]:
-        whole = os.path.join(folder, path)
+        whole = join(folder, path)
         if operation is Operation.WRITE and not self._machine.exists(whole, "/"):
             operation = Operation.CREATE
         decision = self._machine.operation(operation, whole)
         is_by_default = operation is Operation.READ and self._denies_most_reading
         if is_by_default and not self._machine.exists(whole, "/"):
             return
-        what = f"{operation.value} {os.path.normpath(whole)}"
+        what = f"{operation.value} {normpath(whole)}"
         yield finding_of(what, decision, self._policy, inside=self._inside)
 
     def _below(self, path: str, folder: str) -> Iterator[Finding]:
-        whole = os.path.normpath(os.path.join(folder, path))
+        whole = normpath(join(folder, path))
         if self._denies_most_reading and not self._machine.exists(whole, "/"):
             return
         if not self._machine.reads_everything_below(whole):
@@ -219,8 +219,8 @@ class LineTargets:
         text = text.replace("${HOME}", home).replace("$HOME", home)
         for found in dict.fromkeys(_PATH_IN_TEXT.findall(text)[:MAX_TARGETS]):
             beyond = found.partition("/")[2] if found.startswith("~") else found.lstrip("/")
-            for path in (found, os.path.join(home, beyond)):
-                whole = os.path.normpath(os.path.join(self._line.folder, path))
+            for path in (found, join(home, beyond)):
+                whole = normpath(join(self._line.folder, path))
                 if not whole.startswith("/") or len(whole) > _LONGEST_PATH:
                     continue
                 decision = self._machine.operation(Operation.READ, whole)

@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 
 from sigwrap.bare import json, socket
-from sigwrap.events import Payload
+from sigwrap.hints import Any
 from sigwrap.protocols.control import control_folder, socket_path
 
 SUFFIX = ".calls"
 MOST_BYTES = 16 * 1024
 
 
-def send(store: str, session_id: str, payload: Payload) -> bool:
+def send(store: str, session_id: str, payload: dict[str, Any]) -> bool:
     """Return False if no supervisor takes it: the session has another store, or has ended."""
     text = json.dumps(payload).encode()
     if "/" in session_id or len(text) > MOST_BYTES:

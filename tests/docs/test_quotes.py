@@ -99,8 +99,8 @@ LISTED: list[tuple[str, str, tuple[int, ...], Rows]] = [
         "agent",
         (0, 1, 2),
         [
-            (each.value, PLACES[each].project, "`, `".join(FORMATS[each].events))
-            for each in AgentProgram
+            (each.value, place.own or place.project, "`, `".join(FORMATS[each].events))
+            for each, place in PLACES.items()
         ],
     ),
 ]
