@@ -148,8 +148,8 @@ def _types() -> tuple[EventType, ...]:
             "join`), from the caller's `SIGWRAP_SESSION`; its log has the execs and signals. "
             "`joined`: commands join this session; `command_pid` is its fork server. "
             "`environment_removed`: variables withheld from the command. `daemons_outside`: the "
-            "agent's daemons that ran before. `kind`: `hook` for the log of an agent's hooks, "
-            "which has no run and no end",
+            "agent's daemons that ran before. `kind`: `hook` for a log of hooks, which has no "
+            "end",
             "kind",
             "session_id",
             "name",
@@ -277,9 +277,9 @@ def _types() -> tuple[EventType, ...]:
         ),
         event(
             "tool_call_judged",
-            "a hook judged an agent's tool call before it happened. `answer`: `no opinion` (the "
-            "agent goes on as without sigwrap), `ask` or `deny`. `findings`: what was not simply "
-            "allowed. In the log of a run, a process in the session reported it; that is no proof",
+            "a hook judged an agent's tool call before it ran. `answer`: `no opinion` (the agent "
+            "decides), `ask` or `deny`. `findings`: what was not allowed. In the log of a run, a "
+            "process inside reported it, which is no proof",
             "agent",
             "conversation",
             "call_id",

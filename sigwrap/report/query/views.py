@@ -103,7 +103,7 @@ SESSIONS: View[Run] = View(
         Column(
             "state",
             TEXT,
-            "ended, running, did not end cleanly, a checkpoint, or a log of hooks",
+            "ended, running, did not end cleanly, a checkpoint, or hooks",
             _state,
         ),
         Column(
