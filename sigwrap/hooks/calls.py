@@ -127,10 +127,10 @@ def _plain(text: str) -> str:
 
 def address(host: str) -> str:
     """A number, or parts in other digits, is an IPv4 address to whoever fetches it."""
-    if not _NUMBERS.fullmatch(host):
+    if not _NUMBERS.fullmatch(host.rstrip(".")):
         return host
     try:
-        *first, last = (_number(part) for part in host.split("."))
+        *first, last = (_number(part) for part in host.rstrip(".").split("."))
     except ValueError:
         return host
     room = 1 << 8 * (4 - len(first))  # the last part fills what the others leave

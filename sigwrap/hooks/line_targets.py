@@ -132,6 +132,8 @@ class LineTargets:
         if not folder or any(UNTOLD in word for word in words):
             self._mentions.append(self._line.text)
             yield from self._unknown_words(command, program)
+        if not folder and program.name in _READS_CONTENT and not self._lists:
+            yield self._asked(command.text, "its directory is not known in advance")
         if _runs_code(program):
             self._mentions.append(self._line.text)
             if _BUILDS_CODE.search(self._line.text):

@@ -79,6 +79,7 @@ def test_files_and_connections_are_judged_by_their_rules(sigwrap: Sigwrap) -> No
     assert answer("Read", file_path=f"{folder}/policy.yaml") == ""
     assert answer("WebFetch", url="https://docs.example.com/x") == ""
     assert answer("WebFetch", url="https://example.org/") == "deny"
+    assert answer("Read", file_path="/proc/1/exe") == ""  # a link that not every user can follow
     assert answer("Glob", pattern="secret") == ""
     assert answer("Grep", pattern="x", path=f"{folder}/secret") == "deny"
     assert answer("Grep", pattern="x") == "ask"  # beneath the project is a secret
