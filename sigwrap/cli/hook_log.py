@@ -13,6 +13,7 @@ from sigwrap.events import HOOK_KIND, Payload
 from sigwrap.hooks.calls import Call, FileCall, ShellCall, WebCall
 from sigwrap.hooks.verdict import Answer, Finding, Verdict
 from sigwrap.mediate.masking import masked, masked_text
+from sigwrap.mediate.wording import DENIED, TO_AN_AGENT
 from sigwrap.protocols.tool_calls import send
 from sigwrap.store.bounds import bounded as fitted
 from sigwrap.store.chain import key_from_environment
@@ -57,7 +58,7 @@ def _payload(agent: str, call: Call, verdict: Verdict, reason: str, took_us: int
         "cwd": call.folder,
         "answer": verdict.answer.value,
         "rule_name": rules[0] if rules else "",
-        "reason": "" if verdict.answer is Answer.NO_OPINION else _masked(reason),
+        "reason": "" if verdict.answer is Answer.NO_OPINION else _masked(_why(reason)),
         "findings": [_finding(each) for each in notable[:_MOST_FINDINGS]],
         "evaluation_us": took_us,
     }
@@ -70,6 +71,12 @@ def _finding(each: Finding) -> Payload:
         "why": each.why,
         "rule_name": each.decision.rule if each.decision is not None else "",
     }
+
+
+def _why(reason: str) -> str:
+    """Return the reason without what each answer to an agent has around it."""
+    told = reason.removeprefix(DENIED).removeprefix("sigwrap: ")
+    return told.removesuffix(TO_AN_AGENT)
 
 
 def _masked(text: str) -> str:

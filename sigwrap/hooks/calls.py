@@ -10,6 +10,11 @@ from sigwrap.policy.judge.request import Operation
 from sigwrap.tuples import NamedTuple
 
 _DEFAULT_PORTS = {"http": 80, "https": 443, "ssh": 22, "git": 9418, "ftp": 21, "ws": 80, "wss": 443}
+_LAST_PORT = 65535
+_URL = re.compile(
+    r"([a-zA-Z][a-zA-Z0-9+.-]*)://(?:[^/?#\\]*@)?(\[[0-9a-fA-F:.]+\]|[\w.-]+)(?::(\d{0,5}))?(?:[/?#].*)?",
+    re.DOTALL,
+)
 _NUMBERS = re.compile(r"(0x)?[0-9a-f]+(\.(0x)?[0-9a-f]+){0,3}")
 _PATCH = {
     "*** Add File: ": Operation.CREATE,
@@ -83,16 +88,14 @@ def web(given: Mapping[str, Any]) -> tuple[Doing, ...]:
 
 
 def web_address(url: str) -> WebCall:
-    from urllib.parse import urlsplit  # most calls have no URL
-
-    try:
-        parts = urlsplit(url)
-        host, port = parts.hostname, parts.port or _DEFAULT_PORTS.get(parts.scheme, 0)
-    except ValueError as problem:
-        raise BadCall(f"its URL is not valid: {problem}") from problem
-    if not host or not port:
-        raise BadCall("its URL has no host")
-    return WebCall(address(host), port)
+    """Raise BadCall for anything that programs could read in different ways."""
+    found = _URL.fullmatch(url)
+    if found is None:
+        raise BadCall("its URL is not valid")
+    port = int(found[3] or _DEFAULT_PORTS.get(found[1].lower(), 0))
+    if not port or port > _LAST_PORT:
+        raise BadCall("its URL has no valid port")
+    return WebCall(address(found[2].strip("[]").lower()), port)
 
 
 def patch(given: Mapping[str, Any]) -> tuple[Doing, ...]:

@@ -75,7 +75,7 @@ _OUTPUTS: Mapping[str, str] = {
 
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)
 _NUMERIC_HOST = re.compile(r"(\S*@)?\d+\.\d+\.\d+\.\d+([:/]\S*)?|\[[0-9a-fA-F:.]+\](:\d+)?")
-_HOST = re.compile(r"(?:[\w.+-]+@)?([\w.-]+|\[[0-9a-fA-F:.]+\])(?::(\d+)?\S*|/\S*)?")
+_HOST = re.compile(r"(?:[\w.+-]+@)?([\w.-]+|\[[0-9a-fA-F:.]+\])(?::(\d{1,5}(?!\d))?\S*|/\S*)?")
 _PORTS: Mapping[str, int] = {
     **dict.fromkeys(("curl", "wget", "http"), 80),
     **dict.fromkeys(("ssh", "scp", "sftp", "rsync", "mosh"), 22),
@@ -89,8 +89,6 @@ _OFFLINE = frozenset(
 
 
 class Machine(Protocol):
-    def file(self, path: str, folder: str, *, writes: bool) -> Decision | None: ...
-
     def operation(self, operation: Operation, path: str) -> Decision: ...
 
     def exists(self, path: str, folder: str) -> bool: ...
@@ -234,11 +232,11 @@ class LineTargets:
         if self._denies_most_hosts:
             return
         for url in dict.fromkeys(_URL_IN_TEXT.findall(text)[:MAX_TARGETS]):
-            for call in _address_in(url, 80):
-                denied = self._machine.connection(call.host, call.port)
-                if denied is not None and denied.action is not Action.ALLOW:
-                    why = f"rule {denied.rule} is about {call.host}, which the line mentions"
-                    yield self._asked(url, why)
+            call = _address_in(url, 80)
+            denied = self._machine.connection(call.host, call.port) if call else None
+            if call and denied is not None and denied.action is not Action.ALLOW:
+                why = f"rule {denied.rule} is about {call.host}, which the line mentions"
+                yield self._asked(url, why)
 
     def _asked(self, what: str, why: str) -> Finding:
         return asked(what, why, inside=self._inside)
@@ -264,10 +262,12 @@ class LineTargets:
             following = program.words[at + 1] if at + 1 < len(program.words) else ""
             wanted = int(following) if following.isdecimal() and len(following) < 6 else port
             is_operand = at == 0 or not program.words[at - 1].startswith("-")
-            for call in _address_in(value, wanted):
-                decision = self._machine.connection(call.host, call.port)
-                if decision is None or (self._denies_most_hosts and not (is_sure or is_operand)):
-                    continue
+            call = _address_in(value, wanted)
+            decision = self._machine.connection(call.host, call.port) if call else None
+            if call is None or decision is None:
+                if is_online and is_sure:
+                    yield self._asked(word, "its address is not clear")
+            elif is_sure or is_operand or not self._denies_most_hosts:
                 what = f"connect to {call.host}:{call.port}"
                 yield finding_of(what, decision, self._policy, inside=self._inside)
 
@@ -334,14 +334,13 @@ def _written(program: _Program) -> dict[int, Operation]:
     return {at if "=" in words[at] else at + 1: Operation.WRITE for at in found}
 
 
-def _address_in(text: str, port: int) -> Iterator[WebCall]:
+def _address_in(text: str, port: int) -> WebCall | None:
     if _SCHEME.match(text):
         try:
-            yield web_address(text)
+            return web_address(text)
         except BadCall:
-            return
-        return
+            return None
     found = _HOST.fullmatch(text)
-    if found is not None:
-        host = address(found[1].strip("[]"))
-        yield WebCall(host, int(found[2]) if found[2] and len(found[2]) < 6 else port)
+    if found is None:
+        return None
+    return WebCall(address(found[1].strip("[]")), int(found[2]) if found[2] else port)

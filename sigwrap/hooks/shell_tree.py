@@ -8,6 +8,7 @@ no leaf has an unquoted character in it that would end it for bash.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from itertools import pairwise
 
@@ -61,19 +62,16 @@ class Unparsable(Exception):
 
 def _grammar() -> Any:
     """Load the grammar alone: its package imports importlib.resources, which takes 10 ms."""
-    from importlib.machinery import PathFinder
     from importlib.util import module_from_spec
 
-    package = PathFinder.find_spec("tree_sitter_bash")
-    folders = package.submodule_search_locations if package is not None else None
-    found = PathFinder.find_spec("tree_sitter_bash._binding", folders) if folders else None
-    if found is None or found.loader is None:  # frozen into a binary
-        import tree_sitter_bash
-
-        return tree_sitter_bash
-    module = module_from_spec(found)
-    found.loader.exec_module(module)
-    return module
+    folders = [f"{each}/tree_sitter_bash" for each in sys.path]
+    for finder in sys.meta_path:
+        found = finder.find_spec("tree_sitter_bash._binding", folders)
+        if found is not None and found.loader is not None:
+            module = module_from_spec(found)
+            found.loader.exec_module(module)
+            return module
+    raise ImportError("tree_sitter_bash")
 
 
 def parsed(text: bytes) -> Node:

@@ -193,6 +193,9 @@ def test_a_hook_in_a_session_is_recorded_there(as_user: Sigwrap) -> None:
     assert event.payload["call_id"] == "toolu_7"
     assert (event.payload["answer"], event.payload["rule_name"]) == ("deny", "secrets")
     assert event.payload["what"] == "cat ~/.ssh/id_rsa"
+    assert event.payload["reason"] == (
+        f"read {as_user.folder}/.ssh/id_rsa: not allowed (rule secrets, policy agent-default)"
+    )
     as_user.verify(ended=True)
     assert len(list((as_user.store / "sessions").iterdir())) == 1
     assert not list((as_user.store / "control").iterdir())

@@ -94,6 +94,9 @@ cat ~root/.ssh/id_rsa
 cat ~/.ssh/{id_rsa,id_ed25519}
 tar czf home.tgz ~
 tar -C ~ -c .ssh
+curl 'http://169.254.169.{254}/'
+curl http://%31%36%39.254.169.254/
+curl 'http://example.com\@169.254.169.254/'
 while IFS= read -r line; do echo "$line"; done < ~/.ssh/id_rsa
 cd "$UNKNOWN_TO_THIS_TEST" && cat id_rsa
 sh <<< 'cat ~/.ssh/id_rsa'
