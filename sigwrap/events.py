@@ -19,6 +19,7 @@ Upcaster = Callable[[Payload], Payload]
 
 _INT64 = 1 << 63
 
+HOOK_KIND = "hook"  # of a session_started
 LEFT_TO_ANOTHER = "interception: left to "  # prefix of an entry of `missing` in a nested session
 
 
@@ -147,7 +148,9 @@ def _types() -> tuple[EventType, ...]:
             "join`), from the caller's `SIGWRAP_SESSION`; its log has the execs and signals. "
             "`joined`: commands join this session; `command_pid` is its fork server. "
             "`environment_removed`: variables withheld from the command. `daemons_outside`: the "
-            "agent's daemons that ran before",
+            "agent's daemons that ran before. `kind`: `hook` for a log of hooks, which has no "
+            "end",
+            "kind",
             "session_id",
             "name",
             "joined",
@@ -289,6 +292,23 @@ def _types() -> tuple[EventType, ...]:
             "comm",
             "command",
             "exit_code",
+        ),
+        event(
+            "tool_call_judged",
+            "a hook judged an agent's tool call before it ran. `answer`: `no opinion` (the agent "
+            "decides), `ask` or `deny`. `findings`: what was not allowed. In the log of a run, a "
+            "process inside reported it, which is no proof",
+            "agent",
+            "conversation",
+            "call_id",
+            "tool",
+            "what",
+            "cwd",
+            "answer",
+            "rule_name",
+            "reason",
+            "findings",
+            "evaluation_us",
         ),
         event(
             "approval_requested",

@@ -29,6 +29,8 @@ serve         serve: the page
 why           why
 query         query
 hook          hook: a tool call of an agent, judged before it happens
+hook_call     its work: judged, recorded and answered, without typer
+hook_log      the event of a judged tool call
 hook_facts    what a hook looks up on the machine
 install       install, uninstall: the hook in an agent's own settings
 export        export

@@ -44,6 +44,7 @@ ending        does what mediate/run_end.py says
 remote_switch  a URL that is asked whether the run is to be killed
 recorder      the log, as the rest of the run sees it
 diagnostic    how the session stands, and a copy of its log
+tool_calls    what hooks in the session report
 watchers      rules that escalate, loops, drift, attempts on sigwrap: told by agent signals
 repeats       the first of many equal events, and a count of the others
 """

@@ -51,6 +51,7 @@ from sigwrap.run.processes import Processes
 from sigwrap.run.recorder import Recorder
 from sigwrap.run.relief import Relief
 from sigwrap.run.settings import BELL, RunSettings, is_unattended
+from sigwrap.run.tool_calls import ToolCalls
 from sigwrap.run.walls import Walls
 from sigwrap.run.watchers import Watchers
 from sigwrap.start.command import HostEnvironment
@@ -114,6 +115,7 @@ class Supervisor:
             is_inside=lambda pid: self._processes.of_thread(pid) is not None,
         )
         recorder.on_event = self.watchers.on_event
+        self._tool_calls = ToolCalls(plan.store, self._loop, recorder)
         gate = Gate()
         self._aside, self._writers = Aside(self._loop), Aside(self._loop)
         child_signals = SignalFd({SIGCHLD})
@@ -269,6 +271,7 @@ class Supervisor:
             self._channel.beat_no_more()
             self._kill_switch.close()
             self._approvals.close()
+            self._tool_calls.close()
             if self._joins is not None:
                 self._joins.close()
             if self._mediation is not None:

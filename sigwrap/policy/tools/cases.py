@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from sigwrap.policy.judge.engine import Engine
 from sigwrap.policy.judge.loading import loading_variables
@@ -13,10 +12,10 @@ from sigwrap.policy.judge.request import CommandRequest, Decision
 from sigwrap.policy.judge.rules import Case, CommandCase, FileCase, NetworkCase
 from sigwrap.policy.judge.signals import signal_name
 from sigwrap.policy.judge.wrappers import unwrap
+from sigwrap.tuples import NamedTuple
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CaseResult:
+class CaseResult(NamedTuple):
     case: Case
     decision: Decision
 

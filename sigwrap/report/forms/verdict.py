@@ -7,6 +7,7 @@ from enum import Enum
 from sigwrap.escape import printable
 from sigwrap.report.folds.ending import WHAT_ENDED_IT, Ending
 from sigwrap.report.folds.summary import Summary
+from sigwrap.report.forms.counts import counted
 from sigwrap.report.forms.times import local_time, span
 from sigwrap.status import COMMAND_ENDED
 from sigwrap.tuples import NamedTuple
@@ -38,6 +39,9 @@ def verdict(summary: Summary, *, now_ns: int, utc: bool = False) -> Verdict:
         case Ending.MOMENT:
             moment = f"state after event {summary.events}, {duration} into the run"
             return Verdict(f"{moment}{_stopped(summary, utc=utc)}", News.OPEN)
+        case Ending.HOOKS:
+            calls = counted(summary.by_type.get("tool_call_judged", 0), "tool call")
+            return Verdict(f"{calls} of an agent, judged by its hook", News.OPEN)
         case Ending.NOT_CLEAN:
             sentence = f"did not end cleanly: {WHAT_ENDED_IT}, {duration} into the run"
             return Verdict(sentence, News.BAD)
