@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 
 from sigwrap.bare.enum import Enum
 from sigwrap.bare.socket import AF_INET, AF_INET6, inet_ntop, inet_pton
+from sigwrap.policy.judge.layers import deciding
 from sigwrap.policy.judge.match import is_glob
 from sigwrap.policy.judge.request import STRICTNESS, Action, Decision
 from sigwrap.policy.judge.rules import NetworkRule, Policy, default_of, reason_of
@@ -317,11 +318,22 @@ def _is_host(text: str) -> bool:
     )
 
 
+class _Compiled(NamedTuple):
+    rule: NetworkRule
+    destinations: tuple[Destination, ...]
+    decision: Decision
+
+    def matches(self, endpoint: Endpoint) -> bool:
+        return (not self.rule.ports or endpoint.port in self.rule.ports) and any(
+            each.is_that_of(endpoint) for each in self.destinations
+        )
+
+
 class NetworkRules:
     def __init__(self, rules: Sequence[NetworkRule], default: Decision) -> None:
         self._default = default
         self._rules = [
-            (
+            _Compiled(
                 rule,
                 tuple(map(Destination, rule.destinations)),
                 Decision(rule.decision, rule.name, reason_of(rule), rule.message),
@@ -348,7 +360,7 @@ class NetworkRules:
         }
 
     def ask_nobody(self, instead: Callable[[Decision], Decision]) -> None:
-        self._rules = [(rule, wanted, instead(decision)) for rule, wanted, decision in self._rules]
+        self._rules = [each._replace(decision=instead(each.decision)) for each in self._rules]
         self._default = instead(self._default)
         self._sort()
 
@@ -401,7 +413,7 @@ class NetworkRules:
         for rule, destinations, _ in self._rules_about[key]:
             if rule.ports and endpoint.port not in rule.ports:
                 continue
-            if any(each.is_that_of(endpoint) for each in destinations):
+            if not rule.layer and any(each.is_that_of(endpoint) for each in destinations):
                 return False
             if any(each.name for each in destinations):
                 return True
@@ -419,9 +431,5 @@ class NetworkRules:
 
     def _decide(self, endpoint: Endpoint) -> Decision:
         key = endpoint.direction.value, endpoint.protocol.value
-        for rule, destinations, decision in self._rules_about[key]:
-            if (not rule.ports or endpoint.port in rule.ports) and any(
-                each.is_that_of(endpoint) for each in destinations
-            ):
-                return decision
-        return self._default
+        rule = deciding(self._rules_about[key], lambda each: each.matches(endpoint))
+        return self._default if rule is None else rule.decision

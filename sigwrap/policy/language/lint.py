@@ -22,13 +22,12 @@ from sigwrap.policy.judge.rules import (
     PidRange,
     Policy,
     ProcessPattern,
+    Rule,
     SignalRule,
     Target,
     default_of,
 )
 from sigwrap.policy.problems import Place, Problem, Severity
-
-Rule = CommandRule | SignalRule | FileRule | NetworkRule
 
 _MOST_COMPARISONS = 1_000_000
 _UNLIKELY_TEXT = b"\x01 sigwrap \x02"

@@ -81,7 +81,8 @@ def _value(value: object) -> object:
 
 
 def _fields(rule: tuple[object, ...]) -> tuple[object, ...]:
-    place, *fields = rule
+    place, *fields, layer = rule
+    assert layer == 0
     assert isinstance(place, Place)
     return place.line, place.column, *map(_plain, fields)
 
