@@ -41,6 +41,7 @@ from sigwrap.policy.judge.subcommand import name_for_subcommands, names_of, read
 from sigwrap.policy.judge.system_folders import may_be_the_systems
 
 MAX_KEPT_CANDIDATES = 1000
+OVERRIDES = "overrides"
 _LEFT_TO_THE_WRAPPED = frozenset({Action.APPROVE, Action.REDIRECT})
 
 
@@ -149,8 +150,7 @@ class Engine:
     def weakened(self, rule: CompiledCommandRule, facts: Facts) -> CompiledCommandRule | None:
         """Return the base's rule that `rule` would weaken without overriding it."""
         candidates = self._candidates(facts.program.name, facts.basename, facts.program.path)
-        rules = [entry.rule for entry in candidates.all]
-        return weakened(rule, rules, lambda each: each.names(facts) and each.holds(facts))
+        return weakened(rule, [entry.rule for entry in candidates.all], matching(facts))
 
     def _ask_nobody(self) -> None:
         rules: list[CompiledCommandRule | CompiledSignalRule] = [
@@ -359,7 +359,7 @@ class CompiledCommandRule:
         if rule.not_sha256 and not self._is_none_of(rule.not_sha256, facts.program):
             return "not_sha256"
         if self._weakened is not None and self._weakened(self, facts) is not None:
-            return "overrides"
+            return OVERRIDES
         return None
 
     def _is_none_of(self, pinned: frozenset[str], program: Program) -> bool:
@@ -369,6 +369,11 @@ class CompiledCommandRule:
             return program.missing and not self._lenient
         digest = program.sha256()
         return digest not in pinned and not (self._lenient and not digest)
+
+
+def matching(facts: Facts) -> Callable[[CompiledCommandRule], bool]:
+    """Return whether a rule matches, apart from what it may not weaken."""
+    return lambda rule: rule.names(facts) and rule.failing_condition(facts) in (None, OVERRIDES)
 
 
 Weakened = Callable[[CompiledCommandRule, Facts], CompiledCommandRule | None]

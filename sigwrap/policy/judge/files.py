@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from sigwrap.policy.judge.file_names import FileNames
-from sigwrap.policy.judge.layers import deciding, is_stricter
+from sigwrap.policy.judge.layers import always, deciding, is_stricter
 from sigwrap.policy.judge.match import is_glob
 from sigwrap.policy.judge.request import Action, Decision, Operation
 from sigwrap.policy.judge.rules import FileRule, Policy, default_of, reason_of
@@ -29,7 +29,7 @@ NamesIn = Callable[[str], Iterable[tuple[str, bool]] | None]
 """Names in a folder, each with whether it is a folder; None if the folder cannot be read."""
 
 
-class _Numbered(NamedTuple):
+class NumberedFileRule(NamedTuple):
     rule: FileRule
     decision: Decision
 
@@ -175,13 +175,19 @@ class FileRules:
     def _decision(self, operation: Operation, place: _Place) -> Decision:
         return self._decisions[self._number(operation, place)]
 
+    def rules_about(self, operation: Operation, path: str) -> list[NumberedFileRule]:
+        return self._rules_with(self._place(parts_of(path)).matching.get(operation, ()))
+
+    def _rules_with(self, numbers: Numbers) -> list[NumberedFileRule]:
+        return [NumberedFileRule(self._rules[each], self._decisions[each]) for each in numbers]
+
     def _number(self, operation: Operation, place: _Place) -> int:
         """Return the number of the rule that decides, or that of the default."""
         numbers = place.matching.get(operation, ())
         known = self._deciding.get(numbers)
         if known is None:
-            rules = [_Numbered(self._rules[each], self._decisions[each]) for each in numbers]
-            found = deciding(rules, lambda _: True)
+            rules = self._rules_with(numbers)
+            found = deciding(rules, always)
             known = len(self._rules) if found is None else numbers[rules.index(found)]
             self._deciding[numbers] = known
         return known
@@ -216,7 +222,7 @@ class FileRules:
         base, own = self._rules[number], self._rules[first]
         return (
             base.layer < own.layer
-            and base.name not in own.overrides
+            and base.name not in (own.overrides or ())
             and is_stricter(base.decision, own.decision)
         )
 

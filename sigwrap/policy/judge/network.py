@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 
 from sigwrap.bare.enum import Enum
 from sigwrap.bare.socket import AF_INET, AF_INET6, inet_ntop, inet_pton
-from sigwrap.policy.judge.layers import deciding
+from sigwrap.policy.judge.layers import deciding, in_the_way
 from sigwrap.policy.judge.match import is_glob
 from sigwrap.policy.judge.request import STRICTNESS, Action, Decision
 from sigwrap.policy.judge.rules import NetworkRule, Policy, default_of, reason_of
@@ -318,7 +318,7 @@ def _is_host(text: str) -> bool:
     )
 
 
-class _Compiled(NamedTuple):
+class CompiledNetworkRule(NamedTuple):
     rule: NetworkRule
     destinations: tuple[Destination, ...]
     decision: Decision
@@ -333,7 +333,7 @@ class NetworkRules:
     def __init__(self, rules: Sequence[NetworkRule], default: Decision) -> None:
         self._default = default
         self._rules = [
-            _Compiled(
+            CompiledNetworkRule(
                 rule,
                 tuple(map(Destination, rule.destinations)),
                 Decision(rule.decision, rule.name, reason_of(rule), rule.message),
@@ -409,8 +409,7 @@ class NetworkRules:
 
     def depend_on_names(self, endpoint: Endpoint) -> bool:
         """Whether a host's name could make it another decision."""
-        key = endpoint.direction.value, endpoint.protocol.value
-        for rule, destinations, _ in self._rules_about[key]:
+        for rule, destinations, _ in self.rules_about(endpoint):
             if rule.ports and endpoint.port not in rule.ports:
                 continue
             if not rule.layer and any(each.is_that_of(endpoint) for each in destinations):
@@ -429,7 +428,15 @@ class NetworkRules:
                     decision = other
         return decision
 
+    def rules_about(self, endpoint: Endpoint) -> list[CompiledNetworkRule]:
+        return self._rules_about[endpoint.direction.value, endpoint.protocol.value]
+
+    def in_the_way(self, endpoint: Endpoint, action: Action) -> list[str]:
+        rules = self.rules_about(endpoint)
+        sockets = endpoint.names if endpoint.protocol is Protocol.UNIX else ()
+        meant = [endpoint, *(endpoint._replace(socket=each) for each in sorted(sockets))]
+        return in_the_way(rules, lambda rule: any(map(rule.matches, meant)), action)
+
     def _decide(self, endpoint: Endpoint) -> Decision:
-        key = endpoint.direction.value, endpoint.protocol.value
-        rule = deciding(self._rules_about[key], lambda each: each.matches(endpoint))
+        rule = deciding(self.rules_about(endpoint), lambda each: each.matches(endpoint))
         return self._default if rule is None else rule.decision

@@ -40,7 +40,7 @@ class CommandRule(NamedTuple):
     message: str
     redirect_to: CommandRedirect | None
     escalate: str
-    overrides: tuple[str, ...] = ()
+    overrides: tuple[str, ...] | None = None  # of a base; None: the policy does not say
     layer: int = 0  # of the file in its chain of bases: 0 for the last base
 
 
@@ -70,7 +70,7 @@ class SignalRule(NamedTuple):
     fallback: Action | None
     log: bool
     escalate: str
-    overrides: tuple[str, ...] = ()
+    overrides: tuple[str, ...] | None = None
     layer: int = 0
 
 
@@ -82,7 +82,7 @@ class FileRule(NamedTuple):
     operations: tuple[Operation, ...]
     decision: Action
     make_missing: bool = False
-    overrides: tuple[str, ...] = ()
+    overrides: tuple[str, ...] | None = None
     layer: int = 0
 
 
@@ -96,7 +96,7 @@ class NetworkRule(NamedTuple):
     direction: str
     decision: Action
     message: str
-    overrides: tuple[str, ...] = ()
+    overrides: tuple[str, ...] | None = None
     layer: int = 0
 
 

@@ -73,7 +73,11 @@ def inconsistencies(
         if base is not None or "extends" not in policy.places:
             yield from _override_problems(policy.get(section, ()), names)
     defaults = policy.get("defaults")
-    if "network" in policy.places and isinstance(defaults, Checked) and "network" in defaults.places:
+    if (
+        "network" in policy.places
+        and isinstance(defaults, Checked)
+        and "network" in defaults.places
+    ):
         yield _problem(policy, "network", "network is already set in defaults")
     for rule in policy.get("command_rules", ()):
         yield from _redirect_problems(rule)
@@ -232,7 +236,7 @@ def _of_every_rule(rule: Checked) -> dict[str, Any]:
 
 
 def _layering(rule: Checked) -> dict[str, Any]:
-    return {"overrides": rule.get("overrides", ()), "layer": rule.get("layer", 0)}
+    return {"overrides": rule.get("overrides"), "layer": rule.get("layer", 0)}
 
 
 def _command_redirect(redirect: Checked) -> CommandRedirect:

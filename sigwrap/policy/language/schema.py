@@ -133,8 +133,8 @@ _ESCALATE = _key(
 )
 _OVERRIDES = _key(
     "overrides",
-    ListOf(item=Text(form=Form.NAME), minimum=1),
-    "Rules of a base that this rule may weaken",
+    ListOf(item=Text(form=Form.NAME)),
+    "Rules of a base that this rule may weaken; `[]` is none",
 )
 _LAYER = _key("layer", Number(), "Written by `policy show`: how many bases lie below [default: 0]")
 RULE_KEYS = (_NAME, _DESCRIPTION)  # of every rule

@@ -112,7 +112,8 @@ def _rule(
 
 
 def _layering(rule: Rule) -> dict[str, Any]:
-    return _filled(overrides=list(rule.overrides), layer=rule.layer)
+    overrides = None if rule.overrides is None else list(rule.overrides)
+    return {**_given(overrides=overrides), **_filled(layer=rule.layer)}
 
 
 def _command_rule(rule: CommandRule) -> dict[str, Any]:
