@@ -194,7 +194,7 @@ def test_a_signal_is_allowed_for_its_kind_of_target_of_that_name(agent: Engine) 
         SIGNAL_RULES,
         "allow-sigterm-to-node",
         "- {name: allow-sigterm-to-node, signals: [SIGTERM], "
-        "target: {type: user, pattern: node}, decision: allow}",
+        "target: {type: user, pattern: node}, decision: allow, overrides: [outside]}",
         "",
     )
     after = with_line(found, AGENT)

@@ -1,8 +1,9 @@
-"""A rule of a policy does not apply where it would weaken a rule of a base without overriding it."""
+"""A policy's rule does not apply where it would weaken a base's rule without overriding it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+
 from sigwrap.hints import Protocol, TypeVar
 from sigwrap.policy.judge.request import STRICTNESS, Action, Decision
 from sigwrap.policy.judge.rules import Rule

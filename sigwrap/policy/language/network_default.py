@@ -1,5 +1,4 @@
-"""The decision on connections that no rule matches, and what `network: {default: deny}` still allows:
-looking up names, and this machine's loopback addresses."""
+"""Connections that no rule matches; `network: {default: deny}` still allows DNS and loopback."""
 
 from __future__ import annotations
 

@@ -8,12 +8,15 @@ from sigwrap.hints import Any, TypeVar
 from sigwrap.policy.judge.files import FileRules
 from sigwrap.policy.judge.request import Action
 from sigwrap.policy.judge.rules import (
+    CommandRule,
     EnvPolicy,
+    FileRule,
     Limits,
     LoopWatch,
+    NetworkRule,
     Policy,
-    Rule,
     Session,
+    SignalRule,
     Trust,
     Watch,
 )
@@ -253,7 +256,7 @@ def _policy(
     )
 
 
-AnyRule = TypeVar("AnyRule", bound=Rule)
+AnyRule = TypeVar("AnyRule", CommandRule, SignalRule, FileRule, NetworkRule)
 
 
 def _above(rules: tuple[AnyRule, ...], layers: int) -> tuple[AnyRule, ...]:

@@ -137,7 +137,7 @@ _OVERRIDES = _key(
     "Rules of a base that this rule may weaken; `[]` is none",
 )
 _LAYER = _key("layer", Number(), "Written by `policy show`: how many bases lie below [default: 0]")
-RULE_KEYS = (_NAME, _DESCRIPTION)  # of every rule
+RULE_KEYS = (_NAME, _DESCRIPTION, _OVERRIDES, _LAYER)  # of every rule
 _TARGET_WORD = Word(words=TARGET_WORDS, kind="target word")
 
 _REDIRECT = Group(
@@ -547,8 +547,8 @@ POLICY = Group(
         _key(
             "network",
             OneOf(options=(Word(words=PLAIN_DECISIONS), _NETWORK)),
-            "Connections that no rule matches; `{default: deny}` allows DNS and loopback, `deny` "
-            "nothing [default: allow]",
+            "Connections that no rule matches; `{default: deny}` still allows DNS and loopback "
+            "[default: allow]",
         ),
         _key(
             "vars",

@@ -13,7 +13,13 @@ from itertools import chain
 
 from sigwrap.escape import printable
 from sigwrap.events import Event, Payload, text
-from sigwrap.policy.judge.engine import CompiledCommandRule, Engine, Facts, is_system_file
+from sigwrap.policy.judge.engine import (
+    CompiledCommandRule,
+    Engine,
+    Facts,
+    is_system_file,
+    matching,
+)
 from sigwrap.policy.judge.layers import in_the_way
 from sigwrap.policy.judge.match import (
     MAX_PATTERN_CHARACTERS,
@@ -186,15 +192,9 @@ def _in_the_way(
         case Endpoint():
             return engine.network.in_the_way(request, action)
         case CommandRequest():
-            programs = [Facts(each, request, engine.home) for each in request.programs]
-            return chain.from_iterable(
-                in_the_way(
-                    engine.command_rules,
-                    lambda rule: rule.names(facts) and rule.holds(facts),
-                    action,
-                )
-                for facts in programs
-            )
+            facts = [Facts(each, request, engine.home) for each in request.programs]
+            found = [in_the_way(engine.command_rules, matching(each), action) for each in facts]
+            return chain.from_iterable(found)
 
 
 def section_of(request: Request) -> str:
