@@ -530,7 +530,7 @@ POLICY = Group(
         _key(
             "extends",
             Text(form=Form.BASE),
-            "The base; this file's rules come before the base's",
+            "The base; this file's rules come first, and only make it stricter",
         ),
         _key(
             "unenforced",

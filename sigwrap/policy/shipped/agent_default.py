@@ -1,7 +1,7 @@
 """Generated from policies/agent-default.yaml by policy/tools/shipped.py. Do not edit."""
 
 # fmt: off
-DIGEST = 'db5bf3a79e4cc1bd631de85e680a9c050b26cb82f905f877e913d972c1f04522'
+DIGEST = '6d0cd62d315466a13e6fe944d1d59d302bf230ad912f81dc088b56c948647593'
 SECTIONS = (2, 1,
  {'version': (2, 10, 1),
   'name': (3, 7, 'agent-default'),

@@ -1,7 +1,7 @@
 """Generated from policies/ci.yaml by policy/tools/shipped.py. Do not edit."""
 
 # fmt: off
-DIGEST = 'de660ce05bdae6c3716f2760345727053a37de166d5674504250bfdb20be13f7'
+DIGEST = '1a6605d1419ffdc7d572764c3694bf7e13c45cb4aae7651995b8cc4a53a5952d'
 SECTIONS = (2, 1,
  {'version': (2, 10, 1),
   'name': (3, 7, 'ci'),
@@ -10,8 +10,8 @@ SECTIONS = (2, 1,
                   'installs are allowed,\n'
                   'and commands that agent-default denies stay denied. All signals inside the '
                   'session are allowed. A\n'
-                  'job has limits. To deploy from CI, extend this policy and allow that one '
-                  'command.\n'),
+                  'job has limits. To deploy from CI, extend this policy: allow that command with '
+                  '`overrides`.\n'),
   'extends': (8, 10, 'agent-default'),
   'approvals': (9, 12, 'deny'),
   'env_policy': (83, 13, {'remove': (83, 22, ())}),
