@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from sigwrap.policy.judge.engine import Engine
@@ -181,6 +181,7 @@ SOME_RULES = st.lists(st.tuples(st.sampled_from(PATHS), DECISIONS), max_size=4)
 TREE = {"/": [("a", True), ("b", True)], "/a": [("b", True), ("x", True)], "/a/b": [("c", True)]}
 
 
+@example([("/", "allow"), ("/", "deny")], [("/a", "allow"), ("/", "deny")], False)
 @given(SOME_RULES, SOME_RULES, st.booleans())
 def test_the_kernel_gets_what_the_rules_decide(
     above: list[tuple[str, str]], below: list[tuple[str, str]], overrides: bool

@@ -209,9 +209,11 @@ class FileRules:
         """None where it depends on the name."""
         first = self._number(operation, place)
         said = {_lets(self._decisions[first])}
+        # Beneath, a rule may apply that the base holds back here.
+        is_held_back = place.matching.get(operation, (first,))[0] < first
         for node in place.nodes:
             for number in node.below.get(operation, ()):
-                if number < first or self._may_forbid(number, first):
+                if number < first or is_held_back or self._may_forbid(number, first):
                     said.add(_lets(self._decisions[number]))
         return None if len(said) > 1 else said.pop()
 
