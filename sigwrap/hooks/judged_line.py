@@ -173,7 +173,8 @@ def _possible(
         failing = rule.failing_condition(facts)
         if failing is None:
             yield rule.decision
-            if rule.decision.action not in _LENIENT or not _asks_for_words(rule):
+            is_last = rule.decision.action not in _LENIENT or not _asks_for_words(rule)
+            if is_last and not rule.rule.layer:  # with other words, a base may be stricter
                 return
         elif failing in _OF_ALL_WORDS or (
             failing == "subcommands" and not _is_settled(rule, facts, max(0, sure))

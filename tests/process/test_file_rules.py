@@ -30,6 +30,18 @@ def test_secrets_are_not_read_and_what_is_beside_them_is(desk: Desk) -> None:
 
 
 @pytest.mark.promise("file rules")
+@pytest.mark.parametrize(
+    ("overrides", "read"), [("", b""), (", overrides: [secrets]", b"the secret\n")]
+)
+def test_a_rule_of_ones_own_opens_secrets_only_where_it_says_so(
+    desk: Desk, overrides: str, read: bytes
+) -> None:
+    rule = f"{{name: all, paths: [/**], operations: [read], decision: allow{overrides}}}"
+    policy = desk.project / "own.yaml"
+    policy.write_text(f"version: 1\nname: own\nextends: agent-default\nfile_rules: [{rule}]\n")
+    assert desk.shell("cat ~/.ssh/id_ed25519", "-p", str(policy)).stdout == read
+
+
 def test_the_project_and_temporary_folders_are_written_and_nothing_else(desk: Desk) -> None:
     script = (
         "echo x >a && mkdir -p b/c && mv a b/c/a && ln b/c/a d && rm d && echo y >>b/c/a && "

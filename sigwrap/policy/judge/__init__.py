@@ -3,6 +3,7 @@
 request      what is asked (CommandRequest, SignalRequest), and the Decision
 rules        Policy and its rules, typed
 engine       Engine: decide_command, decide_signal
+layers       own rules that would weaken a base's rule do not apply
 limits       the limits on the tree, where they meet an exec
 recorded     a request as its event has it
 named        what the rules name that deny, ask or replace

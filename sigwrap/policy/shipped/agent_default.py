@@ -1,7 +1,7 @@
 """Generated from policies/agent-default.yaml by policy/tools/shipped.py. Do not edit."""
 
 # fmt: off
-DIGEST = '5ad50b6ebdb106801c6377219a837e7be2b72292e0576021ee8af2b7206763b4'
+DIGEST = 'ab26929c2872e16b052877d8ec8a8da3b18cf5b1383a34af552f116e391323a7'
 SECTIONS = (2, 1,
  {'version': (2, 10, 1),
   'name': (3, 7, 'agent-default'),

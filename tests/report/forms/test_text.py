@@ -127,12 +127,14 @@ def test_what_was_not_simply_let_through_comes_first_with_its_rule(made: Scenari
         "rule no-rm: not that",
         "by sh (10), at +2.000 s, event 3",
         "to allow this, add to your policy: - {name: allow-rm, commands: [rm], "
-        'args_patterns: ["^-rf /$"], decision: allow}  # also matches similar arguments',
+        'args_patterns: ["^-rf /$"], decision: allow, overrides: [no-rm]}'
+        "  # also matches similar arguments",
         "not approved  npm install",
         "rule installs: not approved by ann",
         "by sh (10), at +6.000 s, event 7",
         "to allow this, add to your policy: - {name: allow-npm-install, commands: [npm], "
-        'subcommands: [install], args_patterns: ["^install$"], decision: allow}'
+        'subcommands: [install], args_patterns: ["^install$"], decision: allow, '
+        "overrides: [installs]}"
         "  # also matches with more arguments",
         "audited  sh  (rule builtin:record)",
         "rules for all of these: sigwrap policy suggest s1",
