@@ -76,6 +76,7 @@ OWN = {
     "linux/execs/image.py": OPENED_BY_SIGWRAP,
     "linux/execs/ownership.py": OPENED_BY_SIGWRAP,
     "linux/execs/twins.py": OPENED_BY_SIGWRAP,
+    "linux/execs/waiting.py": "a file in memory of its own",
     "linux/kept_library.py": "a file in memory of its own",
     "linux/landlock.py": "before the command runs",
     "linux/listeners.py": PROC,

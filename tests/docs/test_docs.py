@@ -56,8 +56,11 @@ def test_the_page_names_terminals_that_sigwrap_does_not_ask_on() -> None:
         r"^sigwrap does not ask on a terminal that .*?: (.*?)\.$", APPROVALS, re.MULTILINE
     )
     names = re.findall(r"`(\w+)`", line)
-    assert "tmux" in names
+    assert "emacs" in names
     assert set(names) <= {*terminal_typists._TYPISTS, *terminal_typists._RECORDERS}
+    (line,) = re.findall(r"^In (.*?) sigwrap asks in place if", APPROVALS, re.MULTILINE)
+    names = re.findall(r"`(\w+)`", line)
+    assert set(names) == {each.lower() for each in terminal_typists._MULTIPLEXERS}
 
 
 def test_the_packages_version_is_the_programs() -> None:

@@ -17,6 +17,7 @@ image         what the kernel loaded, held against what was judged
 ours          what sigwrap knows of the file system by itself
 twins         files that denying rules name, under other names
 elf           which program an ELF file names as its interpreter
+waiting       the program that a process runs while its exec waits for an approval
 restage       putting another command into a caller's own call
 secret        what a caller must not do to what holds a value of sigwrap's own
 environment   the environment of a replacement, put onto its own stack
