@@ -15,6 +15,7 @@ from sigwrap.hooks.calls import BadCall, WebCall, address, web_address
 from sigwrap.hooks.shell_line import Command, Line
 from sigwrap.hooks.verdict import Finding, asked, finding_of, reads_too_much
 from sigwrap.hooks.wrapped import chain_of
+from sigwrap.policy.judge.file_words import Use, target, written
 from sigwrap.policy.judge.match import UNTOLD
 from sigwrap.policy.judge.request import Action, Decision, Operation
 from sigwrap.tuples import NamedTuple
@@ -58,19 +59,11 @@ _OPENS_NOTHING = frozenset(
     "basename chgrp chmod chown dirname echo printf readlink realpath stat which".split()
 )
 
-# Where a program writes: to each operand, to its last one, or to the value of an option.
-_DELETES = frozenset({"rm", "rmdir", "unlink", "shred"})
-_WRITES_EACH = _DELETES | frozenset({"tee", "touch", "mkdir", "mkfifo", "truncate"})
-_WRITES_LAST = frozenset({"cp", "mv", "ln", "install", "rsync", "scp"})
-_IN_PLACE = re.compile(r"-[a-zA-Z]*i|--in-place")
-_OUTPUTS: Mapping[str, str] = {
-    "curl": "-o --output --output-dir",
-    "wget": "-O --output-document -P --directory-prefix",
-    "sort": "-o --output",
-    "tar": "-C --directory",
-    "unzip": "-d",
-    "dd": "of",
-    **dict.fromkeys(("gcc", "cc", "g++", "clang", "ld", "go"), "-o"),
+_OPERATIONS = {
+    Use.WRITE: Operation.WRITE,
+    Use.CREATE: Operation.WRITE,
+    Use.FILL: Operation.WRITE,
+    Use.DELETE: Operation.DELETE,
 }
 
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)
@@ -160,7 +153,7 @@ class LineTargets:
                 if not (folder or path.startswith("/")):
                     continue
                 operation = written.get(at, Operation.READ)
-                if operation is not Operation.READ and path == _target(word):
+                if operation is not Operation.READ and path == target(word):
                     yield from self._path(path, folder, operation)
                     continue
                 if not _looks_like_a_path(path) and not self._machine.exists(path, folder):
@@ -293,7 +286,7 @@ def _paths(word: str) -> Iterator[str]:
         if word.lower().startswith("file://"):
             yield word[len("file://") :]
         return
-    parts = [_target(word), word.partition(":")[0] if not word.startswith("-") else ""]
+    parts = [target(word), word.partition(":")[0] if not word.startswith("-") else ""]
     if "@" in word:
         parts.append(word.rpartition("@")[2])
     for part in dict.fromkeys(parts):
@@ -301,50 +294,16 @@ def _paths(word: str) -> Iterator[str]:
             yield part
 
 
-def _target(word: str) -> str:
-    name, is_assigned, value = word.partition("=")
-    if is_assigned and "/" not in name:
-        return value.partition("@")[2] if value.startswith("@") else value
-    if word.startswith("-") and "/" in word:
-        return word[word.index("/") :]  # glued, as in -I/usr/include
-    return "" if word.startswith("-") else word
-
-
 def _looks_like_a_path(text: str) -> bool:
     return "/" in text or text in (".", "..")
 
 
 def _written(program: _Program) -> dict[int, Operation]:
-    """Positions of the words that name what the program writes or deletes."""
+    """Return the places of the words that name what the program writes or deletes."""
     name, words = program
-    operands = [at for at, word in enumerate(words) if not word.startswith("-")]
-    if name in _WRITES_EACH:
-        operation = Operation.DELETE if name in _DELETES else Operation.WRITE
-        return dict.fromkeys(operands, operation)
-    if name in _WRITES_LAST:
-        named = [] if name in ("rsync", "scp") else ["-t", "--target-directory"]
-        into = _values_of(words, named) or operands[1:][-1:]
-        moved = operands if name == "mv" else []
-        return dict.fromkeys(moved, Operation.DELETE) | dict.fromkeys(into, Operation.WRITE)
-    if name in ("sed", "perl") and any(map(_IN_PLACE.match, words)):
-        return dict.fromkeys(operands[1:], Operation.WRITE)
-    options = _OUTPUTS.get(name, "").split()
-    if name == "tar" and not any(re.match(r"-?[a-zA-Z]*x|--(get|extract)", w) for w in words):
-        options = []
-    return dict.fromkeys(_values_of(words, options), Operation.WRITE)
-
-
-def _values_of(words: Sequence[str], options: Sequence[str]) -> list[int]:
-    """Return where the values of these options are: `-o x`, `-so x`, `-ox`, `--output=x`."""
-    found = []
-    short = tuple(each for each in options if len(each) == 2)
-    for at, word in enumerate(words):
-        is_cluster = word[1:].isalpha() and word[:1] + word[-1:] in short
-        if word in options or is_cluster:
-            found.append(at + 1)
-        elif word.partition("=")[0] in options or word.startswith(short):
-            found.append(at)
-    return found
+    moved = [at for at, word in enumerate(words) if not word.startswith("-")]
+    deleted = dict.fromkeys(moved if name == "mv" else (), Operation.DELETE)
+    return deleted | {at: _OPERATIONS[use] for at, use in written(name, words).items()}
 
 
 def _address_in(text: str, port: int) -> WebCall | None:

@@ -47,11 +47,18 @@ _LAST = {
     **dict.fromkeys(("cp", "mv", "ln", "install", "rsync", "scp"), Use.FILL),
     "git clone": Use.CREATE,
 }
-_OUTPUT = {
-    **dict.fromkeys(("gcc", "g++", "cc", "clang", "ld", "sort", "curl"), ("-o", "--output")),
-    "wget": ("-O", "--output-document"),
-    "dd": ("of",),
+# Options with such a value.
+_OUTPUT: dict[str, tuple[Use, str]] = {
+    **dict.fromkeys(("gcc", "cc", "g++", "clang", "ld", "go"), (Use.WRITE, "-o")),
+    "curl": (Use.WRITE, "-o --output --output-dir"),
+    "wget": (Use.WRITE, "-O --output-document -P --directory-prefix"),
+    "sort": (Use.WRITE, "-o --output"),
+    "dd": (Use.WRITE, "of"),
+    "tar": (Use.FILL, "-C --directory"),
+    "unzip": (Use.FILL, "-d"),
+    **dict.fromkeys(("cp", "mv", "ln", "install"), (Use.FILL, "-t --target-directory")),
 }
+_EXTRACTS = re.compile("-?[a-zA-Z]*x|--(get|extract)")
 _SOURCES = {"mv": Use.DELETE, **dict.fromkeys(("cp", "install", "rsync", "scp"), Use.READ_BENEATH)}
 _BENEATH = frozenset({"tar", "zip", "grep", "rg"})
 # Lower statuses are answers.
@@ -79,43 +86,68 @@ def file_words(name: str, argv: Sequence[str]) -> Iterator[FileWord]:
         yield from redirections(line)
         return
     for use, path in _words(name, words):
-        if len(path) <= _LONGEST_WORD:
+        if path and len(path) <= _LONGEST_WORD:
             # A shell has expanded `~` before: here it is a name.
             yield FileWord(use, f"./{path}" if path[:1] == "~" else path)
 
 
-def _words(name: str, words: list[str]) -> Iterator[tuple[Use, str]]:
+def written(name: str, words: Sequence[str]) -> dict[int, Use]:
+    """Return the places of words, or of options with their values, that name what it changes."""
     operands = _operands(words)
     if name in _EACH:
-        yield from ((_EACH[name], each) for each in operands)
-    elif name in _LAST:
+        return dict.fromkeys(operands, _EACH[name])
+    if name in ("sed", "perl") and any(map(_IN_PLACE.match, words)):
+        return dict.fromkeys(operands[name == "sed" :], Use.WRITE)
+    use, options = _OUTPUT.get(name, (Use.WRITE, ""))
+    places = _values_of(words, options.split())
+    if name in _LAST and not places and len(operands) > (name != "git clone"):
+        return {operands[-1]: _LAST[name]}
+    if name == "tar" and not any(map(_EXTRACTS.match, words)):
+        return {}
+    return dict.fromkeys(places, use)
+
+
+def target(word: str) -> str:
+    """Return the path of an operand, or of an option's value that is glued to it."""
+    option, equals, value = word.partition("=")
+    if equals and "/" not in option:
+        return value.partition("@")[2] if value.startswith("@") else value
+    if not word.startswith("-"):
+        return word
+    return word[word.index("/") :] if "/" in word[2:] and word[1] != "-" else ""
+
+
+def _words(name: str, words: list[str]) -> Iterator[tuple[Use, str]]:
+    places = written(name, words)
+    if name in _EACH or name in _LAST:
         if name in _SOURCES:
-            yield from ((_SOURCES[name], each) for each in operands[:-1])
-        yield from ((_LAST[name], each) for each in operands[-1:])
-    elif name in ("sed", "perl") and any(map(_IN_PLACE.match, words)):
-        yield from ((Use.WRITE, each) for each in operands)
+            places = dict.fromkeys(_operands(words), _SOURCES[name]) | places
+        yield from ((places[at], words[at]) for at in sorted(places) if at < len(words))
     elif name.partition(" ")[0] not in _OPENS_NOTHING:
         read = Use.READ_BENEATH if name in _BENEATH else Use.READ
-        outputs, before = _OUTPUT.get(name, ()), ""
-        for each in words:
-            option, equals, value = each.partition("=")
-            is_output = before in outputs or option in outputs
-            use = Use.WRITE if is_output else read
-            if equals and "/" not in option:
-                yield use, value
-            elif each[0] != "-":
-                yield use, each.lstrip("@")
-            elif "/" in each[2:] and each[1] != "-":  # glued to its option, as in -i/path
-                yield Use.WRITE if each[:2] in outputs else read, each[2:]
-            before = each
+        for at, word in enumerate(words):
+            yield places.get(at, read), target(word).lstrip("@")
 
 
 _IN_PLACE = re.compile("-[a-z]*i|--in-place")
 
 
-def _operands(words: list[str]) -> list[str]:
+def _operands(words: Sequence[str]) -> list[int]:
     end = words.index("--") if "--" in words else len(words)
-    return [*(each for each in words[:end] if each[0] != "-"), *words[end + 1 :]]
+    return [at for at, word in enumerate(words) if at > end or (word[:1] != "-" and at < end)]
+
+
+def _values_of(words: Sequence[str], options: Sequence[str]) -> list[int]:
+    """Return where the values of these options are: `-o x`, `-so x`, `-ox`, `--output=x`."""
+    found = []
+    short = tuple(each for each in options if len(each) == 2 and each[0] == "-")
+    for at, word in enumerate(words):
+        is_cluster = word[1:].isalpha() and word[:1] + word[-1:] in short
+        if word in options or is_cluster:
+            found.append(at + 1)
+        elif word.partition("=")[0] in options or (short and word.startswith(short)):
+            found.append(at)
+    return found
 
 
 # Shell lines
