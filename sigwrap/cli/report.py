@@ -30,10 +30,10 @@ from sigwrap.cli.whole_file import write_lines
 from sigwrap.errors import UsageError
 from sigwrap.escape import shell_words
 from sigwrap.events import Event
+from sigwrap.outcomes import OUTCOMES
 from sigwrap.policy.problems import nearest_word
 from sigwrap.report.check.verify import Verification
 from sigwrap.report.folds.asked import ASKED
-from sigwrap.report.folds.decisions import OUTCOMES
 from sigwrap.report.folds.ending import Ending, ending_of
 from sigwrap.report.folds.selection import ONLY, Selection
 from sigwrap.report.folds.summary import Summary, SummaryFold
@@ -112,12 +112,16 @@ def report(
         bool,
         typer.Option("--github", help=f"Append the report as Markdown to ${_GITHUB_SUMMARY}"),
     ] = False,
+    tree: Annotated[
+        bool,
+        typer.Option("--tree", help="Also the process tree, signals and most used programs"),
+    ] = False,
     utc: UtcOption = False,
     no_pager: PagerOption = False,
 ) -> None:
     """Show what happened in a session.
 
-    How it ended, what needs attention, and the events that led to it.
+    A verdict, what needs attention, and what the agent did.
     """
     kind = chosen_format(output_format, Format.TEXT, as_json=as_json)
     if github and not os.environ.get(_GITHUB_SUMMARY):
@@ -153,6 +157,7 @@ def report(
         utc=utc,
         size=opened.size,
         now_ns=time.time_ns(),
+        tree=tree,
     )
     text = _rendered(kind, summary, verification, page, rows)
     if github:

@@ -71,6 +71,7 @@ class Settled(NamedTuple):
     answer: Answer
     always: bool
     waited_s: float
+    remembered: bool = False  # an earlier answer for the whole session decided
 
 
 class TooLate(NamedTuple):
@@ -116,7 +117,10 @@ class QuestionQueue:
         request = self._open[approval_id]
         key = request.question.key
         by = self._always.get(key) if key else None
-        return None if by is None else self._grant(request, by, always=True, now_s=now_s)
+        if by is None:
+            return None
+        granted = self._grant(request, by, always=True, now_s=now_s)
+        return granted._replace(remembered=True)
 
     def settle_unasked(self, approval_id: str, why: str, now_s: float) -> Settled:
         return self._refuse(self._open[approval_id], US, why, "nobody", now_s)
@@ -141,7 +145,8 @@ class QuestionQueue:
                 self._always[key] = by
                 same = [each for each in self.open if each.question.key == key]
                 same.sort(key=lambda each: each is not request)  # the one that was named, first
-                return tuple(self._grant(each, by, always=True, now_s=now_s) for each in same)
+                granted = (self._grant(each, by, always=True, now_s=now_s) for each in same)
+                return tuple(each._replace(remembered=each.id != approval_id) for each in granted)
 
     def forget_always(self, question: Question) -> None:
         self._always.pop(question.key, None)

@@ -18,7 +18,6 @@ together      the rules for requests of one kind, and how many they are for
 by_name       commands whose name alone is no reason to allow them
 wide          what a rule lets through beside what was recorded
 again         recorded requests, each decided once
-tries         one refusal, however many tries it takes
 inserted      rules put before those of a policy's text
 suggested     a policy with such rules, for what sessions were denied
 pin           rules that deny a tool whose file is another than now

@@ -16,7 +16,7 @@ from sigwrap.events import (
     texts,
     times,
 )
-from sigwrap.report.folds.decisions import ALLOWED, outcome
+from sigwrap.outcomes import ALLOWED, outcome
 from sigwrap.report.folds.handed import HandedFold
 from sigwrap.report.folds.incidents import INCIDENT_TYPES, Incident
 from sigwrap.report.forms.findings import what

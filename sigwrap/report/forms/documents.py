@@ -53,10 +53,12 @@ def report_document(
         "selected_events": None if summary.selection is None else summary.selection.taken,
         "by_type": summary.by_type,
         "outcomes": {
-            "exec": summary.execs,
-            "signal": summary.signals,
-            "connection": summary.connections,
+            "exec": summary.counts.execs,
+            "signal": summary.counts.signals,
+            "connection": summary.counts.connections,
         },
+        "denied": summary.counts.denied,
+        "approvals": summary.counts.answers,
         "handed_outside": {
             "found": [_handed(each, started_ns) for each in summary.handed],
             "more": summary.handed_more,

@@ -4,8 +4,8 @@ every second, fourth, eighth …, however many there are."""
 from __future__ import annotations
 
 from sigwrap.events import DECISION_TYPES, Event, Payload, text, texts, times
+from sigwrap.outcomes import ALLOWED, outcome
 from sigwrap.report.folds.asked import AskedAbout
-from sigwrap.report.folds.decisions import ALLOWED, outcome
 from sigwrap.report.folds.incidents import INCIDENT_TYPES
 from sigwrap.report.forms.detail import detail
 from sigwrap.report.forms.findings import what

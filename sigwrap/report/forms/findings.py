@@ -6,13 +6,13 @@ from dataclasses import dataclass
 
 from sigwrap.escape import printable, shell_words, shortened
 from sigwrap.events import Event, Payload, kind_of, number, text, texts
+from sigwrap.outcomes import APPROVED, AUDITED
 from sigwrap.policy.judge.engine import Engine
 from sigwrap.policy.judge.network import Direction, reaching
 from sigwrap.policy.presets import as_meant
 from sigwrap.policy.tools.suggest import Suggester, Suggestion
 from sigwrap.report.check.recorded_policy import NoPolicy, recorded_policy
 from sigwrap.report.folds.attention import By, Group
-from sigwrap.report.folds.decisions import APPROVED, AUDITED
 from sigwrap.report.folds.tree import words
 
 _COMMAND_CHARACTERS = 300
@@ -108,8 +108,22 @@ def by_line(found: Finding) -> str:
     return f"by {shown}{others}"
 
 
-def suggest_command(started: Payload) -> str:
-    return f"sigwrap policy suggest {shell_words([text(started.get('session_id')) or 'SESSION'])}"
+def suggest_command(session_id: str) -> str:
+    return f"sigwrap policy suggest {shell_words([session_id])}"
+
+
+def audited_line(groups: list[Group], session_id: str) -> str:
+    """Such as "4 audited: python3 (2), git (2)"."""
+    by_name: dict[str, int] = {}
+    for group in groups:
+        name = group.command[0] if group.command else what(group.first)
+        by_name[name] = by_name.get(name, 0) + group.count
+    listed = sorted(by_name.items(), key=lambda each: -each[1])
+    names = ", ".join(
+        f"{printable(name)} ({n})" if n > 1 else printable(name) for name, n in listed[:5]
+    )
+    more = ", …" if len(listed) > 5 else ""
+    return f"{sum(by_name.values())} audited: {names}{more} (--only audited)"
 
 
 def _label(group: Group) -> str:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from sigwrap.escape import printable
 from sigwrap.events import Event, number, text, times
+from sigwrap.outcomes import ALLOWED, outcome
 from sigwrap.report.folds.cause import sent_to_sigwrap
-from sigwrap.report.folds.decisions import ALLOWED, outcome
 from sigwrap.report.folds.incidents import INCIDENT_TYPES, Incident
 from sigwrap.report.forms.findings import what
 from sigwrap.report.forms.incidents import sentence

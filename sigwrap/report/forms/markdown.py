@@ -8,16 +8,15 @@ from dataclasses import replace
 
 from sigwrap.escape import printable, shell_words, shortened
 from sigwrap.events import texts
+from sigwrap.outcomes import AUDITED
 from sigwrap.report.check.verify import Outcome, Verification
-from sigwrap.report.folds.decisions import AUDITED, OUTCOMES
 from sigwrap.report.folds.summary import Summary
-from sigwrap.report.forms.counts import counted
 from sigwrap.report.forms.findings import Finding, Findings, by_line, suggest_command
 from sigwrap.report.forms.handed import handed_lines
 from sigwrap.report.forms.incidents import others, sentence
 from sigwrap.report.forms.rules import policy_lines
 from sigwrap.report.forms.style import PLAIN
-from sigwrap.report.forms.text import CHANGED, Page, TextReport
+from sigwrap.report.forms.text import Page, TextReport
 from sigwrap.report.forms.verification import trust
 
 _GROUPS_SHOWN = 40
@@ -27,7 +26,7 @@ _COMMAND_CHARACTERS = 200
 def render_markdown(
     summary: Summary, verification: Verification | None = None, page: Page | None = None
 ) -> str:
-    page = replace(page or Page(), style=PLAIN, columns=0)
+    page = replace(page or Page(), style=PLAIN, columns=0, tree=True)
     return "\n".join(_lines(summary, verification, TextReport(summary, verification, page)))
 
 
@@ -72,19 +71,9 @@ def _lines(summary: Summary, verification: Verification | None, text: TextReport
     for line in handed_lines(summary):
         yield ""
         yield f"**{_plain(line)}**"
-    for title, counts in (
-        ("command", summary.execs),
-        ("signal", summary.signals),
-        ("connection", summary.connections),
-    ):
-        if total := sum(counts.values()):
-            parts = ", ".join(f"{counts[name]} {name}" for name in OUTCOMES if name in counts)
-            yield ""
-            yield f"{counted(total, title)}: {parts}"
-    if changes := summary.changes:
-        parts = ", ".join(f"{changes[name]} {CHANGED[name]}" for name in CHANGED if name in changes)
+    if lines := summary.counts.lines():
         yield ""
-        yield f"{counted(sum(changes.values()), 'file change', 'file changes')}: {parts}"
+        yield ", ".join(lines)
     of_report = Findings(summary.started)
     findings = [of_report.of(group) for group in summary.attention.groups[:_GROUPS_SHOWN]]
     yield from _attention(summary, findings)
@@ -99,7 +88,7 @@ def _lines(summary: Summary, verification: Verification | None, text: TextReport
         yield from block(lines)
         yield ""
         yield "</details>"
-    yield from _titled("This session", block([*text.about(), *text.footer()]))
+    yield from _titled("This session", block(text.about()))
 
 
 def _attention(summary: Summary, findings: list[Finding]) -> Iterator[str]:
@@ -126,9 +115,10 @@ def _attention(summary: Summary, findings: list[Finding]) -> Iterator[str]:
     audited = [each for each in findings if each.outcome == AUDITED]
     others = [each for each in findings if each.outcome != AUDITED]
     yield from _rules("To allow these, add to your policy", others)
+    session_id = texts([summary.started.get("session_id") or "SESSION"])[0]
     if any(each.suggestion and not each.suggestion.for_all for each in others):
         yield ""
-        yield f"To allow all of these, see {code(suggest_command(summary.started))}"
+        yield f"To allow all of these, see {code(suggest_command(session_id))}"
     yield from _rules("To deny the audited actions, add to your policy", audited)
 
 
