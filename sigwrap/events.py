@@ -543,6 +543,7 @@ def _types() -> tuple[EventType, ...]:
             "reason",
             "duration_ns",
             "counts",
+            "denied",  # actions, as the report counts them
             "head",
             "unrecorded",
             "repeated",

@@ -84,6 +84,11 @@ class Counts:
     def of_kind(self, kind: str) -> dict[str, int]:
         return {"exec": self.execs, "signal": self.signals}.get(kind, self.connections)
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Counts) and self.__dict__ == other.__dict__
+
+    __hash__ = None  # type: ignore[assignment]
+
     @property
     def denied(self) -> int:
         return sum(each.get(DENIED, 0) for each in (self.execs, self.signals, self.connections))

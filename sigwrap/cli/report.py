@@ -41,7 +41,7 @@ from sigwrap.report.forms.documents import report_document, report_json
 from sigwrap.report.forms.event_rows import EventRows
 from sigwrap.report.forms.layout import cut
 from sigwrap.report.forms.live import live_line
-from sigwrap.report.forms.markdown import render_markdown
+from sigwrap.report.forms.markdown import github_warnings, render_markdown
 from sigwrap.report.forms.text import Page, TextReport, render_text
 from sigwrap.report.forms.verdict import verdict
 from sigwrap.report.when import EXAMPLES, moment_ns
@@ -57,6 +57,7 @@ class Format(Enum):
     MD = "md"
     JSON = "json"
     HTML = "html"
+    GITHUB = "github"  # a ::warning for each denial
 
 
 def register(app: typer.Typer) -> None:
@@ -199,6 +200,8 @@ def _rendered(
             return render_text(summary, verification, page)
         case Format.MD:
             return render_markdown(summary, verification, page)
+        case Format.GITHUB:
+            return github_warnings(summary)
         case Format.JSON:
             return report_json(summary, verification, size=page.size)
         case Format.HTML:

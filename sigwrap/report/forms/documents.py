@@ -257,6 +257,7 @@ def sessions_json(sessions: list[SessionFile]) -> str:
                     "stopped": file.is_stopped,
                     "ended_cleanly": file.ended_cleanly,
                     "exit_status": file.exit_status,
+                    "denied": file.denied,
                     "reason": file.reason,
                     "events": file.events,
                     "started_at": iso_time(file.started_ns) if file.events else None,

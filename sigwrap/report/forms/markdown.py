@@ -7,11 +7,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from sigwrap.escape import printable, shell_words, shortened
+from sigwrap.events import text as text_of
 from sigwrap.events import texts
-from sigwrap.outcomes import AUDITED
+from sigwrap.outcomes import AUDITED, DENIED
 from sigwrap.report.check.verify import Outcome, Verification
 from sigwrap.report.folds.summary import Summary
-from sigwrap.report.forms.findings import Finding, Findings, by_line, suggest_command
+from sigwrap.report.forms.findings import Finding, Findings, by_line, rule_line, suggest_command
 from sigwrap.report.forms.handed import handed_lines
 from sigwrap.report.forms.incidents import others, sentence
 from sigwrap.report.forms.rules import policy_lines
@@ -20,6 +21,7 @@ from sigwrap.report.forms.text import Page, TextReport
 from sigwrap.report.forms.verification import trust
 
 _GROUPS_SHOWN = 40
+_WARNINGS_SHOWN = 9  # GitHub shows ten of a step
 _COMMAND_CHARACTERS = 200
 
 
@@ -28,6 +30,22 @@ def render_markdown(
 ) -> str:
     page = replace(page or Page(), style=PLAIN, columns=0, tree=True)
     return "\n".join(_lines(summary, verification, TextReport(summary, verification, page)))
+
+
+def github_warnings(summary: Summary) -> str:
+    """Return a workflow command of GitHub for each group of denied actions."""
+    of_report = Findings(summary.started)
+    denied = [each for each in summary.attention.groups if each.outcome == DENIED]
+    lines = []
+    for found in (of_report.of(each, with_rule=False) for each in denied[:_WARNINGS_SHOWN]):
+        times = f", {found.count} times" if found.count > 1 else ""
+        message = f"{found.what} ({rule_line(found)}){times}"
+        for mark, escaped in (("%", "%25"), ("\r", "%0D"), ("\n", "%0A")):
+            message = message.replace(mark, escaped)
+        lines.append(f"::warning title=sigwrap denied::{message}")
+    if (more := len(denied) - _WARNINGS_SHOWN) > 0:
+        lines.append(f"::warning title=sigwrap denied::{more} more, in the job's summary")
+    return "\n".join(lines)
 
 
 def code(text: str) -> str:
@@ -62,6 +80,7 @@ def _cell(text: str) -> str:
 
 def _lines(summary: Summary, verification: Verification | None, text: TextReport) -> Iterator[str]:
     command = shell_words(texts(summary.started.get("command")) or ["?"])
+    command = printable(text_of(summary.started.get("name"))) or command
     yield f"## sigwrap: {code(shortened(command, _COMMAND_CHARACTERS))}"
     yield ""
     yield f"**{_plain(text.verdict())}**"
