@@ -145,7 +145,7 @@ def report(
 
     def take(event: Event, is_told: bool) -> None:
         if rows is not None and (is_told or selection is None):
-            rows.add(event, is_another_try=not is_told)
+            rows.add(event)
         progress.read(event)
 
     try:

@@ -18,7 +18,7 @@ from tests.support.waiting import PATIENCE_S
 READS = "echo ready; read line"
 PYTHON_DOES = f"exec {' '.join(PYTHON)} -c"
 BY_DEFAULT = "allowed by rule builtin:default"
-CHILD = r"it ended by itself, like its child \d+ \"[^|]*\": "
+CHILD = r"it passed on the exit status of its child \d+ \"[^|]*\": "
 
 
 def why(subject: Sigwrap, *words: object) -> str:

@@ -3,7 +3,7 @@ machine's credentials."""
 
 from __future__ import annotations
 
-from sigwrap.events import Event, text, texts
+from sigwrap.events import DENIED_TYPES, Event, text, texts
 
 # Rules of the shipped policies, by the start of their names.
 _RULES = ("destroy-", "overwrite-system", "write-to-device", "format-disk", "cloud-credentials")
@@ -14,6 +14,8 @@ _CREDENTIALS = frozenset({"169.254.169.254", "169.254.170.2", "100.100.100.200",
 
 def why_no_rule(event: Event) -> str:
     """Return why no rule is proposed that allows it, or ""."""
+    if event.type not in DENIED_TYPES:
+        return ""
     payload = event.payload
     if text(payload.get("address")) in _CREDENTIALS:
         return "this address hands out the machine's credentials; write the rule yourself"

@@ -38,6 +38,7 @@ class Step:
     is_call: bool = False  # of an agent's tool: judged by a hook, or `SHELL -c COMMAND`
     is_wrapped: bool = False  # an agent has put the command into a line of its own
     is_selected: bool = False
+    is_over: bool = False  # the session has ended
     ran: int = 0  # commands, itself included
     below: list[str] = field(default_factory=list)  # the first commands below
     denied: list[str] = field(default_factory=list)  # the first denied actions
@@ -52,12 +53,12 @@ class Step:
         if self.exit_code is not None:
             return f"exit {self.exit_code}" if self.exit_code else "ok"
         if self.pid:
-            return "running"
+            return "no end seen" if self.is_over else "running"
         return "asked" if self.answer == "ask" else "allowed"
 
     @property
     def is_bad(self) -> bool:
-        return bool(self.denials) or self.outcome not in ("ok", "allowed", "running")
+        return bool(self.denials) or self.outcome not in ("ok", "allowed", "running", "no end seen")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,10 +72,6 @@ class Steps:
     def judged(self) -> tuple[Step, ...]:
         """Those that a hook denied or asked about."""
         return tuple(each for each in self.found if each.answer in ("deny", "ask"))
-
-    @property
-    def failed(self) -> frozenset[str]:
-        return frozenset(each.what for each in self.found if each.exit_code)
 
 
 class StepsFold:
@@ -152,8 +149,10 @@ class StepsFold:
         step.signal_name = printable(text(event.payload.get("signal_name")))[:20]
         step.ended_ns = event.time_ns
 
-    def result(self) -> Steps:
+    def result(self, *, is_over: bool) -> Steps:
         found = [each for each in self._found if each.is_selected]
+        for each in found:
+            each.is_over = is_over
         own: dict[str, int] = {}
         by_agent = self._by_agent or any(each.is_wrapped for each in found)
         if by_agent:

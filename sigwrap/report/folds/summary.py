@@ -216,7 +216,7 @@ class SummaryFold:
             handed_more=self._handed.more,
             attention=self._attention.result(),
             discards=self._discards.result(),
-            steps=self._steps.result(),
+            steps=self._steps.result(is_over=ending in (Ending.ENDED, Ending.NOT_CLEAN)),
             incidents=self._incidents.result(),
             incidents_more=self._incidents.more,
             programs=self._programs.top(PROGRAMS_SHOWN),

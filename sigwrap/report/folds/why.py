@@ -217,7 +217,7 @@ class WhyFold:
             first = self._first(event, name, living)
             reason = Reason(Cause.RECORDED, said, sender)
             if first is not None:
-                reason = Reason(first.cause, f"{first.text}; {said}", first.sender or sender)
+                reason = Reason(first.cause, first.text, first.sender or sender)
         elif sent is not None:
             reason = Reason(Cause.RECORDED, sent_by(sent.sender, to_itself=False), sent.sender)
         else:

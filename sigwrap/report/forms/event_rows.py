@@ -41,12 +41,11 @@ class EventRows:
         self._step = 1
         self._plain = 0
 
-    def add(self, event: Event, *, is_another_try: bool = False) -> None:
-        """`is_another_try`: in another folder of PATH, of what was refused before."""
+    def add(self, event: Event) -> None:
         became = outcome(event)
         about = self._asked_about
         if about.answered or (became != ALLOWED and event.type != "process_exited"):
-            flags = ANOTHER_TRY if is_another_try else 0
+            flags = ANOTHER_TRY if event.payload.get("retry") is True else 0
             if about.is_it(event, became):
                 flags |= ASKED_ABOUT
             if flags:

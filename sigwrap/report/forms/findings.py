@@ -13,6 +13,7 @@ from sigwrap.policy.presets import as_meant
 from sigwrap.policy.tools.suggest import Suggester, Suggestion
 from sigwrap.report.check.recorded_policy import NoPolicy, recorded_policy
 from sigwrap.report.folds.attention import By, Group
+from sigwrap.report.folds.steps import shell_line
 from sigwrap.report.folds.tree import words
 
 _COMMAND_CHARACTERS = 300
@@ -41,7 +42,13 @@ class Finding:
     first_seq: int
     last_seq: int
     first_ns: int
+    is_shell_line: bool  # what the first caller was given as SHELL -c
     suggestion: Suggestion | None
+
+    @property
+    def is_asked_by_its_shell(self) -> bool:
+        """Return whether only a shell asked for it that was given this very command."""
+        return self.is_shell_line and len(self.by) == 1 and not self.by_more
 
     @property
     def is_of_several(self) -> bool:
@@ -76,6 +83,7 @@ class Findings:
             first_seq=first.seq,
             last_seq=group.last_seq,
             first_ns=first.time_ns,
+            is_shell_line=bool(group.by) and _is_given(group.by[0][0], what(first)),
             suggestion=self._suggestion(group) if with_rule else None,
         )
 
@@ -183,6 +191,10 @@ def connection_line(payload: Payload) -> str:
 
 
 _WHAT = {"exec": _command, "signal": _signal, "connection": connection_line}
+
+
+def _is_given(by: By, line: str) -> bool:
+    return bool(by.command) and shell_line(words(by.command)) == line
 
 
 def _asker(by: By) -> str:

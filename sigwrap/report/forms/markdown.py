@@ -16,6 +16,7 @@ from sigwrap.report.forms.findings import Finding, Findings, by_line, rule_line,
 from sigwrap.report.forms.handed import handed_lines
 from sigwrap.report.forms.incidents import others, sentence
 from sigwrap.report.forms.rules import policy_lines
+from sigwrap.report.forms.steps import discard_line, steps_title
 from sigwrap.report.forms.style import PLAIN
 from sigwrap.report.forms.text import Page, TextReport
 from sigwrap.report.forms.verification import trust
@@ -101,6 +102,9 @@ def _lines(summary: Summary, verification: Verification | None, text: TextReport
         said = [*map(sentence, summary.incidents), *([rest] if rest else [])]
         yield from _titled("Session events", _items(said))
     for title, lines in text.sections():
+        if title == steps_title(summary.steps):
+            yield from _titled(title, block(lines))
+            continue
         yield ""
         yield f"<details><summary>{title}</summary>"
         yield ""
@@ -131,6 +135,9 @@ def _attention(summary: Summary, findings: list[Finding]) -> Iterator[str]:
     if hidden:
         yield ""
         yield f"and {hidden} more"
+    if summary.discards.events:
+        yield ""
+        yield from _items(map(discard_line, summary.discards.events[:_WARNINGS_SHOWN]))
     audited = [each for each in findings if each.outcome == AUDITED]
     others = [each for each in findings if each.outcome != AUDITED]
     yield from _rules("To allow these, add to your policy", others)

@@ -51,7 +51,7 @@ def render_sessions(sessions: list[SessionFile], reader: Reader) -> str:
     table.append(heading)
     widths = [max(map(columns_of, column)) for column in zip(*table, strict=True)]
     shown = [_shown(line.cells, line.what, widths, reader.columns) for line in lines]
-    ended_at = len(heading) - 3
+    ended_at = len(heading) - (3 if is_wide else 2)
     shown = [
         _coloured(text, line, ended_at, widths, reader.style)
         for text, line in zip(shown, lines, strict=True)
@@ -72,8 +72,11 @@ def _cells(
     is_named: bool,
 ) -> tuple[str, ...]:
     names = (name,) if is_named else ()
-    times = (started, age) if is_wide else (age,)
-    return (session, *names, *times, ended, denied, size)
+    if is_wide:
+        return (session, *names, started, age, ended, denied, size)
+    if denied.isdecimal() and int(denied):
+        ended += f", {denied} denied"
+    return (session, *names, age, ended, size)
 
 
 def _line(file: SessionFile, reader: Reader, *, is_wide: bool, is_named: bool) -> _Line:

@@ -10,7 +10,7 @@ from sigwrap.outcomes import counted
 from sigwrap.policy.presets import as_meant
 from sigwrap.report.folds.steps import Step, Steps
 
-_SHOWN = 15
+_SHOWN = 12
 _BELOW_SHOWN = 3
 _CHARACTERS = 200
 MAY_HAVE_DISCARDED = "may have discarded uncommitted changes"
@@ -30,7 +30,7 @@ def steps_lines(steps: Steps, started_ns: int, is_whole: bool) -> Iterator[str]:
     if not is_whole and len(found) > _SHOWN:
         order = sorted(shown, key=lambda at: (not found[at].is_bad, at))
         shown = set(order[:_SHOWN])
-    hidden = 0
+    hidden, times = 0, 0
     for at, step in enumerate(found):
         if at not in shown:
             hidden += 1
@@ -38,7 +38,12 @@ def steps_lines(steps: Steps, started_ns: int, is_whole: bool) -> Iterator[str]:
         if hidden:
             yield f"{'':>10}  ... {hidden} more"
             hidden = 0
-        yield _line(step, started_ns)
+        times += 1
+        following = found[at + 1] if at + 1 in shown else None
+        if following is not None and _said(following) == _said(step):
+            continue
+        yield f"{_offset(step, started_ns)}  {_said(step)}" + (f"  x{times}" if times > 1 else "")
+        times = 0
     if hidden := hidden + steps.more:
         yield f"{'':>10}  ... {hidden} more"
     if steps.own:
@@ -46,10 +51,13 @@ def steps_lines(steps: Steps, started_ns: int, is_whole: bool) -> Iterator[str]:
         yield shortened(f"and {sum(steps.own.values())} commands of the agent itself: {names}", 200)
 
 
-def _line(step: Step, started_ns: int) -> str:
-    offset = f"{(step.time_ns - started_ns) / 1e9:>+8.2f} s"
+def _offset(step: Step, started_ns: int) -> str:
+    return f"{(step.time_ns - started_ns) / 1e9:>+8.2f} s"
+
+
+def _said(step: Step) -> str:
     tool = f"{step.tool}: " if step.tool else ""
-    return f"{offset}  {step.outcome:<8}  {tool}{step.what}{_below(step)}"
+    return f"{step.outcome:<8}  {tool}{step.what}{_below(step)}"
 
 
 def _below(step: Step) -> str:
@@ -67,6 +75,10 @@ def _below(step: Step) -> str:
 
 
 def discard_line(event: Event) -> str:
+    return f"look  {discarding(event)} {MAY_HAVE_DISCARDED} ({event.pid}, event {event.seq})"
+
+
+def discarding(event: Event) -> str:
+    """Return the command line."""
     words = as_meant(texts(event.payload.get("argv")) or [text(event.payload.get("path"))])
-    command = shortened(shell_words(words), _CHARACTERS)
-    return f"look  {command} {MAY_HAVE_DISCARDED} ({event.pid}, event {event.seq})"
+    return shortened(shell_words(words), _CHARACTERS)

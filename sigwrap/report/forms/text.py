@@ -13,14 +13,13 @@ from sigwrap.events import EVENT_TYPES, Event, number, text, texts
 from sigwrap.outcomes import AUDITED, DENIED, counted
 from sigwrap.report.check.verify import Verification
 from sigwrap.report.folds.attention import Attention
-from sigwrap.report.folds.cause import sent_to_sigwrap
 from sigwrap.report.folds.ending import Ending
-from sigwrap.report.folds.steps import Step, shell_line
+from sigwrap.report.folds.steps import Step
 from sigwrap.report.folds.summary import Listed, SignalEdge, Summary
 from sigwrap.report.folds.tally import Top
 from sigwrap.report.folds.tree import words
 from sigwrap.report.folds.written import UNSEEN, Written
-from sigwrap.report.forms.detail import detail
+from sigwrap.report.forms.detail import detail, interrupt_line
 from sigwrap.report.forms.findings import (
     Finding,
     Findings,
@@ -42,7 +41,7 @@ from sigwrap.report.forms.verification import trust
 
 _PROGRAMS_SHOWN = 10
 _SIGNALS_SHOWN = 15
-_FAILURES_SHOWN = 5
+_FAILURES_SHOWN = 10
 _TALKS_SHOWN = 5
 _DISCARDS_SHOWN = 5
 _GROUPS_SHOWN = 40
@@ -105,14 +104,15 @@ class TextReport:
         """What led to it, those with something in them: first what was done, last the kernel's."""
         summary = self.summary
         found: list[tuple[str, Iterator[str]]] = [
-            ("Interrupts", self._listed(summary.interrupts, _interrupt)),
+            ("Interrupts", self._listed(summary.interrupts, interrupt_line)),
             ("Killed by a signal", self._listed(summary.deaths, self._death)),
-            ("Failed commands", self._failures()),
             (steps_title(summary.steps), self._steps()),
             ("Network", self._talks()),
             ("Files changed", self._written()),
             (_RECORDED, self._listed(summary.recordings, _recording)),
         ]
+        if self.page.tree or not summary.steps.found:
+            found.insert(2, ("Failed commands", self._failures()))
         if self.page.tree:
             found += [
                 ("Signals", _edges(summary.edges)),
@@ -255,7 +255,7 @@ class TextReport:
         label = style.bad(found.label) if found.outcome == DENIED else style.heading(found.label)
         times = f"{found.count} times  " if found.count > 1 else ""
         what = found.command if found.is_of_several else found.what
-        line = f"{found.label}  {times}{what}  ({rule_line(found)})"
+        line = f"{found.label}  {times}{what}  ({rule_line(found)}), event {found.first_seq}"
         first, *rest = wrapped(line, columns, "    ")
         yield label + first[len(found.label) :]
         yield from rest
@@ -264,7 +264,8 @@ class TextReport:
                 yield cut(f"    {count:>5}  {line}", columns)
             if found.other_lines:
                 yield f"    {found.other_lines:>5}  others"
-        yield from wrapped(f"    {self._by(found)}", columns, "      ")
+        if not found.is_asked_by_its_shell:
+            yield from wrapped(f"    {by_line(found)}", columns, "      ")
 
     def _judged(self, step: Step) -> str:
         label = "denied" if step.answer == "deny" else "asked"
@@ -274,11 +275,6 @@ class TextReport:
     def _steps(self) -> Iterator[str]:
         for line in steps_lines(self.summary.steps, self.summary.started_ns, self.page.tree):
             yield cut(line, self._columns)
-
-    def _by(self, found: Finding) -> str:
-        offset = f"{(found.first_ns - self.summary.started_ns) / 1e9:+.3f} s"
-        first = "first at " if found.count > 1 else "at "
-        return f"{by_line(found)}, {first}{offset}, event {found.first_seq}"
 
     def _waiting(self) -> Iterator[str]:
         if self.summary.ending not in (Ending.RUNNING, Ending.MOMENT):
@@ -342,15 +338,11 @@ class TextReport:
         return f"pid {event.pid} {printable(str(comm))}  {printable(str(why))}"
 
     def _failures(self) -> Iterator[str]:
-        """Yield those that are no step: what a step ended with is said there."""
-        failures, said = self.summary.failures, self.summary.steps.failed
-        others = [each for each in failures.counts if shell_line(words(each[0][0])) not in said]
-        shown = others if self.page.tree else others[:_FAILURES_SHOWN]
-        for (command, code), count in shown:
+        failures = self.summary.failures
+        for (command, code), count in failures.counts[:_FAILURES_SHOWN]:
             line = f"{count:>7}  exit {code}  {shell_words(words(command))}"
             yield cut(line, self._columns)
-        if rest := failures.rest + sum(count for _, count in others[len(shown) :]):
-            yield f"{rest:>7}  others" + ("" if failures.exact else _LOWER_BOUNDS)
+        yield from _rest(failures, _FAILURES_SHOWN)
 
 
 def written_line(written: Written) -> str:
@@ -400,22 +392,3 @@ def _recording(event: Event) -> str:
     payload = event.payload
     sizes = (f"{name} {payload.get(name, '?')} B" for name in ("stdin", "stdout", "stderr"))
     return printable(f"pid {event.pid}  {', '.join(sizes)}  {payload.get('reason') or ''}".rstrip())
-
-
-def _interrupt(event: Event) -> str:
-    payload = event.payload
-    what = event.type.removeprefix("interrupt_")
-    signal = str(payload.get("signal_name") or "")
-    match what:
-        case "received":
-            left = ", left to the command" if payload.get("taken_by") == "command" else ""
-            text = f"received {sent_to_sigwrap(payload)}{left}"
-        case "escalated":
-            processes = counted(number(payload.get("processes")), "process", "processes")
-            text = f"killed the tree ({processes}): "
-            text += str(payload.get("reason"))
-        case "withdrawn":
-            text = "ignored: the command returned to its prompt"
-        case _:
-            text = f"{what} {signal}"
-    return printable(text)

@@ -43,6 +43,8 @@ def verdict(summary: Summary, *, now_ns: int, utc: bool = False) -> Verdict:
                 reason = "failed" if status else "finished"
             said = f"{reason[:1].upper()}{reason[1:]}, exit {printable(str(status))}, {duration}"
             news = News.GOOD if status == 0 else News.BAD
+            if reason.startswith("interrupted") and _is_by_user(summary):
+                news = News.OPEN
         case Ending.RUNNING:
             so_far = span(max(now_ns - summary.started_ns, 0))
             said = f"Running for {so_far} so far{_stopped(summary, utc=utc)}"
@@ -54,6 +56,12 @@ def verdict(summary: Summary, *, now_ns: int, utc: bool = False) -> Verdict:
             said = f"Did not end cleanly: {WHAT_ENDED_IT}, {duration} into the run"
             news = News.BAD
     return Verdict(f"{said}.{_actions(summary)}", news)
+
+
+def _is_by_user(summary: Summary) -> bool:
+    """Return whether the user's own Ctrl+C ended it."""
+    received = summary.interrupts.events
+    return any(each.payload.get("origin") == "terminal" for each in received)
 
 
 def _actions(summary: Summary) -> str:

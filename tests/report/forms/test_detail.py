@@ -51,14 +51,19 @@ EXEC = {"argv": ["rm", "a b"], "path": "/bin/rm"}
             {"operation": "rename", "path": "/a", "to": "/b", "comm": "mv", "count": 2},
             "rename /a -> /b  by mv  2 times",
         ),
-        ("servers_gone", {"some": 0, "none": "", "list": ["a b"]}, "some=0  list=['a b']"),
+        ("servers_gone", {"some": 0, "none": "", "list": ["a b"]}, "some 0, list 'a b'"),
         (
             "diagnostic",
             {"counts": {"exec_audited": 2, "evil\n": "\x1b"}, "missing": [], "name": None, "n": 0},
-            "counts=[exec_audited=2 evil\\n=\\e]  n=0",
+            "n 0",
         ),
-        ("other", {"comm": "x" * 395}, "comm=" + "x" * 395),
-        ("other", {"comm": "x" * 396}, "comm=" + "x" * 395 + "..."),
+        (
+            "tool_call_judged",
+            {"tool": "Read", "what": "read /a\nread /b", "answer": "deny"},
+            "Read: read /a; read /b  deny",
+        ),
+        ("other", {"comm": "x" * 395}, "comm " + "x" * 395),
+        ("other", {"comm": "x" * 396}, "comm " + "x" * 395 + "..."),
     ],
 )
 def test_an_event_in_a_few_words(type_name: str, payload: dict[str, Any], words: str) -> None:

@@ -15,10 +15,10 @@ from sigwrap.report.forms.verdict import News, verdict
 from tests.report.conftest import SECOND, STARTED_NS, Scenarios, summarise
 
 NOW_NS = STARTED_NS + 90 * SECOND
-RUNNING = "running for 1 min 30 s so far"
-INTERRUPTED = "exit {} after 2.50 s, interrupted by Ctrl+C"
-NO_END = "did not end cleanly: sigwrap was killed or could not write the log, 3.00 s into the run"
-MOMENT = "state after event 4, 3.00 s into the run"
+RUNNING = "Running for 1 min 30 s so far"
+INTERRUPTED = "Interrupted by Ctrl+C, exit {}, 2.50 s"
+NO_END = "Did not end cleanly: sigwrap was killed or could not write the log, 3.00 s into the run"
+MOMENT = "State after event 4, 3.00 s into the run"
 STOPPED = ", stopped since 2025-11-21 06:03:22 UTC by agent signal SIGSTOP from ann"
 
 
@@ -61,9 +61,13 @@ def test_every_form_says_the_same_of_how_a_session_ended(
 ) -> None:
     made = summary(ending, exit_status, stopped=stopped)
     ended = verdict(made, now_ns=NOW_NS, utc=True)
+    sentence += ". Nothing was denied."
     assert ended == (sentence, news)
     how = Page(utc=True, now_ns=NOW_NS)
     assert render_text(made, None, how).partition("\n")[0] == sentence
     bold = render_markdown(made, None, how).split("\n")[2]
     assert re.sub(r"\\(.)", r"\1", bold) == f"**{sentence}**"
-    assert f">{sentence}.</p>" in "".join(page(report_document(made), ended, []))
+    first, _, more = sentence.partition(". ")
+    assert f"<strong>{first}.</strong> {more}</p>" in "".join(
+        page(report_document(made), ended, [])
+    )

@@ -43,8 +43,8 @@ function toast(words) {
   toastTimer = setTimeout(() => byId("toast").classList.remove("up"), 4000);
 }
 
-function copyButton(words) {
-  const button = element("button", { type: "button", class: "small", "aria-label": `Copy ${words}` }, "Copy");
+function copyButton(words, label = "Copy") {
+  const button = element("button", { type: "button", class: "small", "aria-label": `Copy ${words}` }, label);
   button.addEventListener("click", async () => {
     try {
       await navigator.clipboard.writeText(words);
@@ -58,7 +58,7 @@ function copyButton(words) {
       button.focus();
     }
     button.textContent = "Copied";
-    setTimeout(() => (button.textContent = "Copy"), 1500);
+    setTimeout(() => (button.textContent = label), 1500);
   });
   return button;
 }

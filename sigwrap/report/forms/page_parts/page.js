@@ -106,6 +106,7 @@ startTheme();
 startHead();
 startAttention();
 startIncidents();
+startSteps();
 startTimeline();
 startEndings();
 startFailures();

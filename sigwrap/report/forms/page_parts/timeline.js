@@ -65,8 +65,58 @@ function drawTimeline(slots, lastUs) {
     element("div", { class: "scale" }, element("span", {}, "+0 s"), readout, element("span", {}, offset(lastUs))),
     element("div", { class: "legend" }, ...legend, element("span", { class: "key density" }, "events")),
   );
+  byId("timeline").prepend(drawBars(lastUs));
   byId("timeline-section").hidden = false;
   moveAlong(strip, slots, lastUs, cursor, readout);
+}
+
+const CALL_LANES = 6;
+const PROCESS_LANES = 16;
+const LABEL_SHARE = 0.16;
+
+// Commands of tool calls, and below them every process from its first exec to its end.
+function drawBars(lastUs) {
+  const calls = list(record(report.steps).found).filter((step) => step.pid).map((step) => ({
+    from: step.offset_ns / 1e3, to: (step.ended_offset_ns ?? lastUs * 1e3) / 1e3, seq: step.first_seq,
+    words: shown(step.what), class: `call ${step.is_bad ? "bad" : ""}`,
+  }));
+  const living = new Map();
+  const processes = [];
+  for (const row of rows) {
+    if (typeOf(row) === "process_exited") {
+      const begun = living.get(row[PID]);
+      if (begun) Object.assign(begun, { to: row[AT_US], class: `process ${/ died of /.test(row[SAID]) ? "died" : ""}` });
+      living.delete(row[PID]);
+    } else if (typeOf(row).startsWith("exec_") && outcomeOf(row) !== "denied" && !living.has(row[PID])) {
+      const begun = { from: row[AT_US], to: lastUs, seq: row[SEQ], title: row[SAID], class: "process" };
+      living.set(row[PID], begun);
+      processes.push(begun);
+    }
+  }
+  const box = element("div", { class: "bars" });
+  let top = 0;
+  for (const [bars, lanes, height, share] of [[calls, CALL_LANES, 20, LABEL_SHARE], [processes, PROCESS_LANES, 7, 0.004]]) {
+    const ends = [];
+    for (const bar of bars) {
+      // The label is beside the bar: to its right, or at the page's end to its left.
+      const isLate = bar.from > lastUs * (1 - share) && bar.words;
+      const begin = isLate ? Math.min(bar.from, bar.to - lastUs * share) : bar.from;
+      const end = Math.max(bar.to, begin + lastUs * share);
+      let lane = ends.findIndex((each) => each <= begin);
+      if (lane < 0 && ends.length < lanes) lane = ends.length;
+      if (lane < 0) continue;
+      ends[lane] = end;
+      const made = element("button", { type: "button", tabindex: -1, class: `${bar.class} ${isLate ? "late" : ""}`, title: bar.title ?? bar.words, onclick: () => jump(bar.seq) }, bar.words ?? null);
+      made.style.left = `${(begin / lastUs) * 100}%`;
+      made.style.width = `${((end - begin) / lastUs) * 100}%`;
+      made.style.backgroundSize = `${((bar.to - bar.from) / (end - begin)) * 100}% 100%`;
+      made.style.top = `${top + lane * height}px`;
+      box.append(made);
+    }
+    top += ends.length * height + 3;
+  }
+  box.style.height = `${top}px`;
+  return box;
 }
 
 function moveAlong(strip, slots, lastUs, cursor, readout) {
