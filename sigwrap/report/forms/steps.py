@@ -31,6 +31,7 @@ def steps_lines(steps: Steps, started_ns: int, is_whole: bool) -> Iterator[str]:
         order = sorted(shown, key=lambda at: (not found[at].is_bad, at))
         shown = set(order[:_SHOWN])
     hidden, times = 0, 0
+    first: Step | None = None  # of equal ones in a row
     for at, step in enumerate(found):
         if at not in shown:
             hidden += 1
@@ -38,12 +39,13 @@ def steps_lines(steps: Steps, started_ns: int, is_whole: bool) -> Iterator[str]:
         if hidden:
             yield f"{'':>10}  ... {hidden} more"
             hidden = 0
+        first = first or step
         times += 1
         following = found[at + 1] if at + 1 in shown else None
         if following is not None and _said(following) == _said(step):
             continue
-        yield f"{_offset(step, started_ns)}  {_said(step)}" + (f"  x{times}" if times > 1 else "")
-        times = 0
+        yield f"{_offset(first, started_ns)}  {_said(step)}" + (f"  x{times}" if times > 1 else "")
+        times, first = 0, None
     if hidden := hidden + steps.more:
         yield f"{'':>10}  ... {hidden} more"
     if steps.own:
