@@ -103,6 +103,7 @@ def _unchanged(summary: Summary) -> str:
         return ""
     variables = recorded_variables(started)
     project = variables.get("PROJECT_ROOT") or text(started.get("cwd"))
+    home = variables.get("HOME") or "/nonexistent"  # it may be in a temporary directory
     known = (project, variables.get("TMPDIR") or "/tmp", *_TEMPORARY)
     writable = (
         path
@@ -110,7 +111,11 @@ def _unchanged(summary: Summary) -> str:
         if rule.decision is not Action.DENY and set(rule.operations) & set(_WRITES)
         for path in rule.paths
     )
-    is_strict = all(any(_is_in(path, each) for each in known if each) for path in writable)
+    is_strict = all(
+        any(_is_in(path, each) for each in known if each)
+        and (_is_in(path, project) or not _is_in(path, home))
+        for path in writable
+    )
     also = "" if is_strict else f" and the other paths that policy {printable(policy.name)} allows"
     between = " and" if is_strict else ","
     return f" Nothing could be changed outside the project{between} temporary directories{also}."
