@@ -22,5 +22,5 @@ def why_no_rule(event: Event) -> str:
     argv = texts(payload.get("argv"))
     is_delete = bool(argv) and argv[0].rpartition("/")[2] in _DELETES
     if text(payload.get("rule_name")).startswith(_RULES) or (is_delete and _SYSTEM & set(argv)):
-        return "it can destroy the system; write the rule yourself"
+        return "it can destroy a system or home directory; write the rule yourself"
     return ""

@@ -10,7 +10,7 @@ from sigwrap.report.folds.steps import STEPS_KEPT, Steps, StepsFold
 from sigwrap.report.forms.steps import steps_lines, steps_title
 
 AGENT = 10
-WRAPPED = "source /tmp/x.sh && eval 'make test' && pwd -P >| /tmp/claude-1-cwd"
+WRAPPED = "eval 'make test' < /dev/null && pwd -P >| /tmp/claude-1-cwd"  # as Claude Code does
 
 
 class Log:
@@ -79,6 +79,17 @@ def test_an_agents_own_commands_are_counted_beside_its_tool_calls() -> None:
         "and 2 commands of the agent itself: git (2)",
     ]
     assert steps_title(log.result()) == "What the agent did (2 tool calls)"
+
+
+def test_a_tool_call_below_a_wrapper_is_a_step_of_its_own() -> None:
+    log = Log("npx", "claude")
+    log.exec(11, AGENT, "sh", "-c", "claude")
+    log.exec(12, 11, "node", "claude")
+    log.exec(13, 12, "bash", "-c", WRAPPED)
+    log.exec(14, 13, "make", "test")
+    log.exit(13)
+    assert log.shown() == ["+1.00 s no end seen claude (ran node)", "+3.00 s ok make test"]
+    assert log.result().by_agent
 
 
 def test_a_hooks_decision_and_the_shell_that_follows_are_one_tool_call() -> None:

@@ -272,23 +272,6 @@ function startTables() {
     ]);
     addSection("signals", "Signals", "", table(["signal", "from → to", "outcome", "times"], lines), restOf(signals));
   }
-  const programs = record(report.programs);
-  if (list(programs.top).length) {
-    const most = programs.top[0].count || 1;
-    const lines = programs.top.map((program) => {
-      const bar = element("meter", { min: 0, max: most, value: program.count, "aria-hidden": "true" });
-      return [narrowing(quoted(shown(program.path).split("/").at(-1) || "?"), "Only events with this name", shown(program.path)), bar, figure(program.count)];
-    });
-    addSection("programs", "Most used programs", "", table(["program", "", "times"], lines), restOf(programs));
-  }
-  const shadowing = record(report.shadowing);
-  if (list(shadowing.top).length) {
-    const lines = shadowing.top.map((each) => [shown(each.path), shown(each.shadows), figure(each.count)]);
-    addSection("shadowing", "Commands that shadow system commands", "", table(["ran", "shadows", "times"], lines), restOf(shadowing));
-  }
-  const types = Object.entries(record(report.by_type)).sort(([, a], [, b]) => b - a);
-  const lines = types.map(([type, count]) => [narrowing(`type:${type}`, "Only events of this type", type), figure(count)]);
-  if (lines.length) addSection("types", "Events by type", "", table(["type", "times"], lines));
 }
 
 function startContents() {
