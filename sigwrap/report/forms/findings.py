@@ -120,7 +120,7 @@ def suggest_command(session_id: str) -> str:
     return f"sigwrap policy suggest {shell_words([session_id])}"
 
 
-def audited_line(groups: list[Group], session_id: str) -> str:
+def audited_line(groups: list[Group]) -> str:
     """Such as "4 audited: python3 (2), git (2)"."""
     by_name: dict[str, int] = {}
     for group in groups:

@@ -12,7 +12,14 @@ from sigwrap.events import texts
 from sigwrap.outcomes import AUDITED, DENIED
 from sigwrap.report.check.verify import Outcome, Verification
 from sigwrap.report.folds.summary import Summary
-from sigwrap.report.forms.findings import Finding, Findings, by_line, rule_line, suggest_command
+from sigwrap.report.forms.findings import (
+    Finding,
+    Findings,
+    audited_line,
+    by_line,
+    rule_line,
+    suggest_command,
+)
 from sigwrap.report.forms.handed import handed_lines
 from sigwrap.report.forms.incidents import others, sentence
 from sigwrap.report.forms.rules import policy_lines
@@ -94,9 +101,7 @@ def _lines(summary: Summary, verification: Verification | None, text: TextReport
     if lines := summary.counts.lines():
         yield ""
         yield ", ".join(lines)
-    of_report = Findings(summary.started)
-    findings = [of_report.of(group) for group in summary.attention.groups[:_GROUPS_SHOWN]]
-    yield from _attention(summary, findings)
+    yield from _attention(summary)
     if summary.incidents:
         rest = others(summary.incidents_more)
         said = [*map(sentence, summary.incidents), *([rest] if rest else [])]
@@ -114,9 +119,12 @@ def _lines(summary: Summary, verification: Verification | None, text: TextReport
     yield from _titled("This session", block(text.about()))
 
 
-def _attention(summary: Summary, findings: list[Finding]) -> Iterator[str]:
-    if not findings:
-        return
+def _attention(summary: Summary) -> Iterator[str]:
+    of_report = Findings(summary.started)
+    session_id = text_of(summary.started.get("session_id")) or "SESSION"
+    groups = [each for each in summary.attention.groups if each.outcome != AUDITED]
+    audited = [each for each in summary.attention.groups if each.outcome == AUDITED]
+    findings = [of_report.of(group) for group in groups[:_GROUPS_SHOWN]]
     rows = (
         (
             found.label,
@@ -128,24 +136,20 @@ def _attention(summary: Summary, findings: list[Finding]) -> Iterator[str]:
         for found in findings
     )
     titles = ("outcome", "what", "rule", "times", "process, first event")
-    yield from _titled("Needs attention", table(titles, rows))
-    hidden = summary.attention.more + sum(
-        group.count for group in summary.attention.groups[_GROUPS_SHOWN:]
-    )
-    if hidden:
+    hidden = summary.attention.more + sum(group.count for group in groups[_GROUPS_SHOWN:])
+    said = [discard_line(each) for each in summary.discards.events[:_WARNINGS_SHOWN]]
+    said += [f"and {hidden} more"] if hidden else []
+    said += [audited_line(audited)] if audited else []
+    if findings:
+        yield from _titled("Needs attention", table(titles, rows))
         yield ""
-        yield f"and {hidden} more"
-    if summary.discards.events:
-        yield ""
-        yield from _items(map(discard_line, summary.discards.events[:_WARNINGS_SHOWN]))
-    audited = [each for each in findings if each.outcome == AUDITED]
-    others = [each for each in findings if each.outcome != AUDITED]
-    yield from _rules("To allow these, add to your policy", others)
-    session_id = texts([summary.started.get("session_id") or "SESSION"])[0]
-    if any(each.suggestion and not each.suggestion.for_all for each in others):
+        yield from _items(said)
+    elif said:
+        yield from _titled("Needs attention", _items(said))
+    yield from _rules("To allow these, add to your policy", findings)
+    if any(each.suggestion and not each.suggestion.for_all for each in findings):
         yield ""
         yield f"To allow all of these, see {code(suggest_command(session_id))}"
-    yield from _rules("To deny the audited actions, add to your policy", audited)
 
 
 def _what(found: Finding) -> str:

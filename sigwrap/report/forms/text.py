@@ -39,7 +39,6 @@ from sigwrap.report.forms.tree import tree_lines, tree_title
 from sigwrap.report.forms.verdict import News, verdict
 from sigwrap.report.forms.verification import trust
 
-_PROGRAMS_SHOWN = 10
 _SIGNALS_SHOWN = 15
 _FAILURES_SHOWN = 10
 _TALKS_SHOWN = 5
@@ -116,8 +115,6 @@ class TextReport:
         if self.page.tree:
             found += [
                 ("Signals", _edges(summary.edges)),
-                ("Commands that shadow system commands", _shadowing(summary.shadowing)),
-                ("Most used programs", _programs(summary.programs)),
                 (tree_title(summary), tree_lines(summary, self.page.style, self._columns)),
             ]
         for title, lines in found:
@@ -246,7 +243,7 @@ class TextReport:
             yield f"and {hidden} more: sigwrap query, or sigwrap report --format html"
         audited = [each for each in attention.groups if each.outcome == AUDITED]
         if audited:
-            yield from wrapped(audited_line(audited, self._id), self._columns, "    ")
+            yield from wrapped(audited_line(audited), self._columns, "    ")
         if any(group.outcome == DENIED for group in groups):
             yield f"proposed rules: {suggest_command(self._id)}"
 
@@ -356,21 +353,6 @@ def _policy(summary: Summary) -> str:
     first_line = str(summary.started["policy"]).strip().partition("\n")[0][:80]
     digest = str(summary.started.get("policy_digest") or "")[:16]
     return printable(f"{first_line} {digest}".rstrip())
-
-
-def _programs(programs: Top[str]) -> Iterator[str]:
-    for path, count in programs.counts[:_PROGRAMS_SHOWN]:
-        yield f"{count:>7}  {printable(path)}"
-    yield from _rest(programs, _PROGRAMS_SHOWN)
-
-
-def _shadowing(programs: Top[tuple[str, str]]) -> Iterator[str]:
-    for (path, shadows), count in programs.counts[:_PROGRAMS_SHOWN]:
-        # A wrapper such as env has another name than what it finds along PATH.
-        is_itself = path.rpartition("/")[2] == shadows.rpartition("/")[2]
-        what = printable(path) if is_itself else f"what {printable(path)} runs"
-        yield f"{count:>7}  {what}  shadows {printable(shadows)}"
-    yield from _rest(programs, _PROGRAMS_SHOWN)
 
 
 def _edges(edges: Top[SignalEdge]) -> Iterator[str]:

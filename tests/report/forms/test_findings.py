@@ -91,14 +91,6 @@ def test_no_two_rules_of_a_report_have_the_same_name(made: Scenario) -> None:
     assert names == ["allow-rm-2", "allow-rm-3"]
 
 
-def test_what_was_audited_has_a_block_of_its_own(made: Scenario) -> None:
-    made.execute(10, 1, "docker", "ps")
-    made.deny(10, 1, "removal", "rm", "-rf", "/a/etc")
-    first, second = render_markdown(summarise(made)).split("To deny the audited actions")
-    assert "name: allow-rm" in first and "name: deny" not in first
-    assert "name: deny-docker-ps" in second
-
-
 LONG = "".join(f"- {{name: r{n}, commands: [git], decision: deny}}\n" for n in range(6_000))
 
 

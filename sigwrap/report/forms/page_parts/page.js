@@ -109,7 +109,6 @@ startIncidents();
 startSteps();
 startTimeline();
 startEndings();
-startFailures();
 startTree();
 startTables();
 startEvents();

@@ -231,17 +231,6 @@ function table(titles, lines) {
 const restOf = (top) =>
   top.rest ? element("p", { class: "notice" }, `and ${figure(top.rest)} of others${top.exact ? "" : "; these counts are estimates"}`) : null;
 
-function startFailures() {
-  const failures = record(report.failures);
-  if (!list(failures.top).length) return;
-  const lines = failures.top.map((each) => [
-    narrowing(quoted(shown(each.argv)), "Only events with this text", element("code", {}, shown(each.argv))),
-    shown(each.exit_code),
-    figure(each.count),
-  ]);
-  addSection("failures", "Failed", "", table(["command", "exit status", "times"], lines), restOf(failures));
-}
-
 function startTables() {
   const talks = record(report.connections);
   if (list(talks.top).length) {
