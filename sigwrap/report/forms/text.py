@@ -115,6 +115,7 @@ class TextReport:
         if self.page.tree:
             found += [
                 ("Signals", _edges(summary.edges)),
+                ("Commands that shadow system commands", _shadowing(summary.shadowing)),
                 (tree_title(summary), tree_lines(summary, self.page.style, self._columns)),
             ]
         for title, lines in found:
@@ -353,6 +354,15 @@ def _policy(summary: Summary) -> str:
     first_line = str(summary.started["policy"]).strip().partition("\n")[0][:80]
     digest = str(summary.started.get("policy_digest") or "")[:16]
     return printable(f"{first_line} {digest}".rstrip())
+
+
+def _shadowing(programs: Top[tuple[str, str]]) -> Iterator[str]:
+    for (path, shadows), count in programs.counts[:_SIGNALS_SHOWN]:
+        # A wrapper such as env has another name than what it finds along PATH.
+        is_itself = path.rpartition("/")[2] == shadows.rpartition("/")[2]
+        what = printable(path) if is_itself else f"what {printable(path)} runs"
+        yield f"{count:>7}  {what}  shadows {printable(shadows)}"
+    yield from _rest(programs, _SIGNALS_SHOWN)
 
 
 def _edges(edges: Top[SignalEdge]) -> Iterator[str]:

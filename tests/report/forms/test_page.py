@@ -337,15 +337,9 @@ def test_keys_and_the_timeline_walk_along_the_events(browser: Browser, recorded:
     assert "force-push" in shown(tab, "#detail")
     tab.press("Escape")
     assert not tab.value("document.querySelector('#detail').checkVisibility()")
-    tab.value("document.querySelector('.strip').focus()")
-    tab.press("Home", "Enter")
-    assert shown(tab, ".row.selected .seq") == "1"
-    x, y, width = tab.value(
-        """(() => { const strip = document.querySelector('.strip');
-           strip.scrollIntoView();
-           const { x, y, width } = strip.getBoundingClientRect(); return [x, y, width]; })()"""
-    )
-    tab.click_at(x + width * (PUSH - 1) / 11, y + 4)
+    tab.click(".bars .call")
+    assert shown(tab, ".row.selected .seq") == "2"
+    tab.click(".bars .tick.denied")
     assert shown(tab, ".row.selected .seq") == str(PUSH)
     tab.press("?")
     assert tab.value("document.querySelector('#help').open")
