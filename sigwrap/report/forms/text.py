@@ -144,7 +144,13 @@ class TextReport:
         if (
             is_over
             and summary.explained.command
-            and not summary.explained.command.endswith((": it ended by itself", said_already))
+            and not summary.explained.command.endswith(
+                (
+                    ": it ended by itself",
+                    ": interrupted by SIGINT from the terminal (Ctrl+C)",
+                    said_already,
+                )
+            )
         ):
             yield from wrapped(f"why      {summary.explained.command}", columns, " " * 9)
         indent = " " * 9

@@ -39,12 +39,13 @@ def verdict(summary: Summary, *, now_ns: int, utc: bool = False) -> Verdict:
         case Ending.ENDED:
             status = summary.ended.get("exit_status")
             reason = printable(str(summary.ended.get("reason") or "ended"))
-            if reason == COMMAND_ENDED:
+            is_by_user = reason == "interrupted" and _is_by_user(summary)
+            if is_by_user:
+                reason = "interrupted by Ctrl+C"
+            elif reason == COMMAND_ENDED:
                 reason = "failed" if status else "finished"
             said = f"{reason[:1].upper()}{reason[1:]}, exit {printable(str(status))}, {duration}"
-            news = News.GOOD if status == 0 else News.BAD
-            if reason.startswith("interrupted") and _is_by_user(summary):
-                news = News.OPEN
+            news = News.OPEN if is_by_user else News.GOOD if status == 0 else News.BAD
         case Ending.RUNNING:
             so_far = span(max(now_ns - summary.started_ns, 0))
             said = f"Running for {so_far} so far{_stopped(summary, utc=utc)}"

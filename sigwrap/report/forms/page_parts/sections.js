@@ -14,7 +14,10 @@ function addSection(id, title, count, ...children) {
 }
 
 // What the line above it has said.
-const SAYS_NOTHING = /: (it ended by itself|the command ended)$/;
+const SAYS_NOTHING = /: (it ended by itself|the command ended|interrupted by SIGINT from the terminal \(Ctrl\+C\))$/;
+// The user's own Ctrl+C is no failure.
+const byUser = list(record(report.interrupts).events).some((each) => record(each.payload).origin === "terminal");
+const isBad = (step) => step.is_bad && !(byUser && step.signal_name === "SIGINT");
 
 function logWords() {
   const checked = record(report.verification);
@@ -164,7 +167,7 @@ function startSteps() {
   if (!found.length) return;
   const lines = found.map((step) => {
     const below = list(step.below).filter((each) => each !== step.what);
-    const tone = step.outcome === "ok" ? "good" : step.is_bad ? "denied" : "other";
+    const tone = step.outcome === "ok" ? "good" : isBad(step) ? "denied" : "other";
     const denied = list(step.denied).filter((each) => each !== step.what);
     return element("li", {},
       element("div", { class: "first-line" },

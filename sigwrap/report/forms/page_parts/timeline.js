@@ -37,7 +37,7 @@ function startTimeline() {
 
 function timelineBars(lastUs) {
   const call = list(record(report.steps).found).filter((step) => step.pid).map((step) => ({
-    from: step.offset_ns / 1e3, to: (step.ended_offset_ns ?? lastUs * 1e3) / 1e3, seq: step.first_seq, words: shown(step.what), tone: step.is_bad ? "bad" : "",
+    from: step.offset_ns / 1e3, to: (step.ended_offset_ns ?? lastUs * 1e3) / 1e3, seq: step.first_seq, words: shown(step.what), tone: isBad(step) ? "bad" : "",
   }));
   const [process, tick, living] = [[], [], new Map()];
   for (const row of rows) {
