@@ -41,6 +41,7 @@ _BY_TYPE = {
     "connection_approved": APPROVED,
     "connection_denied": DENIED,
 }
+_KINDS = {name: kind_of(name) for name in _BY_TYPE}
 _NAMES = {"exec": "command", "signal": "signal", "connection": "connection"}
 _SHOWN = tuple(each for each in OUTCOMES if each != ALLOWED)
 
@@ -72,17 +73,19 @@ class Counts:
         self.answers: dict[str, int] = {}  # by APPROVED, DENIED or "expired"
 
     def add(self, type_name: str, payload: Payload) -> None:
-        count = how_many(type_name, payload)
-        if not count:
-            return
-        if type_name in DECISION_TYPES:
-            of_kind, name = self.of_kind(kind_of(type_name)), _became(type_name, payload)
-        else:
-            of_kind, name = self.answers, ANSWER_OF[type_name]
-        of_kind[name] = of_kind.get(name, 0) + count
+        if type_name in _BY_TYPE:
+            is_one = "count" not in payload and "retry" not in payload and "stub" not in payload
+            if count := 1 if is_one else how_many(type_name, payload):
+                of_kind, name = self.of_kind(_KINDS[type_name]), _became(type_name, payload)
+                of_kind[name] = of_kind.get(name, 0) + count
+        elif type_name in ANSWER_OF and how_many(type_name, payload):
+            name = ANSWER_OF[type_name]
+            self.answers[name] = self.answers.get(name, 0) + 1
 
     def of_kind(self, kind: str) -> dict[str, int]:
-        return {"exec": self.execs, "signal": self.signals}.get(kind, self.connections)
+        if kind == "exec":
+            return self.execs
+        return self.signals if kind == "signal" else self.connections
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Counts) and self.__dict__ == other.__dict__

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from sigwrap.escape import printable, shell_words, shortened
 from sigwrap.events import Event, Payload, number, text, texts
 from sigwrap.outcomes import ALLOWED, AUDITED, DENIED
-from sigwrap.policy.presets import PRESETS, as_meant
+from sigwrap.policy.presets import PRESETS
 
 STEPS_KEPT = 500
 _LIVING_KEPT = 65_536
@@ -19,6 +19,7 @@ _CALLS_KEPT = 200
 _BELOW_KEPT = 20
 _OWN_KEPT = 100
 _CHARACTERS = 300
+_NOTHING_MORE = [""] * _BELOW_KEPT  # of a step that is only counted
 _SHELLS = frozenset({"bash", "sh", "zsh", "dash"})
 
 
@@ -104,11 +105,11 @@ class StepsFold:
             if len(self._calls) > _CALLS_KEPT:
                 del self._calls[next(iter(self._calls))]
 
-    def exec(self, event: Event, argv: list[str], became: str, is_selected: bool) -> None:
-        """Take an exec; `argv`: as recorded."""
+    def exec(
+        self, event: Event, meant: list[str], is_wrapped: bool, became: str, is_selected: bool
+    ) -> None:
+        """Take an exec. `meant`: its words as the agent meant them, which has wrapped them."""
         pid, get = event.pid, event.payload.get
-        meant = as_meant(argv)
-        is_wrapped = meant is not argv
         if pid == self._command_pid and not is_wrapped:
             return
         step = (
@@ -118,7 +119,7 @@ class StepsFold:
         )
         is_first = step is None or (is_wrapped and not step.is_wrapped)
         if step is None or is_first:
-            step = self._begin(event, shell_line(meant), _is_shell_line(meant))
+            step = self._begin(event, meant)
             step.is_wrapped = is_wrapped
         step.is_selected |= is_selected
         self._living[pid] = step
@@ -163,10 +164,14 @@ class StepsFold:
             found = [each for each in found if each.is_call or each.is_bad]
         return Steps(by_agent=by_agent, found=tuple(found), more=self._more, own=own)
 
-    def _begin(self, event: Event, what: str, is_call: bool) -> Step:
+    def _begin(self, event: Event, meant: list[str]) -> Step:
+        if len(self._found) >= STEPS_KEPT and not self._calls:
+            self._more += 1
+            return Step(event.seq, event.time_ns, "", is_over=True, below=_NOTHING_MORE)
+        what = shell_line(meant)
         step = self._calls.pop(what, None)
         if step is None:
-            step = Step(event.seq, event.time_ns, what, is_call=is_call)
+            step = Step(event.seq, event.time_ns, what, is_call=_is_shell_line(meant))
             self._keep(step)
         step.pid = event.pid
         return step

@@ -268,7 +268,7 @@ class SummaryFold:
                 self._shadowing.add(kept)
         given = texts(argv) or [path]
         words = as_meant(given)
-        self._steps.exec(event, given, became, is_selected)
+        self._steps.exec(event, words, words is not given, became, is_selected)
         if is_selected and not is_refused and may_discard_changes(words):
             self._discards.add(event)
         asked = Asked(event.seq, event.pid, ppid, below, words, became, is_selected)

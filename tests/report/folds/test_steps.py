@@ -6,6 +6,7 @@ from typing import Any
 
 from sigwrap.events import Event
 from sigwrap.outcomes import outcome
+from sigwrap.policy.presets import as_meant
 from sigwrap.report.folds.steps import STEPS_KEPT, Steps, StepsFold
 from sigwrap.report.forms.steps import steps_lines, steps_title
 
@@ -25,7 +26,8 @@ class Log:
 
     def exec(self, pid: int, ppid: int, *argv: str, became: str = "allowed", **more: Any) -> None:
         event = self.event(f"exec_{became}", pid, ppid=ppid, argv=list(argv), **more)
-        self.fold.exec(event, list(argv), outcome(event), True)
+        meant = as_meant(given := list(argv))
+        self.fold.exec(event, meant, meant is not given, outcome(event), True)
 
     def judged(self, tool: str, what: str, answer: str = "no opinion", **more: Any) -> None:
         payload = {"tool": tool, "what": what, "answer": answer, **more}
