@@ -6,7 +6,7 @@ from enum import Enum
 
 from sigwrap.escape import printable
 from sigwrap.events import text, texts
-from sigwrap.outcomes import counted
+from sigwrap.outcomes import DENIED, counted
 from sigwrap.policy.judge.files import FileRules
 from sigwrap.policy.judge.request import Action, Operation
 from sigwrap.report.check.recorded_policy import NoPolicy, recorded_policy, recorded_variables
@@ -92,7 +92,12 @@ _PROBES = ("/etc/x", "/usr/x", "/opt/x", "/root/x", "/home/x/y", "/x")
 def _unchanged(summary: Summary) -> str:
     """Return where nothing was changed, if the kernel enforced it; else nothing."""
     started = summary.started
-    if _FILE_WALL not in texts(started.get("capabilities")) or summary.handed:
+    talks = summary.talks
+    asked_servers = talks.rest or any(  # which may change files for it, such as systemd --user
+        each.destination.startswith("unix:") and each.outcome != DENIED for each, _ in talks.counts
+    )
+    is_enforced = _FILE_WALL in texts(started.get("capabilities"))
+    if not is_enforced or summary.handed or asked_servers or summary.ended.get("unrecorded"):
         return ""
     try:
         policy = recorded_policy(started, longest=_POLICY_CHARACTERS)

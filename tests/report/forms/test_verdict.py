@@ -127,6 +127,12 @@ def test_what_could_not_be_changed_is_said_only_where_the_kernel_enforced_it(
     }
     fold = SummaryFold()
     fold.add(Event(1, 1, "session_started", 0, started, ""))
+    tcp = {"direction": "connect", "protocol": "tcp", "destination": "example.com:443"}
+    fold.add(Event(2, 2, "connection_allowed", 7, tcp, ""))
     sentence = verdict(fold.result(Ending.RUNNING), now_ns=NOW_NS).sentence
     assert ("Nothing could be changed" in sentence) == bool(said)
     assert said in sentence
+    # A server of the user may do what the command cannot.
+    fold.add(Event(3, 3, "connection_audited", 7, {**tcp, "destination": "unix:/run/bus"}, ""))
+    sentence = verdict(fold.result(Ending.RUNNING), now_ns=NOW_NS).sentence
+    assert "Nothing could be changed" not in sentence
