@@ -6,7 +6,7 @@ import pytest
 
 from sigwrap.report.forms.documents import report_document
 from sigwrap.report.forms.findings import Finding, Findings
-from sigwrap.report.forms.markdown import render_markdown
+from sigwrap.report.forms.markdown import github_warnings, render_markdown
 from sigwrap.report.forms.text import render_text
 from tests.report.conftest import Scenario, summarise
 
@@ -139,3 +139,17 @@ def test_no_rule_is_proposed_for_what_destroys(made: Scenario) -> None:
             "",
             "write the rule yourself",
         )
+
+
+def test_a_warning_for_each_denial_is_one_line_of_the_workflow(made: Scenario) -> None:
+    made.deny(10, 1, "no-push", "git", "push", "100%\n::stop-commands::x", message="not\nhere")
+    for number in range(12):
+        made.deny(10, 1, "removal", f"rm{number}")
+    made.execute(10, 1, "ls")
+    first, *others = github_warnings(summarise(made)).split("\n")
+    assert first == (
+        "::warning title=sigwrap denied::git push $'100%25\\n::stop-commands::x' "
+        "(rule no-push: not here)"
+    )
+    assert len(others) == 9
+    assert others[-1] == "::warning title=sigwrap denied::4 more, in the job's summary"
