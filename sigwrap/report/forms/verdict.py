@@ -69,11 +69,14 @@ def _actions(summary: Summary) -> str:
     """Return what was denied, and what the sandbox ruled out."""
     if summary.selection is not None or not summary.events:
         return ""
-    denied = summary.counts.denied
-    was = "1 action was" if denied == 1 else f"{denied} actions were" if denied else "Nothing was"
-    approved = summary.counts.approved
-    also = f", {approved} approved" if approved else ""
-    return f" {was} denied{also}.{_unchanged(summary)}"
+    denied, approved = summary.counts.denied, summary.counts.approved
+    by_hook = [each.answer for each in summary.steps.judged].count("deny")
+    said = [f"{counted(denied, 'action was', 'actions were')} denied"] if denied else []
+    said += [f"hooks denied {counted(by_hook, 'tool call')}"] if by_hook else []
+    said = said or ["nothing was denied"]
+    said += [f"{approved} approved"] if approved else []
+    sentence = ", ".join(said)
+    return f" {sentence[:1].upper()}{sentence[1:]}.{_unchanged(summary)}"
 
 
 def _of_hooks(summary: Summary) -> str:

@@ -136,3 +136,7 @@ def test_what_could_not_be_changed_is_said_only_where_the_kernel_enforced_it(
     fold.add(Event(3, 3, "connection_audited", 7, {**tcp, "destination": "unix:/run/bus"}, ""))
     sentence = verdict(fold.result(Ending.RUNNING), now_ns=NOW_NS).sentence
     assert "Nothing could be changed" not in sentence
+    judged = {"tool": "Read", "what": "read /x", "answer": "deny"}
+    fold.add(Event(4, 4, "tool_call_judged", 7, judged, ""))
+    sentence = verdict(fold.result(Ending.RUNNING), now_ns=NOW_NS).sentence
+    assert ". Hooks denied 1 tool call." in sentence
