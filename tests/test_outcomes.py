@@ -24,7 +24,7 @@ def test_what_repeats_an_action_or_answer_is_not_counted() -> None:
     assert (counts.denied, counts.approved) == (4, 1)
     assert counts.answers == {"approved": 1, "expired": 1}
     assert counts.lines() == [
-        "4 commands (1 denied, 1 redirected, 1 approved, 1 audited)",
+        "4 commands (1 denied, 1 redirected, 1 audited)",
         "40 signals",
         "3 connections (3 denied)",
     ]
