@@ -14,9 +14,10 @@ APPROVED = "approved"
 REDIRECTED = "redirected"
 ABSORBED = "absorbed"
 DENIED = "denied"
+REFUSED = "refused"  # a file, by the kernel
 
 # From what one would act on first.
-OUTCOMES = (DENIED, REDIRECTED, ABSORBED, APPROVED, AUDITED, ALLOWED)
+OUTCOMES = (DENIED, REFUSED, REDIRECTED, ABSORBED, APPROVED, AUDITED, ALLOWED)
 
 # Answers to an approval request.
 ANSWER_OF = {
@@ -26,6 +27,7 @@ ANSWER_OF = {
 }
 APPROVAL_ANSWERS = tuple(ANSWER_OF)
 
+_REFUSED_FILE = "file_refused_likely"
 _BY_TYPE = {
     "exec_allowed": ALLOWED,
     "exec_audited": AUDITED,
@@ -40,8 +42,9 @@ _BY_TYPE = {
     "connection_audited": AUDITED,
     "connection_approved": APPROVED,
     "connection_denied": DENIED,
+    _REFUSED_FILE: REFUSED,
 }
-_KINDS = {name: kind_of(name) for name in _BY_TYPE}
+_KINDS = {name: kind_of(name) for name in _BY_TYPE if name != _REFUSED_FILE}
 _NAMES = {"exec": "command", "signal": "signal", "connection": "connection"}
 # Approvals are counted by answers: one may cover several commands.
 _SHOWN = tuple(each for each in OUTCOMES if each not in (ALLOWED, APPROVED))
@@ -71,14 +74,17 @@ class Counts:
         self.execs: dict[str, int] = {}
         self.signals: dict[str, int] = {}
         self.connections: dict[str, int] = {}
+        self.refused_files = 0
         self.answers: dict[str, int] = {}  # by APPROVED, DENIED or "expired"
 
     def add(self, type_name: str, payload: Payload) -> None:
-        if type_name in _BY_TYPE:
+        if type_name in _KINDS:
             is_one = "count" not in payload and "retry" not in payload and "stub" not in payload
             if count := 1 if is_one else how_many(type_name, payload):
                 of_kind, name = self.of_kind(_KINDS[type_name]), _became(type_name, payload)
                 of_kind[name] = of_kind.get(name, 0) + count
+        elif type_name == _REFUSED_FILE:
+            self.refused_files += 1
         elif type_name in ANSWER_OF and how_many(type_name, payload):
             name = ANSWER_OF[type_name]
             self.answers[name] = self.answers.get(name, 0) + 1
@@ -110,6 +116,8 @@ class Counts:
                 continue
             special = ", ".join(f"{counts[each]} {each}" for each in _SHOWN if counts.get(each))
             found.append(counted(total, name) + (f" ({special})" if special else ""))
+        if self.refused_files:
+            found.append(f"{counted(self.refused_files, 'file')} probably refused")
         return found
 
 

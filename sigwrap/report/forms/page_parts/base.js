@@ -1,7 +1,7 @@
 const readJson = (id) => JSON.parse(byId(id).textContent);
 const report = readJson("report");
 
-const OUTCOMES = ["denied", "redirected", "absorbed", "approved", "audited", "allowed"];
+const OUTCOMES = ["denied", "refused", "redirected", "absorbed", "approved", "audited", "allowed"];
 
 const list = (value) => (Array.isArray(value) ? value : []);
 const record = (value) => (value && typeof value === "object" && !Array.isArray(value) ? value : {});
