@@ -1,8 +1,8 @@
 """Writes the zipapp: sigwrap and what it needs, for a machine's own Python. make zipapp
 
 Sources and bytecode are both inside: the bytecode makes the start twice as quick on the Python
-minor version of the build, any other takes the sources. Extension modules are carried for this
-version only, in a folder named after its ABI; build/zipapp_main.py loads them from there.
+minor version of the build, any other takes the sources. Extension modules are in folders named
+after their ABI; build/zipapp_main.py loads them from there. pip downloads those for other versions.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib.util
 import marshal
 import os
+import platform
 import py_compile
 import shutil
 import subprocess
@@ -18,6 +19,7 @@ import tempfile
 import zipfile
 from collections.abc import Iterator
 from importlib.machinery import EXTENSION_SUFFIXES
+from importlib.metadata import version
 from pathlib import Path
 
 from run_modules import code_of_a_run
@@ -25,12 +27,15 @@ from run_modules import code_of_a_run
 ROOT = Path(__file__).parents[1]
 PURE = ("sigwrap", "typer", "annotated_doc", "shellingham", "typing_extensions", "yaml", "h11")
 NATIVE_PACKAGES = ("re2", "tree_sitter", "tree_sitter_bash")
-NATIVE_MODULES = (
-    *("re2._re2", "yaml._yaml"),
-    *("tree_sitter._binding", "tree_sitter_bash._binding"),
-)
-REPEATED = "sigwrap.linux.execs._repeated"  # for every Python; there where it could be compiled
+NATIVE_MODULES = {  # and the packages that pip knows
+    "re2._re2": "google-re2",
+    "yaml._yaml": "PyYAML",
+    "tree_sitter._binding": "tree-sitter",
+}
+FOR_EVERY_PYTHON = "tree_sitter_bash._binding"
+REPEATED = "sigwrap.linux.execs._repeated"  # the same; there where it could be compiled
 ABI = EXTENSION_SUFFIXES[0].split(".")[1]
+VERSIONS = ("311", "312", "313", "314")
 SHARED, OF_A_RUN = code_of_a_run(ROOT / "sigwrap")
 SHEBANG = b"#!/usr/bin/env -S python3 -I\n"
 
@@ -45,6 +50,8 @@ def main(target: Path) -> None:
         with zipfile.ZipFile(file, "w") as archive:  # stored: inflating would cost start-up time
             for name, data in contents():
                 archive.writestr(zipfile.ZipInfo(name), data)
+            for name, data in of_other_versions():
+                archive.writestr(zipfile.ZipInfo(name), data, zipfile.ZIP_DEFLATED)
             for page in sorted(ROOT.joinpath("docs").glob("*.md")):
                 name = f"sigwrap/docs/{page.name}"
                 archive.writestr(zipfile.ZipInfo(name), page.read_bytes(), zipfile.ZIP_DEFLATED)
@@ -53,19 +60,45 @@ def main(target: Path) -> None:
 
 
 def contents() -> Files:
-    yield from python_file("__main__.py", ROOT / "build" / "zipapp_main.py")
+    yield from python_file("__main__.py", ROOT / "build" / "zipapp_first.py")
+    yield from python_file("zipapp_main.py", ROOT / "build" / "zipapp_main.py")
     for name in PURE:
         yield from package(name, prefix="")
     for policy in sorted(ROOT.joinpath("policies").glob("*.yaml")):
         yield f"sigwrap/policies/{policy.name}", policy.read_bytes()
     for name in NATIVE_PACKAGES:
-        yield from package(name, prefix=f"{ABI}/")
+        yield from package(name, prefix="extensions/")
     for name in NATIVE_MODULES:
         yield f"{ABI}/{name}.so", stripped(found(name))
-    if importlib.util.find_spec(REPEATED) is not None:
-        yield f"abi3/{REPEATED}.so", stripped(found(REPEATED))
+    for name in (FOR_EVERY_PYTHON, REPEATED):
+        if importlib.util.find_spec(name) is not None:
+            yield f"abi3/{name}.so", stripped(found(name))
     yield f"{ABI}/shared.code", marshal.dumps(SHARED)
     yield f"{ABI}/run.code", marshal.dumps(OF_A_RUN)
+
+
+def of_other_versions() -> Files:
+    own = f"cpython-{sys.version_info[0]}{sys.version_info[1]}-"
+    for number in VERSIONS:
+        abi = ABI.replace(own, f"cpython-{number}-")
+        if abi == ABI:
+            continue
+        with tempfile.TemporaryDirectory() as folder:
+            download(number, folder)
+            for wheel in Path(folder).glob("*.whl"):
+                with zipfile.ZipFile(wheel) as archive:
+                    for name in NATIVE_MODULES:
+                        path = f"{name.replace('.', '/')}.{abi}.so"
+                        if path in archive.namelist():
+                            yield f"{abi}/{name}.so", stripped(Path(archive.extract(path, folder)))
+
+
+def download(number: str, folder: str) -> None:
+    wanted = [f"{each}=={version(each)}" for each in NATIVE_MODULES.values()]
+    platforms = [f"--platform=manylinux{each}_{platform.machine()}" for each in ("_2_28", "2014")]
+    pip = (sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check")
+    only = ("--no-deps", "--only-binary=:all:", f"--python-version={number}", f"--dest={folder}")
+    subprocess.run([*pip, *only, *platforms, *wanted], check=True)
 
 
 def package(name: str, prefix: str) -> Files:

@@ -1,15 +1,10 @@
-"""The zipapp's __main__: finds the extension modules inside, and starts sigwrap."""
+"""What the zipapp's __main__ imports: finds the extension modules inside, and starts sigwrap."""
 
 import sigwrap.early  # isort: skip  # noqa: F401 (what it does, it does at once)
 import errno
 import marshal
 import os
 import sys
-
-if sys.version_info < (3, 11):
-    found = ".".join(map(str, sys.version_info[:2]))
-    sys.stderr.write("sigwrap: this Python is " + found + "; it takes 3.11 or newer\n")
-    sys.exit(125)
 
 from sigwrap.isolation import code_is_chosen_by_variables, restart
 
@@ -21,6 +16,7 @@ from importlib.machinery import EXTENSION_SUFFIXES, ExtensionFileLoader, ModuleS
 ARCHIVE = os.path.dirname(__file__)
 CARRIED = os.path.join(ARCHIVE, EXTENSION_SUFFIXES[0].split(".")[1])
 FOR_EVERY_PYTHON = os.path.join(ARCHIVE, "abi3")
+PACKAGES_OF_EXTENSIONS = os.path.join(ARCHIVE, "extensions")
 NEEDS_NONE = "sigwrap.linux.execs._repeated"  # sigwrap goes without it
 
 
@@ -30,13 +26,13 @@ class CarriedModules:
 
     @staticmethod
     def find_spec(name, path=None, target=None):
-        if name == "re2":
-            raise missing_patterns()
         if "._" not in name:
             return None
         try:
             data = carried(name)
         except OSError:
+            if name == "re2._re2":
+                raise missing_patterns() from None
             return None
         try:
             fd = os.memfd_create(name)  # stays open: the linker knows a library by its path
@@ -54,8 +50,10 @@ class CarriedModules:
 
 
 def carried(name):
-    folder = FOR_EVERY_PYTHON if name == NEEDS_NONE else CARRIED
-    return __loader__.get_data(os.path.join(folder, name + ".so"))
+    try:
+        return __loader__.get_data(os.path.join(FOR_EVERY_PYTHON, name + ".so"))
+    except OSError:
+        return __loader__.get_data(os.path.join(CARRIED, name + ".so"))
 
 
 def cant_load(name, failure):
@@ -120,7 +118,7 @@ try:
     sys.meta_path.insert(0, RunModules)
 except OSError:
     pass  # of another Python
-sys.path.append(CARRIED)
+sys.path.append(PACKAGES_OF_EXTENSIONS)
 sys.meta_path.append(CarriedModules)
 
 from sigwrap.__main__ import main

@@ -19,6 +19,7 @@ Upcaster = Callable[[Payload], Payload]
 
 _INT64 = 1 << 63
 
+HOOK_KIND = "hook"  # of a session_started
 LEFT_TO_ANOTHER = "interception: left to "  # prefix of an entry of `missing` in a nested session
 
 
@@ -149,7 +150,9 @@ def _types() -> tuple[EventType, ...]:
             "join`), from the caller's `SIGWRAP_SESSION`; its log has the execs and signals. "
             "`joined`: commands join this session; `command_pid` is its fork server. "
             "`environment_removed`: variables withheld from the command. `daemons_outside`: the "
-            "agent's daemons that ran before",
+            "agent's daemons that ran before. `kind`: `hook` for a log of hooks, which has no "
+            "end",
+            "kind",
             "session_id",
             "name",
             "joined",
@@ -190,6 +193,13 @@ def _types() -> tuple[EventType, ...]:
             "replacement_env",
             "via",
             "record",
+        ),
+        event(
+            "exec_waiting",
+            "an exec needs approval. Until the answer its process runs sigwrap-stub, which then "
+            "makes the same exec",
+            "path",
+            "rule_name",
         ),
         event(
             "io_recorded",
@@ -273,6 +283,34 @@ def _types() -> tuple[EventType, ...]:
             "another thread can change the path. `path` and `to` (new name) have links resolved. "
             "`operation` may be `unseen`, with a `reason`",
             *_FILE_FIELDS,
+        ),
+        event(
+            "file_refused_likely",
+            "an inference: a command ended with `exit_code`, and one of its words is a file that "
+            "the file rules deny. Once per file, at most 100",
+            "operation",
+            "path",
+            "rule_name",
+            "comm",
+            "command",
+            "exit_code",
+        ),
+        event(
+            "tool_call_judged",
+            "a hook judged an agent's tool call before it ran. `answer`: `no opinion` (the agent "
+            "decides), `ask` or `deny`. `findings`: what was not allowed. In the log of a run, a "
+            "process inside reported it, which is no proof",
+            "agent",
+            "conversation",
+            "call_id",
+            "tool",
+            "what",
+            "cwd",
+            "answer",
+            "rule_name",
+            "reason",
+            "findings",
+            "evaluation_us",
         ),
         event(
             "approval_requested",
@@ -561,9 +599,11 @@ CONNECTION_TYPES = frozenset(
 
 
 def kind_of(type_name: str) -> str:
-    """Return exec, signal or connection for one of DECISION_TYPES."""
+    """Return exec, signal or connection for one of DECISION_TYPES, file for a refused file."""
     if type_name in EXEC_TYPES:
         return "exec"
+    if type_name == "file_refused_likely":
+        return "file"
     return "signal" if type_name in SIGNAL_TYPES else "connection"
 
 

@@ -26,5 +26,5 @@ else:
         def __class_getitem__(cls, _):
             return cls
 
-    def TypeVar(name, *bounds):  # noqa: N802
+    def TypeVar(name, *bounds, **options):  # noqa: N802
         return None

@@ -21,6 +21,7 @@ from tests.support.programs import COMPILER, Library  # noqa: E402
 from tests.support.signal_lab import Lab  # noqa: E402
 
 pytest_plugins = [
+    "tests.support.desk",
     "tests.support.skips",
     "tests.support.tiers",
     "tests.support.times",

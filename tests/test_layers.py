@@ -45,7 +45,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "policy",
     },
     # Pure as well.
-    "hooks": {"bare", "errors", "escape", "status", "policy", "mediate"},
+    "hooks": {"bare", "hints", "errors", "escape", "tuples", "status", "policy", "mediate"},
     "platform": {"bare", "hints", "mediate"},
     "linux": {
         "bare",

@@ -1,6 +1,6 @@
 """Pure: signals to a session as a whole. No kernel, no file, no clock, no thread.
 
-docs/signals.md says what each signal is for, and shows the library at work.
+`sigwrap help signals` says what each signal is for, and shows the library at work.
 
 signals     their names and numbers, and a signal as it was sent
 dispatcher  states, masks, handlers, the order in which signals are delivered, their history

@@ -10,21 +10,21 @@ if TYPE_CHECKING:
     from re import Match as Match
     from re import Pattern as Pattern
 else:
-    DOTALL = 16
+    DOTALL, IGNORECASE = 16, 2
     _SPECIAL = {ord(each): f"\\{each}" for each in "()[]{}?*+-|^$\\.&~# \t\n\r\v\f"}
 
     class compile:  # noqa: A001, N801
-        __slots__ = ("_made", "_pattern")
+        __slots__ = ("_flags", "_made", "_pattern")
 
-        def __init__(self, pattern):
-            self._pattern = pattern
+        def __init__(self, pattern, flags=0):
+            self._pattern, self._flags = pattern, flags
             self._made = None
 
         def __getattr__(self, name):
             if self._made is None:
                 import re
 
-                self._made = re.compile(self._pattern)
+                self._made = re.compile(self._pattern, self._flags)
             return getattr(self._made, name)
 
     def escape(text):
@@ -34,6 +34,11 @@ else:
         import re
 
         return re.fullmatch(pattern, text)
+
+    def match(pattern, text):
+        import re
+
+        return re.match(pattern, text)
 
     def search(pattern, text):
         import re

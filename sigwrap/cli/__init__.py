@@ -29,6 +29,8 @@ serve         serve: the page
 why           why
 query         query
 hook          hook: a tool call of an agent, judged before it happens
+hook_call     its work: judged, recorded and answered, without typer
+hook_log      the event of a judged tool call
 hook_facts    what a hook looks up on the machine
 install       install, uninstall: the hook in an agent's own settings
 export        export
@@ -38,6 +40,7 @@ whole_file    a file that is written completely or not at all
 progress      how far something long is
 policy        the commands of sigwrap policy
 completion    completion, and what its scripts ask
+link          link: the names by which the program takes its other roles
 man           the manual page
 help          help: the pages of docs/
 tool_files    the files that policy pin and explain look at

@@ -18,6 +18,7 @@ from sigwrap.cli import help as help_command
 from sigwrap.cli import hook as hook_command
 from sigwrap.cli import install as install_command
 from sigwrap.cli import killswitch as killswitch_commands
+from sigwrap.cli import link as link_command
 from sigwrap.cli import man as man_command
 from sigwrap.cli import query as query_command
 from sigwrap.cli import replay as replay_command
@@ -29,7 +30,7 @@ from sigwrap.cli import verify as verify_command
 from sigwrap.cli import watch as watch_command
 from sigwrap.cli import why as why_command
 from sigwrap.cli.examples import examples
-from sigwrap.cli.group import Root, explained
+from sigwrap.cli.group import App, Root, explained
 from sigwrap.cli.output import note, out
 from sigwrap.cli.policy import commands as policy_commands
 from sigwrap.cli.run_command import Run, run
@@ -50,7 +51,7 @@ _STATUS_HELP = "\n".join(
 )
 
 
-app = typer.Typer(
+app = App(
     cls=Root,
     help=_HELP,
     epilog=_STATUS_HELP,
@@ -125,6 +126,7 @@ doctor_command.register(app)
 hook_command.register(app)
 install_command.register(app)
 completion_command.register(app)
+link_command.register(app)
 help_command.register(app)
 man_command.register(app)
 app.add_typer(policy_commands.app, name="policy")

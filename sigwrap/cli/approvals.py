@@ -15,7 +15,7 @@ import typer
 
 from sigwrap.cli.control import check, refuse_inside
 from sigwrap.cli.examples import examples
-from sigwrap.cli.group import Group
+from sigwrap.cli.group import App, Group
 from sigwrap.cli.options import JsonOption, StoreOption
 from sigwrap.cli.output import note, out
 from sigwrap.cli.watch import NotifyOption, show, watched_store
@@ -35,7 +35,7 @@ _IDS_SHOWN = 5
 _OF_THOSE = " in the sessions that answered"
 _INSIDE = "processes in a session can't answer approval requests"
 
-_approvals = typer.Typer(
+_approvals = App(
     cls=Group,
     invoke_without_command=True,
     rich_markup_mode=None,

@@ -52,6 +52,7 @@ EXAMPLES = {
     ),
     "uninstall": ("sigwrap uninstall claude-code",),
     "completion": ("source <(sigwrap completion bash)",),
+    "link": ("sudo sigwrap link /usr/local/bin",),
     "man": ("sigwrap man | man -l -",),
     "killswitch on": ('sigwrap killswitch on --reason "it deletes things"',),
     "killswitch off": ("sigwrap killswitch off",),

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
-from typer.core import TyperGroup
+import typer
+from typer.core import TyperCommand, TyperGroup
 from typer.exceptions import TyperException
+from typer.models import CommandFunctionType
 
 from sigwrap.cli.run_options import Given, leading_options
 from sigwrap.errors import UsageError
@@ -25,6 +27,20 @@ _TYPERS = (
     (r"Option '(.*?)' requires an argument\.?", r"\1 needs a value"),
     (r"Invalid value for '(.*?)': ", r"\1: "),
 )
+
+
+class Command(TyperCommand):
+    """A command whose usage line has no braces around required arguments."""
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        return [piece.strip("{}") for piece in super().collect_usage_pieces(ctx)]
+
+
+class App(typer.Typer):
+    def command(
+        self, name: str | None = None, **options: Any
+    ) -> Callable[[CommandFunctionType], CommandFunctionType]:
+        return super().command(name, **{"cls": Command, **options})
 
 
 class Group(TyperGroup):

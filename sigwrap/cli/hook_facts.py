@@ -18,7 +18,7 @@ from sigwrap.policy.judge.network import (
     Protocol,
     endpoint_of,
 )
-from sigwrap.policy.judge.request import CommandRequest, Decision, Operation, Program
+from sigwrap.policy.judge.request import STRICTNESS, CommandRequest, Decision, Operation, Program
 from sigwrap.policy.tools.cases import command_request
 from sigwrap.run.walls import held_file_rules
 
@@ -63,7 +63,7 @@ class ThisMachine:
         above, name = os.path.split(whole)
         if name in ("", ".", ".."):
             above, name = whole, ""
-        led = os.path.join(os.path.realpath(above), name).rstrip("/") or "/"
+        led = os.path.join(_real(above), name).rstrip("/") or "/"
         return word if led == os.path.normpath(whole) else led
 
     def file(self, path: str, folder: str, *, writes: bool) -> Decision | None:
@@ -75,16 +75,41 @@ class ThisMachine:
             operation = Operation.WRITE if os.path.exists(whole) else Operation.CREATE
         return self.operation(operation, whole)
 
+    def exists(self, path: str, folder: str) -> bool:
+        try:
+            os.lstat(os.path.join(folder, path))
+        except PermissionError:  # in a directory that this user cannot search
+            return True
+        except (OSError, ValueError):
+            return False
+        return True
+
+    def variable(self, name: str) -> str | None:
+        return os.environ.get(name)
+
+    def reads_everything_below(self, path: str) -> bool:
+        path = _real(path)
+        rules = (self._file_rules, self._engine.files)
+        return all(each.holds_for_all(Operation.READ, path) for each in rules)
+
     def operation(self, operation: Operation, path: str) -> Decision:
         """Resolve all links, but not the last name of a file to create or delete."""
         if operation in IN_A_FOLDER:
             above, name = os.path.split(os.path.abspath(path))
-            path = os.path.join(os.path.realpath(above), name)
+            path = os.path.join(_real(above), name)
         else:
-            path = os.path.realpath(path)
+            path = _real(path)
+        decision = self._file_rules.decide(operation, path)
+        if operation is Operation.READ and not os.path.lexists(path):
+            # The kernel enforces no rule for a missing directory; it may be there soon.
+            return max(decision, self._engine.files.by_rules(operation, path), key=_strictness)
+        return decision
+
+    @property
+    def _file_rules(self) -> FileRules:
         if self._files is None:
             self._files = held_file_rules(self._engine)
-        return self._files.decide(operation, path)
+        return self._files
 
     def connection(self, host: str, port: int) -> Decision | None:
         """Return None if `host` is not a valid host name."""
@@ -96,11 +121,23 @@ class ThisMachine:
         return self._engine.network.decide(endpoint)
 
 
+def _real(path: str) -> str:
+    """Resolve links, but those that this user cannot follow, such as /proc/1/root."""
+    try:
+        return os.path.realpath(path)
+    except OSError:
+        return os.path.abspath(path)
+
+
+def _strictness(decision: Decision) -> int:
+    return STRICTNESS[decision.action]
+
+
 def _resolved(program: Program) -> Program:
     """As a run sees it: the file that is there."""
     if not program.path_is_told or program.found or not os.path.exists(program.path):
         return program
-    return program._replace(path=os.path.realpath(program.path))
+    return program._replace(path=_real(program.path))
 
 
 def _with_variables(program: Program, variables: frozenset[str]) -> Program:

@@ -36,6 +36,10 @@ ProjectOption = Annotated[
     bool,
     typer.Option("--project", help="Settings of the project in the current directory [default]"),
 ]
+SharedOption = Annotated[
+    bool,
+    typer.Option("--shared", help="The project's shared settings, not your own (claude-code)"),
+]
 UserOption = Annotated[bool, typer.Option("--user", help="Settings of the user, for all projects")]
 DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Only show the change")]
 YesOption = Annotated[bool, typer.Option("--yes", help="Change the file without asking")]
@@ -49,6 +53,7 @@ def register(app: typer.Typer) -> None:
 def install(
     program: ProgramArgument,
     project: ProjectOption = False,
+    shared: SharedOption = False,
     user: UserOption = False,
     policy: Annotated[
         str,
@@ -68,8 +73,9 @@ def install(
     It shows the change first. The rest of the file stays as it is.
     """
     refuse_inside("processes in a session can't change the hooks of an agent")
-    path = _path(program, project=project, user=user)
-    line = hook_line(program, _sigwrap(for_all=not user), _policy(policy))
+    path = _path(program, project=project, user=user, shared=shared)
+    for_all = not user and (shared or not PLACES[program].own)
+    line = hook_line(program, _sigwrap(for_all=for_all), _policy(policy))
     before = _read(path)
     try:
         after = installed(before, program, line)
@@ -86,6 +92,7 @@ def install(
 def uninstall(
     program: ProgramArgument,
     project: ProjectOption = False,
+    shared: SharedOption = False,
     user: UserOption = False,
     dry_run: DryRunOption = False,
     yes: YesOption = False,
@@ -95,24 +102,30 @@ def uninstall(
     If nothing else has changed, the file is again as it was before install, byte for byte.
     """
     refuse_inside("processes in a session can't change the hooks of an agent")
-    path = _path(program, project=project, user=user)
-    before = _read(path)
-    try:
-        after = uninstalled(before, program) if before is not None else before
-    except BadText as problem:
-        raise _unfit(path, problem) from problem
-    if after == before:
-        out(f"{path} does not have the hook")
-        return
-    _change(path, before, after, dry_run=dry_run, yes=yes)
+    paths = [_path(program, project=project, user=user, shared=True)]
+    if not (user or shared):
+        paths.insert(0, _path(program, project=project, user=user, shared=False))
+    changes = []
+    for path in dict.fromkeys(paths):
+        before = _read(path)
+        try:
+            after = uninstalled(before, program) if before is not None else before
+        except BadText as problem:
+            raise _unfit(path, problem) from problem
+        if after != before:
+            changes.append((path, before, after))
+    if not changes:
+        out("\n".join(f"{path} does not have the hook" for path in dict.fromkeys(paths)))
+    for path, before, after in changes:
+        _change(path, before, after, dry_run=dry_run, yes=yes)
 
 
-def _path(program: AgentProgram, *, project: bool, user: bool) -> str:
+def _path(program: AgentProgram, *, project: bool, user: bool, shared: bool) -> str:
     if project and user:
         raise UsageError("--project and --user can't be combined")
     place = PLACES[program]
     if not user:
-        return os.path.join(os.getcwd(), place.project)
+        return os.path.join(os.getcwd(), place.project if shared else place.own or place.project)
     own = os.environ.get(place.variable, "") if place.variable else ""
     if not own:
         home = os.path.expanduser("~") if os.environ.get("HOME") != "" else ""

@@ -13,7 +13,7 @@ import typer
 from sigwrap import status as statuses
 from sigwrap.cli.control import refuse_inside
 from sigwrap.cli.examples import examples
-from sigwrap.cli.group import Group
+from sigwrap.cli.group import App, Group
 from sigwrap.cli.options import JsonOption, StoreOption, store_folder
 from sigwrap.cli.output import note, out
 from sigwrap.errors import StoreError, UsageError
@@ -28,7 +28,7 @@ from sigwrap.store.killswitch import State
 STATUS_SCHEMA = "sigwrap.killswitch-status/1"  # the file's own has another form
 _HELD_BACK = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGTSTP)
 
-app = typer.Typer(cls=Group, no_args_is_help=True, help="End all your sessions and block new ones.")
+app = App(cls=Group, no_args_is_help=True, help="End all your sessions and block new ones.")
 
 
 @app.command(epilog=examples("killswitch on"))

@@ -1,5 +1,5 @@
-"""`sigwrap`: a run whose line is plain, or begins with an agent's name, starts at once; every other
-line is typer's."""
+"""`sigwrap`: a hook, and a run whose line is plain or begins with an agent's name, start at once;
+every other line is typer's."""
 
 from __future__ import annotations
 
@@ -9,6 +9,12 @@ from sigwrap.status import BLOCKED
 
 
 def main(words: list[str]) -> int:
+    if words[:1] == ["hook"]:
+        from sigwrap.cli.hook_call import answer, read_hook_line
+
+        line = read_hook_line(words)
+        if line is not None:
+            return answer(line)
     settings = read_plain_line(words) or _by_preset(words)
     if settings is not None:
         from sigwrap.cli.run import start

@@ -17,7 +17,9 @@ def read_preset_line(words: list[str]) -> RunSettings | None:
     if preset is None:
         return None
     options = [word for each in given for word in each.words]
-    settings = read_plain_line([*options, "--", *preset.line(behind[1:])])
+    names_policy = any(each.name in ("-p", "--policy") for each in given)
+    line = preset.line(behind[1:], has_file_rules=not names_policy)
+    settings = read_plain_line([*options, "--", *line])
     if settings is None:
         return None
     if settings.join_name:
@@ -25,7 +27,6 @@ def read_preset_line(words: list[str]) -> RunSettings | None:
             f"--join-name can't be combined with the preset {preset.name}",
             f"to run without the preset: sigwrap {shell_words([*options, '--', *behind])}",
         )
-    names_policy = any(each.name in ("-p", "--policy") for each in given)
     return settings._replace(
         preset=preset.name, policy=settings.policy if names_policy else preset.policy
     )

@@ -17,7 +17,13 @@ from sigwrap.run.session import Ended, run_session
 from sigwrap.run.settings import BELL, Report, RunSettings, is_unattended
 from sigwrap.start import onefile
 from sigwrap.start.command import Inherited
-from sigwrap.status import COMMAND_ENDED, COMMAND_NOT_RUN, REFUSED
+from sigwrap.status import COMMAND_ENDED, COMMAND_NOT_RUN, LIMIT_REACHED, REFUSED
+
+# Reasons that a line before says, if there is anything to say.
+_SAID_BEFORE = (
+    *(COMMAND_ENDED, COMMAND_NOT_RUN),
+    *("ended by agent signal", "killed: agent signal", "killed by the kill switch"),
+)
 
 
 def start(settings: RunSettings, variables: Mapping[bytes, bytes] | None = None) -> int:
@@ -88,6 +94,8 @@ def _supervise(
         verbose = settings.verbose or is_unattended(inherited.environment)
         for line in _end_lines(ended, verbose=verbose):
             note_in_time(line)
+    elif settings.report is Report.AUTO and (refused := _refused(ended)):
+        note_in_time(f"{', '.join(refused)} (sigwrap report {_short_id(ended)})")
     if settings.die_by_signal and ended.signal and onefile.can_die_of(ended.signal):
         front.send(DiedOf(number=ended.signal))
     if ended.is_held_up:
@@ -108,22 +116,36 @@ def _wants_report(settings: RunSettings, inherited: Inherited) -> bool:
 
 def _end_lines(ended: Ended, *, verbose: bool) -> Iterator[str]:
     counts = ended.counts
-    # A line before has said why it could not be run.
-    is_said = ended.reason == COMMAND_ENDED or ended.reason.startswith(COMMAND_NOT_RUN)
+    is_said = ended.status == LIMIT_REACHED or ended.reason.startswith(_SAID_BEFORE)
     took = f"{ended.duration_s:.0f}" if ended.duration_s >= 10 else f"{ended.duration_s:.1f}"
     parts = [f"exit {ended.status} after {took} s"]
     if not is_said:
         parts.append(ended.reason)
     if counts.denied:
         parts.append(f"{counts.denied} denied")
+    parts += _refused_files(ended)
     if counts.approved:
         parts.append(f"{counts.approved} approved")
     if ended.handed_work:
         parts.append("handed work outside the session")
     if ended.unrecorded:
         parts.append(f"{counted(ended.unrecorded, 'event')} could not be recorded")
-    short_id = ended.session_id.rpartition("-")[2]
-    yield f"{', '.join(parts)}. More: sigwrap report {short_id}"
+    yield f"{', '.join(parts)}. More: sigwrap report {_short_id(ended)}"
     if verbose:
         seen = ", ".join(counts.lines()) or "no commands"
         yield f"session {ended.session_id}: {seen}; log head {ended.head}"
+
+
+def _refused(ended: Ended) -> list[str]:
+    """What the line says that a run without a terminal ends with, if there is something."""
+    denied = ended.counts.denied
+    return [f"{counted(denied, 'action')} denied"] * bool(denied) + _refused_files(ended)
+
+
+def _refused_files(ended: Ended) -> list[str]:
+    count = ended.counts.refused_files
+    return [f"{counted(count, 'file')} probably refused"] * bool(count)
+
+
+def _short_id(ended: Ended) -> str:
+    return ended.session_id.rpartition("-")[2]

@@ -34,18 +34,26 @@ class ByteSize(int):
         return super().__new__(cls, size)
 
 
-class JoinName(str):
-    def __new__(cls, word: str) -> JoinName:
+class SessionName(str):
+    def __new__(cls, word: str) -> SessionName:
         if not word:
             raise ValueError("'': the value can't be empty")
-        if "/" in word or word.startswith("."):
-            raise ValueError(f"{word}: a session name can't contain / or begin with a dot")
+        if "/" in word or word.endswith(".db"):  # would name a log file
+            raise ValueError(f"{word}: a session name can't contain / or end with .db")
         if word.startswith("-"):
             raise ValueError(f"{word}: a session name can't begin with -")
+        return super().__new__(cls, word)
+
+
+class JoinName(SessionName):
+    def __new__(cls, word: str) -> JoinName:
+        if word.startswith("."):
+            raise ValueError(f"{word}: the name of a shared session can't begin with a dot")
         if len(os.fsencode(word)) > _NAME_BYTES_MAX:
             shown = shortened(word, _NAME_BYTES_MAX)
             raise ValueError(f"{shown}: longer than {_NAME_BYTES_MAX} bytes")
-        return super().__new__(cls, word)
+        SessionName(word)
+        return str.__new__(cls, word)
 
 
 class ValueOption(NamedTuple):
@@ -87,7 +95,9 @@ RUN_OPTIONS: tuple[ValueOption | FlagOption, ...] = (
         metavar="DIR",
         shows_default=False,
     ),
-    ValueOption(("--name",), "name", "Name of the session", str, "NAME", shows_default=False),
+    ValueOption(
+        ("--name",), "name", "Name of the session", SessionName, "NAME", shows_default=False
+    ),
     ValueOption(
         ("--store",),
         "store",

@@ -11,7 +11,7 @@ import typer
 
 from sigwrap.cli import sessions_recovery, sessions_removal
 from sigwrap.cli.examples import examples
-from sigwrap.cli.group import Group
+from sigwrap.cli.group import App, Group
 from sigwrap.cli.options import JsonOption, PagerOption, StoreOption, UtcOption, existing_store
 from sigwrap.cli.output import note
 from sigwrap.cli.pager import pager
@@ -33,7 +33,7 @@ class _Sessions(Group):
         return f"To show one session: sigwrap report {shell_words(args[:1])}"
 
 
-app = typer.Typer(
+app = App(
     cls=_Sessions,
     invoke_without_command=True,
     rich_markup_mode=None,

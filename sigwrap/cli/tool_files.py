@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import stat
 
@@ -20,6 +19,8 @@ from sigwrap.start.command import find_program
 
 def pinned(tool: str) -> Pin:
     """What would be loaded, links resolved. UsageError says what can't be pinned."""
+    import hashlib  # a hook does without
+
     path = os.path.realpath(_found(tool))
     name = tool.rstrip("/").rpartition("/")[2]
     if not (name.isprintable() and path.isprintable()):

@@ -33,7 +33,7 @@ def whole_file(path: str, *, reads: Iterable[str] = (), only_new: bool = False) 
         _refuse_logs(path, target, reads)
         mode = _mode(target)
         if only_new and os.path.lexists(path):
-            raise _there_already(path)
+            raise there_already(path)
     if mode is not None and not stat.S_ISREG(mode):
         yield path
         return
@@ -94,7 +94,7 @@ def _as_complaint(path: str) -> Iterator[None]:
         raise UsageError(f"can't write {path!r}: not a valid file name") from error
 
 
-def _there_already(path: str) -> UsageError:
+def there_already(path: str) -> UsageError:
     return UsageError(f"{path} already exists", "choose another name or remove it")
 
 
@@ -103,7 +103,7 @@ def _put(unfinished: str, target: str, *, only_new: bool) -> None:
         try:
             os.link(unfinished, target)  # which replaces nothing; a rename would
         except FileExistsError as error:
-            raise _there_already(target) from error
+            raise there_already(target) from error
         except OSError as error:
             if error.errno not in _NO_LINKS or os.path.lexists(target):
                 raise

@@ -7,6 +7,7 @@ import os
 import re
 import resource
 import sys
+from collections.abc import Sequence
 
 from sigwrap.bare import signal
 from sigwrap.bare.contextlib import suppress
@@ -33,6 +34,8 @@ from sigwrap.linux.own_pages import read_maps
 from sigwrap.linux.session_cgroup import SessionCgroup
 from sigwrap.linux.supervisors import hides_processes
 from sigwrap.linux.terminal_typists import find_typist
+from sigwrap.policy.judge.network import SOCKETS
+from sigwrap.policy.judge.socket_names import SocketNames
 from sigwrap.run.opening import new_session_id
 from sigwrap.start import onefile
 from sigwrap.store import killswitch
@@ -143,10 +146,16 @@ def try_terminal() -> Finding:
         return Finding(TERMINAL, f"cannot create a pseudo-terminal: {refusal.strerror}", "no pty")
     if held_terminals.controlling < 0:
         return Finding(TERMINAL, "no controlling terminal", "none")
-    typist = find_typist(walled=landlock.is_available())
+    typist = find_typist(walled=landlock.is_available(), keeps=_agent_default_keeps)
     if typist is not None:
         return Finding(TERMINAL, typist.why, "typed")
     return Finding(TERMINAL, "approval requests can be shown on it")
+
+
+def _agent_default_keeps(sockets: Sequence[str]) -> bool:
+    names = [name for each in ("tmux", "screen", "zellij") for name in SOCKETS[each]]
+    kept = [any(SocketNames(name).matches(each) for name in names) for each in sockets]
+    return bool(kept) and all(kept)
 
 
 def try_libc() -> Finding:

@@ -21,6 +21,7 @@ option_words    options and operands told apart
 git_settings    what git runs by a setting
 variables       what a variable has a program run
 words           what a word comes to before it runs
+line_targets    files and addresses that a line shows, and what the policy decides on them
 judged_line     the decisions of a policy on all that is in a line
 verdict         of several answers the strictest, and why
 settings        an agent's settings with the hook in them, and without

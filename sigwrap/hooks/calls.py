@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
-from urllib.parse import urlsplit
 
+from sigwrap.bare import re
+from sigwrap.hints import Any
 from sigwrap.policy.judge.request import Operation
+from sigwrap.tuples import NamedTuple
 
-_DEFAULT_PORTS = {"http": 80, "https": 443}
+_DEFAULT_PORTS = {"http": 80, "https": 443, "ssh": 22, "git": 9418, "ftp": 21, "ws": 80, "wss": 443}
+_LAST_PORT = 65535
+_URL = re.compile(
+    r"([a-zA-Z][a-zA-Z0-9+.-]*)://(?:[^/?#\\]*@)?(\[[0-9a-fA-F:.]+\]|[\w.-]+)(?::(\d{0,5}))?(?:[/?#].*)?",
+    re.DOTALL,
+)
 _NUMBERS = re.compile(r"(0x)?[0-9a-f]+(\.(0x)?[0-9a-f]+){0,3}")
 _PATCH = {
     "*** Add File: ": Operation.CREATE,
@@ -31,6 +36,7 @@ class ShellCall(NamedTuple):
 class FileCall(NamedTuple):
     operation: Operation | None  # None: written, or made where it isn't there
     path: str
+    with_all_below: bool = False
 
 
 class WebCall(NamedTuple):
@@ -46,6 +52,8 @@ class Call(NamedTuple):
     folder: str  # in which it happens
     doings: tuple[Doing, ...]  # empty: nothing that a policy speaks of
     nobody_asked: bool = False  # the program would take a question for a yes
+    conversation: str = ""  # the agent's own id of it
+    id: str = ""  # of the call, where the agent has one
 
 
 def text_in(given: Mapping[str, Any], *names: str) -> str:
@@ -60,26 +68,34 @@ def text_in(given: Mapping[str, Any], *names: str) -> str:
 def shell(given: Mapping[str, Any], *folder_names: str) -> tuple[Doing, ...]:
     command = given.get("command")
     if isinstance(command, list) and command and all(isinstance(word, str) for word in command):
-        return (ShellCall(_quoted(command), _optional(given, *folder_names)),)
+        return (ShellCall(_quoted(command), optional(given, *folder_names)),)
     if not isinstance(command, str):
         raise BadCall("the call has no text 'command'")
-    return (ShellCall(command, _optional(given, *folder_names)),)
+    return (ShellCall(command, optional(given, *folder_names)),)
 
 
 def file(given: Mapping[str, Any], operation: Operation | None, *names: str) -> tuple[Doing, ...]:
     return (FileCall(operation, text_in(given, *names)),)
 
 
+def search(given: Mapping[str, Any]) -> tuple[Doing, ...]:
+    return (FileCall(Operation.READ, optional(given, "path") or ".", with_all_below=True),)
+
+
 def web(given: Mapping[str, Any]) -> tuple[Doing, ...]:
     url = text_in(given, "url")
-    try:
-        parts = urlsplit(url if "://" in url else f"https://{url}")
-        host, port = parts.hostname, parts.port or _DEFAULT_PORTS.get(parts.scheme, 0)
-    except ValueError as problem:
-        raise BadCall(f"its URL is not valid: {problem}") from problem
-    if not host or not port:
-        raise BadCall("its URL has no host")
-    return (WebCall(address(host), port),)
+    return (web_address(url if "://" in url else f"https://{url}"),)
+
+
+def web_address(url: str) -> WebCall:
+    """Raise BadCall for anything that programs could read in different ways."""
+    found = _URL.fullmatch(url)
+    if found is None:
+        raise BadCall("its URL is not valid")
+    port = int(found[3] or _DEFAULT_PORTS.get(found[1].lower(), 0))
+    if not port or port > _LAST_PORT:
+        raise BadCall("its URL has no valid port")
+    return WebCall(address(found[2].strip("[]").lower()), port)
 
 
 def patch(given: Mapping[str, Any]) -> tuple[Doing, ...]:
@@ -97,7 +113,7 @@ def _patched(text: str) -> Iterator[Doing]:
                 yield FileCall(operation, line.strip().removeprefix(mark).strip())
 
 
-def _optional(given: Mapping[str, Any], *names: str) -> str:
+def optional(given: Mapping[str, Any], *names: str) -> str:
     found = (value for name in names if isinstance(value := given.get(name), str))
     return _plain(next(found, ""))
 
@@ -114,10 +130,10 @@ def _plain(text: str) -> str:
 
 def address(host: str) -> str:
     """A number, or parts in other digits, is an IPv4 address to whoever fetches it."""
-    if not _NUMBERS.fullmatch(host):
+    if not _NUMBERS.fullmatch(host.rstrip(".")):
         return host
     try:
-        *first, last = (_number(part) for part in host.split("."))
+        *first, last = (_number(part) for part in host.rstrip(".").split("."))
     except ValueError:
         return host
     room = 1 << 8 * (4 - len(first))  # the last part fills what the others leave

@@ -3,7 +3,7 @@ for a number, an index or a name."""
 
 from __future__ import annotations
 
-import re
+from sigwrap.bare import re
 
 RUNS_QUOTED = "the shell may run the text in its quotes"
 

@@ -10,12 +10,13 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from enum import Enum
-from typing import Any, NamedTuple
 
+from sigwrap.hints import Any
 from sigwrap.hooks import calls
 from sigwrap.hooks.calls import BadCall, Call, Doing
 from sigwrap.hooks.verdict import Answer
 from sigwrap.policy.judge.request import Operation
+from sigwrap.tuples import NamedTuple
 
 _NOBODY_IS_ASKED = frozenset({"bypassPermissions", "dontAsk"})
 _READ, _WRITE = Operation.READ, Operation.WRITE
@@ -66,7 +67,14 @@ def call_in(program: AgentProgram, text: bytes) -> Call:
     if not isinstance(tool_input, dict):
         raise BadCall("the call has no object 'tool_input'")
     is_asked = found.has_questions and given.get("permission_mode") not in _NOBODY_IS_ASKED
-    return Call(tool, folder, reader(tool_input), nobody_asked=not is_asked)
+    return Call(
+        tool,
+        folder,
+        reader(tool_input),
+        nobody_asked=not is_asked,
+        conversation=calls.optional(given, "session_id", "conversation_id"),
+        id=calls.optional(given, "tool_use_id", "tool_call_id", "call_id", "generation_id"),
+    )
 
 
 def project_in(text: bytes) -> str:
@@ -128,6 +136,7 @@ FORMATS: Mapping[AgentProgram, Format] = {
                 "Bash": _shell,
                 "Monitor": _shell,
                 "Read": _file(_READ, "file_path"),
+                "Grep": calls.search,
                 "Write": _ANY_FILE,
                 "Edit": _ANY_FILE,
                 "MultiEdit": _ANY_FILE,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import shlex
 from fnmatch import fnmatchcase
-from typing import NamedTuple
 
 from sigwrap.policy.judge.match import UNTOLD
+from sigwrap.tuples import NamedTuple
 
 _LINES = (
     "core.pager core.editor core.sshcommand core.askpass core.gitproxy core.fsmonitor "

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from typing import Any, NamedTuple, NoReturn
+
+from sigwrap.hints import Any, NoReturn
+from sigwrap.tuples import NamedTuple
 
 _BLANK = " \t\n\r"
 _BYTE_ORDER_MARK = "\ufeff"

@@ -4,10 +4,12 @@ known of it. What has to be looked up on the machine is handed in."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Protocol
 
+from sigwrap.hints import Protocol
+from sigwrap.hooks import line_targets
+from sigwrap.hooks.line_targets import LineTargets
 from sigwrap.hooks.shell_line import Command, FileUse, Line, Unknown
-from sigwrap.hooks.verdict import Answer, Finding, finding_of
+from sigwrap.hooks.verdict import Answer, Finding, asked, finding_of
 from sigwrap.hooks.words import Word
 from sigwrap.policy.judge.engine import CompiledCommandRule, Engine, Facts
 from sigwrap.policy.judge.match import UNTOLD
@@ -26,10 +28,9 @@ _LENIENT = frozenset({Action.ALLOW, Action.AUDIT})
 _OF_ALL_WORDS = frozenset({"paths", "sources", "args_patterns"})
 _NO_FOLDER = "/nonexistent" + "/x" * 9  # of which no rule speaks; `..` doesn't lead out of it soon
 _POSSIBLE_FOLDERS = ("/", "/usr", "/var")  # with what a rule may speak of, where none is known
-LEFT_TO_THE_SESSION = "the session decides"
 
 
-class Machine(Protocol):
+class Machine(line_targets.Machine, Protocol):
     def request(
         self, words: Sequence[str], folder: str, depth: int, variables: frozenset[str]
     ) -> CommandRequest: ...
@@ -46,9 +47,13 @@ class Machine(Protocol):
 
 def judged(line: Line, engine: Engine, machine: Machine, *, inside: bool) -> Iterator[Finding]:
     policy = engine.policy
+    targets = LineTargets(line, machine, policy.name, inside=inside)
     for command in line.commands:
         for folder in command.folders:
             yield _command(command, folder, line, engine, machine, inside=inside)
+            words = words_in(command, folder, machine)
+            yield from targets.of_command(command, words, folder)
+    yield from targets.of_mentions()
     for use in line.files:
         for folder in use.folders:
             yield _file(use, folder, engine, machine, inside=inside)
@@ -63,9 +68,7 @@ def _lets_all_signals(policy: Policy) -> bool:
 
 
 def _unknown(unknown: Unknown, *, inside: bool) -> Finding:
-    if inside:
-        return Finding(unknown.text, Answer.NO_OPINION, f"{unknown.why}: {LEFT_TO_THE_SESSION}")
-    return Finding(unknown.text, Answer.ASK, unknown.why)
+    return asked(unknown.text, unknown.why, inside=inside)
 
 
 def _command(
@@ -170,7 +173,8 @@ def _possible(
         failing = rule.failing_condition(facts)
         if failing is None:
             yield rule.decision
-            if rule.decision.action not in _LENIENT or not _asks_for_words(rule):
+            is_last = rule.decision.action not in _LENIENT or not _asks_for_words(rule)
+            if is_last and not rule.rule.layer:  # with other words, a base may be stricter
                 return
         elif failing in _OF_ALL_WORDS or (
             failing == "subcommands" and not _is_settled(rule, facts, max(0, sure))

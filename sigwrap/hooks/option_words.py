@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
 
 from sigwrap.hooks.starter import Starter
 from sigwrap.hooks.words import Word
 from sigwrap.policy.judge.match import UNTOLD
+from sigwrap.tuples import NamedTuple
 
 
 class Said(NamedTuple):

@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from itertools import product
-from typing import Any, NamedTuple
 
 from sigwrap.escape import shell_words
+from sigwrap.hints import Any
 from sigwrap.hooks.formats import AgentProgram
 from sigwrap.hooks.json_text import (
     BadText,
@@ -25,11 +25,12 @@ from sigwrap.hooks.json_text import (
     without_member,
 )
 from sigwrap.status import BLOCKED
+from sigwrap.tuples import NamedTuple
 
 _HOOKS = "hooks"
 _TIMEOUT_S = 60
 _MATCHERS = {
-    AgentProgram.CLAUDE_CODE: "Bash|Monitor|Read|Write|Edit|MultiEdit|NotebookEdit|WebFetch",
+    AgentProgram.CLAUDE_CODE: "Bash|Monitor|Read|Grep|Write|Edit|MultiEdit|NotebookEdit|WebFetch",
     AgentProgram.CODEX: "Bash|shell|apply_patch|view_image",
     AgentProgram.GEMINI: "run_shell_command|read_file|write_file|replace",
 }
@@ -47,11 +48,16 @@ class Place(NamedTuple):
     user: str  # beneath the program's own
     own_folder: str  # of a user, beneath the home folder
     variable: str = ""  # that says another
+    own: str = ""  # beneath the project's folder, and not shared with others
 
 
 PLACES: Mapping[AgentProgram, Place] = {
     AgentProgram.CLAUDE_CODE: Place(
-        ".claude/settings.json", "settings.json", ".claude", "CLAUDE_CONFIG_DIR"
+        ".claude/settings.json",
+        "settings.json",
+        ".claude",
+        "CLAUDE_CONFIG_DIR",
+        ".claude/settings.local.json",
     ),
     AgentProgram.CODEX: Place(".codex/hooks.json", "hooks.json", ".codex", "CODEX_HOME"),
     AgentProgram.CURSOR: Place(".cursor/hooks.json", "hooks.json", ".cursor"),

@@ -3,11 +3,11 @@ itself."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from itertools import takewhile
 from posixpath import join, normpath
 
+from sigwrap.bare import re
 from sigwrap.hooks.evaluated import RUNS_QUOTED, would_be_expanded
 from sigwrap.hooks.option_words import said
 from sigwrap.hooks.shell_line import (
@@ -208,6 +208,8 @@ class Commands:
     def set_variable(self, text: str, name: str, value: Word, folders: Folders) -> None:
         name = name.partition("[")[0]
         self._out.variables.add(name)
+        if UNTOLD in value.text:
+            self._out.unsure.add(name)
         if UNTOLD in name:
             self._out.not_known(text, _WHICH_VARIABLE)
         elif name in ("BASH_ALIASES", "BASH_CMDS"):

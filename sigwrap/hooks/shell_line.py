@@ -9,10 +9,10 @@ looked at here but the text.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
 
 from sigwrap.hooks.evaluated import RUNS_QUOTED
 from sigwrap.hooks.words import Word
+from sigwrap.tuples import NamedTuple
 
 MAX_COMMANDS = 2000
 MAX_NESTED = 8
@@ -53,6 +53,9 @@ class Line(NamedTuple):
     files: tuple[FileUse, ...]
     unknown: tuple[Unknown, ...]
     variables: frozenset[str]  # set anywhere in it
+    unsure: frozenset[str] = frozenset()  # of these, whose values it does not show
+    text: str = ""
+    folder: str = ""  # in which it starts
 
 
 class After(NamedTuple):
@@ -109,6 +112,8 @@ class Found:
         self.moving: set[tuple[bytes, int]] = set()  # loops in which the folder changes
         self.functions_move = False
         self.evaluates = False  # values, as an index or a number
+        self._lines: Sequence[str] = ()
+        self.folder = ""
         self.begin_again()
 
     def begin_again(self) -> None:
@@ -116,6 +121,7 @@ class Found:
         self.commands: list[Command] = []
         self.files: list[FileUse] = []
         self.variables: set[str] = set()
+        self.unsure: set[str] = set()
         self.quoted: set[str] = set()  # what a shell that evaluates values would run
         self._unknown: list[Unknown] = []
 
@@ -128,6 +134,9 @@ class Found:
             tuple(dict.fromkeys(self.files)),
             tuple(dict.fromkeys(self._unknown)),
             frozenset(self.variables),
+            frozenset(self.unsure),
+            "\n".join(self._lines),
+            self.folder,
         )
 
     def move(self, folders: Folders) -> None:
@@ -150,6 +159,7 @@ class Found:
         """Each in that folder. Where they change the folder or HOME, that counts for what stands
         before, too: they are read twice."""
         home = self.home
+        self._lines, self.folder = lines, folder
         for line in lines:
             self.read(line, (folder,), depth, 0)
         if self.moved or self.home != home:

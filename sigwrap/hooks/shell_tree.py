@@ -8,12 +8,13 @@ no leaf has an unquoted character in it that would end it for bash.
 
 from __future__ import annotations
 
-import re
+import sys
 from collections.abc import Iterator
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
+from sigwrap.bare import re
 from sigwrap.errors import SigwrapError
+from sigwrap.hints import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -59,6 +60,20 @@ class Unparsable(Exception):
     """The text is none that is parsed at all, and why."""
 
 
+def _grammar() -> Any:
+    """Load the grammar alone: its package imports importlib.resources, which takes 10 ms."""
+    from importlib.util import module_from_spec
+
+    folders = [f"{each}/tree_sitter_bash" for each in sys.path]
+    for finder in sys.meta_path:
+        found = finder.find_spec("tree_sitter_bash._binding", folders)
+        if found is not None and found.loader is not None:
+            module = module_from_spec(found)
+            found.loader.exec_module(module)
+            return module
+    raise ImportError("tree_sitter_bash")
+
+
 def parsed(text: bytes) -> Node:
     if len(text) > MAX_BYTES:
         raise Unparsable(f"it is longer than {MAX_BYTES // 1024} KiB")
@@ -67,11 +82,12 @@ def parsed(text: bytes) -> Node:
     if b"\r" in text:
         raise Unparsable("it contains a carriage return")
     try:
-        import tree_sitter_bash
         from tree_sitter import Language, Parser
+
+        grammar = _grammar()
     except ImportError as missing:
         raise NoParser(_NO_PARSER, _GET_ONE) from missing
-    return Parser(Language(tree_sitter_bash.language())).parse(text).root_node
+    return Parser(Language(grammar.language())).parse(text).root_node
 
 
 def doubt(root: Node, text: bytes) -> str:

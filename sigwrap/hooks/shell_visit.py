@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import re
-from typing import TYPE_CHECKING
-
+from sigwrap.bare import re
+from sigwrap.hints import TYPE_CHECKING
 from sigwrap.hooks.evaluated import RUNS_QUOTED, evaluates_values, may_be_run, would_be_expanded
 from sigwrap.hooks.shell_commands import (
     MEANT_OTHERWISE,
@@ -13,7 +12,7 @@ from sigwrap.hooks.shell_commands import (
 )
 from sigwrap.hooks.shell_line import After, FileUse, Folders, Found, bounded
 from sigwrap.hooks.shell_tree import SUBSTITUTIONS, all_nodes, is_lost_word, literal_runs
-from sigwrap.hooks.words import NOT_KNOWN, Word, word_of
+from sigwrap.hooks.words import NOT_KNOWN, Known, Word, word_of
 from sigwrap.policy.judge.match import UNTOLD
 
 if TYPE_CHECKING:
@@ -26,6 +25,7 @@ _IN_A_SHELL_OF_ITS_OWN = SUBSTITUTIONS | {"subshell", "pipeline"}
 _WORDS = frozenset({"raw_string", "ansi_c_string", "word", "string", "concatenation"})
 _QUOTED = frozenset({"raw_string", "ansi_c_string", "string"})
 _EXPANSIONS = SUBSTITUTIONS | {"simple_expansion", "expansion", "arithmetic_expansion", "number"}
+_MOVES = re.compile(rb"\b(cd|pushd|popd|chdir|PWD=)|\bpwd\s*\(")
 _SAME_FOLDER = re.compile(r"/(\./|/)+")
 # Each leads to another program or folder for each process that asks.
 _OF_A_PROCESS = re.compile(
@@ -47,6 +47,7 @@ class Visitor:
         if b"HOME" in text.replace(b"$HOME", b"").replace(b"${HOME}", b""):
             out.home = ""
         out.has_cdpath |= b"CDPATH" in text
+        self._folder = "" if nested or _MOVES.search(text) else out.folder
         self._commands = Commands(out, depth, nested)
         self._note_values(root)
         if b"@P}" in text:
@@ -98,7 +99,7 @@ class Visitor:
         if kind == "function_definition":
             return self._function(node, folders)
         if kind == "for_statement":
-            self._set(node.children[1], NOT_KNOWN, folders)
+            self._iterated(node, folders)
         if kind in _LOOPS:
             return self._loop(node, folders)
         if kind in _ASSIGNMENTS:
@@ -135,6 +136,13 @@ class Visitor:
         if self._out.moves > moves:
             self._out.moving.add(place)
         return After(after, after)
+
+    def _iterated(self, node: Node, folders: Folders) -> None:
+        name, was_unsure = self._shown(node.children[1]), set(self._out.unsure)
+        self._set(node.children[1], NOT_KNOWN, folders)
+        values = [child for child in node.children[2:-1] if child.is_named]
+        if values and not any(UNTOLD in self._word(value).text for value in values):
+            self._out.unsure -= {name} - was_unsure
 
     def _within(self, node: Node, folders: Folders) -> None:
         """What a word or a condition runs to get its value."""
@@ -276,7 +284,7 @@ class Visitor:
         return any(map(self._has_quoted_expansion, node.children))
 
     def _word(self, node: Node) -> Word:
-        word = word_of(node, self._text, self._out.home)
+        word = word_of(node, self._text, Known(self._out.home, self._folder))
         if word.pattern and self._out.globs_otherwise:
             return NOT_KNOWN
         path = _SAME_FOLDER.sub("/", word.text)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from posixpath import join, normpath
-from typing import NamedTuple
 
+from sigwrap.bare import re
 from sigwrap.policy.judge.match import UNTOLD
+from sigwrap.tuples import NamedTuple
 
 BUILTINS = frozenset(
     ". : [ alias bg bind break builtin caller cd command compgen complete compopt continue coproc "

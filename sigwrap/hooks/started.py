@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
-from typing import NamedTuple
 
+from sigwrap.bare import re
 from sigwrap.escape import shell_words
 from sigwrap.hooks.calls import address
 from sigwrap.hooks.git_settings import set_by_git
@@ -18,6 +17,7 @@ from sigwrap.hooks.words import NOT_KNOWN, Word
 from sigwrap.hooks.wrapped import basename
 from sigwrap.policy.judge.match import UNTOLD
 from sigwrap.policy.judge.network import packed_address
+from sigwrap.tuples import NamedTuple
 
 WHICH_PROGRAM = "the program that it runs is not known in advance"
 

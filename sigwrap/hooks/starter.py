@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from sigwrap.bare.enum import Enum
+from sigwrap.tuples import NamedTuple
 
 EVERYWHERE = 1 << 20
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
+from sigwrap.bare import re
 from sigwrap.hooks.started import (
     COMPILER,
     ENDS_A_COMMAND,

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple
 
 from sigwrap.bare.enum import Enum
 from sigwrap.escape import printable, shortened
 from sigwrap.mediate.wording import DENIED, TO_AN_AGENT, named_rule
 from sigwrap.policy.judge.request import Action, Decision
+from sigwrap.tuples import NamedTuple
 
 _SHOWN = 80
+LEFT_TO_THE_SESSION = "the session decides"
 _MOST_REASONS = 5
 
 
@@ -79,6 +80,18 @@ def finding_of(what: str, decision: Decision, policy: str, *, inside: bool) -> F
             answer = Answer.DENY
     why = f"{printable(why)} ({named_rule(decision.rule, policy)})"
     return Finding(what, answer, why, decision)
+
+
+def asked(what: str, why: str, *, inside: bool) -> Finding:
+    """The hook cannot know; inside a session, the session does."""
+    if inside:
+        return Finding(what, Answer.NO_OPINION, f"{why}: {LEFT_TO_THE_SESSION}")
+    return Finding(what, Answer.ASK, why)
+
+
+def reads_too_much(path: str, *, inside: bool) -> Finding:
+    why = "rules deny reading a part of it"
+    return asked(f"read everything in {path}", why, inside=inside)
 
 
 def _default_says(decision: Decision) -> str:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, NamedTuple
 
+from sigwrap.bare import re
+from sigwrap.hints import TYPE_CHECKING
 from sigwrap.policy.judge.match import UNTOLD
+from sigwrap.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -16,6 +17,8 @@ _QUOTED_IN_BRACKETS = re.compile(r"\[[^]]*\x01[^]]*\]")
 _ESCAPES = dict(
     zip("abeEfnrtv\\'\"?", "\a\b\x1b\x1b\f\n\r\t\v\\'\"?", strict=True),
 )
+_HOME = (b"$HOME", b"${HOME}")
+_FOLDER = (b"$PWD", b"${PWD}", b"$(pwd)", b"`pwd`")
 _DIGITS = {"x": 2, "u": 4, "U": 8}
 
 
@@ -32,15 +35,21 @@ class Word(NamedTuple):
 NOT_KNOWN = Word(UNTOLD, splits=True)
 
 
+class Known(NamedTuple):
+    """Values of variables; empty where they are not known, or may change in this line."""
+
+    home: str
+    folder: str
+
+
 class _Part(NamedTuple):
     text: str
     quoted: bool
     splits: bool = False
 
 
-def word_of(node: Node, text: bytes, home: str) -> Word:
-    """`home`: empty where it isn't known, or may be another in this line."""
-    parts = [*_parts(node, text, home)]
+def word_of(node: Node, text: bytes, known: Known) -> Word:
+    parts = [*_parts(node, text, known)]
     whole = "".join(part.text for part in parts)
     bare = "".join(part.text for part in parts if not part.quoted)
     if "{" in bare and ("," in bare or ".." in bare):
@@ -52,7 +61,7 @@ def word_of(node: Node, text: bytes, home: str) -> Word:
     if _QUOTED_IN_BRACKETS.search("".join("\1" if part.quoted else part.text for part in parts)):
         return NOT_KNOWN
     if parts and not parts[0].quoted and parts[0].text.startswith("~"):
-        return _below_home(parts, whole, home)
+        return _below_home(parts, whole, known.home)
     return Word(whole, _pattern(parts), any(part.splits for part in parts))
 
 
@@ -77,7 +86,7 @@ def _pattern(parts: list[_Part]) -> str:
     )
 
 
-def _parts(node: Node, text: bytes, home: str) -> Iterator[_Part]:
+def _parts(node: Node, text: bytes, known: Known) -> Iterator[_Part]:
     own = text[node.start_byte : node.end_byte]
     match node.type:
         case "word" | "number" | "variable_name" | "special_variable_name":
@@ -88,16 +97,16 @@ def _parts(node: Node, text: bytes, home: str) -> Iterator[_Part]:
             yield _Part(_ansi(_decoded(own[2:-1])), quoted=True)
         case "string":
             splits = b"@" in own  # "$@", "${all[@]}"
-            yield _Part("".join(_in_quotes(node, text, home)), quoted=True, splits=splits)
-        case "simple_expansion" | "expansion":
-            value = _expanded(own, home)
+            yield _Part("".join(_in_quotes(node, text, known)), quoted=True, splits=splits)
+        case "simple_expansion" | "expansion" | "command_substitution":
+            value = _expanded(own, known)
             yield _Part(value, quoted=True, splits=value == UNTOLD)
         case "concatenation" | "command_name":
             at = node.start_byte
             for child in node.children:
                 if child.start_byte > at and text[at : child.start_byte] != b"\\\n":
                     yield _Part(UNTOLD, quoted=True)
-                yield from _parts(child, text, home)
+                yield from _parts(child, text, known)
                 at = child.end_byte
         case _:
             yield _Part(UNTOLD, quoted=True, splits=True)
@@ -121,15 +130,15 @@ def _unquoted(word: str) -> Iterator[_Part]:
         yield _Part(bare, quoted=False)
 
 
-def _in_quotes(node: Node, text: bytes, home: str) -> Iterator[str]:
+def _in_quotes(node: Node, text: bytes, known: Known) -> Iterator[str]:
     at = node.start_byte + 1
     for child in node.children[1:-1]:
         if child.type == "string_content":
             continue
         yield _unescaped_in_quotes(_decoded(text[at : child.start_byte]))
         own = text[child.start_byte : child.end_byte]
-        if child.type in ("simple_expansion", "expansion"):
-            yield _expanded(own, home)
+        if child.type in ("simple_expansion", "expansion") or own in _FOLDER:
+            yield _expanded(own, known)
         else:
             yield _here_document(child, text)
         at = child.end_byte
@@ -165,10 +174,10 @@ def _unescaped_in_quotes(text: str) -> str:
     return "".join(kept)
 
 
-def _expanded(expansion: bytes, home: str) -> str:
+def _expanded(expansion: bytes, known: Known) -> str:
     """Unquoted, what has blanks or a glob in it would be something else again."""
-    is_plain = home and not set(home) & {" ", "\t", "\n", "*", "?", "["}
-    return home if is_plain and expansion in (b"$HOME", b"${HOME}") else UNTOLD
+    value = known.home if expansion in _HOME else known.folder if expansion in _FOLDER else ""
+    return value if value and not set(value) & set(" \t\n*?[") else UNTOLD
 
 
 def _ansi(text: str) -> str:

@@ -3,16 +3,16 @@ that leaves open."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
 
+from sigwrap.bare import re
 from sigwrap.hooks.option_words import said
 from sigwrap.hooks.shell_tree import RESERVED
 from sigwrap.hooks.starter import Starter
 from sigwrap.hooks.words import Word
 from sigwrap.policy.judge.match import UNTOLD
 from sigwrap.policy.judge.wrappers import MAX_WRAPPERS, unwrap
+from sigwrap.tuples import NamedTuple
 
 Chain = Sequence[tuple[str, tuple[str, ...]]]
 _Options = Mapping[str, tuple[str, tuple[str, ...]]]  # letters, and how long ones begin

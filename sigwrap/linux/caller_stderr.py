@@ -37,13 +37,21 @@ class Line:
     """A line for a process, whose standard error is taken at once: it may end now."""
 
     def __init__(
-        self, pid: int, text: str, *, off_terminals: str = "", spares_screens: bool = False
+        self,
+        pid: int,
+        text: str,
+        *,
+        off_terminals: str = "",
+        spares_screens: bool = False,
+        spares_ours: bool = False,
     ) -> None:
         """`off_terminals`: appended where standard error is no terminal.
-        `spares_screens`: not where a program has taken the terminal for its screen."""
-        self._text = text.encode("utf-8", "backslashreplace")
+        `spares_screens`: not where a program has taken the terminal for its screen.
+        `spares_ours`: not on sigwrap's own terminal."""
+        self.say(text)
         self._off_terminals = off_terminals.encode()
         self._spares_screens = spares_screens
+        self._spares_ours = spares_ours
         self._fd, self._is_ours = -1, False
         try:
             self._fd = take_descriptor(pid, 2)
@@ -52,12 +60,19 @@ class Line:
         except OSError:
             pass
 
+    def say(self, text: str) -> None:
+        """This instead, where it was not known at first."""
+        self._text = text.encode("utf-8", "backslashreplace")
+
     def write(self) -> None:
         if self._is_ours:
             _tell_who_started_us(self._line_for(2))
         elif self._fd >= 0:
             try:
-                if not (self._spares_screens and _is_screen(self._fd)):
+                if not (
+                    (self._spares_screens and _is_screen(self._fd))
+                    or (self._spares_ours and held_terminals.same_as(self._fd) is not None)
+                ):
                     _write(self._fd, self._line_for(self._fd))
             except OSError:
                 pass

@@ -164,6 +164,16 @@ def open_without_links(path: str) -> int:
     return int(found)
 
 
+def open_known(path: str) -> int:
+    """An O_PATH descriptor of what the kernel has in its caches, links followed: no file system is
+    asked. OSError, EAGAIN where it is not there."""
+    how = _FOLLOWED.cached
+    found = _openat2(_SYS_OPENAT2, AT_FDCWD, os.fsencode(path), how, len(how))
+    if found < 0:
+        raise last_failure()
+    return int(found)
+
+
 def lies_at(path: str, inode: Inode) -> bool:
     """For us, as far as the kernel knows without asking anybody, and no link on the way."""
     how = _how(_PATH_FLAGS, _RESOLVE_NO_SYMLINKS | _RESOLVE_CACHED)

@@ -201,6 +201,13 @@ class Listener:
             _DESCRIPTOR.pack(notification_id, _AT_THIS_NUMBER, ours, number, 0),
         )
 
+    def add_descriptor(self, notification_id: int, ours: int) -> int:
+        """The caller's number of a duplicate of `ours` that its exec closes. OSError where it has
+        no room, or nobody waits any more."""
+        request = bytearray(_DESCRIPTOR.pack(notification_id, 0, ours, 0, os.O_CLOEXEC))
+        number: int = ioctl(self.fd, _ADD_DESCRIPTOR, request, True)
+        return number
+
     def can_put_descriptors(self) -> bool:
         """By a descriptor that isn't there: a kernel before 5.9 doesn't know the request."""
         try:

@@ -105,6 +105,12 @@ class Ask(NamedTuple):
     notice: str = ""  # for the caller's stderr while it waits
 
 
+class WouldWait(NamedTuple):
+    """Whether the caller would have to wait for the answer. Reply: bool."""
+
+    question: Question
+
+
 class ReadContent(NamedTuple):
     """What is in the files that the exec would run; the exec stop holds what is loaded against it.
     Reply: a text for each of them. With `besides`, these files' texts follow; nothing is replied
@@ -263,6 +269,11 @@ class PrepareStubCommand(NamedTuple):
     Prepared or Unpreparable."""
 
 
+class PrepareStub(NamedTuple):
+    """The caller gets a descriptor of the program that waits in its place. Reply: Prepared or
+    Unpreparable."""
+
+
 class Prepared(NamedTuple):
     path: str
     argv: tuple[str, ...]
@@ -399,6 +410,7 @@ Effect = (
     | Fail
     | Succeed
     | Ask
+    | WouldWait
     | ReadContent
     | ReadEnvironment
     | ReadLoaded
@@ -412,6 +424,7 @@ Effect = (
     | ContinueWatched
     | Prepare
     | PrepareStubCommand
+    | PrepareStub
     | Replace
     | Send
     | ContinueToChildren

@@ -29,6 +29,7 @@ from sigwrap.mediate.effects import (
     Mediation,
     Prepare,
     Prepared,
+    PrepareStub,
     PrepareStubCommand,
     Ran,
     ReadAgain,
@@ -42,6 +43,7 @@ from sigwrap.mediate.effects import (
     Unpreparable,
     Unrecorded,
     VerifyThenContinue,
+    WouldWait,
 )
 from sigwrap.mediate.exec_events import exec_failed, exec_payload
 from sigwrap.mediate.exec_facts import ExecFacts, OnlyAsks, Unseen, not_dumpable
@@ -220,6 +222,9 @@ class ExecMediator:
     def _go_on(self, facts: ExecFacts, path: str, rule: str, image: Image) -> Judgement:
         """Whether it runs."""
         self._gone_on += 1
+        return (yield from self._runs(facts, path, rule, image))
+
+    def _runs(self, facts: ExecFacts, path: str, rule: str, image: Image) -> Judgement:
         outcome: ExecOutcome = yield VerifyThenContinue(image)
         yield from self._came_of_it(path, rule, outcome)
         if isinstance(outcome, LoadedOther):  # it stands at its exec, and is killed now
@@ -370,15 +375,8 @@ class ExecMediator:
         if decision.message:
             line = printable(f"sigwrap: {facts.programs[0].name}: {decision.message}")
             yield from self._tell(facts.process, line)
-        came_back: Restarted | KernelRefused | Tampered = yield Replace()
-        match came_back:
-            case Restarted():
-                yield from self._go_on(facts, prepared.path, decision.rule, Image.REPLACEMENT)
-            case KernelRefused():
-                yield exec_failed(prepared.path, decision.rule, came_back.errno)
-            case Tampered():
-                yield exec_failed(prepared.path, decision.rule, errno.EACCES)
-                yield Fail(errno.EACCES)
+        if (yield from _replaced(prepared.path, decision.rule)):
+            yield from self._go_on(facts, prepared.path, decision.rule, Image.REPLACEMENT)
 
     def _matched(self, facts: ExecFacts, decision: Decision) -> Program:
         """The program that the decision is about: the file, its interpreter, an applet."""
@@ -407,6 +405,11 @@ class ExecMediator:
                 yield from self._deny_as_traced(facts, as_traced)
                 return
         question = question_about(facts, ground, decision, asked_before=asked_before)
+        if facts.process.depth and not facts.process.stub_of and (yield WouldWait(question)):
+            stub: Prepared | Unpreparable = yield PrepareStub()
+            if isinstance(stub, Prepared):
+                yield from self._become_stub(facts, stub.path, decision)
+                return
         notice = waiting(line_of(facts), decision.rule, self._engine.policy.name)
         answer: Answer = yield Ask(question, notice)
         if answer.granted:
@@ -415,6 +418,23 @@ class ExecMediator:
             reason = refusal(answer)
             self._last_refusal = (*asked, reason)
             yield from self._deny_unapproved(facts, decision, reason)
+
+    def _become_stub(self, facts: ExecFacts, path: str, decision: Decision) -> Mediation:
+        """The stub's own exec is what waits for the answer."""
+        process = facts.process
+        if (yield Hold()) is not Held.YES:
+            yield from self._deny_because(facts, decision, _NO_YES_WHILE_TRACED)
+            return
+        waiting_for = {"path": facts.path or facts.programs[0].path, "rule_name": decision.rule}
+        if not (yield Record("exec_waiting", waiting_for)):
+            yield Fail(errno.EACCES)
+            return
+        asker = process.comm
+        runs = (yield from _replaced(path, decision.rule)) and (
+            yield from self._runs(facts, path, decision.rule, Image.REPLACEMENT)
+        )
+        if runs:
+            process.stub_of = asker
 
     def _let_run_on(self, facts: ExecFacts, decision: Decision, approved: Approved) -> Mediation:
         reason = f"approved by {approved.by} with {approved.scripts[0]}, which it runs"
@@ -465,6 +485,17 @@ class ExecMediator:
             case WouldFail():  # the file is gone
                 yield exec_failed(facts.programs[0].path, decision.rule, now.errno)
                 yield Fail(now.errno)
+
+
+def _replaced(path: str, rule: str) -> Judgement:
+    came_back: Restarted | KernelRefused | Tampered = yield Replace()
+    match came_back:
+        case KernelRefused(errno=error):
+            yield exec_failed(path, rule, error)
+        case Tampered():
+            yield exec_failed(path, rule, errno.EACCES)
+            yield Fail(errno.EACCES)
+    return isinstance(came_back, Restarted)
 
 
 def _leave_to_the_kernel() -> Mediation:

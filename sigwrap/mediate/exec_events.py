@@ -32,7 +32,7 @@ def exec_payload(
         "path": facts.path or main.path,
         "argv": argv,
         "cwd": facts.cwd,
-        "comm": facts.process.comm,
+        "comm": facts.process.stub_of or facts.process.comm,
         "ppid": facts.process.ppid,
         "depth": facts.process.depth,
         "decision": decision.action.value,

@@ -84,7 +84,7 @@ def question_about(
     return Question(
         kind="exec",
         pid=facts.process.pid,
-        process=facts.process.comm,
+        process=facts.process.stub_of or facts.process.comm,
         depth=facts.process.depth,
         # Whoever is asked sees all of it: what looks like a secret may be what it runs.
         what=shell_words(main.argv or ("",)),  # as Linux hands it on

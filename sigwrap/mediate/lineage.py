@@ -43,6 +43,7 @@ class Process:
         "relations",
         "seizes",
         "start_time",
+        "stub_of",
     )
 
     def __init__(
@@ -63,6 +64,7 @@ class Process:
         self.comm = comm
         self.comm_is_current = True  # an exec that was let through changes it
         self.argv: tuple[str, ...] = ()
+        self.stub_of = ""  # the program that asked, while the stub waits for its approval
         self.pid_namespace = ""  # looked up with its first signal
         self.family = Family()
         # To what it signalled lately, and whose families it was true of.
@@ -84,6 +86,7 @@ class Process:
         """By an exec that goes on."""
         self.comm_is_current = False
         self.argv = argv
+        self.stub_of = ""
 
     def runs(self, program: File | None) -> None:
         """Since its last exec; None where nobody knows."""

@@ -46,7 +46,7 @@ class Answer(NamedTuple):
     granted: bool
     by: str
     message: str
-    reason: str  # granted, denied, expired, nobody, withdrawn
+    reason: str  # granted, denied, expired, nobody, at once, withdrawn
     id: str = ""  # of the request
 
 
@@ -93,13 +93,16 @@ class QuestionQueue:
         self._open: dict[str, Open] = {}
         self._settled: dict[str, str] = {}
         self._always: dict[tuple[str, ...], str] = {}
+        self._for_next: dict[str, tuple[str, ...]] = {}  # requests whose caller did not wait
+        self._next: dict[tuple[str, ...], str] = {}  # who approved one attempt
 
     @property
     def open(self) -> tuple[Open, ...]:
         """The oldest first."""
         return tuple(self._open.values())
 
-    def ask(self, question: Question, now_s: float) -> Open:
+    def ask(self, question: Question, now_s: float, *, for_next: bool = False) -> Open:
+        """`for_next`: an approval is for the next attempt of the same."""
         approval_id = self._new_id()
         while approval_id in self._open or approval_id in self._settled:
             approval_id = self._new_id()
@@ -110,20 +113,35 @@ class QuestionQueue:
             deadline_s=now_s + self._timeout_s,
         )
         self._open[approval_id] = request
+        if for_next:
+            self._for_next[approval_id] = question.key
         return request
+
+    def kept_for_next(self, question: Question) -> Open | None:
+        kept = (each for each, key in self._for_next.items() if key == question.key)
+        return next((self._open[each] for each in kept), None)
+
+    def is_remembered(self, question: Question) -> bool:
+        return bool(question.key) and question.key in {**self._always, **self._next}
 
     def settle_from_memory(self, approval_id: str, now_s: float) -> Settled | None:
         """Where the same was granted for the whole session."""
         request = self._open[approval_id]
         key = request.question.key
-        by = self._always.get(key) if key else None
-        if by is None:
+        if not key:
             return None
-        granted = self._grant(request, by, always=True, now_s=now_s)
+        if (by := self._next.pop(key, None)) is not None:
+            granted = self._grant(request, by, always=False, now_s=now_s)
+        elif (by := self._always.get(key)) is not None:
+            granted = self._grant(request, by, always=True, now_s=now_s)
+        else:
+            return None
         return granted._replace(remembered=True)
 
-    def settle_unasked(self, approval_id: str, why: str, now_s: float) -> Settled:
-        return self._refuse(self._open[approval_id], US, why, "nobody", now_s)
+    def settle_unasked(
+        self, approval_id: str, why: str, now_s: float, reason: str = "nobody"
+    ) -> Settled:
+        return self._refuse(self._open[approval_id], US, why, reason, now_s)
 
     def answer(
         self, approval_id: str, verdict: Verdict, *, by: str, message: str, now_s: float
@@ -175,6 +193,8 @@ class QuestionQueue:
 
     def _settle(self, request: Open, answer: Answer, *, always: bool, now_s: float) -> Settled:
         del self._open[request.id]
+        if (key := self._for_next.pop(request.id, None)) and answer.granted and not always:
+            self._next[key] = answer.by
         self._settled[request.id] = f"{answer.reason} by {answer.by}"
         if len(self._settled) > _SETTLED_KEPT:
             del self._settled[next(iter(self._settled))]

@@ -181,17 +181,18 @@ def noise(engine: Engine, *, domain: bool) -> frozenset[int]:
 
 def _is_noise(engine: Engine, number: int, domain: bool) -> bool:
     rules = [rule for rule in engine.policy.signal_rules if number in rule.signals]
-    if not rules or not _passes_unlogged(rules[0]):
+    layers = {each.layer: each for each in reversed(rules)}.values()
+    if not rules or not all(map(_passes_unlogged, layers)):
         return False
     policy = engine.policy
     if policy.trust.boundary != "log":
         return False
     if not domain:
-        return not rules[0].targets
+        return not any(each.targets for each in layers)
     is_refused_outside = policy.default_signal is Action.DENY and not any(
         map(_is_felt_outside, rules)
     )
-    return is_refused_outside and TargetType.SESSION in rules[0].targets
+    return is_refused_outside and all(TargetType.SESSION in each.targets for each in layers)
 
 
 def _passes_unlogged(rule: SignalRule) -> bool:

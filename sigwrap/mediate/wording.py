@@ -19,17 +19,24 @@ def command_line(path: str, arguments: str, name: str) -> str:
     the path's end does, however long the rest is."""
     end = path.rpartition("/")[2]
     told = "" if end == name else f" ({shortened(shell_words([name]), _LONGEST_NAME)})"
-    path = shell_words([path])
-    if len(path) > _LONGEST_PATH:
-        half = _LONGEST_PATH // 2
-        path = f"{path[: half - 1]}…{path[-half:]}"
+    path = _shortened_path(path)
     return shortened(f"{path} {arguments}".rstrip(), _LONGEST - len(told)) + told
+
+
+def _shortened_path(path: str) -> str:
+    path, half = shell_words([path]), _LONGEST_PATH // 2
+    return path if len(path) <= _LONGEST_PATH else f"{path[: half - 1]}…{path[-half:]}"
 
 
 def denial(what: str, rule: str, policy: str, message: str) -> str:
     """`what`: a command line, or a signal and its target."""
     because = f": {printable(message)}" if message else ""
     return f"{DENIED}{_shown(what)}{because} ({named_rule(rule, policy)})"
+
+
+def refused_file(operation: str, path: str, rule: str, policy: str) -> str:
+    what = f"{operation} {_shortened_path(path)}"
+    return f"sigwrap: probably refused: {what} ({named_rule(rule, policy)})"
 
 
 def denied_by(rule: str, policy: str) -> str:
@@ -52,6 +59,8 @@ def refusal(answer: Answer) -> str:
             text = "not approved"
         case "expired":
             text = "not approved in time"
+        case "at once":
+            text = "not approved yet"
         case "nobody":
             text = "no approver can be reached"
         case _:

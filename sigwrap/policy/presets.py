@@ -26,11 +26,15 @@ class Preset(NamedTuple):
     daemons: tuple[str, ...] = ()  # outside of a session, these would do its work
     stop: str = ""  # how such a one is stopped
     without_sandbox: tuple[str, ...] = ()  # each of these words leaves out its own, of mounts
+    sandbox_words: tuple[str, ...] = ()  # the user's own choice starts with one of these
     tool_calls: tuple[str, ...] = ()  # what a shell gets, with the command somewhere in it
 
-    def line(self, words: list[str]) -> tuple[str, ...]:
-        """COMMAND. `words`: the user's own."""
-        return self.program, *(each for each in self.before if each not in words), *words
+    def line(self, words: list[str], *, has_file_rules: bool = False) -> tuple[str, ...]:
+        """COMMAND. `words`: the user's own. `has_file_rules`: those of the preset's policy."""
+        before = [each for each in self.before if each not in words]
+        if has_file_rules and not any(word.startswith(self.sandbox_words) for word in words):
+            before += " ".join(self.without_sandbox[:1]).split()
+        return self.program, *before, *words
 
     def makes_sandbox(self, words: Sequence[str]) -> bool:
         """As far as they say it: its settings are not looked at."""

@@ -8,9 +8,10 @@ import stat
 
 from sigwrap.bare import socket
 from sigwrap.protocols.control import SOCKET_SUFFIX, control_folder, socket_path
+from sigwrap.protocols.tool_calls import SUFFIX
 from sigwrap.tuples import NamedTuple
 
-_UNFINISHED = re.compile(rf"(?s)(.+){re.escape(SOCKET_SUFFIX)}(?:\.new-[0-9a-f]{{12}})?")
+_UNFINISHED = re.compile(rf"(?s)(.+)(?:{SOCKET_SUFFIX}(?:\.new-[0-9a-f]{{12}})?|{SUFFIX})")
 
 
 class LeftSocket(NamedTuple):

@@ -25,6 +25,7 @@ daemons       those of agents that run outside of the session
 outside       who listens at the other end of a connection, and is nobody of the session's
 host_names    which names of the policy an address has
 files         the edge of the file mediator
+refused_files  what the words of a process that failed tell of refused files
 forks         the edge of the fork mediator
 restarts      calls that a signal has broken off are made again
 asking        requests for approval: on the terminal, through the control socket
@@ -43,6 +44,7 @@ ending        does what mediate/run_end.py says
 remote_switch  a URL that is asked whether the run is to be killed
 recorder      the log, as the rest of the run sees it
 diagnostic    how the session stands, and a copy of its log
+tool_calls    what hooks in the session report
 watchers      rules that escalate, loops, drift, attempts on sigwrap: told by agent signals
 repeats       the first of many equal events, and a count of the others
 """

@@ -35,11 +35,13 @@ class Agent:
     def warn_of_sandbox(self, command: tuple[str, ...], policy: str, tell: Tell) -> None:
         """Where rules on files are held."""
         preset = self._preset
-        if preset.makes_sandbox(command):
+        without = " ".join(preset.without_sandbox[:1])
+        if self._by_preset and without and without in " ".join(command):
+            tell(f"{preset.name}'s own sandbox is off: the file rules of {policy} protect files")
+        elif preset.makes_sandbox(command):
             tell(
                 f"the file_rules of {policy} forbid mounts, so {preset.program} cannot make its "
-                f"own sandbox, and commands in it fail (start without it: sigwrap "
-                f"{preset.name} {preset.without_sandbox[0]})"
+                f"own sandbox, and commands in it fail (start without it: sigwrap {preset.name})"
             )
 
     def daemons_outside(self, tell: Tell) -> list[str]:

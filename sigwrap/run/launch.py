@@ -173,7 +173,7 @@ def _enter_filter(walls: Walls, channel: socket.socket) -> None:
         sender = _Sender(channel)
         if Under.DATAGRAM_RULES in walls.filtered:
             sender.stay_out_of_the_filter()
-        restricted, allowed, _ = walls.files or _NO_FILE_WALLS
+        restricted, allowed, *_ = walls.files or _NO_FILE_WALLS
         if walls.domain or restricted:
             landlock.enter_domain(
                 restricted,

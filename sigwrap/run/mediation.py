@@ -13,6 +13,7 @@ from sigwrap.linux.signals.call import UnknownUse
 from sigwrap.mediate import effects
 from sigwrap.mediate.lineage import Process
 from sigwrap.mediate.refusal import UnknownCall, refuse_failed, refuse_unknown, refuse_x32
+from sigwrap.mediate.refused_files import Refusals
 from sigwrap.mediate.run_end import LimitReached
 from sigwrap.policy.judge.engine import Engine
 from sigwrap.run.aside import Aside
@@ -25,6 +26,7 @@ from sigwrap.run.perform import NO_HOLDINGS, Performer, Scope
 from sigwrap.run.processes import Processes
 from sigwrap.run.recorder import Recorder
 from sigwrap.run.recording.recordings import Recordings
+from sigwrap.run.refused_files import RefusedFiles
 from sigwrap.run.restarts import Restarts
 from sigwrap.run.signals import Signals
 from sigwrap.run.watchers import Watchers
@@ -58,8 +60,10 @@ class Mediation:
         on_waited: Callable[[Sequence[tuple[int, int]]], None],
         network: type[Network] | None,
         files: type[Files] | None,
+        refusals: Refusals | None,
     ) -> None:
-        """`network`: where the policy has rules for it. `files`: where it audits some."""
+        """`network`: where the policy has rules for it. `files`: where it audits some. `refusals`:
+        where it denies some."""
         self._listener = listener
         self._processes = processes
         self._recordings = Recordings(loop=loop, recorder=recorder, listener=listener)
@@ -72,9 +76,16 @@ class Mediation:
             end_run=end_run,
             escalate=watchers.on_escalation,
         )
+        policy = engine.policy
+        self._refused = None
+        if refusals is not None:
+            self._refused = RefusedFiles(
+                refusals, policy.name, recorder, loop, write=performer.write
+            )
         self._restarts = restarts = Restarts(loop)
         self._execs = Execs(
             performer=performer,
+            listener=listener,
             engine=engine,
             processes=processes,
             recordings=self._recordings,
@@ -86,6 +97,7 @@ class Mediation:
             environment=environment,
             watchers=watchers,
             gate=gate,
+            refused=self._refused,
         )
         self._signals = Signals(
             performer=performer,
@@ -119,7 +131,6 @@ class Mediation:
                 aside=aside,
                 answer_now=self._answer_what_was_put_off,
             ).begin
-        policy = engine.policy
         self._forks = Forks(
             performer=performer, restarts=restarts, limits=policy.limits, policy=policy.name
         )
@@ -204,11 +215,16 @@ class Mediation:
         self._execs.on_end(tid)
         self._restarts.on_end(tid)
 
-    def process_ended(self, process: Process) -> None:
+    def process_ended(self, process: Process, status: int | None) -> None:
+        """`status`: its exit status, where it is known and no signal killed it."""
+        if self._refused is not None:
+            self._refused.ended(process, status)
         self._recordings.forget(process)
         self._performer.process_ended(process)
 
     def close(self) -> None:
+        if self._refused is not None:
+            self._refused.close()
         self._recordings.close()
         self._performer.close()
 

@@ -45,6 +45,7 @@ from sigwrap.mediate.effects import (
     Tell,
     Unrecorded,
     VerifyThenContinue,
+    WouldWait,
 )
 from sigwrap.mediate.facts import WouldFail
 from sigwrap.mediate.lineage import Process
@@ -201,6 +202,7 @@ class Performer:
             Fail: self._fail,
             Succeed: self._succeed,
             Ask: self._ask,
+            WouldWait: self._would_wait,
             Tell: self._tell,
             EndRun: self._on_end_run,
         }
@@ -456,12 +458,22 @@ class Performer:
         *,
         off_terminals: str = "",
         spares_screens: bool = False,
+        spares_ours: bool = False,
+    ) -> _thread.LockType | None:
+        line = caller_stderr.Line(
+            caller.pid,
+            printable(text),
+            off_terminals=off_terminals,
+            spares_screens=spares_screens,
+            spares_ours=spares_ours,
+        )
+        return self.write(line, then)
+
+    def write(
+        self, line: caller_stderr.Line, then: Callable[[Outcome], None]
     ) -> _thread.LockType | None:
         """A lock that is free once the line is written. None where no worker is to be had; the log
         has it."""
-        line = caller_stderr.Line(
-            caller.pid, printable(text), off_terminals=off_terminals, spares_screens=spares_screens
-        )
         written = _thread.allocate_lock()
         written.acquire()
 
@@ -475,6 +487,9 @@ class Performer:
             line.close()
             return None
         return written
+
+    def _would_wait(self, scope: Scope, effect: WouldWait) -> bool:
+        return self._approvals.would_wait(effect.question)
 
     def _ask(self, scope: Scope, effect: Ask) -> object:
         self.check(scope)
@@ -497,7 +512,13 @@ class Performer:
         if effect.notice:
             how = self._approvals.how_to_answer(approval_id)
             text = f"sigwrap: request {approval_id}: {effect.notice}; {how}"
-            self._write(scope.process, text, lambda _outcome: None, spares_screens=True)
+            self._write(
+                scope.process,
+                text,
+                lambda _outcome: None,
+                spares_screens=True,
+                spares_ours=self._approvals.are_on_terminal,
+            )
         return PAUSED
 
     def _answered(self, scope: Scope, answer: Answer) -> None:

@@ -88,7 +88,10 @@ def plan_of(
 
         files = of_files.Files
     has_patterns = (
-        policy.has_patterns or engine.network.has_patterns or engine.files.has_audited_patterns
+        policy.has_patterns
+        or engine.network.has_patterns
+        or engine.files.has_audited_patterns
+        or bool(engine.files.restricted)
     )
     if not_kept := own_code.keep_what_is_loaded(needs_patterns=has_patterns):
         without.append(f"sigwrap's own code: {first_of(not_kept)} can change during the run")

@@ -21,12 +21,15 @@ from sigwrap.linux.sigfd import SignalFd
 from sigwrap.mediate.exit_event import exit_payload
 from sigwrap.mediate.heartbeat import BEATS_EVERY_S
 from sigwrap.mediate.lineage import Process
+from sigwrap.mediate.refused_files import Refusals
 from sigwrap.mediate.run_end import (
     CommandNotExecuted,
     LimitReached,
     RunEnd,
     SwitchedOff,
 )
+from sigwrap.policy.judge.network import UNIX, Direction, endpoint_of
+from sigwrap.policy.judge.request import Action
 from sigwrap.protocols.front import Channel, Notice
 from sigwrap.run.agent_signals import AgentSignals
 from sigwrap.run.aside import Aside
@@ -48,6 +51,7 @@ from sigwrap.run.processes import Processes
 from sigwrap.run.recorder import Recorder
 from sigwrap.run.relief import Relief
 from sigwrap.run.settings import BELL, RunSettings, is_unattended
+from sigwrap.run.tool_calls import ToolCalls
 from sigwrap.run.walls import Walls
 from sigwrap.run.watchers import Watchers
 from sigwrap.start.command import HostEnvironment
@@ -83,6 +87,7 @@ class Supervisor:
         self._name = settings.name
         self.told_of_denial = False  # where COMMAND itself was denied
         self._limits = engine.policy.limits
+        self._network = engine.network if Under.NETWORK_RULES in walls.filtered else None
         self._loop = Loop()
         self._processes = Processes(self._loop, self._on_process_end)
         self._approvals = Approvals(
@@ -98,6 +103,7 @@ class Supervisor:
             unattended=is_unattended(os.environb),
             on_stop_key=lambda: self._job_control.stop_front(),
             walled=walls.domain,
+            keeping_rule=lambda socket: self._keeping_rule(socket),
             on_signal=lambda *words: self._agent_signals.on_request(*words),
         )
         self.watchers = Watchers(
@@ -109,6 +115,7 @@ class Supervisor:
             is_inside=lambda pid: self._processes.of_thread(pid) is not None,
         )
         recorder.on_event = self.watchers.on_event
+        self._tool_calls = ToolCalls(plan.store, self._loop, recorder)
         gate = Gate()
         self._aside, self._writers = Aside(self._loop), Aside(self._loop)
         child_signals = SignalFd({SIGCHLD})
@@ -137,6 +144,7 @@ class Supervisor:
                 on_waited=lambda waited: self._children.on_waited(waited),
                 network=plan.network if Under.NETWORK_RULES in walls.filtered else None,
                 files=plan.files,
+                refusals=_refusals(walls, environment),
             )
         self._diagnostic = Diagnostic(
             recorder=recorder,
@@ -263,6 +271,7 @@ class Supervisor:
             self._channel.beat_no_more()
             self._kill_switch.close()
             self._approvals.close()
+            self._tool_calls.close()
             if self._joins is not None:
                 self._joins.close()
             if self._mediation is not None:
@@ -318,6 +327,12 @@ class Supervisor:
             self.told_of_denial = bool(why)
         self._loop.unwatch(channel.fileno())
         channel.close()
+
+    def _keeping_rule(self, socket: str) -> str:
+        if self._network is None or not socket.startswith(("/", "@")):
+            return ""
+        decision = self._network.decide(endpoint_of(f"{UNIX}{socket}", Direction.CONNECT))
+        return decision.rule if decision.action in (Action.DENY, Action.APPROVE) else ""
 
     def _how_it_stands(self) -> Payload:
         counts = self._recorder.counts
@@ -375,14 +390,14 @@ class Supervisor:
         self._ending.on(reached)
 
     def _on_process_end(self, process: Process, wait_status: int | None) -> None:
-        if self._mediation is not None:
-            self._mediation.process_ended(process)
         code = killer = None
         if wait_status is not None:
             if os.WIFSIGNALED(wait_status):
                 killer = os.WTERMSIG(wait_status)
             else:
                 code = os.WEXITSTATUS(wait_status)
+        if self._mediation is not None:
+            self._mediation.process_ended(process, code)
         payload = exit_payload(process.ppid, process.last_name, process.depth, code, killer)
         if killer == SIGKILL:
             payload |= self._what_kernel_tells(process)
@@ -400,3 +415,9 @@ class Supervisor:
         if cpu_limit_s is not None:
             found["cpu_limit_s"] = cpu_limit_s
         return found
+
+
+def _refusals(walls: Walls, environment: HostEnvironment) -> Refusals | None:
+    rules = None if walls.files is None else walls.files.rules
+    home = os.fsdecode(environment.given.get(b"HOME", b""))
+    return None if rules is None else Refusals(rules, home)

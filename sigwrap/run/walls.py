@@ -31,6 +31,7 @@ class FileWalls(NamedTuple):
     restricted: frozenset[Operation]
     walls: tuple[Wall, ...]
     by_policy: bool  # else they only keep cgroups
+    rules: FileRules | None = None  # as they lie on the disk, where they are the policy's
 
 
 class Walls(NamedTuple):
@@ -90,7 +91,7 @@ def walls_of(engine: Engine, *, goes_without: bool) -> Walls:
     files = None
     if held or (domain and not may_mount):
         rules = _file_rules(engine, mounts, held=held, by_policy=held)
-        files = FileWalls(rules.restricted, _walls(policy, rules), held)
+        files = FileWalls(rules.restricted, _walls(policy, rules), held, rules if held else None)
         if held and (why := _parted_here(rules)):
             told.append(f"{policy.name}: {printable(why)}")
     return Walls(

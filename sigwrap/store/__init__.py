@@ -13,6 +13,7 @@ bounds          how large an event is at most
 chain           each row's hash over all rows before it
 journal         the file that an event is in first
 journal_reader  the journal as a reader sees it
+shared_log      a log to which one process after the other appends
 database        the SQLite database as a reader sees it
 schema          the SQLite database as the writer makes it
 killswitch      the kill switch as a file: who turned it on, and whether that is to be believed

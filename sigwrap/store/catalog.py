@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from sigwrap.errors import SessionError, StoreError
 from sigwrap.escape import printable, shell_words
-from sigwrap.events import LEFT_TO_ANOTHER, number, text, texts
+from sigwrap.events import HOOK_KIND, LEFT_TO_ANOTHER, number, text, texts
 from sigwrap.nearest import nearest_word
 from sigwrap.store.belongings import Belonging, belongings, is_unfinished
 from sigwrap.store.database import is_database
@@ -48,6 +48,7 @@ class SessionFile:
     denied: int | None = None  # actions; None: not known before the end
     reason: str = ""
     problem: str = ""
+    is_of_hooks: bool = False  # it has no end
     files: tuple[Belonging, ...] = ()
 
     @property
@@ -69,7 +70,8 @@ class SessionFile:
         """What a writer leaves that was killed."""
         names = (each.name for each in self.files if each.folder == SESSIONS_FOLDER)
         journal = self.id + JOURNAL_SUFFIX
-        return not self.running and any(name == journal or is_unfinished(name) for name in names)
+        is_over = not (self.running or self.is_of_hooks)
+        return is_over and any(name == journal or is_unfinished(name) for name in names)
 
 
 def list_sessions(store: str) -> list[SessionFile]:
@@ -225,10 +227,13 @@ def inspected(session_id: str, store: str) -> SessionFile:
         )
     ended = last.payload if last.type == "session_ended" else {}
     command, exit_status = first.payload.get("command"), ended.get("exit_status")
+    is_of_hooks = first.payload.get("kind") == HOOK_KIND
+    running = running and not is_of_hooks  # a hook holds its lock for a moment
     return SessionFile(
         id=session_id,
         path=session.path,
         running=running,
+        is_of_hooks=is_of_hooks,
         is_stopped=running and session.is_stopped,
         name=str(first.payload.get("name") or ""),
         is_joined=any(

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 
 from sigwrap.errors import StoreError
-from sigwrap.events import Event
+from sigwrap.events import HOOK_KIND, Event
 from sigwrap.store.codec import Row, decode_row
 from sigwrap.store.database import last_row, opened
 from sigwrap.store.journal import writer_lives
@@ -131,6 +131,15 @@ class Session:
             None if first is None else self._decoded(first),
             None if last is None else self._decoded(last),
         )
+
+    @property
+    def is_of_hooks(self) -> bool:
+        """Whether it is the log of an agent's hooks, which has no writer of its own."""
+        try:
+            first = self.first()
+        except StoreError:
+            return False
+        return first is not None and first.payload.get("kind") == HOOK_KIND
 
     @property
     def is_stopped(self) -> bool:

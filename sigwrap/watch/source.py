@@ -376,6 +376,8 @@ def _state(file: SessionFile, reply: ControlReply) -> str:
 def _ending(file: SessionFile) -> str:
     if file.problem:
         return file.problem
+    if file.is_of_hooks:
+        return "hook log"
     if not file.ended_cleanly:
         return "did not end cleanly"
     said = "" if file.reason == COMMAND_ENDED else f"{file.reason}, "

@@ -114,7 +114,9 @@ def test_without_a_wall_whoever_holds_the_other_end_is_in_reach(tmp_path: Path) 
     reading, writing = os.pipe()
     pid, master = os.forkpty()
     if pid == 0:
-        walled, unwalled = find_typist(walled=True), find_typist(walled=False)
+        walled, unwalled = (
+            find_typist(walled=walled, keeps=lambda _: False) for walled in (True, False)
+        )
         os.write(writing, f"{walled} / {unwalled and unwalled.why}\n".encode())
         os._exit(0)
     os.close(writing)
@@ -123,6 +125,18 @@ def test_without_a_wall_whoever_holds_the_other_end_is_in_reach(tmp_path: Path) 
     os.waitpid(pid, 0)
     os.close(master)
     assert said.startswith("None / a process in the session could take this terminal over from ")
+
+
+def test_a_machine_with_many_open_descriptors_can_still_be_asked(as_user: Sigwrap) -> None:
+    """Four other processes of the user hold 60,000."""
+    opens = "import os; [os.dup(1) for _ in range(15_000)]; print('ready', flush=True); input()"
+    limits = ("prlimit", "--nofile=16000")
+    for _ in range(4):
+        holder = as_user.start_line([*as_user.as_user(), *limits, *PYTHON, "-c", opens])
+        reader(holder.stdout).until(rb"ready")
+    path = policy(as_user.folder, ASK)
+    terminal = as_user.on_terminal("-p", path, "--no-report", "--", "sh", "-c", "uname -s")
+    terminal.read_question()
 
 
 @pytest.mark.parametrize("when", ["before", "meanwhile"])

@@ -43,6 +43,13 @@ while read -r line; do case $line in why*|execs*|signals*) echo "$line";; esac; 
 /mnt/sigwrap-forward -- sh -c 'exit 7'; echo forward $?
 """
 
+BY_ZIPAPP = """
+export SIGWRAP_STORE=/tmp/store HOME=/tmp
+python3.13 -I /mnt/sigwrap.pyz -- sh -c 'exit 7'; echo status $?
+python3.13 -I /mnt/sigwrap.pyz report
+python3.13 -I /mnt/sigwrap.pyz policy explain -- sh -c 'git push --force'
+"""
+
 Enter = Callable[..., subprocess.CompletedProcess[str]]
 
 
@@ -117,3 +124,25 @@ def test_a_system_without_glibc(carried: Path) -> None:
     done = _run(roots.entered(root, carried, NOBODY, "sh", "-c", "/mnt/sigwrap -- true"))
     assert done.stderr == "sh: /mnt/sigwrap: not found\n"
     assert done.returncode == 127
+
+
+def test_another_python_runs_the_zipapp(zipapp: Path, carried: Path) -> None:
+    """Its patterns and its parser of shell lines are there too."""
+    shutil.copy(zipapp, carried)
+    root = _root(roots.with_other_pythons, "trixie")
+    done = _run(roots.entered(root, carried, NOBODY, "sh", "-c", BY_ZIPAPP))
+    assert done.stderr == ""
+    assert done.stdout.startswith("status 7\n")
+    assert "exit 7" in done.stdout
+    assert done.stdout.endswith("As an agent hook, sigwrap denies the line.\n")
+
+
+@pytest.mark.parametrize("version", ["2.7", "3.9"])
+def test_the_zipapp_tells_an_older_python_what_it_needs(
+    zipapp: Path, carried: Path, version: str
+) -> None:
+    shutil.copy(zipapp, carried)
+    root = _root(roots.with_other_pythons, "bullseye")
+    done = _run(roots.entered(root, carried, NOBODY, f"python{version}", "/mnt/sigwrap.pyz"))
+    said = f"sigwrap: needs Python 3.11 or newer; this is {version}\n"
+    assert (done.returncode, done.stdout, done.stderr) == (125, "", said)

@@ -3,15 +3,39 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+import typer
 
+from sigwrap.cli.app import app
 from sigwrap.cli.help import as_text, page
 from tests.support.harness import Sigwrap
 
 DOCS = Path(__file__).parents[2] / "docs"
 TOPICS = sorted(path.stem for path in DOCS.glob("*.md") if path.stem != "README")
+
+
+def _commands(command: Any, path: str = "sigwrap") -> Iterator[tuple[str, Any]]:
+    yield path, command
+    for name, each in getattr(command, "commands", {}).items():
+        if not each.hidden:
+            yield from _commands(each, f"{path} {name}")
+
+
+ALL_COMMANDS = dict(_commands(typer.main.get_command(app)))
+
+
+@pytest.mark.parametrize("path", ALL_COMMANDS)
+def test_help_shows_words_and_no_code(path: str) -> None:
+    command = ALL_COMMANDS[path]
+    shown = command.get_help(command.context_class(command, info_name=path))
+    assert shown.startswith(f"Usage: {path} ")
+    said = re.sub(r'\$\{[A-Z_]+\}|\{"killed": true\}', "", shown)
+    assert re.findall(r"[{}]|:<|\b(?:None|Annotated|class|typing)\b", said) == []
+    assert [each.name for each in command.params if not each.help] == []
 
 
 def test_the_list_names_every_page_and_no_other() -> None:

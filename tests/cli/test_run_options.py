@@ -102,6 +102,8 @@ def test_an_option_whose_value_would_be_the_double_dash_is_named() -> None:
         ("run --policy ci", "no command given (sigwrap --policy ci -- npm start)"),
         ("run", "no command given (sigwrap -- npm start)"),
         ("run --grace x", "--grace x: not a duration (such as 45s"),
+        ("--name a/b -- true", "--name a/b: a session name can't contain / or end with .db\n"),
+        ("--name=a.db -- true", "--name a.db: a session name can't contain / or end with .db\n"),
         ("--log-size 0 -- true", "--log-size 0: must be greater than 0"),
         (
             "--policy ci npm start",

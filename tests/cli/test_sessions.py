@@ -147,12 +147,13 @@ def test_prune_says_what_it_needs(sigwrap: Sigwrap, words: tuple[str, ...], said
 
 
 def test_prune_removes_the_sockets_of_killed_sessions(sigwrap: Sigwrap, killed: str) -> None:
-    socket = sigwrap.store / "control" / f"{killed}.sock"
-    assert socket.is_socket()
+    sockets = [sigwrap.store / "control" / f"{killed}.{kind}" for kind in ("sock", "calls")]
+    assert all(each.is_socket() for each in sockets)
     dry = sigwrap.run("sessions", "prune", "--keep", "9", "--dry-run")
-    assert b"1 socket of killed sessions would be removed from" in dry.stdout and socket.exists()
+    assert b"2 sockets of killed sessions would be removed from" in dry.stdout
+    assert all(each.exists() for each in sockets)
     sigwrap.run("sessions", "prune", "--keep", "9")
-    assert not socket.exists()
+    assert not any(each.exists() for each in sockets)
     assert ids(sigwrap) == [killed]
 
 

@@ -23,6 +23,7 @@ ASK = "\n  - {name: ask, commands: [waits], decision: approve}\n"
 
 # What a document leaves open, and what is tried in its place.
 STAND_INS = {
+    "~/.local/bin": ".",
     "ID": "{id}",
     "HEAD": "{head}",
     "FILE…": "my-policy.yaml",

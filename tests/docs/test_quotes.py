@@ -14,7 +14,7 @@ from sigwrap.agent import AgentSignal, Outcome
 from sigwrap.agent.dispatcher import MAX_HISTORY, MAX_QUEUED, MAX_TEXT, Dispatcher
 from sigwrap.agent.reactions import effects
 from sigwrap.agent.signals import UNMASKABLE
-from sigwrap.cli.hook import MAX_CALL_BYTES, WITHIN_S
+from sigwrap.cli.hook_call import MAX_CALL_BYTES, WITHIN_S
 from sigwrap.hooks.formats import FORMATS, AgentProgram
 from sigwrap.hooks.settings import PLACES, entries
 from sigwrap.linux import landlock, seccomp
@@ -99,8 +99,8 @@ LISTED: list[tuple[str, str, tuple[int, ...], Rows]] = [
         "agent",
         (0, 1, 2),
         [
-            (each.value, PLACES[each].project, "`, `".join(FORMATS[each].events))
-            for each in AgentProgram
+            (each.value, place.own or place.project, "`, `".join(FORMATS[each].events))
+            for each, place in PLACES.items()
         ],
     ),
 ]

@@ -60,7 +60,7 @@ class Run:
         listed = self.answer("approvals").stdout.decode()
         assert "note it changed after the request: check it again" in listed
         assert self.answer("deny", second).returncode == 0
-        assert self.out.line() == b"9"
+        assert self.out.line() == b"126"
         assert self.end() == 0
         return listed
 
@@ -168,8 +168,7 @@ def test_a_signal_that_the_asker_handles(start: Start, as_user: Sigwrap, program
 @pytest.mark.parametrize(
     "what",
     [
-        pytest.param("argument", marks=pytest.mark.promise("what was approved is what ran")),
-        "file",
+        pytest.param("file", marks=pytest.mark.promise("what was approved is what ran")),
         "content",
         "mapping",
         "large mapping",
@@ -182,7 +181,7 @@ def test_what_changed_since_the_question_is_asked_again(
         os.truncate(as_user.folder / "ok", 5 << 20)
         what = "mapping"
     run = start(*PYTHON, str(programs / "changes_its_mind.py"), what)
-    assert ("harmful" in run.asks_again()) == (what == "argument")
+    run.asks_again()
     assert _reasons(as_user) == ["granted", "denied"]
     assert b"harm" not in run.out.seen
 
@@ -209,24 +208,23 @@ def test_nobody_inside_answers(
     assert _reasons(as_user) == ["granted"]
 
 
-def test_a_value_that_changed_since_the_question_is_not_run(
-    start: Start, as_user: Sigwrap, programs: Path
+@pytest.mark.parametrize("what", ["argument", "variable"])
+def test_what_the_caller_changes_in_its_memory_has_no_effect(
+    start: Start, as_user: Sigwrap, programs: Path, what: str
 ) -> None:
-    """The variable has come since the first question, its value since the second."""
+    """The stub has the words and the variables that the request shows."""
     rules = """
   - {name: loads, commands: [ok], loads_code: true, decision: approve}
   - {name: ask, commands: [ok], decision: approve}
 """
     policy(as_user.folder, rules)
-    run = start(*PYTHON, str(programs / "changes_its_mind.py"), "variable", "value")
-    for loads in (b"", b"loads LD_PRELOAD=/no/library\n"):
-        approval_id = run.question()
-        assert loads in run.answer("approvals").stdout
-        run.approve_once_changed(approval_id)
-    assert run.out.line() == b"9"
+    run = start(*PYTHON, str(programs / "changes_its_mind.py"), what)
+    run.approve_once_changed(run.question())
+    assert [run.out.line(), run.out.line()] == [b"ok harmless", b"0"]
     assert run.end() == 0
-    (event,) = as_user.sealed_events("exec_denied")
-    assert event.payload["reason"] == "not approved: it changed again during the request"
+    assert _reasons(as_user) == ["granted"]
+    (allowed,) = [e for e in as_user.events("exec_allowed") if "approval_id" in e.payload]
+    assert allowed.payload["rule_name"] == "ask"
 
 
 # A yes is one to what runs in that root and folder, whatever paths lead there.
@@ -259,7 +257,7 @@ def test_always_does_not_cover_another_place(
     second = run.question()
     assert NOTE.encode() in run.answer("approvals").stdout
     assert run.answer("deny", second).returncode == 0
-    assert run.out.line() == b"9"
+    assert run.out.line() == b"126"
     assert run.end() == 0
     asked = as_user.sealed_events("approval_requested")
     assert [NOTE in event.payload["note"] for event in asked] == [False, True]

@@ -39,7 +39,7 @@ def test_what_runs_there_does_not_notice(as_user: Sigwrap, start: Start, deep: l
 
 def test_who_is_asked_is_told_each_time(start: Start, as_user: Sigwrap, deep: list[str]) -> None:
     run = start(*deep, "asks")
-    for answer, said in ((("approve", "--always"), b"ok word\n"), (("deny",), b"EACCES\n")):
+    for answer, said in ((("approve", "--always"), b"ok word\n"), (("deny",), b"126\n")):
         run.process.say(b"word\n")
         question = run.question()
         listed = run.answer("approvals").stdout

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.harness import IS_BINARY, UNDER_TEST, Sigwrap
+from tests.support.harness import IS_BINARY, PYTHON, UNDER_TEST, Sigwrap
 from tests.support.killswitch import switch
 
 pytestmark = pytest.mark.tier("ci")
@@ -46,7 +46,6 @@ def test_an_agents_call_is_answered(as_user: Sigwrap) -> None:
     )
     status, out, _ = hook(as_user, bash(folder, "npm install x"), "claude-code")
     assert json.loads(out)["hookSpecificOutput"]["permissionDecision"] == "ask"
-    assert not (as_user.folder / "store").exists()  # nothing is recorded
 
 
 def test_where_nobody_is_asked_a_question_is_a_denial(sigwrap: Sigwrap) -> None:
@@ -80,7 +79,10 @@ def test_files_and_connections_are_judged_by_their_rules(sigwrap: Sigwrap) -> No
     assert answer("Read", file_path=f"{folder}/policy.yaml") == ""
     assert answer("WebFetch", url="https://docs.example.com/x") == ""
     assert answer("WebFetch", url="https://example.org/") == "deny"
+    assert answer("Read", file_path="/proc/1/exe") == ""  # a link that not every user can follow
     assert answer("Glob", pattern="secret") == ""
+    assert answer("Grep", pattern="x", path=f"{folder}/secret") == "deny"
+    assert answer("Grep", pattern="x") == "ask"  # beneath the project is a secret
 
 
 def test_whatever_keeps_it_from_judging_is_a_denial(sigwrap: Sigwrap) -> None:
@@ -118,9 +120,88 @@ def test_the_kill_switch_denies_everything(alone: Sigwrap) -> None:
     assert hook(alone, bash(alone.folder, "ls"), "claude-code") == (0, "", "")
 
 
-def test_inside_a_session_the_rest_is_left_to_it_and_its_log_is_as_it_was(
-    sigwrap: Sigwrap,
+def test_each_conversation_has_a_log_to_which_any_number_of_hooks_append(
+    as_user: Sigwrap,
 ) -> None:
+    folder = as_user.folder
+    calls = [
+        bash(folder, line, session_id=conversation, tool_use_id=f"toolu_{number}")
+        for number, line in enumerate(["git status", "cat ~/.ssh/id_rsa", "npm install x"] * 4)
+        for conversation in ("one", "two")
+    ]
+    running = [as_user.start("hook", "claude-code") for _ in calls]
+    for process, call in zip(running, calls, strict=True):
+        process.say(call)
+        process.stdin.close()
+    assert [process.wait() for process in running] == [0] * len(calls)
+
+    listed = as_user.run("sessions", "--json")
+    sessions = json.loads(listed.stdout)["sessions"]
+    assert [each["command"] for each in sessions] == [["sigwrap", "hook", "claude-code"]] * 2
+    assert not any(each["running"] or each["recoverable"] for each in sessions)
+    for each in sessions:
+        verified = as_user.run("verify", each["session_id"]).stdout
+        assert verified.startswith(f"{each['session_id']}: 13 events, hash chain int".encode())
+    assert b"12 tool calls of an agent, judged by its hook" in as_user.run("report").stdout
+    assert as_user.run("sessions", "recover").stdout == b"nothing to recover\n"
+    sql = (
+        "select conversation, answer, rule, what, count(distinct call_id) as calls"
+        " from tool_calls group by conversation, answer order by conversation, answer"
+    )
+    rows = json.loads(as_user.run("query", "--all", "--json", sql).stdout)
+    found = [(each["answer"], each["rule"], each["what"], each["calls"]) for each in rows]
+    assert found == 2 * [
+        ("ask", "pkg-install", "npm install x", 4),
+        ("deny", "secrets", "cat ~/.ssh/id_rsa", 4),
+        ("no opinion", "", "git status", 4),
+    ]
+
+
+def test_secrets_in_a_line_are_not_written_down(sigwrap: Sigwrap) -> None:
+    for line in (
+        "deploy --token hunter2secret",
+        "cd x && curl -u me:hunter2secret http://169.254.169.254",
+        "API_TOKEN=hunter2secret  npm publish",
+    ):
+        hook(sigwrap, bash(sigwrap.folder, line), "claude-code")
+    (log,) = (sigwrap.store / "sessions").iterdir()
+    assert b"*  npm publish" in log.read_bytes() and b"hunter2secret" not in log.read_bytes()
+
+
+def test_a_call_that_cannot_be_recorded_is_denied(sigwrap: Sigwrap) -> None:
+    sigwrap.store.write_text("no directory")
+    status, out, err = hook(sigwrap, bash(sigwrap.folder, "ls"), "claude-code")
+    assert (status, out) == (2, "")
+    assert "can't write the event log hook-" in err and "choose a writable directory" in err
+
+
+def test_a_hook_in_a_session_is_recorded_there(as_user: Sigwrap) -> None:
+    """Whatever else processes in the session send there is dropped."""
+    call = bash(as_user.folder, "cat ~/.ssh/id_rsa", tool_use_id="toolu_7")
+    (as_user.folder / "call").write_bytes(call)
+    send = (
+        "import glob, socket, sys; end = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM);"
+        "(name,) = glob.glob(sys.argv[1]);"
+        "[end.sendto(each, name) for each in (b'', b'[1]', b'[' * 9999, b'{\"answer\": \"x\"}',"
+        " b'\xff', b'x' * 60000)]"
+    )
+    name = f"{as_user.store}/control/*.calls"
+    line = f"{PYTHON[0]} -I -c '{send}' '{name}'; {UNDER_TEST} hook claude-code < call"
+    done = as_user.run("--", "sh", "-c", line)
+    assert done.returncode == 0, done.stderr
+    (event,) = as_user.events("tool_call_judged")
+    assert event.payload["call_id"] == "toolu_7"
+    assert (event.payload["answer"], event.payload["rule_name"]) == ("deny", "secrets")
+    assert event.payload["what"] == "cat ~/.ssh/id_rsa"
+    assert event.payload["reason"] == (
+        f"read {as_user.folder}/.ssh/id_rsa: not allowed (rule secrets, policy agent-default)"
+    )
+    as_user.verify(ended=True)
+    assert len(list((as_user.store / "sessions").iterdir())) == 1
+    assert not list((as_user.store / "control").iterdir())
+
+
+def test_inside_a_session_the_rest_is_left_to_it(sigwrap: Sigwrap) -> None:
     """A variable alone is no session: whoever sets it gets nothing by that."""
     (sigwrap.folder / "unknown").write_bytes(bash(sigwrap.folder, 'eval "$x"'))
     (sigwrap.folder / "denied").write_bytes(bash(sigwrap.folder, "git push --force"))
@@ -174,6 +255,14 @@ def test_explain_shows_what_is_in_a_line(sigwrap: Sigwrap) -> None:
     assert found["line"]["hook"] == "deny"
     actions = [each["decision"]["action"] for each in found["line"]["commands"]]
     assert actions[0] == "deny"
+    given = ("policy", "explain", "--", "curl", "-o", "/etc/x", "http://169.254.169.254")
+    text = sigwrap.native(UNDER_TEST, *given).stdout.decode()
+    for expected in (
+        "create /etc/x: not allowed (rule elsewhere, policy agent-default)\n",
+        "connect to 169.254.169.254:80: not allowed (rule cloud-credentials, policy agent-d",
+        "As an agent hook, sigwrap denies the line.",
+    ):
+        assert expected in text, text
     plain = sigwrap.native(UNDER_TEST, "policy", "explain", "--", "git", "status").stdout
     assert b"hook" not in plain
 

@@ -24,7 +24,7 @@ def settings(sigwrap: Sigwrap, *words: str) -> subprocess.CompletedProcess[bytes
 
 
 def test_the_hook_goes_in_and_out(as_user: Sigwrap) -> None:
-    file = as_user.folder / ".claude" / "settings.json"
+    file = as_user.folder / ".claude" / "settings.local.json"
     done = settings(as_user, "install", "claude-code", "--dry-run")
     assert done.returncode == 0 and b'+            "command": ' in done.stdout
     assert not file.exists()
@@ -42,6 +42,17 @@ def test_the_hook_goes_in_and_out(as_user: Sigwrap) -> None:
     assert not file.exists()
     said = settings(as_user, "uninstall", "claude-code").stdout
     assert said.endswith(b" does not have the hook\n")
+
+
+def test_shared_settings_are_named_and_uninstall_finds_both(sigwrap: Sigwrap) -> None:
+    folder = sigwrap.folder / ".claude"
+    for words in ((), ("--shared",)):
+        assert settings(sigwrap, "install", "claude-code", "--yes", *words).returncode == 0
+    assert {each.name for each in folder.iterdir()} == {"settings.json", "settings.local.json"}
+    done = settings(sigwrap, "uninstall", "claude-code", "--yes")
+    assert done.stdout.count(b"removed ") == 2 and not list(folder.iterdir())
+    said = settings(sigwrap, "uninstall", "claude-code").stdout.decode()
+    assert said.count("does not have the hook") == 2
 
 
 def test_the_line_that_it_writes_is_a_hook(sigwrap: Sigwrap) -> None:
@@ -99,7 +110,7 @@ def test_everything_else_in_the_file_stays(sigwrap: Sigwrap) -> None:
     kept = sigwrap.folder / "dotfile.json"
     kept.write_bytes(OWN)
     kept.chmod(0o600)
-    file = sigwrap.folder / ".claude" / "settings.json"
+    file = sigwrap.folder / ".claude" / "settings.local.json"
     file.symlink_to(kept)
     done = settings(sigwrap, "install", "claude-code", "--yes", "-p", "ci")
     assert f"(a link to {kept})" in done.stdout.decode()
@@ -115,7 +126,7 @@ def test_a_place_where_it_cannot_be_is_said(sigwrap: Sigwrap) -> None:
     assert b"can't" in settings(sigwrap, "install", "claude-code", "--yes").stderr
     folder.unlink()
     folder.mkdir()
-    file = folder / "settings.json"
+    file = folder / "settings.local.json"
     os.mkfifo(file)
     assert b"is not a regular file" in settings(sigwrap, "install", "claude-code", "--yes").stderr
     file.unlink()
@@ -150,7 +161,7 @@ def test_a_place_where_it_cannot_be_is_said(sigwrap: Sigwrap) -> None:
 
 def test_nobody_inside_a_session_changes_hooks(sigwrap: Sigwrap) -> None:
     assert settings(sigwrap, "install", "claude-code", "--yes").returncode == 0
-    file: Path = sigwrap.folder / ".claude" / "settings.json"
+    file: Path = sigwrap.folder / ".claude" / "settings.local.json"
     before = file.read_bytes()
     for command in ("install", "uninstall"):
         done = sigwrap.run("--", UNDER_TEST, command, "claude-code", "--yes")
@@ -162,7 +173,7 @@ def test_nobody_inside_a_session_changes_hooks(sigwrap: Sigwrap) -> None:
 def test_a_file_that_is_read_only_stays(as_user: Sigwrap) -> None:
     folder = as_user.folder / ".claude"
     assert settings(as_user, "install", "claude-code", "--yes").returncode == 0
-    file = folder / "settings.json"
+    file = folder / "settings.local.json"
     before = file.read_bytes()
     file.chmod(0o444)
     if as_user.user is None and os.getuid() == 0:

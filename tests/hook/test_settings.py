@@ -38,7 +38,7 @@ def test_claude_codes_settings_have_its_documented_form() -> None:
         "hooks": {
             "PreToolUse": [
                 {
-                    "matcher": "Bash|Monitor|Read|Write|Edit|MultiEdit|NotebookEdit|WebFetch",
+                    "matcher": "Bash|Monitor|Read|Grep|Write|Edit|MultiEdit|NotebookEdit|WebFetch",
                     "hooks": [
                         {
                             "type": "command",

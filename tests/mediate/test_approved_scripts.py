@@ -41,9 +41,16 @@ def mediator() -> ExecMediator:
     return ExecMediator(engine(RULES))
 
 
+def stub(pid: int) -> Process:
+    """A process that waits for its approval in the kernel."""
+    process = Process(pid=pid, start_time=1, parent=None, ppid=30, depth=1, comm="sh")
+    process.stub_of = "sh"
+    return process
+
+
 @pytest.fixture
 def process() -> Process:
-    return Process(pid=40, start_time=1, parent=None, ppid=30, depth=1, comm="sh")
+    return stub(40)
 
 
 def first(process: Process, **different: Any) -> ExecFacts:
@@ -151,8 +158,7 @@ def test_other_variables_are_asked_about(
 
 def test_another_process_is_asked(mediator: ExecMediator, process: Process) -> None:
     approve(mediator, first(process))
-    child = Process(pid=41, start_time=1, parent=process, ppid=40, depth=2, comm="env")
-    is_asked(play(mediator.mediate(second(child))))
+    is_asked(play(mediator.mediate(second(stub(41)))))
 
 
 def test_what_another_rule_asks_about_is_asked_about(
@@ -183,6 +189,5 @@ def test_a_script_that_did_not_run_or_was_not_all_read_covers_nothing(
 def test_only_so_many_scripts_are_kept(mediator: ExecMediator, process: Process) -> None:
     approve(mediator, first(process))
     for pid in range(256):
-        other = Process(pid=1000 + pid, start_time=1, parent=None, ppid=30, depth=1, comm="sh")
-        approve(mediator, first(other))
+        approve(mediator, first(stub(1000 + pid)))
     is_asked(play(mediator.mediate(second(process))))

@@ -23,6 +23,7 @@ from sigwrap.mediate.effects import (
     Logged,
     Prepare,
     Prepared,
+    PrepareStub,
     PrepareStubCommand,
     Ran,
     ReadAgain,
@@ -36,6 +37,7 @@ from sigwrap.mediate.effects import (
     Unrecorded,
     VerifyThenContinue,
     Whereabouts,
+    WouldWait,
 )
 from sigwrap.mediate.exec import ExecMediator
 from sigwrap.mediate.exec_facts import OnlyAsks, not_dumpable, pointing_nowhere, stalled
@@ -65,7 +67,9 @@ defaults: {command: deny, signal: deny}
 
 @pytest.fixture
 def bash() -> Process:
-    return Process(pid=40, start_time=1, parent=None, ppid=30, depth=1, comm="bash")
+    process = Process(pid=40, start_time=1, parent=None, ppid=30, depth=1, comm="bash")
+    process.stub_of = "bash"  # what it asks for waits in the kernel
+    return process
 
 
 def program(name: str, *argv: str) -> Program:
@@ -884,3 +888,46 @@ def test_execs_count_that_are_watched_or_replaced(bash: Process, held: Held) -> 
     shell.asks_for("ls").records(
         "exec_denied", reason="max_execs: 2 programs were started, which is the limit"
     )
+
+
+# The stub
+
+
+STUB = Prepared("sigwrap-stub", ("sigwrap-stub", "/usr/bin/git", "git", "push"), readable=True)
+
+
+def prepares_stub(shell: Shell, reply: Prepared | Unpreparable = STUB) -> Transcript:
+    shell.process.stub_of = ""
+    transcript = shell.asks_for(program("git", "push")).reads(("content",))
+    assert isinstance(transcript.next(True), WouldWait)
+    return transcript.yields(PrepareStub(), reply=reply)
+
+
+def test_an_exec_that_would_wait_goes_on_as_the_stub(shell: Shell) -> None:
+    transcript = prepares_stub(shell).holds().records("exec_waiting")
+    assert transcript.payload == {"path": "/usr/bin/git", "rule_name": "ask-push"}
+    transcript.yields(Replace(), reply=Restarted())
+    transcript.yields(VerifyThenContinue(Image.REPLACEMENT), reply=Ran()).ends()
+    assert shell.process.stub_of == "bash"
+
+
+def test_an_exec_that_would_not_wait_is_asked_about_at_once(shell: Shell) -> None:
+    shell.process.stub_of = ""
+    transcript = shell.asks_for(program("git", "push")).reads(("content",))
+    assert isinstance(transcript.next(False), WouldWait)
+    assert isinstance(transcript.next(), Ask)
+
+
+def test_where_there_can_be_no_stub_the_caller_waits(shell: Shell) -> None:
+    assert isinstance(prepares_stub(shell, Unpreparable("it has no room")).next(), Ask)
+
+
+def test_a_caller_that_is_traced_meanwhile_becomes_no_stub(shell: Shell) -> None:
+    prepares_stub(shell).holds(Held.BY_ITS_TRACER).records("exec_denied")
+
+
+@pytest.mark.parametrize("came_back", [KernelRefused(errno.E2BIG), Tampered()])
+def test_a_stub_that_does_not_run_is_none(shell: Shell, came_back: object) -> None:
+    transcript = prepares_stub(shell).holds().records("exec_waiting")
+    transcript.yields(Replace(), reply=came_back).records("exec_failed")
+    assert not shell.process.stub_of

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,9 +13,11 @@ import pytest
 from sigwrap.cli.policy.commands import app
 from sigwrap.errors import SigwrapError
 from sigwrap.linux.cgroups import mount_points
-from sigwrap.start.policy_files import SHIPPED, host_variables, read_source
-from sigwrap.status import REFUSED
+from sigwrap.policy.judge.request import Action
+from sigwrap.start.policy_files import SHIPPED, host_variables, load_policy, read_source
+from sigwrap.status import INTERRUPTED, REFUSED
 from sigwrap.store.writer import SessionLog
+from tests.support.terminal import Terminal
 
 ROOT = Path(__file__).parents[2]
 GOOD = "version: 1\nname: good\ndefaults: {command: audit}\n"
@@ -84,6 +87,33 @@ def test_check_as_json(run: Run, tmp_path: Path) -> None:
     (problem,) = json.loads(out)
     assert problem["place"] == {"file": str(bad), "line": 3, "column": 1}
     assert problem["nearest"] == "defaults" and problem["severity"] == "error"
+
+
+ASKS = """\
+version: 1
+name: asks
+extends: agent-default
+command_rules:
+  - {name: ask-rm-rf, commands: [rm], args_patterns: ['^-(rf|fr)$'], decision: approve}
+network: deny
+"""
+
+
+def test_check_names_each_test_of_the_base_that_a_rule_weakens(run: Run, tmp_path: Path) -> None:
+    mine = tmp_path / "mine.yaml"
+    mine.write_text(ASKS)
+    status, out, err = run("check", str(mine))
+    assert status == REFUSED and err.startswith("sigwrap: the base decides these")
+    weakens = f"{mine}:5:5: ask-rm-rf weakens destroy-system: deny → approve for `"
+    found = [line.removeprefix(weakens) for line in out.splitlines() if line.startswith(weakens)]
+    assert len(found) == 11 and "rm -rf /`" in found and "sudo -u root nice -n 5 rm -rf /`" in found
+    assert "no server will start" in out and "DNS" in out and ": ok" not in out
+    problems = json.loads(run("check", "--json", str(mine))[1])
+    assert [each["severity"] for each in problems] == ["error"] * 11 + ["warning"] * 3
+    for overrides in ("[destroy-system]", "[]"):
+        mine.write_text(ASKS.replace("approve}", f"approve, overrides: {overrides}}}"))
+        status, out, _ = run("check", str(mine))
+        assert status == 0 and "weakens" not in out
 
 
 def test_show_prints_a_policy_that_loads_again(run: Run, tmp_path: Path) -> None:
@@ -330,6 +360,54 @@ def test_init_can_extend_a_file_in_another_folder(
     assert run("init", "sub/mine.yaml", "--extends", "base.yaml")[0] == 0
     assert '\nextends: "../base.yaml"\n' in (tmp_path / "sub" / "mine.yaml").read_text()
     assert run("test", "sub/mine.yaml")[0] == 0
+
+
+@pytest.mark.tier("ci")
+def test_init_asks_three_questions_on_a_terminal(tmp_path: Path) -> None:
+    environment = {**os.environ, "TERM": "xterm"}
+    line = [sys.executable, "-m", "sigwrap", "policy", "init"]
+    terminal = Terminal(line, environment, tmp_path)
+    try:
+        for question, answer in (
+            (b"What kind of project", "cobol"),
+            (b"type one of node, python, go, rust, other", "python"),
+            (b"Which hosts may its commands reach", "local"),
+            (b"May they git push", ""),
+        ):
+            terminal.output.until(question)
+            terminal.type(f"{answer}\n")
+        assert terminal.await_status() == 0
+        policy = load_policy(str(tmp_path / "policy.yaml"), variables=host_variables(str(tmp_path)))
+        assert [rule.name for rule in policy.command_rules if rule.layer] == ["pushes"]
+        assert policy.default_network is Action.DENY
+    finally:
+        terminal.close()
+    terminal = Terminal(line, environment, tmp_path)
+    try:
+        terminal.output.until(b"policy.yaml already exists")
+        assert terminal.await_status() == REFUSED
+    finally:
+        terminal.close()
+    terminal = Terminal([*line, "other"], environment, tmp_path)
+    try:
+        terminal.output.until(b"What kind of project")
+        terminal.press("c")
+        assert terminal.await_status() == INTERRUPTED
+    finally:
+        terminal.close()
+    assert not (tmp_path / "other.yaml").exists()
+
+
+def test_init_with_options_asks_nothing_and_says_what_has_no_effect(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert run("init", "x", "--network", "listed", "--push", "deny", "--kind", "go")[0] == 0
+    assert "proxy.golang.org" in (tmp_path / "x.yaml").read_text()
+    assert run("check", "x.yaml")[:2] == (0, "x.yaml: ok\n") and run("test", "x.yaml")[0] == 0
+    status, _, err = run("init", "y", "--extends", "agent-observe", "--network", "local")
+    assert status == REFUSED and "the rules of agent-observe allow every host" in err
+    assert not (tmp_path / "y.yaml").exists()
 
 
 @pytest.mark.parametrize(

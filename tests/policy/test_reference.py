@@ -90,6 +90,7 @@ def test_it_refuses_what_the_parser_refuses(policy: object) -> None:
 def test_the_examples_in_the_docs_load(parse: Parse, document: str) -> None:
     blocks = (DOCS / document).read_text().split("```yaml\n")[1:]
     assert blocks
-    base = "version: 1\nname: base\ndefaults: {command: allow}\n"
+    bases = {name: read_source(name).text.replace("${TMPDIR}", "/tmp") for name in SHIPPED}
+    bases["team.yaml"] = "version: 1\nname: team\n"
     for block in blocks:
-        parse(block.partition("```")[0], dict.fromkeys([*SHIPPED, "team.yaml"], base))
+        parse(block.partition("```")[0], bases)

@@ -3,22 +3,31 @@
 from __future__ import annotations
 
 import json
-import re
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from sigwrap.policy.judge.engine import Engine
+from sigwrap.policy.judge.network import Direction, endpoint_of
 from sigwrap.policy.language.lint import lint
 from sigwrap.policy.tools.cases import command_request, run_cases
-from sigwrap.policy.tools.starter import Project, starter_policy
+from sigwrap.policy.tools.starter import (
+    Answers,
+    Kind,
+    Network,
+    Project,
+    Push,
+    starter_policy,
+)
+from sigwrap.policy.tools.weakened import weakenings
 from sigwrap.start.policy_files import SHIPPED
 from tests.policy.test_suggest import base
 
 PACKAGE = '{"scripts": {"deploy": "x", "test": "y", "release:prod": "z", "a b": "", "--x": ""}}'
 MAKEFILE = "VERSION := 1\nall: build\nbuild:\n\tcc\npublish: all\n\tscp\n.PHONY: all\n"
 FOUND = Project.of({"package.json": PACKAGE, "Makefile": MAKEFILE, "pyproject.toml": ""})
+OTHER = Answers(Kind.OTHER)
 
 
 def decide(text: str, line: str) -> str:
@@ -26,37 +35,49 @@ def decide(text: str, line: str) -> str:
 
 
 def test_what_deploys_is_found_in_the_projects_files() -> None:
-    assert Project(("deploy", "release:prod"), ("publish",), is_python=True) == FOUND
+    assert Project(Kind.NODE, ("deploy", "release:prod"), ("publish",)) == FOUND
 
 
 @pytest.mark.parametrize("text", ["", "[", "5", '{"scripts": 5}', '{"scripts": {}}', "[" * 9999])
 def test_a_package_that_is_none_has_no_scripts(text: str) -> None:
-    assert Project.of({"package.json": text}) == Project()
+    assert Project.of({"package.json": text}) == Project(Kind.NODE)
 
 
-@pytest.mark.parametrize("extends", SHIPPED)
+@pytest.mark.parametrize("extends", [each for each in SHIPPED if each != "agent-observe"])
 @pytest.mark.parametrize("project", [Project(), FOUND])
-def test_it_loads_without_a_doubt_and_passes_its_tests(extends: str, project: Project) -> None:
-    policy = base(starter_policy("mine", extends, project, decide))
-    assert policy.warnings == () and lint(policy) == ()
-    results = list(run_cases(Engine(policy)))
-    assert len(results) == 3 + len(project.scripts) + len(project.targets)
-    assert all(each.passed for each in results)
+@pytest.mark.parametrize("network", Network)
+@pytest.mark.parametrize("push", Push)
+def test_it_loads_without_a_doubt_and_passes_its_tests(
+    extends: str, project: Project, network: Network, push: Push
+) -> None:
+    for kind in Kind:
+        text = starter_policy("mine", extends, project, Answers(kind, network, push), decide)
+        policy = base(text)
+        assert policy.warnings == () and lint(policy) == () and weakenings(policy) == ()
+        results = list(run_cases(Engine(policy)))
+        assert len(results) >= 3 + len(project.scripts) + len(project.targets)
+        assert all(each.passed for each in results)
+
+
+def test_each_answer_changes_what_it_is_about() -> None:
+    closed = Answers(Kind.PYTHON, Network.LISTED, Push.DENY)
+    engine = Engine(base(starter_policy("mine", "agent-default", Project(), closed, decide)))
+    for destination, action in (
+        ("pypi.org:443", "allow"),
+        ("github.com:22", "allow"),
+        ("registry.npmjs.org:443", "deny"),
+        ("192.0.2.1:53", "allow"),
+        ("127.0.0.1:8000", "allow"),
+    ):
+        endpoint = endpoint_of(destination, Direction.CONNECT)
+        assert engine.network.decide(endpoint).action.value == action, destination
+    assert engine.decide_command(command_request(["git", "push"])).action.value == "deny"
 
 
 def test_what_deploys_is_asked_about() -> None:
-    text = starter_policy("mine", "agent-observe", FOUND, decide)
+    text = starter_policy("mine", "agent-observe", FOUND, OTHER, decide)
     assert decide(text, "npm run deploy") == decide(text, "make publish") == "approve"
     assert decide(text, "npm test") == decide(text, "make build") == "audit"
-
-
-def test_every_example_is_good_when_its_marks_are_taken_away() -> None:
-    text = starter_policy("mine", "agent-observe", FOUND, decide)
-    bare = re.sub(r"^( *)# (?=- |  |signal_rules|limits)", r"\1", text, flags=re.MULTILINE)
-    policy = base(bare)
-    assert {"our-deploy", "install-this-project"} <= {rule.name for rule in policy.command_rules}
-    assert "reload-our-server" in {rule.name for rule in policy.signal_rules}
-    assert policy.limits.wall_time_s == 7200
 
 
 @given(
@@ -70,4 +91,4 @@ def test_no_name_in_a_projects_files_breaks_it(
     package = json.dumps({"scripts": scripts})
     makefile = f"{anything}\n{likely}\ndeploy-x.y: a\n"
     project = Project.of({"package.json": package, "Makefile": makefile})
-    base(starter_policy("mine", "agent-observe", project, decide))
+    base(starter_policy("mine", "agent-observe", project, OTHER, decide))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from itertools import product
 from typing import Any
 
 import pytest
@@ -139,7 +138,7 @@ def agent() -> Engine:
         (
             ["gh", "pr", "merge", "5"],
             '- {name: allow-gh-pr-merge, commands: [gh], subcommands: ["pr merge"], '
-            "decision: allow}  # also matches with more arguments",
+            "decision: allow, overrides: [merge-or-approve]}  # also matches with more arguments",
         ),
     ],
 )
@@ -168,7 +167,8 @@ def test_without_the_policy_it_is_about_all_that_would_run_and_these_arguments(
     found = suggested(ran(agent, "npm", "install", "left-pad"))
     assert found.line == (
         "- {name: allow-npm-install, commands: [npm], subcommands: [install], "
-        'args_patterns: ["^install left-pad$"], decision: allow}'
+        'args_patterns: ["^install left-pad$"], decision: allow, '
+        "overrides: [pkg-install]}"
         "  # also matches similar arguments"
     )
 
@@ -187,7 +187,7 @@ def test_a_signal_is_allowed_for_its_kind_of_target_of_that_name(agent: Engine) 
         SIGNAL_RULES,
         "allow-sigterm-to-node",
         "- {name: allow-sigterm-to-node, signals: [SIGTERM], "
-        "target: {type: user, pattern: node}, decision: allow}",
+        "target: {type: user, pattern: node}, decision: allow, overrides: [outside]}",
         "",
     )
     after = with_line(found, AGENT)
@@ -224,7 +224,8 @@ def test_a_signal_whose_target_has_no_name_says_that_its_rule_is_wide(agent: Eng
     asked = SignalRequest(15, with_implied([TargetType.USER]), "", 7)
     found = suggested(sent(agent, asked), engine=agent)
     assert found.line == (
-        "- {name: allow-sigterm-to-user, signals: [SIGTERM], target: user, decision: allow}"
+        "- {name: allow-sigterm-to-user, signals: [SIGTERM], target: user, decision: allow, "
+        "overrides: [outside]}"
         "  # wide: any process of type user"
     )
 
@@ -276,7 +277,8 @@ def test_one_found_before_the_systems_is_chosen_by_its_path_and_its_links(
     programs: tuple[Program, ...], commands: str
 ) -> None:
     request = CommandRequest(programs, depth=1, cwd="/project/app")
-    for reaction, with_engine in product(("audit", "deny"), (True, False)):
+    # Without an engine, a suggestion doesn't know the rule that a shadow's denial hides.
+    for reaction, with_engine in (("audit", True), ("audit", False), ("deny", True)):
         text = f"{SHADOWS}trust: {{path_shadow: {reaction}}}\n"
         engine = Engine(base(text))
         event = exec_event(programs, engine.decide_command(request))
@@ -399,7 +401,7 @@ def test_the_line_makes_a_replay_come_out_so(
     came_out = decided(with_line(found, text), event)
     if decision == "approve":  # of one program; what is denied besides stays denied
         assert came_out.action.value in ("approve", "deny", "redirect")
-    else:
+    elif with_engine or decision == "deny":
         assert came_out.action.value == decision
 
 
@@ -407,7 +409,11 @@ def test_the_line_makes_a_replay_come_out_so(
     ("argv", "rest"),
     [
         # What a catch-all or the default decided:
-        (["frob", "-l"], "commands: [frob], loads_code: false, decision: allow}  # wide: any"),
+        (
+            ["frob", "-l"],
+            "commands: [frob], loads_code: false, decision: allow, "
+            "overrides: [everything-else]}  # wide: any",
+        ),
         (["rm", "-rf", "./build"], r"args_patterns: ['^-rf \./build$'], "),
         (["sudo", "-i"], 'args_patterns: ["^-i$"], '),
         (["rm"], 'subcommands: [""], loads_code: false, args_patterns: ["^$"], '),
@@ -508,11 +514,12 @@ def reached(destination: str, protocol: str = "tcp", **more: Any) -> Event:
         (
             reached("example.com:443", address="192.0.2.1", port=443),
             "- {name: allow-connect-example.com-443, destinations: [example.com], ports: [443], "
-            "protocol: tcp, decision: allow}",
+            "protocol: tcp, decision: allow, overrides: [keep]}",
         ),
         (
             reached("unix:/run/docker.sock", "unix"),
-            '- {name: allow-connect-docker, destinations: ["unix:docker"], decision: allow}',
+            '- {name: allow-connect-docker, destinations: ["unix:docker"], decision: allow, '
+            "overrides: [keep]}",
         ),
         (
             reached("127.0.0.1:8080", address="127.0.0.1", port=8080, direction="bind"),
@@ -522,7 +529,7 @@ def reached(destination: str, protocol: str = "tcp", **more: Any) -> Event:
         (
             reached("127.0.0.1:40000", address="127.0.0.1", port=40000),
             "- {name: allow-connect-loopback, destinations: [loopback], protocol: tcp, "
-            "decision: allow}  # wide: any port of loopback",
+            "decision: allow, overrides: [keep]}  # wide: any port of loopback",
         ),
     ],
 )

@@ -85,11 +85,11 @@ def test_there_is_a_rule_for_each_thing_with_how_often_by_whom_and_why(agent: En
         "command_rules:\n"
         "  # 2 times denied, by sh, node; rule force-push: forced pushes are left to people\n"
         "  - {name: allow-git-push-force, commands: [git], subcommands: [push], "
-        'args_patterns: ["^--force$", "^-f$"], decision: allow}  '
+        'args_patterns: ["^--force$", "^-f$"], decision: allow, overrides: [force-push]}  '
         "# also matches with more arguments\n"
         "  # once sent for approval, by sh; rule pkg-install: package installs need approval\n"
         "  - {name: allow-npm-install, commands: [npm], subcommands: [install], "
-        "decision: allow}  # also matches with more arguments\n"
+        "decision: allow, overrides: [pkg-install]}  # also matches with more arguments\n"
         "\n"
         "# No rule can change:\n"
         "#   once /usr/bin/git: a limit: raise limits.max_execs\n"
@@ -305,7 +305,7 @@ def test_a_connection_that_was_denied_gets_its_rule_and_no_other_changes() -> No
         "protocol: tcp, decision: allow}\n"
         "  # once sent for approval, by curl; rule ask: is it ours?\n"
         '  - {name: allow-connect-10.0.0.1-22, destinations: ["10.0.0.1"], ports: [22], '
-        "protocol: tcp, decision: allow}\n"
+        "protocol: tcp, decision: allow, overrides: [ask]}\n"
     ) in found.text
     assert "once io_uring: built in: no rule can match it" in found.text
     engine = Engine(extending(text, found.text))

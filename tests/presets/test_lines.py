@@ -9,13 +9,17 @@ from sigwrap.cli.run_options import read_plain_line
 from sigwrap.errors import UsageError
 from sigwrap.run.settings import ApprovalMode
 
+NO_SANDBOX = '-c sandbox_mode="danger-full-access"'
+
 
 def test_an_agent_by_its_name() -> None:
     for line, command, policy in [
         ("claude", "claude", "agent-default"),
         ("claude -p x -- y", "claude -p x -- y", "agent-default"),
-        ("codex exec x", "codex --no-daemon exec x", "agent-default"),
-        ("codex --no-daemon x", "codex --no-daemon x", "agent-default"),
+        ("codex exec x", f"codex --no-daemon {NO_SANDBOX} exec x", "agent-default"),
+        ("codex --no-daemon", f"codex {NO_SANDBOX} --no-daemon", "agent-default"),
+        ("codex -sread-only x", "codex --no-daemon -sread-only x", "agent-default"),
+        ("codex --yolo", "codex --no-daemon --yolo", "agent-default"),
         ("-p agent-strict codex", "codex --no-daemon", "agent-strict"),
         ("--policy=ci --durable gemini -y", "gemini -y", "ci"),
     ]:

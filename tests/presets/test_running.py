@@ -26,7 +26,9 @@ def test_a_preset_adds_words_and_variables(subject: Sigwrap) -> None:
     script(subject.folder, "claude", ECHO)
     folder = subject.folder
     done = subject.run("codex", "exec", "a b", "--help")
-    assert done.stdout.decode() == f"{folder}/codex --no-daemon exec a b --help unset\n"
+    assert done.stdout.decode() == (
+        f'{folder}/codex --no-daemon -c sandbox_mode="danger-full-access" exec a b --help unset\n'
+    )
     (started,) = subject.sealed_events("session_started")
     assert (started.payload["preset"], started.payload["policy"]) == ("codex", "agent-default")
     done = subject.run("-p", "agent-observe", "claude", "--version")
@@ -58,11 +60,13 @@ def test_where_a_sandbox_of_mounts_can_not_be_made_a_line_says_so(subject: Sigwr
     script(subject.folder, "claude", ECHO)
     said = (
         "sigwrap: the file_rules of agent-default forbid mounts, so codex cannot make its "
-        "own sandbox, and commands in it fail (start without it: sigwrap codex -s "
-        "danger-full-access)\n"
+        "own sandbox, and commands in it fail (start without it: sigwrap codex)\n"
     )
+    is_off = b"sigwrap: codex's own sandbox is off: the file rules of agent-default protect files\n"
     off = ("--sandbox=danger-full-access", "--yolo", "sandbox_mode='danger-full-access'")
-    assert subject.run("codex", "exec").stderr.decode() == said
+    assert subject.run("codex", "exec").stderr == is_off
+    assert subject.run("codex", "-s", "read-only", "exec").stderr.decode() == said
+    assert subject.run("--", "codex").stderr.decode() == said
     assert subject.run("-p", "ci", "codex", "exec").stderr == b""
     assert subject.run("codex", "exec", off[0]).stderr == b""
     assert subject.run("codex", off[1]).stderr == b""

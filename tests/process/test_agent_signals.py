@@ -148,13 +148,24 @@ def test_a_frozen_tree_ends_gracefully(as_user: Sigwrap, by: str) -> None:
 def test_a_limit_is_a_sigbudget_and_sigterm_follows(as_user: Sigwrap) -> None:
     limited = policy(as_user.folder, " []\n", "limits: {wall_time: 1s}")
     text = "trap 'exit 0' TERM; while :; do sleep 0.05; done"
-    assert as_user.run("-p", limited, "--", "sh", "-c", text).returncode == 124
+    done = as_user.run("-p", limited, "--report", "--", "sh", "-c", text)
+    assert (done.returncode, done.stderr.count(b"the limit of 1 s was reached")) == (124, 1)
     events = as_user.sealed_events("limit_exceeded", "agent_signal", "session_ended")
     exceeded, budget, term, end = (each.payload for each in events)
     assert exceeded["maximum"] == 1
     assert (budget["signal"], budget["source"]) == ("SIGBUDGET", "limit wall_time")
     assert (term["signal"], term["cause"]) == ("SIGTERM", budget["sequence"])
     assert exceeded["reason"] == budget["reason"] == end["reason"]
+
+
+@pytest.mark.parametrize("number", ["SIGBUDGET", "SIGTERM", "SIGPOLICY"])
+def test_the_reason_of_an_end_is_said_once(as_user: Sigwrap, number: str) -> None:
+    line = ("--report", "--", "sh", "-c", "echo ready; exec sleep 1000")
+    run = as_user.start(*OBSERVE, *line)
+    reader(run.stdout).until(rb"ready")
+    sent(as_user, number, "--reason", "over")
+    said = reader(run.stderr).rest()
+    assert said.count(f"agent signal {number}".encode()) == 1
 
 
 HEADLESS = """

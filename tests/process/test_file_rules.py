@@ -5,62 +5,20 @@ from __future__ import annotations
 import errno
 import os
 import pwd
-import shutil
 import subprocess
-import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from sigwrap.errors import DOCTOR
 from sigwrap.linux import landlock
-from tests.support.harness import NOBODY, PYTHON, REFUSED, Sigwrap
+from tests.support.desk import Desk
+from tests.support.harness import PYTHON, REFUSED
 from tests.support.waiting import PATIENCE_S
 
 CREATE_RULESET = 444
 NEEDS_WALLS = pytest.mark.skipif(not landlock.holds_files(), reason=f"needs {landlock.FILES_NEED}")
 pytestmark = NEEDS_WALLS
-
-
-class Desk:
-    """A home folder beside the temporary ones, with a project in it."""
-
-    def __init__(self, folder: Path, user: int | None) -> None:
-        self.home = folder
-        self.project = folder / "project"
-        self.tmp = folder / "project" / "tmp"
-        for path in (self.project, self.tmp, folder / ".ssh", folder / ".local/state"):
-            path.mkdir(parents=True)
-        (folder / ".ssh/id_ed25519").write_text("the secret\n")
-        (folder / ".ssh/id_ed25519.pub").write_text("ssh-ed25519 AAAA\n")
-        (folder / ".bashrc").write_text("# mine\n")
-        if user is not None:
-            subprocess.run(["chown", "-R", f"{user}:{user}", str(folder)], check=True)
-        self.subject = Sigwrap(self.project, folder / ".local/state/sigwrap", user)
-        self.subject.env |= {"HOME": str(folder), "TMPDIR": str(self.tmp)}
-
-    def shell(self, script: str, *words: str) -> subprocess.CompletedProcess[bytes]:
-        return self.subject.run(*words, "--", "sh", "-c", script)
-
-
-@pytest.fixture(
-    params=[
-        "us",
-        pytest.param("nobody", marks=pytest.mark.skipif(os.getuid() != 0, reason="needs root")),
-    ]
-)
-def desk(request: pytest.FixtureRequest) -> Iterator[Desk]:
-    try:
-        folder = Path(tempfile.mkdtemp(prefix="sigwrap-test-", dir="/var"))
-    except OSError:
-        if Path.home().resolve().is_relative_to("/tmp"):
-            pytest.skip("needs a home folder that doesn't lie below /tmp")
-        folder = Path(tempfile.mkdtemp(prefix="sigwrap-test-", dir=Path.home()))
-    subject = Desk(folder, NOBODY if request.param == "nobody" else None)
-    yield subject
-    subject.subject.clean_up()
-    shutil.rmtree(folder)
 
 
 @pytest.mark.promise("file rules")
@@ -72,6 +30,18 @@ def test_secrets_are_not_read_and_what_is_beside_them_is(desk: Desk) -> None:
 
 
 @pytest.mark.promise("file rules")
+@pytest.mark.parametrize(
+    ("overrides", "read"), [("", b""), (", overrides: [secrets]", b"the secret\n")]
+)
+def test_a_rule_of_ones_own_opens_secrets_only_where_it_says_so(
+    desk: Desk, overrides: str, read: bytes
+) -> None:
+    rule = f"{{name: all, paths: [/**], operations: [read], decision: allow{overrides}}}"
+    policy = desk.project / "own.yaml"
+    policy.write_text(f"version: 1\nname: own\nextends: agent-default\nfile_rules: [{rule}]\n")
+    assert desk.shell("cat ~/.ssh/id_ed25519", "-p", str(policy)).stdout == read
+
+
 def test_the_project_and_temporary_folders_are_written_and_nothing_else(desk: Desk) -> None:
     script = (
         "echo x >a && mkdir -p b/c && mv a b/c/a && ln b/c/a d && rm d && echo y >>b/c/a && "

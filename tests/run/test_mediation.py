@@ -44,6 +44,7 @@ def _mediation(**given: Any) -> Mediation:
         **{name: given.get(name, anything) for name in (*parts, "end_run")},
         network=given.get("network"),
         files=given.get("files"),
+        refusals=None,
         waits_through_signals=True,
         engine=engine("defaults: {command: deny, signal: deny}\n"),
         sigwrap_pids=frozenset(),

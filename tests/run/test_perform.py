@@ -116,6 +116,8 @@ class Stage:
 
     # Approvals, the loop
 
+    are_on_terminal = False
+
     def how_to_answer(self, approval_id: str) -> str:
         return f"until 14:31:05; sigwrap approve {approval_id}"
 

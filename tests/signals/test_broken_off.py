@@ -39,6 +39,8 @@ for signal; do
   done
 done
 """
+ENDS_TWICE = "sleep 5 & kill -USR1 $!; kill -TERM $!; wait"
+TWENTY_TIMES = 'i=0; while [ $i -lt 20 ]; do "$@"; i=$((i+1)); done'
 PERL_ENDS_EACH = """
 $SIG{CHLD} = sub {};
 for $signal (@ARGV) {
@@ -90,6 +92,21 @@ def test_children_end_by_any_signal(users_lab: Lab, name: str, line: tuple[str, 
     assert (done.returncode, done.stdout) == (0, b"")
 
 
+@pytest.mark.parametrize(
+    "shell",
+    [
+        pytest.param(line, id=line[0], marks=needs(line[0]))
+        for line in (["dash"], ["bash"], ["zsh"], ["busybox", "sh"])
+    ],
+)
+def test_a_signal_to_a_child_that_ends_is_not_interrupted(users_lab: Lab, shell: list[str]) -> None:
+    """bash may have reaped the child before the second signal."""
+    line = ("sh", "-c", TWENTY_TIMES, "sh", *shell, "-c", ENDS_TWICE)
+    done = users_lab.under(signal="audit").subject.run("--", *line)
+    assert (done.returncode, done.stdout) == (0, b"")
+    assert b"nterrupted" not in done.stderr
+
+
 def _says_of_each(lab: Lab, said: dict[str, bytes]) -> None:
     """Of programs that are run one after the other. Their own words are in place of a status."""
     done = lab.under(signal="audit").subject.run("--", "sh", "-c", "\n".join(said))
@@ -102,6 +119,7 @@ def test_no_call_of_a_parent_fails(users_lab: Lab, compiled: Path) -> None:
     said = {
         **{f"{parent} {how}": b"0 1" for how in ("kill", "pidfd", "stop")},
         **{f"{parent} kill {number}": b"0 1" for number in (10, 12, 14, 34)},
+        f"{parent} kill 10 restarts": b"0 1",
         # Its child doesn't end, so it is let go unnoticed.
         f"{parent} waits": b"0 0",
         # What it ignores breaks nothing off.

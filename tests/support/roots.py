@@ -24,6 +24,17 @@ PYTHON_PACKAGES = (
     *("libsqlite3-0", "libexpat1", "libffi8", "libssl3", "libbz2-1.0", "liblzma5", "libuuid1"),
     *("libstdc++6", "libgcc-s1", "libtinfo6", "libncursesw6", "libreadline8"),
 )
+OTHER_PYTHONS = {
+    "bullseye": (
+        *("python2.7-minimal", "libpython2.7-minimal", "python3.9-minimal"),
+        *("libpython3.9-minimal", "libexpat1"),
+    ),
+    "trixie": (
+        *("python3.13", "python3.13-minimal", "libpython3.13-minimal", "libpython3.13-stdlib"),
+        *("libsqlite3-0", "libexpat1", "libffi8", "libssl3t64", "libbz2-1.0", "liblzma5"),
+        *("libstdc++6", "libgcc-s1", "libzstd1"),
+    ),
+}
 MERGED = ("bin", "sbin", "lib", "lib64")
 APPLETS = ("cat", "env", "id", "ls", "sleep", "true")
 KEYS = "/usr/share/keyrings/debian-archive-keyring.gpg"
@@ -56,6 +67,11 @@ def small(release: str) -> Path:
     if release == WITHOUT_LIBC:
         return _kept("static", lambda folder: _unpack(folder, "", ("busybox-static",)))
     return _kept(f"small-{release}", lambda folder: _unpack(folder, release, PACKAGES))
+
+
+def with_other_pythons(release: str) -> Path:
+    packages = (*PACKAGES, *OTHER_PYTHONS[release])
+    return _kept(f"pythons-{release}", lambda folder: _unpack(folder, release, packages))
 
 
 def with_python(machine: str) -> Path:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,10 +27,13 @@ def python(program: str | Path, *words: object) -> list[str]:
     return [*PYTHON, "-c", f"{INSIDE}\n{program}", *map(str, words)]
 
 
+_DENIALS = rb"sigwrap: (denied: |\d+ actions? denied \(sigwrap report)"
+
+
 def not_denials(stderr: bytes) -> list[bytes]:
     """Its other lines."""
     lines = stderr.splitlines()
-    return [line for line in lines if not line.startswith(b"sigwrap: denied: ")]
+    return [line for line in lines if not re.match(_DENIALS, line)]
 
 
 def policy(*rules: str, signal: str = "deny") -> str:

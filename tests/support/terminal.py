@@ -112,7 +112,7 @@ class Terminal:
 
 def hold_descriptor_count(kind: int) -> int:
     """Lock out the other kind of test until the descriptor returned is closed: sigwrap asks on no
-    terminal while 50,000 descriptors are open on the machine, and a test opens them."""
+    terminal if it can't look at all descriptors within a second, and a test opens 600,000."""
     lock = os.open(__file__, os.O_RDONLY | os.O_CLOEXEC)
     fcntl.flock(lock, kind)
     return lock

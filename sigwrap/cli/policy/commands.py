@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import typer
-
-from sigwrap.cli.group import Group
+from sigwrap.cli.group import App, Group
 from sigwrap.cli.policy import judging, reading, writing
 
 _HELP = """Write, check and explain policies.
@@ -13,7 +11,7 @@ Start with list and init, then use check, test and explain. With suggest, you ge
 that a session denied; with generate, a policy from the actions of a session.
 """
 
-app = typer.Typer(cls=Group, help=_HELP, rich_markup_mode=None)
+app = App(cls=Group, help=_HELP, rich_markup_mode=None)
 reading.register(app)
 judging.register(app)
 writing.register(app)

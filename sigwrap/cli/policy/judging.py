@@ -16,7 +16,7 @@ from sigwrap.cli.group import unknown_option
 from sigwrap.cli.options import JsonOption, words_of
 from sigwrap.cli.output import note, out
 from sigwrap.cli.policy.shared import PolicyArgument, RootOption, load, plain
-from sigwrap.cli.policy.shell_lines import explain_line, line_text
+from sigwrap.cli.policy.shell_lines import explain_line, explain_targets, line_text
 from sigwrap.cli.tool_files import not_found, with_shadows
 from sigwrap.errors import UsageError
 from sigwrap.escape import printable, shell_words
@@ -169,8 +169,8 @@ def explain(
 ) -> None:
     """Explain which rule decides, and why.
 
-    It also shows the earlier rules that do not match. For a shell line (bash -c '…'), it
-    explains each command in that line.
+    It also shows the earlier rules that do not match, and the files and addresses that the command
+    names. For a shell line (bash -c '…'), it explains each command in that line.
     """
     loaded = load(policy, root)
     given = [each for each in (signal, file, connect, listen) if each is not None]
@@ -217,7 +217,7 @@ def explain(
         explanation = explain_command(engine, request)
         for name in not_found(request):
             note(f"{shell_words([name])} is not in PATH; explained as if in /usr/bin")
-        line = explain_line(engine, words, depth)
+        line = explain_line(engine, words, depth) or explain_targets(engine, words, depth)
         if line is not None:
             whole = {**plain(explanation), "line": plain(line)}
             out(json.dumps(whole, indent=2) if as_json else line_text(explanation, line))

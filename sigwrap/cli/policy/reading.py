@@ -22,11 +22,16 @@ from sigwrap.policy.tools.differences import differences, differences_text
 from sigwrap.policy.tools.listing import Listed, listing_text
 from sigwrap.policy.tools.reference import json_schema
 from sigwrap.policy.tools.show import policy_text
+from sigwrap.policy.tools.weakened import weakenings
 from sigwrap.report.forms.layout import wrapped
 from sigwrap.start.policy_files import SHIPPED, files_here, load_policy
 from sigwrap.status import REFUSED
 from sigwrap.store.catalog import open_session
 
+_HOW_TO_WEAKEN = (
+    "the base decides these; to weaken it, list its rules in the rule's overrides, or accept with "
+    "overrides: []"
+)
 _OF_A_SESSION = "session:"
 _DIFF_FORMAT = "sigwrap.policy-diff/1"
 
@@ -63,20 +68,24 @@ def list_policies(root: RootOption = None, as_json: JsonOption = False) -> None:
 
 
 def check(
-    files: Annotated[list[str], typer.Argument(metavar="NAME|FILE...")],
+    files: Annotated[list[str], typer.Argument(metavar="NAME|FILE...", help="Policies to check")],
     root: RootOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Check policies for errors and doubtful rules.
 
-    Doubtful rules never match, or allow more than they seem to.
+    Doubtful rules never match, or allow more than they seem to. A rule that would weaken the base
+    is an error, unless it says so with `overrides`.
     """
     findings: list[Problem] = []
     failures: list[str] = []
     for file in files:
+        laxer: tuple[Problem, ...] = ()
         try:
             policy = load(file, root)
-            found = [*policy.warnings, *lint(policy)]
+            laxer = weakenings(policy)
+            found = [*laxer, *policy.warnings, *lint(policy)]
+            failures += [file] if laxer else []
         except InvalidPolicy as error:
             failures.append(file)
             found = list(error.problems)
@@ -90,6 +99,8 @@ def check(
                 out(printable(str(problem)))
             if file not in failures:
                 out(printable(f"{file}: {'ok, with warnings' if found else 'ok'}"))
+            if laxer:
+                note(_HOW_TO_WEAKEN)
     if as_json:
         out(json.dumps([plain(each) for each in findings], indent=2))
     if failures:

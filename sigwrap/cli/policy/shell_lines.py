@@ -1,18 +1,21 @@
-"""sigwrap policy explain -- bash -c '…': each command in the line, as a run and a hook judge it."""
+"""sigwrap policy explain -- COMMAND: each command in a shell line, each file and each address, as a
+run and a hook judge it."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from sigwrap.cli.hook_facts import ThisMachine
 from sigwrap.cli.output import note
-from sigwrap.escape import printable
+from sigwrap.escape import printable, shell_words
 from sigwrap.hooks.judged_line import judged, words_in
-from sigwrap.hooks.shell_line import Line, read_words
+from sigwrap.hooks.line_targets import LineTargets
+from sigwrap.hooks.shell_line import Command, Line, read_words
 from sigwrap.hooks.shell_tree import NoParser
-from sigwrap.hooks.verdict import Answer, combined
+from sigwrap.hooks.verdict import Answer, Finding, combined
+from sigwrap.hooks.words import Word
 from sigwrap.policy.judge.engine import Engine
 from sigwrap.policy.judge.match import UNTOLD
 from sigwrap.policy.tools.explain import Explanation, explain_command, explanation_text
@@ -52,6 +55,19 @@ def explain_line(engine: Engine, words: Sequence[str], depth: int) -> ExplainedL
     return None if line is None else _explained(engine, line)
 
 
+def explain_targets(engine: Engine, words: Sequence[str], depth: int) -> ExplainedLine | None:
+    """Explain the files and addresses of a command; None if it shows none."""
+    folder, text = os.getcwd(), shell_words(words)
+    told = tuple(map(Word, words))
+    command = Command(told, text, (folder,), depth)
+    line = Line((command,), (), (), frozenset(), text=text, folder=folder)
+    machine = ThisMachine(engine)
+    targets = LineTargets(line, machine, engine.policy.name, inside=False)
+    found = [*targets.of_command(command, words, folder), *targets.of_mentions()]
+    verdict = combined([*found, *judged(line, engine, machine, inside=False)])
+    return ExplainedLine(commands=(), others=_others(found), hook=verdict.answer) if found else None
+
+
 def _explained(engine: Engine, line: Line) -> ExplainedLine:
     machine = ThisMachine(engine)
     requests = [
@@ -61,13 +77,17 @@ def _explained(engine: Engine, line: Line) -> ExplainedLine:
     ]
     commands = [_shown(explain_command(engine, request)) for request in requests]
     verdict = combined(judged(line, engine, machine, inside=False))
-    others = [
-        Other(what=each.what, answer=each.answer, why=each.why)
-        for each in verdict.findings
-        if each.decision is None or not each.is_command
-    ]
+    others = _others(
+        each for each in verdict.findings if each.decision is None or not each.is_command
+    )
     return ExplainedLine(
-        commands=tuple(dict.fromkeys(commands)), others=tuple(others), hook=verdict.answer
+        commands=tuple(dict.fromkeys(commands)), others=others, hook=verdict.answer
+    )
+
+
+def _others(findings: Iterable[Finding]) -> tuple[Other, ...]:
+    return tuple(
+        Other(what=each.what, answer=each.answer, why=each.why) for each in dict.fromkeys(findings)
     )
 
 
@@ -87,8 +107,10 @@ def _shown(explanation: Explanation) -> Explanation:
 
 
 def line_text(shell: Explanation, line: ExplainedLine) -> str:
-    parts = [explanation_text(shell), "In the shell line:"]
-    parts += map(explanation_text, line.commands)
-    parts += [printable(f"{each.what}: {each.why}") for each in line.others]
+    parts = [explanation_text(shell)]
+    if line.commands:
+        parts += ["In the shell line:", *map(explanation_text, line.commands)]
+    if line.others:
+        parts.append("\n".join(printable(f"{each.what}: {each.why}") for each in line.others))
     parts.append(f"As an agent hook, sigwrap {_TO_A_HOOK[line.hook]}.")
     return "\n\n".join(parts)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import re
+import sys
+from enum import Enum
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -25,6 +27,7 @@ from sigwrap.cli.policy.recorded import (
 from sigwrap.cli.policy.shared import variables, write_new
 from sigwrap.cli.several import SessionsArgument
 from sigwrap.cli.tool_files import pinned
+from sigwrap.cli.whole_file import there_already
 from sigwrap.errors import UsageError
 from sigwrap.escape import shell_words
 from sigwrap.events import Payload
@@ -34,10 +37,18 @@ from sigwrap.policy.judge.rules import Policy
 from sigwrap.policy.language.document import Source
 from sigwrap.policy.language.parse import parse_policy
 from sigwrap.policy.language.schema import PATTERNS, Form
-from sigwrap.policy.tools.cases import command_request
+from sigwrap.policy.tools.cases import command_request, run_cases
 from sigwrap.policy.tools.generate import generate_policy
 from sigwrap.policy.tools.pin import pin_rules
-from sigwrap.policy.tools.starter import PROJECT_FILES, Project, starter_policy
+from sigwrap.policy.tools.starter import (
+    PROJECT_FILES,
+    Answers,
+    Kind,
+    Network,
+    Project,
+    Push,
+    starter_policy,
+)
 from sigwrap.policy.tools.suggested import Head, Only, Wanted, suggested_policy
 from sigwrap.run.settings import DEFAULT_POLICY
 from sigwrap.start.policy_files import SHIPPED, find_base, load_policy
@@ -72,30 +83,79 @@ def init(
     ] = "",
     extends: Annotated[
         str, typer.Option("--extends", metavar="NAME|FILE", help="Base of the new policy")
-    ] = DEFAULT_POLICY,
+    ] = "",
+    kind: Annotated[
+        Kind | None, typer.Option("--kind", help="Kind of project", show_default=False)
+    ] = None,
+    network: Annotated[
+        Network | None,
+        typer.Option(
+            "--network", help="Hosts that it may reach [default: any]", show_default=False
+        ),
+    ] = None,
+    push: Annotated[
+        Push | None,
+        typer.Option("--push", help="Whether it may git push [default: allow]", show_default=False),
+    ] = None,
 ) -> None:
     """Write a first policy for this project.
 
-    Scripts of package.json and targets of the Makefile that publish or deploy need approval under
-    it. It overwrites no file.
+    On a terminal, without options, it asks three questions: the kind of project, which hosts it may
+    reach, and whether it may git push. It finds scripts of package.json and targets of the Makefile
+    that publish or deploy: these need approval. It overwrites no file.
     """
     file = name if name.endswith(_SUFFIXES) else f"{name or 'policy'}.yaml"
     called = _called(name, file)
-    base = _from(extends, file)
+    if os.path.lexists(file):
+        raise there_already(file)
+    selector = extends or DEFAULT_POLICY
+    base = _from(selector, file)
+    load_policy(selector, variables=variables(None))  # says what is wrong with it, if anything
+    project = Project.of(_project_files())
+    given = [extends, kind, network, push]
+    if not any(given) and sys.stdin.isatty() and sys.stderr.isatty():
+        answers = _asked(project)
+    else:
+        answers = Answers(kind or project.kind, network or Network.ANY, push or Push.ALLOW)
     load = partial(_load_text, file, variables(None))
 
     def decide(text: str, line: str) -> str:
         return Engine(load(text)).decide_command(command_request(line.split())).action.value
 
-    load_policy(extends, variables=variables(None))  # says what is wrong with it, if anything
-    text = starter_policy(called, base, Project.of(_project_files()), decide)
-    load(text)
+    text = starter_policy(called, base, project, answers, decide)
+    _complain(load(text), selector)
     write_new(file, text)
     word = shell_words([file])
-    out(f"wrote {word}, which extends {shell_words([extends])}. Read it, then run:")
-    out(f"  sigwrap policy check {word}")
+    out(f"wrote {word}, which extends {shell_words([selector])}. Read it, then run:")
     out(f"  sigwrap policy test {word}")
     out(f"  sigwrap -p {word} -- COMMAND")
+
+
+def _asked(project: Project) -> Answers:
+    def ask(question: str, default: Enum) -> str:
+        words = [each.value for each in type(default)]
+        while True:
+            said: str = typer.prompt(
+                f"{question} ({', '.join(words)})", default=default.value, type=str, err=True
+            )
+            if said.strip() in words:
+                return said.strip()
+            note(f"type one of {', '.join(words)}")
+
+    return Answers(
+        Kind(ask("What kind of project?", project.kind)),
+        Network(ask("Which hosts may its commands reach?", Network.ANY)),
+        Push(ask("May they git push?", Push.ASK)),
+    )
+
+
+def _complain(policy: Policy, base: str) -> None:
+    """Raise UsageError if the base makes the policy mean something else than was asked for."""
+    failed = [each for each in run_cases(Engine(policy)) if not each.passed]
+    if failed:
+        raise UsageError(
+            f"the rules of {shell_words([base])} allow every host", "leave out --network"
+        )
 
 
 def suggest(

@@ -163,6 +163,11 @@ class Executable:
         """Once what was loaded was compared. None of a program that may not be read."""
         return self.image if self.readable else None
 
+    @property
+    def is_elf(self) -> bool:
+        """Or a script of one. A shell interprets what is neither, once its exec has failed."""
+        return self._named_loader is not None
+
     def place_of_image(self, pid: int) -> Place:
         return self._caller.place_of(b"/proc/%d/exe" % pid)
 

@@ -39,6 +39,7 @@ _ALL_BITS = 0xFFFFFFFFFFFFFFFF
 
 
 _MAP_OF_I386 = 192  # mmap2
+_AT_EMPTY_PATH = 0x1000
 
 
 class _Step(Enum):
@@ -54,6 +55,7 @@ class Redirection:
 
     __slots__ = (
         "_address",
+        "_descriptor",
         "_parts",
         "_request",
         "_saved",
@@ -71,8 +73,11 @@ class Redirection:
         argv: Sequence[bytes],
         environment: Sequence[bytes] | None,
         environment_at: int,
+        descriptor: int = -1,
     ) -> None:
-        """`environment`: None where the caller's own, at `environment_at`, is to stay."""
+        """`environment`: None where the caller's own, at `environment_at`, is to stay.
+        `descriptor`: the caller's, of the file to execute; `path` is empty then."""
+        self._descriptor = descriptor
         self._tid = notification.tid
         self._request = notification
         self._word_size = 4 if notification.arch == I386 else 8
@@ -101,8 +106,14 @@ class Redirection:
         """To be asked once, of the next notification: is it the exec that was staged?"""
         staged = self._step is _Step.STAGED
         self._step = _Step.LEAVING
-        given = (notification.argument0, notification.argument1, notification.argument2)
-        if not staged or notification.number != self._exec_number or given != self._pointers():
+        if not staged or notification.number != self._exec_number:
+            return False
+        wanted = self._arguments()
+        given = (
+            *(notification.argument0, notification.argument1, notification.argument2),
+            *(notification.argument3, notification.argument4),
+        )
+        if given[: len(wanted)] != wanted:
             return False
         try:
             with Memory(self._tid, may_wait=True) as memory:  # what was mapped by us
@@ -148,7 +159,7 @@ class Redirection:
             ptrace.write_memory(self._tid, address, self._written)
         except OSError:
             return self._give_up(wait_status)
-        given = (self._saved, self._request.arch, self._exec_number, self._pointers())
+        given = (self._saved, self._request.arch, self._exec_number, self._arguments())
         ptrace.set_registers(self._tid, LAYOUT.anew(*given))
         ptrace.resume(self._tid)
         self._step = _Step.STAGED
@@ -156,11 +167,14 @@ class Redirection:
 
     @property
     def _exec_number(self) -> int:
-        return number_of("execve", self._request.arch)
+        return number_of("execve" if self._descriptor < 0 else "execveat", self._request.arch)
 
-    def _pointers(self) -> tuple[int, int, int]:
+    def _arguments(self) -> tuple[int, ...]:
         block = _block(self._address, self._word_size, *self._parts[:3])
-        return block.path_at, block.argv_at, block.environment_at or self._parts[3]
+        pointers = block.path_at, block.argv_at, block.environment_at or self._parts[3]
+        if self._descriptor < 0:
+            return pointers
+        return (self._descriptor, *pointers, _AT_EMPTY_PATH)
 
     def _put_back(self, wait_status: int, *, restarts: bool) -> bool:
         """`restarts`: the kernel is still about to restart the call by itself."""

@@ -9,12 +9,14 @@ import struct
 from sigwrap.bare import socket
 from sigwrap.tuples import NamedTuple
 
-SHOW_FILE, SHOW_PEER = 2, 4
-FILE, PEER = 1, 2  # UNIX_DIAG_VFS, UNIX_DIAG_PEER
+SHOW_NAME, SHOW_FILE, SHOW_PEER = 1, 2, 4
+NAME, FILE, PEER = 0, 1, 2  # UNIX_DIAG_NAME, UNIX_DIAG_VFS, UNIX_DIAG_PEER
 _NETLINK_SOCK_DIAG = 4
 _SOCK_DIAG_BY_FAMILY = 20
 _REQUEST = 1
 _SO_COOKIE = 57
+_ANY_COOKIE = (1 << 64) - 1
+_LISTENS = 10  # TCP_LISTEN, for unix sockets as well
 _ASKED = struct.Struct("=BBHIIIQ")
 _HEAD = struct.Struct("=IHHII")
 _TOLD = struct.Struct("=BBBBIQ")
@@ -58,11 +60,22 @@ def file_of(asked: Named) -> tuple[int, int] | None:
 
 def told_of(asked: Named, show: int) -> dict[int, bytes] | None:
     """None where it isn't there, or nothing is told."""
-    request = _ASKED.pack(
-        socket.AF_UNIX, 0, 0, 0xFFFFFFFF, asked.number, show, asked.cookie,
-    )  # fmt: skip
-    told = answered(request, _TOLD.size)
+    told = _told(asked.number, show, asked.cookie)
     return None if told is None else _attributes(told[_TOLD.size :])
+
+
+def listening_at(number: int) -> str:
+    """The path or `@name` of a unix socket that accepts connections; empty for any other."""
+    told = _told(number, SHOW_NAME, _ANY_COOKIE)
+    if told is None or _TOLD.unpack_from(told)[2] != _LISTENS:
+        return ""
+    name = os.fsdecode(_attributes(told[_TOLD.size :]).get(NAME, b""))
+    return f"@{name[1:]}" if name.startswith("\0") else name.rstrip("\0")
+
+
+def _told(number: int, show: int, cookie: int) -> bytes | None:
+    request = _ASKED.pack(socket.AF_UNIX, 0, 0, 0xFFFFFFFF, number, show, cookie)
+    return answered(request, _TOLD.size)
 
 
 def answered(request: bytes, size: int) -> bytes | None:

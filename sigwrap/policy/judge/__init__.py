@@ -3,6 +3,7 @@
 request      what is asked (CommandRequest, SignalRequest), and the Decision
 rules        Policy and its rules, typed
 engine       Engine: decide_command, decide_signal
+layers       own rules that would weaken a base's rule do not apply
 limits       the limits on the tree, where they meet an exec
 recorded     a request as its event has it
 named        what the rules name that deny, ask or replace
@@ -14,6 +15,7 @@ socket_names  globs on sockets' paths and names, without RE2
 subcommand   the first arguments that are no options
 tools        which options of a tool take a value
 paths        which files the arguments mean
+file_words   which arguments and redirections a command reads or changes
 environment  which variables COMMAND is not given
 loading      variables that make a program load code
 system_folders  where the system's own programs are

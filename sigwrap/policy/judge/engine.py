@@ -7,9 +7,10 @@ name it. Decisions are made when the policy is compiled: deciding picks one.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from sigwrap.policy.judge.files import FileRules
+from sigwrap.policy.judge.layers import deciding, weakened
 from sigwrap.policy.judge.match import Arguments, Glob, Paths, Regex, is_glob
 from sigwrap.policy.judge.network import NetworkRules
 from sigwrap.policy.judge.path_shadow import found_at, goes_by_its_own_name, held_against
@@ -40,6 +41,7 @@ from sigwrap.policy.judge.subcommand import name_for_subcommands, names_of, read
 from sigwrap.policy.judge.system_folders import may_be_the_systems
 
 MAX_KEPT_CANDIDATES = 1000
+OVERRIDES = "overrides"
 _LEFT_TO_THE_WRAPPED = frozenset({Action.APPROVE, Action.REDIRECT})
 
 
@@ -49,7 +51,10 @@ class Engine:
         self.home = policy.home
         self.files = FileRules.of(policy)
         self.network = NetworkRules.of(policy)
-        self.command_rules = tuple(map(CompiledCommandRule, policy.command_rules))
+        self.command_rules = tuple(
+            CompiledCommandRule(each, self.weakened if each.layer else None)
+            for each in policy.command_rules
+        )
         self.signal_rules = tuple(map(CompiledSignalRule, policy.signal_rules))
         self.default_command = default_of(policy, "command", policy.default_command)
         self._default_signal = default_of(policy, "signal", policy.default_signal)
@@ -138,10 +143,14 @@ class Engine:
         number = request.signal
         if number == 0:
             return PROBE
-        for rule in self._rules_by_signal.get(number, ()):
-            if rule.target_matches(request) and rule.handling_matches(request):
-                return rule.decision
-        return self._default_signal
+        rules = self._rules_by_signal.get(number, ())
+        rule = deciding(rules, lambda each: each.matches(request))
+        return self._default_signal if rule is None else rule.decision
+
+    def weakened(self, rule: CompiledCommandRule, facts: Facts) -> CompiledCommandRule | None:
+        """Return the base's rule that `rule` would weaken without overriding it."""
+        candidates = self._candidates(facts.program.name, facts.basename, facts.program.path)
+        return weakened(rule, [entry.rule for entry in candidates.all], matching(facts))
 
     def _ask_nobody(self) -> None:
         rules: list[CompiledCommandRule | CompiledSignalRule] = [
@@ -227,13 +236,15 @@ class CompiledCommandRule:
         "_regex",
         "_sources",
         "_subcommands",
+        "_weakened",
         "decision",
         "literals",
         "rule",
     )
 
-    def __init__(self, rule: CommandRule) -> None:
+    def __init__(self, rule: CommandRule, weakened: Weakened | None = None) -> None:
         self.rule = rule
+        self._weakened = weakened
         self._lenient = rule.decision in (Action.ALLOW, Action.AUDIT)
         globs = [word for word in rule.commands if is_glob(word) and word != "*"]
         self.literals = frozenset(word for word in rule.commands if not is_glob(word))
@@ -347,6 +358,8 @@ class CompiledCommandRule:
                 return "sha256"
         if rule.not_sha256 and not self._is_none_of(rule.not_sha256, facts.program):
             return "not_sha256"
+        if self._weakened is not None and self._weakened(self, facts) is not None:
+            return OVERRIDES
         return None
 
     def _is_none_of(self, pinned: frozenset[str], program: Program) -> bool:
@@ -356,6 +369,14 @@ class CompiledCommandRule:
             return program.missing and not self._lenient
         digest = program.sha256()
         return digest not in pinned and not (self._lenient and not digest)
+
+
+def matching(facts: Facts) -> Callable[[CompiledCommandRule], bool]:
+    """Return whether a rule matches, apart from what it may not weaken."""
+    return lambda rule: rule.names(facts) and rule.failing_condition(facts) in (None, OVERRIDES)
+
+
+Weakened = Callable[[CompiledCommandRule, Facts], CompiledCommandRule | None]
 
 
 class CompiledSignalRule:
@@ -373,6 +394,9 @@ class CompiledSignalRule:
         self.decision = _decision(rule)._replace(
             redirect_signal=rule.redirect_signal, fallback=rule.fallback, log=rule.log
         )
+
+    def matches(self, request: SignalRequest) -> bool:
+        return self.target_matches(request) and self.handling_matches(request)
 
     def target_matches(self, request: SignalRequest) -> bool:
         return (

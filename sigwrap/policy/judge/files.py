@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from sigwrap.policy.judge.file_names import FileNames
+from sigwrap.policy.judge.layers import always, deciding, is_stricter
 from sigwrap.policy.judge.match import is_glob
 from sigwrap.policy.judge.request import Action, Decision, Operation
 from sigwrap.policy.judge.rules import FileRule, Policy, default_of, reason_of
@@ -23,8 +24,14 @@ BENEATH = "**"
 PARTED_RULE = "builtin:parted"
 CGROUP_RULE = "builtin:cgroups"  # before those of the policy (run/walls.py)
 Parts = tuple[str, ...]
+Numbers = tuple[int, ...]  # of rules, in their order
 NamesIn = Callable[[str], Iterable[tuple[str, bool]] | None]
 """Names in a folder, each with whether it is a folder; None if the folder cannot be read."""
+
+
+class NumberedFileRule(NamedTuple):
+    rule: FileRule
+    decision: Decision
 
 
 class Wall(NamedTuple):
@@ -42,7 +49,7 @@ class _Node:
     def __init__(self) -> None:
         self.by_name: dict[str, _Node] = {}
         self.by_glob: dict[str, tuple[Callable[[str], bool], _Node]] = {}
-        self.here: dict[Operation, int] = {}  # the first rule with a pattern that ends here
+        self.here: dict[Operation, Numbers] = {}  # the rules with a pattern that ends here
         self.below: dict[Operation, list[int]] = {}  # the rules with one that ends further below
 
     def child(self, part: str) -> _Node:
@@ -56,7 +63,7 @@ class _Node:
 class _Place(NamedTuple):
     """What rules there are for a path, and for what is beneath it."""
 
-    first: dict[Operation, int]  # the first rule about all of it
+    matching: dict[Operation, Numbers]  # the rules about all of it
     nodes: list[_Node]  # of those that are about some of what is beneath
 
     def inside(self, name: str) -> _Place:
@@ -67,21 +74,24 @@ class _Place(NamedTuple):
             for matches, child in node.by_glob.values():
                 if matches(name):
                     nodes.append(child)
-        first = self.first
+        matching = self.matching
         for node in nodes:
             if node.here:
-                first = dict(first)
-                for operation, number in node.here.items():
-                    first[operation] = min(number, first.get(operation, number))
-        return _Place(first, nodes)
+                matching = dict(matching)
+                for operation, numbers in node.here.items():
+                    found = {*matching.get(operation, ()), *numbers}
+                    matching[operation] = tuple(sorted(found))
+        return _Place(matching, nodes)
 
 
 class FileRules:
     def __init__(self, rules: Sequence[FileRule], default: Decision) -> None:
+        self._rules = rules
         self._decisions = [
             *(Decision(rule.decision, rule.name, reason_of(rule)) for rule in rules),
             default,
         ]
+        self._deciding: dict[Numbers, int] = {}
         root = _Node()
         for number, rule in enumerate(rules):
             for path in rule.paths:
@@ -163,15 +173,32 @@ class FileRules:
         return place
 
     def _decision(self, operation: Operation, place: _Place) -> Decision:
-        return self._decisions[place.first.get(operation, -1)]
+        return self._decisions[self._number(operation, place)]
+
+    def rules_about(self, operation: Operation, path: str) -> list[NumberedFileRule]:
+        return self._rules_with(self._place(parts_of(path)).matching.get(operation, ()))
+
+    def _rules_with(self, numbers: Numbers) -> list[NumberedFileRule]:
+        return [NumberedFileRule(self._rules[each], self._decisions[each]) for each in numbers]
+
+    def _number(self, operation: Operation, place: _Place) -> int:
+        """Return the number of the rule that decides, or that of the default."""
+        numbers = place.matching.get(operation, ())
+        known = self._deciding.get(numbers)
+        if known is None:
+            rules = self._rules_with(numbers)
+            found = deciding(rules, always)
+            known = len(self._rules) if found is None else numbers[rules.index(found)]
+            self._deciding[numbers] = known
+        return known
 
     def _parted(self, operation: Operation, place: _Place, folder: str) -> Decision:
         asked = (operation, *self._parting) if operation is Operation.CREATE else (operation,)
         last = len(self._decisions) - 1
-        deciding = {place.first.get(each, last) for each in asked}
+        numbers = {self._number(each, place) for each in asked}
         for node in place.nodes:
-            deciding.update(*(node.below.get(each, ()) for each in asked))
-        denying = (each for each in sorted(deciding) if self._decisions[each].action is Action.DENY)
+            numbers.update(*(node.below.get(each, ()) for each in asked))
+        denying = (each for each in sorted(numbers) if self._decisions[each].action is Action.DENY)
         number = next(denying, last)
         who = "the default" if number == last else f"rule {self._decisions[number].rule}"
         done = "created" if operation is Operation.CREATE else "deleted"
@@ -180,13 +207,26 @@ class FileRules:
 
     def _allows_beneath(self, operation: Operation, place: _Place) -> bool | None:
         """None where it depends on the name."""
-        first = place.first.get(operation, len(self._decisions) - 1)
+        first = self._number(operation, place)
         said = {_lets(self._decisions[first])}
+        # Beneath, a rule may apply that the base holds back here.
+        is_held_back = place.matching.get(operation, (first,))[0] < first
         for node in place.nodes:
             for number in node.below.get(operation, ()):
-                if number < first:
+                if number < first or is_held_back or self._may_forbid(number, first):
                     said.add(_lets(self._decisions[number]))
         return None if len(said) > 1 else said.pop()
+
+    def _may_forbid(self, number: int, first: int) -> bool:
+        """Whether a base's rule is stricter than one before it, which does not override it."""
+        if first == len(self._rules):
+            return False
+        base, own = self._rules[number], self._rules[first]
+        return (
+            base.layer < own.layer
+            and base.name not in (own.overrides or ())
+            and is_stricter(base.decision, own.decision)
+        )
 
     def _holds_for_all(self, operation: Operation, place: _Place) -> bool:
         if self._allows_beneath(operation, place) is not True:
@@ -209,7 +249,7 @@ def _add(root: _Node, parts: Parts, number: int, operations: Iterable[Operation]
             node.below.setdefault(operation, []).append(number)
         node = node.child(part)
     for operation in operations:
-        node.here.setdefault(operation, number)
+        node.here[operation] = (*node.here.get(operation, ()), number)
 
 
 def _lets(decision: Decision) -> bool:

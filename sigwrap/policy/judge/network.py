@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 
 from sigwrap.bare.enum import Enum
 from sigwrap.bare.socket import AF_INET, AF_INET6, inet_ntop, inet_pton
+from sigwrap.policy.judge.layers import deciding, in_the_way
 from sigwrap.policy.judge.match import is_glob
 from sigwrap.policy.judge.request import STRICTNESS, Action, Decision
 from sigwrap.policy.judge.rules import NetworkRule, Policy, default_of, reason_of
@@ -186,6 +187,7 @@ SOCKETS: dict[str, tuple[str, ...]] = {
     "systemd": ("/run/systemd/**", "/run/user/*/systemd/**"),
     "tmux": ("/tmp/tmux-*/*", "/run/user/*/tmux-*/*"),
     "screen": ("/run/screen/**", "/tmp/screens/**", "/home/*/.screen/*", "/root/.screen/*"),
+    "zellij": ("/run/user/*/zellij/**", "/tmp/zellij-*/**"),
     "x11": ("/tmp/.X11-unix/*", "@/tmp/.X11-unix/*"),
     "wayland": ("/run/user/*/wayland-*",),
     "ssh-agent": (
@@ -317,11 +319,22 @@ def _is_host(text: str) -> bool:
     )
 
 
+class CompiledNetworkRule(NamedTuple):
+    rule: NetworkRule
+    destinations: tuple[Destination, ...]
+    decision: Decision
+
+    def matches(self, endpoint: Endpoint) -> bool:
+        return (not self.rule.ports or endpoint.port in self.rule.ports) and any(
+            each.is_that_of(endpoint) for each in self.destinations
+        )
+
+
 class NetworkRules:
     def __init__(self, rules: Sequence[NetworkRule], default: Decision) -> None:
         self._default = default
         self._rules = [
-            (
+            CompiledNetworkRule(
                 rule,
                 tuple(map(Destination, rule.destinations)),
                 Decision(rule.decision, rule.name, reason_of(rule), rule.message),
@@ -348,7 +361,7 @@ class NetworkRules:
         }
 
     def ask_nobody(self, instead: Callable[[Decision], Decision]) -> None:
-        self._rules = [(rule, wanted, instead(decision)) for rule, wanted, decision in self._rules]
+        self._rules = [each._replace(decision=instead(each.decision)) for each in self._rules]
         self._default = instead(self._default)
         self._sort()
 
@@ -397,11 +410,10 @@ class NetworkRules:
 
     def depend_on_names(self, endpoint: Endpoint) -> bool:
         """Whether a host's name could make it another decision."""
-        key = endpoint.direction.value, endpoint.protocol.value
-        for rule, destinations, _ in self._rules_about[key]:
+        for rule, destinations, _ in self.rules_about(endpoint):
             if rule.ports and endpoint.port not in rule.ports:
                 continue
-            if any(each.is_that_of(endpoint) for each in destinations):
+            if not rule.layer and any(each.is_that_of(endpoint) for each in destinations):
                 return False
             if any(each.name for each in destinations):
                 return True
@@ -417,11 +429,15 @@ class NetworkRules:
                     decision = other
         return decision
 
+    def rules_about(self, endpoint: Endpoint) -> list[CompiledNetworkRule]:
+        return self._rules_about[endpoint.direction.value, endpoint.protocol.value]
+
+    def in_the_way(self, endpoint: Endpoint, action: Action) -> list[str]:
+        rules = self.rules_about(endpoint)
+        sockets = endpoint.names if endpoint.protocol is Protocol.UNIX else ()
+        meant = [endpoint, *(endpoint._replace(socket=each) for each in sorted(sockets))]
+        return in_the_way(rules, lambda rule: any(map(rule.matches, meant)), action)
+
     def _decide(self, endpoint: Endpoint) -> Decision:
-        key = endpoint.direction.value, endpoint.protocol.value
-        for rule, destinations, decision in self._rules_about[key]:
-            if (not rule.ports or endpoint.port in rule.ports) and any(
-                each.is_that_of(endpoint) for each in destinations
-            ):
-                return decision
-        return self._default
+        rule = deciding(self.rules_about(endpoint), lambda each: each.matches(endpoint))
+        return self._default if rule is None else rule.decision

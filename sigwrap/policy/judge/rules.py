@@ -40,6 +40,8 @@ class CommandRule(NamedTuple):
     message: str
     redirect_to: CommandRedirect | None
     escalate: str
+    overrides: tuple[str, ...] | None = None  # of a base; None: the policy does not say
+    layer: int = 0  # of the file in its chain of bases: 0 for the last base
 
 
 class ProcessPattern(NamedTuple):
@@ -68,6 +70,8 @@ class SignalRule(NamedTuple):
     fallback: Action | None
     log: bool
     escalate: str
+    overrides: tuple[str, ...] | None = None
+    layer: int = 0
 
 
 class FileRule(NamedTuple):
@@ -78,6 +82,8 @@ class FileRule(NamedTuple):
     operations: tuple[Operation, ...]
     decision: Action
     make_missing: bool = False
+    overrides: tuple[str, ...] | None = None
+    layer: int = 0
 
 
 class NetworkRule(NamedTuple):
@@ -90,6 +96,11 @@ class NetworkRule(NamedTuple):
     direction: str
     decision: Action
     message: str
+    overrides: tuple[str, ...] | None = None
+    layer: int = 0
+
+
+Rule = CommandRule | SignalRule | FileRule | NetworkRule
 
 
 class EnvPolicy(NamedTuple):
@@ -213,9 +224,11 @@ class Policy(NamedTuple):
     watch: Watch
     trust: Trust
     cases: tuple[Case, ...]
+    base_cases: tuple[Case, ...]
     warnings: tuple[Problem, ...]
     asks: bool  # False: what needs approval is denied
     home: str  # what `~` means; empty where it isn't known
+    network_place: Place | None = None  # of the key that set default_network last
 
     @property
     def has_patterns(self) -> bool:
@@ -234,7 +247,7 @@ class Policy(NamedTuple):
         return any(commands) or any(targets)
 
 
-def reason_of(rule: CommandRule | SignalRule | FileRule | NetworkRule) -> str:
+def reason_of(rule: Rule) -> str:
     return f"rule {rule.name} ({rule.place.file}:{rule.place.line})"
 
 

@@ -3,6 +3,7 @@
 document    a text to nodes with their places
 yaml_text   YAML text to nodes, bounded
 schema      every key of the language, once: checks, docs and JSON Schema come from it
+network_default  what a closed network still allows
 variables   ${PROJECT_ROOT} and its like
 fill        texts with variables, filled in and checked
 parts       what a file comes to before it is put on its base

@@ -64,7 +64,8 @@ class _Reader:
     def command_rule(self, form: tuple[Any, ...]) -> CommandRule:
         line, column, name, description, commands, args_patterns, subcommands, *rest = form
         paths, sources, min_depth, max_depth, sha256, not_sha256, *rest = rest
-        truncated, traced, system_file, loads_code, decision, message, redirect_to, escalate = rest
+        truncated, traced, system_file, loads_code, decision, message, *rest = rest
+        redirect_to, escalate, *overrides = rest
         return CommandRule(
             Place(self._file, line, column),
             name,
@@ -86,11 +87,12 @@ class _Reader:
             message,
             self._redirect(redirect_to) if redirect_to else None,
             escalate,
+            *overrides,
         )
 
     def signal_rule(self, form: tuple[Any, ...]) -> SignalRule:
         line, column, name, description, signals, targets, handled, decision, *rest = form
-        message, redirect_signal, fallback, log, escalate = rest
+        message, redirect_signal, fallback, log, escalate, *overrides = rest
         return SignalRule(
             Place(self._file, line, column),
             name,
@@ -104,10 +106,12 @@ class _Reader:
             Action(fallback) if fallback else None,
             log,
             escalate,
+            *overrides,
         )
 
     def file_rule(self, form: tuple[Any, ...]) -> FileRule:
-        line, column, name, description, paths, operations, decision, make_missing = form
+        line, column, name, description, paths, operations, decision, *rest = form
+        make_missing, *overrides = rest
         return FileRule(
             Place(self._file, line, column),
             name,
@@ -116,11 +120,12 @@ class _Reader:
             tuple(map(Operation, operations)),
             Action(decision),
             make_missing,
+            *overrides,
         )
 
     def network_rule(self, form: tuple[Any, ...]) -> NetworkRule:
         line, column, name, description, destinations, ports, protocol, direction, *rest = form
-        decision, message = rest
+        decision, message, *overrides = rest
         return NetworkRule(
             Place(self._file, line, column),
             name,
@@ -131,6 +136,7 @@ class _Reader:
             direction,
             Action(decision),
             message,
+            *overrides,
         )
 
     def _redirect(self, form: tuple[Any, ...]) -> CommandRedirect:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from sigwrap.hints import Any
 from sigwrap.policy.judge.match import BadPattern, check_regexes
@@ -45,7 +45,7 @@ from sigwrap.policy.language.schema import (
     PLAIN_DECISIONS,
     SIGNAL_DECISIONS,
 )
-from sigwrap.policy.problems import Problem
+from sigwrap.policy.problems import Problem, nearest_word
 
 _QUOTING = frozenset("'\"\\")
 
@@ -70,6 +70,15 @@ def inconsistencies(
                 yield _problem(rule, "name", "rule name already used, here or in a base", name)
             elif name is not None:
                 names.add(name)
+        if base is not None or "extends" not in policy.places:
+            yield from _override_problems(policy.get(section, ()), names)
+    defaults = policy.get("defaults")
+    if (
+        "network" in policy.places
+        and isinstance(defaults, Checked)
+        and "network" in defaults.places
+    ):
+        yield _problem(policy, "network", "network is already set in defaults")
     for rule in policy.get("command_rules", ()):
         yield from _redirect_problems(rule)
         if depth := rule.get("depth"):
@@ -88,7 +97,6 @@ def inconsistencies(
         for target in _listed(rule.get("target")):
             if isinstance(target, Checked):
                 yield from _target_problems(target)
-    defaults = policy.get("defaults")
     if isinstance(defaults, Checked) and defaults.get("file") == Action.AUDIT.value:
         yield _problem(defaults, "file", f"{_NOT_AUDITED}; audit {_AUDITED_WORDS} in a rule")
     for rule in policy.get("file_rules", ()):
@@ -129,6 +137,7 @@ def command_rule(rule: Checked) -> CommandRule:
         loads_code=rule.get("loads_code"),
         redirect_to=_command_redirect(redirect) if redirect else None,
         escalate=rule.get("escalate", ""),
+        **_layering(rule),
     )
 
 
@@ -144,6 +153,7 @@ def signal_rule(rule: Checked) -> SignalRule:
         fallback=Action(rule.get("fallback")) if rule.get("fallback") else None,
         log=rule.get("log", True),
         escalate=rule.get("escalate", ""),
+        **_layering(rule),
     )
 
 
@@ -156,6 +166,7 @@ def file_rule(rule: Checked) -> FileRule:
         operations=tuple(map(Operation, rule.get("operations"))),
         decision=Action(rule.get("decision")),
         make_missing=rule.get("make_missing", False),
+        **_layering(rule),
     )
 
 
@@ -166,6 +177,7 @@ def network_rule(rule: Checked) -> NetworkRule:
         ports=rule.get("ports", ()),
         protocol=rule.get("protocol", ""),
         direction=rule.get("direction", "connect"),
+        **_layering(rule),
     )
 
 
@@ -223,6 +235,10 @@ def _of_every_rule(rule: Checked) -> dict[str, Any]:
     }
 
 
+def _layering(rule: Checked) -> dict[str, Any]:
+    return {"overrides": rule.get("overrides"), "layer": rule.get("layer", 0)}
+
+
 def _command_redirect(redirect: Checked) -> CommandRedirect:
     return CommandRedirect(
         command=redirect.get("command"),
@@ -246,6 +262,14 @@ def _target(target: str | Checked) -> Target:
             return ProcessPattern(glob=target.get("pattern"), kind=TargetType(word))
         case word:
             return TargetType(word)
+
+
+def _override_problems(rules: Sequence[Checked], names: set[str]) -> Iterator[Problem]:
+    for rule in rules:
+        for name in rule.get("overrides", ()):
+            if name not in names:
+                problem = _problem(rule, "overrides", "no rule of a base has this name", name)
+                yield problem._replace(nearest=nearest_word(name, names))
 
 
 def _redirect_problems(rule: Checked) -> Iterator[Problem]:

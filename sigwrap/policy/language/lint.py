@@ -13,7 +13,14 @@ from collections.abc import Iterator, Sequence
 from sigwrap.policy.judge.environment import ALWAYS_REMOVED, judge_names
 from sigwrap.policy.judge.files import FileRules
 from sigwrap.policy.judge.match import Glob, NameGlob, Regex, is_glob
-from sigwrap.policy.judge.network import UNIX, Destination, Protocol
+from sigwrap.policy.judge.network import (
+    LOOPBACK_ADDRESS,
+    UNIX,
+    Destination,
+    Direction,
+    Endpoint,
+    Protocol,
+)
 from sigwrap.policy.judge.request import Action, TargetType, with_implied
 from sigwrap.policy.judge.rules import (
     CommandRule,
@@ -22,19 +29,22 @@ from sigwrap.policy.judge.rules import (
     PidRange,
     Policy,
     ProcessPattern,
+    Rule,
     SignalRule,
     Target,
     default_of,
 )
 from sigwrap.policy.problems import Place, Problem, Severity
 
-Rule = CommandRule | SignalRule | FileRule | NetworkRule
-
 _MOST_COMPARISONS = 1_000_000
 _UNLIKELY_TEXT = b"\x01 sigwrap \x02"
 _UNLIKELY_NAME = _UNLIKELY_TEXT.decode()
 _WHOLE_LINE = re.compile(r"\^(?:[^\\+*?()|\[\]{}^$]|\\[^A-Za-z0-9]|\[\^ \]\+)+\$")
 _EVERYTHING = frozenset({"/", "/**"})
+_DNS = 53
+_NO_SERVERS = "no server will start: no rule allows listening (direction: bind)"
+_NO_NAMES = "host names cannot be looked up: no rule allows DNS (port 53)"
+_NO_LOOPBACK = "programs cannot connect to this machine: no rule allows loopback"
 _NEEDED = ("PATH", "HOME", _UNLIKELY_NAME)
 
 
@@ -51,6 +61,7 @@ def lint(policy: Policy) -> tuple[Problem, ...]:
         *_idle_file_rules(policy),
         *_shadowed_network_rules(policy),
         *_doubtful_network_rules(policy),
+        *_closed_network(policy),
         *_doubtful_env_policy(policy),
     )
 
@@ -256,6 +267,37 @@ def _doubtful_network_rules(policy: Policy) -> Iterator[Problem]:
                 "addresses are denied too, and unknown addresses are not"
             )
             yield _warning(rule, message, ", ".join(names))
+
+
+def _closed_network(policy: Policy) -> Iterator[Problem]:
+    place = policy.network_place
+    if place is None or place.file != policy.file or policy.default_network is not Action.DENY:
+        return
+    rules = [each for each in policy.network_rules if each.decision is not Action.DENY]
+    connects = [each for each in rules if each.direction == Direction.CONNECT.value]
+    hosts = [each for each in connects if not all(map(_is_socket, each.destinations))]
+    if len(connects) == len(rules):
+        yield _warning_at(place, _NO_SERVERS)
+    if not any(_DNS in each.ports or (not each.ports and _has_addresses(each)) for each in hosts):
+        yield _warning_at(place, _NO_NAMES)
+    if not any(map(_has_loopback, hosts)):
+        yield _warning_at(place, _NO_LOOPBACK)
+
+
+def _is_socket(destination: str) -> bool:
+    return destination.startswith(UNIX)
+
+
+def _has_addresses(rule: NetworkRule) -> bool:
+    return not all(_is_socket(each) or Destination(each).name for each in rule.destinations)
+
+
+def _has_loopback(rule: NetworkRule) -> bool:
+    here = [Endpoint(Direction.CONNECT, Protocol.TCP, each) for each in LOOPBACK_ADDRESS.values()]
+    wanted = map(Destination, rule.destinations)
+    return "localhost" in rule.destinations or any(
+        each.is_that_of(address) for each in wanted for address in here
+    )
 
 
 def _own_network_rules(policy: Policy) -> list[NetworkRule]:

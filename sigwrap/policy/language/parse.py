@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from sigwrap.hints import Any
+from sigwrap.hints import Any, TypeVar
 from sigwrap.policy.judge.files import FileRules
 from sigwrap.policy.judge.request import Action
 from sigwrap.policy.judge.rules import (
+    CommandRule,
     EnvPolicy,
+    FileRule,
     Limits,
     LoopWatch,
+    NetworkRule,
     Policy,
     Session,
+    SignalRule,
     Trust,
     Watch,
 )
@@ -25,6 +29,7 @@ from sigwrap.policy.language.document import (
     read_document,
 )
 from sigwrap.policy.language.fill import Filler, variable_problem
+from sigwrap.policy.language.network_default import IMPLIED, network_default
 from sigwrap.policy.language.parts import Checked, Parts
 from sigwrap.policy.language.variables import (
     BUILT_IN,
@@ -189,6 +194,7 @@ _NOTHING = Policy(
     watch=Watch(),
     trust=Trust(),
     cases=(),
+    base_cases=(),
     warnings=(),
     asks=True,
     home="",
@@ -206,6 +212,7 @@ def _policy(
     trust = checked.get("trust", absent)
     session = checked.get("session", absent)
     loop = watch.get("loop")
+    network, layers = network_default(checked), _layers(base)
     return base._replace(
         name=checked.get("name"),
         file=source.name,
@@ -218,12 +225,17 @@ def _policy(
         default_command=Action(defaults.get("command", base.default_command)),
         default_signal=Action(defaults.get("signal", base.default_signal)),
         default_file=Action(defaults.get("file", base.default_file)),
-        default_network=Action(defaults.get("network", base.default_network)),
+        default_network=network.action if network else base.default_network,
         variables=tuple(variables.items()),
-        command_rules=(*parts.command_rules, *base.command_rules),
-        signal_rules=(*parts.signal_rules, *base.signal_rules),
-        file_rules=(*parts.file_rules, *base.file_rules),
-        network_rules=(*parts.network_rules, *base.network_rules),
+        command_rules=(*_above(parts.command_rules, layers), *base.command_rules),
+        signal_rules=(*_above(parts.signal_rules, layers), *base.signal_rules),
+        file_rules=(*_above(parts.file_rules, layers), *base.file_rules),
+        network_rules=(
+            *_above(parts.network_rules, layers),
+            *(each for each in base.network_rules if not (network and each.name in IMPLIED)),
+            *(network.implied if network else ()),
+        ),
+        network_place=network.place if network else base.network_place,
         env_policy=EnvPolicy(
             remove=env_policy.get("remove", base.env_policy.remove),
             keep=env_policy.get("keep", base.env_policy.keep),
@@ -240,7 +252,23 @@ def _policy(
             boundary=trust.get("boundary", base.trust.boundary),
         ),
         cases=(),
+        base_cases=(*base.cases, *base.base_cases),
     )
+
+
+AnyRule = TypeVar("AnyRule", CommandRule, SignalRule, FileRule, NetworkRule)
+
+
+def _above(rules: tuple[AnyRule, ...], layers: int) -> tuple[AnyRule, ...]:
+    if not layers:
+        return rules
+    return tuple(each._replace(layer=each.layer + layers) for each in rules)
+
+
+def _layers(base: Policy) -> int:
+    """Return how many layers of rules there are. The first rule of a section has the highest."""
+    sections = (base.command_rules, base.signal_rules, base.file_rules, base.network_rules)
+    return 1 + max(rules[0].layer for rules in sections if rules) if any(sections) else 0
 
 
 def _loop_watch(loop: Checked) -> LoopWatch:

@@ -131,7 +131,13 @@ _ESCALATE = _key(
     Word(words=("SIGPOLICY",)),
     "Kill the process tree once the decision is logged",
 )
-RULE_KEYS = (_NAME, _DESCRIPTION)  # of every rule
+_OVERRIDES = _key(
+    "overrides",
+    ListOf(item=Text(form=Form.NAME)),
+    "Rules of a base that this rule may weaken; `[]` is none",
+)
+_LAYER = _key("layer", Number(), "Written by `policy show`: how many bases lie below [default: 0]")
+RULE_KEYS = (_NAME, _DESCRIPTION, _OVERRIDES, _LAYER)  # of every rule
 _TARGET_WORD = Word(words=TARGET_WORDS, kind="target word")
 
 _REDIRECT = Group(
@@ -235,6 +241,8 @@ _COMMAND_RULE = Group(
         _MESSAGE,
         _key("redirect_to", _REDIRECT, "The replacement, with `decision: redirect`"),
         _ESCALATE,
+        _OVERRIDES,
+        _LAYER,
     ),
 )
 
@@ -298,6 +306,8 @@ _SIGNAL_RULE = Group(
         ),
         _key("log", Flag(), "With `decision: allow`: write an event [default: true]"),
         _ESCALATE,
+        _OVERRIDES,
+        _LAYER,
     ),
 )
 
@@ -325,6 +335,8 @@ _FILE_RULE = Group(
             "With `decision: allow`: create missing directories, remove empty ones at the end "
             "[default: false]",
         ),
+        _OVERRIDES,
+        _LAYER,
     ),
 )
 
@@ -356,6 +368,8 @@ _NETWORK_RULE = Group(
         ),
         _key("decision", Word(words=PLAIN_DECISIONS), "The decision", required=True),
         _MESSAGE,
+        _OVERRIDES,
+        _LAYER,
     ),
 )
 
@@ -398,7 +412,15 @@ _DEFAULTS = Group(
         _key("command", Word(words=PLAIN_DECISIONS), "For commands [default: deny]"),
         _key("signal", Word(words=(*PLAIN_DECISIONS, "absorb")), "For signals [default: deny]"),
         _key("file", Word(words=FILE_DECISIONS), "For files [default: allow]"),
-        _key("network", Word(words=PLAIN_DECISIONS), "For connections [default: allow]"),
+        _key("network", Word(words=PLAIN_DECISIONS), "As `network: deny`"),
+    ),
+)
+
+_NETWORK = Group(
+    title="network",
+    keys=(
+        _key("default", Word(words=PLAIN_DECISIONS), "The decision", required=True),
+        _key("strict", Flag(), "Deny DNS and loopback too [default: false]"),
     ),
 )
 
@@ -508,7 +530,7 @@ POLICY = Group(
         _key(
             "extends",
             Text(form=Form.BASE),
-            "The base; this file's rules come before the base's",
+            "The base; this file's rules come first, and only make it stricter",
         ),
         _key(
             "unenforced",
@@ -522,6 +544,12 @@ POLICY = Group(
             "`deny` denies what a rule would `approve` [default: ask]",
         ),
         _key("defaults", _DEFAULTS, "Decisions where no rule matches"),
+        _key(
+            "network",
+            OneOf(options=(Word(words=PLAIN_DECISIONS), _NETWORK)),
+            "Connections that no rule matches; `{default: deny}` still allows DNS and loopback "
+            "[default: allow]",
+        ),
         _key(
             "vars",
             MapOf(key=Text(form=Form.VARIABLE), value=Text(form=Form.PLAIN)),

@@ -1,7 +1,7 @@
 """Generated from policies/agent-strict.yaml by policy/tools/shipped.py. Do not edit."""
 
 # fmt: off
-DIGEST = 'a3660e638922c7602f56290113795ad89f73170d569ce3aeca5ce9ef58107d89'
+DIGEST = 'b473fd1360e6a0a9b3fb674a095d8701585f71aa882a6954669867f7eb92d878'
 SECTIONS = (2, 1,
  {'version': (2, 10, 1),
   'name': (3, 7, 'agent-strict'),
@@ -172,6 +172,6 @@ NETWORK_RULES = ((174, 5, 'cloud-credentials', 'These addresses hand out the clo
   'deny', ''),
  (180, 5, 'ways-out', 'Servers outside this session that run programs, type or sign on request.',
   ('unix:docker', 'unix:podman', 'unix:containerd', 'unix:libvirt', 'unix:lxd', 'unix:tmux',
-   'unix:screen', 'unix:dbus', 'unix:systemd', 'unix:x11', 'unix:wayland', 'unix:ssh-agent',
-   'unix:gpg-agent'),
+   'unix:screen', 'unix:zellij', 'unix:dbus', 'unix:systemd', 'unix:x11', 'unix:wayland',
+   'unix:ssh-agent', 'unix:gpg-agent'),
   (), '', 'connect', 'deny', ''))

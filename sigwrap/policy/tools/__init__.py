@@ -4,6 +4,7 @@ show          a policy as it takes effect, as text that loads again
 explain       why a request is decided as it is
 explain_file  why something may be done with a file
 explain_network  why somebody may be talked to
+weakened      rules that would make a base laxer
 cases         the `tests:` of a policy
 listing       policies in a line each
 differences   what two policies do differently

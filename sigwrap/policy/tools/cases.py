@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from sigwrap.policy.judge.engine import Engine
 from sigwrap.policy.judge.loading import loading_variables
-from sigwrap.policy.judge.network import Direction, Protocol, endpoint_of
+from sigwrap.policy.judge.network import Direction, Endpoint, Protocol, endpoint_of
 from sigwrap.policy.judge.recorded import program_named
 from sigwrap.policy.judge.request import CommandRequest, Decision
 from sigwrap.policy.judge.rules import Case, CommandCase, FileCase, NetworkCase
 from sigwrap.policy.judge.signals import signal_name
 from sigwrap.policy.judge.wrappers import unwrap
+from sigwrap.tuples import NamedTuple
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CaseResult:
+class CaseResult(NamedTuple):
     case: Case
     decision: Decision
 
@@ -32,31 +31,35 @@ class CaseResult:
         wanted = case.decision.value + (f" by {case.rule}" if case.rule else "")
         got = f"{self.decision.action.value} by {self.decision.rule}"
         verdict = f"ok, {got}" if self.passed else f"FAILED: expected {wanted}, got {got}"
-        return f"{case.place}: {_what(case)}: {verdict}"
+        return f"{case.place}: {case_text(case)}: {verdict}"
 
 
 def run_cases(engine: Engine) -> Iterator[CaseResult]:
     for case in engine.policy.cases:
         if isinstance(case, CommandCase):
-            request = command_request(
-                case.argv,
-                folder=case.cwd,
-                depth=case.depth,
-                truncated=case.truncated,
-                traced=case.traced,
-                system_file=case.system_file,
-                loads_code=case.loads_code,
-            )
-            yield CaseResult(case=case, decision=engine.decide_command(request))
+            yield CaseResult(case=case, decision=engine.decide_command(case_request(case)))
         elif isinstance(case, FileCase):
             yield CaseResult(case=case, decision=engine.files.decide(case.operation, case.path))
         elif isinstance(case, NetworkCase):
-            endpoint = endpoint_of(
-                case.destination, Direction(case.direction), Protocol(case.protocol)
-            )
-            yield CaseResult(case=case, decision=engine.network.decide(endpoint))
+            yield CaseResult(case=case, decision=engine.network.decide(case_endpoint(case)))
         else:
             yield CaseResult(case=case, decision=engine.decide_signal(case.request))
+
+
+def case_request(case: CommandCase) -> CommandRequest:
+    return command_request(
+        case.argv,
+        folder=case.cwd,
+        depth=case.depth,
+        truncated=case.truncated,
+        traced=case.traced,
+        system_file=case.system_file,
+        loads_code=case.loads_code,
+    )
+
+
+def case_endpoint(case: NetworkCase) -> Endpoint:
+    return endpoint_of(case.destination, Direction(case.direction), Protocol(case.protocol))
 
 
 def command_request(
@@ -90,7 +93,7 @@ def command_request(
     return CommandRequest(tuple(programs), depth, truncated, traced, folder)
 
 
-def _what(case: Case) -> str:
+def case_text(case: Case) -> str:
     if isinstance(case, CommandCase):
         return " ".join(case.argv)
     if isinstance(case, FileCase):

@@ -11,8 +11,8 @@ from typing import Any
 
 from sigwrap.escape import printable, shortened
 from sigwrap.policy.judge.match import is_glob
-from sigwrap.policy.judge.rules import CommandRule, Policy, SignalRule
-from sigwrap.policy.tools.show import Rule, policy_entries, rule_entries
+from sigwrap.policy.judge.rules import CommandRule, Policy, Rule, SignalRule
+from sigwrap.policy.tools.show import policy_entries, rule_entries
 
 _SECTIONS = ("command_rules", "signal_rules", "file_rules", "network_rules")
 _ONLY_TOLD = frozenset({"version", "name", "description", *_SECTIONS})

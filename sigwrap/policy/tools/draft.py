@@ -26,6 +26,7 @@ class Draft(NamedTuple):
     patterns: tuple[str, ...]  # of args_patterns
     decision: str
     note: str = ""  # what whoever reads the line should know
+    overrides: tuple[str, ...] = ()
 
 
 class NoRule(Exception):
@@ -35,6 +36,7 @@ class NoRule(Exception):
 def rule_line(draft: Draft, name: str) -> str:
     patterns = [("args_patterns", yaml_list(draft.patterns))] if draft.patterns else []
     keys = [("name", name), *draft.keys, *patterns, ("decision", draft.decision)]
+    keys += [("overrides", yaml_list(draft.overrides))] if draft.overrides else []
     note = f"  # {draft.note}" if draft.note else ""
     return f"- {{{', '.join(f'{key}: {value}' for key, value in keys)}}}{note}"
 
@@ -42,6 +44,7 @@ def rule_line(draft: Draft, name: str) -> str:
 def for_both(one: Draft, other: Draft) -> Draft | None:
     if (one.section, one.keys) != (other.section, other.keys):
         return None
+    one = one._replace(overrides=tuple(dict.fromkeys((*one.overrides, *other.overrides))))
     if not one.patterns:  # it is about any arguments
         return one
     patterns = tuple(dict.fromkeys((*one.patterns, *other.patterns)))

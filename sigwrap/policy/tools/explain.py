@@ -8,8 +8,15 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 
 from sigwrap.escape import printable
-from sigwrap.policy.judge.engine import CompiledCommandRule, CompiledSignalRule, Engine, Facts
+from sigwrap.policy.judge.engine import (
+    OVERRIDES,
+    CompiledCommandRule,
+    CompiledSignalRule,
+    Engine,
+    Facts,
+)
 from sigwrap.policy.judge.environment import Kept, Removed, judge_names
+from sigwrap.policy.judge.layers import Compiled, weakened
 from sigwrap.policy.judge.path_shadow import PATH_SHADOW_RULE, what_was_found
 from sigwrap.policy.judge.request import (
     PROTECTS_SIGWRAP,
@@ -75,6 +82,10 @@ def explain_signal(engine: Engine, request: SignalRequest) -> Explanation:
     passed: list[Passed] = []
     unrelated = 0
     decided_by: CompiledSignalRule | None = None
+
+    def matches(rule: CompiledSignalRule) -> bool:
+        return request.signal in rule.rule.signals and rule.matches(request)
+
     for rule in engine.signal_rules if decision is not PROTECTS_SIGWRAP else ():
         if rule.decision is decision:
             decided_by = rule
@@ -82,7 +93,9 @@ def explain_signal(engine: Engine, request: SignalRequest) -> Explanation:
         if request.signal not in rule.rule.signals:
             unrelated += 1
             continue
-        if rule.target_matches(request):
+        if rule.matches(request):
+            why = why_not_weaker(weakened(rule, engine.signal_rules, matches))
+        elif rule.target_matches(request):
             handle = "handle" if rule.rule.handled else "don't handle"
             why = f"is for targets that {handle} the signal"
         else:
@@ -198,7 +211,9 @@ def _program(engine: Engine, program: Program, request: CommandRequest) -> Judge
             break
         if not rule.names(facts):
             unrelated += 1
-        elif (condition := rule.failing_condition(facts)) is not None:
+        elif (condition := rule.failing_condition(facts)) == OVERRIDES:
+            passed.append(_passed(rule, why_not_weaker(engine.weakened(rule, facts))))
+        elif condition is not None:
             passed.append(_passed(rule, _why(rule.rule, condition, facts)))
     called = program.name if program.counts_by_name else program.path
     if program.found:
@@ -272,6 +287,13 @@ def _why(rule: CommandRule, condition: str, facts: Facts) -> str:
             return "is for files with a digest that it does not list"
         case _:
             return "is for files with another digest"
+
+
+def why_not_weaker(base: Compiled | None) -> str:
+    if base is None:
+        return "would weaken a rule of the base"
+    name, action = base.rule.name, base.decision.action.value
+    return f"would weaken {name} ({action}), which it does not list in overrides"
 
 
 def _some(separator: str, words: Sequence[str]) -> str:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from sigwrap.policy.judge.files import CGROUP_RULE, IN_A_FOLDER, FileRules
+from sigwrap.policy.judge.layers import Compiled, always, held_back
 from sigwrap.policy.judge.request import Action, Operation
 from sigwrap.policy.judge.rules import FileRule, Policy
-from sigwrap.policy.tools.explain import Explanation, Judgement, Passed
+from sigwrap.policy.tools.explain import Explanation, Judgement, Passed, why_not_weaker
 
 _IS_DONE = {
     Operation.READ: "read",
@@ -34,13 +35,15 @@ def explain_file(
     before = about[: about.index(decided_by)] if decided_by else about
     if is_of_cgroups:
         before = []
+    matching = held_back(files.rules_about(operation, path), always)
+    held = {own.rule.name: base for own, base in matching}
     judgement = Judgement(
         what=f"{operation.value} {path}",
         answer=decision,
         decision=decision,
         decided_at=decided_by.place if decided_by else None,
         description=decided_by.description if decided_by else "",
-        passed=tuple(_passed(rule, exists=exists) for rule in before),
+        passed=tuple(_passed(rule, held.get(rule.name), exists=exists) for rule in before),
         nobody_asked=False,
         runs_instead=(),
         shadows="",
@@ -52,7 +55,9 @@ def explain_file(
     return Explanation(decision=decision, judgements=(judgement,))
 
 
-def _passed(rule: FileRule, *, exists: bool) -> Passed:
+def _passed(rule: FileRule, base: Compiled | None, *, exists: bool) -> Passed:
+    if base is not None:
+        return Passed(rule=rule.name, place=rule.place, why=why_not_weaker(base))
     denies = rule.decision is Action.DENY and not exists
     why = "covers other files that exist at the start" if denies else "is for other files"
     return Passed(rule=rule.name, place=rule.place, why=why)

@@ -24,7 +24,7 @@ from sigwrap.policy.problems import InvalidPolicy, Place, Problem
 
 _WIDTH = 100
 _TEXTS = ("program", "policy", "install", "stop")
-_LISTS = ("before", "daemons", "without_sandbox", "tool_calls")
+_LISTS = ("before", "daemons", "without_sandbox", "sandbox_words", "tool_calls")
 _NEEDED = ("program", "policy", "install")
 
 

@@ -16,7 +16,8 @@ variable's value literally.
 - A duration is a number of seconds, or `45s`, `10m`, `1h30m`, `2d`. A size is a number of bytes, \
 or `64K`, `512M`, `2G`.
 - The first rule whose conditions all hold decides. Every rule has a `name` (required, unique: \
-letters, digits, `.`, `_`, `-`) and a `description`."""
+letters, digits, `.`, `_`, `-`), a `description`, and `overrides`, the base's rules that it may \
+weaken. `layer` comes from `policy show`: the number of bases below."""
 
 TARGETS = {
     "self": "The sender",
@@ -44,8 +45,8 @@ DESTINATIONS = {
     "unix:/run/x.sock": "A socket's path with links resolved, or `@name`; globs. `unix:*` is "
     "every socket",
     "unix:docker": "A service's usual sockets, unless the session started it: `docker`, "
-    "`podman`, `containerd`, `libvirt`, `lxd`, `dbus`, `systemd`, `tmux`, `screen`, `x11`, "
-    "`wayland`, `ssh-agent`, `gpg-agent`",
+    "`podman`, `containerd`, `libvirt`, `lxd`, `dbus`, `systemd`, `tmux`, `screen`, `zellij`, "
+    "`x11`, `wayland`, `ssh-agent`, `gpg-agent`",
 }
 
 VARIABLES = {
@@ -98,8 +99,7 @@ only `"*"` allows.
 For some 40 tools, such as git and npm, it skips the values of options (`git -C dir push`) and \
 knows short forms (`npm i`). `git-push` counts as `git push`, \
 `python3 -m pip` as `pip`. After an unknown option, a rule that allows must match with a value \
-and without. For `allow`, prefer `subcommands`: one match of `args_patterns` is enough, whatever \
-the other arguments are.
+and without.
 
 **Paths.** sigwrap resolves `.`, `..`, `//`, `~`, `/proc/self/root` and a final `*`, but no \
 symbolic links. Relative arguments start at the caller's directory, relative paths of a rule at \
@@ -125,7 +125,7 @@ Processes that may trace the replacement can read a secret in `env`.""",
     "signal_rules": """\
 Tracing a process, reading its memory and setting its limits count as SIGKILL, changing its \
 scheduling as SIGSTOP. A rule that denies `session`, or every process, includes the sender: allow \
-`self` before it. A rule with `log: false` cannot `escalate`.""",
+`self` before it.""",
     "target": """\
 `@lethal` ends or stops a process that does not handle it; handlers of `@crash` mostly end too. A \
 process can match several words, and chooses its own command name. A blocked signal is not \
@@ -141,8 +141,7 @@ process can match several words, and chooses its own command name. A blocked sig
 
 - The kernel (Landlock, Linux 6.2) enforces these rules, and reports no denials.
 - Landlock only allows. To deny `~/.ssh`, sigwrap allows all other names of `~` at the start. \
-Later files directly in `~`, or in a directory above another denied path, are unreadable, and \
-processes cannot create or delete names there. So keep secrets outside the project.
+Later files directly in `~` are unreadable, and processes cannot create or delete names there.
 - A rule against reading covers files that exist at the start, and files that links in a denied \
 directory name, three levels deep.
 - An existing hard link or bind mount elsewhere still reaches the file.
@@ -160,14 +159,12 @@ count as one.
 - Open connections stay open.""",
     "env_policy": """\
 Globs match whole names: `*_KEY` matches `OPENAI_API_KEY`, `API_KEY` does not. `SIGWRAP_KEY` is \
-always removed. `redirect_to.env` can still give a removed variable to one tool. Files such as \
-`.env` are not covered.""",
+always removed. `redirect_to.env` can still give a removed variable to one tool.""",
     "limits": """\
 A run that exceeds a total (`max_execs` and below) ends: sigwrap logs `limit_exceeded`, sends \
 SIGTERM to the command, and kills the tree after `--grace`. It exits with 124. At half of \
-`cpu_time`, `memory` and `log_size` it logs a warning. Shared memory counts once. Without a \
-control group, sigwrap misses files in tmpfs and children whose parent ignores SIGCHLD. It then \
-sees fast growth up to a second late.""",
+`cpu_time`, `memory` and `log_size` it logs a warning. \
+[Limitations](limitations.md#resource-limits) says what it misses.""",
     "session": """\
 By default, `false` where a file rule denies anything, or where an ordinary user may write to \
 cgroups of other processes. `true` together with such a file rule is an error.""",
@@ -176,7 +173,7 @@ cgroups of other processes. `true` together with such a file rule is an error.""
 [signals](signals.md). `sigwrap policy generate` writes a profile.""",
     "trust": """\
 A rule that names the program by its digest or full path, without a glob, exempts it from \
-`path_shadow`. For a link, the rule must also name the link. In a virtual environment `python3` \
-shadows the system's. `boundary` covers signals and traces aimed at sigwrap, changed logs, a \
-forged kill switch, and processes in the session that answer approval requests.""",
+`path_shadow`. For a link, the rule must also name the link. `boundary` covers signals \
+and traces aimed at sigwrap, changed logs, a forged kill switch, and processes in the session that \
+answer approval requests.""",
 }

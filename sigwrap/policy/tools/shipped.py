@@ -81,7 +81,9 @@ def _value(value: object) -> object:
 
 
 def _fields(rule: tuple[object, ...]) -> tuple[object, ...]:
-    place, *fields = rule
+    place, *fields, overrides, layer = rule
+    assert layer == 0
+    fields += [] if overrides is None else [overrides]
     assert isinstance(place, Place)
     return place.line, place.column, *map(_plain, fields)
 

@@ -16,14 +16,13 @@ from sigwrap.policy.judge.rules import (
     PidRange,
     Policy,
     ProcessPattern,
+    Rule,
     SignalRule,
     Target,
     Trust,
     Watch,
 )
 from sigwrap.policy.judge.signals import ALL, signal_name
-
-Rule = CommandRule | SignalRule | FileRule | NetworkRule
 
 
 def rule_entries(rule: Rule) -> dict[str, Any]:
@@ -108,7 +107,13 @@ def _rule(
         **_filled(name=rule.name, description=rule.description),
         **conditions,
         **_filled(decision=rule.decision.value, message=rule.message, **consequences),
+        **_layering(rule),
     }
+
+
+def _layering(rule: Rule) -> dict[str, Any]:
+    overrides = None if rule.overrides is None else list(rule.overrides)
+    return {**_given(overrides=overrides), **_filled(layer=rule.layer)}
 
 
 def _command_rule(rule: CommandRule) -> dict[str, Any]:
@@ -182,6 +187,7 @@ def _file_rule(rule: FileRule) -> dict[str, Any]:
         "operations": [each.value for each in rule.operations],
         "decision": rule.decision.value,
         **_filled(make_missing=rule.make_missing),
+        **_layering(rule),
     }
 
 

@@ -1,102 +1,163 @@
-"""A first policy for a project: a base, what its folder has that ought to be asked about, and
-examples to begin with. It allows nothing that its base doesn't."""
+"""A first policy for a project, of about 20 lines: a base, and rules that make it stricter."""
 
 from __future__ import annotations
 
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from enum import Enum
 from typing import Any
 
 from sigwrap.policy.tools.literal import yaml_list, yaml_word
 from sigwrap.tuples import NamedTuple
 
-PROJECT_FILES = ("package.json", "Makefile", "pyproject.toml")
+
+class Kind(Enum):
+    """What kind of project it is."""
+
+    NODE = "node"
+    PYTHON = "python"
+    GO = "go"
+    RUST = "rust"
+    OTHER = "other"
+
+
+class Network(Enum):
+    """Which hosts its commands may reach."""
+
+    ANY = "any"
+    LISTED = "listed"
+    LOCAL = "local"
+
+
+class Push(Enum):
+    """What becomes of `git push`."""
+
+    ALLOW = "allow"
+    ASK = "ask"
+    DENY = "deny"
+
+
+class Answers(NamedTuple):
+    kind: Kind
+    network: Network = Network.ANY
+    push: Push = Push.ALLOW
+
+
+_KIND_BY_FILE = {
+    "package.json": Kind.NODE,
+    "pyproject.toml": Kind.PYTHON,
+    "requirements.txt": Kind.PYTHON,
+    "setup.py": Kind.PYTHON,
+    "go.mod": Kind.GO,
+    "Cargo.toml": Kind.RUST,
+}
+PROJECT_FILES = ("Makefile", *_KIND_BY_FILE)
+_REGISTRIES = {
+    Kind.NODE: ("registry.npmjs.org",),
+    Kind.PYTHON: ("pypi.org", "files.pythonhosted.org"),
+    Kind.GO: ("proxy.golang.org", "sum.golang.org"),
+    Kind.RUST: ("index.crates.io", "static.crates.io"),
+    Kind.OTHER: (),
+}
+_HOSTS = ("github.com", "api.anthropic.com", "api.openai.com")
+_TESTS = {
+    Kind.NODE: ("npm test", "npm install left-pad"),
+    Kind.PYTHON: ("pytest", "pip install requests"),
+    Kind.GO: ("go test", "go install x@latest"),
+    Kind.RUST: ("cargo test", "cargo install ripgrep"),
+    Kind.OTHER: ("make test",),
+}
+_PUSHES = ("git push", "git push --force")
 
 _LEAVES_THE_MACHINE = re.compile(r"(deploy|publish|release|ship|rollout)([:_.-].*)?\Z")
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9:_.-]{0,39}")
 _TARGET = re.compile(r"^([A-Za-z][A-Za-z0-9_.-]{0,39}) *:(?!=)", re.MULTILINE)
 _MOST_NAMES = 10
-_TRIED = ("git status", "git push --force", "npm install left-pad")
 
 
 class Project(NamedTuple):
-    """What its files have that looks as if it would leave the machine."""
+    """What its files say of it."""
 
-    scripts: tuple[str, ...] = ()  # of package.json
-    targets: tuple[str, ...] = ()  # of the Makefile
-    is_python: bool = False
+    kind: Kind = Kind.OTHER
+    scripts: tuple[str, ...] = ()  # of package.json, that seem to publish or deploy
+    targets: tuple[str, ...] = ()  # of the Makefile, that seem to publish or deploy
 
     @classmethod
     def of(cls, files: Mapping[str, str]) -> Project:
         """`files`: the texts of those of PROJECT_FILES that are there."""
         return cls(
+            kind=next((_KIND_BY_FILE[each] for each in _KIND_BY_FILE if each in files), Kind.OTHER),
             scripts=_leaving(_scripts(files.get("package.json", ""))),
             targets=_leaving(_TARGET.findall(files.get("Makefile", ""))),
-            is_python="pyproject.toml" in files,
         )
 
 
 def starter_policy(
-    name: str, extends: str, project: Project, decide: Callable[[str, str], str]
+    name: str,
+    extends: str,
+    project: Project,
+    answers: Answers,
+    decide: Callable[[str, str], str],
 ) -> str:
     """`decide`: what a policy, by its text, decides about a command line."""
-    text = "\n".join(_lines(name, extends, project)) + "\n"
-    cases = [f"  - {{command: {line}, decision: {decide(text, line)}}}" for line in _tried(project)]
-    return "\n".join([f"{text}\n# To run these: sigwrap policy test FILE", "tests:", *cases]) + "\n"
+    text = "\n".join(_lines(name, extends, project, answers)) + "\n"
+    lines = _tried(project, answers.kind)
+    cases = [f"  - {{command: {line}, decision: {decide(text, line)}}}" for line in lines]
+    if answers.network is not Network.ANY:
+        cases.append('  - {connect: "example.com:443", decision: deny}')
+    return "\n".join([f"{text}\ntests:", *cases]) + "\n"
 
 
-def _lines(name: str, extends: str, project: Project) -> Iterator[str]:
-    yield "# Rules for this project. To use them: sigwrap -p FILE -- COMMAND"
-    yield "# The first matching rule decides. The rules of this file come before those of the base."
+def _lines(name: str, extends: str, project: Project, answers: Answers) -> Iterator[str]:
+    yield "# Rules of this project, before those of the base. They only make it stricter."
     yield "version: 1"
     yield f"name: {name}"
-    about = f"Rules of this project, before those of {extends}."
-    yield f"description: {yaml_word(about)}"
     yield f"extends: {yaml_word(extends)}"
-    rules = list(_rules(project))
-    yield ""
-    yield from ["command_rules:", *rules] if rules else ["# command_rules:"]
-    yield "  # If no rule here matches a command, the base decides. Examples:"
-    yield "  # - name: our-deploy"
-    yield "  #   commands: [./deploy, kubectl]   # a path in this directory, or a name"
-    yield "  #   decision: deny                  # allow, audit, approve, redirect or deny"
-    yield "  #   message: deploying is done by the release job"
-    if project.is_python:
-        yield "  # - name: install-this-project"
-        yield "  #   commands: [pip, pip3]"
-        yield "  #   subcommands: [install]"
-        yield r"  #   args_patterns: ['^install -e \.$']"
-        yield "  #   decision: allow"
-    yield ""
-    yield "# signal_rules:"
-    yield "  # - name: reload-our-server"
-    yield "  #   signals: [SIGHUP]"
-    yield '  #   target: {type: process, pattern: "devserver*"}'
-    yield "  #   decision: allow"
-    yield ""
-    yield "# limits: {wall_time: 2h, max_processes: 2000}"
+    if answers.network is not Network.ANY:
+        yield ""
+        yield "# Also allowed: looking up names, and servers on this machine."
+        yield "network: {default: deny}"
+    if answers.network is Network.LISTED:
+        yield "network_rules:"
+        yield "  - name: listed-hosts"
+        yield f"    destinations: {yaml_list((*_REGISTRIES[answers.kind], *_HOSTS))}"
+        yield "    ports: [22, 443]"
+        yield "    decision: allow"
+    rules = list(_rules(project, answers.push))
+    if rules:
+        yield ""
+        yield "# `overrides: []`: where the base is stricter, it decides."
+        yield from rules
 
 
-def _rules(project: Project) -> Iterator[str]:
+def _rules(project: Project, push: Push) -> Iterator[str]:
+    found = []
+    if push is not Push.ALLOW:
+        decision = "approve" if push is Push.ASK else "deny"
+        found.append(("pushes", "[git]", ("subcommands", ["push"]), decision))
     if project.scripts:
-        yield "  - name: ask-before-scripts"
-        yield "    description: Scripts of package.json that seem to publish or deploy."
-        yield "    commands: [npm, npm-cli.js, pnpm, pnpm.cjs, yarn, yarn.js, bun]"
         words = [word for each in project.scripts for word in (f"run {each}", each)]
-        yield f"    subcommands: {yaml_list(words)}"
-        yield "    decision: approve"
+        tools = "[npm, npm-cli.js, pnpm, pnpm.cjs, yarn, yarn.js, bun]"
+        found.append(("scripts-that-publish", tools, ("subcommands", words), "approve"))
     if project.targets:
-        yield "  - name: ask-before-targets"
-        yield "    description: Targets of the Makefile that seem to publish or deploy."
-        yield "    commands: [make, gmake]"
-        yield f"    args_patterns: {yaml_list(f'^{re.escape(each)}$' for each in project.targets)}"
-        yield "    decision: approve"
+        patterns = [f"^{re.escape(each)}$" for each in project.targets]
+        found.append(
+            ("targets-that-publish", "[make, gmake]", ("args_patterns", patterns), "approve")
+        )
+    if found:
+        yield "command_rules:"
+    for name, commands, (key, words), decision in found:
+        yield f"  - name: {name}"
+        yield f"    commands: {commands}"
+        yield f"    {key}: {yaml_list(words)}"
+        yield f"    decision: {decision}"
+        yield "    overrides: []"
 
 
-def _tried(project: Project) -> list[str]:
+def _tried(project: Project, kind: Kind) -> list[str]:
     scripts = [f"npm run {each}" for each in project.scripts]
-    return [*_TRIED, *scripts, *(f"make {each}" for each in project.targets)]
+    return [*_TESTS[kind], *_PUSHES, *scripts, *(f"make {each}" for each in project.targets)]
 
 
 def _scripts(text: str) -> list[str]:

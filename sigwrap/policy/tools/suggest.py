@@ -9,10 +9,18 @@ it allows more than that. In a policy that extends the recorded one it comes fir
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 
 from sigwrap.escape import printable
 from sigwrap.events import Event, Payload, text
-from sigwrap.policy.judge.engine import CompiledCommandRule, Engine, Facts, is_system_file
+from sigwrap.policy.judge.engine import (
+    CompiledCommandRule,
+    Engine,
+    Facts,
+    is_system_file,
+    matching,
+)
+from sigwrap.policy.judge.layers import in_the_way
 from sigwrap.policy.judge.match import (
     MAX_PATTERN_CHARACTERS,
     BadPattern,
@@ -76,6 +84,7 @@ _ONE_PROCESS = (TargetType.SELF, TargetType.ROOT)  # there is no other of the ki
 _LENIENT = (Action.ALLOW.value, Action.AUDIT.value)
 _BUILT_IN = "builtin:"
 _LIMITS = "limits."
+_OF_SIGWRAP = (_BUILT_IN, _LIMITS, "trust.")
 
 _WHY_NOT = {
     "traced": "the caller is traced, so its tracer could change what runs",
@@ -162,12 +171,33 @@ def drafted(
         raise NoRule(why)
     match request:
         case SignalRequest():
-            return _about_signal(event.payload, request, decision)
+            draft = _about_signal(event.payload, request, decision)
         case Endpoint():
             _complain_of_rule(text(event.payload.get("rule_name")))
-            return connections.draft_of(request, decision)
+            draft = connections.draft_of(request, decision)
         case CommandRequest():
-            return _about_exec(event.payload, request, decision, engine, exact=exact)
+            draft = _about_exec(event.payload, request, decision, engine, exact=exact)
+    rule = text(event.payload.get("rule_name"))
+    overrides = _in_the_way(request, Action(decision), rule, engine)
+    return draft._replace(overrides=tuple(dict.fromkeys(overrides)))
+
+
+def _in_the_way(
+    request: Request, action: Action, rule: str, engine: Engine | None
+) -> Iterable[str]:
+    if engine is None:
+        is_laxer = action is not Action.DENY and rule and not rule.startswith(_OF_SIGWRAP)
+        return (rule,) if is_laxer else ()
+    match request:
+        case SignalRequest():
+            rules = [each for each in engine.signal_rules if request.signal in each.rule.signals]
+            return in_the_way(rules, lambda rule: rule.matches(request), action)
+        case Endpoint():
+            return engine.network.in_the_way(request, action)
+        case CommandRequest():
+            facts = [Facts(each, request, engine.home) for each in request.programs]
+            found = [in_the_way(engine.command_rules, matching(each), action) for each in facts]
+            return chain.from_iterable(found)
 
 
 def section_of(request: Request) -> str:
@@ -185,7 +215,8 @@ def with_note(draft: Draft, requests: Iterable[Request], engine: Engine | None) 
     if draft.section != COMMAND_RULES or draft.decision not in _LENIENT:
         return draft
     commands = (each for each in requests if isinstance(each, CommandRequest))
-    return draft._replace(note=note_on(rule_line(draft, "alone"), commands, engine))
+    alone = rule_line(draft._replace(overrides=()), "alone")
+    return draft._replace(note=note_on(alone, commands, engine))
 
 
 def _about_exec(

@@ -150,6 +150,7 @@ class _Group:
     count: int = 0
     by: dict[str, int] = field(default_factory=dict)
     patterns: dict[str, None] = field(default_factory=dict)
+    overrides: dict[str, None] = field(default_factory=dict)
     requests: list[Request] = field(default_factory=list)  # the first ones
 
 
@@ -231,6 +232,7 @@ class _Groups:
             return
         self._characters += size
         group.patterns.update(dict.fromkeys(new))
+        group.overrides.update(dict.fromkeys(draft.overrides))
         self.requests += count
         group.count += count
         if why != group.why:
@@ -285,7 +287,9 @@ class _Groups:
         names = self._names()
         found = [(key, group) for key, group in self._groups.items() if key.section == section]
         for key, group in sorted(found, key=lambda each: -each[1].count):
-            draft = group.draft._replace(patterns=tuple(group.patterns))
+            draft = group.draft._replace(
+                patterns=tuple(group.patterns), overrides=tuple(group.overrides)
+            )
             draft = with_note(draft, group.requests, self._engine)
             yield _comment(
                 f"{_counted(group.count)} {group.became.past}, by {_askers(group)}"

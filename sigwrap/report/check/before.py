@@ -140,6 +140,7 @@ class Before:
             "approval_granted": self._granted,
             "approval_denied": self._not_granted,
             "approval_expired": self._not_granted,
+            "exec_waiting": self._stub_waits,
             "exec_failed": self._exec_failed,
             "exec_verification_failed": self._other_was_loaded,
             "process_exited": self._exited,
@@ -246,6 +247,11 @@ class Before:
         return "" if yes is not None and yes.rule == rule else NO_YES
 
     # What came of an exec
+
+    def _stub_waits(self, event: Event) -> str:
+        rule, path = (event.payload.get(each) for each in ("rule_name", "path"))
+        self._let_through.keep(event.pid, _LetThrough(rule, path, None, None, is_told=False))
+        return ""
 
     def _exec_failed(self, event: Event) -> str:
         """What a yes was said to may be gone by then: nothing was let through."""

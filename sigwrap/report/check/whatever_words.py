@@ -100,7 +100,7 @@ def _of_program(
         if not (rule.names(facts) and asks_for_nothing_else.holds(facts)):
             continue
         found.append(rule.decision)
-        if asks_for_nothing_else.rule == rule.rule:
+        if asks_for_nothing_else.rule == rule.rule and not rule.rule.layer:
             return found
     # The engine's default is no rule's: a command that no rule can name gets it.
     return [*found, exact if exact.rule == DEFAULT_RULE else _default(engine)]

@@ -195,4 +195,8 @@ def _connection(payload: Payload) -> tuple[str, ...]:
     return tuple(str(payload.get(each))[:_CHARACTERS_KEPT] for each in fields)
 
 
-_WHAT = {"exec": _command, "signal": _signal, "connection": _connection}
+def _file(payload: Payload) -> tuple[str, ...]:
+    return tuple(str(payload.get(each))[:_CHARACTERS_KEPT] for each in ("operation", "path"))
+
+
+_WHAT = {"file": _file, "exec": _command, "signal": _signal, "connection": _connection}

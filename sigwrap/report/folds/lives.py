@@ -60,6 +60,7 @@ class Living:
     ran_before: Ran = ""
     refused: Refused | None = None  # its last exec, where that was denied
     refused_fork: str = ""  # by this limit
+    refused_file: str = ""  # probably, by the kernel
     is_mismatched: bool = False  # it loaded something other than what was judged
     child: Why | None = None  # the end of one, whose status it may pass on
     sent: dict[str, Sent] | None = None  # by another, the last one of each signal
@@ -68,7 +69,8 @@ class Living:
     @property
     def is_plain(self) -> bool:
         """Nothing but its command tells of its end."""
-        return self.child is None and self.refused is None and not self.refused_fork
+        has_none = self.refused is None and not self.refused_fork and not self.refused_file
+        return self.child is None and has_none
 
     def last_sent(self, name: str) -> Sent | None:
         return None if self.sent is None else self.sent.get(name)
@@ -122,6 +124,12 @@ class Lives:
     def fork_refused(self, event: Event) -> None:
         if (living := self._living.get(event.pid)) is not None:
             living.refused_fork = str(event.payload.get("limit"))[:_CHARACTERS_KEPT]
+
+    def file_refused(self, event: Event) -> None:
+        if (living := self._living.get(event.pid)) is not None and not living.refused_file:
+            get = event.payload.get
+            what, rule = shortened(f"{get('operation')} {get('path')}"), shortened(get("rule_name"))
+            living.refused_file = f"the kernel refused it: {what} (rule {rule})"
 
     def mismatched(self, event: Event) -> None:
         living = self._living.get(event.pid) or self._meet(event.pid, 0)

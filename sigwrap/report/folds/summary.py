@@ -168,6 +168,7 @@ class SummaryFold:
             **dict.fromkeys(SIGNAL_TYPES, self._signal),
             **dict.fromkeys(CONNECTION_TYPES, self._connection),
             "file_audited": self._file,
+            "file_refused_likely": self._file_refused,
             "work_handed_outside": _if_selected(self._handed.add),
             **dict.fromkeys(INTERRUPT_TYPES, _if_selected(self._interrupts.add)),
             **dict.fromkeys(INCIDENT_TYPES, _if_selected(self._incidents.add)),
@@ -334,6 +335,13 @@ class SummaryFold:
     def _file(self, event: Event, is_selected: bool) -> None:
         if is_selected:
             self._written.add(event.payload)
+
+    def _file_refused(self, event: Event, is_selected: bool) -> None:
+        if is_selected:
+            by = self._by(event.pid, 0, 0, text(event.payload.get("comm")))
+            self._attention.add(event, outcome(event), by)
+            what = f"{text(event.payload.get('operation'))} {text(event.payload.get('path'))}"
+            self._steps.denied(event.pid, f"probably refused: {what}")
 
     def _by(self, pid: int, ppid: int, below: int, comm: str) -> By:
         runs = self._tree.runs(pid, ppid, below)

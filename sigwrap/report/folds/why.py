@@ -89,6 +89,7 @@ class WhyFold:
             "exec_verification_failed": self._lives.mismatched,
             "session_started": self._started,
             "process_exited": self._exited,
+            "file_refused_likely": self._lives.file_refused,
             "limit_exceeded": self._limit_exceeded,
             "approval_requested": self._asked,
             **dict.fromkeys(APPROVAL_ANSWERS, self._answered),
@@ -306,6 +307,8 @@ class WhyFold:
             return denied(f"sigwrap denied its exec of {what} (rule {rule})")
         if living is not None and living.refused_fork:
             return denied(f"sigwrap denied its fork (limit {shortened(living.refused_fork)})")
+        if living is not None and living.refused_file:
+            return Reason(Cause.DENIED, f"{ENDED_BY_ITSELF}, probably after {living.refused_file}")
         if self._measures.log_is_full:
             return denied(f"sigwrap denied every exec and signal: {self._measures.log_is_full}")
         return Reason(Cause.ITSELF, ENDED_BY_ITSELF)

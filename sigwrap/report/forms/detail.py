@@ -60,6 +60,9 @@ def _said(event: Event) -> str:
             return f"{answer}: {_text(payload, 'reason')}" if payload.get("reason") else answer
         case "file_audited":
             return _file(payload)
+        case "file_refused_likely":
+            rule = f"(rule {_text(payload, 'rule_name')})"
+            return f"{what(event)}  by {_text(payload, 'comm')}  {rule}"
         case "work_handed_outside":
             fold = HandedFold()
             fold.add(event)
@@ -68,8 +71,8 @@ def _said(event: Event) -> str:
             size = f"{_text(payload, 'stream')}  {_text(payload, 'size')} B"
             return f"{size}  {_content(payload)}"
         case "tool_call_judged":
-            what = "; ".join(text(payload.get("what")).split("\n"))
-            return f"{_text(payload, 'tool')}: {printable(what)}  {_text(payload, 'answer')}"
+            call = "; ".join(text(payload.get("what")).split("\n"))
+            return f"{_text(payload, 'tool')}: {printable(call)}  {_text(payload, 'answer')}"
         case "tree_frozen":
             return f"stopped {counted(number(payload.get('processes')), 'process', 'processes')}"
         case "tree_thawed":

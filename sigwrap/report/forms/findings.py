@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from sigwrap.escape import printable, shell_words, shortened
 from sigwrap.events import Event, Payload, kind_of, number, text, texts
-from sigwrap.outcomes import APPROVED, AUDITED
+from sigwrap.outcomes import APPROVED, AUDITED, REFUSED
 from sigwrap.policy.judge.engine import Engine
 from sigwrap.policy.judge.network import Direction, reaching
 from sigwrap.policy.presets import as_meant
@@ -88,7 +88,7 @@ class Findings:
         )
 
     def _suggestion(self, group: Group) -> Suggestion | None:
-        if group.outcome == APPROVED:
+        if group.outcome in (APPROVED, REFUSED):
             return None
         decision = "deny" if group.outcome == AUDITED else "allow"
         if self._suggester is None:
@@ -135,6 +135,8 @@ def audited_line(groups: list[Group]) -> str:
 
 
 def _label(group: Group) -> str:
+    if group.first.type == "file_refused_likely":
+        return "probably refused"
     if group.answer in ("", APPROVED):
         return group.outcome
     return "approval expired" if group.answer == "expired" else "not approved"
@@ -154,7 +156,9 @@ def _reason(group: Group) -> str:
     shadows = text(payload.get("shadows"))
     if group.outcome == AUDITED and shadows:
         message = f"shadows {shadows}"
-    if not message and not reason.startswith(f"rule {group.rule}"):
+    if "exit_code" in payload:
+        message = f"its command ended with {payload['exit_code']}"
+    elif not message and not reason.startswith(f"rule {group.rule}"):
         message = reason
         if group.outcome == APPROVED and group.count > 1:
             message += ", the first time"  # another approver may have approved the others
@@ -190,7 +194,11 @@ def connection_line(payload: Payload) -> str:
     return reaching(direction, destination) if direction in _DIRECTIONS else destination
 
 
-_WHAT = {"exec": _command, "signal": _signal, "connection": connection_line}
+def _file(payload: Payload) -> str:
+    return printable(f"{text(payload.get('operation'))} {text(payload.get('path'))}")
+
+
+_WHAT = {"file": _file, "exec": _command, "signal": _signal, "connection": connection_line}
 
 
 def _is_given(by: By, line: str) -> bool:

@@ -125,6 +125,8 @@ def _by(file: SessionFile, reader: Reader) -> str:
 def _ending(file: SessionFile, now_ns: int) -> str:
     if file.problem:
         return "starting" if file.running else "unreadable"
+    if file.is_of_hooks:
+        return "hook log"
     if file.ended_cleanly:
         return f"exit {file.exit_status}"
     if not file.running:

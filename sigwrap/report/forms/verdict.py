@@ -32,8 +32,6 @@ class Verdict(NamedTuple):
 
 
 def verdict(summary: Summary, *, now_ns: int, utc: bool = False) -> Verdict:
-    if summary.started.get("kind") == "hook":
-        return Verdict(_of_hooks(summary), News.OPEN)
     duration = span(summary.duration_ns)
     match summary.ending:
         case Ending.ENDED:
@@ -53,6 +51,8 @@ def verdict(summary: Summary, *, now_ns: int, utc: bool = False) -> Verdict:
         case Ending.MOMENT:
             moment = f"State after event {summary.events}, {duration} into the run"
             said, news = f"{moment}{_stopped(summary, utc=utc)}", News.OPEN
+        case Ending.HOOKS:
+            return Verdict(_of_hooks(summary), News.OPEN)
         case Ending.NOT_CLEAN:
             said = f"Did not end cleanly: {WHAT_ENDED_IT}, {duration} into the run"
             news = News.BAD

@@ -14,6 +14,7 @@ from sigwrap.report.forms.style import PLAIN, Style
 _WITHOUT_END = {
     Ending.RUNNING: "the session is running",
     Ending.NOT_CLEAN: "the session did not end cleanly",
+    Ending.HOOKS: "the log of an agent's hooks has no end",
     Ending.MOMENT: "it is a copy of a running session",
 }
 

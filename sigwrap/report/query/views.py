@@ -103,7 +103,7 @@ SESSIONS: View[Run] = View(
         Column(
             "state",
             TEXT,
-            "ended, running, did not end cleanly, or a checkpoint",
+            "ended, running, did not end cleanly, a checkpoint, or hooks",
             _state,
         ),
         Column(
@@ -297,6 +297,26 @@ _FILES: View[Told] = View(
 )
 
 
+_TOOL_CALLS: View[Told] = View(
+    name="tool_calls",
+    meaning="One row per tool call that an agent's hook judged.",
+    columns=(
+        *WHERE,
+        text_field("agent", "such as claude-code"),
+        text_field("conversation", "the agent's id of it"),
+        text_field("call_id", "the agent's id of the call"),
+        text_field("tool", "the agent's name of the tool"),
+        text_field("what", "shell line, file or address"),
+        text_field("answer", "no opinion, ask or deny"),
+        RULE,
+        REASON,
+        text_field("cwd", "directory of the call"),
+        integer_field("evaluation_us", "time to decide, µs"),
+    ),
+    types=frozenset({"tool_call_judged"}),
+)
+
+
 def _who(told: Told) -> str | None:
     field = "source_cmd" if told.event.type in SIGNAL_TYPES else "comm"
     return words(told.event.payload.get(field))
@@ -396,6 +416,7 @@ VIEWS: dict[str, View[Any]] = {
         _APPROVALS,
         _OUTSIDE,
         _FILES,
+        _TOOL_CALLS,
         _DENIALS,
         PROCESSES,
         _EVENTS,

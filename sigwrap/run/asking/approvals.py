@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import os
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from sigwrap.errors import StoreError
 from sigwrap.escape import beginning
@@ -35,7 +35,8 @@ from sigwrap.run.asking.attendance import Attendance
 from sigwrap.run.asking.control_socket import ControlSocket
 from sigwrap.run.asking.listing import LISTED, LISTED_CHARACTERS, listed
 from sigwrap.run.asking.payloads import answered_payload, asked_payload
-from sigwrap.run.asking.terminal_prompt import TerminalPrompt
+from sigwrap.run.asking.terminal_modes import is_drawn_on_by
+from sigwrap.run.asking.terminal_prompt import TerminalPrompt, ring
 from sigwrap.run.asking.wording import Session, notice_of, store_option, until
 from sigwrap.run.loop import Loop
 from sigwrap.run.recorder import Recorder
@@ -72,6 +73,7 @@ class Approvals:
         how_it_stands: Callable[[], Payload] = dict,
         is_inside: Callable[[int], bool] = lambda pid: False,
         walled: bool = True,
+        keeping_rule: Callable[[str], str] = lambda socket: "",
         on_stop_key: Callable[[], None] = lambda: None,
         on_signal: OnSignal = lambda *_words: refusal(
             "bad-request", "this session takes no signals"
@@ -80,8 +82,9 @@ class Approvals:
         """Answers come from within `loop`'s turns. `unattended_timeout_s`: after that it is no
         where nobody would see the question. `unattended`: nobody looks at a terminal. `notify`:
         somebody wants to be told of each question. `how_it_stands`: of the session, for who
-        watches. `walled`: a Landlock domain is around COMMAND. `on_stop_key`: somebody pressed
-        Ctrl+Z at a question."""
+        watches. `walled`: a Landlock domain is around COMMAND. `keeping_rule`: the rule that keeps
+        the session from connecting to a unix socket, or empty. `on_stop_key`: the user pressed
+        Ctrl+Z at a request."""
         self._loop = loop
         self._recorder = recorder
         self._mode = mode
@@ -100,6 +103,8 @@ class Approvals:
         self._looks_for_somebody = False
         self._prompt: TerminalPrompt | None = None
         self._walled = walled
+        self._keeping_rule = keeping_rule
+        self._keeping = set[str]()  # the rules that keep it from the multiplexer of our terminal
         self._on_stop_key = on_stop_key
         self._on_signal = on_signal
         self._typist_found: tuple[Typist | None] | None = None  # None before somebody has looked
@@ -128,14 +133,45 @@ class Approvals:
         elif not asked:
             why = self._why_nobody()
             self._settle([self._queue.settle_unasked(request.id, why, now_s)])
+        elif question.kind != "exec" and is_drawn_on_by(question.pid):
+            why = self._keep_for_next_attempt(question, asked, now_s)
+            self._settle([self._queue.settle_unasked(request.id, why, now_s, "at once")])
         else:
             self._expire_later(request.deadline_s)
             if self._is_at_the_terminal and self._terminal().is_there:
                 self._terminal().show(request, or_by_command="control" in asked)
             if self._notify is not None:
                 self._notify(notice_of(request, self._store))
+            elif self._is_at_the_terminal and not self._terminal().can_show:
+                ring(notice_of(request, self._store))  # a program's screen shows no request
             self._look_for_somebody_later(request.asked_at_s + self._unattended_timeout_s)
         return request.id
+
+    def would_wait(self, question: Question) -> bool:
+        """Whether `ask` would leave it open."""
+        has_room = len(self._queue.open) < _MOST_OPEN
+        return has_room and not self._queue.is_remembered(question) and bool(self._who_can_answer())
+
+    def _keep_for_next_attempt(self, question: Question, asked: list[str], now_s: float) -> str:
+        """A program that draws on the terminal would freeze while it waits. Returns why it does not
+        wait."""
+        kept = self._queue.kept_for_next(question)
+        if kept is None:
+            kept = self._queue.ask(question, now_s, for_next=True)
+            self._waiting[kept.id] = lambda _answer: None
+            payload = asked_payload(kept, timeout_s=self._timeout_s, asked=asked)
+            if not self._recorder.record("approval_requested", question.pid, payload):
+                self._settle([self._queue.settle_unasked(kept.id, "it can't be recorded", now_s)])
+            self._expire_later(kept.deadline_s)
+            if self._notify is not None:
+                self._notify(notice_of(kept, self._store))
+        approve = self._session.command("approve", kept.id)
+        return f"a program that draws on the terminal does not wait; {approve} allows it next time"
+
+    @property
+    def are_on_terminal(self) -> bool:
+        """Requests appear there."""
+        return self._is_at_the_terminal and self._terminal().can_show
 
     def how_to_answer(self, approval_id: str) -> str:
         """A request that is open."""
@@ -257,8 +293,24 @@ class Approvals:
         """Who could type an answer for the session: it is not asked on a terminal of theirs, and
         takes none from there."""
         if self._typist_found is None:
-            self._typist_found = (find_typist(walled=self._walled),)
+            self._typist_found = (find_typist(walled=self._walled, keeps=self._keeps_from),)
         return self._typist_found[0]
+
+    def _keeps_from(self, sockets: Sequence[str]) -> bool:
+        """All of them, and there is one."""
+        rules = set(map(self._keeping_rule, sockets))
+        self._keeping |= rules
+        return bool(rules) and "" not in rules
+
+    def _may_type_now(self, settled: Settled) -> None:
+        """After an approved connection the session may reach the multiplexer of our terminal."""
+        question = settled.question
+        if question.kind != "connection" or question.rule not in self._keeping:
+            return
+        why = f"you approved a connection by rule {question.rule}, so the session may type here"
+        self._typist_found = (Typist(0, why),)
+        if self._prompt is not None:
+            self._prompt.not_here = why
 
     def _why_nobody(self) -> str:
         if self._stopped:
@@ -337,6 +389,8 @@ class Approvals:
 
     def _recorded(self, settled: Settled) -> Settled:
         event = _EVENT_OF_REASON.get(settled.answer.reason, "approval_denied")
+        if settled.answer.granted:
+            self._may_type_now(settled)
         if self._recorder.record(event, settled.question.pid, answered_payload(settled)):
             return settled
         if not settled.answer.granted:

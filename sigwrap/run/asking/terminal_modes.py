@@ -4,10 +4,12 @@ seen."""
 
 from __future__ import annotations
 
+import os
 import termios
 from collections.abc import Mapping
 
 from sigwrap.hints import Any
+from sigwrap.linux import held_terminals, procfs
 
 _IUTF8 = 0o40000
 _KEYS = {
@@ -58,6 +60,19 @@ def as_seen_text(env: Mapping[str, str]) -> str:
 def local_modes(fd: int) -> int:
     flags: int = _modes(fd)[_LOCAL]
     return flags
+
+
+def is_drawn_on_by(pid: int) -> bool:
+    """Whether a process is in the terminal's foreground and reads keys, not lines: an editor, a
+    full-screen agent."""
+    fd = held_terminals.controlling
+    found = procfs.stat(pid) if fd >= 0 else None
+    if found is None or found.session != os.getsid(0):
+        return False
+    try:
+        return found.pgrp == os.tcgetpgrp(fd) and not local_modes(fd) & termios.ICANON
+    except OSError:
+        return False
 
 
 def _ours(before: list[Any]) -> list[Any]:

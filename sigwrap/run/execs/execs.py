@@ -52,6 +52,7 @@ from sigwrap.run.perform import NO_HOLDINGS, PAUSED, CallerGone, Performer, Scop
 from sigwrap.run.processes import Processes
 from sigwrap.run.recorder import Recorder
 from sigwrap.run.recording.recordings import Recordings
+from sigwrap.run.refused_files import RefusedFiles
 from sigwrap.run.restarts import Restarts
 from sigwrap.run.watchers import Watchers
 from sigwrap.start.command import HostEnvironment
@@ -97,6 +98,7 @@ class Execs:
         self,
         *,
         performer: Performer,
+        listener: Listener,
         engine: Engine,
         processes: Processes,
         recordings: Recordings,
@@ -108,9 +110,11 @@ class Execs:
         environment: HostEnvironment,
         watchers: Watchers,
         gate: Gate,
+        refused: RefusedFiles | None,
     ) -> None:
         """`answer_now` gets a request that was put off, when its turn has come."""
         self._gate = gate
+        self._refused = refused
         self._performer = performer
         self._aside = aside
         self._looked: dict[int, _PutOff] = {}  # by the id of a request whose facts were put off
@@ -143,6 +147,7 @@ class Execs:
         self._ours = Ours(variables, Named(engine.policy.command_rules), path)
         Replacements(
             performer=performer,
+            listener=listener,
             recordings=recordings,
             aside=aside,
             tracer=self._tracer,
@@ -187,6 +192,7 @@ class Execs:
             watchers=self._watchers,
             ours=self._ours,
             loop=self._loop,
+            refused=self._refused,
             child_signals_fd=child_signals_fd,
             on_waited=on_waited,
         )
@@ -523,3 +529,5 @@ class Execs:
 
     def _is_becoming_another(self, scope: Scope, argv: tuple[str, ...]) -> None:
         scope.process.becomes_another(cut_words(argv))
+        if self._refused is not None:
+            self._refused.goes_on(scope.process, argv, scope.holdings.facts.cwd)

@@ -26,6 +26,7 @@ class ExecHoldings:
     __slots__ = (
         "asked",
         "at_exec_stop",
+        "descriptor",
         "executable",
         "expected",
         "facts",
@@ -67,6 +68,7 @@ class ExecHoldings:
         self.found_aside: dict[str, Found | None] = {}
         self.name = ""
         self.path = b""
+        self.descriptor = -1  # the caller's, of the program that waits
         self.replacement_argv: Sequence[bytes] = ()
         self.sets_environment = False  # all of it, at the exec stop
         self.variables: Variables = ()

@@ -54,6 +54,7 @@ from sigwrap.run.perform import Performer, Scope
 from sigwrap.run.processes import Processes
 from sigwrap.run.recorder import Recorder
 from sigwrap.run.recording.recordings import Recordings
+from sigwrap.run.refused_files import RefusedFiles
 from sigwrap.run.watchers import Watchers
 from sigwrap.store.bounds import json_size
 from sigwrap.store.codec import encode_payload
@@ -95,6 +96,7 @@ class RepeatedExecs:
         watchers: Watchers,
         ours: Ours,
         loop: Loop,
+        refused: RefusedFiles | None,
         child_signals_fd: int,
         on_waited: Callable[[Sequence[tuple[int, int]]], None],
     ) -> None:
@@ -108,6 +110,7 @@ class RepeatedExecs:
         self._watchers = watchers
         self._ours = ours
         self._loop = loop
+        self._refused = refused
         self._on_waited = on_waited
         self._plain: dict[bytes, _Plain] = {}  # by the paths that they were called by
         self._asking: set[bytes] = set()  # paths of which a rule has asked what differs
@@ -295,6 +298,8 @@ class RepeatedExecs:
         real, argv = os.fsdecode(found.real), tuple(map(os.fsdecode, found.line[:-1].split(b"\0")))
         if (plain.main.path, plain.state) != (real, found.state):
             del self._plain[found.path]  # it is another file now
+            return
+        if self._refused is not None and self._refused.suspects(argv, os.fsdecode(found.cwd)):
             return
         main = _asked_by(plain.main._replace(argv=argv), found)
         if unwrap(real.rpartition("/")[2], argv) or unwrap(main.name, argv):

@@ -8,25 +8,28 @@ import resource
 from collections.abc import Callable, Sequence
 
 from sigwrap.linux import proc_files, procfs
-from sigwrap.linux.execs import secret
+from sigwrap.linux.execs import secret, waiting
 from sigwrap.linux.execs.asked import Asked, ExecRefused
 from sigwrap.linux.execs.environment import NoHostValue, takes_from_the_host, variables_for
-from sigwrap.linux.execs.executable import resolve_replacement
+from sigwrap.linux.execs.executable import Executable, resolve_replacement
 from sigwrap.linux.execs.ours import Ours
 from sigwrap.linux.execs.restage import Redirection
+from sigwrap.linux.execs.script import command_line
 from sigwrap.linux.memory import Unreadable
-from sigwrap.linux.paths import MayWait
+from sigwrap.linux.paths import AT_FDCWD, MayWait
 from sigwrap.linux.registers import ERESTARTNOINTR
+from sigwrap.linux.seccomp import Listener
 from sigwrap.mediate.effects import (
     Effect,
     Prepare,
     Prepared,
+    PrepareStub,
     PrepareStubCommand,
     Replace,
     Unpreparable,
 )
 from sigwrap.mediate.lineage import Process
-from sigwrap.policy.judge.request import Via
+from sigwrap.policy.judge.request import Program, Via
 from sigwrap.run.aside import Aside, Done, Outcome
 from sigwrap.run.execs.holdings import ExecHoldings, Found
 from sigwrap.run.execs.tracer import Tracer
@@ -58,6 +61,7 @@ class Replacements:
         self,
         *,
         performer: Performer,
+        listener: Listener,
         recordings: Recordings,
         aside: Aside,
         tracer: Tracer,
@@ -65,6 +69,8 @@ class Replacements:
         environment: HostEnvironment,
     ) -> None:
         self._performer = performer
+        self._listener = listener
+        self._stub_file = -1  # before an exec has to wait for an approval
         self._recordings = recordings
         self._aside = aside
         self._tracer = tracer
@@ -74,6 +80,7 @@ class Replacements:
             {
                 Prepare: self._prepare,
                 PrepareStubCommand: self._prepare_stub_command,
+                PrepareStub: self._prepare_stub,
                 Replace: self._replace,
             }
         )
@@ -172,6 +179,30 @@ class Replacements:
         held.name = argv[0]
         return Prepared(held.replacement.programs[0].path, argv, held.replacement.readable)
 
+    def _prepare_stub(self, scope: Scope, _effect: PrepareStub) -> Prepared | Unpreparable:
+        held: ExecHoldings = scope.holdings
+        asked, executable = held.asked, held.executable
+        assert asked is not None and executable is not None, "judged before"
+        if asked.folder_fd != AT_FDCWD or asked.flags or asked.truncated or not executable.is_elf:
+            return Unpreparable("a stub cannot make the same exec")
+        self._performer.check(scope)
+        try:
+            if self._stub_file < 0:
+                self._stub_file = waiting.make_file()
+            held.descriptor = self._listener.add_descriptor(scope.id, self._stub_file)
+        except OSError as failure:
+            return Unpreparable(os.strerror(failure.errno or errno.EIO))
+        held.name = os.fsdecode(waiting.NAME)
+        held.replacement_argv = argv = [waiting.NAME, asked.path, *asked.argv]
+        words = tuple(map(os.fsdecode, argv))
+        program = Program(held.name, held.name, words)
+        fd, line = os.dup(self._stub_file), command_line(argv)
+        held.replacement = Executable.again(
+            scope.tid, scope.process.pid, fd, (program,), line, self._ours
+        )
+        held.replacement.root = executable.root  # it opens no file there
+        return Prepared(held.name, words, readable=True)
+
     def _find_replacement(self, scope: Scope, command: str, argv: Sequence[bytes]) -> str:
         """Why there is none, or nothing. Raises _FindAside."""
         held: ExecHoldings = scope.holdings
@@ -214,6 +245,7 @@ class Replacements:
             held.replacement_argv,
             environment,
             asked.environment_at,
+            held.descriptor,
         )
         scope.process.comm_is_current = False
         self._tracer.restart(

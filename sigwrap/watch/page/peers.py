@@ -69,7 +69,7 @@ class Peers:
         if owner is None:
             then(Peer(0, -1, "", _NOT_FOUND, False))
         elif owner.uid not in (os.geteuid(), 0):
-            then(Peer(0, owner.uid, "", "it belongs to another user", False))
+            then(Peer(0, owner.uid, "", _of_another_user(owner.uid), False))
         else:
             found = self._among_the_remembered(owner)
             if found is not None:
@@ -169,6 +169,13 @@ def looked_at(pid: int, wanted: Mapping[str, Owner], most: int) -> _Look:
         owner: Peer(pid, owner.uid, command, objection, is_inside or is_filtered) for owner in its
     }
     return _Look(peers, descriptors)
+
+
+def _of_another_user(uid: int) -> str:
+    return (
+        f"only uid {os.geteuid()} may open this page, and this browser runs as uid {uid}; to see "
+        f"the sessions of uid {uid}, run sigwrap serve as that user"
+    )
 
 
 def _link(owner: Owner) -> str:

@@ -136,9 +136,7 @@ class Server:
             connection.close()
         else:
             self._admit(connection)
-            connection.answer(
-                plain(403, f"sigwrap serve refused this connection: {peer.objection}")
-            )
+            connection.answer(plain(403, f"the page refused this browser: {peer.objection}"))
 
     def _admit(self, connection: Connection) -> None:
         if len(self._connections) >= self.bounds.connections:

@@ -22,7 +22,8 @@ F_SETSIG, F_SETOWN_EX, OWNER_IS_A_PROCESS = 10, 15, 1
 
 def outcome(words, **options):
     try:
-        return subprocess.run(words, stdout=subprocess.PIPE, check=False, **options).stdout
+        done = subprocess.run(words, stdout=subprocess.PIPE, check=False, **options)
+        return done.stdout or b"%d" % done.returncode
     except OSError as failure:
         return errno.errorcode[failure.errno].encode()
 

@@ -51,6 +51,11 @@ EXEC = {"argv": ["rm", "a b"], "path": "/bin/rm"}
             {"operation": "rename", "path": "/a", "to": "/b", "comm": "mv", "count": 2},
             "rename /a -> /b  by mv  2 times",
         ),
+        (
+            "file_refused_likely",
+            {"operation": "read", "path": "/a\x1b", "comm": "cat", "rule_name": "secrets"},
+            "read /a\\e  by cat  (rule secrets)",
+        ),
         ("servers_gone", {"some": 0, "none": "", "list": ["a b"]}, "some 0, list 'a b'"),
         (
             "diagnostic",

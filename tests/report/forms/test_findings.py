@@ -36,7 +36,8 @@ def test_with_the_recorded_policy_one_line_is_for_all_of_a_group(made: Scenario)
     assert with_policy.suggestion.for_all
     assert with_policy.suggestion.line == (
         "- {name: allow-git-push-force, commands: [git], subcommands: [push], "
-        'args_patterns: ["^--force$", "^-f$", "^--force-with-lease$"], decision: allow}'
+        'args_patterns: ["^--force$", "^-f$", "^--force-with-lease$"], decision: allow, '
+        "overrides: [forced]}"
         "  # also matches with more arguments"
     )
 

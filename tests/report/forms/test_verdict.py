@@ -80,7 +80,7 @@ def test_a_log_of_hooks_says_how_many_tool_calls_were_judged() -> None:
     for seq, answer in enumerate(("no opinion", "ask", "deny", "deny"), 2):
         payload = {"tool": "Bash", "what": f"make {seq}", "answer": answer, "reason": "why"}
         fold.add(Event(seq, seq, "tool_call_judged", 0, payload, ""))
-    summary = fold.result(Ending.RUNNING)
+    summary = fold.result(Ending.HOOKS)
     said = "Hooks judged 4 tool calls of one conversation: 2 denied, 1 left to the user."
     assert verdict(summary, now_ns=NOW_NS) == (said, News.OPEN)
     text = render_text(summary, None, Page(utc=True, now_ns=NOW_NS))

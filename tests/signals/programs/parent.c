@@ -1,4 +1,5 @@
-// A parent that gets SIGCHLD by a handler without SA_RESTART, and ends its children.
+// A parent that gets SIGCHLD by a handler, with SA_RESTART if a third word says so, and ends its
+// children.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -165,6 +166,7 @@ int main(int count, char **words) {
     struct sigaction action = {.sa_handler = handle};
     const char *how = words[1];
     to_execute = words + 2;
+    if (count > 3 && !strcmp(words[3], "restarts")) action.sa_flags = SA_RESTART;
     setvbuf(stdout, NULL, _IONBF, 0);
     sigaction(SIGCHLD, &action, NULL);
     if (!strcmp(how, "kill") || !strcmp(how, "pidfd") || !strcmp(how, "stop"))

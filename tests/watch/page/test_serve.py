@@ -114,6 +114,16 @@ def test_a_supervised_process_is_refused_whatever_it_presents(sigwrap: Sigwrap) 
     assert [status for status, _ in client(sigwrap, address, "in", "get", "/")] == ["303", "200"]
 
 
+def test_a_browser_of_another_user_reads_who_may_open_the_page(alone: Sigwrap) -> None:
+    page, address = serving(alone)
+    other = Sigwrap(alone.folder, alone.store, 65534)
+    [[status, said]] = client(other, address, "in")
+    why = f"only uid {alone.user} may open this page, and this browser runs as uid 65534"
+    assert status == "403" and f"the page refused this browser: {why};" in said
+    reader(page.stderr).until(f"the page refused a process: {why};".encode())
+    assert [status for status, _ in client(alone, address, "in")] == ["303"]
+
+
 @pytest.fixture
 def no_terminals() -> Iterator[None]:
     lock = hold_descriptor_count(fcntl.LOCK_EX)

@@ -1,0 +1,359 @@
+"""The files and the addresses that a shell line shows, judged by file and network rules.
+
+Each word of a program that looks like a path counts as read; words at the places where a program
+writes count as written. What the line only mentions (code, a variable's value) is a reason to ask.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from posixpath import join, normpath
+
+from sigwrap.bare import re
+from sigwrap.hints import Protocol
+from sigwrap.hooks.calls import BadCall, WebCall, address, web_address
+from sigwrap.hooks.shell_line import Command, Line
+from sigwrap.hooks.verdict import Finding, asked, finding_of, reads_too_much
+from sigwrap.hooks.wrapped import chain_of
+from sigwrap.policy.judge.match import UNTOLD
+from sigwrap.policy.judge.request import Action, Decision, Operation
+from sigwrap.tuples import NamedTuple
+
+MAX_TARGETS = 5_000
+_LONGEST_PATH = 4096
+_NOWHERE = "/nonexistent/sigwrap"
+_NO_HOST = "nonexistent.invalid"
+
+_READS_CONTENT = frozenset(
+    "awk base32 base64 bat bzip2 cat cmp cp curl cut dd diff egrep fgrep file gawk grep gzip head "
+    "hexdump install jq less ln mawk more mv nl od openssl paste rg rsync scp sed sftp sort split "
+    "strings tac tail tar tee uniq wget xxd xz yq zcat zip zstd".split()
+)
+_LISTS_NAMES = frozenset("ack ag egrep fd fdfind fgrep find git grep ls mktemp rg which".split())
+_READS_TREE = frozenset("7z ack ag rg rsync tar zip".split())
+_READS_TREE_BY = {
+    name: re.compile(r"-[a-zA-Z]*[rRa]|--(recursive|archive|dereference-recursive)$")
+    for name in ("cp", "scp", "grep", "egrep", "fgrep", "diff")
+} | {"find": re.compile(r"-(exec|execdir|ok|okdir|delete)$")}
+_INTERPRETER = re.compile(
+    r"(python|pypy|perl|ruby|php|node|lua)[\d.]*|nodejs|deno|bun|tsx|ts-node|Rscript|julia|tclsh"
+    r"|[gmn]?awk"
+)
+_CODE_FOLLOWS = re.compile(r"-[a-zA-Z]*[ceEpr]|--(eval|print|execute)(=|$)|eval$|-$")
+_BUILDS_CODE = re.compile(
+    r"(?<![.\w])(exec|eval|compile|__import__|chr|atob)\s*\("
+    r"|\b(unhexlify|fromhex|fromCharCode|b64decode)\s*\(|\\x[0-9a-f]{2}|Buffer\.from\(|\bcodecs\b|\bpack\("
+)
+_QUOTED = re.compile(r"'[^']*'")
+_VARIABLE = re.compile(r"\$\{?([A-Za-z_]\w*)")
+_OF_THE_SHELL = frozenset("PWD OLDPWD RANDOM SECONDS LINENO UID EUID PPID HOSTNAME IFS".split())
+_PATH_IN_TEXT = re.compile(
+    # Each part starts where none could have started before, so the search is linear.
+    r"(?<![\w.@%+~-])(?:~[\w-]*)?(?:[\w.@%+-]*/)+[\w.@%+*?\[\]-]*|(?<![\w./])\.\w[\w.-]*"
+)
+_URL_IN_TEXT = re.compile(
+    r"(?<![a-z0-9+.-])[a-z][a-z0-9+.-]*://[^\s'\"`)>|;]+|\b\d+\.\d+\.\d+\.\d+\b"
+)
+_OPENS_NOTHING = frozenset(
+    "basename chgrp chmod chown dirname echo printf readlink realpath stat which".split()
+)
+
+# Where a program writes: to each operand, to its last one, or to the value of an option.
+_DELETES = frozenset({"rm", "rmdir", "unlink", "shred"})
+_WRITES_EACH = _DELETES | frozenset({"tee", "touch", "mkdir", "mkfifo", "truncate"})
+_WRITES_LAST = frozenset({"cp", "mv", "ln", "install", "rsync", "scp"})
+_IN_PLACE = re.compile(r"-[a-zA-Z]*i|--in-place")
+_OUTPUTS: Mapping[str, str] = {
+    "curl": "-o --output --output-dir",
+    "wget": "-O --output-document -P --directory-prefix",
+    "sort": "-o --output",
+    "tar": "-C --directory",
+    "unzip": "-d",
+    "dd": "of",
+    **dict.fromkeys(("gcc", "cc", "g++", "clang", "ld", "go"), "-o"),
+}
+
+_SCHEME = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)
+_NUMERIC_HOST = re.compile(r"(\S*@)?\d+\.\d+\.\d+\.\d+([:/]\S*)?|\[[0-9a-fA-F:.]+\](:\d+)?")
+_HOST = re.compile(r"(?:[\w.+-]+@)?([\w.-]+|\[[0-9a-fA-F:.]+\])(?::(\d{1,5}(?!\d))?\S*|/\S*)?")
+_PORTS: Mapping[str, int] = {
+    **dict.fromkeys(("curl", "wget", "http"), 80),
+    **dict.fromkeys(("ssh", "scp", "sftp", "rsync", "mosh"), 22),
+    **dict.fromkeys("nc ncat netcat telnet ping ping6 ftp socat traceroute".split(), 0),
+}
+_GIT_ONLINE = frozenset("archive clone fetch ls-remote pull push remote submodule".split())
+_OFFLINE = frozenset(
+    "awk basename cat cut diff echo egrep expr fgrep find gawk gh git grep head jq less ls mkdir "
+    "printf rg sed sort tail tee test touch tr wc yq".split()
+)
+
+
+class Machine(Protocol):
+    def operation(self, operation: Operation, path: str) -> Decision: ...
+
+    def exists(self, path: str, folder: str) -> bool: ...
+
+    def reads_everything_below(self, path: str) -> bool:
+        """Whether no rule denies reading a part of the directory."""
+
+    def connection(self, host: str, port: int) -> Decision | None: ...
+
+    def variable(self, name: str) -> str | None:
+        """Return its value in this hook's environment."""
+
+
+class _Program(NamedTuple):
+    name: str
+    words: tuple[str, ...]  # behind its name
+
+
+class LineTargets:
+    def __init__(self, line: Line, machine: Machine, policy: str, *, inside: bool) -> None:
+        self._line, self._machine, self._policy, self._inside = line, machine, policy, inside
+        nothing = machine.operation(Operation.READ, _NOWHERE)
+        self._denies_most_reading = nothing.action is Action.DENY
+        found = machine.connection(_NO_HOST, 443)
+        self._denies_most_hosts = found is None or found.action is not Action.ALLOW
+        self._mentions: list[str] = []  # text in which a path may be
+        self._lists = any(
+            name in _LISTS_NAMES
+            for command in line.commands
+            for name, _ in chain_of([word.text for word in command.words])
+        )
+        self._is_fed = any(UNTOLD in word.text for each in line.commands for word in each.words)
+
+    def of_command(self, command: Command, words: Sequence[str], folder: str) -> Iterator[Finding]:
+        """`words`: with globs replaced by the names that match."""
+        program = _innermost(words)
+        if folder and folder != self._line.folder:
+            yield from self._path(folder, "/", Operation.READ)
+        if not folder or any(UNTOLD in word for word in words):
+            self._mentions.append(self._line.text)
+            yield from self._unknown_words(command, program)
+        if not folder and program.name in _READS_CONTENT and not self._lists:
+            yield self._asked(command.text, "its directory is not known in advance")
+        if _runs_code(program):
+            self._mentions.append(self._line.text)
+            if _BUILDS_CODE.search(self._line.text):
+                yield self._asked(command.text, "its code builds names or code as it runs")
+        before = tuple(words[1 : len(words) - len(program.words) - 1])  # of env, sudo, xargs
+        yield from self._files(_Program("", before), folder)
+        yield from self._files(program, folder)
+        yield from self._addresses(program)
+
+    def of_mentions(self) -> Iterator[Finding]:
+        """Judge what the line mentions in code or hides behind a variable."""
+        for text in dict.fromkeys(self._mentions):
+            yield from self._mentioned(text)
+
+    # Files
+
+    def _files(self, program: _Program, folder: str) -> Iterator[Finding]:
+        if program.name in _OPENS_NOTHING:
+            return
+        written = _written(program)
+        goes_below = self._goes_below(program)
+        if goes_below and folder and folder != self._line.folder:
+            yield from self._below(folder, "/")
+        for at, word in enumerate(program.words[:MAX_TARGETS]):
+            for path in _paths(word):
+                if not (folder or path.startswith("/")):
+                    continue
+                operation = written.get(at, Operation.READ)
+                if operation is not Operation.READ and path == _target(word):
+                    yield from self._path(path, folder, operation)
+                    continue
+                if not _looks_like_a_path(path) and not self._machine.exists(path, folder):
+                    continue
+                yield from self._path(path, folder, Operation.READ)
+                if goes_below:
+                    yield from self._below(path, folder)
+        if len(program.words) > MAX_TARGETS:
+            yield self._asked(program.name, "it has too many words")
+
+    def _path(self, path: str, folder: str, operation: Operation) -> Iterator[Finding]:
+        whole = join(folder, path)
+        if operation is Operation.WRITE and not self._machine.exists(whole, "/"):
+            operation = Operation.CREATE
+        decision = self._machine.operation(operation, whole)
+        is_by_default = operation is Operation.READ and self._denies_most_reading
+        if is_by_default and not self._machine.exists(whole, "/"):
+            return
+        what = f"{operation.value} {normpath(whole)}"
+        yield finding_of(what, decision, self._policy, inside=self._inside)
+
+    def _below(self, path: str, folder: str) -> Iterator[Finding]:
+        whole = normpath(join(folder, path))
+        if self._denies_most_reading and not self._machine.exists(whole, "/"):
+            return
+        if not self._machine.reads_everything_below(whole):
+            yield reads_too_much(whole, inside=self._inside)
+
+    def _goes_below(self, program: _Program) -> bool:
+        if program.name in _READS_TREE or (self._is_fed and program.name in _LISTS_NAMES):
+            return program.name != "git"
+        by = _READS_TREE_BY.get(program.name)
+        return by is not None and any(map(by.match, program.words))
+
+    # What is not known
+
+    def _unknown_words(self, command: Command, program: _Program) -> Iterator[Finding]:
+        if program.name not in _READS_CONTENT or not any(UNTOLD in each for each in program.words):
+            return
+        text = _QUOTED.sub("", command.text)
+        names = set(_VARIABLE.findall(text)) - _OF_THE_SHELL
+        own = names & self._line.variables
+        elsewhere = names - self._line.variables
+        values = {name: self._machine.variable(name) for name in elsewhere}
+        self._mentions += [value for value in values.values() if value]
+        unset = sorted(name for name, value in values.items() if value is None)
+        is_output = "$(" in text or "`" in text or bool(own & self._line.unsure)
+        is_fed = not names and "$" not in text and UNTOLD in program.words
+        if unset:
+            yield self._asked(command.text, f"the value of ${unset[0]} is not known in advance")
+        elif (is_output or is_fed) and not self._lists and "{" not in text:
+            yield self._asked(command.text, "the files that it reads are not known in advance")
+
+    def _mentioned(self, text: str) -> Iterator[Finding]:
+        home = self._machine.variable("HOME") or ""
+        text = text.replace("${HOME}", home).replace("$HOME", home)
+        for found in dict.fromkeys(_PATH_IN_TEXT.findall(text)[:MAX_TARGETS]):
+            beyond = found.partition("/")[2] if found.startswith("~") else found.lstrip("/")
+            for path in (found, join(home, beyond)):
+                whole = normpath(join(self._line.folder, path))
+                if not whole.startswith("/") or len(whole) > _LONGEST_PATH:
+                    continue
+                decision = self._machine.operation(Operation.READ, whole)
+                is_meant = not self._denies_most_reading or self._machine.exists(whole, "/")
+                if decision.action is Action.DENY and is_meant:
+                    why = f"rule {decision.rule} denies reading {whole}, which the line mentions"
+                    yield self._asked(found, why)
+                    break
+        if self._denies_most_hosts:
+            return
+        for url in dict.fromkeys(_URL_IN_TEXT.findall(text)[:MAX_TARGETS]):
+            call = _address_in(url, 80)
+            denied = self._machine.connection(call.host, call.port) if call else None
+            if call and denied is not None and denied.action is not Action.ALLOW:
+                why = f"rule {denied.rule} is about {call.host}, which the line mentions"
+                yield self._asked(url, why)
+
+    def _asked(self, what: str, why: str) -> Finding:
+        return asked(what, why, inside=self._inside)
+
+    # Addresses
+
+    def _addresses(self, program: _Program) -> Iterator[Finding]:
+        is_git_online = program.name == "git" and not _GIT_ONLINE.isdisjoint(program.words)
+        if program.name in _OFFLINE and not is_git_online:
+            return
+        is_online = program.name in _PORTS or is_git_online
+        port = _PORTS.get(program.name, 22)
+        for at, word in enumerate(program.words):
+            value = word.partition("=")[2] if word.startswith("-") else word
+            if UNTOLD in value or value.lower().startswith(("file://", "unix://")):
+                continue
+            is_sure = _SCHEME.match(value) or _NUMERIC_HOST.fullmatch(value)
+            is_bare = is_online and not word.startswith("-") and _HOST.fullmatch(word)
+            if is_git_online and "@" not in word:
+                is_bare = None
+            if not is_sure and not is_bare:
+                continue
+            following = program.words[at + 1] if at + 1 < len(program.words) else ""
+            wanted = int(following) if following.isdecimal() and len(following) < 6 else port
+            is_operand = at == 0 or not program.words[at - 1].startswith("-")
+            call = _address_in(value, wanted)
+            decision = self._machine.connection(call.host, call.port) if call else None
+            if call is None or decision is None:
+                if is_online and is_sure:
+                    yield self._asked(word, "its address is not clear")
+            elif is_sure or is_operand or not self._denies_most_hosts:
+                what = f"connect to {call.host}:{call.port}"
+                yield finding_of(what, decision, self._policy, inside=self._inside)
+
+
+def _innermost(words: Sequence[str]) -> _Program:
+    name, argv = [*chain_of(words)][-1]
+    return _Program(name, tuple(argv[1:]))
+
+
+def _runs_code(program: _Program) -> bool:
+    """Whether its arguments or its standard input are code."""
+    if not _INTERPRETER.fullmatch(program.name):
+        return False
+    operands = [word for word in program.words if not word.startswith("-")]
+    return (
+        not operands or program.name.endswith("awk") or any(map(_CODE_FOLLOWS.match, program.words))
+    )
+
+
+def _paths(word: str) -> Iterator[str]:
+    """What in a word may be a path: all of it, an option's value, what is before a colon."""
+    if _SCHEME.match(word):
+        if word.lower().startswith("file://"):
+            yield word[len("file://") :]
+        return
+    parts = [_target(word), word.partition(":")[0] if not word.startswith("-") else ""]
+    if "@" in word:
+        parts.append(word.rpartition("@")[2])
+    for part in dict.fromkeys(parts):
+        if part and UNTOLD not in part and "\n" not in part and len(part) <= _LONGEST_PATH:
+            yield part
+
+
+def _target(word: str) -> str:
+    name, is_assigned, value = word.partition("=")
+    if is_assigned and "/" not in name:
+        return value.partition("@")[2] if value.startswith("@") else value
+    if word.startswith("-") and "/" in word:
+        return word[word.index("/") :]  # glued, as in -I/usr/include
+    return "" if word.startswith("-") else word
+
+
+def _looks_like_a_path(text: str) -> bool:
+    return "/" in text or text in (".", "..")
+
+
+def _written(program: _Program) -> dict[int, Operation]:
+    """Positions of the words that name what the program writes or deletes."""
+    name, words = program
+    operands = [at for at, word in enumerate(words) if not word.startswith("-")]
+    if name in _WRITES_EACH:
+        operation = Operation.DELETE if name in _DELETES else Operation.WRITE
+        return dict.fromkeys(operands, operation)
+    if name in _WRITES_LAST:
+        named = [] if name in ("rsync", "scp") else ["-t", "--target-directory"]
+        into = _values_of(words, named) or operands[1:][-1:]
+        moved = operands if name == "mv" else []
+        return dict.fromkeys(moved, Operation.DELETE) | dict.fromkeys(into, Operation.WRITE)
+    if name in ("sed", "perl") and any(map(_IN_PLACE.match, words)):
+        return dict.fromkeys(operands[1:], Operation.WRITE)
+    options = _OUTPUTS.get(name, "").split()
+    if name == "tar" and not any(re.match(r"-?[a-zA-Z]*x|--(get|extract)", w) for w in words):
+        options = []
+    return dict.fromkeys(_values_of(words, options), Operation.WRITE)
+
+
+def _values_of(words: Sequence[str], options: Sequence[str]) -> list[int]:
+    """Return where the values of these options are: `-o x`, `-so x`, `-ox`, `--output=x`."""
+    found = []
+    short = tuple(each for each in options if len(each) == 2)
+    for at, word in enumerate(words):
+        is_cluster = word[1:].isalpha() and word[:1] + word[-1:] in short
+        if word in options or is_cluster:
+            found.append(at + 1)
+        elif word.partition("=")[0] in options or word.startswith(short):
+            found.append(at)
+    return found
+
+
+def _address_in(text: str, port: int) -> WebCall | None:
+    if _SCHEME.match(text):
+        try:
+            return web_address(text)
+        except BadCall:
+            return None
+    found = _HOST.fullmatch(text)
+    if found is None:
+        return None
+    return WebCall(address(found[1].strip("[]")), int(found[2]) if found[2] else port)

@@ -1,0 +1,84 @@
+"""Tool calls that an agent's hook judged inside the session: recorded as the hook reports them."""
+
+from __future__ import annotations
+
+import os
+import time
+
+from sigwrap.bare import json, socket
+from sigwrap.events import EVENT_TYPES, Payload, number
+from sigwrap.linux.taken import refuse_descriptors
+from sigwrap.protocols.control import control_folder, socket_path
+from sigwrap.protocols.tool_calls import MOST_BYTES, SUFFIX
+from sigwrap.run.loop import Loop
+from sigwrap.run.recorder import Recorder
+from sigwrap.store.folder import private_folder
+
+EVENT = "tool_call_judged"
+
+_ANSWERS = ("no opinion", "ask", "deny")
+_AT_ONCE = 8
+_PAUSE_S = 0.05  # after so many, so that a flood cannot starve the loop
+
+
+class ToolCalls:
+    def __init__(self, store: str, loop: Loop, recorder: Recorder) -> None:
+        """Without a socket, hooks in the session are not recorded: the kernel's events are."""
+        self._loop, self._recorder = loop, recorder
+        self._name = recorder.log.session_id + SUFFIX
+        self._folder_path = control_folder(store)
+        self._end: socket.socket | None = None
+        try:
+            folder = private_folder(self._folder_path)
+        except OSError:
+            return
+        end = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
+        try:
+            refuse_descriptors(end)
+            end.bind(socket_path(folder.fd, self._name))
+            loop.watch(end.fileno(), self._on_datagrams)
+            self._end = end
+        except OSError:
+            end.close()
+        finally:
+            folder.close()
+
+    def close(self) -> None:
+        if self._end is None:
+            return
+        self._loop.unwatch(self._end.fileno())
+        self._end.close()
+        self._end = None
+        try:
+            os.unlink(os.path.join(self._folder_path, self._name))
+        except OSError:
+            pass  # another process removed it
+
+    def _on_datagrams(self, _happened: int) -> None:
+        if self._end is None:
+            return
+        for _ in range(_AT_ONCE):
+            try:
+                found = _decoded(self._end.recv(MOST_BYTES))
+            except OSError:  # no more
+                return
+            if found is not None:
+                self._recorder.record(EVENT, *found)
+        self._loop.unwatch(self._end.fileno())
+        self._loop.call_at(time.monotonic() + _PAUSE_S, self._go_on)
+
+    def _go_on(self) -> None:
+        if self._end is not None:
+            self._loop.watch(self._end.fileno(), self._on_datagrams)
+
+
+def _decoded(text: bytes) -> tuple[int, Payload] | None:
+    """Return the pid that the hook names, and the event; None for anything else."""
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(found, dict) or found.get("answer") not in _ANSWERS:
+        return None
+    fields = EVENT_TYPES[EVENT].fields
+    return number(found.get("pid")), {name: found[name] for name in fields if name in found}

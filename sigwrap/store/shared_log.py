@@ -1,0 +1,101 @@
+"""A log that has no writer of its own: processes append to its journal, one after the other.
+
+The lock of the journal is held for one event. The log has no end, and its database is made when
+`sigwrap sessions recover` merges it; later events then go to another log.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import stat
+import time
+
+from sigwrap.errors import StoreError
+from sigwrap.events import Payload
+from sigwrap.linux.limits import way_to_room
+from sigwrap.store.chain import chain_key, genesis, hasher, next_hash
+from sigwrap.store.codec import canonical_row, encode_payload, journal_line
+from sigwrap.store.folder import ATTEMPTS, Folder
+from sigwrap.store.journal_reader import JournalFile
+from sigwrap.store.location import Names, sessions_folder
+
+_FLAGS = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_TAIL_BYTES = 1 << 16  # more than a torn line can have, but for the first
+_MOST_LOGS = 100
+
+
+def append(
+    store: str, name: str, key: bytes | None, start: Payload, event: tuple[str, Payload]
+) -> str:
+    """Record the event, and before the first one the start; return the session's id."""
+    try:
+        folder = Folder.make(sessions_folder(store))
+        try:
+            session_id, fd = _locked(folder, name)
+            try:
+                _append(session_id, fd, chain_key(key), {**start, "session_id": session_id}, event)
+            finally:
+                os.close(fd)
+        finally:
+            folder.close()
+    except OSError as error:
+        raise StoreError(
+            f"can't write the event log {name} in {sessions_folder(store)}: {error.strerror}",
+            way_to_room("choose a writable directory with --store or $SIGWRAP_STORE"),
+        ) from error
+    return session_id
+
+
+def _locked(folder: Folder, name: str) -> tuple[str, int]:
+    """Return the journal of the first log of that name that was not merged yet."""
+    for number in range(1, _MOST_LOGS):
+        session_id = name if number == 1 else f"{name}-{number}"
+        names = Names(session_id)
+        if folder.status(names.database) is not None:
+            continue
+        for _ in range(ATTEMPTS):
+            fd = os.open(names.journal, _FLAGS, 0o600, dir_fd=folder.fd)
+            try:
+                found = os.fstat(fd)
+                if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid():
+                    raise OSError(errno.EPERM, f"{names.journal} is not a file of this user")
+                fcntl.flock(fd, fcntl.LOCK_EX)
+                if folder.has(names.journal, fd):  # else it was removed or merged meanwhile
+                    return session_id, fd
+            except BaseException:
+                os.close(fd)
+                raise
+            os.close(fd)
+    raise OSError(errno.EBUSY, "another program keeps replacing it")
+
+
+def _append(
+    session_id: str, fd: int, key: bytes, start: Payload, event: tuple[str, Payload]
+) -> None:
+    _cut_torn_line(fd)
+    size, empty = os.fstat(fd).st_size, hasher(key)
+    with os.fdopen(os.dup(fd), "rb") as file:
+        last = JournalFile(session_id, file).last()
+    seq, head = (last.seq, bytes.fromhex(last.hash)) if last else (0, genesis(session_id, key))
+    lines = []
+    for type_name, payload in [event] if last else [("session_started", start), event]:
+        seq += 1
+        text = encode_payload(type_name, payload)
+        row = canonical_row(seq, time.time_ns(), type_name, os.getpid(), text)
+        head = next_hash(head, row, empty)
+        lines.append(journal_line(row, head.hex()))
+    text_of_all = b"".join(lines)
+    if os.write(fd, text_of_all) != len(text_of_all):
+        os.ftruncate(fd, size)
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def _cut_torn_line(fd: int) -> None:
+    """Cut what a process left that was killed while it wrote."""
+    size = os.fstat(fd).st_size
+    tail = os.pread(fd, _TAIL_BYTES, max(size - _TAIL_BYTES, 0))
+    rest = len(tail) - tail.rfind(b"\n") - 1
+    if rest:
+        os.ftruncate(fd, size - rest if rest < len(tail) else 0)
