@@ -92,17 +92,29 @@ tell_the_next_steps() {
 # time to seal the log before a runner's next signal, 7.5 s after its first.
 run_it() {
     need_it
+    title=
     if [ $# -eq 0 ]; then
         [ -n "${SIGWRAP_CI_RUN:-}" ] || fail 'no command given: sigwrap-ci.sh run COMMAND, or SIGWRAP_CI_RUN'
         (printf '%s\n' "$SIGWRAP_CI_RUN" >"$folder/job.sh") || fail "$folder/job.sh can't be written"
+        set_title
         case ${SIGWRAP_CI_SHELL:-sh} in
         bash) set -- bash --noprofile --norc -eo pipefail "$folder/job.sh" ;;
         sh) set -- sh -e "$folder/job.sh" ;;
         *) fail "SIGWRAP_CI_SHELL is sh or bash, not $SIGWRAP_CI_SHELL" ;;
         esac
     fi
-    exec "$bin/sigwrap" --end-with-caller --grace "${SIGWRAP_CI_GRACE:-6s}" \
+    exec "$bin/sigwrap" --end-with-caller --grace "${SIGWRAP_CI_GRACE:-6s}" ${title:+--name "$title"} \
         --policy "${SIGWRAP_CI_POLICY:-ci}" -- "$@"
+}
+
+# The report's title: the first line of SIGWRAP_CI_RUN that is no comment.
+set_title() {
+    while IFS= read -r title; do
+        case $title in
+        '' | '#'*) ;;
+        *) return ;;
+        esac
+    done <"$folder/job.sh"
 }
 
 report_it() {
@@ -119,6 +131,7 @@ report_it() {
         cp -- "$log" "$artifact/"
         "$bin/sigwrap" report --format md "$log" >>"$artifact/report.md" || status=1
         "$bin/sigwrap" verify "$log" >>"$artifact/verify.txt" || status=1
+        [ -z "${GITHUB_ACTIONS:-}" ] || "$bin/sigwrap" report --format github "$log" || status=1
     done
     [ "$logs" -gt 0 ] || fail "nothing has run: there is no log in $SIGWRAP_STORE"
     [ -z "${GITHUB_STEP_SUMMARY:-}" ] || summarize || {

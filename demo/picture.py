@@ -46,6 +46,10 @@ fill:var(--f);white-space:pre}
 """ + "".join(f".c{number}{{fill:var(--{number})}}" for number in range(1, 7))
 
 
+# A report's line about who ran the command, which may be wrapped.
+_BY = re.compile(r"\bby\s+(?:\S+\s+\(uid\s+\d+\)|uid\s+\d+)\s+on\s+[^\s,]+")
+
+
 class Screen:
     """A terminal that only appends: written text stays as it is."""
 
@@ -119,7 +123,7 @@ class Terminal:
             time_s, data = time.monotonic(), b""
             while select.select([self.fd], [], [], 0.02)[0]:
                 data += os.read(self.fd, 65536)
-            text = re.sub(r"(?m)^(by +).* on .*(?=, in )", r"\1ann on laptop", data.decode())
+            text = _BY.sub("by ann on laptop", data.decode())
             self.screen.write(text, time_s)
 
     def await_text(self, pattern: str) -> None:

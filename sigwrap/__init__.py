@@ -13,6 +13,7 @@ escape      text of supervised processes, made harmless for a terminal
 nearest     the word that somebody meant who mistyped one
 errors      everything that sigwrap raises on purpose
 events      the types of the log's events, and their versions
+outcomes    what became of an action, and how many there were
 tuples      named tuples that are cheap to define: a start defines a hundred
 machine     which machine this is, and the numbers of calls there
 calls       the mediated system calls

@@ -91,6 +91,7 @@ EXEC_FIELDS = (
     "approval_id",  # of the approved request; absent if there was none
     "message",  # the rule's own text, unless the reason has it
     "below",  # the nearest ancestor that ran a program, if not `ppid`
+    "retry",  # true if it repeats a denied exec in the next directory of PATH; not counted
 )
 QUESTION_CHARACTERS = 1_000  # of the command; the exec's own event has all of it
 _APPROVAL_FIELDS = ("approval_id", "kind", "what", "rule_name", "message")
@@ -101,6 +102,7 @@ APPROVAL_ANSWER_FIELDS = (
     "always",
     "answer",
     "waited_ms",
+    "remembered",  # true if an earlier answer for the whole session decided; not counted
 )
 
 
@@ -579,6 +581,7 @@ def _types() -> tuple[EventType, ...]:
             "reason",
             "duration_ns",
             "counts",
+            "denied",  # actions, as the report counts them
             "head",
             "unrecorded",
             "repeated",

@@ -19,7 +19,7 @@ from sigwrap.cli.output import note, out
 from sigwrap.errors import StoreError, UsageError
 from sigwrap.linux import proc_files
 from sigwrap.linux.supervisors import hides_processes
-from sigwrap.report.forms.counts import counted
+from sigwrap.outcomes import counted
 from sigwrap.report.forms.times import iso_time
 from sigwrap.run.activation import Activated, activate
 from sigwrap.store import killswitch

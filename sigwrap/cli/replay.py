@@ -158,7 +158,9 @@ def replay(
             show(
                 report_json(summary)
                 if as_json
-                else render_text(summary, page=Page(style=style(), columns=columns(), utc=utc))
+                else render_text(
+                    summary, page=Page(style=style(), columns=columns(), utc=utc, tree=True)
+                )
             )
         return
     events = opened.events()

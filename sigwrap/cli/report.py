@@ -30,10 +30,10 @@ from sigwrap.cli.whole_file import write_lines
 from sigwrap.errors import UsageError
 from sigwrap.escape import shell_words
 from sigwrap.events import Event
+from sigwrap.outcomes import OUTCOMES
 from sigwrap.policy.problems import nearest_word
 from sigwrap.report.check.verify import Verification
 from sigwrap.report.folds.asked import ASKED
-from sigwrap.report.folds.decisions import OUTCOMES
 from sigwrap.report.folds.ending import Ending, ending_of
 from sigwrap.report.folds.selection import ONLY, Selection
 from sigwrap.report.folds.summary import Summary, SummaryFold
@@ -41,7 +41,7 @@ from sigwrap.report.forms.documents import report_document, report_json
 from sigwrap.report.forms.event_rows import EventRows
 from sigwrap.report.forms.layout import cut
 from sigwrap.report.forms.live import live_line
-from sigwrap.report.forms.markdown import render_markdown
+from sigwrap.report.forms.markdown import github_warnings, render_markdown
 from sigwrap.report.forms.text import Page, TextReport, render_text
 from sigwrap.report.forms.verdict import verdict
 from sigwrap.report.when import EXAMPLES, moment_ns
@@ -57,6 +57,7 @@ class Format(Enum):
     MD = "md"
     JSON = "json"
     HTML = "html"
+    GITHUB = "github"  # a ::warning for each denial
 
 
 def register(app: typer.Typer) -> None:
@@ -112,12 +113,16 @@ def report(
         bool,
         typer.Option("--github", help=f"Append the report as Markdown to ${_GITHUB_SUMMARY}"),
     ] = False,
+    tree: Annotated[
+        bool,
+        typer.Option("--tree", help="Also the process tree, signals and most used programs"),
+    ] = False,
     utc: UtcOption = False,
     no_pager: PagerOption = False,
 ) -> None:
     """Show what happened in a session.
 
-    How it ended, what needs attention, and the events that led to it.
+    A verdict, what needs attention, and what the agent did.
     """
     kind = chosen_format(output_format, Format.TEXT, as_json=as_json)
     if github and not os.environ.get(_GITHUB_SUMMARY):
@@ -140,7 +145,7 @@ def report(
 
     def take(event: Event, is_told: bool) -> None:
         if rows is not None and (is_told or selection is None):
-            rows.add(event, is_another_try=not is_told)
+            rows.add(event)
         progress.read(event)
 
     try:
@@ -153,6 +158,7 @@ def report(
         utc=utc,
         size=opened.size,
         now_ns=time.time_ns(),
+        tree=tree,
     )
     text = _rendered(kind, summary, verification, page, rows)
     if github:
@@ -194,6 +200,8 @@ def _rendered(
             return render_text(summary, verification, page)
         case Format.MD:
             return render_markdown(summary, verification, page)
+        case Format.GITHUB:
+            return github_warnings(summary)
         case Format.JSON:
             return report_json(summary, verification, size=page.size)
         case Format.HTML:

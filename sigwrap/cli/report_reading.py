@@ -10,8 +10,8 @@ from typing import Any
 
 from sigwrap.cli.beside import Beside, Tell, has_room
 from sigwrap.events import Event
+from sigwrap.outcomes import ALLOWED, outcome
 from sigwrap.report.check.verify import Outcome, Verification, verify_session
-from sigwrap.report.folds.decisions import ALLOWED, outcome
 from sigwrap.report.folds.ending import Ending
 from sigwrap.report.folds.selection import Selection
 from sigwrap.report.folds.summary import Summary, SummaryFold

@@ -8,10 +8,10 @@ from collections.abc import Iterator, Mapping
 
 from sigwrap.cli.output import note_in_time
 from sigwrap.errors import InternalError, SigwrapError
-from sigwrap.events import CONNECTION_TYPES, DENIED_TYPES, EXEC_TYPES, SIGNAL_TYPES
 from sigwrap.front.process import run_before_supervisor
 from sigwrap.linux import limits, pidfd, proc_files
 from sigwrap.linux.descriptors import release_all, require_enough, reserve_standard_streams
+from sigwrap.outcomes import counted
 from sigwrap.protocols.front import Channel, DiedOf, HeldUp
 from sigwrap.run.session import Ended, run_session
 from sigwrap.run.settings import BELL, Report, RunSettings, is_unattended
@@ -116,49 +116,36 @@ def _wants_report(settings: RunSettings, inherited: Inherited) -> bool:
 
 def _end_lines(ended: Ended, *, verbose: bool) -> Iterator[str]:
     counts = ended.counts
-    denied = _denied(ended)
     is_said = ended.status == LIMIT_REACHED or ended.reason.startswith(_SAID_BEFORE)
     took = f"{ended.duration_s:.0f}" if ended.duration_s >= 10 else f"{ended.duration_s:.1f}"
     parts = [f"exit {ended.status} after {took} s"]
     if not is_said:
         parts.append(ended.reason)
-    if denied:
-        parts.append(f"{denied} denied")
+    if counts.denied:
+        parts.append(f"{counts.denied} denied")
     parts += _refused_files(ended)
-    if approved := counts.get("approval_granted", 0):
-        parts.append(f"{approved} approved")
-    if counts.get("work_handed_outside"):
+    if counts.approved:
+        parts.append(f"{counts.approved} approved")
+    if ended.handed_work:
         parts.append("handed work outside the session")
     if ended.unrecorded:
-        parts.append(f"{_counted(ended.unrecorded, 'event')} could not be recorded")
+        parts.append(f"{counted(ended.unrecorded, 'event')} could not be recorded")
     yield f"{', '.join(parts)}. More: sigwrap report {_short_id(ended)}"
     if verbose:
-        kinds = {"command": EXEC_TYPES, "signal": SIGNAL_TYPES, "connection": CONNECTION_TYPES}
-        seen = (
-            _counted(sum(counts.get(name, 0) for name in types - DENIED_TYPES), kind)
-            for kind, types in kinds.items()
-        )
-        yield f"session {ended.session_id}: {', '.join(seen)}; log head {ended.head}"
-
-
-def _denied(ended: Ended) -> int:
-    return sum(ended.counts.get(name, 0) for name in DENIED_TYPES) - ended.denied_again
+        seen = ", ".join(counts.lines()) or "no commands"
+        yield f"session {ended.session_id}: {seen}; log head {ended.head}"
 
 
 def _refused(ended: Ended) -> list[str]:
     """What the line says that a run without a terminal ends with, if there is something."""
-    denied = _denied(ended)
-    return [f"{_counted(denied, 'action')} denied"] * bool(denied) + _refused_files(ended)
+    denied = ended.counts.denied
+    return [f"{counted(denied, 'action')} denied"] * bool(denied) + _refused_files(ended)
 
 
 def _refused_files(ended: Ended) -> list[str]:
-    count = ended.counts.get("file_refused_likely", 0)
-    return [f"{_counted(count, 'file')} probably refused"] * bool(count)
+    count = ended.counts.refused_files
+    return [f"{counted(count, 'file')} probably refused"] * bool(count)
 
 
 def _short_id(ended: Ended) -> str:
     return ended.session_id.rpartition("-")[2]
-
-
-def _counted(count: int, what: str) -> str:
-    return f"{count} {what}" if count == 1 else f"{count} {what}s"

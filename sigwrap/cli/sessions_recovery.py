@@ -14,8 +14,8 @@ from sigwrap.cli.sessions_removal import meant_one
 from sigwrap.cli.showing import reader_may_leave
 from sigwrap.errors import SigwrapError
 from sigwrap.escape import printable
+from sigwrap.outcomes import counted
 from sigwrap.protocols.left_sockets import is_listened_at, left_sockets, remove_left
-from sigwrap.report.forms.counts import counted
 from sigwrap.status import REFUSED
 from sigwrap.store.belongings import runs
 from sigwrap.store.catalog import SessionFile, list_sessions

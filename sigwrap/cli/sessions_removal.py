@@ -17,8 +17,8 @@ from sigwrap.cli.output import note, out
 from sigwrap.cli.showing import reader_may_leave
 from sigwrap.errors import SessionError, SigwrapError, UsageError
 from sigwrap.escape import printable, shell_words
+from sigwrap.outcomes import counted
 from sigwrap.protocols.left_sockets import is_listened_at, left_sockets, remove_left
-from sigwrap.report.forms.counts import counted
 from sigwrap.report.forms.sizes import byte_size
 from sigwrap.report.forms.times import rough_span
 from sigwrap.status import REFUSED

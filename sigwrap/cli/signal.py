@@ -16,9 +16,9 @@ from sigwrap.cli.output import out
 from sigwrap.errors import SessionError, UsageError
 from sigwrap.escape import printable
 from sigwrap.events import number, text
+from sigwrap.outcomes import counted
 from sigwrap.protocols.control import ControlReply
 from sigwrap.protocols.control_client import ControlClient, ask_one
-from sigwrap.report.forms.counts import counted
 
 SIGNAL_SCHEMA = "sigwrap.signal/1"
 _WAITS_FOR_ACTIONS_S = 3.0  # longer than a session lets them take

@@ -16,10 +16,10 @@ from sigwrap.cli.progress import Progress
 from sigwrap.cli.showing import key, style
 from sigwrap.errors import UsageError
 from sigwrap.events import Event
+from sigwrap.outcomes import counted
 from sigwrap.report.check.reproduce import ReproductionFold
 from sigwrap.report.check.verify import Outcome, verify_session, with_reproduction
 from sigwrap.report.folds.ending import ending_of
-from sigwrap.report.forms.counts import counted
 from sigwrap.report.forms.documents import verification_json
 from sigwrap.report.forms.verification import render_verification
 from sigwrap.store.catalog import open_session

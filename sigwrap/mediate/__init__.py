@@ -8,6 +8,7 @@ exec            an exec, from what the caller asked for to what came of it
 exec_facts      what it would run, or why that is not known
 exec_question   what somebody is asked about it, and whether that is what then runs
 exec_events     the events of an exec
+retries         denied execs that repeat one in the next directory of PATH
 repeats         which execs may go on again without being judged again
 exit_event      the event of a process's end
 approved_scripts  what a yes to a script goes on to cover

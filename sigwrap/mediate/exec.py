@@ -58,6 +58,7 @@ from sigwrap.mediate.facts import WouldFail
 from sigwrap.mediate.lineage import Process
 from sigwrap.mediate.masking import masked
 from sigwrap.mediate.questions import Answer
+from sigwrap.mediate.retries import Retries
 from sigwrap.mediate.run_end import LimitReached
 from sigwrap.mediate.wording import (
     command_line,
@@ -101,7 +102,7 @@ class ExecMediator:
         self._gone_on = 0
         self.last_denial = ""  # by which rule
         self.denied_last = 0  # whose exec that was
-        self.denied_again = 0  # of all denials, those of the same words along PATH
+        self._retries = Retries()
         self._last_told: tuple[Process, str] | None = None
         # Refused at /usr/bin/X, a shell asks for /bin/X at once: the answer is still the same.
         self._last_refusal: tuple[Process, tuple[str, ...], str] | None = None
@@ -285,6 +286,8 @@ class ExecMediator:
     ) -> Mediation:
         """`told`: to the caller, where that is more than the rule's message."""
         payload = exec_payload(facts, decision, verified=False, traced=traced)
+        if self._retries.is_one(facts.process, payload):
+            payload["retry"] = True
         yield Record("exec_denied", payload, _escalation(facts, decision))
         shown = decision._replace(message=told) if told else decision
         yield from self._tell_denial(facts.process, line_of(facts), shown)
@@ -328,7 +331,6 @@ class ExecMediator:
         self.last_denial = denied_by(rule, policy)  # the rest, the line has told
         self.denied_last = process.pid
         line = denial(what, rule, policy, because)
-        self.denied_again += self._last_told == (process, line)
         yield from self._tell(process, line)
 
     def _tell(self, process: Process, line: str) -> Mediation:

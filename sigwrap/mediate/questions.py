@@ -71,6 +71,7 @@ class Settled(NamedTuple):
     answer: Answer
     always: bool
     waited_s: float
+    remembered: bool = False  # an earlier answer for the whole session decided
 
 
 class TooLate(NamedTuple):
@@ -130,9 +131,12 @@ class QuestionQueue:
         if not key:
             return None
         if (by := self._next.pop(key, None)) is not None:
-            return self._grant(request, by, always=False, now_s=now_s)
-        by = self._always.get(key)
-        return None if by is None else self._grant(request, by, always=True, now_s=now_s)
+            granted = self._grant(request, by, always=False, now_s=now_s)
+        elif (by := self._always.get(key)) is not None:
+            granted = self._grant(request, by, always=True, now_s=now_s)
+        else:
+            return None
+        return granted._replace(remembered=True)
 
     def settle_unasked(
         self, approval_id: str, why: str, now_s: float, reason: str = "nobody"
@@ -159,7 +163,8 @@ class QuestionQueue:
                 self._always[key] = by
                 same = [each for each in self.open if each.question.key == key]
                 same.sort(key=lambda each: each is not request)  # the one that was named, first
-                return tuple(self._grant(each, by, always=True, now_s=now_s) for each in same)
+                granted = (self._grant(each, by, always=True, now_s=now_s) for each in same)
+                return tuple(each._replace(remembered=each.id != approval_id) for each in granted)
 
     def forget_always(self, question: Question) -> None:
         self._always.pop(question.key, None)

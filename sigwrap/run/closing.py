@@ -41,6 +41,7 @@ def seal(recorder: Recorder, ended: RunEnd, duration_s: float, tell: Tell) -> bo
             "reason": ended.reason,
             "duration_ns": int(duration_s * 1e9),
             "counts": dict(recorder.counts),
+            "denied": recorder.actions.denied,
             "head": recorder.log.head,
             "unrecorded": recorder.unrecorded,
             "repeated": recorder.repeated,

@@ -155,7 +155,6 @@ class Mediation:
         self.holds = self._execs.holds
         self.last_denial = self._execs.last_denial
         self.denied_last = self._execs.denied_last
-        self.denied_again = self._execs.denied_again
         self.stop_forks = self._forks.stop
         self.grant_nothing = performer.grant_nothing
 

@@ -9,6 +9,7 @@ from sigwrap.errors import StoreError
 from sigwrap.events import Payload
 from sigwrap.mediate.log_budget import LogBudget, Mark
 from sigwrap.mediate.run_end import LimitReached
+from sigwrap.outcomes import Counts
 from sigwrap.store.writer import PendingRow, SessionLog
 
 LOOK_S = 0.5
@@ -31,6 +32,7 @@ class Recorder:
         self._is_known_until_s = 0.0
         self._told_of_tampering: set[str] = set()
         self.counts: Counter[str] = Counter()
+        self.actions = Counts()
         self.unrecorded = 0
         self.why_not = ""  # recorded, of what was to be told last
         self.repeated = 0  # execs that went on without being judged again
@@ -47,6 +49,7 @@ class Recorder:
             self._fails(failure)
             return False
         self.counts[type_name] += 1
+        self.actions.add(type_name, payload)
         return True
 
     # Rows that the extension writes
@@ -62,6 +65,7 @@ class Recorder:
         self.log.rows_written(rows, head, size, written_ns)
         for row in rows:
             self.counts[row[2]] += 1
+            self.actions.add(row[2], {})
 
     def row_failed(self) -> None:
         self.unrecorded += 1

@@ -14,6 +14,7 @@ from sigwrap.linux.descriptors import release_inherited
 from sigwrap.linux.mounts import note_first_devices
 from sigwrap.linux.own_lines import OwnLines
 from sigwrap.linux.peer import SUPERVISOR_NAME
+from sigwrap.outcomes import Counts
 from sigwrap.protocols.front import Channel, CommandStarted
 from sigwrap.run.closing import note_changes, seal, tell_why
 from sigwrap.run.lacking import Tell, missing_interception
@@ -42,8 +43,8 @@ class Ended(NamedTuple):
     head: str
     reason: str
     duration_s: float
-    counts: dict[str, int]
-    denied_again: int  # of the denials, those of what had just been denied, along PATH
+    counts: Counts
+    handed_work: bool  # to a server outside the session
     unrecorded: int
     is_held_up: bool  # this process can't end
 
@@ -175,8 +176,8 @@ def _run(
         head=recorder.log.head,
         reason=ended.reason,
         duration_s=duration_s,
-        counts=dict(recorder.counts),
-        denied_again=supervisor.denied_again,
+        counts=recorder.actions,
+        handed_work=bool(recorder.counts["work_handed_outside"]),
         unrecorded=recorder.unrecorded,
         is_held_up=supervisor.is_held_up,
     )

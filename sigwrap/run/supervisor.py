@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from sigwrap.bare.signal import SIGCHLD, SIGKILL
 from sigwrap.calls import Under
-from sigwrap.events import DENIED_TYPES, Payload
+from sigwrap.events import Payload
 from sigwrap.hints import TYPE_CHECKING
 from sigwrap.linux import held_terminals
 from sigwrap.linux.killed import oom_kills, used_up_cpu_limit
@@ -339,7 +339,7 @@ class Supervisor:
         return {
             "name": self._name,
             "processes": len(self._processes.by_pid),
-            "denied": sum(counts[name] for name in DENIED_TYPES) - self.denied_again,
+            "denied": self._recorder.actions.denied,
             "asked": counts["approval_requested"],
             "stopped": self._agent_signals.stopped is not None,
         }
@@ -353,10 +353,6 @@ class Supervisor:
             self._recorder.tell("--notify bell: there is no terminal")
             return None
         return ring
-
-    @property
-    def denied_again(self) -> int:
-        return 0 if self._mediation is None else self._mediation.denied_again()
 
     def _denial_of_command(self) -> str:
         """Nobody else has made an exec by then."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from sigwrap.errors import SessionError, StoreError
 from sigwrap.escape import printable, shell_words
-from sigwrap.events import HOOK_KIND, LEFT_TO_ANOTHER, text, texts
+from sigwrap.events import HOOK_KIND, LEFT_TO_ANOTHER, number, text, texts
 from sigwrap.nearest import nearest_word
 from sigwrap.store.belongings import Belonging, belongings, is_unfinished
 from sigwrap.store.database import is_database
@@ -45,6 +45,7 @@ class SessionFile:
     last_event_ns: int = 0
     events: int = 0
     exit_status: int | None = None
+    denied: int | None = None  # actions; None: not known before the end
     reason: str = ""
     problem: str = ""
     is_of_hooks: bool = False  # it has no end
@@ -246,6 +247,7 @@ def inspected(session_id: str, store: str) -> SessionFile:
         last_event_ns=last.time_ns,
         events=last.seq,
         exit_status=exit_status if isinstance(exit_status, int) else None,
+        denied=number(ended["denied"]) if "denied" in ended else None,
         reason=str(ended.get("reason") or ""),
     )
 

@@ -11,9 +11,9 @@ import threading
 from sigwrap.errors import SessionError, StoreError
 from sigwrap.escape import printable, shortened
 from sigwrap.events import text, texts
+from sigwrap.outcomes import counted
 from sigwrap.protocols.control import ControlReply, ControlRequest
 from sigwrap.protocols.control_client import ask_one
-from sigwrap.report.forms.counts import counted
 from sigwrap.run.activation import Activated, activate
 from sigwrap.store import killswitch
 from sigwrap.watch.orders import Approve, Deny, Interrupt, KillAll, Lift, Order

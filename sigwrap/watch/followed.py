@@ -9,10 +9,9 @@ from itertools import islice
 
 from sigwrap.errors import StoreError
 from sigwrap.escape import printable
-from sigwrap.events import DENIED_TYPES, Event
-from sigwrap.policy.tools.tries import Tries
+from sigwrap.events import Event
+from sigwrap.outcomes import APPROVAL_ANSWERS, DENIED, how_many, outcome
 from sigwrap.report.folds.asked import ANSWERED, ASKED
-from sigwrap.report.folds.decisions import APPROVAL_ANSWERS, outcome
 from sigwrap.report.forms.detail import detail
 from sigwrap.store.codec import decode_row
 from sigwrap.store.journal_reader import JournalFile
@@ -38,7 +37,6 @@ class Followed:
         self._lines: deque[Line] = deque(maxlen=LINES_KEPT)
         self._lock = threading.Lock()  # of the lines: who shows them is another thread
         self.denied = self.asked = 0  # of what was read
-        self._tries = Tries()
         self.problem = ""
 
     @property
@@ -98,12 +96,10 @@ class Followed:
                 self._take(event)
 
     def _take(self, event: Event) -> None:
-        self.denied += event.type in DENIED_TYPES and not self._is_another_try(event)
+        if outcome(event) == DENIED:
+            self.denied += how_many(event.type, event.payload)
         self.asked += event.type == "approval_requested"
         self._lines.append(line_of(event))
-
-    def _is_another_try(self, event: Event) -> bool:
-        return event.type == "exec_denied" and self._tries.is_another(event)
 
 
 def line_of(event: Event) -> Line:

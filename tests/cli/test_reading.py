@@ -43,18 +43,18 @@ def head(store: Path) -> str:
 
 
 def test_sessions_lists_them_the_latest_last(run: Run) -> None:
-    lines = run("sessions").stdout.splitlines()
+    _, *lines = run("sessions").stdout.splitlines()
     assert [line.split()[0] for line in lines] == ["older", "newer"]
-    assert "did not end cleanly" in lines[0] and "exit status 3" in lines[1]
+    assert "did not end cleanly" in lines[0] and "exit 3" in lines[1]
     document = json.loads(run("sessions", "--json").stdout)
     assert [file["session_id"] for file in document["sessions"]] == ["older", "newer"]
 
 
 @pytest.mark.promise("report")
 def test_report_is_of_the_latest_session_unless_one_is_named(run: Run, tmp_path: Path) -> None:
-    assert run("report").stdout.startswith("exit 3 after ")
+    assert run("report").stdout.startswith("Exited, exit 3, ")
     assert run("report", "demo").stdout == run("report").stdout
-    assert run("report", "old").stdout.startswith("did not end cleanly")
+    assert run("report", "old").stdout.startswith("Did not end cleanly")
     assert json.loads(run("report", "--json").stdout)["exit_status"] == 3
     assert run("report", "--format", "json", "--json").stdout == run("report", "--json").stdout
     target = tmp_path / "report.txt"
@@ -77,7 +77,7 @@ def test_replay_shows_every_event_or_the_state_at_one(run: Run) -> None:
     first = run("replay", "--instant", "--json").stdout.splitlines()[0]
     assert json.loads(first)["payload"]["name"] == "demo"
     state = run("replay", "--until", "5").stdout
-    assert state.startswith("state after event 5")
+    assert state.startswith("State after event 5")
     assert "Processes (4, 4 running)" in state
     assert json.loads(run("replay", "--until", "5", "--json").stdout)["events"] == 5
 

@@ -36,7 +36,7 @@ def read(
     def take(event: Event, is_told: bool) -> None:
         seqs.append(event.seq)
         if rows is not None:
-            rows.add(event, is_another_try=not is_told)
+            rows.add(event)
 
     return module.read(Session("long", str(log)), None, Ending.NOT_CLEAN, None, take), seqs
 

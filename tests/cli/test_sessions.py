@@ -172,7 +172,7 @@ def test_recover_puts_a_killed_one_into_one_file(sigwrap: Sigwrap, killed: str) 
     assert verify_session(open_session(str(sigwrap.store), ""), None) == before
     assert before.outcome is Outcome.INTACT and not before.ended
     for command in ("sessions", "report"):
-        assert b"did not end cleanly" in sigwrap.run(command).stdout
+        assert b"did not end cleanly" in sigwrap.run(command).stdout.lower()
     assert b"its end was not recorded" in sigwrap.run("why").stdout
     assert b"the session did not end cleanly" in sigwrap.run("verify").stdout
     assert sigwrap.run("sessions", "recover").stdout == b"nothing to recover\n"

@@ -39,7 +39,7 @@ def said(subject: Sigwrap, script: str) -> str:
 
 def test_one_session_for_many_commands(subject: Sigwrap) -> None:
     found = said(subject, block("sh", "--join-name"))
-    assert found.startswith("stopped\nrunning for ")
+    assert found.startswith("stopped\nRunning for ")
     assert "joined   2 commands" in found
 
 

@@ -140,11 +140,6 @@ def agent() -> Engine:
             '- {name: allow-gh-pr-merge, commands: [gh], subcommands: ["pr merge"], '
             "decision: allow, overrides: [merge-or-approve]}  # also matches with more arguments",
         ),
-        (
-            ["rm", "-rf", "/home/user/.config"],
-            r"- {name: allow-rm, commands: [rm], args_patterns: ['^-rf /home/user/\.config$'], "
-            "decision: allow, overrides: [destroy-home]}  # also matches similar arguments",
-        ),
     ],
 )
 def test_the_line_is_one_that_a_person_would_write(
@@ -164,8 +159,6 @@ def test_a_rule_is_named_after_what_was_called(agent: Engine) -> None:
     assert decided(with_line(found, AGENT), event).action.value == "allow"
     found = suggested(ran(agent, "shutdown", "now", path=link.path), engine=agent)
     assert found.line.startswith("- {name: allow-shutdown-now, commands: [shutdown], ")
-    found = suggested(ran(agent, "rm", "-rf", "/", path="/home/u/bin/wipe"), engine=agent)
-    assert found.line.startswith("- {name: allow-wipe, commands: [wipe], ")
 
 
 def test_without_the_policy_it_is_about_all_that_would_run_and_these_arguments(
@@ -424,7 +417,6 @@ def test_the_line_makes_a_replay_come_out_so(
         (["rm", "-rf", "./build"], r"args_patterns: ['^-rf \./build$'], "),
         (["sudo", "-i"], 'args_patterns: ["^-i$"], '),
         (["rm"], 'subcommands: [""], loads_code: false, args_patterns: ["^$"], '),
-        (["rm", "/"], 'subcommands: ["/"], '),
     ],
 )
 def test_by_name_alone_only_what_does_no_harm_is_allowed_and_with_a_note(

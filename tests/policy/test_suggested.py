@@ -169,7 +169,11 @@ def test_what_a_wrapper_wraps_is_asked_about_when_the_wrapper_executes_it(agent:
 
 def test_a_shell_that_tries_three_folders_was_refused_once(agent: Engine) -> None:
     folders = ("/usr/local/bin", "/usr/bin", "/bin")
-    events = [ran(agent, "mkfs", "x", path=f"{each}/mkfs", comm="sh") for each in folders]
+    events = [
+        ran(agent, "git", "push", "--force", path=f"{each}/git", comm="sh") for each in folders
+    ]
+    for event in events[1:]:
+        event.payload["retry"] = True
     found = suggestions(AGENT, events)
     assert "# once denied, by sh;" in found.text
     assert found.rules == 1

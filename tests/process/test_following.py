@@ -14,12 +14,12 @@ def test_what_comes_is_told_and_the_end(sigwrap: Sigwrap) -> None:
     )
     following = sigwrap.start("report", "--follow", stdin=subprocess.DEVNULL)
     said = reader(following.stdout)
-    said.until(rb"Processes [^\n]*\n(  [^\n]*\n)+\n")
+    said.until(rb"all of it: [^\n]*\n\n")
     session.say(b"\n")
     said.until(rb" s  denied  rm -rf /  \(rule destroy-system: [^\n]*\n")
     session.say(b"\n")
     rest = said.rest()
-    assert rest.startswith(b"\nexit 3 after "), "the refusal is told once"
-    assert rest.endswith(b"commands 2: 1 denied, 1 allowed\n")
+    assert rest.startswith(b"\nFailed, exit 3, "), "the refusal is told once"
+    assert rest.endswith(b"counts   2 commands (1 denied)\n")
     assert following.wait(PATIENCE_S) == 0
     assert session.wait(PATIENCE_S) == 3

@@ -141,7 +141,7 @@ def test_the_shipped_policies_mark_or_deny_it_and_the_report_says_so(sigwrap: Si
     told = [event.payload for event in sigwrap.events("agent_signal")]
     assert {each["signal"] for each in told} == {"SIGTRUST"}
     assert {each["source"] for each in told} == {"trust.path_shadow"}
-    report = sigwrap.run("report").stdout.decode()
+    report = sigwrap.run("report", "--tree").stdout.decode()
     section = report.partition("Commands that shadow system commands\n")[2].partition("\n\n")[0]
     assert section.splitlines() == [
         f"        2  {tool}  shadows {LS}",

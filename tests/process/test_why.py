@@ -18,7 +18,7 @@ from tests.support.waiting import PATIENCE_S
 READS = "echo ready; read line"
 PYTHON_DOES = f"exec {' '.join(PYTHON)} -c"
 BY_DEFAULT = "allowed by rule builtin:default"
-CHILD = r"it ended by itself, like its child \d+ \"[^|]*\": "
+CHILD = r"it passed on the exit status of its child \d+ \"[^|]*\": "
 
 
 def why(subject: Sigwrap, *words: object) -> str:
@@ -78,11 +78,11 @@ def test_a_denied_command(sigwrap: Sigwrap) -> None:
 def test_a_command_that_was_denied_to_the_shell(sigwrap: Sigwrap) -> None:
     rule = "\n  - {name: no-ls, commands: [ls], decision: deny}\n"
     said = shell(sigwrap, "/bin/ls -l; exit $?", rules=rule)
-    denied = "it ended by itself, after sigwrap denied its exec of /bin/ls -l (rule no-ls)"
+    denied = "sigwrap denied its exec of /bin/ls -l (rule no-ls)"
     assert_why(said, f"exit 126: {CHILD}{re.escape(denied)}")
     child, command = (event.pid for event in sigwrap.events("process_exited"))
     assert command == sigwrap.command_pid()
-    assert why(sigwrap, child) == f"exit 126: {denied}"
+    assert why(sigwrap, child) == f"exit 126: it ended by itself, after {denied}"
 
 
 # Signals inside the session

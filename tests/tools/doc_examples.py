@@ -34,7 +34,7 @@ _EXAMPLE = re.compile(
     re.MULTILINE | re.DOTALL,
 )
 _FILE = re.compile(r"^```\w+\n(# ([\w-]+\.\w+)\n.*?)^```$", re.MULTILINE | re.DOTALL)
-_BY = re.compile(r"^by( +)\S.* on \S+, in ", re.MULTILINE)
+_BY = re.compile(r"(?:, \d+ s ago)?, by \S.* on \S+, in ", re.MULTILINE)
 _SIZE = (200, 200)
 _PATIENCE_S = 30.0
 
@@ -94,7 +94,7 @@ class Machine:
         return done.stdout if '"id"' in done.stdout else ""
 
     def _elsewhere(self, text: str) -> str:
-        return _BY.sub(r"by\1ann (uid 1000) on laptop, in ", text.replace(str(self.home), HOME))
+        return _BY.sub(", by ann (uid 1000) on laptop, in ", text.replace(str(self.home), HOME))
 
 
 def examples(page: str) -> list[Shown]:

@@ -182,7 +182,8 @@ def test_who_writes_faster_than_one_reads_is_left_out_in_part(
 
 def test_a_refusal_along_path_counts_once(log: SessionLog, followed: Followed) -> None:
     for path in ("/usr/bin/date", "/bin/date", "/usr/bin/date"):
-        log.append("exec_denied", 7, {"argv": ["date"], "path": path}, time.time_ns())
+        payload = {"argv": ["date"], "path": path, "retry": path == "/bin/date"}
+        log.append("exec_denied", 7, payload, time.time_ns())
     read_up_to(followed, 4)
     assert (followed.denied, len(followed.lines(0))) == (2, 4)
 

@@ -14,12 +14,12 @@ connections   connections that were seen, to rules that are about them
 written_folders  rules that allow writing where a session has written
 literal       words of a process as YAML, as a glob, as a regular expression
 draft         a rule that is proposed, and its line
+destructive   denied actions that no proposed rule should allow
 suggest       the rule that would change what was decided of a recorded request
 together      the rules for requests of one kind, and how many they are for
 by_name       commands whose name alone is no reason to allow them
 wide          what a rule lets through beside what was recorded
 again         recorded requests, each decided once
-tries         one refusal, however many tries it takes
 inserted      rules put before those of a policy's text
 suggested     a policy with such rules, for what sessions were denied
 pin           rules that deny a tool whose file is another than now

@@ -51,6 +51,7 @@ from sigwrap.policy.judge.subcommand import (
 )
 from sigwrap.policy.tools import connections
 from sigwrap.policy.tools.by_name import runs_anything, says_too_little
+from sigwrap.policy.tools.destructive import why_no_rule
 from sigwrap.policy.tools.draft import (
     COMMAND_RULES,
     NETWORK_RULES,
@@ -166,6 +167,8 @@ def drafted(
     exact: bool = False,
 ) -> Draft:
     """NoRule says why there can be none. `exact`: about these very arguments, whatever decided."""
+    if decision in _LENIENT and (why := why_no_rule(event)):
+        raise NoRule(why)
     match request:
         case SignalRequest():
             draft = _about_signal(event.payload, request, decision)

@@ -40,7 +40,6 @@ from sigwrap.policy.tools.generate import Request, requests_from_events
 from sigwrap.policy.tools.inserted import with_rules_first
 from sigwrap.policy.tools.literal import yaml_word
 from sigwrap.policy.tools.suggest import drafted, with_note
-from sigwrap.policy.tools.tries import Tries
 from sigwrap.tuples import NamedTuple
 
 MOST_RULES = 300
@@ -177,15 +176,14 @@ class _Groups:
         exact: frozenset[_Key],
     ) -> _Groups:
         groups = cls(engine, wanted.only)
-        tries = Tries()
-        seen = _with_ends(_with_questions(events, groups), tries)
+        seen = _with_questions(events, groups)
         for event, request in requests_from_events(seen):
             decided = again.decided(event)
             became = wanted.covers(event, decided)
             if became is None:
                 continue
             # Once the first try is let through, there is no other.
-            if event.type == "exec_denied" and tries.is_another(event):
+            if event.payload.get("retry") is True:
                 continue
             rule, count = _rule_of(event, decided), times(event.payload)
             try:
@@ -334,13 +332,6 @@ def _unanswered(waiting: dict[int, Event], groups: _Groups) -> Iterator[Event]:
             yield event._replace(type="exec_allowed", payload={**asked, **about})
         elif Only.ASKED in groups.only:
             groups.add_open(event)
-
-
-def _with_ends(events: Iterable[Event], tries: Tries) -> Iterator[Event]:
-    for event in events:
-        if event.type == "process_exited":
-            tries.ended(event.pid)
-        yield event
 
 
 def _takes(group: _Group, patterns: Sequence[str]) -> bool:

@@ -49,7 +49,6 @@ from sigwrap.policy.tools.draft import Draft, NoRule
 from sigwrap.policy.tools.generate import Request, requests_from_events
 from sigwrap.policy.tools.suggest import Suggester, Suggestion, drafted
 from sigwrap.policy.tools.together import Together
-from sigwrap.policy.tools.tries import Tries
 from sigwrap.report.check.recorded_policy import NoPolicy, recorded_policy
 from sigwrap.report.check.reproduce import BUILT_IN
 from sigwrap.report.check.whatever_words import untold
@@ -138,17 +137,16 @@ class WhatIfFold:
         self._again = Again(self._judged)
         self._found: dict[tuple[object, ...], Difference] = {}
         self._together: dict[tuple[object, ...], Together] = {}
-        self._tries = Tries()
 
     def add(self, event: Event) -> None:
         if event.seq == 1 and event.type == "session_started":
             self._then = _Then.of(event.payload)
+        elif event.payload.get("retry") is True:
+            return
         elif event.type in EXEC_TYPES:
             self._compare_exec(event)
         elif event.type in SIGNAL_TYPES or event.type in CONNECTION_TYPES:
             self._compare_other(event)
-        elif event.type == "process_exited":
-            self._tries.ended(event.pid)
 
     def result(self) -> WhatIf:
         order = {each: position for position, each in enumerate(Outcome)}
@@ -170,23 +168,16 @@ class WhatIfFold:
 
     def _compare_exec(self, event: Event) -> None:
         if _is_own(event.payload):
-            if not self._is_another_try(event, goes_on=False):
-                self._count_own()
-                self._gone_on += event.type != "exec_denied"
+            self._count_own()
+            self._gone_on += event.type != "exec_denied"
             return
         judged = self._again.decided(event)
         if judged.decision.action is not Action.DENY:
             limit = used_up(self._policy.limits, self._gone_on)
             judged = judged if limit is None else _Judged(limit)
         goes_on = judged.decision.action is not Action.DENY
-        if not self._is_another_try(event, goes_on=goes_on):
-            self._gone_on += goes_on
-            self._compare(event, judged)
-
-    def _is_another_try(self, event: Event, *, goes_on: bool) -> bool:
-        """Of an exec that was refused before, in another folder of PATH. Where one folder's would
-        be denied by the other policy too and the next one's would go on, that one counts."""
-        return event.type == "exec_denied" and self._tries.is_another(event, is_told=goes_on)
+        self._gone_on += goes_on
+        self._compare(event, judged)
 
     def _compare_other(self, event: Event) -> None:
         if _is_own(event.payload):

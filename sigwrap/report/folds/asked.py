@@ -4,7 +4,7 @@ signals that follow from them."""
 from __future__ import annotations
 
 from sigwrap.events import Event
-from sigwrap.report.folds.decisions import APPROVAL_ANSWERS, APPROVED
+from sigwrap.outcomes import APPROVAL_ANSWERS, APPROVED
 
 ASKED = "asked"
 ANSWERED = "answered"

@@ -10,9 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from sigwrap.events import EXEC_TYPES, Event, Payload, kind_of, text, texts, times
+from sigwrap.outcomes import ANSWER_OF, APPROVED, AUDITED, OUTCOMES
 from sigwrap.policy.judge.subcommand import has_subcommands, subcommand
-from sigwrap.policy.tools.tries import Tries
-from sigwrap.report.folds.decisions import APPROVED, AUDITED, OUTCOMES
 from sigwrap.tuples import NamedTuple
 
 GROUPS_LIMIT = 1_000
@@ -20,12 +19,6 @@ _ASKERS_KEPT = 5
 _EXAMPLES_KEPT = 3
 _ANSWERS_KEPT = 1_000
 _CHARACTERS_KEPT = 200
-
-_ANSWERS = {
-    "approval_granted": "approved",
-    "approval_denied": "denied",
-    "approval_expired": "expired",
-}
 
 
 class By(NamedTuple):
@@ -82,23 +75,17 @@ class AttentionFold:
     def __init__(self) -> None:
         self._groups: dict[_Key, _Growing] = {}
         self._more = 0
-        self._tries = Tries()
         self._has_audited = False
         self._answers: dict[int, str] = {}
 
     def answered(self, event: Event) -> None:
-        self._answers[event.pid] = _ANSWERS[event.type]
+        self._answers[event.pid] = ANSWER_OF[event.type]
         if len(self._answers) > _ANSWERS_KEPT:
             del self._answers[next(iter(self._answers))]
 
     def ended(self, pid: int) -> None:
-        self._tries.ended(pid)
         if pid in self._answers:
             del self._answers[pid]
-
-    def is_another_try(self, event: Event, *, is_selected: bool) -> bool:
-        """Of an exec that was refused before, in another folder of PATH."""
-        return self._tries.is_another(event, is_told=is_selected)
 
     def add(self, event: Event, became: str, by: By) -> None:
         """One that became anything but `allowed`."""

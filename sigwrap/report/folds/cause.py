@@ -32,6 +32,8 @@ _BY_THE_KERNEL = {
 }
 _KEYS = {"SIGINT": "Ctrl+C", "SIGQUIT": "Ctrl+\\"}
 ENDED_BY_ITSELF = "it ended by itself"
+_AFTER = f"{ENDED_BY_ITSELF}, after "
+_PASSED_ON = "it passed on the exit status of its "
 _NOT_INSIDE = "no process in the session sent it"
 
 
@@ -97,7 +99,9 @@ def sent_by(sender: Sender, *, to_itself: bool) -> str:
     name = sender.signal_name
     if sender.asked_for:
         name += f" in place of {sender.asked_for}"
-    parts = [f'{name} from {sender.pid} "{sender.command}"' + (" itself" if to_itself else "")]
+    if to_itself:
+        return f"it sent itself {name}"
+    parts = [f'{name} from {sender.pid} "{sender.command}"']
     if sender.parent_command:
         parts.append(f'started by {sender.parent_pid} "{sender.parent_command}"')
     how = "audited" if sender.decision == "audit" else DELIVERED[sender.event_type]
@@ -168,11 +172,15 @@ def _killed_from_outside(exited: Payload) -> Reason:
 
 
 def denied(what: str) -> Reason:
-    return Reason(Cause.DENIED, f"{ENDED_BY_ITSELF}, after {what}")
+    return Reason(Cause.DENIED, f"{_AFTER}{what}")
 
 
 def like_its_child(child: Why) -> Reason:
-    text = f'{ENDED_BY_ITSELF}, like its child {child.pid} "{child.command}": {child.text}'
+    passed_on, of_child = child.text.removeprefix(_PASSED_ON), f'{child.pid} "{child.command}"'
+    if passed_on != child.text:
+        text = f"{_PASSED_ON}descendant {passed_on.partition(' ')[2]}"
+    else:
+        text = f"{_PASSED_ON}child {of_child}: {child.text.removeprefix(_AFTER)}"
     cause = Cause.DENIED if child.cause is Cause.DENIED else Cause.ITSELF
     return Reason(cause, text, child.sender)
 

@@ -55,12 +55,19 @@ def _with_death(
         bool(interrupted_by) and why.sender is not None and why.sender.pid == why.pid
     )
     said_already = why.status == status and not is_own
+    if interrupted_by and why.signal_name and why.sender and why.sender.pid == why.pid:
+        return reason  # it raised the signal again, to end by it
     if why.cause in _NOT_SEEN and why.signal_name == interrupted_by.get("signal_name"):
         return reason  # it went to the whole group
     if why.cause in _NOT_SEEN and reason.startswith("killed"):
         # The kernel sends SIGHUP to a stopped group that nobody is left to continue.
         return f"{reason}; the command died of {why.signal_name}"
-    if said_already or reason == COMMAND_ENDED or why.text.startswith(f"{reason}; "):
+    if (
+        said_already
+        or reason == COMMAND_ENDED
+        or why.text in (reason, measures.interrupted)
+        or (why.text.startswith(f"{reason}; "))
+    ):
         return why.text
     if measures.ends_for(reason.removeprefix("ended by ")) and why.cause is Cause.SIGWRAP:
         how = " after the grace period" if why.signal_name == "SIGKILL" else ""

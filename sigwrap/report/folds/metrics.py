@@ -6,7 +6,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from sigwrap.escape import printable
-from sigwrap.events import CONNECTION_TYPES, EXEC_TYPES, SIGNAL_TYPES, Event, Payload, number, times
+from sigwrap.events import (
+    CONNECTION_TYPES,
+    DECISION_TYPES,
+    EXEC_TYPES,
+    SIGNAL_TYPES,
+    Event,
+    Payload,
+    number,
+    times,
+)
+from sigwrap.outcomes import how_many
 
 BUCKETS_S = (0.0001, 0.0005, 0.001, 0.005, 0.01)
 
@@ -102,6 +112,8 @@ class MetricsFold:
 
     def add(self, event: Event) -> None:
         payload = event.payload
+        if event.type in DECISION_TYPES and not how_many(event.type, payload):
+            return
         if event.type in SIGNAL_TYPES:
             labels: Labels = (
                 ("signal", str(payload.get("signal_name") or "")),

@@ -6,8 +6,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from sigwrap.events import EXEC_TYPES, Event, number, text, texts
+from sigwrap.outcomes import OUTCOMES, outcome
 from sigwrap.report.folds.asked import ASKED, AskedAbout
-from sigwrap.report.folds.decisions import OUTCOMES, outcome
 
 # What `only` may be: an outcome, or whatever became of what somebody was asked about.
 ONLY = (*OUTCOMES, ASKED)

@@ -19,13 +19,15 @@ from sigwrap.events import (
     texts,
     times,
 )
+from sigwrap.outcomes import ALLOWED, APPROVAL_ANSWERS, DENIED, Counts, outcome
 from sigwrap.policy.presets import as_meant
 from sigwrap.report.folds.attention import Attention, AttentionFold, By
-from sigwrap.report.folds.decisions import ALLOWED, APPROVAL_ANSWERS, DENIED, outcome
+from sigwrap.report.folds.discards import may_discard_changes
 from sigwrap.report.folds.ending import Ending
 from sigwrap.report.folds.handed import Handed, HandedFold
 from sigwrap.report.folds.incidents import INCIDENT_TYPES, Incident, IncidentsFold
 from sigwrap.report.folds.selection import Selection
+from sigwrap.report.folds.steps import Steps, StepsFold
 from sigwrap.report.folds.tally import Tally, Top
 from sigwrap.report.folds.tree import Asked, CommandLine, ProcessTree, TreeLine
 from sigwrap.report.folds.why import Explained, WhyFold
@@ -80,6 +82,10 @@ class Listed:
     events: tuple[Event, ...]
     more: int
 
+    @property
+    def count(self) -> int:
+        return len(self.events) + self.more
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
@@ -92,12 +98,12 @@ class Summary:
     ended: Payload
     selection: Selection | None  # what of the session the rest is about; None: all of it
     by_type: dict[str, int]
-    execs: dict[str, int]  # by outcome, and how often, not in how many events
-    signals: dict[str, int]
-    connections: dict[str, int]
+    counts: Counts
     handed: tuple[Handed, ...]
     handed_more: int  # how often to others than these
     attention: Attention
+    discards: Listed  # execs that may have discarded uncommitted changes
+    steps: Steps
     incidents: tuple[Incident, ...]
     incidents_more: dict[str, int]  # by kind
     programs: Top[str]
@@ -133,11 +139,11 @@ class SummaryFold:
         self._last: Event | None = None
         self._events = 0
         self._by_type: dict[str, int] = {}
-        self._execs: dict[str, int] = {}
-        self._signals: dict[str, int] = {}
-        self._connections: dict[str, int] = {}
+        self._counts = Counts()
         self._handed = HandedFold()
         self._attention = AttentionFold()
+        self._discards = _Lister()
+        self._steps = StepsFold()
         self._incidents = IncidentsFold()
         self._programs: Tally[str] = Tally()
         self._shadowing: Tally[tuple[str, str]] = Tally()
@@ -154,6 +160,7 @@ class SummaryFold:
         self._tree = ProcessTree()
         self._handlers: dict[str, Callable[[Event, bool], bool | None]] = {
             "process_exited": self._exit,
+            "tool_call_judged": self._steps.judged,
             "exec_failed": self._exec_failed,
             "io_recorded": self._recorded,
             "recording_ended": self._recording_ended,
@@ -173,6 +180,7 @@ class SummaryFold:
         """Whether it is of what was selected, and not one more try of what was told before."""
         if self._first is None:
             self._first = event
+            self._steps.started(event.payload)
         self._last = event
         self._events += 1
         self._why.add(event)
@@ -180,6 +188,7 @@ class SummaryFold:
         is_selected = self._selection is None or self._selection.takes(event)
         handle = self._handlers.get(name)
         if is_selected:
+            self._counts.add(name, event.payload)
             by_type = self._by_type
             if handle is None and name not in by_type and len(by_type) >= _TYPES_KEPT:
                 name = _OTHERS  # a log that sigwrap didn't write may have any
@@ -203,12 +212,12 @@ class SummaryFold:
             ended=ended,
             selection=self._selection,
             by_type=dict(self._by_type),
-            execs=dict(self._execs),
-            signals=dict(self._signals),
-            connections=dict(self._connections),
+            counts=self._counts,
             handed=self._handed.result(),
             handed_more=self._handed.more,
             attention=self._attention.result(),
+            discards=self._discards.result(),
+            steps=self._steps.result(is_over=ending in (Ending.ENDED, Ending.NOT_CLEAN)),
             incidents=self._incidents.result(),
             incidents_more=self._incidents.more,
             programs=self._programs.top(PROGRAMS_SHOWN),
@@ -245,12 +254,11 @@ class SummaryFold:
         get = payload.get
         became = outcome(event)
         is_refused = became == DENIED
-        if is_refused and self._attention.is_another_try(event, is_selected=is_selected):
+        if payload.get("retry") is True:
             return False
         path, argv = text(get("path")), get("argv")
         ppid, below = number(get("ppid")), number(get("below"))
         if is_selected:
-            self._execs[became] = self._execs.get(became, 0) + 1
             if became != ALLOWED:
                 by = self._by(event.pid, ppid, below, text(get("comm")))
                 self._attention.add(event, became, by)
@@ -259,7 +267,11 @@ class SummaryFold:
             if shadows := get("shadows"):
                 kept = path[:_NAME_CHARACTERS_KEPT], str(shadows)[:_NAME_CHARACTERS_KEPT]
                 self._shadowing.add(kept)
-        words = as_meant(texts(argv)) if argv and isinstance(argv, list) else [path]
+        given = texts(argv) or [path]
+        words = as_meant(given)
+        self._steps.exec(event, words, words is not given, became, is_selected)
+        if is_selected and not is_refused and may_discard_changes(words):
+            self._discards.add(event)
         asked = Asked(event.seq, event.pid, ppid, below, words, became, is_selected)
         if is_refused:
             self._tree.refused(asked)
@@ -296,8 +308,12 @@ class SummaryFold:
         payload = event.payload
         became = outcome(event)
         count = times(event.payload)
-        self._signals[became] = self._signals.get(became, 0) + count
         self._edges.add(_signal_edge(payload, became), count)
+        if became == DENIED:
+            name, target = text(payload.get("signal_name")), text(payload.get("target_cmd"))
+            self._steps.denied(
+                number(payload.get("source_pid")) or event.pid, f"{name} to {target}"
+            )
         if became != ALLOWED:
             source = number(payload.get("source_pid")) or event.pid
             by = self._by(source, 0, 0, text(payload.get("source_cmd")))
@@ -309,8 +325,9 @@ class SummaryFold:
         payload = event.payload
         became = outcome(event)
         count = times(payload)
-        self._connections[became] = self._connections.get(became, 0) + count
         self._talks.add(_talk(payload, became), count)
+        if became == DENIED:
+            self._steps.denied(event.pid, f"connection to {text(payload.get('destination'))}")
         if became != ALLOWED:
             by = self._by(event.pid, 0, 0, text(payload.get("comm")))
             self._attention.add(event, became, by)
@@ -323,6 +340,8 @@ class SummaryFold:
         if is_selected:
             by = self._by(event.pid, 0, 0, text(event.payload.get("comm")))
             self._attention.add(event, outcome(event), by)
+            what = f"{text(event.payload.get('operation'))} {text(event.payload.get('path'))}"
+            self._steps.denied(event.pid, f"probably refused: {what}")
 
     def _by(self, pid: int, ppid: int, below: int, comm: str) -> By:
         runs = self._tree.runs(pid, ppid, below)
@@ -346,6 +365,7 @@ class SummaryFold:
             is_selected,
         )
         self._attention.ended(event.pid)
+        self._steps.exited(event)
         if signal_name and is_selected:
             self._deaths.add(event)
 

@@ -13,6 +13,7 @@ from dataclasses import replace
 
 from sigwrap.escape import printable
 from sigwrap.events import EXEC_TYPES, Event, Payload, number
+from sigwrap.outcomes import APPROVAL_ANSWERS
 from sigwrap.policy.judge.signals import signal_number
 from sigwrap.report.folds.cause import (
     DELIVERED,
@@ -29,7 +30,6 @@ from sigwrap.report.folds.cause import (
     unsent,
 )
 from sigwrap.report.folds.command_end import at_the_end
-from sigwrap.report.folds.decisions import APPROVAL_ANSWERS
 from sigwrap.report.folds.ending import WHAT_ENDED_IT, Ending
 from sigwrap.report.folds.lives import Lives, Living, Ran, shown
 from sigwrap.report.folds.measures import Measures, Stopped
@@ -218,7 +218,7 @@ class WhyFold:
             first = self._first(event, name, living)
             reason = Reason(Cause.RECORDED, said, sender)
             if first is not None:
-                reason = Reason(first.cause, f"{first.text}; {said}", first.sender or sender)
+                reason = Reason(first.cause, first.text, first.sender or sender)
         elif sent is not None:
             reason = Reason(Cause.RECORDED, sent_by(sent.sender, to_itself=False), sent.sender)
         else:

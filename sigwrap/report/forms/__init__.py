@@ -3,6 +3,7 @@
 verdict       how the session ended, in a sentence
 verification  whether a log is what its writer wrote
 text          the report for a terminal
+steps         what the agent did, a line each
 tree          the process tree for a terminal
 markdown      the same for a CI job's summary
 findings      what needs attention, in words
@@ -18,7 +19,6 @@ live          an event as it comes, in a line
 what_if       what another policy would have decided, in each form
 detail        an event in a few words
 times         moments and spans
-counts        how many of something
 sizes         how large something is
 style         colour
 """

@@ -12,11 +12,13 @@ from sigwrap.events import (
     SIGNAL_TYPES,
     Event,
     Payload,
+    number,
     text,
     texts,
     times,
 )
-from sigwrap.report.folds.decisions import ALLOWED, outcome
+from sigwrap.outcomes import ALLOWED, counted, outcome
+from sigwrap.report.folds.cause import sent_to_sigwrap
 from sigwrap.report.folds.handed import HandedFold
 from sigwrap.report.folds.incidents import INCIDENT_TYPES, Incident
 from sigwrap.report.forms.findings import what
@@ -68,12 +70,40 @@ def _said(event: Event) -> str:
         case "io_recorded":
             size = f"{_text(payload, 'stream')}  {_text(payload, 'size')} B"
             return f"{size}  {_content(payload)}"
+        case "tool_call_judged":
+            call = "; ".join(text(payload.get("what")).split("\n"))
+            return f"{_text(payload, 'tool')}: {printable(call)}  {_text(payload, 'answer')}"
+        case "tree_frozen":
+            return f"stopped {counted(number(payload.get('processes')), 'process', 'processes')}"
+        case "tree_thawed":
+            return f"continued {counted(number(payload.get('processes')), 'process', 'processes')}"
+        case _ if name.startswith("interrupt_"):
+            return interrupt_line(event)
         case _:
-            return "  ".join(
-                f"{printable(field)}={_value(value)}"
+            return ", ".join(
+                f"{printable(field)} {shown}"
                 for field, value in payload.items()
-                if value not in (None, "", [], {})
+                if value not in (None, "", [], {}) and (shown := _value(value))
             )
+
+
+def interrupt_line(event: Event) -> str:
+    payload = event.payload
+    what = event.type.removeprefix("interrupt_")
+    signal = str(payload.get("signal_name") or "")
+    match what:
+        case "received":
+            left = ", left to the command" if payload.get("taken_by") == "command" else ""
+            text = f"received {sent_to_sigwrap(payload)}{left}"
+        case "escalated":
+            processes = counted(number(payload.get("processes")), "process", "processes")
+            text = f"killed the tree ({processes}): "
+            text += str(payload.get("reason"))
+        case "withdrawn":
+            text = "ignored: the command returned to its prompt"
+        case _:
+            text = f"{what} {signal}"
+    return printable(text)
 
 
 def _file(payload: Payload) -> str:
@@ -111,8 +141,7 @@ def _text(payload: Payload, field: str) -> str:
 
 
 def _value(value: Any) -> str:
+    """Return "" for what has fields of its own: `sigwrap export` shows them."""
     if isinstance(value, list):
-        return f"[{shell_words(map(str, value))}]"
-    if isinstance(value, dict):
-        return f"[{' '.join(f'{printable(str(key))}={_value(value[key])}' for key in value)}]"
-    return printable(str(value))
+        return "" if any(isinstance(each, dict) for each in value) else shell_words(map(str, value))
+    return "" if isinstance(value, dict) else printable(str(value))

@@ -10,11 +10,13 @@ from sigwrap.report.check.reproduce import Reproduction
 from sigwrap.report.check.verify import Verification
 from sigwrap.report.folds.handed import Handed
 from sigwrap.report.folds.incidents import Incident
+from sigwrap.report.folds.steps import Step
 from sigwrap.report.folds.summary import Listed, Summary
 from sigwrap.report.folds.tree import TreeLine, words
 from sigwrap.report.forms.findings import Finding, Findings
 from sigwrap.report.forms.handed import handed_line
 from sigwrap.report.forms.incidents import sentence
+from sigwrap.report.forms.steps import MAY_HAVE_DISCARDED, discarding, steps_title
 from sigwrap.report.forms.times import iso_time
 from sigwrap.store.catalog import SessionFile
 
@@ -53,10 +55,12 @@ def report_document(
         "selected_events": None if summary.selection is None else summary.selection.taken,
         "by_type": summary.by_type,
         "outcomes": {
-            "exec": summary.execs,
-            "signal": summary.signals,
-            "connection": summary.connections,
+            "exec": summary.counts.execs,
+            "signal": summary.counts.signals,
+            "connection": summary.counts.connections,
         },
+        "denied": summary.counts.denied,
+        "approvals": summary.counts.answers,
         "handed_outside": {
             "found": [_handed(each, started_ns) for each in summary.handed],
             "more": summary.handed_more,
@@ -64,6 +68,25 @@ def report_document(
         "attention": {
             "groups": [_finding(each, started_ns) for each in findings],
             "more": summary.attention.more,
+        },
+        "discards": {
+            "found": [
+                {
+                    "text": f"{discarding(each)} {MAY_HAVE_DISCARDED}",
+                    "pid": each.pid,
+                    "first_seq": each.seq,
+                    "first_offset_ns": each.time_ns - started_ns,
+                }
+                for each in summary.discards.events
+            ],
+            "more": summary.discards.more,
+        },
+        "steps": {
+            "by_agent": summary.steps.by_agent,
+            "title": steps_title(summary.steps),
+            "found": [_step(each, started_ns) for each in summary.steps.found],
+            "more": summary.steps.more,
+            "own": summary.steps.own,
         },
         "incidents": {
             "found": [_incident(each, started_ns) for each in summary.incidents],
@@ -153,6 +176,26 @@ def _finding(found: Finding, started_ns: int) -> dict[str, Any]:
         "first_at": iso_time(found.first_ns),
         "first_offset_ns": found.first_ns - started_ns,
         "suggestion": None if suggestion is None else suggestion._asdict(),
+    }
+
+
+def _step(step: Step, started_ns: int) -> dict[str, Any]:
+    return {
+        "tool": step.tool,
+        "what": step.what,
+        "outcome": step.outcome,
+        "exit_code": step.exit_code,
+        "signal_name": step.signal_name or None,
+        "hook": {"answer": step.answer, "reason": step.reason} if step.answer else None,
+        "is_bad": step.is_bad,
+        "pid": step.pid,
+        "commands": step.ran,
+        "below": step.below,
+        "denied": step.denied,
+        "denials": step.denials,
+        "first_seq": step.seq,
+        "offset_ns": step.time_ns - started_ns,
+        "ended_offset_ns": step.ended_ns - started_ns if step.ended_ns else None,
     }
 
 
@@ -255,6 +298,7 @@ def sessions_json(sessions: list[SessionFile]) -> str:
                     "stopped": file.is_stopped,
                     "ended_cleanly": file.ended_cleanly,
                     "exit_status": file.exit_status,
+                    "denied": file.denied,
                     "reason": file.reason,
                     "events": file.events,
                     "started_at": iso_time(file.started_ns) if file.events else None,

@@ -4,8 +4,8 @@ every second, fourth, eighth …, however many there are."""
 from __future__ import annotations
 
 from sigwrap.events import DECISION_TYPES, Event, Payload, text, texts, times
+from sigwrap.outcomes import ALLOWED, outcome
 from sigwrap.report.folds.asked import AskedAbout
-from sigwrap.report.folds.decisions import ALLOWED, outcome
 from sigwrap.report.folds.incidents import INCIDENT_TYPES
 from sigwrap.report.forms.detail import detail
 from sigwrap.report.forms.findings import what
@@ -41,12 +41,11 @@ class EventRows:
         self._step = 1
         self._plain = 0
 
-    def add(self, event: Event, *, is_another_try: bool = False) -> None:
-        """`is_another_try`: in another folder of PATH, of what was refused before."""
+    def add(self, event: Event) -> None:
         became = outcome(event)
         about = self._asked_about
         if about.answered or (became != ALLOWED and event.type != "process_exited"):
-            flags = ANOTHER_TRY if is_another_try else 0
+            flags = ANOTHER_TRY if event.payload.get("retry") is True else 0
             if about.is_it(event, became):
                 flags |= ASKED_ABOUT
             if flags:

@@ -6,13 +6,14 @@ from dataclasses import dataclass
 
 from sigwrap.escape import printable, shell_words, shortened
 from sigwrap.events import Event, Payload, kind_of, number, text, texts
+from sigwrap.outcomes import APPROVED, AUDITED, REFUSED
 from sigwrap.policy.judge.engine import Engine
 from sigwrap.policy.judge.network import Direction, reaching
 from sigwrap.policy.presets import as_meant
 from sigwrap.policy.tools.suggest import Suggester, Suggestion
 from sigwrap.report.check.recorded_policy import NoPolicy, recorded_policy
 from sigwrap.report.folds.attention import By, Group
-from sigwrap.report.folds.decisions import APPROVED, AUDITED, REFUSED
+from sigwrap.report.folds.steps import shell_line
 from sigwrap.report.folds.tree import words
 
 _COMMAND_CHARACTERS = 300
@@ -41,7 +42,13 @@ class Finding:
     first_seq: int
     last_seq: int
     first_ns: int
+    is_shell_line: bool  # what the first caller was given as SHELL -c
     suggestion: Suggestion | None
+
+    @property
+    def is_asked_by_its_shell(self) -> bool:
+        """Return whether only a shell asked for it that was given this very command."""
+        return self.is_shell_line and len(self.by) == 1 and not self.by_more
 
     @property
     def is_of_several(self) -> bool:
@@ -76,6 +83,7 @@ class Findings:
             first_seq=first.seq,
             last_seq=group.last_seq,
             first_ns=first.time_ns,
+            is_shell_line=bool(group.by) and _is_given(group.by[0][0], what(first)),
             suggestion=self._suggestion(group) if with_rule else None,
         )
 
@@ -108,8 +116,22 @@ def by_line(found: Finding) -> str:
     return f"by {shown}{others}"
 
 
-def suggest_command(started: Payload) -> str:
-    return f"sigwrap policy suggest {shell_words([text(started.get('session_id')) or 'SESSION'])}"
+def suggest_command(session_id: str) -> str:
+    return f"sigwrap policy suggest {shell_words([session_id])}"
+
+
+def audited_line(groups: list[Group]) -> str:
+    """Such as "4 audited: python3 (2), git (2)"."""
+    by_name: dict[str, int] = {}
+    for group in groups:
+        name = group.command[0] if group.command else what(group.first)
+        by_name[name] = by_name.get(name, 0) + group.count
+    listed = sorted(by_name.items(), key=lambda each: -each[1])
+    names = ", ".join(
+        f"{printable(name)} ({n})" if n > 1 else printable(name) for name, n in listed[:5]
+    )
+    more = ", …" if len(listed) > 5 else ""
+    return f"{sum(by_name.values())} audited: {names}{more} (--only audited)"
 
 
 def _label(group: Group) -> str:
@@ -177,6 +199,10 @@ def _file(payload: Payload) -> str:
 
 
 _WHAT = {"file": _file, "exec": _command, "signal": _signal, "connection": connection_line}
+
+
+def _is_given(by: By, line: str) -> bool:
+    return bool(by.command) and shell_line(words(by.command)) == line
 
 
 def _asker(by: By) -> str:

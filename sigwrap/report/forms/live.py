@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from sigwrap.escape import printable
-from sigwrap.events import Event, number, text, times
-from sigwrap.report.folds.cause import sent_to_sigwrap
-from sigwrap.report.folds.decisions import ALLOWED, outcome
-from sigwrap.report.folds.incidents import INCIDENT_TYPES, Incident
-from sigwrap.report.forms.findings import what
-from sigwrap.report.forms.incidents import sentence
+from sigwrap.events import Event, text
+from sigwrap.outcomes import ALLOWED, outcome
+from sigwrap.report.folds.incidents import INCIDENT_TYPES
+from sigwrap.report.forms.detail import detail
+
+_SAID = ("interrupt_received", "tree_frozen", "tree_thawed", "tool_call_judged", *INCIDENT_TYPES)
 
 
 def live_line(event: Event, started_ns: int) -> str:
@@ -18,30 +18,11 @@ def live_line(event: Event, started_ns: int) -> str:
 
 
 def _said(event: Event) -> str:
-    payload = event.payload
     became = outcome(event)
-    if became == ALLOWED:
-        return ""
     if became:
-        count = f"{times(event.payload)} times  " if times(event.payload) > 1 else ""
-        message = " ".join(text(payload.get("message")).split())
-        rule = printable(text(payload.get("rule_name")) + (f": {message}" if message else ""))
-        return f"{became}  {count}{what(event)}  (rule {rule})"
-    match event.type:
-        case "approval_requested":
-            request = printable(text(payload.get("approval_id")))
-            wanted = printable(text(payload.get("what")))
-            return f"request {request}  {wanted}  (sigwrap approve {request})"
-        case "interrupt_received":
-            return f"interrupt  {sent_to_sigwrap(payload)}"
-        case "process_exited" if payload.get("signal_name"):
-            comm = printable(text(payload.get("comm")))
-            return f"died  {comm} ({event.pid}) of {printable(str(payload['signal_name']))}"
-        case "tree_frozen":
-            return f"stopped  {number(payload.get('processes'))} processes"
-        case "tree_thawed":
-            return f"continued  {number(payload.get('processes'))} processes"
-        case name if name in INCIDENT_TYPES:
-            return sentence(Incident(first=event, last_seq=event.seq))
-        case _:
-            return ""
+        return "" if became == ALLOWED else f"{became}  {detail(event)}"
+    if event.type == "approval_requested":
+        request = printable(text(event.payload.get("approval_id")))
+        return f"request {request}  {detail(event)}  (sigwrap approve {request})"
+    is_death = event.type == "process_exited" and event.payload.get("signal_name")
+    return detail(event) if is_death or event.type in _SAID else ""

@@ -7,28 +7,53 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from sigwrap.escape import printable, shell_words, shortened
+from sigwrap.events import text as text_of
 from sigwrap.events import texts
+from sigwrap.outcomes import AUDITED, DENIED
 from sigwrap.report.check.verify import Outcome, Verification
-from sigwrap.report.folds.decisions import AUDITED, OUTCOMES
 from sigwrap.report.folds.summary import Summary
-from sigwrap.report.forms.counts import counted
-from sigwrap.report.forms.findings import Finding, Findings, by_line, suggest_command
+from sigwrap.report.forms.findings import (
+    Finding,
+    Findings,
+    audited_line,
+    by_line,
+    rule_line,
+    suggest_command,
+)
 from sigwrap.report.forms.handed import handed_lines
 from sigwrap.report.forms.incidents import others, sentence
 from sigwrap.report.forms.rules import policy_lines
+from sigwrap.report.forms.steps import discard_line, steps_title
 from sigwrap.report.forms.style import PLAIN
-from sigwrap.report.forms.text import CHANGED, Page, TextReport
+from sigwrap.report.forms.text import Page, TextReport
 from sigwrap.report.forms.verification import trust
 
 _GROUPS_SHOWN = 40
+_WARNINGS_SHOWN = 9  # GitHub shows ten of a step
 _COMMAND_CHARACTERS = 200
 
 
 def render_markdown(
     summary: Summary, verification: Verification | None = None, page: Page | None = None
 ) -> str:
-    page = replace(page or Page(), style=PLAIN, columns=0)
+    page = replace(page or Page(), style=PLAIN, columns=0, tree=True)
     return "\n".join(_lines(summary, verification, TextReport(summary, verification, page)))
+
+
+def github_warnings(summary: Summary) -> str:
+    """Return a workflow command of GitHub for each group of denied actions."""
+    of_report = Findings(summary.started)
+    denied = [each for each in summary.attention.groups if each.outcome == DENIED]
+    lines = []
+    for found in (of_report.of(each, with_rule=False) for each in denied[:_WARNINGS_SHOWN]):
+        times = f", {found.count} times" if found.count > 1 else ""
+        message = f"{found.what} ({rule_line(found)}){times}"
+        for mark, escaped in (("%", "%25"), ("\r", "%0D"), ("\n", "%0A")):
+            message = message.replace(mark, escaped)
+        lines.append(f"::warning title=sigwrap denied::{message}")
+    if (more := len(denied) - _WARNINGS_SHOWN) > 0:
+        lines.append(f"::warning title=sigwrap denied::{more} more, in the job's summary")
+    return "\n".join(lines)
 
 
 def code(text: str) -> str:
@@ -63,6 +88,7 @@ def _cell(text: str) -> str:
 
 def _lines(summary: Summary, verification: Verification | None, text: TextReport) -> Iterator[str]:
     command = shell_words(texts(summary.started.get("command")) or ["?"])
+    command = printable(text_of(summary.started.get("name"))) or command
     yield f"## sigwrap: {code(shortened(command, _COMMAND_CHARACTERS))}"
     yield ""
     yield f"**{_plain(text.verdict())}**"
@@ -72,39 +98,33 @@ def _lines(summary: Summary, verification: Verification | None, text: TextReport
     for line in handed_lines(summary):
         yield ""
         yield f"**{_plain(line)}**"
-    for title, counts in (
-        ("command", summary.execs),
-        ("signal", summary.signals),
-        ("connection", summary.connections),
-    ):
-        if total := sum(counts.values()):
-            parts = ", ".join(f"{counts[name]} {name}" for name in OUTCOMES if name in counts)
-            yield ""
-            yield f"{counted(total, title)}: {parts}"
-    if changes := summary.changes:
-        parts = ", ".join(f"{changes[name]} {CHANGED[name]}" for name in CHANGED if name in changes)
+    if lines := summary.counts.lines():
         yield ""
-        yield f"{counted(sum(changes.values()), 'file change', 'file changes')}: {parts}"
-    of_report = Findings(summary.started)
-    findings = [of_report.of(group) for group in summary.attention.groups[:_GROUPS_SHOWN]]
-    yield from _attention(summary, findings)
+        yield ", ".join(lines)
+    yield from _attention(summary)
     if summary.incidents:
         rest = others(summary.incidents_more)
         said = [*map(sentence, summary.incidents), *([rest] if rest else [])]
         yield from _titled("Session events", _items(said))
     for title, lines in text.sections():
+        if title == steps_title(summary.steps):
+            yield from _titled(title, block(lines))
+            continue
         yield ""
         yield f"<details><summary>{title}</summary>"
         yield ""
         yield from block(lines)
         yield ""
         yield "</details>"
-    yield from _titled("This session", block([*text.about(), *text.footer()]))
+    yield from _titled("This session", block(text.about()))
 
 
-def _attention(summary: Summary, findings: list[Finding]) -> Iterator[str]:
-    if not findings:
-        return
+def _attention(summary: Summary) -> Iterator[str]:
+    of_report = Findings(summary.started)
+    session_id = text_of(summary.started.get("session_id")) or "SESSION"
+    groups = [each for each in summary.attention.groups if each.outcome != AUDITED]
+    audited = [each for each in summary.attention.groups if each.outcome == AUDITED]
+    findings = [of_report.of(group) for group in groups[:_GROUPS_SHOWN]]
     rows = (
         (
             found.label,
@@ -116,20 +136,20 @@ def _attention(summary: Summary, findings: list[Finding]) -> Iterator[str]:
         for found in findings
     )
     titles = ("outcome", "what", "rule", "times", "process, first event")
-    yield from _titled("Needs attention", table(titles, rows))
-    hidden = summary.attention.more + sum(
-        group.count for group in summary.attention.groups[_GROUPS_SHOWN:]
-    )
-    if hidden:
+    hidden = summary.attention.more + sum(group.count for group in groups[_GROUPS_SHOWN:])
+    said = [discard_line(each) for each in summary.discards.events[:_WARNINGS_SHOWN]]
+    said += [f"and {hidden} more"] if hidden else []
+    said += [audited_line(audited)] if audited else []
+    if findings:
+        yield from _titled("Needs attention", table(titles, rows))
         yield ""
-        yield f"and {hidden} more"
-    audited = [each for each in findings if each.outcome == AUDITED]
-    others = [each for each in findings if each.outcome != AUDITED]
-    yield from _rules("To allow these, add to your policy", others)
-    if any(each.suggestion and not each.suggestion.for_all for each in others):
+        yield from _items(said)
+    elif said:
+        yield from _titled("Needs attention", _items(said))
+    yield from _rules("To allow these, add to your policy", findings)
+    if any(each.suggestion and not each.suggestion.for_all for each in findings):
         yield ""
-        yield f"To allow all of these, see {code(suggest_command(summary.started))}"
-    yield from _rules("To deny the audited actions, add to your policy", audited)
+        yield f"To allow all of these, see {code(suggest_command(session_id))}"
 
 
 def _what(found: Finding) -> str:

@@ -55,7 +55,7 @@ def page(document: dict[str, Any], verdict: Verdict, events: Iterable[Row]) -> I
     """`document`: as report_document has it, which says of how many events these are some."""
     style = "".join(map(part, _STYLES))
     script = "\n".join(("(() => {", '"use strict";', *map(part, _SCRIPTS), "})();"))
-    headline, is_good = _headline(document, verdict)
+    headline, more, tone = _headline(document, verdict)
     command = shell_words(texts(_session(document).get("command")) or ["?"])
     policy = (
         f"default-src 'none'; style-src {_hash(style)}; script-src {_hash(script)}; "
@@ -73,7 +73,8 @@ def page(document: dict[str, Any], verdict: Verdict, events: Iterable[Row]) -> I
     yield part("page.html").format(
         command=_escaped(shortened(command, _HEADLINE_CHARACTERS)),
         verdict=_escaped(headline),
-        tone="good" if is_good else "bad",
+        more=_escaped(more),
+        tone=tone,
     )
     yield f'<script type="application/json" id="report">{_json(_shown(document))}</script>\n'
     yield '<script type="application/json" id="events">'
@@ -98,21 +99,17 @@ def _escaped(words: str) -> str:
     return words.translate(_MEANS_SOMETHING)
 
 
-def _headline(document: dict[str, Any], verdict: Verdict) -> tuple[str, bool]:
-    """The verdict on the session and on its log, and whether neither is bad."""
-    ended, ended_well = verdict.sentence, verdict.news is not News.BAD
+def _headline(document: dict[str, Any], verdict: Verdict) -> tuple[str, str, str]:
+    """Return the first sentence of the verdict, the rest, and the tone."""
+    first, _, more = verdict.sentence.partition(". ")
     checked = document.get("verification")
-    if not isinstance(checked, dict):
-        return f"{ended}.", ended_well
+    if not isinstance(checked, dict) or checked.get("outcome") == "intact":
+        return f"{first.rstrip('.')}.", more, verdict.news.value
     problem = printable(str(checked.get("problem") or ""))
-    match checked.get("outcome"):
-        case "intact":
-            how = "with the key" if checked.get("keyed") else "no key"
-            return f"{ended}; log: hash chain intact ({how}).", ended_well
-        case "broken":
-            return f"{ended}; log: NOT INTACT: row {checked.get('row')}: {problem}.", False
-        case _:
-            return f"{ended}; log: not checked: {problem}.", False
+    said = f"row {checked.get('row')}: {problem}" if checked.get("row") else problem
+    is_broken = checked.get("outcome") == "broken"
+    log = f"Log {'NOT INTACT' if is_broken else 'not checked'}: {said}."
+    return f"{log} {first.rstrip('.')}.", more, News.BAD.value
 
 
 def _session(document: dict[str, Any]) -> dict[str, Any]:

@@ -38,25 +38,24 @@ class _Line:
 
 
 def render_sessions(sessions: list[SessionFile], reader: Reader) -> str:
-    """On a terminal a line is no longer than that is wide, and has a heading."""
+    """On a terminal a line is no longer than that is wide."""
     if not sessions:
         return "no sessions yet"
     is_wide = reader.columns is None or reader.columns >= _WIDE
     is_named = is_wide and any(file.name for file in sessions)
-    heading = _cells("SESSION", "NAME", "STARTED", "AGE", "ENDED", "SIZE", is_wide, is_named)
+    heading = _cells(
+        "SESSION", "NAME", "STARTED", "AGE", "ENDED", "DENIED", "SIZE", is_wide, is_named
+    )
     lines = [_line(file, reader, is_wide=is_wide, is_named=is_named) for file in sessions]
     table = [line.cells for line in lines]
-    if reader.columns is not None:
-        table.append(heading)
+    table.append(heading)
     widths = [max(map(columns_of, column)) for column in zip(*table, strict=True)]
     shown = [_shown(line.cells, line.what, widths, reader.columns) for line in lines]
-    ended_at = len(heading) - 2
+    ended_at = len(heading) - (3 if is_wide else 2)
     shown = [
         _coloured(text, line, ended_at, widths, reader.style)
         for text, line in zip(shown, lines, strict=True)
     ]
-    if reader.columns is None:
-        return "\n".join(shown)
     title = _shown(heading, "COMMAND", widths, reader.columns)
     return "\n".join([reader.style.heading(title), *shown])
 
@@ -67,13 +66,17 @@ def _cells(
     started: str,
     age: str,
     ended: str,
+    denied: str,
     size: str,
     is_wide: bool,
     is_named: bool,
 ) -> tuple[str, ...]:
     names = (name,) if is_named else ()
-    times = (started, age) if is_wide else (age,)
-    return (session, *names, *times, ended, size)
+    if is_wide:
+        return (session, *names, started, age, ended, denied, size)
+    if denied.isdecimal() and int(denied):
+        ended += f", {denied} denied"
+    return (session, *names, age, ended, size)
 
 
 def _line(file: SessionFile, reader: Reader, *, is_wide: bool, is_named: bool) -> _Line:
@@ -89,6 +92,7 @@ def _line(file: SessionFile, reader: Reader, *, is_wide: bool, is_named: bool) -
         started,
         age,
         _ending(file, reader.now_ns),
+        "" if file.denied is None else str(file.denied),
         byte_size(file.size),
         is_wide,
         is_named,
@@ -124,7 +128,7 @@ def _ending(file: SessionFile, now_ns: int) -> str:
     if file.is_of_hooks:
         return "hook log"
     if file.ended_cleanly:
-        return f"exit status {file.exit_status}"
+        return f"exit {file.exit_status}"
     if not file.running:
         return "did not end cleanly"
     if file.is_stopped:

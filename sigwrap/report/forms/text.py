@@ -9,41 +9,43 @@ from dataclasses import dataclass
 from typing import Any
 
 from sigwrap.escape import printable, shell_words
-from sigwrap.events import EVENT_TYPES, Event, number, texts
+from sigwrap.events import EVENT_TYPES, Event, number, text, texts
+from sigwrap.outcomes import AUDITED, DENIED, counted
 from sigwrap.report.check.verify import Verification
 from sigwrap.report.folds.attention import Attention
-from sigwrap.report.folds.cause import sent_to_sigwrap
-from sigwrap.report.folds.decisions import AUDITED, DENIED, OUTCOMES
 from sigwrap.report.folds.ending import Ending
-from sigwrap.report.folds.summary import Listed, SignalEdge, Summary, Talk
+from sigwrap.report.folds.steps import Step
+from sigwrap.report.folds.summary import Listed, SignalEdge, Summary
 from sigwrap.report.folds.tally import Top
 from sigwrap.report.folds.tree import words
 from sigwrap.report.folds.written import UNSEEN, Written
-from sigwrap.report.forms.counts import counted
-from sigwrap.report.forms.detail import detail
+from sigwrap.report.forms.detail import detail, interrupt_line
 from sigwrap.report.forms.findings import (
     Finding,
     Findings,
+    audited_line,
     by_line,
     rule_line,
     suggest_command,
 )
 from sigwrap.report.forms.handed import handed_lines
 from sigwrap.report.forms.incidents import others, sentence
-from sigwrap.report.forms.layout import cut, fits, wrapped, yaml_wrapped
+from sigwrap.report.forms.layout import cut, wrapped
 from sigwrap.report.forms.sizes import byte_size
+from sigwrap.report.forms.steps import MAY_HAVE_DISCARDED, discard_line, steps_lines, steps_title
 from sigwrap.report.forms.style import PLAIN, Style
 from sigwrap.report.forms.times import ago, local_time
 from sigwrap.report.forms.tree import tree_lines, tree_title
 from sigwrap.report.forms.verdict import News, verdict
 from sigwrap.report.forms.verification import trust
 
-_PROGRAMS_SHOWN = 10
 _SIGNALS_SHOWN = 15
 _FAILURES_SHOWN = 10
+_TALKS_SHOWN = 5
+_DISCARDS_SHOWN = 5
 _GROUPS_SHOWN = 40
 _FILE_WALL = "file_wall"
-_FILES_HELD = "file rules are enforced by the kernel; refusals are inferred from failed commands"
+_LOWER_BOUNDS = " (counts above are lower bounds)"
 _RECORDED = "Recorded (sigwrap replay --recorded stdout)"
 
 
@@ -65,6 +67,7 @@ class Page:
     utc: bool = False
     now_ns: int = 0  # 0: the clock's
     size: int = 0  # of the log, in bytes
+    tree: bool = False  # all of it, with the process tree
 
 
 def render_text(
@@ -84,35 +87,40 @@ class TextReport:
         yield self.verdict()
         for line in handed_lines(self.summary):
             yield from map(self.page.style.bad, wrapped(line, self.page.columns, "    "))
+        yield ""
         yield from self.about()
         yield from self._section("Approval requests", self._waiting())
         yield from self._section("Needs attention", self._attention())
         yield from self._section("Session events", self._incidents())
         for title, lines in self.sections():
             yield from self._section(title, iter(lines))
-        yield from self.footer()
-
-    def footer(self) -> list[str]:
-        head = self.verification.head if self.verification is not None else ""
-        return ["", f"log head {head}"] if head else []
+        if not self.page.tree and self.summary.tree:
+            yield ""
+            count = counted(self.summary.processes, "process", "processes")
+            yield f"all of it: sigwrap report {self._id} --tree ({count}), or --format html"
 
     def sections(self) -> Iterator[tuple[str, list[str]]]:
-        """What led to it; those with something in them."""
+        """What led to it, those with something in them: first what was done, last the kernel's."""
         summary = self.summary
-        for title, lines in (
-            ("Interrupts", self._listed(summary.interrupts, _interrupt)),
+        found: list[tuple[str, Iterator[str]]] = [
+            ("Interrupts", self._listed(summary.interrupts, interrupt_line)),
             ("Killed by a signal", self._listed(summary.deaths, self._death)),
-            ("Failed commands", self._failures()),
-            ("Signals", _edges(summary.edges)),
-            ("Network", _talks(summary.talks)),
+            (steps_title(summary.steps), self._steps()),
+            ("Network", self._talks()),
             ("Files changed", self._written()),
-            ("Commands that shadow system commands", _shadowing(summary.shadowing)),
             (_RECORDED, self._listed(summary.recordings, _recording)),
-            ("Most used programs", _programs(summary.programs)),
-            (tree_title(summary), tree_lines(summary, self.page.style, self._columns)),
-        ):
-            if found := list(lines):
-                yield title, found
+        ]
+        if self.page.tree or not summary.steps.found:
+            found.insert(2, ("Failed commands", self._failures()))
+        if self.page.tree:
+            found += [
+                ("Signals", _edges(summary.edges)),
+                ("Commands that shadow system commands", _shadowing(summary.shadowing)),
+                (tree_title(summary), tree_lines(summary, self.page.style, self._columns)),
+            ]
+        for title, lines in found:
+            if said := list(lines):
+                yield title, said
 
     # The head
 
@@ -130,47 +138,64 @@ class TextReport:
     def about(self) -> Iterator[str]:
         summary, started = self.summary, self.summary.started
         columns = self.page.columns
-        said_already = f": {printable(str(summary.ended.get('reason')))}"
+        reason = str(summary.ended.get("reason"))
+        said_already = f": {printable(reason)}"
         is_over = summary.ending in (Ending.ENDED, Ending.NOT_CLEAN)
         if (
             is_over
             and summary.explained.command
-            and not summary.explained.command.endswith((": it ended by itself", said_already))
+            and not summary.explained.command.endswith(
+                (
+                    ": it ended by itself",
+                    ": interrupted by SIGINT from the terminal (Ctrl+C)",
+                    said_already,
+                )
+            )
         ):
             yield from wrapped(f"why      {summary.explained.command}", columns, " " * 9)
+        indent = " " * 9
         command = shell_words(texts(started.get("command")) or ["?"])
         yield cut(f"command  {command}", columns)
         uid = f"uid {started.get('uid', '?')}"
         user = f"{started['user']} ({uid})" if started.get("user") else uid
-        by = printable(f"{user} on {started.get('host', '?')}")
+        by = printable(f"by {user} on {started.get('host', '?')}")
         folder = started.get("cwd")
-        yield cut(f"by       {by}{f', in {printable(str(folder))}' if folder else ''}", columns)
         age = ago(self._now_ns - summary.started_ns)
-        yield f"started  {local_time(summary.started_ns, utc=self.page.utc)}{age and f', {age}'}"
+        when = f"{local_time(summary.started_ns, utc=self.page.utc)}{age and f', {age}'}"
+        where = f", in {printable(str(folder))}" if folder else ""
+        yield from wrapped(f"started  {when}, {by}{where}", columns, indent)
         name = f" ({printable(str(started['name']))})" if started.get("name") else ""
         version = printable(str(started.get("sigwrap", "?")))
         yield f"session  {printable(str(started.get('session_id', '?')))}{name}, sigwrap {version}"
-        missing = texts(started.get("missing"))
         if started.get("policy"):
-            yield from wrapped(f"policy   {_policy(summary)}", columns, " " * 9)
-        if _FILE_WALL in texts(started.get("capabilities")):
-            yield from wrapped(f"files    {_FILES_HELD}", columns, " " * 9)
-        yield from wrapped(f"log      {self._log()}", columns, " " * 9)
-        if daemons := texts(started.get("daemons_outside")):
-            yield from wrapped(f"outside  {printable(', '.join(daemons))}", columns, " " * 9)
-        if removed := texts(started.get("environment_removed")):
-            yield from wrapped(f"unset    {printable(', '.join(removed))}", columns, " " * 9)
-        if missing:
-            yield from wrapped(f"without  {printable(', '.join(missing))}", columns, " " * 9)
+            enforced = ", file rules enforced by the kernel" if self._has_file_rules else ""
+            yield from wrapped(f"policy   {_policy(summary)}{enforced}", columns, indent)
+        for title, found in (
+            ("outside", started.get("daemons_outside")),
+            ("unset", started.get("environment_removed")),
+            ("without", started.get("missing")),
+        ):
+            if listed := texts(found):
+                yield from wrapped(f"{title:<8} {printable(', '.join(listed))}", columns, indent)
         if unrecorded := number(summary.ended.get("unrecorded")):
             lost = counted(unrecorded, "event")
             yield f"LOST     {lost} could not be recorded and are not counted below"
         yield from self.counts()
+        yield from wrapped(f"log      {self._log()}", columns, indent)
         unknown = [name for name in summary.by_type if name not in EVENT_TYPES]
         if unknown:
-            found = ", ".join(f"{summary.by_type[each]} {printable(each)}" for each in unknown[:9])
-            shown = f"unknown  {found}: events of another version of sigwrap"
-            yield from wrapped(shown, columns, " " * 9)
+            kinds = ", ".join(f"{summary.by_type[each]} {printable(each)}" for each in unknown[:9])
+            shown = f"unknown  {kinds}: events of another version of sigwrap"
+            yield from wrapped(shown, columns, indent)
+
+    @property
+    def _has_file_rules(self) -> bool:
+        return _FILE_WALL in texts(self.summary.started.get("capabilities"))
+
+    @property
+    def _id(self) -> str:
+        found = printable(text(self.summary.started.get("session_id")) or "SESSION")
+        return found.rpartition("-")[2]
 
     def _log(self) -> str:
         said = counted(self.summary.events, "event")
@@ -178,18 +203,17 @@ class TextReport:
             said += f", {byte_size(self.page.size)}"
         if self.verification is not None:
             said += f", {trust(self.verification, self.page.style)}"
+            if self.verification.head:
+                said += f", head {self.verification.head}"
         return said
 
     def counts(self) -> Iterator[str]:
-        for title, counts in (
-            ("commands", self.summary.execs),
-            ("signals", self.summary.signals),
-            ("network", self.summary.connections),
-        ):
-            total = sum(counts.values())
-            if total:
-                parts = (self._counted(name, counts[name]) for name in OUTCOMES if counts.get(name))
-                yield f"{title:<8} {total}: {', '.join(parts)}"
+        columns, indent = self.page.columns, " " * 9
+        if lines := self.summary.counts.lines():
+            yield from wrapped(f"counts   {', '.join(lines)}", columns, indent)
+        if answers := self.summary.counts.answers:
+            said = ", ".join(f"{count} {name}" for name, count in answers.items())
+            yield f"answers  {said} (to approval requests)"
         if joined := self.summary.by_type.get("command_joined"):
             yield f"joined   {counted(joined, 'command')}"
         if changes := self.summary.changes:
@@ -198,10 +222,6 @@ class TextReport:
         if self.summary.selection is not None:
             taken = counted(self.summary.selection.taken, "event")
             yield f"shown    {taken} of {self.summary.events}, selected by options"
-
-    def _counted(self, name: str, count: int) -> str:
-        text = f"{count} {name}"
-        return self.page.style.bad(text) if name == DENIED else text
 
     @property
     def _now_ns(self) -> int:
@@ -217,54 +237,48 @@ class TextReport:
     def _attention(self) -> Iterator[str]:
         attention: Attention = self.summary.attention
         findings = Findings(self.summary.started)
-        for group in attention.groups[:_GROUPS_SHOWN]:
-            found = findings.of(group, with_rule=group.outcome != AUDITED)
-            yield from self._finding(found)
-        hidden = attention.more + sum(group.count for group in attention.groups[_GROUPS_SHOWN:])
+        groups = [each for each in attention.groups if each.outcome != AUDITED]
+        for group in groups[:_GROUPS_SHOWN]:
+            yield from self._finding(findings.of(group, with_rule=False))
+        for event in self.summary.discards.events[:_DISCARDS_SHOWN]:
+            yield from wrapped(discard_line(event), self._columns, "    ")
+        if (more := self.summary.discards.count - _DISCARDS_SHOWN) > 0:
+            yield f"look  {more} more that {MAY_HAVE_DISCARDED}"
+        yield from map(self._judged, self.summary.steps.judged)
+        hidden = attention.more + sum(group.count for group in groups[_GROUPS_SHOWN:])
         if hidden:
             yield f"and {hidden} more: sigwrap query, or sigwrap report --format html"
-        if any(group.outcome == DENIED for group in attention.groups):
-            command = suggest_command(self.summary.started)
-            yield f"rules for all of these: {command}"
+        audited = [each for each in attention.groups if each.outcome == AUDITED]
+        if audited:
+            yield from wrapped(audited_line(audited), self._columns, "    ")
+        if any(group.outcome == DENIED for group in groups):
+            yield f"proposed rules: {suggest_command(self._id)}"
 
     def _finding(self, found: Finding) -> Iterator[str]:
         style, columns = self.page.style, self._columns
         label = style.bad(found.label) if found.outcome == DENIED else style.heading(found.label)
         times = f"{found.count} times  " if found.count > 1 else ""
-        brief = f"  ({rule_line(found)})" if found.outcome == AUDITED else ""
         what = found.command if found.is_of_several else found.what
-        if found.is_of_several and found.outcome == AUDITED:
-            what += f", such as {found.what}"
-        first, *rest = wrapped(f"{found.label}  {times}{what}{brief}", columns, "    ")
+        line = f"{found.label}  {times}{what}  ({rule_line(found)}), event {found.first_seq}"
+        first, *rest = wrapped(line, columns, "    ")
         yield label + first[len(found.label) :]
         yield from rest
-        if found.outcome == AUDITED:
-            return
         if found.is_of_several:
             for line, count in found.lines:
                 yield cut(f"    {count:>5}  {line}", columns)
             if found.other_lines:
                 yield f"    {found.other_lines:>5}  others"
-        for line in (rule_line(found), self._by(found)):
-            yield from wrapped(f"    {line}", columns, "      ")
-        if (suggestion := found.suggestion) is not None:
-            all_of_it = "these" if len(found.lines) > 1 else "this"
-            how = all_of_it if suggestion.for_all else "some of these"
-            if not suggestion.line:
-                way = f"no rule can allow this: {suggestion.why_not}"
-                yield from wrapped(f"    {way}", columns, "      ")
-                return
-            way = f"    to allow {how}, add to your policy:"
-            if fits(whole := f"{way} {suggestion.line}", columns):
-                yield whole
-            else:
-                yield from wrapped(way, columns, "      ")
-                yield from yaml_wrapped(f"    {suggestion.line}", columns)
+        if not found.is_asked_by_its_shell:
+            yield from wrapped(f"    {by_line(found)}", columns, "      ")
 
-    def _by(self, found: Finding) -> str:
-        offset = f"{(found.first_ns - self.summary.started_ns) / 1e9:+.3f} s"
-        first = "first at " if found.count > 1 else "at "
-        return f"{by_line(found)}, {first}{offset}, event {found.first_seq}"
+    def _judged(self, step: Step) -> str:
+        label = "denied" if step.answer == "deny" else "asked"
+        why = f"  ({step.reason})" if step.reason else ""
+        return cut(f"{label}  {step.tool}: {step.what}{why}", self._columns)
+
+    def _steps(self) -> Iterator[str]:
+        for line in steps_lines(self.summary.steps, self.summary.started_ns, self.page.tree):
+            yield cut(line, self._columns)
 
     def _waiting(self) -> Iterator[str]:
         if self.summary.ending not in (Ending.RUNNING, Ending.MOMENT):
@@ -299,6 +313,19 @@ class TextReport:
             yield from wrapped(line, self._columns, "    ")
         if listed.more:
             yield f"and {listed.more} more"
+
+    def _talks(self) -> Iterator[str]:
+        """Yield destinations; without the tree, no denied ones, which needed attention above."""
+        talks, is_whole = self.summary.talks, self.page.tree
+        found = [each for each in talks.counts if is_whole or each[0].outcome != DENIED]
+        limit = _SIGNALS_SHOWN if is_whole else _TALKS_SHOWN
+        for talk, count in found[:limit]:
+            where = "listened at " if talk.direction == "bind" else ""
+            has_none = talk.protocol in ("", "unix")  # its own name says it, or no rule is about it
+            protocol = "" if has_none else f" ({printable(talk.protocol)})"
+            yield f"{count:>7}  {where}{printable(talk.destination)}{protocol}  {talk.outcome}"
+        if rest := talks.rest + sum(count for _, count in found[limit:]):
+            yield f"{rest:>7}  others" + ("" if talks.exact else _LOWER_BOUNDS)
 
     def _written(self) -> Iterator[str]:
         for each in self.summary.written:
@@ -335,19 +362,13 @@ def _policy(summary: Summary) -> str:
     return printable(f"{first_line} {digest}".rstrip())
 
 
-def _programs(programs: Top[str]) -> Iterator[str]:
-    for path, count in programs.counts[:_PROGRAMS_SHOWN]:
-        yield f"{count:>7}  {printable(path)}"
-    yield from _rest(programs, _PROGRAMS_SHOWN)
-
-
 def _shadowing(programs: Top[tuple[str, str]]) -> Iterator[str]:
-    for (path, shadows), count in programs.counts[:_PROGRAMS_SHOWN]:
+    for (path, shadows), count in programs.counts[:_SIGNALS_SHOWN]:
         # A wrapper such as env has another name than what it finds along PATH.
         is_itself = path.rpartition("/")[2] == shadows.rpartition("/")[2]
         what = printable(path) if is_itself else f"what {printable(path)} runs"
         yield f"{count:>7}  {what}  shadows {printable(shadows)}"
-    yield from _rest(programs, _PROGRAMS_SHOWN)
+    yield from _rest(programs, _SIGNALS_SHOWN)
 
 
 def _edges(edges: Top[SignalEdge]) -> Iterator[str]:
@@ -359,41 +380,13 @@ def _edges(edges: Top[SignalEdge]) -> Iterator[str]:
     yield from _rest(edges, _SIGNALS_SHOWN)
 
 
-def _talks(talks: Top[Talk]) -> Iterator[str]:
-    for talk, count in talks.counts[:_SIGNALS_SHOWN]:
-        where = "listened at " if talk.direction == "bind" else ""
-        has_none = talk.protocol in ("", "unix")  # its own name says it, or no rule is about it
-        protocol = "" if has_none else f" ({printable(talk.protocol)})"
-        yield f"{count:>7}  {where}{printable(talk.destination)}{protocol}  {talk.outcome}"
-    yield from _rest(talks, _SIGNALS_SHOWN)
-
-
 def _rest(top: Top[Any], shown: int) -> Iterator[str]:
     rest = top.rest + sum(count for _, count in top.counts[shown:])
     if rest:
-        yield f"{rest:>7}  others" + ("" if top.exact else " (counts above are lower bounds)")
+        yield f"{rest:>7}  others" + ("" if top.exact else _LOWER_BOUNDS)
 
 
 def _recording(event: Event) -> str:
     payload = event.payload
     sizes = (f"{name} {payload.get(name, '?')} B" for name in ("stdin", "stdout", "stderr"))
     return printable(f"pid {event.pid}  {', '.join(sizes)}  {payload.get('reason') or ''}".rstrip())
-
-
-def _interrupt(event: Event) -> str:
-    payload = event.payload
-    what = event.type.removeprefix("interrupt_")
-    signal = str(payload.get("signal_name") or "")
-    match what:
-        case "received":
-            left = ", left to the command" if payload.get("taken_by") == "command" else ""
-            text = f"received {sent_to_sigwrap(payload)}{left}"
-        case "escalated":
-            processes = counted(number(payload.get("processes")), "process", "processes")
-            text = f"killed the tree ({processes}): "
-            text += str(payload.get("reason"))
-        case "withdrawn":
-            text = "ignored: the command returned to its prompt"
-        case _:
-            text = f"{what} {signal}"
-    return printable(text)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 
 from sigwrap.escape import printable, shell_words
-from sigwrap.report.folds.decisions import ALLOWED, AUDITED
+from sigwrap.outcomes import ALLOWED, AUDITED
 from sigwrap.report.folds.ending import Ending
 from sigwrap.report.folds.summary import Summary
 from sigwrap.report.folds.tree import TreeLine, words

@@ -5,12 +5,19 @@ from __future__ import annotations
 from enum import Enum
 
 from sigwrap.escape import printable
+from sigwrap.events import text, texts
+from sigwrap.outcomes import DENIED, counted
+from sigwrap.policy.judge.files import FileRules
+from sigwrap.policy.judge.request import Action, Operation
+from sigwrap.report.check.recorded_policy import NoPolicy, recorded_policy, recorded_variables
 from sigwrap.report.folds.ending import WHAT_ENDED_IT, Ending
 from sigwrap.report.folds.summary import Summary
-from sigwrap.report.forms.counts import counted
 from sigwrap.report.forms.times import local_time, span
 from sigwrap.status import COMMAND_ENDED
 from sigwrap.tuples import NamedTuple
+
+_FILE_WALL = "file_wall"
+_POLICY_CHARACTERS = 100_000  # of a policy that isn't shipped: half a second
 
 
 class News(Enum):
@@ -30,21 +37,101 @@ def verdict(summary: Summary, *, now_ns: int, utc: bool = False) -> Verdict:
         case Ending.ENDED:
             status = summary.ended.get("exit_status")
             reason = printable(str(summary.ended.get("reason") or "ended"))
-            said = "" if reason == COMMAND_ENDED else f", {reason}"
-            sentence = f"exit {printable(str(status))} after {duration}{said}"
-            return Verdict(sentence, News.GOOD if status == 0 else News.BAD)
+            is_by_user = reason == "interrupted" and _is_by_user(summary)
+            if is_by_user:
+                reason = "interrupted by Ctrl+C"
+            elif reason == COMMAND_ENDED:
+                reason = "failed" if status else "finished"
+            said = f"{reason[:1].upper()}{reason[1:]}, exit {printable(str(status))}, {duration}"
+            news = News.OPEN if is_by_user else News.GOOD if status == 0 else News.BAD
         case Ending.RUNNING:
             so_far = span(max(now_ns - summary.started_ns, 0))
-            return Verdict(f"running for {so_far} so far{_stopped(summary, utc=utc)}", News.OPEN)
+            said = f"Running for {so_far} so far{_stopped(summary, utc=utc)}"
+            news = News.OPEN
         case Ending.MOMENT:
-            moment = f"state after event {summary.events}, {duration} into the run"
-            return Verdict(f"{moment}{_stopped(summary, utc=utc)}", News.OPEN)
+            moment = f"State after event {summary.events}, {duration} into the run"
+            said, news = f"{moment}{_stopped(summary, utc=utc)}", News.OPEN
         case Ending.HOOKS:
-            calls = counted(summary.by_type.get("tool_call_judged", 0), "tool call")
-            return Verdict(f"{calls} of an agent, judged by its hook", News.OPEN)
+            return Verdict(_of_hooks(summary), News.OPEN)
         case Ending.NOT_CLEAN:
-            sentence = f"did not end cleanly: {WHAT_ENDED_IT}, {duration} into the run"
-            return Verdict(sentence, News.BAD)
+            said = f"Did not end cleanly: {WHAT_ENDED_IT}, {duration} into the run"
+            news = News.BAD
+    return Verdict(f"{said}.{_actions(summary)}", news)
+
+
+def _is_by_user(summary: Summary) -> bool:
+    """Return whether the user's own Ctrl+C ended it."""
+    received = summary.interrupts.events
+    return any(each.payload.get("origin") == "terminal" for each in received)
+
+
+def _actions(summary: Summary) -> str:
+    """Return what was denied, and what the sandbox ruled out."""
+    if summary.selection is not None or not summary.events:
+        return ""
+    denied, approved = summary.counts.denied, summary.counts.approved
+    by_hook = [each.answer for each in summary.steps.judged].count("deny")
+    said = [f"{counted(denied, 'action was', 'actions were')} denied"] if denied else []
+    said += [f"hooks denied {counted(by_hook, 'tool call')}"] if by_hook else []
+    said = said or ["nothing was denied"]
+    said += [f"{approved} approved"] if approved else []
+    sentence = ", ".join(said)
+    return f" {sentence[:1].upper()}{sentence[1:]}.{_unchanged(summary)}"
+
+
+def _of_hooks(summary: Summary) -> str:
+    steps = summary.steps
+    answers = [each.answer for each in steps.judged]
+    count = counted(len(steps.found) + steps.more, "tool call")
+    denied, asked = answers.count("deny"), answers.count("ask")
+    return f"Hooks judged {count} of one conversation: {denied} denied, {asked} left to the user."
+
+
+_WRITES = (Operation.WRITE, Operation.CREATE, Operation.DELETE)
+_TEMPORARY = ("/tmp", "/var/tmp", "/dev", "/nonexistent")
+_PROBES = ("/etc/x", "/usr/x", "/opt/x", "/root/x", "/home/x/y", "/x")
+
+
+def _unchanged(summary: Summary) -> str:
+    """Return where nothing was changed, if the kernel enforced it; else nothing."""
+    started = summary.started
+    talks = summary.talks
+    asked_servers = talks.rest or any(  # which may change files for it, such as systemd --user
+        each.destination.startswith("unix:") and each.outcome != DENIED for each, _ in talks.counts
+    )
+    is_enforced = _FILE_WALL in texts(started.get("capabilities"))
+    if not is_enforced or summary.handed or asked_servers or summary.ended.get("unrecorded"):
+        return ""
+    try:
+        policy = recorded_policy(started, longest=_POLICY_CHARACTERS)
+    except NoPolicy:
+        return ""
+    rules = FileRules.of(policy)
+    denied = (rules.by_rules(each, path).action for each in _WRITES for path in _PROBES)
+    if any(each is not Action.DENY for each in denied):
+        return ""
+    variables = recorded_variables(started)
+    project = variables.get("PROJECT_ROOT") or text(started.get("cwd"))
+    home = variables.get("HOME") or "/nonexistent"  # it may be in a temporary directory
+    known = (project, variables.get("TMPDIR") or "/tmp", *_TEMPORARY)
+    writable = (
+        path
+        for rule in policy.file_rules
+        if rule.decision is not Action.DENY and set(rule.operations) & set(_WRITES)
+        for path in rule.paths
+    )
+    is_strict = all(
+        any(_is_in(path, each) for each in known if each)
+        and (_is_in(path, project) or not _is_in(path, home))
+        for path in writable
+    )
+    also = "" if is_strict else f" and the other paths that policy {printable(policy.name)} allows"
+    between = " and" if is_strict else ","
+    return f" Nothing could be changed outside the project{between} temporary directories{also}."
+
+
+def _is_in(path: str, folder: str) -> bool:
+    return path == folder or path.startswith(f"{folder.rstrip('/')}/")
 
 
 def _stopped(summary: Summary, *, utc: bool) -> str:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from sigwrap.escape import printable
+from sigwrap.outcomes import counted
 from sigwrap.report.check.reproduce import Reproduction
 from sigwrap.report.check.verify import Outcome, Verification
 from sigwrap.report.folds.ending import Ending
-from sigwrap.report.forms.counts import counted
 from sigwrap.report.forms.style import PLAIN, Style
 
 _WITHOUT_END = {

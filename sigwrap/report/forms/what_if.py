@@ -6,8 +6,8 @@ import json
 from collections.abc import Iterable, Iterator
 
 from sigwrap.escape import printable
+from sigwrap.outcomes import counted
 from sigwrap.report.check.what_if import Difference, Outcome, WhatIf
-from sigwrap.report.forms.counts import counted
 from sigwrap.report.forms.layout import wrapped, yaml_wrapped
 from sigwrap.report.forms.markdown import block, code, table
 from sigwrap.report.forms.rules import grouped_lines

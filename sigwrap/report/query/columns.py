@@ -8,7 +8,7 @@ from typing import Any, Generic, TypeVar
 
 from sigwrap.escape import shell_words
 from sigwrap.events import Event, Payload, texts, times
-from sigwrap.report.folds.decisions import outcome
+from sigwrap.outcomes import outcome
 from sigwrap.report.forms.times import iso_time
 from sigwrap.report.query.values import Value, as_json, integer, optional_json, words
 

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 
 from sigwrap.escape import shell_words
 from sigwrap.events import EXEC_TYPES, Event, texts
-from sigwrap.policy.tools.tries import Tries
-from sigwrap.report.folds.decisions import DENIED, REDIRECTED, outcome
+from sigwrap.outcomes import DENIED, REDIRECTED, how_many, outcome
 
 PROCESS_TYPES = EXEC_TYPES | {"exec_failed", "process_exited"}
 
@@ -43,7 +42,6 @@ class ProcessesFold:
     def __init__(self, session: str) -> None:
         self._session = session
         self._open: dict[int, Process] = {}
-        self._tries = Tries()
 
     def add(self, event: Event) -> Iterator[Process]:
         """Those that are over by it."""
@@ -55,7 +53,6 @@ class ProcessesFold:
             if payload.get(name) is not None:
                 setattr(process, name, payload[name])
         if event.type == "process_exited":
-            self._tries.ended(event.pid)
             process.ended_ns = event.time_ns
             process.exit_code = payload.get("exit_code")
             process.signal = payload.get("signal")
@@ -77,7 +74,7 @@ class ProcessesFold:
     def _execute(self, process: Process, event: Event) -> None:
         payload, became = event.payload, outcome(event)
         if became == DENIED:
-            process.denied += not self._tries.is_another(event)
+            process.denied += how_many(event.type, payload)
             return
         process.execs += 1
         process.before = process.command, process.path

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from sigwrap.events import Event
+from sigwrap.events import DECISION_TYPES, Event
+from sigwrap.outcomes import APPROVAL_ANSWERS, how_many
 from sigwrap.report.query.columns import Told
 from sigwrap.report.query.processes import ProcessesFold
 from sigwrap.report.query.values import Value
 from sigwrap.report.query.views import PROCESSES, SESSIONS, Run, View
 
+_COUNTED = DECISION_TYPES.union(APPROVAL_ANSWERS)
 _TYPES_KEPT = 1_000  # a log from elsewhere may hold any number of them
 
 
@@ -32,7 +34,10 @@ class Rows:
 
     def add(self, event: Event) -> Iterator[tuple[View[Any], tuple[Value, ...]]]:
         told = Told(session=self._session, event=event)
+        is_counted = event.type not in _COUNTED or how_many(event.type, event.payload) > 0
         for view in self._taking(event.type):
+            if not is_counted and view.types:  # only the view of all events has it
+                continue
             yield view, view.row(told)
         if self._processes is not None and PROCESSES.takes(event.type):
             yield from ((PROCESSES, PROCESSES.row(each)) for each in self._processes.add(event))

@@ -15,7 +15,7 @@ from sigwrap.events import (
     Payload,
     kind_of,
 )
-from sigwrap.report.folds.decisions import DENIED, outcome
+from sigwrap.outcomes import ANSWER_OF, DENIED, outcome
 from sigwrap.report.folds.ending import Ending
 from sigwrap.report.forms.times import iso_time
 from sigwrap.report.query.columns import (
@@ -155,13 +155,9 @@ _EVENTS: View[Told] = View(
     ),
 )
 
-_TRIES = (
-    "A retry in the next directory of `PATH` is a row of its own; the report counts all as one."
-)
-
 _EXECS: View[Told] = View(
     name="execs",
-    meaning=f"One row per exec. {_TRIES}",
+    meaning="One row per exec. Retries along `PATH` are one.",
     columns=(
         *WHERE,
         PID,
@@ -237,6 +233,25 @@ _CONNECTIONS: View[Told] = View(
         integer_field("evaluation_us", "time to decide, µs"),
     ),
     types=CONNECTION_TYPES,
+)
+
+
+_APPROVALS: View[Told] = View(
+    name="approvals",
+    meaning="One row per answer to an approval request. Answers from memory are not listed.",
+    columns=(
+        *WHERE,
+        PID,
+        Column(
+            "answer", TEXT, "approved, denied or expired", lambda told: ANSWER_OF[told.event.type]
+        ),
+        text_field("what", "command line, signal and target, or destination"),
+        RULE,
+        text_field("by", "approver"),
+        text_field("approval_id", "id of the request"),
+        integer_field("waited_ms", "time until the answer, ms"),
+    ),
+    types=frozenset(ANSWER_OF),
 )
 
 
@@ -326,7 +341,7 @@ def _denied(types: frozenset[str]) -> frozenset[str]:
 
 _DENIALS: View[Told] = View(
     name="denials",
-    meaning=f"One row per denied exec, signal or connection. {_TRIES}",
+    meaning="One row per denied exec, signal or connection. Count with `sum(count)`.",
     columns=(
         *WHERE,
         Column(
@@ -398,6 +413,7 @@ VIEWS: dict[str, View[Any]] = {
         _EXECS,
         _SIGNALS,
         _CONNECTIONS,
+        _APPROVALS,
         _OUTSIDE,
         _FILES,
         _TOOL_CALLS,

@@ -32,6 +32,7 @@ def asked_payload(request: Open, *, timeout_s: float, asked: list[str]) -> Paylo
 def answered_payload(settled: Settled) -> Payload:
     return {
         **_about(settled.id, settled.question),
+        **({"remembered": True} if settled.remembered else {}),
         "reason": settled.answer.reason,
         "by": settled.answer.by,
         "always": settled.always,

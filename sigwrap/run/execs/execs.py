@@ -215,10 +215,6 @@ class Execs:
         """The pid of who was told; 0 where none was denied."""
         return self._mediator.denied_last
 
-    def denied_again(self) -> int:
-        """How many of the denials were of what had just been denied, along PATH."""
-        return self._mediator.denied_again
-
     def begin(self, notification: Notification, process: Process, syscall: str) -> None:
         if self._tracer.take_back(notification):
             return

@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterable
 
 from sigwrap.escape import columns_of, cut_to, printable, rows, shell_words
-from sigwrap.report.forms.counts import counted
+from sigwrap.outcomes import counted
 from sigwrap.report.forms.times import rough_span
 from sigwrap.tuples import NamedTuple
 from sigwrap.watch.board import ENDED, Board, Line, Seen, Waits

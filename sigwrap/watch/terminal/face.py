@@ -11,8 +11,8 @@ from __future__ import annotations
 from enum import Enum
 
 from sigwrap.escape import printable
+from sigwrap.outcomes import ALLOWED
 from sigwrap.report.folds.asked import ANSWERED, ASKED
-from sigwrap.report.folds.decisions import ALLOWED
 from sigwrap.tuples import NamedTuple
 from sigwrap.watch.board import ENDED, Board, Line, Seen, Waits
 from sigwrap.watch.orders import Approve, Deny, Interrupt, KillAll, Lift, Order

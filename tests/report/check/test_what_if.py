@@ -163,11 +163,6 @@ def test_what_was_tried_in_several_folders_of_path_is_one_request(made: Mediated
     found = under(made, "defaults: {command: deny}\n")
     assert (found.decisions, found.differ, found.by_other_rule) == (1, 0, 1)
     assert "1 decision would be the same by another rule" in what_if_text(found)
-    # From one of them it would go on.
-    rules = "command_rules:\n  - {name: own, commands: [/usr/bin/git], decision: allow}\n"
-    found = under(made, f"{rules}defaults: {{command: deny}}\n")
-    assert kinds(found) == [("git push", "denied", "push", "let through", "own", 1)]
-    assert found.differences[0].first_seq == 3
 
 
 def test_limits_are_those_of_the_other_policy(made: Mediated) -> None:

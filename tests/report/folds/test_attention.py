@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from sigwrap.events import Event
+from sigwrap.outcomes import outcome
 from sigwrap.report.folds import attention as module
 from sigwrap.report.folds.attention import AttentionFold, By, Group
-from sigwrap.report.folds.decisions import outcome
 
 SHELL = By(10, "sh")
 

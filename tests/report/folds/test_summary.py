@@ -17,7 +17,7 @@ def test_any_number_of_unknown_types_hides_no_denial() -> None:
         fold.add(Event(number + 1, 0, f"unknown_{number}", 1, {}, ""))
     fold.add(Event(301, 0, "exec_denied", 1, {"argv": ["rm"], "comm": "sh"}, ""))
     summary = fold.result(Ending.NOT_CLEAN)
-    assert summary.execs == {"denied": 1}
+    assert summary.counts.execs == {"denied": 1}
     assert (summary.by_type["exec_denied"], summary.by_type["others"]) == (1, 100)
 
 

@@ -56,14 +56,19 @@ EXEC = {"argv": ["rm", "a b"], "path": "/bin/rm"}
             {"operation": "read", "path": "/a\x1b", "comm": "cat", "rule_name": "secrets"},
             "read /a\\e  by cat  (rule secrets)",
         ),
-        ("servers_gone", {"some": 0, "none": "", "list": ["a b"]}, "some=0  list=['a b']"),
+        ("servers_gone", {"some": 0, "none": "", "list": ["a b"]}, "some 0, list 'a b'"),
         (
             "diagnostic",
             {"counts": {"exec_audited": 2, "evil\n": "\x1b"}, "missing": [], "name": None, "n": 0},
-            "counts=[exec_audited=2 evil\\n=\\e]  n=0",
+            "n 0",
         ),
-        ("other", {"comm": "x" * 395}, "comm=" + "x" * 395),
-        ("other", {"comm": "x" * 396}, "comm=" + "x" * 395 + "..."),
+        (
+            "tool_call_judged",
+            {"tool": "Read", "what": "read /a\nread /b", "answer": "deny"},
+            "Read: read /a; read /b  deny",
+        ),
+        ("other", {"comm": "x" * 395}, "comm " + "x" * 395),
+        ("other", {"comm": "x" * 396}, "comm " + "x" * 395 + "..."),
     ],
 )
 def test_an_event_in_a_few_words(type_name: str, payload: dict[str, Any], words: str) -> None:

@@ -38,7 +38,7 @@ def test_a_row_knows_what_somebody_was_asked_about_and_what_is_another_try() -> 
     found.add(event(1, "approval_requested"))
     found.add(event(2, "approval_denied"))
     found.add(event(3, "exec_denied", **refused))
-    found.add(event(4, "exec_denied", **refused), is_another_try=True)
+    found.add(event(4, "exec_denied", **refused, retry=True))
     found.add(event(5, "signal_blocked", signal_name="SIGHUP", target_cmd="sh", count=20))
     rows = found.rows()
     assert [row[8] for row in rows] == [
@@ -68,7 +68,7 @@ def test_of_a_long_session_what_needs_attention_is_kept_and_a_sample_of_the_rest
 def test_where_all_needs_attention_the_later_ones_are_a_sample() -> None:
     found = event_rows.EventRows(1_001)
     for seq in range(1, 3 * event_rows.IMPORTANT_KEPT):
-        found.add(event(seq, "exec_denied", argv=["x"]), is_another_try=True)
+        found.add(event(seq, "exec_denied", argv=["x"], retry=True))
     assert len(found._flags) == found.kept, "what is told of events is bounded as they are"
     assert all(row[8] == event_rows.ANOTHER_TRY for row in found.rows())
     rows = found.rows()

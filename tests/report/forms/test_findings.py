@@ -6,7 +6,7 @@ import pytest
 
 from sigwrap.report.forms.documents import report_document
 from sigwrap.report.forms.findings import Finding, Findings
-from sigwrap.report.forms.markdown import render_markdown
+from sigwrap.report.forms.markdown import github_warnings, render_markdown
 from sigwrap.report.forms.text import render_text
 from tests.report.conftest import Scenario, summarise
 
@@ -49,7 +49,7 @@ def test_where_there_are_more_command_lines_than_are_kept_it_is_for_some(made: S
     assert finding.suggestion is not None
     assert not finding.suggestion.for_all
     summary = summarise(made)
-    assert "to allow some of these, add to your policy: - {name: " in render_text(summary)
+    assert "proposed rules: sigwrap policy suggest s1" in render_text(summary)
     markdown = render_markdown(summary)
     assert "To allow all of these, see `sigwrap policy suggest s1`" in markdown
     assert "<summary>To allow these, add to your policy</summary>" in markdown
@@ -63,15 +63,14 @@ def test_several_command_lines_are_told_each_with_its_number(made: Scenario) -> 
     summary = summarise(made)
     text = render_text(summary)
     assert (
-        "\n  denied  6 times  rm\n"
+        "\n  denied  6 times  rm  (rule removal), event 2\n"
         "          1  rm -rf /etc\n"
         "          2  rm -rf /usr\n"
         "          1  rm -rf '/a|b'\n"
         "          1  rm -rf /c\n"
         "          1  others\n"
-        "      rule removal\n"
     ) in text
-    assert "\n  audited  2 times  ls, such as ls a  (rule builtin:record)\n" in text
+    assert "\n  2 audited: ls (2) (--only audited)\n" in text
     assert (
         "| denied | `rm`<br>once `rm -rf /etc`<br>2 times `rm -rf /usr`<br>"
         "once `rm -rf '/a\\|b'`<br>once `rm -rf /c`<br>once others | `removal` | 6 |"
@@ -87,18 +86,10 @@ def test_several_command_lines_are_told_each_with_its_number(made: Scenario) -> 
 
 
 def test_no_two_rules_of_a_report_have_the_same_name(made: Scenario) -> None:
-    made.deny(10, 1, "removal", "rm", "-rf", "/etc")
-    made.deny(10, 1, "another", "rm", "-rf", "/home")
+    made.deny(10, 1, "removal", "rm", "-rf", "/a/etc")
+    made.deny(10, 1, "another", "rm", "-rf", "/a/home")
     names = [each.suggestion.name for each in found(made, started(POLICY)) if each.suggestion]
     assert names == ["allow-rm-2", "allow-rm-3"]
-
-
-def test_what_was_audited_has_a_block_of_its_own(made: Scenario) -> None:
-    made.execute(10, 1, "docker", "ps")
-    made.deny(10, 1, "removal", "rm", "-rf", "/etc")
-    first, second = render_markdown(summarise(made)).split("To deny the audited actions")
-    assert "name: allow-rm" in first and "name: deny" not in first
-    assert "name: deny-docker-ps" in second
 
 
 LONG = "".join(f"- {{name: r{n}, commands: [git], decision: deny}}\n" for n in range(6_000))
@@ -135,3 +126,31 @@ def test_of_several_that_were_approved_only_the_first_is_said_to_be_by_somebody(
         made.add("exec_allowed", 10, path="/usr/bin/npm", argv=["npm", "ci"], ppid=1, **said)
     [finding] = found(made, started(POLICY))
     assert (finding.outcome, finding.reason) == ("approved", reason)
+
+
+def test_no_rule_is_proposed_for_what_destroys(made: Scenario) -> None:
+    made.deny(10, 1, "mine", "rm", "-rf", "/")
+    made.deny(10, 1, "format-disk", "mkfs.ext4", "/dev/sda")
+    where = {"direction": "connect", "protocol": "tcp", "destination": "169.254.169.254:80"}
+    where |= {"address": "169.254.169.254", "rule_name": "mine"}
+    made.add("connection_denied", 10, **where, port=80)
+    for each in found(made, started(POLICY)):
+        assert each.suggestion is not None
+        assert (each.suggestion.line, each.suggestion.why_not[-23:]) == (
+            "",
+            "write the rule yourself",
+        )
+
+
+def test_a_warning_for_each_denial_is_one_line_of_the_workflow(made: Scenario) -> None:
+    made.deny(10, 1, "no-push", "git", "push", "100%\n::stop-commands::x", message="not\nhere")
+    for number in range(12):
+        made.deny(10, 1, "removal", f"rm{number}")
+    made.execute(10, 1, "ls")
+    first, *others = github_warnings(summarise(made)).split("\n")
+    assert first == (
+        "::warning title=sigwrap denied::git push $'100%25\\n::stop-commands::x' "
+        "(rule no-push: not here)"
+    )
+    assert len(others) == 9
+    assert others[-1] == "::warning title=sigwrap denied::4 more, in the job's summary"

@@ -20,7 +20,7 @@ EXEC = {"path": "/a/pip", "argv": ["pip", "list"], "rule_name": "dev-tools"}
         (
             "signal_sent",
             {"signal_name": "SIGHUP", "target_cmd": "sh", "decision": "audit", "count": 3},
-            "audited  3 times  SIGHUP to sh  (rule )",
+            "audited  SIGHUP to sh  from ?  3 times  (rule ?)",
         ),
         (
             "own_files_changed",
@@ -30,9 +30,9 @@ EXEC = {"path": "/a/pip", "argv": ["pip", "list"], "rule_name": "dev-tools"}
         (
             "interrupt_received",
             {"signal_name": "SIGINT", "origin": "terminal"},
-            "interrupt  SIGINT from the terminal (Ctrl+C)",
+            "received SIGINT from the terminal (Ctrl+C)",
         ),
-        ("process_exited", {"comm": "sh", "signal_name": "SIGKILL"}, "died  sh (7) of SIGKILL"),
+        ("process_exited", {"comm": "sh", "signal_name": "SIGKILL"}, "sh  died of SIGKILL"),
         ("process_exited", {"comm": "sh", "exit_code": 1}, ""),
     ],
 )

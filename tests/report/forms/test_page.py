@@ -76,7 +76,8 @@ def written(log: Scenario, **different: Any) -> Path:
     fold, rows = SummaryFold(), EventRows(STARTED_NS)
 
     def take(event: Event) -> None:
-        rows.add(event, is_another_try=not fold.add(event))
+        rows.add(event)
+        fold.add(event)
 
     verification = verify_session(log.session, None, and_also=take)
     summary = fold.result(Ending.NOT_CLEAN)
@@ -132,14 +133,13 @@ def test_it_asks_nobody_for_anything_and_what_needs_attention_comes_first(
     file = written(recorded)
     tab = opened(browser, file)
     assert shown(tab, "h1") == "npm start"
-    assert "exit 130 after 2.50 s, interrupted by Ctrl+C; log: hash chain intact" in shown(
-        tab, ".verdict"
-    )
+    assert shown(tab, ".verdict strong") == "Interrupted by Ctrl+C, exit 130, 2.50 s."
+    assert "hash chain intact" in shown(tab, "#facts")
     assert not tab.value("document.querySelector('#needs-script').checkVisibility()")
     first = shown(tab, "#sections > section:first-child .finding")
     for part in ("denied", "git push --force", "event 6", "force-push", "left to people"):
         assert part in first
-    assert shown(tab, "#failures tbody").split("\t") == ["npm start", "1", "1"]
+    assert "exit 1" in shown(tab, "#steps")
     assert shown(tab, "#events-note") == ""
     assert tab.complaints == []
     assert tab.requests == [file.as_uri()]
@@ -176,6 +176,7 @@ def test_the_line_that_would_change_it_can_be_copied(browser: Browser, recorded:
     attention = json.loads(_block(file.read_text(encoding="utf-8"), "report"))["attention"]
     attention["groups"][0]["suggestion"] = {"section": "command_rules", "line": line}
     tab = opened(browser, written(recorded, attention=attention))
+    tab.click(".finding summary")
     tab.browser.tell("Browser.grantPermissions", {"permissions": ["clipboardReadWrite"]})
     tab.tell("Page.bringToFront")
     tab.value(  # it says so for a moment only
@@ -227,8 +228,9 @@ def test_another_try_along_path_and_what_somebody_was_asked_about_are_marked(
     browser: Browser, scenario: Any
 ) -> None:
     log = scenario()
-    for folder in ("/usr/local/bin", "/usr/bin", "/bin"):
-        log.add("exec_denied", 9, path=f"{folder}/rm", argv=["rm", "x"], ppid=10, rule_name="r")
+    for n, folder in enumerate(("/usr/local/bin", "/usr/bin", "/bin")):
+        rm: dict[str, Any] = {"path": f"{folder}/rm", "argv": ["rm", "x"], "ppid": 10}
+        log.add("exec_denied", 9, **rm, rule_name="r", **({"retry": True} if n else {}))
     npm: dict[str, Any] = {"path": "/bin/npm", "argv": ["npm", "ci"], "ppid": 10, "rule_name": "r"}
     log.add("approval_requested", 11, approval_id="a1", what="npm ci")
     log.add("approval_denied", 11, approval_id="a1", what="npm ci")
@@ -335,15 +337,9 @@ def test_keys_and_the_timeline_walk_along_the_events(browser: Browser, recorded:
     assert "force-push" in shown(tab, "#detail")
     tab.press("Escape")
     assert not tab.value("document.querySelector('#detail').checkVisibility()")
-    tab.value("document.querySelector('.strip').focus()")
-    tab.press("Home", "Enter")
-    assert shown(tab, ".row.selected .seq") == "1"
-    x, y, width = tab.value(
-        """(() => { const strip = document.querySelector('.strip');
-           strip.scrollIntoView();
-           const { x, y, width } = strip.getBoundingClientRect(); return [x, y, width]; })()"""
-    )
-    tab.click_at(x + width * (PUSH - 1) / 11, y + 4)
+    tab.click(".bars .call")
+    assert shown(tab, ".row.selected .seq") == "2"
+    tab.click(".bars .tick.denied")
     assert shown(tab, ".row.selected .seq") == str(PUSH)
     tab.press("?")
     assert tab.value("document.querySelector('#help').open")
@@ -516,20 +512,22 @@ UNCHECKED = {"outcome": "unchecked", "problem": "there is no key"}
 @pytest.mark.parametrize(
     ("verification", "ended", "tone", "said"),
     [
-        (None, WELL, "good", "."),
-        (None, OPEN, "good", "."),
-        (None, BADLY, "bad", "."),
-        (INTACT, WELL, "good", "; log: hash chain intact (with the key)."),
-        (INTACT, BADLY, "bad", "; log: hash chain intact (with the key)."),
-        (BROKEN, OPEN, "bad", "; log: NOT INTACT: row 7: its hash is another one."),
-        (UNCHECKED, WELL, "bad", "; log: not checked: there is no key."),
+        (None, WELL, "good", ""),
+        (None, OPEN, "open", ""),
+        (None, BADLY, "bad", ""),
+        (INTACT, WELL, "good", ""),
+        (INTACT, BADLY, "bad", ""),
+        (BROKEN, OPEN, "bad", "Log NOT INTACT: row 7: its hash is another one. "),
+        (UNCHECKED, WELL, "bad", "Log not checked: there is no key. "),
     ],
 )
-def test_how_it_ended_and_what_the_log_is_worth_are_one_sentence(
+def test_the_verdict_begins_with_a_log_that_is_not_intact(
     verification: dict[str, Any] | None, ended: Verdict, tone: str, said: str
 ) -> None:
     whole = "".join(page({"verification": verification}, ended, []))
-    assert f'<p class="verdict {tone}">{ended.sentence}{said}</p>' in whole
+    first, _, more = ended.sentence.partition(". ")
+    shown = f"{said}{first.rstrip('.')}."
+    assert f'<p class="verdict {tone}"><strong>{shown}</strong> {more}</p>' in whole
 
 
 anything = st.recursive(

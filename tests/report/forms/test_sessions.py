@@ -32,11 +32,16 @@ def terminal(columns: int, *, colour: bool = False) -> Reader:
 
 
 def test_a_line_tells_when_how_it_ended_how_large_and_what() -> None:
-    ended = session(command=("npm", "start"), exit_status=130, files=of_size(17_000), name="demo")
-    assert render_sessions([ended], PIPE) == (
-        "20251121-060320-abcdef  demo  2025-11-21 03:03:20 UTC  3 h ago  exit status 130  17K  "
-        "npm start"
+    ended = session(
+        command=("npm", "start"), exit_status=130, denied=4, files=of_size(17_000), name="demo"
     )
+    heading, line = render_sessions([ended], PIPE).splitlines()
+    assert heading.split() == "SESSION NAME STARTED AGE ENDED DENIED SIZE COMMAND".split()
+    assert " ".join(line.split()) == (
+        "20251121-060320-abcdef demo 2025-11-21 03:03:20 UTC 3 h ago exit 130 4 17K npm start"
+    )
+    _, narrow = render_sessions([ended], terminal(80)).splitlines()
+    assert "  exit 130, 4 denied  17K" in narrow
 
 
 @pytest.mark.parametrize(
@@ -45,7 +50,7 @@ def test_a_line_tells_when_how_it_ended_how_large_and_what() -> None:
         ({"running": True}, "running for 3 h"),
         ({"running": True, "is_stopped": True}, "stopped"),
         ({}, "did not end cleanly"),
-        ({"exit_status": 0}, "exit status 0"),
+        ({"exit_status": 0}, "exit 0"),
         ({"running": True, "problem": "nothing was recorded", "events": 0}, "starting"),
     ],
 )
@@ -55,12 +60,12 @@ def test_endings_are_told_apart(known: dict[str, object], ending: str) -> None:
 
 def test_one_that_can_t_be_read_says_why() -> None:
     shown = render_sessions([session(problem="its \x1b is wrong", events=0)], PIPE)
-    assert re.search(r"  unreadable  0B  its \\e is wrong$", shown)
+    assert re.search(r"  unreadable +0B +its \\e is wrong$", shown)
 
 
 def test_who_and_where_is_said_only_where_it_was_another() -> None:
     lines = [
-        render_sessions([session(command=("true",), **by)], PIPE)
+        render_sessions([session(command=("true",), **by)], PIPE).splitlines()[1]
         for by in ({}, {"user": "root"}, {"host": "other"})
     ]
     assert [line.partition("  true")[2] for line in lines] == [
@@ -102,13 +107,14 @@ def test_colour_is_for_what_asks_for_a_look() -> None:
     sessions = [session(exit_status=0), session(exit_status=1), session(running=True), session()]
     _, *lines = render_sessions(sessions, terminal(200, colour=True)).splitlines()
     assert ["\x1b[" in line for line in lines] == [False, True, False, True]
-    assert "\x1b[1;31mexit status 1\x1b[0m" in lines[1]
+    assert "\x1b[1;31mexit 1\x1b[0m" in lines[1]
 
 
 def test_a_hostile_command_stays_one_line() -> None:
     evil = session(command=("\x1b[2J\n", "x" * 30_000), name="\u202e", id="\n\x1b")
     shown = render_sessions([evil], PIPE)
-    assert shown.isprintable()
+    assert all(line.isprintable() for line in shown.splitlines())
+    assert len(shown.splitlines()) == 2
     assert len(shown) < 11_000
 
 

@@ -5,8 +5,9 @@ from collections.abc import Callable
 
 import pytest
 
+from sigwrap.events import Event
 from sigwrap.report.folds.ending import Ending
-from sigwrap.report.folds.summary import Summary
+from sigwrap.report.folds.summary import Summary, SummaryFold
 from sigwrap.report.forms.documents import report_document
 from sigwrap.report.forms.markdown import render_markdown
 from sigwrap.report.forms.page import page
@@ -15,10 +16,10 @@ from sigwrap.report.forms.verdict import News, verdict
 from tests.report.conftest import SECOND, STARTED_NS, Scenarios, summarise
 
 NOW_NS = STARTED_NS + 90 * SECOND
-RUNNING = "running for 1 min 30 s so far"
-INTERRUPTED = "exit {} after 2.50 s, interrupted by Ctrl+C"
-NO_END = "did not end cleanly: sigwrap was killed or could not write the log, 3.00 s into the run"
-MOMENT = "state after event 4, 3.00 s into the run"
+RUNNING = "Running for 1 min 30 s so far"
+INTERRUPTED = "Interrupted by Ctrl+C, exit {}, 2.50 s"
+NO_END = "Did not end cleanly: sigwrap was killed or could not write the log, 3.00 s into the run"
+MOMENT = "State after event 4, 3.00 s into the run"
 STOPPED = ", stopped since 2025-11-21 06:03:22 UTC by agent signal SIGSTOP from ann"
 
 
@@ -61,9 +62,81 @@ def test_every_form_says_the_same_of_how_a_session_ended(
 ) -> None:
     made = summary(ending, exit_status, stopped=stopped)
     ended = verdict(made, now_ns=NOW_NS, utc=True)
+    sentence += ". Nothing was denied."
     assert ended == (sentence, news)
     how = Page(utc=True, now_ns=NOW_NS)
     assert render_text(made, None, how).partition("\n")[0] == sentence
     bold = render_markdown(made, None, how).split("\n")[2]
     assert re.sub(r"\\(.)", r"\1", bold) == f"**{sentence}**"
-    assert f">{sentence}.</p>" in "".join(page(report_document(made), ended, []))
+    first, _, more = sentence.partition(". ")
+    assert f"<strong>{first}.</strong> {more}</p>" in "".join(
+        page(report_document(made), ended, [])
+    )
+
+
+def test_a_log_of_hooks_says_how_many_tool_calls_were_judged() -> None:
+    fold = SummaryFold()
+    fold.add(Event(1, 1, "session_started", 0, {"kind": "hook", "command": ["sigwrap"]}, ""))
+    for seq, answer in enumerate(("no opinion", "ask", "deny", "deny"), 2):
+        payload = {"tool": "Bash", "what": f"make {seq}", "answer": answer, "reason": "why"}
+        fold.add(Event(seq, seq, "tool_call_judged", 0, payload, ""))
+    summary = fold.result(Ending.HOOKS)
+    said = "Hooks judged 4 tool calls of one conversation: 2 denied, 1 left to the user."
+    assert verdict(summary, now_ns=NOW_NS) == (said, News.OPEN)
+    text = render_text(summary, None, Page(utc=True, now_ns=NOW_NS))
+    assert "\n  asked  Bash: make 3  (why)\n  denied  Bash: make 4  (why)\n" in text
+
+
+FILES = """\
+version: 1
+name: mine
+file_rules:
+  - name: here
+    paths: ["${PROJECT_ROOT}", /tmp]
+    operations: [write, create, delete]
+    decision: allow
+%s
+  - {name: elsewhere, paths: [/**], operations: [write, create, delete], decision: deny}
+"""
+CACHE = "  - {name: cache, paths: [/var/cache], operations: [write], decision: allow}"
+
+
+@pytest.mark.parametrize(
+    ("rules", "capabilities", "more", "said"),
+    [
+        (FILES % "", ["file_wall"], {}, "outside the project and temporary directories."),
+        (
+            FILES % CACHE,
+            ["file_wall"],
+            {},
+            "the other paths that policy mine allows.",
+        ),
+        (FILES % "", [], {}, ""),
+        ("version: 1\nname: mine\n", ["file_wall"], {}, ""),
+        ("version: 1\nname: mine\n", ["file_wall"], {"policy_sources": 3}, ""),
+    ],
+)
+def test_what_could_not_be_changed_is_said_only_where_the_kernel_enforced_it(
+    rules: str, capabilities: list[str], more: dict[str, object], said: str
+) -> None:
+    started = {
+        "policy_sources": [{"name": "p.yaml", "text": rules}],
+        "policy_variables": {"PROJECT_ROOT": "/p", "HOME": "/home/u", "TMPDIR": "/tmp"},
+        "capabilities": capabilities,
+        **more,
+    }
+    fold = SummaryFold()
+    fold.add(Event(1, 1, "session_started", 0, started, ""))
+    tcp = {"direction": "connect", "protocol": "tcp", "destination": "example.com:443"}
+    fold.add(Event(2, 2, "connection_allowed", 7, tcp, ""))
+    sentence = verdict(fold.result(Ending.RUNNING), now_ns=NOW_NS).sentence
+    assert ("Nothing could be changed" in sentence) == bool(said)
+    assert said in sentence
+    # A server of the user may do what the command cannot.
+    fold.add(Event(3, 3, "connection_audited", 7, {**tcp, "destination": "unix:/run/bus"}, ""))
+    sentence = verdict(fold.result(Ending.RUNNING), now_ns=NOW_NS).sentence
+    assert "Nothing could be changed" not in sentence
+    judged = {"tool": "Read", "what": "read /x", "answer": "deny"}
+    fold.add(Event(4, 4, "tool_call_judged", 7, judged, ""))
+    sentence = verdict(fold.result(Ending.RUNNING), now_ns=NOW_NS).sentence
+    assert ". Hooks denied 1 tool call." in sentence

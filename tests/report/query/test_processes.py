@@ -36,13 +36,13 @@ def test_an_exec_that_failed_was_none() -> None:
     assert (process.command, process.path, process.execs) == ("a", "/a", 1)
 
 
-def test_tries_along_path_are_one_denial_as_in_the_report() -> None:
-    def denied(path: str, *argv: str) -> Event:
-        return event("exec_denied", 7, path=path, argv=argv, rule_name="r")
+def test_retries_along_path_are_one_denial_as_in_the_report() -> None:
+    def denied(path: str, *argv: str, **more: Any) -> Event:
+        return event("exec_denied", 7, path=path, argv=argv, rule_name="r", **more)
 
     first, second = found(
         denied("/usr/bin/rm", "rm", "x"),
-        denied("/bin/rm", "rm", "x"),
+        denied("/bin/rm", "rm", "x", retry=True),
         denied("/bin/rm", "rm", "y"),
         event("process_exited", 7, exit_code=127),
         denied("/usr/bin/rm", "rm", "y"),

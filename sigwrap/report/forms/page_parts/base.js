@@ -1,7 +1,7 @@
 const readJson = (id) => JSON.parse(byId(id).textContent);
 const report = readJson("report");
 
-const OUTCOMES = ["denied", "redirected", "absorbed", "approved", "audited", "allowed"];
+const OUTCOMES = ["denied", "refused", "redirected", "absorbed", "approved", "audited", "allowed"];
 
 const list = (value) => (Array.isArray(value) ? value : []);
 const record = (value) => (value && typeof value === "object" && !Array.isArray(value) ? value : {});
@@ -43,8 +43,8 @@ function toast(words) {
   toastTimer = setTimeout(() => byId("toast").classList.remove("up"), 4000);
 }
 
-function copyButton(words) {
-  const button = element("button", { type: "button", class: "small", "aria-label": `Copy ${words}` }, "Copy");
+function copyButton(words, label = "Copy") {
+  const button = element("button", { type: "button", class: "small", "aria-label": `Copy ${words}` }, label);
   button.addEventListener("click", async () => {
     try {
       await navigator.clipboard.writeText(words);
@@ -58,7 +58,7 @@ function copyButton(words) {
       button.focus();
     }
     button.textContent = "Copied";
-    setTimeout(() => (button.textContent = "Copy"), 1500);
+    setTimeout(() => (button.textContent = label), 1500);
   });
   return button;
 }

@@ -103,7 +103,7 @@ function eventLine(row, at) {
     element("span", { class: "seq" }, String(row[SEQ])),
     element("span", { class: "at" }, offset(row[AT_US])),
     element("span", { class: "pid" }, String(row[PID])),
-    element("span", { class: "type" }, outcome && outcome !== "allowed" ? badge(outcome) : typeWords(typeOf(row))),
+    element("span", { class: "type", title: typeWords(typeOf(row)) }, outcome && outcome !== "allowed" ? badge(outcome) : typeWords(typeOf(row))),
     element("span", { class: "said" },
       isAnotherTry(row) ? element("span", { class: "dim" }, "again along PATH: ") : null, row[SAID] || typeWords(typeOf(row))),
   );

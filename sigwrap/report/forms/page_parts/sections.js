@@ -14,7 +14,16 @@ function addSection(id, title, count, ...children) {
 }
 
 // What the line above it has said.
-const SAYS_NOTHING = /: (it ended by itself|the command ended)$/;
+const SAYS_NOTHING = /: (it ended by itself|the command ended|interrupted by SIGINT from the terminal \(Ctrl\+C\))$/;
+// The user's own Ctrl+C is no failure.
+const byUser = list(record(report.interrupts).events).some((each) => record(each.payload).origin === "terminal");
+const isBad = (step) => step.is_bad && !(byUser && step.signal_name === "SIGINT");
+
+function logWords() {
+  const checked = record(report.verification);
+  const state = { intact: `hash chain intact${checked.keyed ? " (with the key)" : ""}`, broken: "NOT INTACT" }[checked.outcome] ?? "not checked";
+  return `${plural(report.events, "event")}, ${state}`;
+}
 
 function startHead() {
   const session = record(report.session);
@@ -24,10 +33,9 @@ function startHead() {
     ["by", `${user} on ${shown(session.host) || "?"}`],
     ["in", session.cwd],
     ["session", [session.session_id, session.name && `(${session.name})`].filter(Boolean).map(shown).join(" ")],
-    ["policy", session.policy],
-    ["files", list(session.capabilities).includes("file_wall") && "file rules are enforced by the kernel"],
+    ["policy", session.policy && shown(session.policy) + (list(session.capabilities).includes("file_wall") ? ", file rules enforced by the kernel" : "")],
     ["sigwrap", [session.sigwrap, session.kernel && `Linux ${session.kernel}`].filter(Boolean).map(shown).join(", ")],
-    ["head", report.head && element("span", { class: "head-hash" }, shown(report.head), " ", copyButton(shown(report.head)))],
+    ["log", report.head && element("span", { title: `head ${shown(report.head)}` }, logWords(), " ", copyButton(shown(report.head), "Copy head"))],
     ["without", list(session.missing).map(shown).join(", ")],
     ["outside", list(session.daemons_outside).map(shown).join(", ")],
     ["unset", list(session.environment_removed).map(shown).join(", ")],
@@ -44,13 +52,13 @@ function startHead() {
   byId("handed").hidden = !list(handed.found).length;
   if (report.why && !SAYS_NOTHING.test(report.why) && !report.why.endsWith(`: ${report.reason}`)) byId("why").textContent = `Why: ${report.why}`;
   const outcomes = record(report.outcomes);
-  for (const [kind, title] of [["exec", "execs"], ["signal", "signals"], ["connection", "connections"]]) {
+  for (const [kind, title] of [["exec", "commands"], ["signal", "signals"], ["connection", "connections"]]) {
     const counts = record(outcomes[kind]);
     const names = OUTCOMES.filter((name) => counts[name]);
     if (!names.length) continue;
     const sum = names.reduce((all, name) => all + counts[name], 0);
     byId("counts").append(
-      element("span", { class: "group" }, `${figure(sum)} ${sum === 1 ? kind : title}: `,
+      element("span", { class: "group" }, `${figure(sum)} ${sum === 1 ? title.slice(0, -1) : title}: `,
         ...names.map((name) => narrowing(`only:${name} type:${kind}`, `Only ${title} that were ${name}`, badge(name, `${figure(counts[name])} ${name}`)))),
     );
   }
@@ -66,7 +74,12 @@ function startAttention() {
   let atOnce = GROUPS_AT_ONCE;
   const draw = () => {
     const fitting = groups.filter((group) => passes(groupThing(group)));
-    box.replaceChildren(...fitting.slice(0, atOnce).map(drawGroup));
+    const shownNow = fitting.slice(0, atOnce);
+    const isAudited = (group) => group.outcome === "audited";
+    const audited = shownNow.filter(isAudited).map(drawGroup);
+    const isFolded = audited.length && !filter.terms.length;
+    box.replaceChildren(...shownNow.filter((group) => !isAudited(group)).map(drawGroup), ...(filter.terms.length ? [] : discarded()),
+      ...(isFolded ? [element("li", { class: "finding" }, element("details", {}, element("summary", {}, `${figure(fitting.filter(isAudited).reduce((sum, each) => sum + each.count, 0))} audited`), element("ol", { class: "findings" }, ...audited)))] : audited));
     rest.replaceChildren();
     if (!groups.length) rest.append("Nothing: every command, signal and connection was allowed.");
     else if (!fitting.length) rest.append("Nothing here matches the filter.");
@@ -79,6 +92,10 @@ function startAttention() {
   filter.listeners.push(draw);
   draw();
 }
+
+const discarded = () => list(record(report.discards).found).map((each) =>
+  element("li", { class: "finding redirected" }, badge("redirected", "look"), " ", shown(each.text),
+    element("span", { class: "where" }, offset(each.first_offset_ns / 1e3), " ", eventLink(each.first_seq))));
 
 const groupThing = (group) => ({
   text: (value) => JSON.stringify([group.label, group.what, group.rule, group.reason, group.by, group.command_lines]).toLowerCase().includes(value),
@@ -93,7 +110,7 @@ const asker = (by) => (["", "''"].includes(shown(by.command)) ? `process ${shown
 
 function suggestionLabel(group, suggestion) {
   const what = suggestion.for_all === false ? "some of these" : list(group.command_lines).length > 1 ? "these" : "this";
-  return group.outcome === "audited" ? `to deny ${what}:` : `to allow ${what}, add to your policy:`;
+  return group.outcome === "audited" ? `to deny ${what}` : `to allow ${what}, add to your policy`;
 }
 
 function drawGroup(group) {
@@ -132,17 +149,42 @@ function drawGroup(group) {
           element("summary", {}, plural(others.length, "other caller")),
           ...others.map((each) => element("div", {}, "by ", ...drawAsker(each))))
       : null,
-    ...(suggestion.line
-      ? [
-          element("div", { class: "more" }, suggestionLabel(group, suggestion)),
+    suggestion.line
+      ? element("details", { class: "more" },
+          element("summary", {}, suggestionLabel(group, suggestion)),
           element("div", { class: "suggestion", title: "A rule for your policy" },
             element("span", { class: "label" }, `${shown(suggestion.section)}:`),
-            element("code", {}, shown(suggestion.line)), copyButton(shown(suggestion.line))),
-        ]
+            element("code", {}, shown(suggestion.line)), copyButton(shown(suggestion.line))))
       : suggestion.why_not
-        ? [element("div", { class: "more" }, `no rule can allow this: ${shown(suggestion.why_not)}`)]
-        : []),
+        ? element("div", { class: "more" }, `no rule is proposed: ${shown(suggestion.why_not)}`)
+        : null,
   );
+}
+
+function startSteps() {
+  const steps = record(report.steps);
+  const found = list(steps.found);
+  if (!found.length) return;
+  const lines = found.map((step) => {
+    const below = list(step.below).filter((each) => each !== step.what);
+    const tone = step.outcome === "ok" ? "good" : isBad(step) ? "denied" : "other";
+    const denied = list(step.denied).filter((each) => each !== step.what);
+    return element("li", {},
+      element("div", { class: "first-line" },
+        element("span", { class: `badge ${tone}` }, shown(step.outcome)),
+        element("code", { class: "what" }, step.tool ? `${shown(step.tool)}: ${shown(step.what)}` : shown(step.what)),
+        element("span", { class: "where" }, offset(step.offset_ns / 1e3), " ", eventLink(step.first_seq))),
+      ...denied.map((each) => element("div", { class: "more" }, badge("denied"), " ", shown(each))),
+      step.hook && step.hook.reason ? element("div", { class: "more" }, shown(step.hook.reason)) : null,
+      below.length ? element("details", { class: "more" },
+        element("summary", {}, `ran ${plural(step.commands, "command")}`),
+        ...below.map((each) => element("div", {}, element("code", {}, each)))) : null);
+  });
+  const own = Object.entries(record(steps.own)).map(([name, count]) => `${name} (${figure(count)})`);
+  const section = addSection("steps", shown(steps.title), "", element("ol", { class: "steps" }, ...lines),
+    steps.more ? element("p", { class: "notice" }, `and ${figure(steps.more)} more`) : null,
+    own.length ? element("p", { class: "notice" }, `The agent itself ran ${own.join(", ")}.`) : null);
+  byId("attention").after(section);
 }
 
 function startIncidents() {
@@ -165,11 +207,14 @@ function startEndings() {
     const payload = record(each.payload);
     const sender = payload.sender_cmd ? `from ${shown(payload.sender_cmd)} (${shown(payload.sender_pid)})` : "";
     const words = [shown(each.type).replace("_", " "), payload.signal_name, sender, payload.reason].filter(Boolean).map(shown);
-    return entry(words.join(" "), each.seq, Date.parse(shown(each.time)) * 1e6 - startedNs);
+    const made = entry(words.join(" "), each.seq, Date.parse(shown(each.time)) * 1e6 - startedNs);
+    if (payload.origin === "terminal") made.classList.add("own");
+    return made;
   });
   if (said.length) addSection("interrupts", "Interrupts", figure(said.length + (interrupts.more || 0)), entries(said, interrupts.more));
   const died = list(deaths.found).map((each) =>
-    entry(`${shown(each.comm)} (${shown(each.pid)}) ${shown(each.signal_name)}${each.why ? `: ${shown(each.why)}` : ""}`, each.seq, each.offset_ns));
+    entry(`${shown(each.comm)} (${shown(each.pid)}): ${shown(each.why || each.signal_name)}`, each.seq, each.offset_ns));
+  list(deaths.found).forEach((each, at) => { if (/from the terminal/.test(shown(each.why))) died[at].classList.add("own"); });
   if (died.length) addSection("deaths", "Killed by a signal", figure(died.length + (deaths.more || 0)), entries(died, deaths.more));
 }
 
@@ -188,17 +233,6 @@ function table(titles, lines) {
 
 const restOf = (top) =>
   top.rest ? element("p", { class: "notice" }, `and ${figure(top.rest)} of others${top.exact ? "" : "; these counts are estimates"}`) : null;
-
-function startFailures() {
-  const failures = record(report.failures);
-  if (!list(failures.top).length) return;
-  const lines = failures.top.map((each) => [
-    narrowing(quoted(shown(each.argv)), "Only events with this text", element("code", {}, shown(each.argv))),
-    shown(each.exit_code),
-    figure(each.count),
-  ]);
-  addSection("failures", "Failed", "", table(["command", "exit status", "times"], lines), restOf(failures));
-}
 
 function startTables() {
   const talks = record(report.connections);
@@ -230,23 +264,6 @@ function startTables() {
     ]);
     addSection("signals", "Signals", "", table(["signal", "from → to", "outcome", "times"], lines), restOf(signals));
   }
-  const programs = record(report.programs);
-  if (list(programs.top).length) {
-    const most = programs.top[0].count || 1;
-    const lines = programs.top.map((program) => {
-      const bar = element("meter", { min: 0, max: most, value: program.count, "aria-hidden": "true" });
-      return [narrowing(quoted(shown(program.path).split("/").at(-1) || "?"), "Only events with this name", shown(program.path)), bar, figure(program.count)];
-    });
-    addSection("programs", "Most used programs", "", table(["program", "", "times"], lines), restOf(programs));
-  }
-  const shadowing = record(report.shadowing);
-  if (list(shadowing.top).length) {
-    const lines = shadowing.top.map((each) => [shown(each.path), shown(each.shadows), figure(each.count)]);
-    addSection("shadowing", "Commands that shadow system commands", "", table(["ran", "shadows", "times"], lines), restOf(shadowing));
-  }
-  const types = Object.entries(record(report.by_type)).sort(([, a], [, b]) => b - a);
-  const lines = types.map(([type, count]) => [narrowing(`type:${type}`, "Only events of this type", type), figure(count)]);
-  if (lines.length) addSection("types", "Events by type", "", table(["type", "times"], lines));
 }
 
 function startContents() {

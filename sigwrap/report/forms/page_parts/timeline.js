@@ -1,125 +1,56 @@
-// When how much happened, and above that what one would look at first, a lane for each kind. Its
-// width is cut into slots: a click or Enter goes to the first event of the slot that needs attention,
-// or to its first.
+// When what ran: the commands of tool calls, below them every process from its first exec to its end,
+// and at the bottom a tick for each event that needs attention. A click goes to the event.
 
-const SLOTS = 200;
-const LANES = [
-  ["denied", "denied"],
-  ["changed", "redirected or absorbed"],
-  ["asked", "approved or audited"],
-  ["session", "interrupt or incident"],
-  ["died", "killed by a signal"],
-];
-const LANE_HEIGHT = 9;
-const BARS_HEIGHT = 44;
-
-const laneOfOutcome = new Map([["denied", 0], ["redirected", 1], ["absorbed", 1], ["approved", 2], ["audited", 2]]);
+const LANES = { call: [6, 20, 0.16], process: [24, 7, 0.004], tick: [1, 10, 0] }; // how many, how high, least width
+const BARS_MOST = 2000;
 
 function startTimeline() {
   if (rows.length < 2) return;
   const lastUs = Math.max(rows.reduce((most, row) => Math.max(most, row[AT_US]), 0), 1);
-  const slots = Array.from({ length: SLOTS }, () => ({ count: 0, first: null, lanes: LANES.map(() => null) }));
-  const slotAt = (us) => slots[Math.max(0, Math.min(SLOTS - 1, Math.floor((us / lastUs) * SLOTS)))];
-  const mark = (us, lane, seq) => (slotAt(us).lanes[lane] ??= { seq, count: 0 }).count++;
-  for (const row of rows) {
-    const slot = slotAt(row[AT_US]);
-    slot.count++;
-    slot.first ??= row[SEQ];
-    const lane = laneOfOutcome.get(outcomeOf(row)) ?? (typeOf(row).startsWith("interrupt_") ? 3 : undefined);
-    if (lane !== undefined) mark(row[AT_US], lane, row[SEQ]);
-  }
-  for (const each of list(record(report.incidents).found)) mark(each.first_offset_ns / 1e3, 3, each.first_seq);
-  for (const each of list(record(report.died_of_signal).found)) mark(each.offset_ns / 1e3, 4, each.seq);
-  drawTimeline(slots, lastUs);
-}
-
-function drawTimeline(slots, lastUs) {
-  const used = LANES.map((_, lane) => lane).filter((lane) => slots.some((slot) => slot.lanes[lane]));
-  const height = BARS_HEIGHT + used.length * LANE_HEIGHT;
-  const most = Math.max(...slots.map((slot) => slot.count));
-  const drawing = svg("svg", { viewBox: `0 0 ${SLOTS} ${height}`, preserveAspectRatio: "none", "aria-hidden": "true" });
-  used.forEach((lane, at) => {
-    const y = at * LANE_HEIGHT + 1;
-    drawing.append(svg("rect", { class: "lane", x: 0, y, width: SLOTS, height: LANE_HEIGHT - 2 }));
-    slots.forEach((slot, x) => {
-      if (slot.lanes[lane]) drawing.append(svg("rect", { class: `mark ${LANES[lane][0]}`, x: x - 0.2, y, width: 1.4, height: LANE_HEIGHT - 2 }));
-    });
-  });
-  slots.forEach((slot, x) => {
-    if (!slot.count) return;
-    const tall = Math.max(2, Math.sqrt(slot.count / most) * (BARS_HEIGHT - 4));
-    drawing.append(svg("rect", { class: "density", x: x + 0.1, y: height - tall, width: 0.8, height: tall }));
-  });
-  const cursor = svg("rect", { class: "cursor", x: 0, y: 0, width: 1, height, visibility: "hidden" });
-  drawing.append(cursor);
-  const strip = element(
-    "div",
-    { class: "strip", tabindex: 0, role: "slider", "aria-label": "Timeline", "aria-valuemin": 0, "aria-valuemax": SLOTS - 1 },
-    drawing,
-  );
-  strip.style.height = `${height}px`;
-  const readout = element("span", { class: "readout" });
-  const legend = used.map((lane) => element("span", { class: `key ${LANES[lane][0]}` }, LANES[lane][1]));
-  byId("timeline").replaceChildren(
-    strip,
-    element("div", { class: "scale" }, element("span", {}, "+0 s"), readout, element("span", {}, offset(lastUs))),
-    element("div", { class: "legend" }, ...legend, element("span", { class: "key density" }, "events")),
-  );
-  byId("timeline-section").hidden = false;
-  moveAlong(strip, slots, lastUs, cursor, readout);
-}
-
-function moveAlong(strip, slots, lastUs, cursor, readout) {
-  let at = 0;
-  const isEmpty = (slot) => !slot.count && slot.lanes.every((lane) => lane === null);
-  const look = (slot) => {
-    at = Math.max(0, Math.min(slots.length - 1, slot));
-    const { count, lanes } = slots[at];
-    const marks = LANES.flatMap(([, words], lane) => (lanes[lane] ? [`${figure(lanes[lane].count)} ${words}`] : []));
-    const words = `${offset((at / slots.length) * lastUs)}: ${[plural(count, "event"), ...marks].join(", ")}`;
-    readout.textContent = words;
-    strip.setAttribute("aria-valuenow", at);
-    strip.setAttribute("aria-valuetext", words);
-    cursor.setAttribute("x", at);
-    cursor.setAttribute("visibility", "visible");
-  };
-  const under = (pointer) => {
-    const { left, width } = strip.getBoundingClientRect();
-    return Math.floor(((pointer.clientX - left) / width) * slots.length);
-  };
-  // A pointer is no more exact than some slots are wide.
-  const nearest = (slot) => {
-    for (let away = 0; away < slots.length; away++) {
-      for (const each of [slot - away, slot + away]) if (slots[each] && !isEmpty(slots[each])) return each;
+  const box = element("div", { class: "bars" });
+  let top = 0;
+  for (const [name, bars] of Object.entries(timelineBars(lastUs))) {
+    const [lanes, height, share] = LANES[name];
+    const ends = [];
+    for (const bar of bars.slice(0, BARS_MOST)) {
+      // The label is to the right of where the bar begins, or at the page's end to its left.
+      const isLate = name === "call" && bar.from > lastUs * (1 - share);
+      const begin = isLate ? Math.min(bar.from, bar.to - lastUs * share) : bar.from;
+      const end = Math.max(bar.to, begin + lastUs * share);
+      let lane = name === "tick" ? 0 : ends.findIndex((each) => each <= begin);
+      if (lane < 0) lane = ends.length;
+      if (lane >= lanes) continue;
+      ends[lane] = end;
+      const made = element("button", { type: "button", tabindex: -1, title: bar.words, class: `${name} ${bar.tone} ${isLate ? "late" : ""}`, onclick: () => jump(bar.seq) }, name === "call" ? bar.words : null);
+      made.style.left = `${(begin / lastUs) * 100}%`;
+      made.style.width = `${((end - begin) / lastUs) * 100}%`;
+      made.style.top = `${top + lane * height}px`;
+      if (end > begin) made.style.backgroundSize = `${((bar.to - bar.from) / (end - begin)) * 100}% 100%`;
+      box.append(made);
     }
-    return slot;
-  };
-  const go = () => {
-    const { lanes, first } = slots[at];
-    const seq = lanes.find((lane) => lane !== null)?.seq ?? first;
-    if (seq !== null) jump(seq);
-  };
-  strip.addEventListener("pointermove", (pointer) => look(under(pointer)));
-  strip.addEventListener("pointerleave", () => { cursor.setAttribute("visibility", "hidden"); readout.textContent = ""; });
-  strip.addEventListener("click", (click) => { look(nearest(under(click))); go(); });
-  strip.addEventListener("focus", () => look(at));
-  strip.addEventListener("keydown", (key) => {
-    const by = { ArrowRight: 1, ArrowLeft: -1 }[key.key];
-    if (key.key === "Enter") go();
-    else if (key.key === "Home") look(0);
-    else if (key.key === "End") look(slots.length - 1);
-    else if (by) {
-      let next = at + by;
-      while (slots[next] && isEmpty(slots[next])) next += by;
-      if (slots[next]) look(next);
-    } else return;
-    key.preventDefault();
-    key.stopPropagation();
-  });
+    top += ends.length * height + (ends.length ? 4 : 0);
+  }
+  box.style.height = `${top}px`;
+  byId("timeline").replaceChildren(box, element("div", { class: "scale" }, element("span", {}, "+0 s"), element("span", {}, offset(lastUs))));
+  byId("timeline-section").hidden = false;
 }
 
-function svg(name, attributes) {
-  const made = document.createElementNS("http://www.w3.org/2000/svg", name);
-  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
-  return made;
+function timelineBars(lastUs) {
+  const call = list(record(report.steps).found).filter((step) => step.pid).map((step) => ({
+    from: step.offset_ns / 1e3, to: (step.ended_offset_ns ?? lastUs * 1e3) / 1e3, seq: step.first_seq, words: shown(step.what), tone: isBad(step) ? "bad" : "",
+  }));
+  const [process, tick, living] = [[], [], new Map()];
+  for (const row of rows) {
+    const [type, became] = [typeOf(row), outcomeOf(row)];
+    if (type === "process_exited") {
+      Object.assign(living.get(row[PID]) ?? {}, { to: row[AT_US], tone: / died of /.test(row[SAID]) ? "died" : "" });
+      living.delete(row[PID]);
+    } else if (type.startsWith("exec_") && became && became !== "denied" && !living.has(row[PID])) {
+      process.push({ from: row[AT_US], to: lastUs, seq: row[SEQ], words: row[SAID], tone: "" });
+      living.set(row[PID], process.at(-1));
+    }
+    const isOwn = type === "interrupt_received" && /from the terminal/.test(row[SAID]);
+    if (needsAttention(row)) tick.push({ from: row[AT_US], to: row[AT_US], seq: row[SEQ], words: `${row[SAID]}`, tone: isOwn ? "" : became || "interrupt" });
+  }
+  return { call, process, tick };
 }
