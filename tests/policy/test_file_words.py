@@ -33,7 +33,7 @@ MAKES, DELETES, FILLS = Use.CREATE, Use.DELETE, Use.FILL
         ("mv a /d", [(DELETES, "a"), (FILLS, "/d")]),
         ("ln -s a /d", [(FILLS, "/d")]),
         ("dd if=/k of=/o bs=1", [(READS, "/k"), (WRITES, "/o"), (READS, "1")]),
-        ("sed -i s/a/b/ /f", [(WRITES, "s/a/b/"), (WRITES, "/f")]),
+        ("sed -i s/a/b/ /f", [(READS, "s/a/b/"), (WRITES, "/f")]),
         ("perl -MList::Util -e 1 /f", [(READS, "1"), (READS, "/f")]),
         ("git push ../bare.git main", [(FILLS, "push"), (FILLS, "../bare.git"), (FILLS, "main")]),
         ("git clone a /d", [(MAKES, "/d")]),
