@@ -36,7 +36,12 @@ _SELDOM = (
     *("protocols/control_client", "protocols/joined", "protocols/left_sockets", "run/activation"),
     *("run/agents", "run/daemons", "run/joined", "run/remote_switch", "store/belongings"),
     *("store/catalog", "store/database", "store/journal_reader", "store/reader", "store/recovery"),
-    "store/removal",
+    *("store/removal", "store/shared_log"),
+    # Under a policy of the user's own, and those that have limits or audit files.
+    *("policy/language/build", "policy/language/schema", "policy/language/check"),
+    *("policy/language/yaml_text", "linux/session_cgroup", "linux/usage", "run/usage"),
+    *("mediate/usage_limits", "mediate/files", "mediate/file_facts", "linux/files/look"),
+    *("linux/files/asked", "run/files", "linux/listeners", "linux/sockets/tcp_diag"),
 )
 _OTHER_PROGRAMS = (
     "import sys; sys.path.append(sys.argv[1]); import sigwrap.__main__, sigwrap.cli.forward,"
