@@ -52,8 +52,8 @@ def test_a_secret_that_is_read(desk: Desk) -> None:
     assert desk.subject.sealed_events(LIKELY)
     report = desk.subject.run("report").stdout.decode()
     attention = report[report.index("Needs attention") :].splitlines()
-    assert attention[1] == f"  probably refused  read {desk.home}/.ssh/id_ed25519"
-    assert attention[2] == "      rule secrets: its command ended with 1"
+    what = f"read {desk.home}/.ssh/id_ed25519  (rule secrets: its command ended with 1)"
+    assert attention[1].startswith(f"  probably refused  {what}, event ")
     why = desk.subject.run("why").stdout.decode()
     read = f"read {desk.home}/.ssh/id_ed25519"
     assert f"it ended by itself, probably after the kernel refused it: {read} (rule secrets)" in why
