@@ -146,7 +146,7 @@ def try_terminal() -> Finding:
         return Finding(TERMINAL, f"cannot create a pseudo-terminal: {refusal.strerror}", "no pty")
     if held_terminals.controlling < 0:
         return Finding(TERMINAL, "no controlling terminal", "none")
-    typist = find_typist(walled=landlock.is_available(), keeps=_agent_default_keeps)
+    typist = find_typist(walled=landlock.is_available(), keeps=_agent_default_keeps).typist
     if typist is not None:
         return Finding(TERMINAL, typist.why, "typed")
     return Finding(TERMINAL, "approval requests can be shown on it")

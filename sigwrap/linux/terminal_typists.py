@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from sigwrap.linux import proc_files, procfs
 from sigwrap.linux.peer import carries_more_filters_than_us
-from sigwrap.linux.sockets.diag import listening_at
+from sigwrap.linux.sockets.diag import listening_at, peer_of
 from sigwrap.tuples import NamedTuple
 
 _MULTIPLEXERS = {"tmux": "TMUX", "screen": "STY", "SCREEN": "STY", "zellij": "ZELLIJ"}
@@ -34,10 +34,12 @@ _VARIABLES = (
 )
 _PSEUDO_TERMINALS = range(136, 144)
 _YAMA = "/proc/sys/kernel/yama/ptrace_scope"
-# Processor time, so that a busy machine finds as many (some 200,000 descriptors); the session could
+# Processor time, so that a busy machine finds as many (some 100,000 descriptors); the session could
 # open any number.
-_SEARCH_AT_MOST_S = 1.0
+_SEARCH_AT_MOST_S = 0.5
 _MOST_TERMINALS = 16
+_LOOKS = 3  # at a multiplexer's clients
+_SOCKET = "socket:["
 
 
 class Typist(NamedTuple):
@@ -45,42 +47,74 @@ class Typist(NamedTuple):
     why: str
 
 
+class Found(NamedTuple):
+    typist: Typist | None  # None where only a person can type
+    # Those that only the policy keeps the session from: a connection to one makes it a typist.
+    multiplexers: frozenset[int] = frozenset()
+
+
 class _TooMany(Exception):
     pass
 
 
-def find_typist(*, walled: bool, keeps: Callable[[Sequence[str]], bool]) -> Typist | None:
-    """None where only a person can type. `walled`: a Landlock domain is around the session.
-    `keeps`: the policy keeps the session from connecting to these unix sockets."""
+class _Holders:
+    """Which processes hold the other ends of pseudo-terminals, and unix sockets, of those that we
+    may look into; the session may look into no others either."""
+
+    def __init__(self) -> None:
+        self._of_terminal: dict[int, list[int]] = {}  # by its index
+        self.of_socket: dict[int, list[int]] = {}  # by its number
+        until_s = time.thread_time() + _SEARCH_AT_MOST_S
+        for pid in proc_files.all_pids():
+            for position, (fd, link) in enumerate(_descriptors(pid)):
+                if position % 100 == 0 and time.thread_time() > until_s:
+                    raise _TooMany
+                if link.startswith(_SOCKET):
+                    self.of_socket.setdefault(int(link[len(_SOCKET) : -1]), []).append(pid)
+                elif link.endswith("/ptmx") and (index := _terminal_index(pid, fd)) is not None:
+                    self._of_terminal.setdefault(index, []).append(pid)
+
+    def of_terminal(self, terminal: int) -> list[int]:
+        return self._of_terminal.get(os.minor(terminal), [])
+
+
+def find_typist(*, walled: bool, keeps: Callable[[Sequence[str]], bool]) -> Found:
+    """`walled`: a Landlock domain is around the session. `keeps`: the policy keeps the session from
+    connecting to these unix sockets."""
     terminals, looked_at = [procfs.controlling_terminal(os.getpid())], set[int]()
-    kept = set[str]()  # the variables of multiplexers whose sockets are
+    multiplexers, variables = set[int](), set(_VARIABLES)
     try:
+        holders = _Holders()
         while terminals:
             terminal = terminals.pop()
-            if terminal is None or os.major(terminal) not in _PSEUDO_TERMINALS:
-                continue
-            if terminal in looked_at or len(looked_at) == _MOST_TERMINALS:
+            if terminal is None or terminal in looked_at or not _is_pseudo(terminal):
                 continue
             looked_at.add(terminal)
-            for pid in list(_holders(terminal)) or _presumed_holder(terminal):
+            if len(looked_at) > _MOST_TERMINALS:
+                raise _TooMany
+            for pid in holders.of_terminal(terminal) or _presumed_holder(terminal):
                 name = procfs.comm(pid)
                 program = name.partition(":")[0]
                 is_kept = program in _MULTIPLEXERS and keeps(_listening_sockets(pid))
                 if objection := _objection(pid, name, walled, is_kept=is_kept):
-                    return Typist(pid, objection)
+                    return Found(Typist(pid, objection))
                 if is_kept:
-                    kept.add(_MULTIPLEXERS[program])
-                    terminals += _terminals_of(program)
+                    multiplexers.add(pid)
+                    variables.discard(_MULTIPLEXERS[program])
+                    clients = _clients_of(pid, holders)
+                    if clients is None or any(map(_may_be_inside, clients)):
+                        return Found(Typist(pid, f"the session may be connected to {program}"))
+                    terminals += map(procfs.controlling_terminal, clients)
                 elif name in _RELAYS:
                     terminals.append(procfs.controlling_terminal(pid))
     except _TooMany:
-        return Typist(0, "too many open descriptors to find the program that drives this terminal")
-    for variable in _VARIABLES:
-        if variable not in kept and os.environ.get(variable):
-            return Typist(
-                0, f"${variable} is set, so a process in the session may type on this terminal"
-            )
-    return None
+        why = "too many open descriptors to find the program that drives this terminal"
+        return Found(Typist(0, why))
+    for variable in sorted(variables):
+        if os.environ.get(variable):
+            why = f"${variable} is set, so a process in the session may type on this terminal"
+            return Found(Typist(0, why))
+    return Found(None, frozenset(multiplexers))
 
 
 def types_for(pid: int, typist: int) -> bool:
@@ -92,7 +126,7 @@ def types_for(pid: int, typist: int) -> bool:
             return True
         above = procfs.stat(above.ppid)
     try:
-        return terminal is not None and typist in _holders(terminal)
+        return terminal is not None and typist in _Holders().of_terminal(terminal)
     except _TooMany:
         return True
 
@@ -113,19 +147,35 @@ def _objection(pid: int, name: str, walled: bool, *, is_kept: bool) -> str:
 
 def _listening_sockets(pid: int) -> list[str]:
     """The unix sockets at which a process accepts connections; empty where none can be known."""
-    try:
-        fds = proc_files.names(f"/proc/{pid}/fd")
-        links = [proc_files.link(f"/proc/{pid}/fd/{fd}") for fd in fds]
-    except OSError:
-        return []
-    numbers = (int(link[8:-1]) for link in links if link.startswith("socket:["))
-    return [name for number in numbers if (name := listening_at(number))]
+    return [name for number in _sockets_of(pid) if (name := listening_at(number))]
 
 
-def _terminals_of(program: str) -> list[int | None]:
-    """Where its clients run."""
-    clients = (pid for pid in proc_files.all_pids() if procfs.comm(pid).startswith(program))
-    return [procfs.controlling_terminal(pid) for pid in clients]
+def _clients_of(pid: int, holders: _Holders) -> set[int] | None:
+    """The processes at the other ends of a process's unix sockets; None where no process holds one
+    of them, such as a socket that is being handed over."""
+    clients, unheld = set[int](), set[int]()
+    for look in range(_LOOKS):
+        peers = {peer for peer in map(peer_of, _sockets_of(pid)) if peer}
+        clients.update(*(holders.of_socket.get(peer, ()) for peer in peers))
+        missing = {peer for peer in peers if peer not in holders.of_socket}
+        unheld = missing & unheld if look else missing
+        if not unheld:
+            return clients - {pid}
+        holders = _Holders()  # a client may have come or gone since
+    return None
+
+
+def _may_be_inside(pid: int) -> bool:
+    """Or is one of ours, from which the command has inherited its descriptors."""
+    is_ours = pid in (os.getpid(), os.getppid())
+    may_be = is_ours or carries_more_filters_than_us(pid)
+    found = procfs.stat(pid)  # last: of one that ends, nothing can be known
+    return may_be and found is not None and not found.has_ended
+
+
+def _sockets_of(pid: int) -> list[int]:
+    links = (link for _, link in _descriptors(pid))
+    return [int(link[len(_SOCKET) : -1]) for link in links if link.startswith(_SOCKET)]
 
 
 def _is_within_reach(pid: int) -> bool:
@@ -140,31 +190,21 @@ def _only_descendants_are_traced() -> bool:
     return int(proc_files.contents(_YAMA) or 0) > 0 and os.geteuid() != 0
 
 
-def _holders(terminal: int) -> Iterator[int]:
-    """Who has the other end open, of those that we may look into; the session may look into no
-    others either."""
-    index = b"\ntty-index:\t%d\n" % os.minor(terminal)
-    until_s = time.thread_time() + _SEARCH_AT_MOST_S
-    for pid in proc_files.all_pids():
-        try:
-            fds = proc_files.names(f"/proc/{pid}/fd")
-        except OSError:
-            continue
-        for position, fd in enumerate(fds):
-            if position % 100 == 0 and time.thread_time() > until_s:
-                raise _TooMany
-            if _is_master(f"/proc/{pid}", fd, index):
-                yield pid
-                break
+def _is_pseudo(terminal: int) -> bool:
+    return os.major(terminal) in _PSEUDO_TERMINALS
 
 
-def _is_master(process: str, fd: str, index: bytes) -> bool:
+def _descriptors(pid: int) -> Iterator[tuple[str, str]]:
     try:
-        if not proc_files.link(f"{process}/fd/{fd}").endswith("/ptmx"):
-            return False
+        for fd in proc_files.names(f"/proc/{pid}/fd"):
+            yield fd, proc_files.link(f"/proc/{pid}/fd/{fd}")
     except OSError:
-        return False
-    return index in (proc_files.contents(f"{process}/fdinfo/{fd}") or b"")
+        return
+
+
+def _terminal_index(pid: int, fd: str) -> int | None:
+    found = (proc_files.contents(f"/proc/{pid}/fdinfo/{fd}") or b"").partition(b"\ntty-index:\t")[2]
+    return int(found.split()[0]) if found else None
 
 
 def _presumed_holder(terminal: int) -> list[int]:

@@ -43,6 +43,7 @@ class Process:
         "relations",
         "seizes",
         "start_time",
+        "stub_attempts",
         "stub_of",
     )
 
@@ -65,6 +66,7 @@ class Process:
         self.comm_is_current = True  # an exec that was let through changes it
         self.argv: tuple[str, ...] = ()
         self.stub_of = ""  # the program that asked, while the stub waits for its approval
+        self.stub_attempts = 0  # since its last exec
         self.pid_namespace = ""  # looked up with its first signal
         self.family = Family()
         # To what it signalled lately, and whose families it was true of.
@@ -86,7 +88,7 @@ class Process:
         """By an exec that goes on."""
         self.comm_is_current = False
         self.argv = argv
-        self.stub_of = ""
+        self.stub_of, self.stub_attempts = "", 0
 
     def runs(self, program: File | None) -> None:
         """Since its last exec; None where nobody knows."""

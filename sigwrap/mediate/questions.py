@@ -10,6 +10,7 @@ from sigwrap.events import Payload
 from sigwrap.tuples import NamedTuple
 
 _SETTLED_KEPT = 1_000
+_MOST_FOR_NEXT = 8
 
 US = "sigwrap"
 
@@ -84,6 +85,13 @@ class Unknown(NamedTuple):
     """There was no such request."""
 
 
+_Attempt = tuple[int, tuple[str, ...]]  # the process, and what it asked for
+
+
+def _attempt(question: Question) -> _Attempt:
+    return question.pid, question.key
+
+
 class QuestionQueue:
     """One session's requests."""
 
@@ -93,8 +101,8 @@ class QuestionQueue:
         self._open: dict[str, Open] = {}
         self._settled: dict[str, str] = {}
         self._always: dict[tuple[str, ...], str] = {}
-        self._for_next: dict[str, tuple[str, ...]] = {}  # requests whose caller did not wait
-        self._next: dict[tuple[str, ...], str] = {}  # who approved one attempt
+        self._for_next: dict[str, _Attempt] = {}  # requests whose caller did not wait
+        self._next: dict[_Attempt, tuple[str, float]] = {}  # who approved it, and until when
 
     @property
     def open(self) -> tuple[Open, ...]:
@@ -102,7 +110,7 @@ class QuestionQueue:
         return tuple(self._open.values())
 
     def ask(self, question: Question, now_s: float, *, for_next: bool = False) -> Open:
-        """`for_next`: an approval is for the next attempt of the same."""
+        """`for_next`: an approval is for the next attempt of the same process."""
         approval_id = self._new_id()
         while approval_id in self._open or approval_id in self._settled:
             approval_id = self._new_id()
@@ -114,15 +122,24 @@ class QuestionQueue:
         )
         self._open[approval_id] = request
         if for_next:
-            self._for_next[approval_id] = question.key
+            self._for_next[approval_id] = _attempt(question)
         return request
 
     def kept_for_next(self, question: Question) -> Open | None:
-        kept = (each for each, key in self._for_next.items() if key == question.key)
+        kept = (id_ for id_, each in self._for_next.items() if each == _attempt(question))
         return next((self._open[each] for each in kept), None)
 
+    def keeps_more(self) -> bool:
+        return len(self._for_next) < _MOST_FOR_NEXT
+
+    def kept_of(self, pid: int) -> list[str]:
+        """The process has ended: the ids of its requests, which are open. Approvals are void."""
+        self._next = {each: by for each, by in self._next.items() if each[0] != pid}
+        return [id_ for id_, each in self._for_next.items() if each[0] == pid]
+
     def is_remembered(self, question: Question) -> bool:
-        return bool(question.key) and question.key in {**self._always, **self._next}
+        is_known = question.key in self._always or _attempt(question) in self._next
+        return bool(question.key) and is_known
 
     def settle_from_memory(self, approval_id: str, now_s: float) -> Settled | None:
         """Where the same was granted for the whole session."""
@@ -130,8 +147,9 @@ class QuestionQueue:
         key = request.question.key
         if not key:
             return None
-        if (by := self._next.pop(key, None)) is not None:
-            granted = self._grant(request, by, always=False, now_s=now_s)
+        by_next, until_s = self._next.pop(_attempt(request.question), ("", 0.0))
+        if now_s < until_s:
+            granted = self._grant(request, by_next, always=False, now_s=now_s)
         elif (by := self._always.get(key)) is not None:
             granted = self._grant(request, by, always=True, now_s=now_s)
         else:
@@ -193,8 +211,9 @@ class QuestionQueue:
 
     def _settle(self, request: Open, answer: Answer, *, always: bool, now_s: float) -> Settled:
         del self._open[request.id]
-        if (key := self._for_next.pop(request.id, None)) and answer.granted and not always:
-            self._next[key] = answer.by
+        attempt = self._for_next.pop(request.id, None)
+        if attempt is not None and answer.granted and not always:
+            self._next[attempt] = answer.by, request.deadline_s
         self._settled[request.id] = f"{answer.reason} by {answer.by}"
         if len(self._settled) > _SETTLED_KEPT:
             del self._settled[next(iter(self._settled))]

@@ -123,6 +123,7 @@ class Mediation:
                 aside=aside,
                 loop=loop,
                 answer_now=self._answer_what_was_put_off,
+                on_connected=approvals.has_connected,
             ).begin
         if files is not None:
             self._families[Family.FILE] = files(

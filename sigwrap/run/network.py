@@ -138,8 +138,11 @@ class Network:
         aside: Aside,
         loop: Loop,
         answer_now: Callable[[Notification], None],
+        on_connected: Callable[[int], None],
     ) -> None:
-        """`answer_now`: a request that was put off, if its caller still waits."""
+        """`answer_now`: a request that was put off, if its caller still waits. `on_connected` gets
+        the pid of the process that listens, before the caller goes on."""
+        self._on_connected = on_connected
         self._performer = performer
         self._listener = listener
         self._rules = engine.network
@@ -296,6 +299,7 @@ class Network:
                 self._listeners.note_server(looked.held)
                 self._sockets.own.note(looked.held, name, looked.kind.type)
             elif looked.asked.syscall == "connect":
+                self._on_connected(ours.listener(looked.held)[0])
                 return self._listeners.outside(looked)
         return None
 

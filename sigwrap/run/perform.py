@@ -274,6 +274,7 @@ class Performer:
 
     def process_ended(self, process: Process) -> None:
         self._repeats.process_ended(process)
+        self._approvals.process_ended(process.pid)
         for scope in [scope for scope in self._asking if scope.process is process]:
             self._approvals.withdraw(self._asking[scope])
 

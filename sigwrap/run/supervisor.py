@@ -103,7 +103,7 @@ class Supervisor:
             unattended=is_unattended(os.environb),
             on_stop_key=lambda: self._job_control.stop_front(),
             walled=walls.domain,
-            keeping_rule=lambda socket: self._keeping_rule(socket),
+            is_kept=lambda socket: self._keeps_from(socket),
             on_signal=lambda *words: self._agent_signals.on_request(*words),
         )
         self.watchers = Watchers(
@@ -328,11 +328,11 @@ class Supervisor:
         self._loop.unwatch(channel.fileno())
         channel.close()
 
-    def _keeping_rule(self, socket: str) -> str:
+    def _keeps_from(self, socket: str) -> bool:
         if self._network is None or not socket.startswith(("/", "@")):
-            return ""
+            return False
         decision = self._network.decide(endpoint_of(f"{UNIX}{socket}", Direction.CONNECT))
-        return decision.rule if decision.action in (Action.DENY, Action.APPROVE) else ""
+        return decision.action in (Action.DENY, Action.APPROVE)
 
     def _how_it_stands(self) -> Payload:
         counts = self._recorder.counts

@@ -118,3 +118,27 @@ def test_a_program_that_draws_on_the_terminal_is_answered_at_once(as_user: Sigwr
     ]
     assert len(kept) == 1
     as_user.verify_decisions()
+
+
+SELF = """
+import os, sys
+words = ["x", "-c", "print('ag' 'ain')", "ag" + "ain"]
+if os.fork() == 0:
+    os.execv("/proc/self/exe", words)
+print("status", os.waitstatus_to_exitcode(os.wait()[1]), flush=True)
+"""
+
+
+def test_what_a_stub_would_find_elsewhere_waits_in_its_caller(as_user: Sigwrap) -> None:
+    """`/proc/self/exe` is another file for the stub."""
+    name = os.path.basename(PYTHON[0])
+    rule = f"\n  - {{name: ask, commands: [{name}], args_patterns: [^again$], decision: approve}}\n"
+    path = policy(as_user.folder, rule)
+    run = as_user.start("-p", path, "--approvals", "control", "--", *PYTHON, "-c", SELF)
+    as_user.await_event("approval_requested")
+    (request,) = as_user.events("approval_requested")
+    assert as_user.native(UNDER_TEST, "approve", request.payload["approval_id"]).returncode == 0
+    out = reader(run.stdout)
+    out.until(rb"again\nstatus 0\n")
+    assert run.wait() == 0
+    assert not as_user.sealed_events("exec_waiting")

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.harness import UNDER_TEST, Sigwrap
+from tests.support.harness import PYTHON, UNDER_TEST, Sigwrap
 from tests.support.terminal import ANSWERS
-from tests.support.waiting import await_that
+from tests.support.waiting import Late, await_that
 
 POLICY = """
 version: 1
@@ -50,12 +50,19 @@ class Tmux:
     def shows(self, pattern: str) -> re.Match[str]:
         """The last match, once there is one: a request may come again, with another code."""
         found: list[re.Match[str]] = []
+        screen = ""
 
         def is_shown() -> bool:
-            found[:] = re.finditer(pattern, self.do("capture-pane", "-p", "-J"))
+            nonlocal screen
+            words = ("tmux", "-L", self._name, "capture-pane", "-p", "-J")
+            screen = self._subject.native(*words).stdout.decode()
+            found[:] = re.finditer(pattern, screen)
             return bool(found)
 
-        await_that(is_shown)
+        try:
+            await_that(is_shown)
+        except Late:
+            raise Late(f"{pattern!r} is not on the screen: {screen}") from None
         return found[-1]
 
     def answer_yes(self) -> None:
@@ -132,7 +139,39 @@ def test_once_a_connection_is_approved_it_asks_there_no_more(as_user: Sigwrap, t
     tmux.run(policy(as_user, "approve"), connects)
     tmux.answer_yes()
     tmux.shows("connected")
-    tmux.shows("cannot be answered here: you approved a connection by rule tmux")
+    tmux.shows("cannot be answered here: the session has connected to tmux: server and may type")
     _, request = as_user.events("approval_requested")
+    approval_id = request.payload["approval_id"]
+    tmux.do("split-window", "-d", f"{UNDER_TEST} approve {approval_id}; sleep 60")
+    await_that(lambda: bool(as_user.events("control_refused")))
+    assert as_user.native(UNDER_TEST, "deny", approval_id).returncode == 0
+    tmux.shows(r"not approved(.*\n)*the-end\n")
+
+
+def test_a_socket_with_a_new_name_is_still_the_multiplexers(as_user: Sigwrap, tmux: Tmux) -> None:
+    """tmux makes its socket again at SIGUSR1, and the session gives that another name at once."""
+    path = policy(as_user, "deny")
+    moved = as_user.folder / "moved"
+    server = tmux.do("display-message", "-p", "#{pid}").strip()
+    connects = f"tmux -S {moved} display-message -p conn-ected"
+    again = f"kill -USR1 {server}; until mv {tmux.socket} {moved} && {connects}; do :; done"
+    tmux.run(path, f"uname -s; ({again}) 2>/dev/null; mv {moved} {tmux.socket}; uname -r")
+    tmux.answer_yes()
+    tmux.shows("Linux\nconn-ected")
+    tmux.shows("cannot be answered here: the session has connected to tmux: server and may type")
+    _, request = as_user.events("approval_requested")
+    assert as_user.native(UNDER_TEST, "deny", request.payload["approval_id"]).returncode == 0
+    tmux.shows(r"not approved(.*\n)*the-end\n")
+
+
+def test_a_connection_that_the_command_inherits_counts(as_user: Sigwrap, tmux: Tmux) -> None:
+    program = (
+        "import os, socket, sys; s = socket.socket(socket.AF_UNIX); s.connect(sys.argv[1]); "
+        "os.dup2(s.fileno(), 9, inheritable=True); os.execv(sys.argv[2], sys.argv[2:])"
+    )
+    line = f'{UNDER_TEST} -p {policy(as_user, "deny")} --no-report -- sh -c "uname -s"'
+    tmux.type(f"{PYTHON[0]} -c '{program}' {tmux.socket} {line}{SAY_END}")
+    tmux.shows("cannot be answered here: the session may be connected to tmux")
+    (request,) = as_user.events("approval_requested")
     assert as_user.native(UNDER_TEST, "deny", request.payload["approval_id"]).returncode == 0
     tmux.shows(r"not approved(.*\n)*the-end\n")

@@ -130,3 +130,34 @@ def test_what_is_remembered_of_settled_requests_is_bounded() -> None:
         say(subject, subject.ask(question(), 0.0).id, Verdict.NO)
     assert say(subject, "r2000", Verdict.ONCE) == Unknown()
     assert isinstance(say(subject, "r2001", Verdict.ONCE), TooLate)
+
+
+def test_an_approval_for_the_next_attempt_is_for_that_process_once_and_in_time() -> None:
+    subject = queue()
+    kept = subject.ask(question(), 0.0, for_next=True)
+    assert subject.kept_for_next(question()) == kept
+    say(subject, kept.id, Verdict.ONCE)
+    for pid, is_granted in ((8, False), (7, True), (7, False)):
+        attempt = question()._replace(pid=pid)
+        assert subject.is_remembered(attempt) == is_granted
+        asked = subject.ask(attempt, 2.0)
+        found = subject.settle_from_memory(asked.id, 2.0)
+        assert (found is not None and found.answer.granted) == is_granted
+    kept = subject.ask(question(), 0.0, for_next=True)
+    say(subject, kept.id, Verdict.ONCE)
+    late = subject.ask(question(), 11.0)
+    assert subject.settle_from_memory(late.id, 11.0) is None
+
+
+def test_what_is_kept_for_a_process_ends_with_it_and_is_bounded() -> None:
+    subject = queue()
+    kept = subject.ask(question(), 0.0, for_next=True)
+    approved = subject.ask(question(key="other"), 0.0, for_next=True)
+    say(subject, approved.id, Verdict.ONCE)
+    assert subject.kept_of(8) == []
+    assert subject.kept_of(7) == [kept.id]
+    assert not subject.is_remembered(question(key="other"))
+    for number in range(7):
+        assert subject.keeps_more()
+        subject.ask(question(key=str(number)), 0.0, for_next=True)
+    assert not subject.keeps_more()

@@ -118,6 +118,9 @@ class Stage:
 
     are_on_terminal = False
 
+    def process_ended(self, pid: int) -> None:
+        pass
+
     def how_to_answer(self, approval_id: str) -> str:
         return f"until 14:31:05; sigwrap approve {approval_id}"
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import struct
+import sys
 
 from sigwrap.bare import socket
 from sigwrap.tuples import NamedTuple
@@ -71,6 +72,13 @@ def listening_at(number: int) -> str:
         return ""
     name = os.fsdecode(_attributes(told[_TOLD.size :]).get(NAME, b""))
     return f"@{name[1:]}" if name.startswith("\0") else name.rstrip("\0")
+
+
+def peer_of(number: int) -> int:
+    """The number of the unix socket that this one is connected to; 0 for none."""
+    told = _told(number, SHOW_PEER, _ANY_COOKIE)
+    peer = b"" if told is None else _attributes(told[_TOLD.size :]).get(PEER, b"")
+    return int.from_bytes(peer[:4], sys.byteorder)
 
 
 def _told(number: int, show: int, cookie: int) -> bytes | None:

@@ -17,7 +17,7 @@ from sigwrap.escape import beginning
 from sigwrap.events import Payload, text
 from sigwrap.linux import procfs
 from sigwrap.linux.peer import Peer
-from sigwrap.linux.terminal_typists import Typist, find_typist, types_for
+from sigwrap.linux.terminal_typists import Found, Typist, find_typist, types_for
 from sigwrap.mediate.questions import (
     US,
     Answer,
@@ -73,7 +73,7 @@ class Approvals:
         how_it_stands: Callable[[], Payload] = dict,
         is_inside: Callable[[int], bool] = lambda pid: False,
         walled: bool = True,
-        keeping_rule: Callable[[str], str] = lambda socket: "",
+        is_kept: Callable[[str], bool] = lambda socket: False,
         on_stop_key: Callable[[], None] = lambda: None,
         on_signal: OnSignal = lambda *_words: refusal(
             "bad-request", "this session takes no signals"
@@ -82,9 +82,9 @@ class Approvals:
         """Answers come from within `loop`'s turns. `unattended_timeout_s`: after that it is no
         where nobody would see the question. `unattended`: nobody looks at a terminal. `notify`:
         somebody wants to be told of each question. `how_it_stands`: of the session, for who
-        watches. `walled`: a Landlock domain is around COMMAND. `keeping_rule`: the rule that keeps
-        the session from connecting to a unix socket, or empty. `on_stop_key`: the user pressed
-        Ctrl+Z at a request."""
+        watches. `walled`: a Landlock domain is around COMMAND. `is_kept`: the policy keeps
+        the session from connecting to a unix socket. `on_stop_key`: the user pressed Ctrl+Z at a
+        request."""
         self._loop = loop
         self._recorder = recorder
         self._mode = mode
@@ -103,11 +103,10 @@ class Approvals:
         self._looks_for_somebody = False
         self._prompt: TerminalPrompt | None = None
         self._walled = walled
-        self._keeping_rule = keeping_rule
-        self._keeping = set[str]()  # the rules that keep it from the multiplexer of our terminal
+        self._is_kept = is_kept
         self._on_stop_key = on_stop_key
         self._on_signal = on_signal
-        self._typist_found: tuple[Typist | None] | None = None  # None before somebody has looked
+        self._found: Found | None = None  # None before the first look
         self._control = self._open_control()
         self._told_of_no_socket = False
         self._attendance = Attendance(
@@ -119,6 +118,7 @@ class Approvals:
     def ask(self, question: Question, on_answer: OnAnswer) -> str:
         """The request's id. `on_answer` is called exactly once, maybe before this returns."""
         now_s = time.monotonic()
+        self._look_again_for_typist()
         request = self._queue.ask(question, now_s)
         self._waiting[request.id] = on_answer
         asked = self._who_can_answer()
@@ -156,6 +156,8 @@ class Approvals:
         """A program that draws on the terminal would freeze while it waits. Returns why it does not
         wait."""
         kept = self._queue.kept_for_next(question)
+        if kept is None and not (question.key and self._queue.keeps_more()):
+            return "a program that draws on the terminal does not wait"
         if kept is None:
             kept = self._queue.ask(question, now_s, for_next=True)
             self._waiting[kept.id] = lambda _answer: None
@@ -163,6 +165,7 @@ class Approvals:
             if not self._recorder.record("approval_requested", question.pid, payload):
                 self._settle([self._queue.settle_unasked(kept.id, "it can't be recorded", now_s)])
             self._expire_later(kept.deadline_s)
+            self._look_for_somebody_later(kept.asked_at_s + self._unattended_timeout_s)
             if self._notify is not None:
                 self._notify(notice_of(kept, self._store))
         approve = self._session.command("approve", kept.id)
@@ -188,6 +191,10 @@ class Approvals:
     def nobody_is_told(self) -> None:
         """--notify has failed."""
         self._attendance.nobody_is_told()
+
+    def process_ended(self, pid: int) -> None:
+        for approval_id in self._queue.kept_of(pid):
+            self._withdraw(approval_id, "its process has ended")
 
     def withdraw(self, approval_id: str) -> None:
         """The asker died: its answer is "withdrawn"."""
@@ -292,25 +299,32 @@ class Approvals:
     def _typist(self) -> Typist | None:
         """Who could type an answer for the session: it is not asked on a terminal of theirs, and
         takes none from there."""
-        if self._typist_found is None:
-            self._typist_found = (find_typist(walled=self._walled, keeps=self._keeps_from),)
-        return self._typist_found[0]
+        if self._found is None:
+            self._found = find_typist(walled=self._walled, keeps=self._keeps_from)
+        return self._found.typist
+
+    def _look_again_for_typist(self) -> Typist | None:
+        """The clients of a multiplexer come and go."""
+        if self._found is not None and self._found.multiplexers and self._found.typist is None:
+            self._found = None
+            if (typist := self._typist) is not None:
+                self._is_typed_by(typist)
+        return self._typist
+
+    def _is_typed_by(self, typist: Typist) -> None:
+        self._found = Found(typist)
+        if self._prompt is not None:
+            self._prompt.ask_elsewhere(typist.why)
 
     def _keeps_from(self, sockets: Sequence[str]) -> bool:
         """All of them, and there is one."""
-        rules = set(map(self._keeping_rule, sockets))
-        self._keeping |= rules
-        return bool(rules) and "" not in rules
+        return bool(sockets) and all(map(self._is_kept, sockets))
 
-    def _may_type_now(self, settled: Settled) -> None:
-        """After an approved connection the session may reach the multiplexer of our terminal."""
-        question = settled.question
-        if question.kind != "connection" or question.rule not in self._keeping:
-            return
-        why = f"you approved a connection by rule {question.rule}, so the session may type here"
-        self._typist_found = (Typist(0, why),)
-        if self._prompt is not None:
-            self._prompt.not_here = why
+    def has_connected(self, pid: int) -> None:
+        """A process in the session has, to this one outside."""
+        if self._found is not None and pid in self._found.multiplexers:
+            why = f"the session has connected to {procfs.comm(pid)} and may type here"
+            self._is_typed_by(Typist(pid, why))
 
     def _why_nobody(self) -> str:
         if self._stopped:
@@ -328,6 +342,11 @@ class Approvals:
     # Answers
 
     def _on_terminal_answer(self, approval_id: str, verdict: Verdict) -> None:
+        if verdict is not Verdict.NO and self._look_again_for_typist() is not None:
+            request = next((each for each in self._queue.open if each.id == approval_id), None)
+            if request is not None and self._prompt is not None:
+                self._prompt.show(request, or_by_command=self._mode in _BY_CONTROL)
+            return
         self._attendance.note_answer()
         self._answer(approval_id, verdict, by="the terminal", message="")
 
@@ -389,8 +408,6 @@ class Approvals:
 
     def _recorded(self, settled: Settled) -> Settled:
         event = _EVENT_OF_REASON.get(settled.answer.reason, "approval_denied")
-        if settled.answer.granted:
-            self._may_type_now(settled)
         if self._recorder.record(event, settled.question.pid, answered_payload(settled)):
             return settled
         if not settled.answer.granted:
@@ -495,7 +512,7 @@ class Approvals:
 
     def _is_typed(self, peer: Peer) -> bool:
         """Whether the session may have; then that is an attempt, and recorded."""
-        is_typed = _is_on_a_terminal_of(self._typist, peer)
+        is_typed = _is_on_a_terminal_of(self._look_again_for_typist(), peer)
         if is_typed:
             why = "the session may have typed this itself"
             self.refused(peer._replace(objection=why))

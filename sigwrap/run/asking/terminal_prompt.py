@@ -136,6 +136,13 @@ class TerminalPrompt:
             self._looking = True  # in a moment: first the asker is told that it waits
             self._loop.call_at(time.monotonic(), self._look)
 
+    def ask_elsewhere(self, why: str) -> None:
+        """From now on; what is open is named again."""
+        self.not_here = why
+        self._named.clear()
+        if self._taken is not None:
+            self._make_way(time.monotonic())
+
     def has_shown(self, approval_id: str) -> bool:
         return approval_id in self._named
 
@@ -301,9 +308,7 @@ class TerminalPrompt:
     def _on_wrong(self, line: bytes) -> None:
         self._wrong += 1
         if self._wrong == MOST_WRONG:
-            self.not_here = f"{MOST_WRONG} wrong answers in a row"
-            self._named.clear()
-            self._make_way(time.monotonic())
+            self.ask_elsewhere(f"{MOST_WRONG} wrong answers in a row")
         elif is_without_code(line):
             self._put("Type y and the four letters shown\r\n")
         else:

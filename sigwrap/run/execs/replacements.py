@@ -15,7 +15,7 @@ from sigwrap.linux.execs.executable import Executable, resolve_replacement
 from sigwrap.linux.execs.ours import Ours
 from sigwrap.linux.execs.restage import Redirection
 from sigwrap.linux.execs.script import command_line
-from sigwrap.linux.memory import Unreadable
+from sigwrap.linux.memory import Unreadable, may_be_served
 from sigwrap.linux.paths import AT_FDCWD, MayWait
 from sigwrap.linux.registers import ERESTARTNOINTR
 from sigwrap.linux.seccomp import Listener
@@ -39,6 +39,7 @@ from sigwrap.run.recording.stub_program import stub_line, stub_variables
 from sigwrap.start.command import HostEnvironment
 from sigwrap.start.own_files import changed_stub_file
 
+_STUB_ATTEMPTS = 3  # a signal may break one off
 _A_STUB_OPENS = 24  # descriptors: what an interpreter reads at its start, and its own few
 
 
@@ -70,7 +71,6 @@ class Replacements:
     ) -> None:
         self._performer = performer
         self._listener = listener
-        self._stub_file = -1  # before an exec has to wait for an approval
         self._recordings = recordings
         self._aside = aside
         self._tracer = tracer
@@ -179,27 +179,60 @@ class Replacements:
         held.name = argv[0]
         return Prepared(held.replacement.programs[0].path, argv, held.replacement.readable)
 
-    def _prepare_stub(self, scope: Scope, _effect: PrepareStub) -> Prepared | Unpreparable:
+    def _prepare_stub(self, scope: Scope, _effect: PrepareStub) -> object:
         held: ExecHoldings = scope.holdings
         asked, executable = held.asked, held.executable
         assert asked is not None and executable is not None, "judged before"
-        if asked.folder_fd != AT_FDCWD or asked.flags or asked.truncated or not executable.is_elf:
+        scope.process.stub_attempts += 1
+        if not (
+            executable.is_elf
+            and _stub_can_make(asked, scope.tid)
+            and scope.process.stub_attempts <= _STUB_ATTEMPTS
+        ):
             return Unpreparable("a stub cannot make the same exec")
         self._performer.check(scope)
+        notification_id = scope.id
+
+        def work() -> tuple[int, int]:
+            file = waiting.make_file()
+            try:
+                return file, self._listener.add_descriptor(notification_id, file)
+            except BaseException:
+                os.close(file)
+                raise
+
+        def then(outcome: Outcome) -> None:
+            if scope.is_over:
+                if isinstance(outcome, Done):
+                    os.close(outcome.value[0])
+            elif isinstance(outcome, Done):
+                file, held.descriptor = outcome.value
+                self._performer.resume(scope, self._stub(scope, asked, executable, file))
+            else:
+                self._performer.resume(scope, Unpreparable("its caller does not take the stub"))
+
+        # In a helper: the caller itself takes the descriptor, once it gets to run.
         try:
-            if self._stub_file < 0:
-                self._stub_file = waiting.make_file()
-            held.descriptor = self._listener.add_descriptor(scope.id, self._stub_file)
-        except OSError as failure:
-            return Unpreparable(os.strerror(failure.errno or errno.EIO))
+            self._aside.do(work, then, lambda found: os.close(found[0]))
+        except (OSError, RuntimeError) as failure:
+            return Unpreparable(str(failure))
+        return PAUSED
+
+    def _stub(
+        self, scope: Scope, asked: Asked, executable: Executable, file: int
+    ) -> Prepared | Unpreparable:
+        held: ExecHoldings = scope.holdings
         held.name = os.fsdecode(waiting.NAME)
         held.replacement_argv = argv = [waiting.NAME, asked.path, *asked.argv]
         words = tuple(map(os.fsdecode, argv))
         program = Program(held.name, held.name, words)
-        fd, line = os.dup(self._stub_file), command_line(argv)
-        held.replacement = Executable.again(
-            scope.tid, scope.process.pid, fd, (program,), line, self._ours
-        )
+        try:
+            held.replacement = Executable.again(
+                scope.tid, scope.process.pid, file, (program,), command_line(argv), self._ours
+            )
+        except OSError as gone:
+            os.close(file)
+            return Unpreparable(os.strerror(gone.errno or errno.ESRCH))
         held.replacement.root = executable.root  # it opens no file there
         return Prepared(held.name, words, readable=True)
 
@@ -259,6 +292,17 @@ class Replacements:
         asked: Asked | None = scope.holdings.asked
         assert asked is not None, "what is redirected was looked at"
         return asked.variable(scope.tid, b"SIGWRAP_SESSION") or b""
+
+
+def _stub_can_make(asked: Asked, tid: int) -> bool:
+    """Whether the same call from the stub means the same file, and the caller's own filters and
+    memory allow it to be changed."""
+    if asked.folder_fd != AT_FDCWD or asked.flags or asked.truncated or may_be_served():
+        return False
+    if asked.path.startswith(b"/dev/") or b"proc/" in asked.path:  # of the process itself
+        return False
+    own, filters = procfs.filters("self"), procfs.filters(tid)
+    return own is None or filters is None or filters <= own + 1
 
 
 def _noting(recordings: Recordings, stub: Process, expected: Expected) -> Callable[[int], str]:
