@@ -10,7 +10,6 @@ kernel lets in who waits there, in order, and an attempt now and then would alwa
 from __future__ import annotations
 
 import os
-import random
 import select
 import socket
 import struct
@@ -89,7 +88,7 @@ def ask_everybody(
         stack.callback(os.close, folder_fd)
         names = _names(folder_fd)
         everybody = _Everybody(folder_fd, request, stack, names)
-        everybody.ask(sorted(names, key=lambda each: (each not in first, random.random())))
+        everybody.ask(sorted(names, key=lambda each: (each not in first, os.urandom(4))))
         everybody.answered.sort(key=lambda each: each.client.session_id)
         everybody.failures.sort(key=lambda each: each.session_id)
         yield everybody.answered, everybody.failures
