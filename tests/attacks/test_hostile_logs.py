@@ -143,8 +143,10 @@ def test_every_command_ends_and_names_the_file(
         assert "bad" in out + err, command
     assert run_app(["sessions", "--store", str(store)]) == 0
     out, err = capfd.readouterr()
-    assert [line.split()[0] for line in sorted(out.splitlines())] == ["bad", "good"]
-    assert (out.count("\n"), err) == (2, "")
+    header, *rows = out.splitlines()
+    assert header.split()[0] == "SESSION"
+    assert sorted(row.split()[0] for row in rows) == ["bad", "good"]
+    assert (out.count("\n"), err) == (3, "")
     monkeypatch.undo()
     assert run_app(["report", "--store", str(store), "good"]) == 0
 

@@ -71,7 +71,7 @@ def _says_only_that_they_are_denied(err: bytes) -> None:
 
 def _stalled(subject: Sigwrap, programs: Path, *words: str) -> list[str]:
     """What came of each; while others ran."""
-    done = subject.run("--", *PYTHON, str(programs / "stalled.py"), *words)
+    done = subject.run("--no-report", "--", *PYTHON, str(programs / "stalled.py"), *words)
     assert done.returncode == 0, done.stderr
     _says_only_that_they_are_denied(done.stderr)
     *said, bystander = done.stdout.decode().splitlines()
@@ -194,7 +194,7 @@ def test_arguments_in_memory_that_a_program_serves(
     takes a mount, after which memory is read aside; also the words of a signal call."""
     as_user.policy = policy(as_user.folder, " []")
     line = [*PYTHON, str(programs / "served_memory.py"), *served.paths("never-read")]
-    done = as_user.run("--", *line)
+    done = as_user.run("--no-report", "--", *line)
     assert done.returncode == 0
     _says_only_that_they_are_denied(done.stderr)
     execs, calls = "path EACCES argv EACCES word EACCES", "own EFAULT queue EFAULT"

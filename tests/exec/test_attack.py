@@ -58,7 +58,8 @@ def _attack(
     name: str, subject: Sigwrap, rules: str, line: Sequence[str]
 ) -> tuple[list[str], dict[str, int]]:
     """What the programs that ran have said, and how the execs ended."""
-    done = subject.run("-p", policy(subject.folder, rules), "--", *line, within_s=WITHIN_S)
+    given = ("-p", policy(subject.folder, rules), "--no-report", "--")
+    done = subject.run(*given, *line, within_s=WITHIN_S)
     assert done.returncode == 0, done.stderr
     words = done.stderr.decode().splitlines()[-1].split()
     counts = dict(zip(words[::2], map(int, words[1::2]), strict=True))

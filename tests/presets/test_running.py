@@ -118,6 +118,8 @@ def test_a_tool_call_is_shown_without_its_wrapper_and_judged_with_it(subject: Si
     )
     assert shell == ["bash", "-c", wrapped]
     for form in ("text", "md", "json", "html"):
-        shown = subject.run("report", "--format", form).stdout.decode()
+        shown = subject.run("report", "--tree", "--format", form).stdout.decode()
         assert "git push --force" in shown and "shell-snapshots" not in shown, form
         assert form == "json" or "bash -c 'git push --force'" in shown.replace("&#39;", "'")
+    short = subject.run("report").stdout.decode()
+    assert "  denied    git push --force\n" in short and "shell-snapshots" not in short

@@ -59,7 +59,9 @@ def test_a_socket_belongs_to_its_namespace_and_rules_hold_in_there(
         }
         assert [each.connections for each in outside] == reached
     told = [each for each in done.stderr.splitlines() if each.startswith(b"sigwrap: ")]
-    assert len(told) == 3
+    *denials, end = told
+    assert len(denials) == 3 and all(each.startswith(b"sigwrap: denied: ") for each in denials)
+    assert end.startswith(b"sigwrap: 4 actions denied (sigwrap report ")
     rules_seen = {e.payload["rule_name"] for e in as_user.sealed_events("connection_denied")}
     assert rules_seen == {"keep", "port"}
 

@@ -49,10 +49,11 @@ def test_a_host_by_its_name_is_allowed_and_another_is_denied_in_one_clear_line(
     text = 'for url; do curl -sS "$url"; done; :'
     done = as_user.run("-p", network_policy(as_user, *rules), "--", "sh", "-c", text, "sh", *urls)
     assert done.stdout == b"hi\n"
-    ours, *theirs = done.stderr.decode().splitlines()
+    ours, *theirs, end = done.stderr.decode().splitlines()
     assert ours.startswith(
         f"sigwrap: denied: connection to 127.0.0.2:{server.port} (rule keep, policy test)"
     )
+    assert end.startswith("sigwrap: 2 actions denied (sigwrap report ")
     assert len(theirs) == 2 and all(each.startswith("curl: (7)") for each in theirs)
     assert server.connections == 1
     (allowed,) = {each.payload["destination"] for each in as_user.events("connection_allowed")}

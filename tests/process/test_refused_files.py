@@ -146,6 +146,7 @@ def test_a_reader_does_not_wait_for_a_process_that_has_closed_it(desk: Desk) -> 
 
 def test_the_line_at_the_end_comes_where_no_person_reads(desk: Desk) -> None:
     desk.subject.policy = "agent-default"
+    desk.subject.env["PATH"] = "/usr/sbin:/usr/bin"  # each directory once
     denied = "shutdown now; shutdown now; cat ~/.ssh/id_ed25519; true"
     last = own_lines(desk.shell(denied))[-1]
     assert last.startswith("sigwrap: 2 actions denied, 1 file probably refused (sigwrap report ")

@@ -21,17 +21,21 @@ from sigwrap.mediate.refused_files import Found
 from sigwrap.policy.judge.request import Operation
 
 _NOTHING_THERE = (errno.ENOENT, errno.ENOTDIR)
+_TRIES = 3  # another process that renames something can break one off
 _IN_A_FOLDER = frozenset({Operation.CREATE, Operation.DELETE})
 
 
 def look(path: str) -> Found | None:
     """None: nothing is there. OSError where the caches do not know."""
-    try:
-        fd = open_known(path)
-    except OSError as refusal:
-        if refusal.errno in _NOTHING_THERE:
-            return None
-        raise
+    for left in reversed(range(_TRIES)):
+        try:
+            fd = open_known(path)
+            break
+        except OSError as refusal:
+            if refusal.errno in _NOTHING_THERE:
+                return None
+            if refusal.errno != errno.EAGAIN or not left:
+                raise
     try:
         found = ask(fd, b"", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_BASIC_STATS)
         mode = told_state(found).mode
