@@ -203,7 +203,7 @@ class Listener:
 
     def add_descriptor(self, notification_id: int, ours: int) -> int:
         """The caller's number of a duplicate of `ours` that its exec closes. OSError where it has
-        no room, or nobody waits any more."""
+        no room, or has ended."""
         request = bytearray(_DESCRIPTOR.pack(notification_id, 0, ours, 0, os.O_CLOEXEC))
         number: int = ioctl(self.fd, _ADD_DESCRIPTOR, request, True)
         return number

@@ -166,7 +166,8 @@ def _clients_of(pid: int, holders: _Holders) -> set[int] | None:
 
 
 def _may_be_inside(pid: int) -> bool:
-    """Or is one of ours, from which the command has inherited its descriptors."""
+    """Return whether it may be in a session, or is one of our own processes, from which the command
+    has inherited its descriptors."""
     is_ours = pid in (os.getpid(), os.getppid())
     may_be = is_ours or carries_more_filters_than_us(pid)
     found = procfs.stat(pid)  # last: of one that ends, nothing can be known
@@ -196,10 +197,14 @@ def _is_pseudo(terminal: int) -> bool:
 
 def _descriptors(pid: int) -> Iterator[tuple[str, str]]:
     try:
-        for fd in proc_files.names(f"/proc/{pid}/fd"):
-            yield fd, proc_files.link(f"/proc/{pid}/fd/{fd}")
+        fds = proc_files.names(f"/proc/{pid}/fd")
     except OSError:
         return
+    for fd in fds:
+        try:
+            yield fd, proc_files.link(f"/proc/{pid}/fd/{fd}")
+        except OSError:
+            continue  # it was closed
 
 
 def _terminal_index(pid: int, fd: str) -> int | None:

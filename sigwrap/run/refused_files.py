@@ -83,7 +83,7 @@ class RefusedFiles:
             suspect.suspicions.append(suspicion)
 
     def ended(self, process: Process, status: int | None) -> None:
-        """`status`: its exit status; None where a signal killed it, or nobody knows."""
+        """`status`: its exit status; None where a signal killed it, or it is unknown."""
         suspect = self._suspects.pop(process, None)
         if suspect is None:
             return

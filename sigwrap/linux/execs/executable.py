@@ -165,7 +165,8 @@ class Executable:
 
     @property
     def is_elf(self) -> bool:
-        """Or a script of one. A shell interprets what is neither, once its exec has failed."""
+        """Whether it is an ELF file, or a script of one. A shell interprets what is neither, once
+        its exec has failed."""
         return self._named_loader is not None
 
     def place_of_image(self, pid: int) -> Place:
