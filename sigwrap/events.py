@@ -20,6 +20,7 @@ Upcaster = Callable[[Payload], Payload]
 _INT64 = 1 << 63
 
 HOOK_KIND = "hook"  # of a session_started
+HOOK_LOG = "hook-"  # the start of its id
 LEFT_TO_ANOTHER = "interception: left to "  # prefix of an entry of `missing` in a nested session
 
 
@@ -287,7 +288,7 @@ def _types() -> tuple[EventType, ...]:
         event(
             "file_refused_likely",
             "an inference: a command ended with `exit_code`, and one of its words is a file that "
-            "the file rules deny. Once per file, at most 100",
+            "the file rules deny. Once per file, at most 100; the line comes at each attempt",
             "operation",
             "path",
             "rule_name",

@@ -9,7 +9,7 @@ import re
 import sigwrap
 from sigwrap.bare.digests import blake2b
 from sigwrap.escape import printable
-from sigwrap.events import HOOK_KIND, Payload
+from sigwrap.events import HOOK_KIND, HOOK_LOG, Payload
 from sigwrap.hooks.calls import Call, FileCall, ShellCall, WebCall
 from sigwrap.hooks.verdict import Answer, Finding, Verdict
 from sigwrap.mediate.masking import masked, masked_text
@@ -42,7 +42,7 @@ def record(
     key = key_from_environment(os.environb)
     digest = blake2b(f"{agent}\n{call.conversation}".encode(), digest_size=6).hexdigest()
     start = _start(agent, policy, call, keyed=key is not None)
-    append(store, f"hook-{digest}", key, start, (EVENT, payload))
+    append(store, f"{HOOK_LOG}{digest}", key, start, (EVENT, payload))
 
 
 def _payload(agent: str, call: Call, verdict: Verdict, reason: str, took_us: int) -> Payload:

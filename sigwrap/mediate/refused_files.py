@@ -19,7 +19,7 @@ from sigwrap.policy.judge.paths import parts_of, resolved
 from sigwrap.policy.judge.request import Action, Operation
 from sigwrap.tuples import NamedTuple
 
-MOST_EVENTS = 100
+MOST_EVENTS, MOST_LINES = 100, 1000
 _PASSED_ON_BY = "git-receive-pack"  # it ends well, and git with the error that it was told of
 _WORDS_LOOKED_AT, _SUSPECTS_OF_ONE = 64, 8
 _FOLDERS_KEPT = 256
@@ -69,10 +69,11 @@ class Refusals:
         self._home = home
         self._allowed: dict[tuple[Operation, str], bool] = {}
         self._told: set[Inferred] = set()
+        self._lines = 0
 
     def suspects(self, argv: Sequence[str], folder: str) -> Suspicion | None:
         """`folder`: where it runs; empty where that is not known."""
-        if len(self._told) >= MOST_EVENTS or not argv:
+        if self._lines >= MOST_LINES or not argv:
             return None
         name = name_of(argv)
         here = parts_of(folder)
@@ -98,7 +99,7 @@ class Refusals:
         return Suspicion(tuple(words), fails_from(name), shown, name == _PASSED_ON_BY)
 
     def inferred(self, suspicion: Suspicion, status: int, look: Look) -> Iterator[Inferred]:
-        """What has not been told yet."""
+        """Within the bounds of a session."""
         if status < suspicion.fails_from:
             return
         for word in suspicion.words:
@@ -106,11 +107,17 @@ class Refusals:
                 found = self._refused(word, look)
             except OSError:
                 continue
-            if found is None or found in self._told:
-                continue
-            if len(self._told) < MOST_EVENTS:
-                self._told.add(found)
+            is_within = found in self._told or len(self._told) < MOST_EVENTS
+            if found is not None and is_within and self._lines < MOST_LINES:
+                self._lines += 1
                 yield found
+
+    def is_new(self, found: Inferred) -> bool:
+        """Whether it needs an event: once for each file."""
+        if found in self._told:
+            return False
+        self._told.add(found)
+        return True
 
     def _allows_in(self, operation: Operation, folder: str) -> bool:
         """For every name in it. Most commands are about a few folders."""

@@ -90,11 +90,12 @@ class RefusedFiles:
         lines = []
         for suspicion in suspect.suspicions if status else ():
             for found in self._refusals.inferred(suspicion, status or 0, look):
-                payload = payload_of(found, suspicion, process.last_name, status or 0)
-                self._recorder.record("file_refused_likely", process.pid, payload)
+                if self._refusals.is_new(found):
+                    payload = payload_of(found, suspicion, process.last_name, status or 0)
+                    self._recorder.record("file_refused_likely", process.pid, payload)
                 lines.append(self._line(found))
         if lines:
-            self._tell(process, suspect, lines)
+            self._tell(process, suspect, list(dict.fromkeys(lines)))
         suspect.let_go()
 
     def _line(self, found: Inferred) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from sigwrap.errors import SessionError, StoreError
 from sigwrap.escape import printable, shell_words
-from sigwrap.events import HOOK_KIND, LEFT_TO_ANOTHER, number, text, texts
+from sigwrap.events import HOOK_KIND, HOOK_LOG, LEFT_TO_ANOTHER, number, text, texts
 from sigwrap.nearest import nearest_word
 from sigwrap.store.belongings import Belonging, belongings, is_unfinished
 from sigwrap.store.database import is_database
@@ -131,8 +131,9 @@ def chosen(sessions: list[SessionFile], selector: str) -> SessionFile | None:
     by_start = [file for file in sessions if selector and file.id.startswith(selector)]
     if len(by_start) == 1:
         return by_start[0]
+    runs = [file for file in sessions if not file.id.startswith(HOOK_LOG)] or sessions
     named = that_joined_no_other(
-        [file for file in sessions if not selector or file.name == selector]
+        [file for file in (sessions if selector else runs) if file.name == selector or not selector]
     )
     if named:
         return named[-1]

@@ -29,8 +29,8 @@ from sigwrap.status import REFUSED
 from sigwrap.store.catalog import open_session
 
 _HOW_TO_WEAKEN = (
-    "the base decides these; to weaken it, list its rules in the rule's overrides, or accept with "
-    "overrides: []"
+    "the base decides these; to weaken it, add to your rule `overrides: [NAME]` with the base's "
+    "rule, or accept with `overrides: []`"
 )
 _OF_A_SESSION = "session:"
 _DIFF_FORMAT = "sigwrap.policy-diff/1"

@@ -1,7 +1,7 @@
 """Generated from policies/agent-default.yaml by policy/tools/shipped.py. Do not edit."""
 
 # fmt: off
-DIGEST = 'ab26929c2872e16b052877d8ec8a8da3b18cf5b1383a34af552f116e391323a7'
+DIGEST = 'c122e50bf60d5b716fa830e6c42eb641a6aaa65717d32dc6fcb4db227eee08cc'
 SECTIONS = (2, 1,
  {'version': (2, 10, 1),
   'name': (3, 7, 'agent-default'),
@@ -513,7 +513,7 @@ COMMAND_RULES = ((20, 5, 'destroy-system',
   (), (), (), (), None, None, (), (), None, None, None, None, 'audit', '', None, ''),
  (649, 5, 'other-terminals-scripted', 'tmux runs what stands in `#(…)`, and a command after `;`.',
   ('tmux',), (';', '#\\('), (), (), (), None, None, (), (), None, None, None, None, 'approve',
-  'a terminal multiplexer reaches terminals outside this session', None, ''),
+  'a multiplexer runs commands; its servers outside this session stay denied', None, ''),
  (656, 5, 'terminal-queries',
   'Agents ask tmux for its terminal when they start. A rule below denies the socket of a server\n'
   'outside this session, so there a query fails at once.\n',
@@ -523,7 +523,7 @@ COMMAND_RULES = ((20, 5, 'destroy-system',
   'Can type into terminals outside this session, where approval requests may appear.',
   ('tmux', 'screen', 'zellij', 'dtach', 'abduco', 'shpool', 'wezterm', 'kitten'), (), (), (), (),
   None, None, (), (), None, None, None, None, 'approve',
-  'a terminal multiplexer reaches terminals outside this session', None, ''),
+  'a multiplexer runs commands; its servers outside this session stay denied', None, ''),
  (670, 5, 'ways-out-ssh', 'A login on this machine is outside this session.',
   ('ssh', 'sftp', 'scp', 'rsync'),
   ((None, 'regex', 'args_patterns',

@@ -35,7 +35,9 @@ def weakenings(policy: Policy) -> tuple[Problem, ...]:
 
 def _message(own: Compiled, base: Compiled, case: Case) -> str:
     change = f"{base.decision.action.value} → {own.decision.action.value}"
-    return f"{own.rule.name} weakens {base.rule.name}: {change} for `{case_text(case)}`"
+    is_cut = isinstance(case, CommandCase) and case.truncated
+    more = " with more arguments than sigwrap reads" if is_cut else ""
+    return f"{own.rule.name} weakens {base.rule.name}: {change} for `{case_text(case)}`{more}"
 
 
 def _weakened(engine: Engine, case: Case) -> Iterable[Weakening]:

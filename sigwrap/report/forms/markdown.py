@@ -23,7 +23,7 @@ from sigwrap.report.forms.findings import (
 from sigwrap.report.forms.handed import handed_lines
 from sigwrap.report.forms.incidents import others, sentence
 from sigwrap.report.forms.rules import policy_lines
-from sigwrap.report.forms.steps import discard_line, steps_title
+from sigwrap.report.forms.steps import discard_line, judged_line, steps_title
 from sigwrap.report.forms.style import PLAIN
 from sigwrap.report.forms.text import Page, TextReport
 from sigwrap.report.forms.verification import trust
@@ -138,6 +138,7 @@ def _attention(summary: Summary) -> Iterator[str]:
     titles = ("outcome", "what", "rule", "times", "process, first event")
     hidden = summary.attention.more + sum(group.count for group in groups[_GROUPS_SHOWN:])
     said = [discard_line(each) for each in summary.discards.events[:_WARNINGS_SHOWN]]
+    said += [judged_line(each) for each in summary.steps.judged[:_GROUPS_SHOWN]]
     said += [f"and {hidden} more"] if hidden else []
     said += [audited_line(audited)] if audited else []
     if findings:

@@ -29,7 +29,7 @@ def steps_lines(steps: Steps, started_ns: int, is_whole: bool) -> Iterator[str]:
     shown = set(range(len(found)))
     if not is_whole and len(found) > _SHOWN:
         order = sorted(shown, key=lambda at: (not found[at].is_bad, at))
-        shown = set(order[:_SHOWN])
+        shown = set(order[: _SHOWN if len(found) > _SHOWN + 1 else None])
     hidden, times = 0, 0
     first: Step | None = None  # of equal ones in a row
     for at, step in enumerate(found):
@@ -74,6 +74,13 @@ def _below(step: Step) -> str:
             f"ran {', '.join(list(names)[:_BELOW_SHOWN])}{', …' if len(names) > 3 else ''}"
         )
     return f"  ({'; '.join(notes)})" if notes else ""
+
+
+def judged_line(step: Step) -> str:
+    """Return what a hook denied, or asked the user about."""
+    label = "denied" if step.answer == "deny" else "asked"
+    why = f"  ({step.reason})" if step.reason else ""
+    return f"{label}  {step.tool}: {step.what}{why}"
 
 
 def discard_line(event: Event) -> str:

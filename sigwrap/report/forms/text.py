@@ -14,7 +14,6 @@ from sigwrap.outcomes import AUDITED, DENIED, counted
 from sigwrap.report.check.verify import Verification
 from sigwrap.report.folds.attention import Attention
 from sigwrap.report.folds.ending import Ending
-from sigwrap.report.folds.steps import Step
 from sigwrap.report.folds.summary import Listed, SignalEdge, Summary
 from sigwrap.report.folds.tally import Top
 from sigwrap.report.folds.tree import words
@@ -32,7 +31,13 @@ from sigwrap.report.forms.handed import handed_lines
 from sigwrap.report.forms.incidents import others, sentence
 from sigwrap.report.forms.layout import cut, wrapped
 from sigwrap.report.forms.sizes import byte_size
-from sigwrap.report.forms.steps import MAY_HAVE_DISCARDED, discard_line, steps_lines, steps_title
+from sigwrap.report.forms.steps import (
+    MAY_HAVE_DISCARDED,
+    discard_line,
+    judged_line,
+    steps_lines,
+    steps_title,
+)
 from sigwrap.report.forms.style import PLAIN, Style
 from sigwrap.report.forms.times import ago, local_time
 from sigwrap.report.forms.tree import tree_lines, tree_title
@@ -244,7 +249,8 @@ class TextReport:
             yield from wrapped(discard_line(event), self._columns, "    ")
         if (more := self.summary.discards.count - _DISCARDS_SHOWN) > 0:
             yield f"look  {more} more that {MAY_HAVE_DISCARDED}"
-        yield from map(self._judged, self.summary.steps.judged)
+        for step in self.summary.steps.judged:
+            yield cut(judged_line(step), self._columns)
         hidden = attention.more + sum(group.count for group in groups[_GROUPS_SHOWN:])
         if hidden:
             yield f"and {hidden} more: sigwrap query, or sigwrap report --format html"
@@ -270,11 +276,6 @@ class TextReport:
                 yield f"    {found.other_lines:>5}  others"
         if not found.is_asked_by_its_shell:
             yield from wrapped(f"    {by_line(found)}", columns, "      ")
-
-    def _judged(self, step: Step) -> str:
-        label = "denied" if step.answer == "deny" else "asked"
-        why = f"  ({step.reason})" if step.reason else ""
-        return cut(f"{label}  {step.tool}: {step.what}{why}", self._columns)
 
     def _steps(self) -> Iterator[str]:
         for line in steps_lines(self.summary.steps, self.summary.started_ns, self.page.tree):

@@ -73,6 +73,8 @@ def _actions(summary: Summary) -> str:
     by_hook = [each.answer for each in summary.steps.judged].count("deny")
     said = [f"{counted(denied, 'action was', 'actions were')} denied"] if denied else []
     said += [f"hooks denied {counted(by_hook, 'tool call')}"] if by_hook else []
+    if refused := summary.counts.refused_files:
+        said += [f"{counted(refused, 'file was', 'files were')} probably refused"]
     said = said or ["nothing was denied"]
     said += [f"{approved} approved"] if approved else []
     sentence = ", ".join(said)

@@ -78,11 +78,12 @@ function startAttention() {
     const isAudited = (group) => group.outcome === "audited";
     const audited = shownNow.filter(isAudited).map(drawGroup);
     const isFolded = audited.length && !filter.terms.length;
-    box.replaceChildren(...shownNow.filter((group) => !isAudited(group)).map(drawGroup), ...(filter.terms.length ? [] : discarded()),
+    box.replaceChildren(...shownNow.filter((group) => !isAudited(group)).map(drawGroup), ...(filter.terms.length ? [] : [...judged(), ...discarded()]),
       ...(isFolded ? [element("li", { class: "finding" }, element("details", {}, element("summary", {}, `${figure(fitting.filter(isAudited).reduce((sum, each) => sum + each.count, 0))} audited`), element("ol", { class: "findings" }, ...audited)))] : audited));
     rest.replaceChildren();
-    if (!groups.length) rest.append("Nothing: every command, signal and connection was allowed.");
-    else if (!fitting.length) rest.append("Nothing here matches the filter.");
+    const others = judged().length + discarded().length;
+    if (!groups.length && !others) rest.append("Nothing: every command, signal and connection was allowed.");
+    else if (groups.length && !fitting.length) rest.append("Nothing here matches the filter.");
     if (fitting.length > atOnce) {
       const more = () => { atOnce += GROUPS_MORE; draw(); };
       rest.append(`${figure(fitting.length - atOnce)} more `, element("button", { type: "button", class: "small", onclick: more }, "Show"));
@@ -96,6 +97,12 @@ function startAttention() {
 const discarded = () => list(record(report.discards).found).map((each) =>
   element("li", { class: "finding redirected" }, badge("redirected", "look"), " ", shown(each.text),
     element("span", { class: "where" }, offset(each.first_offset_ns / 1e3), " ", eventLink(each.first_seq))));
+
+const judged = () => list(record(report.steps).found).filter((step) => ["deny", "ask"].includes(record(step.hook).answer)).map((step) => {
+  const label = step.hook.answer === "deny" ? "denied" : "asked";
+  return element("li", { class: `finding ${label}` }, badge(label, label), ` ${shown(step.tool)}: ${shown(step.what)} `, eventLink(step.first_seq),
+    element("div", { class: "notice" }, shown(step.hook.reason)));
+});
 
 const groupThing = (group) => ({
   text: (value) => JSON.stringify([group.label, group.what, group.rule, group.reason, group.by, group.command_lines]).toLowerCase().includes(value),
