@@ -164,11 +164,11 @@ def open_without_links(path: str) -> int:
     return int(found)
 
 
-def open_known(path: str) -> int:
+def open_known(path: str, folder_fd: int = AT_FDCWD) -> int:
     """An O_PATH descriptor of what the kernel has in its caches, links followed: no file system is
     asked. OSError, EAGAIN where it is not there."""
     how = _FOLLOWED.cached
-    found = _openat2(_SYS_OPENAT2, AT_FDCWD, os.fsencode(path), how, len(how))
+    found = _openat2(_SYS_OPENAT2, folder_fd, os.fsencode(path), how, len(how))
     if found < 0:
         raise last_failure()
     return int(found)

@@ -155,9 +155,12 @@ def _clients_of(pid: int, holders: _Holders) -> set[int] | None:
     of them, such as a socket that is being handed over."""
     clients, unheld = set[int](), set[int]()
     for look in range(_LOOKS):
-        peers = {peer for peer in map(peer_of, _sockets_of(pid)) if peer}
-        clients.update(*(holders.of_socket.get(peer, ()) for peer in peers))
-        missing = {peer for peer in peers if peer not in holders.of_socket}
+        missing = set[int]()
+        for number in _sockets_of(pid):
+            if peer := peer_of(number):
+                clients.update(holders.of_socket.get(peer, ()))
+                if peer not in holders.of_socket:
+                    missing.add(number)
         unheld = missing & unheld if look else missing
         if not unheld:
             return clients - {pid}

@@ -32,6 +32,7 @@ class Process:
         "comm",
         "comm_is_current",
         "depth",
+        "execs",
         "family",
         "has_ended",
         "image",
@@ -67,6 +68,7 @@ class Process:
         self.argv: tuple[str, ...] = ()
         self.stub_of = ""  # the program that asked, while the stub waits for its approval
         self.stub_attempts = 0  # since its last exec
+        self.execs = 0
         self.pid_namespace = ""  # looked up with its first signal
         self.family = Family()
         # To what it signalled lately, and whose families it was true of.
@@ -89,6 +91,7 @@ class Process:
         self.comm_is_current = False
         self.argv = argv
         self.stub_of, self.stub_attempts = "", 0
+        self.execs += 1
 
     def runs(self, program: File | None) -> None:
         """Since its last exec; None where nobody knows."""

@@ -113,6 +113,7 @@ class NetworkMediator:
             rule=decision.rule,
             message=decision.message,
             key=("connection", endpoint.direction.value, endpoint.protocol.value, str(endpoint)),
+            execs=process.execs,
         )
         return Ask(question, waiting(what, decision.rule, self._policy))
 

@@ -32,6 +32,7 @@ class Question(NamedTuple):
     masked: str = ""  # `what` as the log has it, where that is less
     masked_runs: str = ""
     masked_loads: str = ""
+    execs: int = 0  # of the process until then
     request: Payload | None = None  # of an exec, as its event would have it: no secret is in it
 
 
@@ -85,11 +86,11 @@ class Unknown(NamedTuple):
     """There was no such request."""
 
 
-_Attempt = tuple[int, tuple[str, ...]]  # the process, and what it asked for
+_Attempt = tuple[int, int, tuple[str, ...]]  # the process, its program, and what it asked for
 
 
 def _attempt(question: Question) -> _Attempt:
-    return question.pid, question.key
+    return question.pid, question.execs, question.key
 
 
 class QuestionQueue:

@@ -35,6 +35,7 @@ def question_about(facts: SignalFacts, asked: Sequence[tuple[SignalTarget, Decis
             *("signal", facts.syscall, signal_name(facts.signal)),
             *(str(part) for parts in each_key for part in parts),
         ),
+        execs=facts.sender.execs,
     )
 
 

@@ -6,7 +6,7 @@ import os
 import time
 
 from sigwrap.bare import json, socket
-from sigwrap.events import EVENT_TYPES, Payload, number
+from sigwrap.events import Payload, number
 from sigwrap.linux.taken import refuse_descriptors
 from sigwrap.protocols.control import control_folder, socket_path
 from sigwrap.protocols.tool_calls import MOST_BYTES, SUFFIX
@@ -17,6 +17,11 @@ from sigwrap.store.folder import private_folder
 EVENT = "tool_call_judged"
 
 _ANSWERS = ("no opinion", "ask", "deny")
+_TEXTS = (
+    *("agent", "conversation", "call_id", "tool", "what", "cwd", "answer", "rule_name", "reason"),
+)
+_OF_A_FINDING = frozenset({"what", "answer", "why", "rule_name"})
+_MOST_FINDINGS = 20
 _AT_ONCE = 8
 _PAUSE_S = 0.05  # after so many, so that a flood cannot starve the loop
 
@@ -73,12 +78,34 @@ class ToolCalls:
 
 
 def _decoded(text: bytes) -> tuple[int, Payload] | None:
-    """Return the pid that the hook names, and the event; None for anything else."""
+    """Return the pid that the hook names, and the event; None for anything else.
+
+    Any process in the session may send this: only text and numbers of the expected places get into
+    the log.
+    """
     try:
         found = json.loads(text)
     except (ValueError, RecursionError):
         return None
     if not isinstance(found, dict) or found.get("answer") not in _ANSWERS:
         return None
-    fields = EVENT_TYPES[EVENT].fields
-    return number(found.get("pid")), {name: found[name] for name in fields if name in found}
+    payload: Payload = {name: found[name] for name in _TEXTS if isinstance(found.get(name), str)}
+    payload["findings"] = [
+        {name: value for name, value in each.items() if name in _OF_A_FINDING and _is_text(value)}
+        for each in _list(found.get("findings"))[:_MOST_FINDINGS]
+        if isinstance(each, dict)
+    ]
+    payload["evaluation_us"] = _number(found.get("evaluation_us"))
+    return _number(found.get("pid")), payload
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str)
+
+
+def _list(value: object) -> list[object]:
+    return value if isinstance(value, list) else []
+
+
+def _number(value: object) -> int:
+    return number(value) if type(value) is int and value >= 0 else 0

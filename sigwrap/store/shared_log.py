@@ -24,6 +24,7 @@ from sigwrap.store.location import Names, sessions_folder
 _FLAGS = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _TAIL_BYTES = 1 << 16  # more than a torn line can have, but for the first
 _MOST_LOGS = 100
+_LOCKED_WITHIN_S, _TRIES_AGAIN_S = 3.0, 0.005
 
 
 def append(
@@ -61,7 +62,7 @@ def _locked(folder: Folder, name: str) -> tuple[str, int]:
                 found = os.fstat(fd)
                 if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid():
                     raise OSError(errno.EPERM, f"{names.journal} is not a file of this user")
-                fcntl.flock(fd, fcntl.LOCK_EX)
+                _lock(fd)
                 if folder.has(names.journal, fd):  # else it was removed or merged meanwhile
                     return session_id, fd
             except BaseException:
@@ -69,6 +70,19 @@ def _locked(folder: Folder, name: str) -> tuple[str, int]:
                 raise
             os.close(fd)
     raise OSError(errno.EBUSY, "another program keeps replacing it")
+
+
+def _lock(fd: int) -> None:
+    """OSError where another process holds it for long: readers can, too."""
+    until_s = time.monotonic() + _LOCKED_WITHIN_S
+    while True:
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        except BlockingIOError:
+            if time.monotonic() > until_s:
+                raise OSError(errno.EBUSY, "another process keeps it locked") from None
+            time.sleep(_TRIES_AGAIN_S)
 
 
 def _append(
@@ -97,5 +111,7 @@ def _cut_torn_line(fd: int) -> None:
     size = os.fstat(fd).st_size
     tail = os.pread(fd, _TAIL_BYTES, max(size - _TAIL_BYTES, 0))
     rest = len(tail) - tail.rfind(b"\n") - 1
+    if rest == len(tail) < size:
+        raise OSError(errno.EIO, "its last line is too long")
     if rest:
-        os.ftruncate(fd, size - rest if rest < len(tail) else 0)
+        os.ftruncate(fd, size - rest)

@@ -124,17 +124,24 @@ SELF = """
 import os, sys
 words = ["x", "-c", "print('ag' 'ain')", "ag" + "ain"]
 if os.fork() == 0:
-    os.execv("/proc/self/exe", words)
+    os.execv(sys.argv[1], words)
 print("status", os.waitstatus_to_exitcode(os.wait()[1]), flush=True)
 """
 
 
-def test_what_a_stub_would_find_elsewhere_waits_in_its_caller(as_user: Sigwrap) -> None:
+@pytest.mark.parametrize("link", [False, True])
+def test_what_a_stub_would_find_elsewhere_waits_in_its_caller(as_user: Sigwrap, link: bool) -> None:
     """`/proc/self/exe` is another file for the stub."""
-    name = os.path.basename(PYTHON[0])
-    rule = f"\n  - {{name: ask, commands: [{name}], args_patterns: [^again$], decision: approve}}\n"
+    self_exe = "/proc/self/exe"
+    if link:
+        self_exe = str(as_user.folder / "link")
+        os.symlink("/proc/self/exe", self_exe)
+    name = "*" if link else os.path.basename(PYTHON[0])
+    rule = (
+        f"\n  - {{name: ask, commands: ['{name}'], args_patterns: [^again$], decision: approve}}\n"
+    )
     path = policy(as_user.folder, rule)
-    run = as_user.start("-p", path, "--approvals", "control", "--", *PYTHON, "-c", SELF)
+    run = as_user.start("-p", path, "--approvals", "control", "--", *PYTHON, "-c", SELF, self_exe)
     as_user.await_event("approval_requested")
     (request,) = as_user.events("approval_requested")
     assert as_user.native(UNDER_TEST, "approve", request.payload["approval_id"]).returncode == 0

@@ -137,8 +137,8 @@ def test_an_approval_for_the_next_attempt_is_for_that_process_once_and_in_time()
     kept = subject.ask(question(), 0.0, for_next=True)
     assert subject.kept_for_next(question()) == kept
     say(subject, kept.id, Verdict.ONCE)
-    for pid, is_granted in ((8, False), (7, True), (7, False)):
-        attempt = question()._replace(pid=pid)
+    for pid, execs, is_granted in ((8, 0, False), (7, 1, False), (7, 0, True), (7, 0, False)):
+        attempt = question()._replace(pid=pid, execs=execs)
         assert subject.is_remembered(attempt) == is_granted
         asked = subject.ask(attempt, 2.0)
         found = subject.settle_from_memory(asked.id, 2.0)

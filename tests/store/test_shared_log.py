@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 
 from sigwrap.errors import StoreError
 from sigwrap.report.check.verify import verify_session
+from sigwrap.store import shared_log
 from sigwrap.store.belongings import belongings
 from sigwrap.store.catalog import open_session, session_ids
 from sigwrap.store.recovery import recover
@@ -78,3 +80,28 @@ def test_a_key_makes_the_chain_a_keyed_one(tmp_path: Path) -> None:
     session = open_session(str(tmp_path), "hook-1")
     assert verify_session(session, b"k").problem == ""
     assert verify_session(session, b"other").problem != ""
+
+
+def test_a_lock_that_another_process_keeps_is_no_wait_without_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each process that may read the journal can lock it."""
+    add(tmp_path, "a")
+    monkeypatch.setattr(shared_log, "_LOCKED_WITHIN_S", 0.1)
+    with open(tmp_path / "sessions" / "hook-1.journal", "rb") as journal:
+        fcntl.flock(journal, fcntl.LOCK_SH)
+        with pytest.raises(StoreError, match="another process keeps it locked"):
+            add(tmp_path, "b")
+    add(tmp_path, "c")
+    assert told(tmp_path) == ["session_started", "a", "c"]
+
+
+def test_a_long_torn_line_costs_no_earlier_event(tmp_path: Path) -> None:
+    add(tmp_path, "a")
+    journal = tmp_path / "sessions" / "hook-1.journal"
+    whole = journal.read_bytes()
+    journal.write_bytes(whole + b"x" * 70_000)
+    with pytest.raises(StoreError, match="its last line is too long"):
+        add(tmp_path, "b")
+    journal.write_bytes(whole)
+    assert told(tmp_path) == ["session_started", "a"]

@@ -75,10 +75,12 @@ def listening_at(number: int) -> str:
 
 
 def peer_of(number: int) -> int:
-    """The number of the unix socket that this one is connected to; 0 for none."""
+    """The number of the unix socket that this one is connected to; 0 for none, -1 where nothing is
+    told, as of one in another network namespace."""
     told = _told(number, SHOW_PEER, _ANY_COOKIE)
-    peer = b"" if told is None else _attributes(told[_TOLD.size :]).get(PEER, b"")
-    return int.from_bytes(peer[:4], sys.byteorder)
+    if told is None:
+        return -1
+    return int.from_bytes(_attributes(told[_TOLD.size :]).get(PEER, b"")[:4], sys.byteorder)
 
 
 def _told(number: int, show: int, cookie: int) -> bytes | None:

@@ -52,6 +52,7 @@ _AT_THE_TERMINAL = frozenset({Mode.AUTO, Mode.TTY})
 _BY_CONTROL = frozenset({Mode.AUTO, Mode.CONTROL})
 _LOOKS_FOR_SOMEBODY_EVERY_S = 5.0
 _LONGEST_PLACE = 200
+_LOOKS_AGAIN_EVERY_S = 1.0
 _MOST_PID = 1 << 31  # more than the kernel can be asked about
 _HELP = "see sigwrap help approvals"
 _MOST_OPEN = 64  # each holds descriptors of ours, and a person's patience
@@ -107,6 +108,7 @@ class Approvals:
         self._on_stop_key = on_stop_key
         self._on_signal = on_signal
         self._found: Found | None = None  # None before the first look
+        self._looks_again_s = 0.0
         self._control = self._open_control()
         self._told_of_no_socket = False
         self._attendance = Attendance(
@@ -118,7 +120,10 @@ class Approvals:
     def ask(self, question: Question, on_answer: OnAnswer) -> str:
         """The request's id. `on_answer` is called exactly once, maybe before this returns."""
         now_s = time.monotonic()
-        self._look_again_for_typist()
+        if now_s >= self._looks_again_s:  # a look takes its time, and anything may ask
+            self._look_again_for_typist()
+            took_s = time.monotonic() - now_s
+            self._looks_again_s = now_s + max(_LOOKS_AGAIN_EVERY_S, 20 * took_s)
         request = self._queue.ask(question, now_s)
         self._waiting[request.id] = on_answer
         asked = self._who_can_answer()

@@ -15,8 +15,9 @@ from sigwrap.linux.execs.executable import Executable, resolve_replacement
 from sigwrap.linux.execs.ours import Ours
 from sigwrap.linux.execs.restage import Redirection
 from sigwrap.linux.execs.script import command_line
+from sigwrap.linux.file_state import Inode, inode_of_descriptor
 from sigwrap.linux.memory import Unreadable, may_be_served
-from sigwrap.linux.paths import AT_FDCWD, MayWait
+from sigwrap.linux.paths import AT_FDCWD, MayWait, open_known
 from sigwrap.linux.registers import ERESTARTNOINTR
 from sigwrap.linux.seccomp import Listener
 from sigwrap.mediate.effects import (
@@ -186,7 +187,7 @@ class Replacements:
         scope.process.stub_attempts += 1
         if not (
             executable.is_elf
-            and _stub_can_make(asked, scope.tid)
+            and _stub_can_make(asked, executable, scope.tid)
             and scope.process.stub_attempts <= _STUB_ATTEMPTS
         ):
             return Unpreparable("a stub cannot make the same exec")
@@ -294,15 +295,29 @@ class Replacements:
         return asked.variable(scope.tid, b"SIGWRAP_SESSION") or b""
 
 
-def _stub_can_make(asked: Asked, tid: int) -> bool:
+def _stub_can_make(asked: Asked, executable: Executable, tid: int) -> bool:
     """Whether the same call from the stub means the same file, and the caller's own filters and
     memory allow it to be changed."""
     if asked.folder_fd != AT_FDCWD or asked.flags or asked.truncated or may_be_served():
         return False
-    if asked.path.startswith(b"/dev/") or b"proc/" in asked.path:  # of the process itself
+    if not _leads_to(asked.path, executable.inodes()[0], tid):
         return False
     own, filters = procfs.filters("self"), procfs.filters(tid)
     return own is None or filters is None or filters <= own + 1
+
+
+def _leads_to(path: bytes, inode: Inode, tid: int) -> bool:
+    """For us as well: `/proc/self/exe`, or a link to it, leads each process elsewhere."""
+    opened = list[int]()
+    try:
+        opened.append(proc_files.open_file(f"/proc/{tid}/cwd", os.O_PATH | os.O_DIRECTORY))
+        opened.append(open_known(os.fsdecode(path), opened[0]))
+        return inode_of_descriptor(opened[1]) == inode
+    except OSError:
+        return False
+    finally:
+        for fd in opened:
+            os.close(fd)
 
 
 def _noting(recordings: Recordings, stub: Process, expected: Expected) -> Callable[[int], str]:
