@@ -299,8 +299,9 @@ class Network:
                 self._listeners.note_server(looked.held)
                 self._sockets.own.note(looked.held, name, looked.kind.type)
             elif looked.asked.syscall == "connect":
-                self._on_connected(ours.listener(looked.held)[0])
-                return self._listeners.outside(looked)
+                pid, uid = ours.listener(looked.held)
+                self._on_connected(pid)
+                return self._listeners.outside(looked, pid, uid)
         return None
 
     # Waiting for the other end

@@ -57,9 +57,8 @@ class Listeners:
         finally:
             self._own_connections.end(looked.held, is_to_ours=is_to_ours)
 
-    def outside(self, looked: Looked) -> Outside | None:
-        """`looked`: its socket is connected now. OSError where the kernel doesn't tell."""
-        pid, uid = ours.listener(looked.held)
+    def outside(self, looked: Looked, pid: int, uid: int) -> Outside | None:
+        """`looked`: its socket is connected now, to where `pid` listens."""
         if uid != self._uid or pid in self._sigwrap_pids or self._processes.has(pid):
             return None
         if pid in self._listened_for and ((found := procfs.stat(pid)) is None or found.has_ended):

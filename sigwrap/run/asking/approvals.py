@@ -120,7 +120,7 @@ class Approvals:
     def ask(self, question: Question, on_answer: OnAnswer) -> str:
         """The request's id. `on_answer` is called exactly once, maybe before this returns."""
         now_s = time.monotonic()
-        if now_s >= self._looks_again_s:  # a look takes its time, and anything may ask
+        if self._found is not None and now_s >= self._looks_again_s:  # a look takes its time
             self._look_again_for_typist()
             took_s = time.monotonic() - now_s
             self._looks_again_s = now_s + max(_LOOKS_AGAIN_EVERY_S, 20 * took_s)
@@ -310,7 +310,7 @@ class Approvals:
 
     def _look_again_for_typist(self) -> Typist | None:
         """The clients of a multiplexer come and go."""
-        if self._found is not None and self._found.multiplexers and self._found.typist is None:
+        if self._found is not None and self._found.multiplexers:
             self._found = None
             if (typist := self._typist) is not None:
                 self._is_typed_by(typist)
@@ -326,7 +326,7 @@ class Approvals:
         return bool(sockets) and all(map(self._is_kept, sockets))
 
     def has_connected(self, pid: int) -> None:
-        """A process in the session has, to this one outside."""
+        """A process in the session has connected to `pid`, which is outside."""
         if self._found is not None and pid in self._found.multiplexers:
             why = f"the session has connected to {procfs.comm(pid)} and may type here"
             self._is_typed_by(Typist(pid, why))
