@@ -125,9 +125,9 @@ def _filtered(engine: Engine) -> Iterator[Under]:
         yield Under.AT_FORK
     if engine.files.audits:
         yield Under.FILE_AUDIT
-    if engine.network.are_felt:
+    if engine.network.must_mediate:
         yield Under.NETWORK_RULES
-    if engine.network.are_felt_by_datagrams:
+    if engine.network.must_mediate_datagrams:
         yield Under.DATAGRAM_RULES
 
 

@@ -59,7 +59,7 @@ class Engine:
         self.default_command = default_of(policy, "command", policy.default_command)
         self._default_signal = default_of(policy, "signal", policy.default_signal)
         if not policy.asks:
-            self._ask_nobody()
+            self._deny_approvals()
         decisions = {
             self.default_command.action,
             *(rule.decision for rule in policy.command_rules),
@@ -78,8 +78,7 @@ class Engine:
         }
 
     def decide_command(self, request: CommandRequest) -> Decision:
-        """Each program is judged by itself, first match wins; the strictest answer holds, and of
-        equally strict ones the first."""
+        """Judge each program by its first matching rule; return the first of the strictest."""
         programs = request.programs
         strictest = self.decide_program(programs[0], request)
         for program in programs[1:]:
@@ -95,16 +94,18 @@ class Engine:
         return strictest
 
     def decide_exec(self, request: CommandRequest, here: int) -> Decision:
-        """`here`: how many of the programs, from the first on, this very exec would run. What `env`
-        or `xargs` is going to exec can be denied early. It is asked about or replaced when the
-        wrapper execs it: else somebody would be asked twice, or the wrapper's own doing be lost."""
+        """Decide an exec that itself runs the first `here` of the programs.
+
+        A command that `env` or `xargs` will exec can be denied now. An approval or a redirect waits
+        for that exec, so that the user is asked once and the wrapper does its own work.
+        """
         decision = self.decide_command(request)
         if decision.action in _LEFT_TO_THE_WRAPPED and here < len(request.programs):
             decision = self.decide_command(request._replace(programs=request.programs[:here]))
         return decision
 
     def is_chosen(self, program: Program, request: CommandRequest) -> bool:
-        """Whether the rule that decides it is about this very file, as that command."""
+        """Return whether the deciding rule names this very file."""
         decision = self.decide_program(program, request)
         return any(
             rule.decision is decision and rule.chooses(program, request.cwd)
@@ -152,14 +153,14 @@ class Engine:
         candidates = self._candidates(facts.program.name, facts.basename, facts.program.path)
         return weakened(rule, [entry.rule for entry in candidates.all], matching(facts))
 
-    def _ask_nobody(self) -> None:
+    def _deny_approvals(self) -> None:
         rules: list[CompiledCommandRule | CompiledSignalRule] = [
             *self.command_rules,
             *self.signal_rules,
         ]
         for rule in rules:
             rule.decision = _without_asking(rule.decision)
-        self.network.ask_nobody(_without_asking)
+        self.network.replace_decisions(_without_asking)
         self.default_command = _without_asking(self.default_command)
         self._default_signal = _without_asking(self._default_signal)
 
@@ -176,7 +177,7 @@ class Engine:
 
 
 class Facts:
-    """A program and its request; what few rules have conditions on is computed when one does."""
+    """Facts of a program and its request; facts that few rules need are computed when needed."""
 
     __slots__ = ("_arguments", "_paths", "_readings", "basename", "home", "program", "request")
 
@@ -197,7 +198,7 @@ class Facts:
 
     @property
     def subcommands(self) -> tuple[frozenset[str], ...]:
-        """Of each reading of the arguments: what a rule may call it."""
+        """Return the names that a rule may use, for each reading of the arguments."""
         if self._readings is None:
             argv = self.program.argv
             name = name_for_subcommands(self.basename, self.program.name)
@@ -280,8 +281,11 @@ class CompiledCommandRule:
         return any(glob.matches(program.path) for glob in self._path_globs)
 
     def _names_what_runs(self, facts: Facts) -> bool:
-        """A name that somebody gave a link allows nothing, but for the system's own links. Where
-        the path is not told, the name can be such a one."""
+        """Return whether the rule names the file that runs, not only a link to it.
+
+        Anyone can name a link, so only links of the system count. A program whose path is unknown
+        may be such a link.
+        """
         program, basename = facts.program, facts.basename
         if not program.path_is_told:
             return self._names_everything
@@ -294,9 +298,11 @@ class CompiledCommandRule:
         )
 
     def chooses(self, program: Program, folder: str) -> bool:
-        """By its content, or by its very path: what a glob names, somebody may have put there. A
-        link's own name or path has to be among the words too: its file may be an interpreter, which
-        is meant to be `python3` and not `git`."""
+        """Return whether the rule names this file by digest or by its exact path.
+
+        A glob is not enough: the session may have put the file there. For a link, its name or path
+        must be listed too: its file may be an interpreter, allowed as `python3` but not as `git`.
+        """
         is_named = bool(self.rule.sha256) or program.path in self.literals
         return is_named and (
             goes_by_its_own_name(program)
@@ -305,7 +311,7 @@ class CompiledCommandRule:
         )
 
     def _is_subcommand(self, facts: Facts) -> bool:
-        """Where a tool could read its arguments in two ways, an allowance needs both."""
+        """Return whether a subcommand matches; a rule that allows needs it in every reading."""
         readings = facts.subcommands
         if len(readings) == 1:
             return not readings[0].isdisjoint(self._subcommands)
@@ -363,8 +369,11 @@ class CompiledCommandRule:
         return None
 
     def _is_none_of(self, pinned: frozenset[str], program: Program) -> bool:
-        """A digest that can't be had is empty, and no allowance. Without a way to it nobody has
-        looked for a file, or the file is not the tool's own: `python3 -m pip` is python3's."""
+        """Return whether the program has none of the pinned digests.
+
+        An unreadable file has an empty digest, and no rule allows it. A program without a digest
+        was not found, or is run by another file: `python3 -m pip` is python3's file.
+        """
         if program.sha256 is None:
             return program.missing and not self._lenient
         digest = program.sha256()
@@ -419,7 +428,7 @@ class CompiledSignalRule:
 
 
 class _Entry:
-    """A rule, for a program with certain names: do these match, or must globs be tried?"""
+    """A rule, and whether it names a program surely or only a glob of it may."""
 
     __slots__ = ("name_is_sure", "rule")
 

@@ -15,7 +15,7 @@ _One = Callable[[str], bool]
 
 
 class FileNames:
-    """What `Glob` matches, of what is no path."""
+    """Match the names that `Glob` matches; a name has no slash."""
 
     __slots__ = ("_glob", "_parts", "prefix")
 
@@ -33,7 +33,7 @@ class FileNames:
 
 
 def _parts(pattern: str) -> list[_One | None] | None:
-    """One for each character, None for any number of them; None of what is left to RE2."""
+    """Return a test for each character, and None for `*`; None if only RE2 can match it."""
     parts: list[_One | None] = []
     position = 0
     while position < len(pattern):
@@ -79,7 +79,7 @@ def _set(members: str) -> _One | None:
 
 
 def _match(parts: list[_One | None], text: str) -> bool:
-    """Of several stars, only what the last one stands for has to be tried again."""
+    """Match with backtracking to the last star only, which is enough."""
     part = position = 0
     star, begun = -1, 0
     while position < len(text):

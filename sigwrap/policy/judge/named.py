@@ -1,5 +1,7 @@
-"""What the rules name that deny, ask or replace: these programs are to be known by more than their
-names."""
+"""Programs that rules deny, redirect or need approval for.
+
+These programs are recognized by more than their names.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""A glob on sockets' paths and names, matched without RE2: a run that starts looks for all that the
-policy keeps."""
+"""Globs on paths and names of sockets, without RE2: every start looks for protected sockets."""
 
 from __future__ import annotations
 
@@ -10,7 +9,7 @@ _BENEATH = "**"
 
 
 class SocketNames:
-    """What `Glob` matches."""
+    """Match what `Glob` matches."""
 
     __slots__ = ("_glob", "_is_beneath", "_parts", "needs_patterns")
 
