@@ -34,8 +34,8 @@ from sigwrap.linux.own_pages import read_maps
 from sigwrap.linux.session_cgroup import SessionCgroup
 from sigwrap.linux.supervisors import hides_processes
 from sigwrap.linux.terminal_typists import find_typist
+from sigwrap.policy.judge.names import SocketNames
 from sigwrap.policy.judge.network import SOCKETS
-from sigwrap.policy.judge.socket_names import SocketNames
 from sigwrap.run.opening import new_session_id
 from sigwrap.start import onefile
 from sigwrap.store import killswitch

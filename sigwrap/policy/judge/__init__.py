@@ -6,12 +6,10 @@ engine       Engine: decide_command, decide_signal
 layers       own rules that would weaken a base's rule do not apply
 limits       limits on the process tree, checked at an exec
 recorded     a request read back from its event
-named        names of programs in rules that deny, need approval or redirect
 match        regular expressions and globs, linear in time
 files        file rules, and the sandbox rules that enforce them
-file_names   globs on names of files, without RE2
+names        names of programs, files and sockets in rules, matched without RE2
 network      network rules: connections and listening sockets
-socket_names  globs on paths and names of sockets, without RE2
 subcommand   the first arguments that are no options
 tools        which options of a tool take a value
 paths        which files the arguments mean

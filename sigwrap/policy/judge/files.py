@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from sigwrap.policy.judge.file_names import FileNames
 from sigwrap.policy.judge.layers import always, deciding, is_stricter
 from sigwrap.policy.judge.match import is_glob
+from sigwrap.policy.judge.names import FileNames
 from sigwrap.policy.judge.request import Action, Decision, Operation
 from sigwrap.policy.judge.rules import FileRule, Policy, default_of, reason_of
 from sigwrap.tuples import NamedTuple

@@ -14,9 +14,9 @@ from sigwrap.bare.enum import Enum
 from sigwrap.bare.socket import AF_INET, AF_INET6, inet_ntop, inet_pton
 from sigwrap.policy.judge.layers import deciding, in_the_way
 from sigwrap.policy.judge.match import is_glob
+from sigwrap.policy.judge.names import SocketNames
 from sigwrap.policy.judge.request import STRICTNESS, Action, Decision
 from sigwrap.policy.judge.rules import NetworkRule, Policy, default_of, reason_of
-from sigwrap.policy.judge.socket_names import SocketNames
 from sigwrap.tuples import NamedTuple
 
 UNIX = "unix:"

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from sigwrap.policy.judge.match import MAX_PATTERN_CHARACTERS
+from sigwrap.policy.judge.names import SocketNames
 from sigwrap.policy.judge.network import (
     LOOPBACK,
     SOCKETS,
@@ -21,7 +22,6 @@ from sigwrap.policy.judge.network import (
     Protocol,
     address_text,
 )
-from sigwrap.policy.judge.socket_names import SocketNames
 from sigwrap.policy.tools.draft import NETWORK_RULES, Draft, NoRule
 from sigwrap.policy.tools.literal import glob_of, yaml_list, yaml_word
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from sigwrap.policy.judge.file_names import FileNames
 from sigwrap.policy.judge.match import BadPattern, Glob, check_glob, is_glob
-from sigwrap.policy.judge.socket_names import SocketNames
+from sigwrap.policy.judge.names import FileNames, SocketNames
 
 PARTS = r"""
     a b 1 é - ! . [ ] * ? ** [a-c] [!a] []a] [0-9] [!] [b-a] [^a] [a-] [-a] [a- [\] [é]

@@ -1,16 +1,21 @@
-"""A glob on names of files, matched without RE2: every start looks through all folders of PATH.
+"""Names in rules, matched without RE2: every start looks through all folders of PATH.
 
-A name is short, so it may take as many steps as it has characters times those of the glob.
+A name is short, so a match may take as many steps as it has characters times those of the glob.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
-from sigwrap.policy.judge.match import Glob
+from sigwrap.policy.judge.match import Glob, is_glob, to_bytes
+from sigwrap.policy.judge.request import Action
+from sigwrap.policy.judge.rules import CommandRule
 
 MAX_CHARACTERS = 255  # of a name on Linux, in bytes
 
+_BENEATH = "**"
+_EVERYTHING = "*"
+_LENIENT = frozenset({Action.ALLOW, Action.AUDIT})
 _One = Callable[[str], bool]
 
 
@@ -30,6 +35,53 @@ class FileNames:
         if self._parts is None or len(name) > MAX_CHARACTERS or not _is_text(name):
             return self._glob.matches(name)
         return _match(self._parts, name[len(self.prefix) :])
+
+
+class SocketNames:
+    """Match what `Glob` matches."""
+
+    __slots__ = ("_glob", "_is_beneath", "_parts", "needs_patterns")
+
+    def __init__(self, pattern: str) -> None:
+        self._glob = Glob(pattern)
+        parts = pattern.split("/")
+        self._is_beneath = parts[-1] == _BENEATH
+        if self._is_beneath:
+            parts.pop()
+        self.needs_patterns = "[" in pattern or any(_BENEATH in part for part in parts)
+        self._parts = tuple(map(FileNames, parts))
+
+    def matches(self, text: str) -> bool:
+        if not text.startswith(self._glob.prefix):
+            return False
+        if self.needs_patterns:
+            return self._glob.matches(text)
+        given = to_bytes(text).decode().split("/")
+        is_long = len(given) > len(self._parts)
+        if is_long != self._is_beneath or len(given) < len(self._parts):
+            return False
+        return all(part.matches(each) for part, each in zip(self._parts, given, strict=False))
+
+
+class Named:
+    """Programs that rules deny, redirect or need approval for: names, and paths with a slash."""
+
+    def __init__(self, rules: Iterable[CommandRule]) -> None:
+        words = {word for rule in rules if rule.decision not in _LENIENT for word in rule.commands}
+        words.discard(_EVERYTHING)
+        self.names = frozenset(word for word in words if "/" not in word and not is_glob(word))
+        self.paths = frozenset(word for word in words if "/" in word and not is_glob(word))
+        self._globs = tuple(FileNames(word) for word in words if "/" not in word and is_glob(word))
+        self._prefixes = tuple(glob.prefix for glob in self._globs)
+
+    def among(self, names: Iterable[str]) -> list[str]:
+        prefixes = self._prefixes  # nearly no name of a folder begins as any of them does
+        return [
+            name
+            for name in names
+            if name in self.names
+            or (name.startswith(prefixes) and any(glob.matches(name) for glob in self._globs))
+        ]
 
 
 def _parts(pattern: str) -> list[_One | None] | None:
