@@ -52,7 +52,7 @@ def serve(
     from sigwrap.front.background import own_line  # what follows takes its time to import
     from sigwrap.watch.actions import carry_out
     from sigwrap.watch.page.listening import SocketFile, at_port
-    from sigwrap.watch.page.running import serve as serve_page
+    from sigwrap.watch.page.server import serve as serve_page
     from sigwrap.watch.source import Source
 
     if port is not None and socket_path is not None:

@@ -1,4 +1,4 @@
-"""The socket that is listened at: a port of 127.0.0.1, or a file that is the user's own."""
+"""The socket that the page listens on: a port of 127.0.0.1, or a file of the user."""
 
 from __future__ import annotations
 
@@ -19,10 +19,12 @@ _LONGEST_PATH = 107  # sun_path
 
 
 def at_port(port: int) -> socket.socket:
-    """0: any that is free. UsageError where it can't be had."""
+    """Listen on a port, 0 for any free one; UsageError if that fails."""
     end = socket.socket(socket.AF_INET, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
     try:
-        end.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # after one that has just ended
+        end.setsockopt(
+            socket.SOL_SOCKET, socket.SO_REUSEADDR, 1
+        )  # a server that just ended leaves the port in TIME_WAIT
         end.bind((_HOST, port))
         end.listen(_BACKLOG)
     except OSError as error:
@@ -35,10 +37,10 @@ def at_port(port: int) -> socket.socket:
 
 
 class SocketFile:
-    """Removed again at the end, where it is still this one."""
+    """A socket file, removed at the end if it is still this one."""
 
     def __init__(self, path: str) -> None:
-        """UsageError where there can't be one."""
+        """UsageError if the file cannot be made."""
         self.path = os.path.abspath(path)
         self._check(path)
         self.end = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
@@ -60,7 +62,7 @@ class SocketFile:
 
     @property
     def is_in_place(self) -> bool:
-        """Who opens it comes to us."""
+        """Return whether the path still leads to this socket."""
         try:
             return os.path.samestat(os.lstat(self.path), self._found)
         except OSError:
@@ -96,7 +98,7 @@ class SocketFile:
         return UsageError(f"--socket {self._shown}: {why}", "choose another path")
 
     def _remove_if_left_over(self) -> None:
-        """From a server that was killed: nobody listens at it."""
+        """Remove the file of a server that was killed: no process listens on it."""
         try:
             found = os.lstat(self.path)
         except FileNotFoundError:
@@ -109,4 +111,4 @@ class SocketFile:
             except ConnectionRefusedError:
                 os.unlink(self.path)
             except OSError:
-                pass  # it is full, so somebody listens
+                pass  # its backlog is full, so a server listens

@@ -191,9 +191,9 @@ def test_whoever_doesn_t_end_a_request_is_closed(serve: Serve) -> None:
     assert page.get("/").status == 200
 
 
-def test_who_can_t_be_looked_for_is_closed(serve: Serve) -> None:
-    page = serve(env={"SEARCHES_FOREVER": ""}, looked_for_s=0.5)
-    assert page.get(page.entry).status == 0
+def test_a_peer_that_cannot_be_searched_for_is_refused(serve: Serve) -> None:
+    page = serve(env={"SEARCHES_FOREVER": ""}, identified_s=0.5)
+    assert b"sigwrap cannot find its process" in page.get(page.entry).body
 
 
 def test_many_silent_connections_keep_no_browser_out(serve: Serve) -> None:
@@ -214,22 +214,31 @@ def test_many_silent_connections_keep_no_browser_out(serve: Serve) -> None:
         each.close()
 
 
-def test_a_slow_reader_is_closed_and_gets_everything_when_it_comes_again(serve: Serve) -> None:
-    page = serve(tick_s=0.0, stream_bytes=400_000)
+def test_a_slow_reader_holds_up_no_other_and_gets_the_newest(serve: Serve) -> None:
+    page = serve(tick_s=0.01, lines=100)
     page.enter()
-    stream = page.stream("s1")
-    Reader(stream.fileno()).until(rb"event: board")
-    quick = page.stream("s1")
+    slow, quick = page.stream("s1"), page.stream("s1")
     told = Reader(quick.fileno())
     for at in range(60):
         page.tell(lines=["s1", [["allowed", f"line {at} {'x' * 500}"]] * 200])
         told.until(rb"line %d .*\n\n" % at)
-    received = read_all(stream)
-    assert b"line 59" not in received
-    again = page.stream("s1")
-    Reader(again.fileno()).until(rb"line 59")
-    for each in (stream, quick, again):
+    late = Reader(slow.fileno())
+    late.until(rb"line 59")
+    assert re.search(rb'"left_out":[1-9]\d\d\d', late.seen)
+    for each in (slow, quick):
         each.close()
+
+
+def test_a_reader_that_takes_nothing_is_closed(serve: Serve) -> None:
+    page = serve(tick_s=0.01, sending_s=0.5)
+    page.enter()
+    stream = page.stream("s1")
+    for at in range(60):
+        page.tell(lines=["s1", [["allowed", f"line {at} {'x' * 500}"]] * 250])
+    while page.attended():
+        continue
+    assert b"line 59" not in read_all(stream)
+    stream.close()
 
 
 def test_of_a_flood_the_newest_are_told_and_the_rest_is_counted(serve: Serve) -> None:
@@ -245,7 +254,7 @@ def test_of_a_flood_the_newest_are_told_and_the_rest_is_counted(serve: Serve) ->
 
 
 def test_it_is_told_whether_somebody_looks(serve: Serve) -> None:
-    page = serve(beat_s=0.05)  # a beat finds the stream closed
+    page = serve()
     page.enter()
     stream = page.stream()
     assert page.attended() is True
@@ -279,7 +288,7 @@ def test_a_huge_board_is_told_in_part_and_the_rest_is_counted(served: Served) ->
     assert len(told["sessions"]) + told["more"] == 900
     assert told["waiting"][0]["is_cut"] is True
     left_out = 300 - len(told["waiting"])
-    assert told["problems"] == [f"{left_out} more approval requests: see sigwrap approvals"]
+    assert told["problems"] == [f"{left_out} more approval requests: see sigwrap watch"]
     stream.close()
 
 

@@ -16,14 +16,14 @@ from sigwrap.store.killswitch import State
 from sigwrap.watch.board import Line
 from sigwrap.watch.orders import Approve, Deny, Interrupt, KillAll, Lift
 from sigwrap.watch.page import peers
-from sigwrap.watch.page.bounds import Bounds
+from sigwrap.watch.page.connection import Bounds
 from sigwrap.watch.page.listening import at_port
-from sigwrap.watch.page.running import serve
+from sigwrap.watch.page.server import serve
 from tests.watch.boards import SECOND, board, seen, waits
 
 peers._SEARCH_AT_MOST_S = 30.0  # however slow the machine is
 if "SEARCHES_FOREVER" in os.environ:
-    peers.looked_for = lambda owners, pids: signal.pause()
+    peers.search = lambda owners, pids: signal.pause()
 store, bounds = sys.argv[1], json.loads(sys.argv[2])
 _NAMES = {
     Approve: "approve",
@@ -40,13 +40,9 @@ def say(**words):
 
 class Told:
     def __init__(self):
-        self.wakes = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         self.kept = {}
         self.next = {}
         self.now = board()
-
-    def calm(self):
-        os.eventfd_read(self.wakes)
 
     def board(self):
         return self.now._replace(now_ns=time.time_ns())
@@ -59,9 +55,6 @@ class Told:
 
     def attend(self, somebody_looks):
         say(attended=somebody_looks)
-
-    def wake(self):
-        os.eventfd_write(self.wakes, 1)
 
     def add(self, session_id, lines):
         kept = self.kept.setdefault(session_id, deque(maxlen=5000))
@@ -119,7 +112,6 @@ def obey():
                 cut()
             case _:
                 source.show(order)
-        source.wake()
         say(obeyed=True)
 
 
