@@ -11,9 +11,8 @@ import typer
 
 from sigwrap.cli.control import refuse_inside
 from sigwrap.cli.examples import examples
-from sigwrap.cli.options import StoreOption
+from sigwrap.cli.options import StoreOption, watched_store
 from sigwrap.cli.output import note, note_in_time, out
-from sigwrap.cli.watch import watched_store
 from sigwrap.errors import SessionError, UsageError
 from sigwrap.escape import printable
 from sigwrap.linux import proc_files, procfs

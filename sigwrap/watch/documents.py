@@ -11,7 +11,7 @@ from sigwrap.escape import printable, shell_words, shortened
 from sigwrap.mediate.questions import wants
 from sigwrap.report.forms.times import iso_time
 from sigwrap.store.killswitch import State
-from sigwrap.watch.board import Board, Line, Seen, Waits
+from sigwrap.watch.board import ApprovalRequest, Board, EventLine, SessionView
 
 SCHEMA = "sigwrap.watch/1"
 _WAITING_BYTES = 400_000
@@ -38,7 +38,7 @@ def board_document(board: Board) -> Document:
     }
 
 
-def events_document(session_id: str, lines: Sequence[Line], left_out: int) -> Document:
+def events_document(session_id: str, lines: Sequence[EventLine], left_out: int) -> Document:
     """`left_out`: earlier events that came too fast to be shown."""
     return {
         "schema": SCHEMA,
@@ -49,7 +49,7 @@ def events_document(session_id: str, lines: Sequence[Line], left_out: int) -> Do
     }
 
 
-def _session(seen: Seen) -> Document:
+def _session(seen: SessionView) -> Document:
     return {
         "id": seen.id,
         "name": seen.name or None,
@@ -66,14 +66,14 @@ def _session(seen: Seen) -> Document:
     }
 
 
-def _request(waits: Waits) -> Document:
+def _request(request: ApprovalRequest) -> Document:
     others = ("asked_ns", "deadline_ns", "masked")
-    fields = {name: value for name, value in waits._asdict().items() if name not in others}
+    fields = {name: value for name, value in request._asdict().items() if name not in others}
     return {
         **fields,
-        "files": list(waits.files),
-        "asked": iso_time(waits.asked_ns),
-        "deadline": iso_time(waits.deadline_ns),
+        "files": list(request.files),
+        "asked": iso_time(request.asked_ns),
+        "deadline": iso_time(request.deadline_ns),
     }
 
 
@@ -85,7 +85,7 @@ def _killswitch(state: State) -> Document:
     }
 
 
-def _event(line: Line) -> Document:
+def _event(line: EventLine) -> Document:
     return {
         "seq": line.seq,
         "time": iso_time(line.time_ns),
@@ -113,7 +113,7 @@ def board_text(board: Board) -> str:
     return _json(fit(document))
 
 
-def lines_text(session_id: str, lines: Sequence[Line], left_out: int) -> str:
+def lines_text(session_id: str, lines: Sequence[EventLine], left_out: int) -> str:
     shown = [each._replace(text=shortened(each.text, _LONGEST_EVENT)) for each in lines]
     return _json(fit(events_document(session_id, shown, left_out)))
 

@@ -17,7 +17,7 @@ from sigwrap.store.codec import decode_row
 from sigwrap.store.journal_reader import JournalFile
 from sigwrap.store.location import journal_path
 from sigwrap.store.reader import Session
-from sigwrap.watch.board import Line
+from sigwrap.watch.board import EventLine
 
 LINES_KEPT = 500
 _FIRST_BYTES = 1 << 18  # of a log that is long already
@@ -34,16 +34,16 @@ class Followed:
         self._has_ended = False
         self._journal: JournalFile | None = None
         self._seq = 0
-        self._lines: deque[Line] = deque(maxlen=LINES_KEPT)
+        self._lines: deque[EventLine] = deque(maxlen=LINES_KEPT)
         self._lock = threading.Lock()  # of the lines: who shows them is another thread
         self.denied = self.asked = 0  # of what was read
         self.problem = ""
 
     @property
-    def last(self) -> Line | None:
+    def last(self) -> EventLine | None:
         return self._lines[-1] if self._lines else None
 
-    def lines(self, after_seq: int) -> list[Line]:
+    def lines(self, after_seq: int) -> list[EventLine]:
         with self._lock:
             return [each for each in self._lines if each.seq > after_seq]
 
@@ -102,9 +102,9 @@ class Followed:
         self._lines.append(line_of(event))
 
 
-def line_of(event: Event) -> Line:
+def line_of(event: Event) -> EventLine:
     kind = printable(event.type[:_TYPE_CHARACTERS])  # anybody can put a log into the store
-    return Line(event.seq, event.time_ns, event.pid, kind, _became(event), detail(event))
+    return EventLine(event.seq, event.time_ns, event.pid, kind, _became(event), detail(event))
 
 
 def _became(event: Event) -> str:

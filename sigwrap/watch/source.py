@@ -27,9 +27,17 @@ from sigwrap.store.killswitch import State
 from sigwrap.store.location import JOURNAL_SUFFIX, database_path, journal_path, sessions_folder
 from sigwrap.store.reader import Session
 from sigwrap.watch.attendance import Attendance
-from sigwrap.watch.board import ENDED, RUNNING, STOPPED, Board, Line, Seen, Waits
+from sigwrap.watch.board import (
+    ENDED,
+    RUNNING,
+    STOPPED,
+    ApprovalRequest,
+    Board,
+    EventLine,
+    SessionView,
+)
 from sigwrap.watch.followed import Followed
-from sigwrap.watch.question import waiting_in, waits_of
+from sigwrap.watch.requests import request_of, requests_in
 
 _LOOKS_EVERY_S = 0.2
 _LISTS_EVERY_S = 1.0
@@ -38,7 +46,7 @@ _LIST = {"do": "list", "look": False}  # nobody need be looking
 _ASKS_AGAIN_AFTER_S = 0.1
 _OLD_S = 6  # more than one round takes
 _SILENT_FOR_S = 2.0  # a session puts a socket that was removed there again
-_FIRST_ANSWERS_S = 1.0  # so long who has just come waits for them
+_FIRST_ANSWERS_S = 1.0  # so long who has just come request for them
 _FIRST_SIGHT_S = 2.0
 _INSPECTS_FOR_S = 0.3
 _INSPECTS_AGAIN_S = 1.0  # what couldn't be read; ever more seldom
@@ -70,7 +78,7 @@ class Source:
         self._again_s: dict[str, float] = {}
         self._unread_since_s: dict[str, float] = {}
         self._killswitch: State | None = None
-        self._known_waits: dict[tuple[str, str], Waits] = {}
+        self._known_requests: dict[tuple[str, str], ApprovalRequest] = {}
         self._board = Board(time.time_ns(), (), 0, (), None, ())
         self._reader, self._writer = socket.socketpair()
         for end in (self._reader, self._writer):
@@ -108,7 +116,7 @@ class Source:
     def board(self) -> Board:
         return self._board._replace(now_ns=time.time_ns())
 
-    def lines(self, session_id: str, after_seq: int, most: int) -> tuple[list[Line], int]:
+    def lines(self, session_id: str, after_seq: int, most: int) -> tuple[list[EventLine], int]:
         """The latest after that one, and how many of those before them are left out."""
         followed = self._followed.get(session_id)
         newer = [] if followed is None else followed.lines(after_seq)
@@ -133,7 +141,7 @@ class Source:
 
     def _follow(self) -> None:
         self._has_asked.wait(_FIRST_ANSWERS_S)
-        self._publish()  # what waits, however long it takes to look at the logs
+        self._publish()  # what request, however long it takes to look at the logs
         listed_s = -_LISTS_EVERY_S
         while not self._is_closed.is_set():
             if time.monotonic() - listed_s >= _LISTS_EVERY_S:
@@ -283,20 +291,20 @@ class Source:
         with suppress(OSError):  # it is full of that, or closed
             self._writer.send(b".")
 
-    def _sessions(self) -> tuple[Seen, ...]:
+    def _sessions(self) -> tuple[SessionView, ...]:
         files = sorted(self._files.values(), key=lambda file: file.id, reverse=True)
-        asking = {each.session_id for each in self._known_waits.values()}
+        asking = {each.session_id for each in self._known_requests.values()}
         files.sort(key=lambda file: (not file.running, file.id not in asking))
         return tuple(self._seen(file) for file in files)
 
-    def _seen(self, file: SessionFile) -> Seen:
+    def _seen(self, file: SessionFile) -> SessionView:
         followed = self._followed.get(file.id)
         reply = self._replies.get(file.id, {}) if file.running else {}
         last = None if followed is None else followed.last
         counts = self._counts.setdefault(file.id, _Counts())
         counts.take(reply, followed)
         processes = reply.get("processes")
-        return Seen(
+        return SessionView(
             id=file.id,
             name=file.name,
             command=file.command,
@@ -311,22 +319,22 @@ class Source:
             exit_status=file.exit_status,
         )
 
-    def _waiting(self) -> tuple[Waits, ...]:
+    def _waiting(self) -> tuple[ApprovalRequest, ...]:
         found = [
-            self._known(waits_of(session_id, reply, each, self._replied_ns))
+            self._known(request_of(session_id, reply, each, self._replied_ns))
             for session_id, reply in self._replies.items()
-            for each in waiting_in(reply)
+            for each in requests_in(reply)
         ]
-        self._known_waits = {(each.session_id, each.id): each for each in found}
+        self._known_requests = {(each.session_id, each.id): each for each in found}
         return tuple(sorted(found, key=lambda each: (each.asked_ns, each.session_id, each.id)))
 
-    def _known(self, waits: Waits) -> Waits:
-        known = self._known_waits.get((waits.session_id, waits.id))
+    def _known(self, request: ApprovalRequest) -> ApprovalRequest:
+        known = self._known_requests.get((request.session_id, request.id))
         if known is None:
-            return waits
-        return waits._replace(
-            asked_ns=_settled(known.asked_ns, waits.asked_ns),
-            deadline_ns=_settled(known.deadline_ns, waits.deadline_ns),
+            return request
+        return request._replace(
+            asked_ns=_settled(known.asked_ns, request.asked_ns),
+            deadline_ns=_settled(known.deadline_ns, request.deadline_ns),
         )
 
     def _problems(self) -> tuple[str, ...]:

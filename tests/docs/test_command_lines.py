@@ -63,9 +63,8 @@ WHOLE = {
 
 # Lines that stay until somebody leaves, and what they show first.
 STAY = {
-    "sigwrap watch --json": rb'"kind": "board"',
+    "sigwrap watch --format jsonl": rb'"kind": "board"',
     "sigwrap watch": rb"sigwrap watch   ",
-    "sigwrap approvals --watch": rb"sigwrap watch   ",
     "sigwrap serve": rb"http://\S+/in/",
 }
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from sigwrap.bare import re
 from sigwrap.tuples import NamedTuple
-from sigwrap.watch.orders import Approve, Deny, Interrupt, KillAll, Lift, Order
+from sigwrap.watch.board import Approve, Deny, Interrupt, KillAll, Lift, Order
 
 HEAD_BYTES = 8 << 10
 BODY_BYTES = 16 << 10

@@ -18,7 +18,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from sigwrap.linux.peer import Peer, examine
-from sigwrap.watch.orders import Order
+from sigwrap.watch.board import Order
 from sigwrap.watch.page.answers import plain
 from sigwrap.watch.page.connection import Bounds, Connection
 from sigwrap.watch.page.gate import Gate
@@ -26,7 +26,7 @@ from sigwrap.watch.page.peers import Peers
 from sigwrap.watch.page.refusals import Refusals
 from sigwrap.watch.page.reports import Reports
 from sigwrap.watch.page.site import Site
-from sigwrap.watch.page.streams import Seen, Streams
+from sigwrap.watch.page.streams import Events, Streams
 
 _LOOKS_EVERY_S = 0.5
 _PAUSE_S = 0.1
@@ -37,7 +37,7 @@ _ENDS_BY = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 def serve(
     listener: socket.socket,
     store: str,
-    source: Seen,
+    source: Events,
     carry_out: Callable[[Order], str],
     *,
     report_line: Sequence[str],

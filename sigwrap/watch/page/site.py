@@ -12,7 +12,7 @@ from typing import Any
 from sigwrap.errors import SigwrapError
 from sigwrap.escape import printable
 from sigwrap.report.forms.page import part as shared
-from sigwrap.watch.orders import KillAll, Order
+from sigwrap.watch.board import KillAll, Order
 from sigwrap.watch.page.answers import Answer, outcome, plain, redirect
 from sigwrap.watch.page.connection import Connection
 from sigwrap.watch.page.gate import Entered, Gate, Refused

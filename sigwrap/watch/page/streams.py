@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Protocol
 
-from sigwrap.watch.board import Board, Line
+from sigwrap.watch.board import Board, EventLine
 from sigwrap.watch.documents import board_text, lines_text
 from sigwrap.watch.page.answers import Answer, plain
 from sigwrap.watch.page.connection import Bounds, Connection
@@ -17,18 +17,18 @@ from sigwrap.watch.page.connection import Bounds, Connection
 _BEAT = "event: beat\ndata: 0\n\n"  # a page that hears none knows that the server is gone
 
 
-class Seen(Protocol):
-    """What a stream tells of."""
+class Events(Protocol):
+    """Where the boards and events of streams come from."""
 
     def board(self) -> Board: ...
 
-    def lines(self, session_id: str, after_seq: int, most: int) -> tuple[list[Line], int]: ...
+    def lines(self, session_id: str, after_seq: int, most: int) -> tuple[list[EventLine], int]: ...
 
     def attend(self, somebody_looks: bool) -> None: ...
 
 
 class Streams:
-    def __init__(self, source: Seen, bounds: Bounds) -> None:
+    def __init__(self, source: Events, bounds: Bounds) -> None:
         self._source = source
         self._bounds = bounds
         self._lock = threading.Lock()

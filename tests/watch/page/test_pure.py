@@ -12,9 +12,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sigwrap.store.killswitch import State
-from sigwrap.watch.board import Board, Line, Seen, Waits
+from sigwrap.watch.board import (
+    ApprovalRequest,
+    Approve,
+    Board,
+    Deny,
+    EventLine,
+    Interrupt,
+    KillAll,
+    Lift,
+    SessionView,
+)
 from sigwrap.watch.documents import board_text, fit, lines_text
-from sigwrap.watch.orders import Approve, Deny, Interrupt, KillAll, Lift
 from sigwrap.watch.page.gate import Entered, Gate, Refused
 from sigwrap.watch.page.requests import (
     BadRequest,
@@ -198,17 +207,17 @@ ANYTHING = st.text(st.characters(codec=None), max_size=40)
 
 @given(ANYTHING, ANYTHING, st.integers(0, 1 << 62))
 def test_a_board_of_any_texts_can_be_seen_and_is_one_line(one: str, other: str, at: int) -> None:
-    seen = Seen(one, other, (one, other), one, at, None, 1, 2, at, other, one, None)
-    waits = Waits(
+    seen = SessionView(one, other, (one, other), one, at, None, 1, 2, at, other, one, None)
+    request = ApprovalRequest(
         one, one, other, "exec", 1, one, 1, other, one, False, one, other, (one,), other, one,
         other, one, other, True, at, at,
     )  # fmt: skip
-    board = Board(at, (seen,), 0, (waits,), State(at, one, other), (other,))
+    board = Board(at, (seen,), 0, (request,), State(at, one, other), (other,))
     text = board_text(board)
     assert "\n" not in text and "\r" not in text
     text.encode()
     assert all(each.isprintable() for each in texts(json.loads(text)))
-    told = lines_text(one, [Line(1, at, 2, one, other, one)], 0)
+    told = lines_text(one, [EventLine(1, at, 2, one, other, one)], 0)
     assert "\n" not in told and all(each.isprintable() for each in texts(json.loads(told)))
 
 

@@ -13,13 +13,12 @@ from contextlib import suppress
 
 from sigwrap.errors import SessionError
 from sigwrap.store.killswitch import State
-from sigwrap.watch.board import Line
-from sigwrap.watch.orders import Approve, Deny, Interrupt, KillAll, Lift
+from sigwrap.watch.board import Approve, Deny, EventLine, Interrupt, KillAll, Lift
 from sigwrap.watch.page import peers
 from sigwrap.watch.page.connection import Bounds
 from sigwrap.watch.page.listening import at_port
 from sigwrap.watch.page.server import serve
-from tests.watch.boards import SECOND, board, seen, waits
+from tests.watch.boards import SECOND, board, request, seen
 
 peers._SEARCH_AT_MOST_S = 30.0  # however slow the machine is
 if "SEARCHES_FOREVER" in os.environ:
@@ -60,7 +59,9 @@ class Told:
         kept = self.kept.setdefault(session_id, deque(maxlen=5000))
         for outcome, text in lines:
             seq = self.next[session_id] = self.next.get(session_id, 0) + 1
-            kept.append(Line(seq, time.time_ns(), 4000 + seq % 7, "exec_allowed", outcome, text))
+            kept.append(
+                EventLine(seq, time.time_ns(), 4000 + seq % 7, "exec_allowed", outcome, text)
+            )
 
     def show(self, order):
         now_ns = time.time_ns()
@@ -69,7 +70,7 @@ class Told:
             for each in order.get("sessions", ())
         ]
         waiting = tuple(
-            waits(
+            request(
                 each.pop("id"),
                 asked_ns=now_ns,
                 deadline_ns=now_ns + each.pop("left_s", 290) * SECOND,
@@ -91,7 +92,7 @@ def carry_out(order):
         os.kill(os.getpid(), signal.SIGTERM)
         time.sleep(0.3)
     if "refused" in what:
-        raise SessionError("nothing of that id waits", "it may be over")
+        raise SessionError("nothing of that id request", "it may be over")
     return f"{what[0]}: done"
 
 
