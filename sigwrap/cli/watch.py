@@ -59,8 +59,8 @@ def watch(
             show_default=False,
         ),
     ] = "",
-    as_json: Annotated[bool, typer.Option("--json", hidden=True)] = False,
-    screen: Annotated[bool, typer.Option("--watch", hidden=True)] = False,
+    as_json: Annotated[bool, typer.Option("--json", hidden=True, help="An old name")] = False,
+    screen: Annotated[bool, typer.Option("--watch", hidden=True, help="An old name")] = False,
 ) -> int:
     """Watch, approve and stop sessions in the terminal.
 

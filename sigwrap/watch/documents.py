@@ -50,19 +50,15 @@ def events_document(session_id: str, lines: Sequence[EventLine], left_out: int) 
 
 
 def _session(seen: SessionView) -> Document:
+    fields = seen._asdict()
+    started_ns, last_ns = fields.pop("started_ns"), fields.pop("last_ns")
     return {
-        "id": seen.id,
+        **fields,
         "name": seen.name or None,
         "command": list(seen.command),
-        "state": seen.state,
-        "started": iso_time(seen.started_ns) if seen.started_ns else None,
-        "processes": seen.processes,
-        "denied": seen.denied,
-        "asked": seen.asked,
-        "last_event": iso_time(seen.last_ns) if seen.last_ns else None,
-        "last": seen.last,
+        "started": iso_time(started_ns) if started_ns else None,
+        "last_event": iso_time(last_ns) if last_ns else None,
         "ended": seen.ended or None,
-        "exit_status": seen.exit_status,
     }
 
 
@@ -86,14 +82,9 @@ def _killswitch(state: State) -> Document:
 
 
 def _event(line: EventLine) -> Document:
-    return {
-        "seq": line.seq,
-        "time": iso_time(line.time_ns),
-        "pid": line.pid,
-        "type": line.type,
-        "outcome": line.outcome or None,
-        "text": line.text,
-    }
+    fields = line._asdict()
+    time_ns = fields.pop("time_ns")
+    return {**fields, "time": iso_time(time_ns), "outcome": line.outcome or None}
 
 
 # For the page

@@ -7,7 +7,7 @@ HTTP merely tolerates is refused here. No browser sends any of it.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from sigwrap.bare import re
@@ -27,6 +27,13 @@ _ONCE = frozenset(
 )
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,199}")
 _LONGEST_TEXT = 1_000
+_ORDERS: dict[str, Any] = {
+    "/approve": Approve,
+    "/deny": Deny,
+    "/interrupt": Interrupt,
+    "/killswitch/on": KillAll,
+    "/killswitch/off": Lift,
+}
 
 
 class BadRequest(Exception):
@@ -94,56 +101,38 @@ def _field(line: bytes) -> tuple[str, str]:
     return name.decode("ascii").lower(), value.strip(b" \t").decode("latin-1")
 
 
-def read_order(path: str, body: bytes) -> Order | None:
-    """Return what a POST asks for, or None if there is no such path; BadRequest if the body is
-    wrong."""
-    match path:
-        case "/approve":
-            asked = _document(body)
-            return Approve(_id(asked, "session_id"), _id(asked, "id"), _bool(asked, "always"))
-        case "/deny":
-            asked = _document(body)
-            return Deny(_id(asked, "session_id"), _id(asked, "id"), _text(asked, "message"))
-        case "/interrupt":
-            return Interrupt(_id(_document(body), "session_id"))
-        case "/killswitch":
-            asked = _document(body)
-            return KillAll(_text(asked, "reason")) if _bool(asked, "on") else Lift()
-        case _:
-            return None
-
-
 def is_id(found: object) -> bool:
     """Return whether it can only name a session or a request: it is no path and no option."""
     return isinstance(found, str) and _ID.fullmatch(found) is not None
 
 
-def _document(body: bytes) -> dict[str, Any]:
+def _is_text(found: object) -> bool:
+    return isinstance(found, str) and len(found) <= _LONGEST_TEXT
+
+
+_CHECKS: dict[str, Callable[[object], bool]] = {
+    "session_id": is_id,
+    "id": is_id,
+    "always": lambda found: isinstance(found, bool),
+    "message": _is_text,
+    "reason": _is_text,
+}
+
+
+def read_order(path: str, body: bytes) -> Order | None:
+    """Return what a POST asks for, or None if there is no such path; BadRequest if the body is
+    wrong."""
+    kind = _ORDERS.get(path)
+    if kind is None:
+        return None
     try:
         asked = json.loads(body)
     except (ValueError, RecursionError) as error:
         raise BadRequest(400, "the body is not JSON") from error
     if not isinstance(asked, dict):
         raise BadRequest(400, "the body is not a JSON object")
-    return asked
-
-
-def _id(asked: dict[str, Any], name: str) -> str:
-    found = asked.get(name)
-    if not is_id(found):
-        raise BadRequest(400, f"{name} is missing or not an id")
-    return str(found)
-
-
-def _bool(asked: dict[str, Any], name: str) -> bool:
-    found = asked.get(name)
-    if not isinstance(found, bool):
-        raise BadRequest(400, f"{name} must be true or false")
-    return found
-
-
-def _text(asked: dict[str, Any], name: str) -> str:
-    found = asked.get(name, "")
-    if not isinstance(found, str) or len(found) > _LONGEST_TEXT:
-        raise BadRequest(400, f"{name} must be text of at most {_LONGEST_TEXT} characters")
-    return found
+    for name in kind._fields:
+        if not _CHECKS[name](asked.get(name)):
+            raise BadRequest(400, f"{name} is missing or wrong")
+    order: Order = kind(*(asked[name] for name in kind._fields))
+    return order

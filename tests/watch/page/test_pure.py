@@ -181,14 +181,14 @@ def test_each_path_has_its_order() -> None:
         ("/approve", {**ids, "always": True}, Approve("s1", "q1", True)),
         ("/deny", {**ids, "message": "no"}, Deny("s1", "q1", "no")),
         ("/interrupt", ids, Interrupt("s1")),
-        ("/killswitch", {"on": True, "reason": "x"}, KillAll("x")),
-        ("/killswitch", {"on": False}, Lift()),
+        ("/killswitch/on", {"reason": "x"}, KillAll("x")),
+        ("/killswitch/off", {}, Lift()),
         ("/nothing", {}, None),
     ):
         assert read_order(path, json.dumps(document).encode()) == wanted
 
 
-@given(st.sampled_from(["/approve", "/deny", "/interrupt", "/killswitch"]), st.binary())
+@given(st.sampled_from(["/approve", "/deny", "/interrupt", "/killswitch/on"]), st.binary())
 def test_no_bytes_are_taken_for_an_order(path: str, body: bytes) -> None:
     with pytest.raises(BadRequest):
         read_order(path, body)

@@ -80,7 +80,7 @@ def test_what_another_page_makes_a_browser_send_changes_nothing(served: Served) 
 
 
 def did_nothing(served: Served) -> None:
-    assert served.post("/killswitch", {"on": False}).status == 200
+    assert served.post("/killswitch/off", {}).status == 200
     assert served.did() == ["lift"]  # and nothing before
 
 
@@ -100,7 +100,7 @@ NO_ORDERS = (
     ("/deny", b'{"session_id": "s1", "id": "q1", "message": 7}'),
     ("/deny", b'{"session_id": "s1", "id": "q1", "message": "%s"}' % (b"x" * 2000)),
     ("/interrupt", b"{}"),
-    ("/killswitch", b"{}"),
+    ("/killswitch/on", b"{}"),
 )
 
 
@@ -115,7 +115,7 @@ def test_what_makes_no_sense_is_said_to(served: Served) -> None:
 
 HEAD = "GET / HTTP/1.1\r\nHost: {host}\r\nCookie: {cookie}\r\n"
 POST = (
-    "POST /killswitch HTTP/1.1\r\nHost: {host}\r\nCookie: {cookie}\r\nOrigin: http://{host}\r\n"
+    "POST /killswitch/off HTTP/1.1\r\nHost: {host}\r\nCookie: {cookie}\r\nOrigin: http://{host}\r\n"
     "X-Sigwrap-Token: {token}\r\nContent-Type: application/json\r\n"
 )
 BODY = '{{"on": false}}'
@@ -156,7 +156,7 @@ TWO_MEANINGS = (
 def test_a_request_with_two_meanings_is_refused(served: Served) -> None:
     for head, status in TWO_MEANINGS:
         assert served.raw(served.filled(head)).status == status, head
-    served.post("/killswitch", {"on": True, "reason": "not lifted before"})
+    served.post("/killswitch/on", {"reason": "not lifted before"})
     assert served.did() == ["kill_all", "not lifted before"]
 
 
@@ -165,7 +165,7 @@ def test_what_comes_behind_a_request_is_nobodys(served: Served) -> None:
     post = POST + "Content-Length: 13\r\n\r\n" + BODY
     found = served.raw(served.filled(HEAD + "\r\n" + post))
     assert found.status == 200 and b"HTTP/1.1" not in found.body
-    served.post("/killswitch", {"on": True, "reason": ""})
+    served.post("/killswitch/on", {"reason": ""})
     assert served.did() == ["kill_all", ""]
 
 
@@ -207,7 +207,7 @@ def test_many_silent_connections_keep_no_browser_out(serve: Serve) -> None:
     for each in silent[::2]:
         each.sendall(b"GET / HT")
     assert page.get("/").status == 200
-    assert page.post("/killswitch", {"on": False}).status == 200
+    assert page.post("/killswitch/off", {}).status == 200
     page.tell(lines=["s1", [["allowed", "still told"]]])
     said.until(rb"still told")
     for each in (stream, *silent):
@@ -334,7 +334,7 @@ def test_a_signal_ends_it_cleanly(own: Served, number: signal.Signals) -> None:
 
 
 def test_what_was_asked_for_is_done_before_it_ends(own: Served) -> None:
-    found = own.post("/killswitch", {"on": True, "reason": "slow"})
+    found = own.post("/killswitch/on", {"reason": "slow"})
     assert found.said == {"ok": True, "said": "kill_all: done"}
     assert own.process.wait(PATIENCE_S) == 0
 

@@ -92,7 +92,7 @@ def carry_out(order):
         os.kill(os.getpid(), signal.SIGTERM)
         time.sleep(0.3)
     if "refused" in what:
-        raise SessionError("nothing of that id request", "it may be over")
+        raise SessionError("nothing of that id waits", "it may be over")
     return f"{what[0]}: done"
 
 
