@@ -19,8 +19,7 @@ _SESSIONS_BYTES = 200_000
 _LONGEST = 4_000  # characters of a text
 _LONGEST_COMMAND = 400
 _LONGEST_EVENT = 600
-_MOST_ITEMS = 200
-_DEEPEST = 8
+_MOST_ITEMS = 300
 
 Document = dict[str, Any]
 
@@ -93,15 +92,19 @@ def _event(line: EventLine) -> Document:
 def board_text(board: Board) -> str:
     """Return a board as one line of JSON, with the first sessions and requests that fit."""
     document = board_document(board)
-    sessions = [_page_session(each) for each in document["sessions"]]
-    document["sessions"], more = _fitting(sessions, _SESSIONS_BYTES)
-    document["more"] += more
-    waiting = [_page_request(each) for each in document["waiting"]]
-    document["waiting"], left_out = _fitting(waiting, _WAITING_BYTES)
-    if left_out:
+    for each in document["sessions"]:
+        words = each["command"][:_MOST_ITEMS]
+        each["command"] = shortened(shell_words(words), _LONGEST_COMMAND)
+    for each in document["waiting"]:
+        each["is_cut"] |= len(each["what"]) > _LONGEST
+        each["wants"] = wants(each["kind"])
+    document = fit(document)
+    document["sessions"] = _fitting(document["sessions"], _SESSIONS_BYTES)
+    document["more"] += len(board.sessions) - len(document["sessions"])
+    document["waiting"] = _fitting(document["waiting"], _WAITING_BYTES)
+    if left_out := len(board.waiting) - len(document["waiting"]):
         document["problems"].append(f"{left_out} more approval requests: see sigwrap watch")
-    document["problems"] = document["problems"][:_MOST_ITEMS]
-    return _json(fit(document))
+    return _json(document)
 
 
 def lines_text(session_id: str, lines: Sequence[EventLine], left_out: int) -> str:
@@ -109,39 +112,26 @@ def lines_text(session_id: str, lines: Sequence[EventLine], left_out: int) -> st
     return _json(fit(events_document(session_id, shown, left_out)))
 
 
-def fit(value: Any, depth: int = 0) -> Any:
-    """Return the same, with all text printable and of limited length and depth."""
+def fit(value: Any) -> Any:
+    """Return the same, with all text printable, and texts and lists of limited length."""
     match value:
         case str():
             return shortened(printable(value[:_LONGEST]), _LONGEST)
-        case dict() if depth < _DEEPEST:
-            return {printable(str(name)): fit(each, depth + 1) for name, each in value.items()}
-        case list() | tuple() if depth < _DEEPEST:
-            return [fit(each, depth + 1) for each in value]
-        case None | bool() | int() | float():
-            return value
+        case dict():
+            return {name: fit(each) for name, each in value.items()}
+        case list():
+            return [fit(each) for each in value[:_MOST_ITEMS]]
         case _:
-            return "…"
+            return value
 
 
-def _page_session(document: Document) -> Any:
-    words = document["command"][:_MOST_ITEMS]
-    return fit({**document, "command": shortened(shell_words(words), _LONGEST_COMMAND)})
-
-
-def _page_request(document: Document) -> Any:
-    is_cut = document["is_cut"] or len(document["what"]) > _LONGEST
-    files = document["files"][:_MOST_ITEMS]
-    return fit({**document, "is_cut": is_cut, "files": files, "wants": wants(document["kind"])})
-
-
-def _fitting(found: list[Any], room: int) -> tuple[list[Any], int]:
-    """Return the first ones, and how many others there are."""
+def _fitting(found: list[Any], room: int) -> list[Any]:
+    """Return the first ones, as far as there is room."""
     for at, each in enumerate(found):
         room -= len(_json(each).encode())
         if room < 0:
-            return found[:at], len(found) - at
-    return found, 0
+            return found[:at]
+    return found
 
 
 def _json(value: object) -> str:
