@@ -20,8 +20,8 @@ beside        a part of a command's work in a process beside it
 replay        replay
 verify        verify
 chain_note    what is said on standard error of a log that was changed
-approvals     approvals, approve, deny
-watch         watch, and what approvals --watch shows
+approvals     approve, deny, and the list of requests
+watch         watch
 control       which running session is meant, and what its refusal says
 signal        signal
 killswitch    killswitch on, off, status

@@ -65,7 +65,7 @@ app = App(
 def run_app(words: list[str]) -> int:
     reserve_standard_streams(output_may_be_closed=False)
     try:
-        result = app(words, standalone_mode=False, prog_name="sigwrap")
+        result = app(_renamed(words), standalone_mode=False, prog_name="sigwrap")
     except TyperException as problem:
         note(*explained(problem, "sigwrap").lines)
         return status.REFUSED
@@ -87,6 +87,14 @@ def run_app(words: list[str]) -> int:
         note(*InternalError.of(bug).lines)
         return status.REFUSED
     return result if isinstance(result, int) else 0
+
+
+def _renamed(words: list[str]) -> list[str]:
+    """Return the line with the new name of `approvals`."""
+    if words[:1] != ["approvals"]:
+        return words
+    rest = words[2:] if words[1:2] == ["list"] else words[1:]
+    return ["watch", "--format", "text", *rest]
 
 
 def _version(wanted: bool) -> None:

@@ -31,13 +31,12 @@ EXAMPLES = {
     ),
     "sessions recover": ("sigwrap sessions recover",),
     "help": ("sigwrap help", "sigwrap help policy"),
-    "approvals": (
-        "sigwrap approvals",
-        "sigwrap approvals --full 3f2a10",
-        "sigwrap approvals --watch",
-    ),
     "approve": ("sigwrap approve", "sigwrap approve 3f2a10 --always"),
-    "watch": ("sigwrap watch --notify bell", "sigwrap watch --json"),
+    "watch": (
+        "sigwrap watch --notify bell",
+        "sigwrap watch --format text",
+        "sigwrap watch --full 3f2a10",
+    ),
     "deny": ('sigwrap deny 3f2a10 --message "not on main"',),
     "signal": ('sigwrap signal build SIGSTOP --reason "let me look"', "sigwrap signal SIGCONT"),
     "serve": (

@@ -16,7 +16,7 @@ from sigwrap.protocols.control import ControlReply, ControlRequest
 from sigwrap.protocols.control_client import ask_one
 from sigwrap.run.activation import Activated, activate
 from sigwrap.store import killswitch
-from sigwrap.watch.orders import Approve, Deny, Interrupt, KillAll, Lift, Order
+from sigwrap.watch.board import Approve, Deny, Interrupt, KillAll, Lift, Order
 
 _WHAT_CHARACTERS = 60
 

@@ -137,7 +137,7 @@ def test_an_option_whose_value_would_be_the_double_dash_is_named() -> None:
             "--nested: 'bad' is not one of 'refuse', 'join' (see sigwrap run",
         ),
         ("--speed replay", "--speed needs a value (see sigwrap replay --help)"),
-        ("--json approvals", "options of approvals go after it (sigwrap approvals --json)"),
+        ("--full x watch", "options of watch go after it (sigwrap watch --full x)"),
         (
             "-p ci policy explain git push --force",
             "options of policy explain go after it "

@@ -131,8 +131,8 @@ def test_what_waits_is_there_at_once(sigwrap: Sigwrap, monkeypatch: pytest.Monke
     with closing(Source(str(sigwrap.store))) as source:
         source.start()
         board = source.board()
-    (waits,) = board.waiting
-    assert (waits.session_name, waits.what) == ("agent", "uname")
+    (request,) = board.waiting
+    assert (request.session_name, request.what) == ("agent", "uname")
     (seen,) = board.sessions
     assert (seen.asked, seen.processes) == (1, 1)
     process.terminate()
@@ -146,9 +146,9 @@ def test_who_asks_is_seen_among_any_number_that_only_lie_there(sigwrap: Sigwrap)
     with closing(Source(str(sigwrap.store))) as source:
         source.start()
         await_that(lambda: len(source.board().sessions) >= 100 and source.board().waiting != ())
-        (waits,) = source.board().waiting
-        assert (waits.session_name, waits.what) == ("agent", "uname")
-        await_that(lambda: source.board().sessions[0].id == waits.session_id)
+        (request,) = source.board().waiting
+        assert (request.session_name, request.what) == ("agent", "uname")
+        await_that(lambda: source.board().sessions[0].id == request.session_id)
         assert source.board().sessions[0].asked == 1
         assert all(len(each.command) <= 100 for each in source.board().sessions)
         assert source.board().more > 0

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from sigwrap.watch.terminal.face import READ_WITHIN_S
+from sigwrap.watch.terminal.state import READ_WITHIN_S
 from tests.support.harness import PYTHON, UNDER_TEST, Running, Sigwrap
 from tests.support.terminal import Terminal
 from tests.support.waiting import PATIENCE_S, await_that, reader
@@ -104,14 +104,40 @@ def test_the_terminal_is_left_as_it_was_whatever_ends_it(sigwrap: Sigwrap) -> No
         assert terminal.await_status() == status
 
 
-def test_it_says_what_it_needs(sigwrap: Sigwrap) -> None:
-    for words in (("watch",), ("approvals", "--watch")):
-        done = sigwrap.native(UNDER_TEST, *words)
-        assert done.returncode == 125
-        assert b"needs an interactive terminal" in done.stderr
-        mistyped = sigwrap.native(UNDER_TEST, *words, "--store", str(sigwrap.folder / "stroe"))
-        assert mistyped.returncode == 125
-        assert b"stroe" in mistyped.stderr
+def test_without_a_terminal_it_lists_the_requests_and_ends(sigwrap: Sigwrap) -> None:
+    def native(*words: str) -> subprocess.CompletedProcess[bytes]:
+        return sigwrap.native(UNDER_TEST, *words)
+
+    assert native("watch").stdout == b"no approval requests\n"
+    process = asks(sigwrap, "--approvals", "control", text="uname")
+    reader(process.stderr).line()
+    (listed,) = json.loads(native("watch", "--format", "json").stdout)["requests"]
+    for words in (("watch",), ("watch", "--format", "text"), ("watch", "--full", listed["id"])):
+        assert b"wants to run uname" in native(*words).stdout
+    assert approved(sigwrap)
+    assert process.wait(PATIENCE_S) == 0
+    mistyped = native("watch", "--store", str(sigwrap.folder / "stroe"))
+    assert (mistyped.returncode, b"stroe" in mistyped.stderr) == (125, True)
+    unseen = native("watch", "--notify", "bell")
+    assert (unseen.returncode, b"--notify needs a terminal" in unseen.stderr) == (125, True)
+
+
+def test_the_old_names_of_the_list(sigwrap: Sigwrap) -> None:
+    process = asks(sigwrap, "--approvals", "control", text="uname")
+    reader(process.stderr).line()
+    for words in (("approvals",), ("approvals", "list")):
+        text = sigwrap.native(UNDER_TEST, *words).stdout
+        assert b"wants to run uname" in text
+        document = json.loads(sigwrap.native(UNDER_TEST, *words, "--json").stdout)
+        (listed,) = document["requests"]
+        assert document.keys() == {"schema", "requests", "more", "unreachable"}
+    full = sigwrap.native(UNDER_TEST, "approvals", "--full", listed["id"], "--json")
+    assert json.loads(full.stdout)["requests"][0]["id"] == listed["id"]
+    terminal = watch(sigwrap, "approvals", "--watch")
+    terminal.output.until(rb"wants to run uname")
+    leave(terminal)
+    assert approved(sigwrap)
+    process.wait(PATIENCE_S)
 
 
 def test_nobody_inside_watches(as_user: Sigwrap) -> None:
@@ -120,7 +146,7 @@ def test_nobody_inside_watches(as_user: Sigwrap) -> None:
 
 
 def test_a_program_reads_lines_of_json(sigwrap: Sigwrap) -> None:
-    words = [*sigwrap.as_user(), UNDER_TEST, "watch", "--json"]
+    words = [*sigwrap.as_user(), UNDER_TEST, "watch", "--format", "jsonl"]
     watching = sigwrap.start_line(words)
     lines = reader(watching.stdout)
     assert json.loads(lines.line())["sessions"] == []
@@ -216,7 +242,7 @@ def test_once_somebody_has_answered_there_is_time_again(sigwrap: Sigwrap, progra
     terminal.type("r")
     await_that(lambda: len(sigwrap.events("approval_requested")) == 2)
     terminal.output.until(rb"key")
-    listed = json.loads(sigwrap.native(UNDER_TEST, "approvals", "--json").stdout)
+    listed = json.loads(sigwrap.native(UNDER_TEST, "watch", "--format", "json").stdout)
     assert listed["requests"][0]["expires_in_s"] > 200
     assert approved(sigwrap)
     terminal.output.until(rb"STATUS 0")
@@ -226,7 +252,7 @@ def test_once_somebody_has_answered_there_is_time_again(sigwrap: Sigwrap, progra
 def test_who_watches_is_asked_in_the_place_of_a_full_screen(
     sigwrap: Sigwrap, programs: Path
 ) -> None:
-    watching = watch(sigwrap, "approvals", "--watch")
+    watching = watch(sigwrap)
     terminal = raw(sigwrap, programs, "--unattended-timeout", "1")
     terminal.type("r")
     press_once_read(watching, "y", rb"approved", read_s=1.5)  # longer than where nobody watches

@@ -52,7 +52,7 @@ function question(asked, session) {
     "li",
     { class: "question", tabindex: "0", onfocusin: () => setCurrent(made) },
     element("div", { class: "top" }, element("span", {}, session), element("span", {}, `${asked.process} (${asked.pid}) ${asked.wants}`), made.left),
-    element("span", { class: "what" }, asked.what + (asked.is_cut ? " … (in full: sigwrap approvals --full)" : "")),
+    element("span", { class: "what" }, asked.what + (asked.is_cut ? " … (in full: sigwrap watch --full)" : "")),
     element(
       "dl",
       { class: "facts" },

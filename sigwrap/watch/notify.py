@@ -1,4 +1,4 @@
-"""Tells of what has come to wait: by a command of the user's, or the terminal's bell."""
+"""Notifications of new approval requests: a command of the user, or the terminal's bell."""
 
 from __future__ import annotations
 
@@ -11,30 +11,26 @@ from sigwrap.mediate.questions import wants
 from sigwrap.protocols.front import Notice
 from sigwrap.run.settings import BELL
 from sigwrap.start import onefile
-from sigwrap.watch.board import Board, Waits
-
-_REMEMBERED = 1_000
+from sigwrap.watch.board import ApprovalRequest, Board
 
 
-class Telling:
-    """`command` runs once for all that have come since it ran last: one at a time."""
+class Notifier:
+    """Runs `command` once for all requests that are new since it last ran: one at a time."""
 
     def __init__(self, command: str, store: str, ring: Callable[[], None]) -> None:
         self._command = command
         self._store = store
         self._ring = ring
-        self._told: dict[tuple[str, str], None] = {}
+        self._known: set[tuple[str, str]] = set()
         self._running: subprocess.Popen[bytes] | None = None
         self.failed = ""
 
     def look(self, board: Board) -> None:
-        new = [each for each in board.waiting if (each.session_id, each.id) not in self._told]
+        keys = {(each.session_id, each.id): each for each in board.waiting}
+        new = [each for key, each in keys.items() if key not in self._known]
         if not self._command or not new or not self._is_free():
             return
-        for each in new:
-            self._told[each.session_id, each.id] = None
-        while len(self._told) > _REMEMBERED:
-            del self._told[next(iter(self._told))]
+        self._known = set(keys)
         if self._command == BELL:
             self._ring()
         else:
@@ -51,9 +47,9 @@ class Telling:
             self.failed = f"the --notify command failed with status {status}"
         return True
 
-    def _run(self, waits: Waits) -> None:
-        question = f"{waits.process} {wants(waits.kind)}: {waits.masked or waits.what}"
-        notice = Notice(waits.id, printable(question), printable(waits.rule), self._store)
+    def _run(self, request: ApprovalRequest) -> None:
+        what = f"{request.process} {wants(request.kind)}: {request.masked or request.what}"
+        notice = Notice(request.id, printable(what), printable(request.rule), self._store)
         environment = onefile.original_environment(procfs.environment())
         try:
             self._running = subprocess.Popen(
