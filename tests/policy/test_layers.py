@@ -25,7 +25,7 @@ from sigwrap.policy.problems import Place
 from sigwrap.policy.tools.cases import command_request
 from sigwrap.policy.tools.explain import explain_command, explanation_text
 from sigwrap.policy.tools.show import policy_text
-from sigwrap.policy.tools.weakened import weakenings
+from sigwrap.policy.tools.cases import weakenings
 from tests.policy.conftest import Parse, Problems
 
 BASE = """\

@@ -20,7 +20,7 @@ from sigwrap.policy.tools.starter import (
     Push,
     starter_policy,
 )
-from sigwrap.policy.tools.weakened import weakenings
+from sigwrap.policy.tools.cases import weakenings
 from sigwrap.start.policy_files import SHIPPED
 from tests.policy.test_suggest import base
 
