@@ -359,7 +359,7 @@ def _is_to_be_exact(
     if decided_by is None:
         return rule != PATH_SHADOW_RULE
     about = decided_by.rule
-    if about.args_patterns or about.paths or about.sources:
+    if about.judges_words:
         return True
     return not subcommands and "*" not in about.commands
 
