@@ -13,6 +13,7 @@ file_names   globs on names of files, without RE2
 network      whom one may talk to, and where servers may be
 socket_names  globs on sockets' paths and names, without RE2
 subcommand   the first arguments that are no options
+flags        which flags a command has, in any spelling
 tools        which options of a tool take a value
 paths        which files the arguments mean
 file_words   which arguments and redirections a command reads or changes

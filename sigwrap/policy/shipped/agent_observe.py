@@ -11,8 +11,8 @@ SECTIONS = (2, 1,
                   'command under it, then let `sigwrap policy generate` write a policy from the '
                   'session.\n'),
   'defaults': (8, 11, {'command': (8, 21, 'audit'), 'signal': (8, 36, 'audit')})})
-COMMAND_RULES = ((11, 5, 'every-command', '', ('*',), (), (), (), (), None, None, (), (), None, None, None, None,
-  'audit', '', None, ''),)
+COMMAND_RULES = ((11, 5, 'every-command', '', ('*',), None, (), (), (), (), (), None, None, (), (), None, None,
+  None, None, 'audit', '', None, ''),)
 SIGNAL_RULES = ((16, 5, 'every-signal', '',
   (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26,
    27, 28, 29, 30, 31, 32, 33, 34, 35, 36, 37, 38, 39, 40, 41, 42, 43, 44, 45, 46, 47, 48, 49, 50,

@@ -375,6 +375,10 @@ def _why(rule: CommandRule, condition: str, facts: Facts) -> str:
         case "paths" | "sources":
             paths = rule.paths if condition == "paths" else rule.sources
             return f"is for the paths {_some(', ', paths)}"
+        case "args":
+            return f"is for the arguments {_some(' ', rule.args or ()) or 'none'}"
+        case "flags":
+            return f"needs the flags {_some(' ', rule.flags)}"
         case "args_patterns":
             return f"needs an argument that matches {_some(' or ', rule.args_patterns)}"
         case "truncated":
