@@ -98,7 +98,7 @@ def _checked(file: str, root: Path | None, *, prints: bool) -> tuple[int, list[P
         if failed:
             status, verdict = _TESTS_FAIL, f"{len(failed)} of {len(results)} tests failed"
         elif results:
-            verdict += f"; {len(results)} tests pass"
+            verdict += f"; {'1 test passes' if len(results) == 1 else f'{len(results)} tests pass'}"
         if weakened:
             status = REFUSED
         found += [Problem(place=each.case.place, message=str(each)) for each in failed]

@@ -19,7 +19,7 @@ from sigwrap.cli.policy.shared import RootOption, load, plain
 from sigwrap.cli.policy.shell_lines import explain_line, explain_targets, line_text
 from sigwrap.cli.tool_files import not_found, with_shadows
 from sigwrap.errors import UsageError
-from sigwrap.escape import printable, shell_words
+from sigwrap.escape import shell_words
 from sigwrap.linux import procfs
 from sigwrap.policy.judge.engine import Engine
 from sigwrap.policy.judge.files import IN_A_FOLDER

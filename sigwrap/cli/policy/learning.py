@@ -80,11 +80,12 @@ def learn(
     ] = None,
     store: StoreOption = None,
 ) -> None:
-    """Print rules for actions that a session denied, or that needed approval.
+    """Print rules for denied actions of a session.
 
-    The output is a policy that extends the policy of the session, with a rule for each action and
-    its exact arguments. If that policy has changed since, the output contains it as the log has it.
-    Read the rules before you use them: a program may have tried something it should not do.
+    It also covers actions that needed approval. The output is a policy that extends the policy of
+    the session, with a rule for each action and its exact arguments. If that policy has changed
+    since, the output contains it as the log has it. Read the rules before you use them: a program
+    may have tried something it should not do.
 
     With --new, the output allows the programs and subcommands that ran, with any arguments, the
     signals to any target of the same type, and the connections. It denies everything else. If the

@@ -18,7 +18,7 @@ from sigwrap.cli.policy.recorded import policy_then
 from sigwrap.cli.policy.shared import PolicyArgument, RootOption, load, plain, variables
 from sigwrap.errors import PolicyError
 from sigwrap.escape import printable, shortened
-from sigwrap.policy.judge.rules import Policy
+from sigwrap.policy.judge.rules import CommandRule, Policy, SignalRule
 from sigwrap.policy.tools.reference import json_schema
 from sigwrap.policy.tools.show import policy_text
 from sigwrap.start.policy_files import SHIPPED, files_here, load_policy
@@ -68,7 +68,9 @@ def list_policies(root: RootOption = None, as_json: JsonOption = False) -> None:
 
 
 def _listed(selector: str, policy: Policy | None, problem: str) -> dict[str, Any]:
-    rules = [] if policy is None else [*policy.command_rules, *policy.signal_rules]
+    rules: list[CommandRule | SignalRule] = []
+    if policy is not None:
+        rules = [*policy.command_rules, *policy.signal_rules]
     about = "" if policy is None else " ".join(policy.description.split())
     return {
         "selector": selector,
@@ -143,7 +145,7 @@ def _any_policy(selector: str, root: RootOption, store: str | None) -> Policy:
 
 def _comparable(policy: Policy) -> list[str]:
     """Return the lines of policy show, without what does not change a decision."""
-    rules = {
+    rules: dict[str, Any] = {
         section: tuple(rule._replace(description="") for rule in getattr(policy, section))
         for section in _SECTIONS
     }

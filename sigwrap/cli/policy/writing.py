@@ -7,30 +7,19 @@ import re
 import sys
 from enum import Enum
 from functools import partial
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sigwrap.cli.chain_note import note_broken_chains
 from sigwrap.cli.examples import examples
-from sigwrap.cli.options import StoreOption, store_folder, words_of
+from sigwrap.cli.options import words_of
 from sigwrap.cli.output import note, out
-from sigwrap.cli.policy.recorded import (
-    selector_of,
-    started_of,
-    text_then,
-    variables_of,
-    what_it_is_now,
-)
 from sigwrap.cli.policy.shared import selector_from, variables, write_new
-from sigwrap.cli.several import SessionsArgument
 from sigwrap.cli.tool_files import pinned
 from sigwrap.cli.whole_file import there_already
 from sigwrap.errors import UsageError
 from sigwrap.escape import shell_words
-from sigwrap.events import Payload
 from sigwrap.policy.judge.engine import Engine
 from sigwrap.policy.judge.request import Action
 from sigwrap.policy.judge.rules import Policy
@@ -38,7 +27,6 @@ from sigwrap.policy.language.document import Source
 from sigwrap.policy.language.parse import parse_policy
 from sigwrap.policy.language.schema import PATTERNS, Form
 from sigwrap.policy.tools.cases import command_request, run_cases
-from sigwrap.policy.tools.generate import generate_policy
 from sigwrap.policy.tools.pin import pin_rules
 from sigwrap.policy.tools.starter import (
     PROJECT_FILES,
@@ -49,11 +37,8 @@ from sigwrap.policy.tools.starter import (
     Push,
     starter_policy,
 )
-from sigwrap.policy.tools.suggested import Head, Only, Wanted, suggested_policy
 from sigwrap.run.settings import DEFAULT_POLICY
 from sigwrap.start.policy_files import SHIPPED, find_base, load_policy
-from sigwrap.store.catalog import open_session
-from sigwrap.store.reader import Session
 
 if TYPE_CHECKING:
     _Decision = Action

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from sigwrap.policy.tools.literal import yaml_list
 from sigwrap.tuples import NamedTuple
 
 COMMAND_RULES, SIGNAL_RULES = "command_rules", "signal_rules"
@@ -20,6 +21,7 @@ class Draft(NamedTuple):
     words: tuple[str, ...]  # for its name
     keys: tuple[tuple[str, str], ...]  # with their values as YAML
     note: str = ""
+    overrides: tuple[str, ...] = ()  # rules of the recorded policy
 
 
 class NoRule(Exception):
@@ -27,7 +29,8 @@ class NoRule(Exception):
 
 
 def rule_line(draft: Draft, name: str) -> str:
-    keys = (("name", name), *draft.keys)
+    keys = [("name", name), *draft.keys]
+    keys += [("overrides", yaml_list(draft.overrides))] if draft.overrides else []
     note = f"  # {draft.note}" if draft.note else ""
     return f"- {{{', '.join(f'{key}: {value}' for key, value in keys)}}}{note}"
 

@@ -7,8 +7,9 @@ first and decide. The engine checks that they do.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
+from typing import Any
 
 from sigwrap.escape import printable
 from sigwrap.events import DENIED_TYPES, Event, Payload, text, texts
@@ -27,7 +28,7 @@ from sigwrap.policy.judge.request import (
     TargetType,
     most_specific,
 )
-from sigwrap.policy.judge.rules import Limits, Policy
+from sigwrap.policy.judge.rules import Limits
 from sigwrap.policy.judge.signals import ALL, signal_name
 from sigwrap.policy.language.document import Source
 from sigwrap.policy.language.parse import parse_policy
@@ -92,7 +93,7 @@ Drafts = tuple[Draft, ...]
 
 
 class Suggestion(NamedTuple):
-    """Proposed rules for one request; most requests need one rule."""
+    """Proposed rules of one section."""
 
     section: str
     name: str  # of the first rule
@@ -119,22 +120,22 @@ class Suggester:
     def rule_for(
         self, events: Iterable[Event], decision: str = "allow", *, are_some: bool = False
     ) -> Suggestion | None:
-        """Propose rules for the first event; None if it is no decision.
+        """Propose rules for events; None if they are no decisions.
 
-        `are_some` says that the events stand for more events with other arguments.
+        `are_some` says that there were more events, with other arguments.
         """
-        found, for_all = None, not are_some
+        drafts = dict[Draft, None]()
+        section = why_not = ""
         for event, request in requests_from_events(events):
+            section = section_of(request)
             try:
-                drafts = drafted(event, request, decision, self._engine)
+                drafts.update(dict.fromkeys(drafted(event, request, decision, self._engine)))
             except NoRule as why:
-                if found is None:
-                    return Suggestion(section_of(request), "", "", str(why))
-                for_all = False
-            else:
-                found = found or drafts
-                for_all = for_all and drafts == found
-        return found and self.suggestion(found)._replace(for_all=for_all)
+                why_not = why_not or str(why)
+        if not drafts:
+            return Suggestion(section, "", "", why_not) if why_not else None
+        for_all = not (are_some or why_not)
+        return self.suggestion(tuple(drafts))._replace(for_all=for_all)
 
     def suggestion(self, drafts: Drafts) -> Suggestion:
         lines = "\n".join(self.line(each) for each in drafts)
@@ -159,13 +160,16 @@ def drafted(event: Event, request: Request, decision: str, engine: Engine | None
         case CommandRequest():
             drafts = _about_exec(event.payload, request, decision, engine)
     overrides = tuple(dict.fromkeys(_overridden(event, request, Action(decision), engine)))
-    end = [("decision", decision)]
-    end += [("overrides", yaml_list(overrides))] if overrides else []
     found = tuple(
-        each._replace(words=(decision, *each.words), keys=(*each.keys, *end)) for each in drafts
+        each._replace(
+            words=(decision, *each.words),
+            keys=(*each.keys, ("decision", decision)),
+            overrides=overrides,
+        )
+        for each in drafts
     )
     if engine is not None:
-        _check(event, request, decision, engine, found)
+        _check(request, decision, engine, found)
     return found
 
 
@@ -189,34 +193,23 @@ def decide(engine: Engine, request: Request) -> Decision:
             return engine.network.decide(request)
 
 
-def extended(policy: Policy, rules: Mapping[str, Sequence[str]]) -> Policy:
-    """Return a policy that extends `policy` by lines of YAML, by section."""
-    lines = ["version: 1", "name: proposed"]
-    for section, found in rules.items():
-        lines += [f"{section}:", *found]
+def _check(request: Request, decision: str, engine: Engine, drafts: Drafts) -> None:
+    """Raise NoRule unless the engine decides so in a policy that extends its own by these rules."""
+    section, policy = drafts[0].section, engine.policy
+    # The rules are loaded without the base, so `overrides` is added afterwards.
+    lines = (rule_line(each._replace(overrides=()), f"r{n}") for n, each in enumerate(drafts))
     own = parse_policy(
-        Source("proposed", "\n".join(lines) + "\n"),
+        Source("proposed", "\n".join(["version: 1", "name: proposed", f"{section}:", *lines])),
         variables=dict.fromkeys(BUILT_IN, ""),
         find_base=lambda _name, _source: None,
     )
-    of_base = chain.from_iterable(getattr(policy, section) for section in SECTIONS)
-    layer = 1 + max((rule.layer for rule in of_base), default=0)
-    return policy._replace(
-        **{
-            section: (
-                *(rule._replace(layer=layer) for rule in getattr(own, section)),
-                *getattr(policy, section),
-            )
-            for section in SECTIONS
-        }
+    rules = getattr(policy, section)
+    layer = 1 + max((each.layer for each in rules), default=0)
+    first = (
+        each._replace(layer=layer, overrides=drafts[0].overrides) for each in getattr(own, section)
     )
-
-
-def _check(event: Event, request: Request, decision: str, engine: Engine, drafts: Drafts) -> None:
-    """Raise NoRule unless the engine decides so with these rules."""
-    lines = list(map(Suggester(engine).line, drafts))
-    after = Engine(extended(engine.policy, {drafts[0].section: lines}))
-    found = decide(after, request)
+    together: dict[str, Any] = {section: (*first, *rules)}
+    found = decide(Engine(policy._replace(**together)), request)
     if found.action.value != decision:
         raise NoRule(f"the policy would still decide {found.action.value}, by {found.rule}")
 

@@ -117,7 +117,7 @@ def by_line(found: Finding) -> str:
 
 
 def suggest_command(session_id: str) -> str:
-    return f"sigwrap policy suggest {shell_words([session_id])}"
+    return f"sigwrap policy learn {shell_words([session_id])}"
 
 
 def audited_line(groups: list[Group]) -> str:
