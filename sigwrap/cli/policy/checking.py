@@ -64,11 +64,11 @@ def check(
     root: RootOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Check policies for errors and doubtful rules, and run their tests.
+    """Check policies for mistakes, and run their tests.
 
-    Doubtful rules never match, or allow more than they seem to. A rule that would weaken the base
-    is an error, unless it says so with `overrides`. The exit status is 125 after an error, and 1 if
-    only tests fail.
+    It finds errors and doubtful rules, which never match, or allow more than they seem to. A rule
+    that would weaken the base is an error, unless it says so with `overrides`. The exit status is
+    125 after an error, and 1 if only tests fail.
     """
     checked = [_checked(file, root, prints=not as_json) for file in files]
     if as_json:

@@ -586,6 +586,6 @@ POLICY = Group(
         _key("session", _SESSION, "Settings of the whole session"),
         _key("watch", _WATCH, "Patterns over time that raise an agent signal"),
         _key("trust", _TRUST, "Reactions to attempts to deceive sigwrap"),
-        _key("tests", ListOf(item=_TEST_CASE), "Cases for `sigwrap policy test FILE`"),
+        _key("tests", ListOf(item=_TEST_CASE), "Cases for `sigwrap policy check FILE`"),
     ),
 )

@@ -170,7 +170,7 @@ By default, `false` where a file rule denies anything, or where an ordinary user
 cgroups of other processes. `true` together with such a file rule is an error.""",
     "watch": """\
 `log` writes an event, `stop` sends SIGSTOP to the tree, `kill` kills it; see \
-[signals](signals.md). `sigwrap policy generate` writes a profile.""",
+[signals](signals.md). `sigwrap policy learn --new` writes a profile.""",
     "trust": """\
 A rule that names the program by its digest or full path, without a glob, exempts it from \
 `path_shadow`. For a link, the rule must also name the link. `boundary` covers signals \
