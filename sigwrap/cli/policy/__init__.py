@@ -7,6 +7,5 @@ explaining  explain
 shell_lines  explain: each command in a shell line
 writing    init, pin
 learning   learn
-shared     arguments that several commands have, loading a policy, and results as JSON
-recorded   the policy of a session
+shared     arguments of several commands, loading a policy, also of a session, and results as JSON
 """

@@ -2,38 +2,40 @@
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Iterator
+from collections.abc import Mapping
 from itertools import chain
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from sigwrap.cli.chain_note import note_broken_chains
 from sigwrap.cli.examples import examples
-from sigwrap.cli.options import StoreOption, store_folder, words_of
+from sigwrap.cli.options import StoreOption, store_folder
 from sigwrap.cli.output import note, out
-from sigwrap.cli.policy.recorded import policy_then, selector_of, variables_of, what_it_is_now
-from sigwrap.cli.policy.shared import selector_from, variables, write_new
+from sigwrap.cli.policy.shared import (
+    policy_then,
+    selector_from,
+    started_of,
+    variables,
+    write_new,
+)
 from sigwrap.cli.several import SessionsArgument
-from sigwrap.errors import UsageError
+from sigwrap.errors import PolicyError, SessionError, UsageError
 from sigwrap.escape import shell_words
-from sigwrap.events import Event
+from sigwrap.events import text
 from sigwrap.policy.judge.engine import Engine
-from sigwrap.policy.judge.request import Action
+from sigwrap.policy.judge.rules import Policy
 from sigwrap.policy.language.schema import PATTERNS, Form
+from sigwrap.policy.language.variables import BUILT_IN
 from sigwrap.policy.tools.generate import generate_policy
-from sigwrap.policy.tools.learn import Head, Learned, Only, Wanted, learned_policy
-from sigwrap.start.policy_files import load_policy
+from sigwrap.policy.tools.learn import Head, Learned, Only, learned_policy
+from sigwrap.policy.tools.show import policy_text
+from sigwrap.report.check.recorded_policy import NoPolicy, recorded_sources, recorded_variables
+from sigwrap.start.policy_files import SHIPPED, load_policy, read_source
 from sigwrap.store.catalog import open_session
 from sigwrap.store.reader import Session
-
-if TYPE_CHECKING:
-    _Decision = Action
-else:
-    _Decision = words_of(Action)
-
-_SESSIONS_NAMED = 3
 
 
 def register(app: typer.Typer) -> None:
@@ -49,14 +51,9 @@ def learn(
     only: Annotated[
         list[Only] | None,
         typer.Option(
-            "--only", help="Outcome of the actions [default: denied and asked]", show_default=False
-        ),
-    ] = None,
-    decision: Annotated[
-        _Decision | None,
-        typer.Option(
-            "--decision",
-            help="Decision of the rules [default: allow; deny for audited actions]",
+            "--only",
+            help="Outcome of the actions; rules for audited actions deny "
+            "[default: denied and asked]",
             show_default=False,
         ),
     ] = None,
@@ -93,18 +90,21 @@ def learn(
     """
     if not re.fullmatch(PATTERNS[Form.NAME], name):
         raise UsageError(f"--name {shell_words([name])}: not a valid policy name")
-    if new and (only or decision or extends):
-        raise UsageError("--new can't be combined with --only, --decision or --extends")
+    if new and (only or extends):
+        raise UsageError("--new can't be combined with --only or --extends")
     folder = store_folder(store)
-    found = [open_session(folder, each) for each in sessions or [""]]
-    opened = list({each.path: each for each in found}.values())
+    opened = [open_session(folder, each) for each in sessions or [""]]
     note_broken_chains(opened)
     if new:
-        learned = Learned(generate_policy(_events(opened), name=name), 0)
+        events = chain.from_iterable(each.events() for each in opened)
+        learned = Learned(generate_policy(events, name=name), 0)
+    elif len(opened) > 1:
+        raise UsageError("rules are for one session", "give one, or --new")
     else:
         kinds = frozenset(only or (Only.DENIED, Only.ASKED))
-        wanted = Wanted(kinds, _decision(kinds, decision and Action(decision.value)))
-        learned = _learned(opened, wanted, name, extends, output or "learned.yaml")
+        if Only.AUDITED in kinds and len(kinds) > 1:
+            raise UsageError("--only audited can't be combined with another --only")
+        learned = _learned(opened[0], kinds, name, extends, output or "learned.yaml")
     if not learned.text:
         return
     if output is None:
@@ -117,71 +117,48 @@ def learn(
 
 
 def _learned(
-    opened: list[Session], wanted: Wanted, name: str, extends: str | None, file: str
+    session: Session, only: frozenset[Only], name: str, extends: str | None, file: str
 ) -> Learned:
-    selectors = {extends or selector_of(each) for each in opened}
-    if len(selectors) > 1:
-        shown = " and ".join(sorted(shell_words([each]) for each in selectors))
-        raise UsageError(
-            f"these sessions ran under {shown}", "give sessions that ran under the same policy"
-        )
-    [selector] = selectors
-    here, *others = (variables_of(each, variables(None)) for each in opened)
-    if any(each != here for each in others):
-        raise UsageError(
-            "these sessions ran in different directories, or as different users",
-            "give one session at a time, so that ${PROJECT_ROOT} and ${HOME} have one value",
-        )
-    is_now = "" if extends else _what_it_is_now(selector, opened, here)
-    if is_now:
-        note(f"{shell_words([selector])} {is_now}; using its text from the log")
-        base = policy_then(opened[0], here)
-    else:
-        base = load_policy(selector, variables=here)
-    about = _named(opened)
-    head = Head(
-        name=name,
-        extends=selector if is_now else selector_from(selector, file),
-        about=about,
-        base=base if is_now else None,
-        is_now=is_now,
-    )
-    learned = learned_policy(_events(opened), Engine(base), wanted, head)
+    recorded = recorded_variables(started_of(session))
+    # With the variables of the run, a path in its policy means the same as then.
+    here = {each: recorded.get(each) or variables(None).get(each, "") for each in BUILT_IN}
+    selector = extends or _selector(session)
+    base = load_policy(selector, variables=here) if extends else _unchanged(selector, session, here)
+    head = Head(name, selector_from(selector, file), session.id)
+    if base is None:
+        note(f"{shell_words([selector])} has changed since; using its text from the log")
+        base = policy_then(session, here)
+        head = head._replace(base=base)
+    learned = learned_policy(session.events(), Engine(base), only, head)
     if not learned.text:
-        became = " or ".join(each.past for each in Only if each in wanted.only)
-        note(f"nothing to learn: nothing was {became} in {about}")
+        became = " or ".join(each.past for each in Only if each in only)
+        note(f"nothing to learn: nothing was {became} in {session.id}")
     return learned
 
 
-def _events(opened: list[Session]) -> Iterator[Event]:
-    return chain.from_iterable(each.events() for each in opened)
+def _selector(session: Session) -> str:
+    """Return the name of a shipped policy, or the path of a file, which may no longer exist."""
+    started = started_of(session)
+    try:
+        source = recorded_sources(started)[0]
+    except NoPolicy as why:
+        raise SessionError(f"{session.id}: {why}", "name the base with --extends") from why
+    shipped = source.name.removesuffix(".yaml")
+    if shipped in SHIPPED and read_source(shipped).text == source.text:
+        return shipped
+    path = os.path.normpath(os.path.join(text(started.get("cwd")) or "/", source.name))
+    # The shipped policy of another version has another text.
+    return shipped if shipped in SHIPPED and not os.path.isfile(path) else path
 
 
-def _decision(kinds: frozenset[Only], decision: Action | None) -> str:
-    if decision is None:
-        if Only.AUDITED in kinds and len(kinds) > 1:
-            raise UsageError(
-                "--only audited makes rules that deny, and the others rules that allow",
-                "give one of them, or --decision",
-            )
-        return "deny" if Only.AUDITED in kinds else "allow"
-    if decision not in (Action.ALLOW, Action.AUDIT, Action.DENY):
-        raise UsageError(f"--decision {decision.value}: must be allow, audit or deny")
-    return str(decision.value)
+def _unchanged(selector: str, session: Session, here: Mapping[str, str]) -> Policy | None:
+    """Return the policy if it still is that of the session, or is shipped.
 
-
-def _what_it_is_now(selector: str, opened: list[Session], here: dict[str, str]) -> str:
-    """Return how the policy has changed since any of the sessions, or ""."""
-    found = next(filter(None, (what_it_is_now(selector, each, here) for each in opened)), "")
-    if found and len({repr(policy_then(each, here)) for each in opened}) > 1:
-        raise UsageError(
-            f"{shell_words([selector])} {found}, and was different in each session",
-            "give one session at a time",
-        )
-    return found
-
-
-def _named(opened: list[Session]) -> str:
-    shown = ", ".join(each.id for each in opened[:_SESSIONS_NAMED])
-    more = len(opened) - _SESSIONS_NAMED
-    return f"{shown} and {more} more" if more > 0 else shown
+    No error names what is in another file: a log can name any file of this machine.
+    """
+    try:
+        now = load_policy(selector, variables=here)
+    except PolicyError:
+        return None
+    same = selector in SHIPPED or policy_text(now) == policy_text(policy_then(session, here))
+    return now if same else None

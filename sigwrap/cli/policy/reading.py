@@ -14,8 +14,14 @@ import typer
 from sigwrap.cli.examples import examples
 from sigwrap.cli.options import JsonOption, StoreOption, store_folder
 from sigwrap.cli.output import out
-from sigwrap.cli.policy.recorded import policy_then
-from sigwrap.cli.policy.shared import PolicyArgument, RootOption, load, plain, variables
+from sigwrap.cli.policy.shared import (
+    PolicyArgument,
+    RootOption,
+    load,
+    plain,
+    policy_then,
+    variables,
+)
 from sigwrap.errors import PolicyError
 from sigwrap.escape import printable, shortened
 from sigwrap.policy.judge.rules import CommandRule, Policy, SignalRule

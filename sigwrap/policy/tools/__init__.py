@@ -5,10 +5,9 @@ explain       the rule that decides a request, and why
 cases         the `tests:` of a policy, and rules that would make a base laxer
 starter       a first policy for a project
 literal       words of a process as YAML and as globs
-draft         a proposed rule before it has a name
+draft         proposed rules before they have names
 suggest       rules that would change the decision about a recorded request
 connections   network rules for recorded connections
-together      the rules for requests of one kind
 again         recorded requests, each decided once
 learn         a policy with rules for what sessions denied or asked about
 generate      a policy of the programs, subcommands, signals and hosts of sessions

@@ -1,8 +1,10 @@
-"""A proposed rule before it has a name, and why there is none."""
+"""Proposed rules before they have names, and why there are none."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 
 from sigwrap.policy.tools.literal import yaml_list
 from sigwrap.tuples import NamedTuple
@@ -11,6 +13,7 @@ COMMAND_RULES, SIGNAL_RULES = "command_rules", "signal_rules"
 NETWORK_RULES = "network_rules"
 SECTIONS = (COMMAND_RULES, SIGNAL_RULES, NETWORK_RULES)
 
+MOST_RULES_TOGETHER = 8
 _LONGEST_NAME = 60
 
 
@@ -35,9 +38,9 @@ def rule_line(draft: Draft, name: str) -> str:
     return f"- {{{', '.join(f'{key}: {value}' for key, value in keys)}}}{note}"
 
 
-def unused_name(draft: Draft, taken: set[str]) -> str:
+def unused_name(words: Iterable[str], taken: set[str]) -> str:
     """Return a name that is not taken, and add it to those."""
-    slug = re.sub(r"[^A-Za-z0-9._]+", "-", "-".join(draft.words))
+    slug = re.sub(r"[^A-Za-z0-9._]+", "-", "-".join(words))
     name = first = slug[:_LONGEST_NAME].strip("-._")
     number = 1
     while name in taken:
@@ -45,3 +48,22 @@ def unused_name(draft: Draft, taken: set[str]) -> str:
         name = f"{first}-{number}"
     taken.add(name)
     return name
+
+
+@dataclass(slots=True)
+class Together:
+    """The rules for all requests of one kind, up to a number."""
+
+    rules: dict[tuple[Draft, ...], None] = field(default_factory=dict)
+    requests: int = 0  # that the rules are for
+    why_not: str = ""  # for the first other request
+
+    def add(self, drafts: tuple[Draft, ...] | str) -> None:
+        """Add the rules for a request, or why there are none."""
+        if isinstance(drafts, str):
+            self.why_not = self.why_not or drafts
+        elif drafts in self.rules or len(self.rules) < MOST_RULES_TOGETHER:
+            self.rules[drafts] = None
+            self.requests += 1
+        else:
+            self.why_not = self.why_not or "more rules would be needed"

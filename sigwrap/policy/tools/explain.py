@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -31,11 +31,12 @@ from sigwrap.policy.judge.request import (
     TargetType,
     most_specific,
 )
-from sigwrap.policy.judge.rules import CommandRule, FileRule, NetworkRule, Policy
+from sigwrap.policy.judge.rules import CommandRule, FileRule, NetworkRule, Policy, Rule
 from sigwrap.policy.judge.signals import signal_name
 from sigwrap.policy.judge.subcommand import name_for_subcommands, subcommand
 from sigwrap.policy.language.lint import target_name
 from sigwrap.policy.problems import Place
+from sigwrap.tuples import NamedTuple
 
 WORDS_SHOWN = 5
 
@@ -46,9 +47,10 @@ _DONE = {
     Operation.DELETE: "deleted",
     Operation.EXECUTE: "executed",
 }
+_OTHER_FILES = "is for other files"
 _CGROUPS = "through cgroup files, a process can stop and kill other processes"
 
-AnyRule = TypeVar("AnyRule", FileRule, NetworkRule)
+AnyRule = TypeVar("AnyRule", CompiledCommandRule, CompiledSignalRule, FileRule, NetworkRule)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,40 +97,34 @@ def explain_command(engine: Engine, request: CommandRequest) -> Explanation:
 
 def explain_signal(engine: Engine, request: SignalRequest) -> Explanation:
     decision = engine.decide_signal(request)
-    passed: list[Passed] = []
-    unrelated = 0
-    decided_by: CompiledSignalRule | None = None
 
     def matches(rule: CompiledSignalRule) -> bool:
         return request.signal in rule.rule.signals and rule.matches(request)
 
-    for rule in engine.signal_rules if decision is not PROTECTS_SIGWRAP else ():
-        if rule.decision is decision:
-            decided_by = rule
-            break
+    def why(rule: CompiledSignalRule) -> str | None:
         if request.signal not in rule.rule.signals:
-            unrelated += 1
-            continue
+            return None
         if rule.matches(request):
-            why = _why_not_weaker(weakened(rule, engine.signal_rules, matches))
-        elif rule.target_matches(request):
+            return _why_not_weaker(weakened(rule, engine.signal_rules, matches))
+        if rule.target_matches(request):
             handle = "handle" if rule.rule.handled else "don't handle"
-            why = f"is for targets that {handle} the signal"
-        else:
-            why = f"is for other targets: {', '.join(map(target_name, rule.rule.targets))}"
-        passed.append(_passed(rule, why))
+            return f"is for targets that {handle} the signal"
+        return f"is for other targets: {', '.join(map(target_name, rule.rule.targets))}"
+
     what = f"{signal_name(request.signal)} to {_target(request)}"
-    judgement = _judgement(what, decision, decided_by, passed, unrelated)
+    rules = () if decision is PROTECTS_SIGWRAP else engine.signal_rules
+    judgement = _judgement(what, decision, rules, lambda rule: rule.decision is decision, why)
     return Explanation(decision=decision, judgements=(judgement,))
 
 
 def explain_network(engine: Engine, endpoint: Endpoint) -> Explanation:
-    rules = engine.policy.network_rules
-    about = [rule for rule in rules if rule.direction == endpoint.direction.value]
+    decision = engine.network.decide(endpoint)
     matching = held_back(engine.network.rules_about(endpoint), lambda each: each.matches(endpoint))
     held = {own.rule.name: base for own, base in matching}
 
-    def why(rule: NetworkRule) -> str:
+    def why(rule: NetworkRule) -> str | None:
+        if rule.direction != endpoint.direction.value:
+            return None
         if rule.name in held:
             return _why_not_weaker(held[rule.name])
         if rule.protocol not in ("", endpoint.protocol.value):
@@ -139,7 +135,9 @@ def explain_network(engine: Engine, endpoint: Endpoint) -> Explanation:
 
     verb = "listen on" if endpoint.direction is Direction.BIND else "connect to"
     what = f"{verb} {endpoint} ({endpoint.protocol.value})"
-    return _by_rules(what, engine.network.decide(endpoint), rules, about, why)
+    rules = engine.policy.network_rules
+    judgement = _judgement(what, decision, rules, lambda rule: rule.name == decision.rule, why)
+    return Explanation(decision=decision, judgements=(judgement,))
 
 
 def explain_file(
@@ -165,20 +163,19 @@ def explain_file(
         notes += _file_notes(held, operation, path, exists=exists)
     # The kernel reads what it executes.
     needed = {operation, Operation.READ} if operation is Operation.EXECUTE else {operation}
-    about = [rule for rule in policy.file_rules if not needed.isdisjoint(rule.operations)]
     matching = held_back(held.rules_about(operation, path), always)
     stricter = {own.rule.name: base for own, base in matching}
 
-    def why(rule: FileRule) -> str:
-        base = stricter.get(rule.name)
-        return "is for other files" if base is None else _why_not_weaker(base)
+    def why(rule: FileRule) -> str | None:
+        if needed.isdisjoint(rule.operations):
+            return None
+        return _why_not_weaker(stricter[rule.name]) if rule.name in stricter else _OTHER_FILES
 
+    rules = () if decision.rule == CGROUP_RULE else policy.file_rules
     what = f"{operation.value} {path}"
-    explained = _by_rules(what, decision, policy.file_rules, about, why, notes)
-    if decision.rule != CGROUP_RULE:
-        return explained
-    [judgement] = explained.judgements
-    return replace(explained, judgements=(replace(judgement, passed=()),))
+    judgement = _judgement(what, decision, rules, lambda rule: rule.name == decision.rule, why)
+    judgement = replace(judgement, notes=tuple(notes))
+    return Explanation(decision=decision, judgements=(judgement,))
 
 
 def _file_notes(
@@ -194,8 +191,7 @@ def _file_notes(
         yield f"It does not exist. {some}: files that exist when the command starts."
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EnvironmentExplanation:
+class EnvironmentExplanation(NamedTuple):
     policy: str
     removed: tuple[Removed, ...]
     kept: tuple[Kept, ...]
@@ -205,27 +201,24 @@ class EnvironmentExplanation:
 def explain_environment(policy: Policy, names: Collection[str]) -> EnvironmentExplanation:
     judged = judge_names(policy.env_policy, names)
     others = len(names) - len(judged.removed) - len(judged.kept)
-    return EnvironmentExplanation(
-        policy=policy.name, removed=judged.removed, kept=judged.kept, others=others
-    )
+    return EnvironmentExplanation(policy.name, judged.removed, judged.kept, others)
 
 
 def environment_text(explained: EnvironmentExplanation) -> str:
-    removed, kept, others = explained.removed, explained.kept, explained.others
+    policy, removed, kept, others = explained
     if not (removed or kept):
-        return f"{explained.policy} removes nothing from this environment."
+        return f"{policy} removes nothing from this environment."
     lines: list[str] = []
     if removed:
-        lines.append(f"{explained.policy} removes these variables:")
-        for each in removed:
-            by = f"by {each.pattern}" if each.pattern else "always, under every policy"
-            lines.append(f"  {printable(each.name)}  {by}")
+        lines.append(f"{policy} removes these variables:")
+    for each in removed:
+        by = f"by {each.pattern}" if each.pattern else "always, under every policy"
+        lines.append(f"  {printable(each.name)}  {by}")
     if kept:
-        lines.append(f"{explained.policy} keeps these, although a pattern of remove matches:")
-        lines += [
-            f"  {printable(each.name)}  kept by {each.keep}, matched by {each.pattern}"
-            for each in kept
-        ]
+        lines.append(f"{policy} keeps these, although a pattern of remove matches:")
+    for one in kept:
+        by = f"kept by {one.keep}, matched by {one.pattern}"
+        lines.append(f"  {printable(one.name)}  {by}")
     if others:
         stay = "1 other variable stays." if others == 1 else f"{others} other variables stay."
         lines.append(stay)
@@ -287,26 +280,21 @@ def _judgement_lines(judgement: Judgement) -> Iterator[str]:
 def _program(engine: Engine, program: Program, request: CommandRequest) -> Judgement:
     decision = engine.decide_program(program, request)
     facts = Facts(program, request, engine.home)
-    passed: list[Passed] = []
-    unrelated = 0
-    decided_by: CompiledCommandRule | None = None
-    for rule in engine.command_rules:
-        if rule.decision is decision:
-            decided_by = rule
-            break
-        if not rule.names(facts):
-            unrelated += 1
-        elif (condition := rule.failing_condition(facts)) == OVERRIDES:
-            passed.append(_passed(rule, _why_not_weaker(engine.weakened(rule, facts))))
-        elif condition is not None:
-            passed.append(_passed(rule, _why(rule.rule, condition, facts)))
+
+    def why(rule: CompiledCommandRule) -> str | None:
+        condition = rule.failing_condition(facts) if rule.names(facts) else None
+        if condition == OVERRIDES:
+            return _why_not_weaker(engine.weakened(rule, facts))
+        return None if condition is None else _why(rule.rule, condition, facts)
+
     called = program.name if program.counts_by_name else program.path
     if program.found:
         called = what_was_found(program, request.cwd)
     redirect = decision.redirect_to
     what = " ".join([called, *program.argv[1:]])
+    rules = engine.command_rules
     return replace(
-        _judgement(what, decision, decided_by, passed, unrelated),
+        _judgement(what, decision, rules, lambda rule: rule.decision is decision, why),
         answer=engine.decide_command(request._replace(programs=(program,))),
         runs_instead=(
             () if redirect is None else (redirect.command, *redirect.arguments(program.argv))
@@ -318,46 +306,33 @@ def _program(engine: Engine, program: Program, request: CommandRequest) -> Judge
 def _judgement(
     what: str,
     decision: Decision,
-    decided_by: CompiledCommandRule | CompiledSignalRule | None,
-    passed: list[Passed],
-    unrelated: int,
+    rules: Iterable[AnyRule],
+    decides: Callable[[AnyRule], bool],
+    why: Callable[[AnyRule], str | None],
 ) -> Judgement:
+    """Judge by rules up to the one that decides. `why` returns None if a rule is unrelated."""
+    decided_by: Rule | None = None
+    passed, unrelated = list[Passed](), 0
+    for each in rules:
+        rule: Rule = each if isinstance(each, FileRule | NetworkRule) else each.rule
+        if decides(each):
+            decided_by = rule
+            break
+        reason = why(each)
+        if reason is None:
+            unrelated += 1
+        else:
+            passed.append(Passed(rule=rule.name, place=rule.place, why=reason))
     return Judgement(
-        what=what,
-        answer=decision,
-        decision=decision,
-        decided_at=decided_by.rule.place if decided_by else None,
-        description=decided_by.rule.description if decided_by else "",
-        passed=tuple(passed),
-        approvals_denied=(
-            decided_by is not None and decided_by.rule.decision is not decision.action
-        ),
-        unrelated=unrelated,
-    )
-
-
-def _by_rules(
-    what: str,
-    decision: Decision,
-    rules: Sequence[AnyRule],
-    about: Sequence[AnyRule],
-    why: Callable[[AnyRule], str],
-    notes: Sequence[str] = (),
-) -> Explanation:
-    """Explain by rules that have no compiled form: `about` are those for this kind of access."""
-    decided_by = next((rule for rule in about if rule.name == decision.rule), None)
-    before = about[: about.index(decided_by)] if decided_by else about
-    judgement = Judgement(
         what=what,
         answer=decision,
         decision=decision,
         decided_at=decided_by.place if decided_by else None,
         description=decided_by.description if decided_by else "",
-        passed=tuple(Passed(rule=each.name, place=each.place, why=why(each)) for each in before),
-        unrelated=len(rules) - len(about),
-        notes=tuple(notes),
+        passed=tuple(passed),
+        approvals_denied=decided_by is not None and decided_by.decision is not decision.action,
+        unrelated=unrelated,
     )
-    return Explanation(decision=decision, judgements=(judgement,))
 
 
 def _why(rule: CommandRule, condition: str, facts: Facts) -> str:
@@ -412,10 +387,6 @@ def _some(separator: str, words: Sequence[str]) -> str:
     more = len(words) - WORDS_SHOWN
     shown = separator.join(words[:WORDS_SHOWN])
     return f"{shown}{separator}{more} more" if more > 0 else shown
-
-
-def _passed(rule: CompiledCommandRule | CompiledSignalRule, why: str) -> Passed:
-    return Passed(rule=rule.rule.name, place=rule.rule.place, why=why)
 
 
 def _target(request: SignalRequest) -> str:

@@ -159,7 +159,7 @@ class _Profile:
         taken = set[str]()
         for draft in sorted(self._connections):
             allowing = draft._replace(keys=(*draft.keys, ("decision", "allow")))
-            yield f"  {rule_line(allowing, unused_name(draft, taken))}"
+            yield f"  {rule_line(allowing, unused_name(draft.words, taken))}"
 
 
 def _signal_words(numbers: set[int]) -> list[str]:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
 
 from sigwrap.escape import printable
-from sigwrap.events import DECISION_TYPES, SIGNAL_TYPES, Event, kind_of, text, times
+from sigwrap.events import DECISION_TYPES, Event, kind_of, text, times
 from sigwrap.policy.judge.engine import Engine
 from sigwrap.policy.judge.recorded import programs_here
 from sigwrap.policy.judge.request import DEFAULT_RULE, Action, CommandRequest, Decision
@@ -24,14 +24,13 @@ from sigwrap.tuples import NamedTuple
 MOST_RULES = 300
 _MOST_CHARACTERS = 150_000  # of all rules: a policy has at most 256 Ki
 _MOST_REASONS = 50
-_CALLERS_SHOWN = 3
 _OPEN_REQUESTS_KEPT = 1_000
 _WORD_SHOWN = 60
 _WHY_SHOWN = 200
 
 
 class Only(Enum):
-    """Outcomes of actions."""
+    """Outcomes of actions that rules are made for."""
 
     DENIED = "denied"
     ASKED = "asked"
@@ -42,24 +41,13 @@ class Only(Enum):
         return "sent for approval" if self is Only.ASKED else self.value
 
 
-class Wanted(NamedTuple):
-    only: frozenset[Only]
-    decision: str  # of the rules
-
-    def covers(self, event: Event, decided: Decision) -> Only | None:
-        """Return the outcome of an event if it is wanted. `decided` is by the recorded policy."""
-        found = _outcome(event, decided)
-        return found if found in self.only else None
-
-
 class Head(NamedTuple):
     """The start of the policy."""
 
     name: str
     extends: str
-    about: str  # the sessions
-    base: Policy | None = None  # instead of extending a policy that has changed since the session
-    is_now: str = ""  # what has become of that policy
+    session_id: str
+    base: Policy | None = None  # the policy of the session, if it has changed since
 
 
 class Learned(NamedTuple):
@@ -67,8 +55,10 @@ class Learned(NamedTuple):
     rules: int
 
 
-def learned_policy(events: Iterable[Event], engine: Engine, wanted: Wanted, head: Head) -> Learned:
-    found = _Found(engine, wanted)
+def learned_policy(
+    events: Iterable[Event], engine: Engine, only: frozenset[Only], head: Head
+) -> Learned:
+    found = _Found(engine, only)
     found.read(events)
     is_empty = not (found.proposals or found.reasons or found.left_out)
     return Learned("" if is_empty else found.text(head), len(found.proposals))
@@ -84,12 +74,12 @@ class _Proposal:
     rule: str  # that decided
     why: str  # empty if the requests have different reasons
     count: int = 0
-    callers: Counter[str] = field(default_factory=Counter)
 
 
 class _Found:
-    def __init__(self, engine: Engine, wanted: Wanted) -> None:
-        self._engine, self._wanted = engine, wanted
+    def __init__(self, engine: Engine, only: frozenset[Only]) -> None:
+        self._engine, self._only = engine, only
+        self._decision = "deny" if Only.AUDITED in only else "allow"
         self._suggester = Suggester(engine)
         self._decisions = Again(self._decide)
         self._drafts = Again(self._draft, "rule_name", "masked", "type")
@@ -101,9 +91,9 @@ class _Found:
     def read(self, events: Iterable[Event]) -> None:
         for event, _ in requests_from_events(self._with_open_requests(events)):
             decided = self._decisions.decided(event)
-            became = self._wanted.covers(event, decided)
+            became = _outcome(event, decided)
             # A search along PATH ends as soon as the first attempt is allowed.
-            if became is None or event.payload.get("retry") is True:
+            if became not in self._only or event.payload.get("retry") is True:
                 continue
             drafts = self._drafts.decided(event)
             if isinstance(drafts, str):
@@ -137,7 +127,7 @@ class _Found:
     def _draft(self, event: Event) -> Drafts | str:
         [(_, request)] = requests_from_events([event])
         try:
-            return drafted(event, request, self._wanted.decision, self._engine)
+            return drafted(event, request, self._decision, self._engine)
         except NoRule as why:
             return str(why)
 
@@ -158,9 +148,6 @@ class _Found:
         proposal.count += count
         if why != proposal.why:
             proposal.why = ""
-        caller = _caller(event)
-        if caller in proposal.callers or len(proposal.callers) < _CALLERS_SHOWN:
-            proposal.callers[caller] += count
 
     def _add_reason(self, what: str, count: int) -> None:
         if what in self.reasons or len(self.reasons) < _MOST_REASONS:
@@ -188,23 +175,23 @@ class _Found:
             if isinstance(asked, dict):
                 about = {name: event.payload.get(name) for name in ("rule_name", "comm", "message")}
                 yield event._replace(type="exec_allowed", payload={**asked, **about})
-            elif Only.ASKED in self._wanted.only:
+            elif Only.ASKED in self._only:
                 what = _short(text(event.payload.get("what")) or "something", _WORD_SHOWN)
                 self._add_reason(f"{what}: not answered yet, and the log has no details", 1)
 
     def _about(self, head: Head) -> Iterator[str]:
-        became = " or ".join(each.past for each in Only if each in self._wanted.only)
+        became = " or ".join(each.past for each in Only if each in self._only)
         yield (
-            f"Rules that {self._wanted.decision} actions that were {became} in {head.about}, under "
-            f"the policy {self._engine.policy.name}."
+            f"Rules that {self._decision} actions that were {became} in {head.session_id}, "
+            f"under the policy {self._engine.policy.name}."
         )
         yield "Read each rule before you use it: a program may have tried something it should not"
         yield "do. Delete the rules for actions that should stay as they were. A command rule"
         yield "matches only these arguments."
         yield "Then: sigwrap policy check FILE, and sigwrap -p FILE -- COMMAND"
         if head.base is not None:
-            yield f"{head.extends} {head.is_now}. Below is that policy as the log has it, with the"
-            yield "new rules first."
+            yield f"{head.extends} has changed since. Below is that policy as the log has it, with"
+            yield "the new rules first."
 
     def _rule_lines(self, section: str) -> Iterator[str]:
         found = [each for each in self.proposals.values() if each.section == section]
@@ -213,7 +200,7 @@ class _Found:
             why = f": {_short(each.why, _WHY_SHOWN)}" if each.why else ""
             rule = f"; rule {_short(each.rule, _WORD_SHOWN)}" if each.rule else ""
             became = f"{_times(each.count)} {each.became.past}"
-            yield _comment(f"{became}, by {_callers(each)}{rule}{why}")
+            yield _comment(f"{became}{rule}{why}")
             # Two requests may need the same rule, such as the one for an interpreter.
             yield from (line for line in each.lines if line not in written)
             written.update(each.lines)
@@ -247,21 +234,6 @@ def _why(event: Event, decided: Decision) -> str:
         return decided.message
     reason = text(event.payload.get("reason"))
     return "" if reason.startswith("rule ") else reason
-
-
-def _caller(event: Event) -> str:
-    """Return the name of a process; its pid says nothing after the session."""
-    name = "source_cmd" if event.type in SIGNAL_TYPES else "comm"
-    return text(event.payload.get(name))[:_WORD_SHOWN] or "?"
-
-
-def _callers(proposal: _Proposal) -> str:
-    callers = proposal.callers
-    names = [f"{name} {count} times" if count > 1 else name for name, count in callers.items()]
-    if len(names) == 1:
-        names = list(callers)
-    others = proposal.count - callers.total()
-    return ", ".join([*names, f"others {_times(others)}"] if others else names)
 
 
 def _what(event: Event) -> str:

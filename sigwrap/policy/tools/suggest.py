@@ -62,21 +62,6 @@ _ONE_PROCESS = (TargetType.SELF, TargetType.ROOT)  # there is no other process o
 _LENIENT = (Action.ALLOW.value, Action.AUDIT.value)
 _BUILT_IN = "builtin:"
 _LIMITS = "limits."
-_OF_SIGWRAP = (_BUILT_IN, _LIMITS, "trust.")
-
-_WHY_NOT = {
-    "traced": "the caller is traced, so its tracer could change what runs",
-    "unreadable": "the program cannot be read",
-    "stalled": "reading the program would block sigwrap",
-    "killswitch": "the kill switch is on",
-    "sigwrap": "processes in a session cannot signal or trace sigwrap",
-    "everybody": "it would reach every process",
-    "unresolved": "its target cannot be determined",
-    "ptrace": "the traced process could not be verified",
-    "group": "the process group is not of this session",
-    "terminal": "the terminal is not of this session",
-    "network": "no rule can match it",
-}
 
 # Denied actions that no proposed rule allows: they destroy a system, or give away the credentials
 # of the machine. Rules of the shipped policies are known by the start of their names.
@@ -103,19 +88,14 @@ class Suggestion(NamedTuple):
 
 
 class Suggester:
-    """Propose rules whose names are unique, also among those of the recorded policy.
+    """Propose rules whose names are unique, also among those of the recorded policy."""
 
-    Without an engine of the recorded policy, there is a rule for each program of a request.
-    """
-
-    def __init__(self, engine: Engine | None = None) -> None:
+    def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._names: dict[Draft, str] = {}
-        self._taken = set[str]()
-        if engine is not None:
-            self._taken |= {
-                rule.name for section in SECTIONS for rule in getattr(engine.policy, section)
-            }
+        self._taken = {
+            rule.name for section in SECTIONS for rule in getattr(engine.policy, section)
+        }
 
     def rule_for(
         self, events: Iterable[Event], decision: str = "allow", *, are_some: bool = False
@@ -143,11 +123,11 @@ class Suggester:
 
     def line(self, draft: Draft) -> str:
         if draft not in self._names:
-            self._names[draft] = unused_name(draft, self._taken)
+            self._names[draft] = unused_name(draft.words, self._taken)
         return rule_line(draft, self._names[draft])
 
 
-def drafted(event: Event, request: Request, decision: str, engine: Engine | None = None) -> Drafts:
+def drafted(event: Event, request: Request, decision: str, engine: Engine) -> Drafts:
     """Return rules that make `decision` the answer to a request; NoRule says why none can."""
     if decision in _LENIENT:
         _refuse_destructive(event)
@@ -159,7 +139,7 @@ def drafted(event: Event, request: Request, decision: str, engine: Engine | None
             drafts = [connections.draft_of(request)]
         case CommandRequest():
             drafts = _about_exec(event.payload, request, decision, engine)
-    overrides = tuple(dict.fromkeys(_overridden(event, request, Action(decision), engine)))
+    overrides = tuple(dict.fromkeys(_overridden(request, Action(decision), engine)))
     found = tuple(
         each._replace(
             words=(decision, *each.words),
@@ -168,8 +148,7 @@ def drafted(event: Event, request: Request, decision: str, engine: Engine | None
         )
         for each in drafts
     )
-    if engine is not None:
-        _check(request, decision, engine, found)
+    _check(request, decision, engine, found)
     return found
 
 
@@ -229,22 +208,15 @@ def _refuse_destructive(event: Event) -> None:
 
 def _refuse_built_in(rule: str) -> None:
     if rule.startswith(_BUILT_IN) and rule != DEFAULT_RULE:
-        built_in = rule.removeprefix(_BUILT_IN)
-        raise NoRule(f"built in: {_WHY_NOT.get(built_in, 'no rule overrides it')}")
+        raise NoRule(f"{rule}: no rule overrides it")
     if rule.startswith(_LIMITS):
         limit = rule.removeprefix(_LIMITS)
         key = limit if limit in Limits.keys().values() else "..."
         raise NoRule(f"a limit: raise limits.{key}")
 
 
-def _overridden(
-    event: Event, request: Request, action: Action, engine: Engine | None
-) -> Iterable[str]:
+def _overridden(request: Request, action: Action, engine: Engine) -> Iterable[str]:
     """Return the rules of the recorded policy that are stricter, and decide without an override."""
-    if engine is None:
-        rule = text(event.payload.get("rule_name"))
-        is_laxer = action is not Action.DENY and rule and not rule.startswith(_OF_SIGWRAP)
-        return (rule,) if is_laxer else ()
     match request:
         case SignalRequest():
             rules = [each for each in engine.signal_rules if request.signal in each.rule.signals]
@@ -258,7 +230,7 @@ def _overridden(
 
 
 def _about_exec(
-    payload: Payload, request: CommandRequest, decision: str, engine: Engine | None
+    payload: Payload, request: CommandRequest, decision: str, engine: Engine
 ) -> list[Draft]:
     lenient = decision in _LENIENT
     if lenient:
@@ -285,10 +257,8 @@ def _about_exec(
     return list(drafts)
 
 
-def _subjects(request: CommandRequest, decision: str, engine: Engine | None) -> list[Program]:
+def _subjects(request: CommandRequest, decision: str, engine: Engine) -> list[Program]:
     """Return the programs that need a rule: the strictest decision applies to all of them."""
-    if engine is None:
-        return list(request.programs)
     if len(request.programs) > _MOST_JUDGED:
         raise NoRule("it runs too many programs to judge")
     found = []
@@ -324,11 +294,9 @@ def _about_program(
 
 
 def _loads_code(
-    programs: Sequence[Program], request: CommandRequest, engine: Engine | None
+    programs: Sequence[Program], request: CommandRequest, engine: Engine
 ) -> Iterator[tuple[str, str]]:
     """Keep the policy's protection of these programs from variables that load code."""
-    if engine is None:
-        return
     guards = [each for each in engine.command_rules if each.rule.loads_code]
     decisions = [engine.decide_program(each, request) for each in programs]
     if any(guard.decision is decision for guard in guards for decision in decisions):
@@ -375,7 +343,7 @@ def _as_glob(word: str) -> str:
 
 def _about_signal(payload: Payload, request: SignalRequest) -> Draft:
     if TargetType.PARENT in request.target_types:
-        raise NoRule(f"built in: {_WHY_NOT['sigwrap']}")
+        raise NoRule("processes in a session cannot signal or trace sigwrap")
     _refuse_built_in(text(payload.get("rule_name")))
     if request.signal not in ALL:
         raise NoRule("no rule can name a signal with this number")

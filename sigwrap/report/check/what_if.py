@@ -45,10 +45,9 @@ from sigwrap.policy.judge.rules import CommandRule, NetworkRule, Policy, SignalR
 from sigwrap.policy.judge.signals import ALL, signal_name
 from sigwrap.policy.judge.subcommand import has_subcommands, name_for_subcommands, subcommand
 from sigwrap.policy.tools.again import Again
-from sigwrap.policy.tools.draft import Draft, NoRule
+from sigwrap.policy.tools.draft import Draft, NoRule, Together
 from sigwrap.policy.tools.generate import requests_from_events
 from sigwrap.policy.tools.suggest import Suggester, Suggestion, drafted
-from sigwrap.policy.tools.together import Together
 from sigwrap.report.check.recorded_policy import NoPolicy, recorded_policy
 from sigwrap.report.check.reproduce import BUILT_IN
 from sigwrap.report.check.whatever_words import untold

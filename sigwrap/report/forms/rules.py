@@ -18,8 +18,10 @@ def grouped_lines(groups: Iterable[tuple[Iterable[Suggestion], str]]) -> Iterato
     lines: dict[str, dict[str, None]] = {each: {} for each in sections}
     for suggestions, comment in groups:
         for each in suggestions:
+            if not each.line:
+                continue
             new = [line for line in each.line.split("\n") if line not in lines[each.section]]
-            if each.line and new:
+            if new:
                 lines[each.section].update(dict.fromkeys([comment] if comment else []))
                 lines[each.section].update(dict.fromkeys(new))
     for section, rules in lines.items():

@@ -13,7 +13,7 @@ from sigwrap.policy.judge.network import Direction, Endpoint, endpoint_of, packe
 from sigwrap.policy.judge.request import Program
 from sigwrap.policy.language.document import Source
 from sigwrap.policy.language.parse import parse_policy
-from sigwrap.policy.tools.together import MOST_RULES_TOGETHER
+from sigwrap.policy.tools.draft import MOST_RULES_TOGETHER
 from sigwrap.report.check.what_if import NOT_RECORDED, Outcome, WhatIf, WhatIfFold
 from sigwrap.report.check.whatever_words import MASKED
 from sigwrap.report.forms.what_if import what_if_json, what_if_md, what_if_text
