@@ -269,10 +269,6 @@ def test_learn_new_prints_one_policy_for_several_sessions(
             "unknown option --force "
             "(the command goes after --, as in sigwrap policy explain -- git push --force)",
         ),
-        (
-            "explain -p -- ls",
-            "-p needs a value (as in sigwrap policy explain -- git push --force)",
-        ),
         ("show ci --root /no/such", "--root /no/such: no such directory"),
     ],
 )

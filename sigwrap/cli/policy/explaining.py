@@ -62,12 +62,10 @@ def register(app: typer.Typer) -> None:
 
 
 class _Explain(TyperCommand):
-    """Refuse a word before `--` as the start of the command, and `--` as the value of an option."""
+    """Refuse words of the command, or a policy, before `--`."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        before, behind = _around_dashes(args)
-        if before[-1:] and before[-1] in self._with_value():
-            raise UsageError(f"{before[-1]} needs a value", _EXPLAIN_EXAMPLE)
+        behind = args[args.index("--") + 1 :] if "--" in args else None
         try:
             rest = super().parse_args(ctx, list(args))
         except TyperException as problem:
@@ -82,17 +80,6 @@ class _Explain(TyperCommand):
         if behind is not None and len(command) > len(behind):
             raise _misplaced(command[0], behind)
         return rest
-
-    def _with_value(self) -> set[str]:
-        options = (each for each in self.params if not getattr(each, "is_flag", True))
-        return {word for option in options for word in option.opts}
-
-
-def _around_dashes(args: list[str]) -> tuple[list[str], list[str] | None]:
-    if "--" not in args:
-        return [], None
-    at = args.index("--")
-    return args[:at], args[at + 1 :]
 
 
 def _must_be_a_policy(word: str) -> bool:
