@@ -78,15 +78,14 @@ class _Seen:
 
 
 class DriftWatch:
-    """Held against a policy that `sigwrap policy generate` has made: it allows what was observed,
-    and nothing else."""
+    """Compare commands with a profile of `sigwrap policy learn --new`, which allows what ran."""
 
     def __init__(self, profile: Policy) -> None:
         why = _why_it_is_none(profile)
         if why:
             raise PolicyError(
                 f"{profile.file} is not a profile: {why}",
-                "make one from sessions: sigwrap policy generate",
+                "make one from sessions: sigwrap policy learn --new",
             )
         self.name = profile.name
         self._engine = Engine(profile)

@@ -69,10 +69,12 @@ EXAMPLES = {
         "sigwrap policy explain -- bash -c 'cd /tmp && git push'",
         "sigwrap policy explain --signal SIGTERM --target user",
     ),
-    "policy test": ("sigwrap policy test policy.yaml",),
     "policy init": ("sigwrap policy init",),
-    "policy suggest": ("sigwrap policy suggest build -o suggested.yaml",),
-    "policy generate": ("sigwrap policy generate build > generated.yaml",),
+    "policy learn": (
+        "sigwrap policy learn build -o learned.yaml",
+        "sigwrap policy learn --new build > new.yaml",
+    ),
+    "policy try": ("sigwrap policy try ci build",),
     "policy pin": ("sigwrap policy pin git npm > pinned.yaml",),
 }
 

@@ -199,7 +199,7 @@ RUN_OPTIONS: tuple[ValueOption | FlagOption, ...] = (
     ValueOption(
         ("--profile",),
         "profile",
-        "Profile from sigwrap policy generate; a program that is not in it raises SIGDRIFT",
+        "Profile from sigwrap policy learn --new; a program that is not in it raises SIGDRIFT",
         metavar="FILE",
         shows_default=False,
     ),

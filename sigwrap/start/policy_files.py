@@ -47,12 +47,12 @@ def load_with_sources(
 
 
 def load_profile(file: str, *, variables: Mapping[str, str]) -> Policy:
-    """What `sigwrap policy generate` has made; a shipped policy is none."""
+    """Load a policy of `sigwrap policy learn --new`; a shipped policy is no profile."""
     source = _file(file)
     if source is None:
         raise PolicyError(
             f"--profile {file}: no such file",
-            "to make one from sessions: sigwrap policy generate SESSION...",
+            "to make one from sessions: sigwrap policy learn --new SESSION...",
         )
     return parse_policy(source, variables=variables, find_base=find_base)
 

@@ -22,10 +22,9 @@ from sigwrap.policy.judge.request import (
 )
 from sigwrap.policy.judge.rules import FileRule, Policy
 from sigwrap.policy.problems import Place
-from sigwrap.policy.tools.cases import command_request
+from sigwrap.policy.tools.cases import command_request, weakenings
 from sigwrap.policy.tools.explain import explain_command, explanation_text
 from sigwrap.policy.tools.show import policy_text
-from sigwrap.policy.tools.weakened import weakenings
 from tests.policy.conftest import Parse, Problems
 
 BASE = """\

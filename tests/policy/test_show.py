@@ -25,6 +25,7 @@ command_rules:
 - name: c
   description: why
   commands: [/opt/bin/*, git]
+  flags: [r, force]
   args_patterns: [^x]
   subcommands: [push, '']
   depth:
@@ -32,6 +33,7 @@ command_rules:
     max: 3
   sha256: [%s]
   not_sha256: [cdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcd]
+  args: []
   truncated: false
   traced: true
   decision: redirect

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from sigwrap.cli.group import App, Group
-from sigwrap.cli.policy import judging, reading, writing
+from sigwrap.cli.policy import checking, explaining, learning, reading, writing
 
 _HELP = """Write, check and explain policies.
 
-Start with list and init, then use check, test and explain. With suggest, you get rules for actions
-that a session denied; with generate, a policy from the actions of a session.
+Start with list and init, then use check and explain. With learn, you get rules for actions that a
+session denied, or a whole policy from its actions; with try, the decisions that a policy would have
+made in a session.
 """
 
 app = App(cls=Group, help=_HELP, rich_markup_mode=None)
 reading.register(app)
-judging.register(app)
+checking.register(app)
+explaining.register(app)
 writing.register(app)
+learning.register(app)

@@ -11,6 +11,7 @@ files        file rules, and the sandbox rules that enforce them
 names        names of programs, files and sockets in rules, matched without RE2
 network      network rules: connections and listening sockets
 subcommand   the first arguments that are no options
+flags        which flags a command has, in any spelling
 tools        which options of a tool take a value
 paths        which files the arguments mean
 file_words   which arguments and redirections a command reads or changes

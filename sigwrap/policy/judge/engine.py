@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from sigwrap.policy.judge.files import FileRules
+from sigwrap.policy.judge.flags import Flags, flags_of, has_table
 from sigwrap.policy.judge.layers import deciding, weakened
 from sigwrap.policy.judge.match import Arguments, Glob, Paths, Regex, is_glob
 from sigwrap.policy.judge.network import NetworkRules
@@ -179,7 +180,16 @@ class Engine:
 class Facts:
     """Facts of a program and its request; facts that few rules need are computed when needed."""
 
-    __slots__ = ("_arguments", "_paths", "_readings", "basename", "home", "program", "request")
+    __slots__ = (
+        "_arguments",
+        "_flags",
+        "_paths",
+        "_readings",
+        "basename",
+        "home",
+        "program",
+        "request",
+    )
 
     def __init__(self, program: Program, request: CommandRequest, home: str = "") -> None:
         self.program = program
@@ -187,6 +197,7 @@ class Facts:
         self.home = home
         self.basename = program.name if program.counts_by_name else program.path.rpartition("/")[2]
         self._arguments: Arguments | None = None
+        self._flags: Flags | None = None
         self._readings: tuple[frozenset[str], ...] | None = None
         self._paths: dict[bool, frozenset[str]] = {}
 
@@ -204,6 +215,15 @@ class Facts:
             name = name_for_subcommands(self.basename, self.program.name)
             self._readings = tuple(names_of(name, each) for each in readings(name, argv))
         return self._readings
+
+    @property
+    def flags(self) -> Flags:
+        if self._flags is None:
+            name = self.program.name
+            if has_table(self.basename):
+                name = self.basename
+            self._flags = flags_of(name_for_subcommands(self.basename, name), self.program.argv)
+        return self._flags
 
     def paths(self, *, sources_only: bool) -> frozenset[str]:
         known = self._paths.get(sources_only)
@@ -318,6 +338,18 @@ class CompiledCommandRule:
         fits = [not names.isdisjoint(self._subcommands) for names in readings]
         return all(fits) if self._lenient else any(fits)
 
+    def _has_args(self, args: tuple[str, ...], facts: Facts) -> bool:
+        """Return whether the arguments are these, or all that were read begin these."""
+        given = facts.program.argv[1:]
+        if facts.truncated:
+            return not self._lenient and args[: len(given)] == given
+        return given == args
+
+    def _has_flags(self, wanted: tuple[str, ...], facts: Facts) -> bool:
+        if self._lenient and facts.truncated:
+            return False
+        return all(facts.flags.has(each, surely=self._lenient) for each in wanted)
+
     def _is_about(self, paths: Paths, facts: Facts, *, sources_only: bool) -> bool:
         meant = facts.paths(sources_only=sources_only)
         return paths.match(meant) if self._lenient else paths.may_match(meant)
@@ -346,6 +378,10 @@ class CompiledCommandRule:
             return "system_file"
         if self._subcommands and not self._is_subcommand(facts):
             return "subcommands"
+        if rule.args is not None and not self._has_args(rule.args, facts):
+            return "args"
+        if rule.flags and not self._has_flags(rule.flags, facts):
+            return "flags"
         if rule.truncated is not None and rule.truncated != facts.truncated:
             return "truncated"
         if self._paths is not None and not self._is_about(self._paths, facts, sources_only=False):

@@ -24,6 +24,8 @@ class CommandRule(NamedTuple):
     name: str
     description: str
     commands: tuple[str, ...]
+    args: tuple[str, ...] | None  # None: any
+    flags: tuple[str, ...]
     args_patterns: tuple[str, ...]
     subcommands: tuple[str, ...]
     paths: tuple[str, ...]
@@ -42,6 +44,12 @@ class CommandRule(NamedTuple):
     escalate: str
     overrides: tuple[str, ...] | None = None  # rules of a base; None: not given
     layer: int = 0  # of the file in its chain of bases: 0 for the last base
+
+    @property
+    def judges_words(self) -> bool:
+        """Whether the rule asks for more than a subcommand in the arguments."""
+        words = (self.flags, self.args_patterns, self.paths, self.sources)
+        return self.args is not None or any(words)
 
 
 class ProcessPattern(NamedTuple):

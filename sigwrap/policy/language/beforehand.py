@@ -62,8 +62,8 @@ class _Reader:
         return checked
 
     def command_rule(self, form: tuple[Any, ...]) -> CommandRule:
-        line, column, name, description, commands, args_patterns, subcommands, *rest = form
-        paths, sources, min_depth, max_depth, sha256, not_sha256, *rest = rest
+        line, column, name, description, commands, args, flags, args_patterns, *rest = form
+        subcommands, paths, sources, min_depth, max_depth, sha256, not_sha256, *rest = rest
         truncated, traced, system_file, loads_code, decision, message, *rest = rest
         redirect_to, escalate, *overrides = rest
         return CommandRule(
@@ -71,6 +71,8 @@ class _Reader:
             name,
             description,
             self._texts(commands),
+            None if args is None else self._texts(args),
+            flags,
             self._texts(args_patterns),
             subcommands,
             self._texts(paths),

@@ -123,6 +123,8 @@ def command_rule(rule: Checked) -> CommandRule:
     return CommandRule(
         **_of_every_rule(rule),
         commands=rule.get("commands"),
+        args=rule.get("args"),
+        flags=rule.get("flags", ()),
         args_patterns=rule.get("args_patterns", ()),
         subcommands=rule.get("subcommands", ()),
         paths=rule.get("paths", ()),

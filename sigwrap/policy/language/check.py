@@ -15,7 +15,6 @@ from sigwrap.policy.judge.match import (
     check_name_glob,
     doubt_about_glob,
     escape_glob,
-    escape_regex,
 )
 from sigwrap.policy.judge.network import BadDestination, Destination
 from sigwrap.policy.judge.signals import signal_number, signal_numbers, words
@@ -140,6 +139,9 @@ class Checker(Filler):
             case Form.NAME:
                 message = f'{name} may only have letters, digits, ".", "_" and "-"'
                 return self._expected(node, text, form, message)
+            case Form.FLAG:
+                message = "a flag is a letter or a word, such as f or force"
+                return self._expected(node, text, form, message).lstrip("-")
             case Form.VARIABLE:
                 message = 'a variable name has letters, digits and "_", and no digit first'
                 return self._expected(node, text, form, message)
@@ -182,9 +184,7 @@ class Checker(Filler):
     def _subcommand(self, node: ScalarNode, text: str) -> str:
         if text == "-" or not text.startswith("-"):
             return text
-        pattern = escape_regex(text).replace("\\-", "-")
-        right = f"args_patterns: ['^{pattern}(=|$)']"
-        raise self.note(node, "an option is not a subcommand", text, right)
+        raise self.note(node, "an option is not a subcommand", text, f"flags: [{text.lstrip('-')}]")
 
     def _name_glob(self, node: ScalarNode, glob: str, name: str) -> str:
         expected = f'{name} takes names of variables, without "=" and "$"'

@@ -132,6 +132,8 @@ def _conditions_cover(above: CommandRule, rule: CommandRule) -> bool:
             above.max_depth is None
             or (rule.max_depth is not None and rule.max_depth <= above.max_depth)
         )
+        and above.args in (None, rule.args)
+        and set(above.flags) <= set(rule.flags)
         and _at_least_as_wide(above.args_patterns, rule.args_patterns)
         and _at_least_as_wide(above.subcommands, rule.subcommands)
         and _at_least_as_wide(above.paths, rule.paths)

@@ -39,6 +39,7 @@ class Form(Enum):
     FILE = "path `$`"
     DESTINATION = "destination"
     PLACE = "file or directory, glob `$`"
+    FLAG = "flag, `f` or `force`"
     SUBCOMMAND = "one to three words, no options"
     REGEX = "RE2 pattern `$`"
     DIGEST = "SHA-256 in hexadecimal"
@@ -53,6 +54,7 @@ PATTERNS: dict[Form, str] = {
     Form.VARIABLE: "[A-Za-z_][A-Za-z0-9_]*",
     Form.NAME_GLOB: "[^=$\\x00]+",
     Form.DIGEST: "[0-9a-fA-F]{64}",
+    Form.FLAG: "-{0,2}[A-Za-z0-9][A-Za-z0-9_-]*",
     Form.SUBCOMMAND: "(?:-|(?!-)[\\s\\S]*)",
 }
 
@@ -113,10 +115,13 @@ class Key(NamedTuple):
     shape: Shape
     meaning: str
     required: bool = False
+    old: bool = False  # read as ever, and left out of the reference
 
 
-def _key(name: str, shape: Shape, meaning: str, *, required: bool = False) -> Key:
-    return Key(name=name, shape=shape, meaning=meaning, required=required)
+def _key(
+    name: str, shape: Shape, meaning: str, *, required: bool = False, old: bool = False
+) -> Key:
+    return Key(name=name, shape=shape, meaning=meaning, required=required, old=old)
 
 
 _NAME = _key("name", Text(form=Form.NAME), "Shown in events and messages", required=True)
@@ -191,6 +196,16 @@ _COMMAND_RULE = Group(
             required=True,
         ),
         _key(
+            "args",
+            ListOf(item=Text(form=Form.TEMPLATE)),
+            "All arguments, in order; `[]` is none",
+        ),
+        _key(
+            "flags",
+            ListOf(item=Text(form=Form.FLAG), minimum=1),
+            "All of these flags, in any spelling: `[r, f]` is `-rf`, `--force -R`",
+        ),
+        _key(
             "args_patterns",
             ListOf(item=Text(form=Form.REGEX), minimum=1),
             "Found in one argument, or in all joined by spaces; `^` and `$` are the text's ends",
@@ -209,8 +224,9 @@ _COMMAND_RULE = Group(
             "sources",
             ListOf(item=Text(form=Form.PATH), minimum=1),
             "Like `paths`, without the last argument: what `mv` and `cp` read",
+            old=True,
         ),
-        _key("depth", _DEPTH, "Depth of the caller in the process tree"),
+        _key("depth", _DEPTH, "Depth of the caller in the process tree", old=True),
         _key(
             "sha256",
             ListOf(item=Text(form=Form.DIGEST), minimum=1),
@@ -221,11 +237,17 @@ _COMMAND_RULE = Group(
             ListOf(item=Text(form=Form.DIGEST), minimum=1),
             "The file has none of these digests",
         ),
-        _key("truncated", Flag(), "The arguments were (not) too long to judge completely"),
+        _key(
+            "truncated",
+            Flag(),
+            "The arguments were (not) too long to judge completely",
+            old=True,
+        ),
         _key(
             "traced",
             Flag(),
             "The caller is traced, or the program file is unreadable (or neither)",
+            old=True,
         ),
         _key(
             "system_file",
@@ -381,9 +403,9 @@ _TEST_CASE = Group(
             OneOf(options=(Text(), ListOf(item=Text(), minimum=1))),
             "A command line, split as a shell splits it, or a list of words",
         ),
-        _key("depth", Number(), "The caller's depth [default: 1]"),
-        _key("truncated", Flag(), "[default: false]"),
-        _key("traced", Flag(), "[default: false]"),
+        _key("depth", Number(), "The caller's depth [default: 1]", old=True),
+        _key("truncated", Flag(), "[default: false]", old=True),
+        _key("traced", Flag(), "[default: false]", old=True),
         _key("system_file", Flag(), "[default: whether the path is in a system directory]"),
         _key("loads_code", Flag(), "[default: whether `env` sets such a variable]"),
         _key("cwd", Text(form=Form.TEMPLATE), "Working directory [default: `${PROJECT_ROOT}`]"),
@@ -564,6 +586,6 @@ POLICY = Group(
         _key("session", _SESSION, "Settings of the whole session"),
         _key("watch", _WATCH, "Patterns over time that raise an agent signal"),
         _key("trust", _TRUST, "Reactions to attempts to deceive sigwrap"),
-        _key("tests", ListOf(item=_TEST_CASE), "Cases for `sigwrap policy test FILE`"),
+        _key("tests", ListOf(item=_TEST_CASE), "Cases for `sigwrap policy check FILE`"),
     ),
 )

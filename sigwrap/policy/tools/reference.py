@@ -60,10 +60,9 @@ def page() -> str:
     parts = [INTRODUCTION]
     for title, group in [(POLICY.title, POLICY), *_subgroups(POLICY)]:
         parts.append(f"## {title}")
+        keys = [key for key in group.keys if not key.old]
         if title.endswith("_rules"):
-            keys = [key for key in group.keys if key not in RULE_KEYS]
-        else:
-            keys = list(group.keys)
+            keys = [key for key in keys if key not in RULE_KEYS]
         rows = [(_key_cell(key), _value(key.shape), key.meaning) for key in keys]
         parts.append(table(("Key", "Value", "Meaning"), rows))
         if title == "target":
@@ -115,7 +114,8 @@ def _key_cell(key: Key) -> str:
 
 def _subgroups(group: Group) -> Iterator[tuple[str, Group]]:
     for key in group.keys:
-        yield from _groups_in(key.shape)
+        if not key.old:
+            yield from _groups_in(key.shape)
 
 
 def _groups_in(shape: Shape) -> Iterator[tuple[str, Group]]:
@@ -173,7 +173,8 @@ def _group_schema(group: Group) -> dict[str, Any]:
 
 
 def _key_schema(key: Key) -> dict[str, Any]:
-    return {"description": key.meaning, **_schema(key.shape)}
+    schema = {"description": key.meaning, **_schema(key.shape)}
+    return {**schema, "deprecated": True} if key.old else schema
 
 
 def _schema(shape: Shape) -> dict[str, Any]:

@@ -120,6 +120,7 @@ def _command_rule(rule: CommandRule) -> dict[str, Any]:
     conditions = {
         **_filled(
             commands=list(rule.commands),
+            flags=list(rule.flags),
             args_patterns=list(rule.args_patterns),
             subcommands=list(rule.subcommands),
             paths=list(rule.paths),
@@ -129,6 +130,7 @@ def _command_rule(rule: CommandRule) -> dict[str, Any]:
             not_sha256=sorted(rule.not_sha256),
         ),
         **_given(
+            args=None if rule.args is None else list(rule.args),
             truncated=rule.truncated,
             traced=rule.traced,
             system_file=rule.system_file,

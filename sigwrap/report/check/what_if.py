@@ -45,10 +45,9 @@ from sigwrap.policy.judge.rules import CommandRule, NetworkRule, Policy, SignalR
 from sigwrap.policy.judge.signals import ALL, signal_name
 from sigwrap.policy.judge.subcommand import has_subcommands, name_for_subcommands, subcommand
 from sigwrap.policy.tools.again import Again
-from sigwrap.policy.tools.draft import Draft, NoRule
-from sigwrap.policy.tools.generate import Request, requests_from_events
+from sigwrap.policy.tools.draft import Draft, NoRule, Together
+from sigwrap.policy.tools.generate import requests_from_events
 from sigwrap.policy.tools.suggest import Suggester, Suggestion, drafted
-from sigwrap.policy.tools.together import Together
 from sigwrap.report.check.recorded_policy import NoPolicy, recorded_policy
 from sigwrap.report.check.reproduce import BUILT_IN
 from sigwrap.report.check.whatever_words import untold
@@ -56,7 +55,6 @@ from sigwrap.report.check.whatever_words import untold
 NOT_RECORDED = "the log lacks facts that the other policy needs"
 
 _MOST_DIFFERENCES = 1_000
-_SEVERAL_RULES = 100  # differences that may have them: each takes some milliseconds
 _LONGEST_NAME = 80
 _LONGEST_EXAMPLE = 200
 
@@ -119,7 +117,7 @@ class _Judged:
     decision: Decision
     doubt: str = ""  # what makes it doubtful
     # The rule that would let it through, or why none can: once somebody needs it.
-    drafted: tuple[Request, Draft | str] | None = None
+    drafted: tuple[Draft, ...] | str | None = None
 
 
 class WhatIfFold:
@@ -265,17 +263,16 @@ class WhatIfFold:
             if judged.drafted is None:
                 judged.drafted = self._drafted(event, decision.rule)
             if key not in self._together:
-                is_one_of_few = len(self._together) < _SEVERAL_RULES
-                self._together[key] = Together() if is_one_of_few else Together(most=1)
-            self._together[key].add(*judged.drafted)
+                self._together[key] = Together()
+            self._together[key].add(judged.drafted)
 
-    def _drafted(self, event: Event, rule: str) -> tuple[Request, Draft | str]:
+    def _drafted(self, event: Event, rule: str) -> tuple[Draft, ...] | str:
         as_decided = event._replace(payload={**event.payload, "rule_name": rule})
         [(_, request)] = requests_from_events([as_decided])
         try:
-            return request, drafted(as_decided, request, Action.ALLOW.value, self._engine)
+            return drafted(as_decided, request, Action.ALLOW.value, self._engine)
         except NoRule as why:
-            return request, str(why)
+            return str(why)
 
     def _with_rules(self, key: tuple[object, ...], difference: Difference) -> Difference:
         together = self._together.get(key)
@@ -283,9 +280,7 @@ class WhatIfFold:
             return difference
         return replace(
             difference,
-            rules=tuple(
-                self._suggester.suggestion(each.draft, each.requests) for each in together.rules
-            ),
+            rules=tuple(map(self._suggester.suggestion, together.rules)),
             rules_for=together.requests,
             why_not=together.why_not,
         )

@@ -117,6 +117,8 @@ def _without_words(rule: CompiledCommandRule) -> CompiledCommandRule:
     """A file's content, and what loads code, was looked at only where the words had led to it."""
     return CompiledCommandRule(
         rule.rule._replace(
+            args=None,
+            flags=(),
             args_patterns=(),
             subcommands=(),
             paths=(),

@@ -18,10 +18,12 @@ def grouped_lines(groups: Iterable[tuple[Iterable[Suggestion], str]]) -> Iterato
     lines: dict[str, dict[str, None]] = {each: {} for each in sections}
     for suggestions, comment in groups:
         for each in suggestions:
-            if each.line and each.line not in lines[each.section]:
-                if comment:
-                    lines[each.section][comment] = None
-                lines[each.section][each.line] = None
+            if not each.line:
+                continue
+            new = [line for line in each.line.split("\n") if line not in lines[each.section]]
+            if new:
+                lines[each.section].update(dict.fromkeys([comment] if comment else []))
+                lines[each.section].update(dict.fromkeys(new))
     for section, rules in lines.items():
         if rules:
             yield f"{section}:"

@@ -128,7 +128,7 @@ def test_what_was_not_simply_let_through_comes_first_with_its_rule(made: Scenari
         "by sh (10)",
         "look  git reset --hard may have discarded uncommitted changes (12, event 8)",
         "2 audited: sh, git (--only audited)",
-        "proposed rules: sigwrap policy suggest s1",
+        "proposed rules: sigwrap policy learn s1",
     ]
     assert section("Session events", text) == [
         "+8.000 s  the limit max_execs ended the run: 9 are over 8"

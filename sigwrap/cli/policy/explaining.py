@@ -1,4 +1,4 @@
-"""sigwrap policy explain, test."""
+"""sigwrap policy explain."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from sigwrap.cli.examples import examples
 from sigwrap.cli.group import unknown_option
 from sigwrap.cli.options import JsonOption, words_of
 from sigwrap.cli.output import note, out
-from sigwrap.cli.policy.shared import PolicyArgument, RootOption, load, plain
+from sigwrap.cli.policy.shared import RootOption, load, plain
 from sigwrap.cli.policy.shell_lines import explain_line, explain_targets, line_text
 from sigwrap.cli.tool_files import not_found, with_shadows
 from sigwrap.errors import UsageError
-from sigwrap.escape import printable, shell_words
+from sigwrap.escape import shell_words
 from sigwrap.linux import procfs
 from sigwrap.policy.judge.engine import Engine
 from sigwrap.policy.judge.files import IN_A_FOLDER
@@ -33,17 +33,17 @@ from sigwrap.policy.judge.network import (
 from sigwrap.policy.judge.request import Operation, SignalRequest, TargetType, with_implied
 from sigwrap.policy.judge.rules import Policy
 from sigwrap.policy.judge.signals import signal_number
-from sigwrap.policy.tools.cases import command_request, run_cases
+from sigwrap.policy.tools.cases import command_request
 from sigwrap.policy.tools.explain import (
     Explanation,
     environment_text,
     explain_command,
     explain_environment,
+    explain_file,
+    explain_network,
     explain_signal,
     explanation_text,
 )
-from sigwrap.policy.tools.explain_file import explain_file
-from sigwrap.policy.tools.explain_network import explain_network
 from sigwrap.run.settings import DEFAULT_POLICY
 from sigwrap.run.walls import held_file_rules
 from sigwrap.start import onefile
@@ -54,22 +54,18 @@ if TYPE_CHECKING:
 else:
     _Target = words_of(TargetType)
 
-_CASES_EXAMPLE = "such as tests: [{command: git push --force, decision: deny}]"
 _EXPLAIN_EXAMPLE = "as in sigwrap policy explain -- git push --force"
 
 
 def register(app: typer.Typer) -> None:
     app.command(cls=_Explain, epilog=examples("policy explain"))(explain)
-    app.command(epilog=examples("policy test"))(test)
 
 
 class _Explain(TyperCommand):
-    """A word before `--` would be taken for the command's first, and `--` for an option's value."""
+    """Refuse words of the command, or a policy, before `--`."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        before, behind = _around_dashes(args)
-        if before[-1:] and before[-1] in self._with_value():
-            raise UsageError(f"{before[-1]} needs a value", _EXPLAIN_EXAMPLE)
+        behind = args[args.index("--") + 1 :] if "--" in args else None
         try:
             rest = super().parse_args(ctx, list(args))
         except TyperException as problem:
@@ -84,17 +80,6 @@ class _Explain(TyperCommand):
         if behind is not None and len(command) > len(behind):
             raise _misplaced(command[0], behind)
         return rest
-
-    def _with_value(self) -> set[str]:
-        options = (each for each in self.params if not getattr(each, "is_flag", True))
-        return {word for option in options for word in option.opts}
-
-
-def _around_dashes(args: list[str]) -> tuple[list[str], list[str] | None]:
-    if "--" not in args:
-        return [], None
-    at = args.index("--")
-    return args[:at], args[at + 1 :]
 
 
 def _must_be_a_policy(word: str) -> bool:
@@ -172,71 +157,70 @@ def explain(
     It also shows the earlier rules that do not match, and the files and addresses that the command
     names. For a shell line (bash -c '…'), it explains each command in that line.
     """
-    loaded = load(policy, root)
     given = [each for each in (signal, file, connect, listen) if each is not None]
     if bool(command) + len(given) + environment != 1:
         raise UsageError(
             "give one of -- COMMAND..., --signal SIGNAL, --file PATH, --connect HOST:PORT, "
             "--listen ADDRESS:PORT and --env"
         )
-    wanted = {
-        Operation.READ: read,
-        Operation.WRITE: write,
-        Operation.CREATE: create,
-        Operation.DELETE: delete,
-        Operation.EXECUTE: execute,
-    }
-    operations = [operation for operation, is_wanted in wanted.items() if is_wanted]
+    flags = zip(Operation, (read, write, create, delete, execute), strict=True)
+    operations = [operation for operation, is_wanted in flags if is_wanted]
     if operations and file is None:
         raise UsageError(f"--{operations[0].value} needs --file PATH")
-    if file is not None:
-        explanations = [
-            _explained_file(loaded, file, each) for each in operations or [Operation.READ]
-        ]
-        if as_json:
-            plainly = [plain(each) for each in explanations]
-            out(json.dumps(plainly[0] if len(plainly) == 1 else plainly, indent=2))
-        else:
-            out("\n\n".join(map(explanation_text, explanations)))
-        return
-    if environment:
-        _explain_environment(loaded, as_json=as_json)
-        return
     if udp and connect is None:
         raise UsageError("--udp needs --connect HOST:PORT")
-    engine = Engine(loaded)
-    if connect is not None or listen is not None:
-        protocol = Protocol.UDP if udp else Protocol.TCP
-        direction = Direction.BIND if connect is None else Direction.CONNECT
-        explanation = explain_network(
-            engine, _endpoint(connect or listen or "", direction, protocol)
-        )
+    engine = Engine(load(policy, root))
+    if environment:
+        _explain_environment(engine.policy, as_json=as_json)
     elif command:
-        words = _command_words(command)
-        request = with_shadows(command_request(words, folder=os.getcwd(), depth=depth))
-        explanation = explain_command(engine, request)
-        for name in not_found(request):
-            note(f"{shell_words([name])} is not in PATH; explained as if in /usr/bin")
-        line = explain_line(engine, words, depth) or explain_targets(engine, words, depth)
-        if line is not None:
-            whole = {**plain(explanation), "line": plain(line)}
-            out(json.dumps(whole, indent=2) if as_json else line_text(explanation, line))
-            return
-    else:
-        number = signal_number(signal or "")
-        if number is None:
-            raise UsageError(f"unknown signal: {signal}")
-        signal_request = SignalRequest(
-            signal=number,
-            target_types=with_implied(
-                TargetType(each.value) for each in target or [TargetType.EXTERNAL]
-            ),
+        _explain_command(engine, _command_words(command), depth, as_json=as_json)
+    elif file is not None:
+        found = [_explained_file(engine, file, each) for each in operations or [Operation.READ]]
+        _print(*found, as_json=as_json)
+    elif signal is not None:
+        types = (TargetType(each.value) for each in target or [TargetType.EXTERNAL])
+        request = SignalRequest(
+            signal=_signal_number(signal),
+            target_types=with_implied(types),
             target_command=target_command,
             target_pid=target_pid,
             handled=handled,
         )
-        explanation = explain_signal(engine, signal_request)
-    out(json.dumps(plain(explanation), indent=2) if as_json else explanation_text(explanation))
+        _print(explain_signal(engine, request), as_json=as_json)
+    else:
+        protocol = Protocol.UDP if udp else Protocol.TCP
+        direction = Direction.BIND if connect is None else Direction.CONNECT
+        endpoint = _endpoint(connect or listen or "", direction, protocol)
+        _print(explain_network(engine, endpoint), as_json=as_json)
+
+
+def _print(*explanations: Explanation, as_json: bool) -> None:
+    if as_json:
+        plainly = [plain(each) for each in explanations]
+        out(json.dumps(plainly[0] if len(plainly) == 1 else plainly, indent=2))
+    else:
+        out("\n\n".join(map(explanation_text, explanations)))
+
+
+def _explain_command(engine: Engine, words: list[str], depth: int, *, as_json: bool) -> None:
+    request = with_shadows(command_request(words, folder=os.getcwd(), depth=depth))
+    explanation = explain_command(engine, request)
+    for name in not_found(request):
+        note(f"{shell_words([name])} is not in PATH; explained as if in /usr/bin")
+    line = explain_line(engine, words, depth) or explain_targets(engine, words, depth)
+    if line is None:
+        _print(explanation, as_json=as_json)
+    elif as_json:
+        out(json.dumps({**plain(explanation), "line": plain(line)}, indent=2))
+    else:
+        out(line_text(explanation, line))
+
+
+def _signal_number(name: str) -> int:
+    number = signal_number(name)
+    if number is None:
+        raise UsageError(f"unknown signal: {name}")
+    return number
 
 
 def _endpoint(text: str, direction: Direction, protocol: Protocol) -> Endpoint:
@@ -246,51 +230,28 @@ def _endpoint(text: str, direction: Direction, protocol: Protocol) -> Endpoint:
         raise UsageError(f"{shell_words([text])}: {problem}") from problem
     if not found.socket.startswith("/"):
         return found
-    # As one that is there is known: by where it really lies, and by each name that the policy has.
+    # A run knows an existing socket by its real path, and by the names that the policy gives it.
     return found._replace(socket=os.path.realpath(found.socket), names=frozenset({found.socket}))
 
 
-def _explained_file(policy: Policy, file: str, operation: Operation) -> Explanation:
-    path = os.path.expanduser(file)
-    # The last name of what is made or deleted is the link's own.
-    if operation in IN_A_FOLDER:
-        folder, name = os.path.split(os.path.abspath(path))
+def _explained_file(engine: Engine, file: str, operation: Operation) -> Explanation:
+    given = os.path.abspath(os.path.expanduser(file))
+    path = os.path.realpath(given)
+    if operation in IN_A_FOLDER:  # these act on a link itself, not on its target
+        folder, name = os.path.split(given)
         path = os.path.join(os.path.realpath(folder), name)
-    else:
-        path = os.path.realpath(path)
-    files = held_file_rules(Engine(policy))
-    return explain_file(policy, files, operation, path, exists=os.path.lexists(path))
+    held, exists = held_file_rules(engine), os.path.lexists(path)
+    return explain_file(engine, held, operation, path, given, exists=exists)
 
 
 def _explain_environment(policy: Policy, *, as_json: bool) -> None:
     own = onefile.original_environment(procfs.environment())
     explained = explain_environment(policy, [os.fsdecode(name) for name in own])
-    out(
-        json.dumps(plain(explained), indent=2)
-        if as_json
-        else environment_text(explained, printable)
-    )
-
-
-def test(policy: PolicyArgument, root: RootOption = None, as_json: JsonOption = False) -> None:
-    """Run the tests of a policy."""
-    results = list(run_cases(Engine(load(policy, root))))
-    if not results:
-        raise UsageError(f"{policy} has no tests", _CASES_EXAMPLE)
-    failed = [each for each in results if not each.passed]
-    if as_json:
-        out(json.dumps([{**plain(each), "passed": each.passed} for each in results], indent=2))
-    else:
-        for each in failed:
-            out(printable(str(each)))
-        passed = f"{len(results) - len(failed)} of {len(results)} tests pass"
-        out(printable(f"{policy}: {passed}"))
-    if failed:
-        raise typer.Exit(1)
+    out(json.dumps(plain(explained), indent=2) if as_json else environment_text(explained))
 
 
 def _command_words(command: list[str]) -> list[str]:
-    """One argument with spaces is a command line in quotes."""
+    """Split a single argument with spaces: it is a whole command line in quotes."""
     if len(command) == 1 and " " in command[0]:
         try:
             command = shlex.split(command[0])
