@@ -114,7 +114,9 @@ class Root(Group):
     headings: ClassVar[dict[str, str]] = {
         "Run": "run",
         "Look at sessions": "sessions report replay why query export verify",
-        "Approve and stop": "approvals approve deny watch serve signal killswitch",
+        "Approve and stop": (
+            "approvals approve deny watch serve pause resume stop signal killswitch"
+        ),
         "Policies": "policy",
         "Agents": "hook install uninstall",
     }

@@ -1,4 +1,4 @@
-"""signal: an agent signal to a running session, and what has come of it."""
+"""pause, resume, stop, signal: agent signals to a running session."""
 
 from __future__ import annotations
 
@@ -21,15 +21,60 @@ from sigwrap.protocols.control import ControlReply
 from sigwrap.protocols.control_client import ControlClient, ask_one
 
 SIGNAL_SCHEMA = "sigwrap.signal/1"
-_WAITS_FOR_ACTIONS_S = 3.0  # longer than a session lets them take
+_SETTLES_WITHIN_S = 3.0  # longer than a session waits for its execs
 _ASKS_EVERY_S = 0.02
 _LONGEST_REASON = 500
 
 _WORDS = "[SESSION] SIGNAL"
+_SESSION = "id, its unique start or end, or a session name [default: the latest running session]"
+
+RunningArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="[SESSION]", help=f"{_SESSION[0].upper()}{_SESSION[1:]}", show_default=False
+    ),
+]
+ReasonOption = Annotated[
+    str, typer.Option("--reason", metavar="R", help="Reason to log in the session")
+]
 
 
 def register(app: typer.Typer) -> None:
-    app.command(name="signal", epilog=examples("signal"))(signal)
+    for command in (pause, resume, stop, signal):
+        app.command(epilog=examples(command.__name__))(command)
+
+
+def pause(
+    session: RunningArgument = "",
+    reason: ReasonOption = "",
+    store: StoreOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Freeze the processes of a session.
+
+    New commands wait until sigwrap resume.
+    """
+    _send(AgentSignal.SIGSTOP, session, reason, store, as_json=as_json)
+
+
+def resume(
+    session: RunningArgument = "",
+    reason: ReasonOption = "",
+    store: StoreOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Continue a paused session."""
+    _send(AgentSignal.SIGCONT, session, reason, store, as_json=as_json)
+
+
+def stop(
+    session: RunningArgument = "",
+    reason: ReasonOption = "",
+    store: StoreOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """End a session cleanly, as Ctrl+C does."""
+    _send(AgentSignal.SIGINT, session, reason, store, as_json=as_json)
 
 
 def signal(
@@ -37,23 +82,25 @@ def signal(
         list[str],
         typer.Argument(
             metavar=_WORDS,
-            help="SESSION: id, its unique start or end, or a session name [default: the latest "
-            "running session]. "
-            f"SIGNAL: {', '.join(each.name for each in AgentSignal)}",
+            help=f"SESSION: {_SESSION}. SIGNAL: {', '.join(each.name for each in AgentSignal)}",
             show_default=False,
         ),
     ],
-    reason: Annotated[
-        str, typer.Option("--reason", metavar="R", help="Reason to log in the session")
-    ] = "",
+    reason: ReasonOption = "",
     store: StoreOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Stop, continue or end a whole session.
+    """Send an agent signal to a whole session.
 
     SIGUSR1 prints a diagnostic, SIGUSR2 saves a copy of the log.
     """
-    selector, wanted = _meant(words)
+    session, wanted = _session_and_signal(words)
+    _send(wanted, session, reason, store, as_json=as_json)
+
+
+def _send(
+    wanted: AgentSignal, selector: str, reason: str, store: str | None, *, as_json: bool
+) -> None:
     if len(reason) > _LONGEST_REASON:
         raise UsageError(f"--reason: more than {_LONGEST_REASON} characters")
     folder = store_folder(store)
@@ -65,12 +112,13 @@ def signal(
         known = {name: value for name, value in reply.items() if name not in ("v", "ok")}
         out(json.dumps({"schema": SIGNAL_SCHEMA, **known}, indent=2))
     else:
-        out(f"{said(reply)} (session {session.session_id})")
+        out(f"{result_line(reply)} (session {session.session_id})")
     if reply.get("outcome") == "failed":
-        raise SessionError(f"{wanted.name} failed: {_error(reply)}")
+        error = printable(text(reply.get("error")) or "internal error of sigwrap")
+        raise SessionError(f"{wanted.name} failed: {error}")
 
 
-def _meant(words: list[str]) -> tuple[str, AgentSignal]:
+def _session_and_signal(words: list[str]) -> tuple[str, AgentSignal]:
     if len(words) > 2:
         raise UsageError(f"too many arguments: {len(words)}", f"sigwrap signal {_WORDS}")
     *session, word = words
@@ -102,13 +150,13 @@ def _is_signal(word: str) -> bool:
 
 
 def _settled(session: ControlClient, reply: ControlReply, wanted: AgentSignal) -> ControlReply:
-    """What it says when the execs that it waits for are over, and the tree stands still."""
-    until_s = time.monotonic() + _WAITS_FOR_ACTIONS_S
+    """Wait until the current execs have ended and the process tree is frozen."""
+    until_s = time.monotonic() + _SETTLES_WITHIN_S
     while _is_unsettled(reply, wanted) and time.monotonic() < until_s:
         time.sleep(_ASKS_EVERY_S)
         try:
             reply = session.ask({"do": "signal-outcome", "sequence": reply.get("sequence")})
-        except SessionError:  # it has ended meanwhile, perhaps by this
+        except SessionError:  # the session has ended meanwhile
             return reply
         check(session, reply)
     return reply
@@ -122,8 +170,8 @@ def _is_unsettled(reply: ControlReply, wanted: AgentSignal) -> bool:
     return is_stop and is_stopped and reply.get("frozen") is not True
 
 
-def said(reply: ControlReply) -> str:
-    """What came of it, in one line."""
+def result_line(reply: ControlReply) -> str:
+    """Return in one line what the signal did."""
     name = printable(text(reply.get("signal")))
     match reply.get("outcome"):
         case "no-op":
@@ -173,7 +221,3 @@ def _effect(reply: ControlReply) -> str:
         case _:
             done = "logged, with no other effect"
     return f"{name}, then {effect}: {done}" if effect != name else f"{name}: {done}"
-
-
-def _error(reply: ControlReply) -> str:
-    return printable(text(reply.get("error")) or "internal error of sigwrap")
