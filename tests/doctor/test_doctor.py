@@ -51,7 +51,7 @@ def ask(subject: Sigwrap, *before: str | bytes, **options: Any) -> Said:
     assert done.stderr == b""
     document = json.loads(done.stdout)
     assert document["status"] == done.returncode
-    assert [each["item"] for each in document["items"]] == [each.name for each in items.ITEMS]
+    assert [each["item"] for each in document["items"]] == list(items.ITEMS)
     left_nothing(subject)
     return Said(done.returncode, {each["item"]: each for each in document["items"]}, document)
 
@@ -120,9 +120,13 @@ def test_there_is_no_landlock(sigwrap: Sigwrap, confined: Confined) -> None:
     before = confined(CREATE_RULESET, 0, errno.ENOSYS)
     said, done = ask(sigwrap, *before), run(sigwrap, *before)
     assert (said.status, done.returncode) == (1, 0)
-    expected = {items.SIGNAL_WALL: "limited", items.FILE_WALL: "limited", items.RUN: "limited"}
+    expected = {
+        items.SIGNAL_SANDBOX: "limited",
+        items.FILE_SANDBOX: "limited",
+        items.RUN: "limited",
+    }
     assert {name: said.short().get(name) for name in expected} == expected
-    assert said.items[items.FILE_WALL]["a_run_says"] == done.stderr.decode().strip()
+    assert said.items[items.FILE_SANDBOX]["a_run_says"] == done.stderr.decode().strip()
     missing = sigwrap.sealed_events("session_started")[0].payload["missing"]
     assert said.items[items.RUN]["found"] == f"true ran; missing: {'; '.join(missing)}"
 
@@ -131,7 +135,7 @@ def test_there_is_no_landlock(sigwrap: Sigwrap, confined: Confined) -> None:
     ("filtered", "item", "level"),
     [
         ((IOCTL, SET_FLAGS, errno.EINVAL), items.WAKE_UP, "note"),
-        ((SECCOMP, WITH_KILLABLE_WAIT, errno.EINVAL), items.PATIENCE, "limited"),
+        ((SECCOMP, WITH_KILLABLE_WAIT, errno.EINVAL), items.KILLABLE_WAIT, "limited"),
     ],
 )
 def test_an_older_kernel_does_with_less(
@@ -143,7 +147,7 @@ def test_an_older_kernel_does_with_less(
     assert said.short() == {item: level}
     assert (said.status, done.returncode) == (1 if level == "limited" else 0, 0)
     started = sigwrap.sealed_events("session_started")[0].payload
-    assert ("waits_through_signals" in started["capabilities"]) == (item != items.PATIENCE)
+    assert ("waits_through_signals" in started["capabilities"]) == (item != items.KILLABLE_WAIT)
 
 
 @needs("strace")
@@ -253,7 +257,7 @@ def test_inside_a_session(as_user: Sigwrap) -> None:
     assert found[items.SESSION]["level"] == found[items.LISTENER]["level"] == "fail"
     says = found[items.LISTENER]["a_run_says"]
     assert _any_id(says) == _any_id(inner.stderr.decode().strip())
-    for name in (items.PATIENCE, items.TRACING, items.CGROUP, items.RUN):
+    for name in (items.KILLABLE_WAIT, items.TRACING, items.CGROUP, items.RUN):
         assert found[name]["level"] == "unknown"
     outer = next(each for each in list_sessions(str(as_user.store)) if each.id in says)
     types = {each.type for each in open_session(str(as_user.store), outer.id).events()}

@@ -1,5 +1,8 @@
-"""A trial in a process of its own: what it does to that process (a filter can't be dropped) or to
-its limits stays there, and it ends within bounded time, with all that it started."""
+"""Run a check in a child process.
+
+What the check does to the process (a seccomp filter stays) or its limits ends with the child, which
+ends within a bounded time, with all processes that it started.
+"""
 
 from __future__ import annotations
 
@@ -23,17 +26,17 @@ _ENDS = frozenset({signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT}
 _SWEEP_S = 5.0
 
 
-class NotTold(Exception):
-    """Why a trial has no answer."""
+class NoResult(Exception):
+    """Says why a check has no result."""
 
 
 class Interrupted(Exception):
-    """Leave: the signal waits, and ends this process as soon as it may."""
+    """A blocked signal is pending; it ends this process once it is unblocked."""
 
 
 @contextmanager
-def tidily() -> Iterator[None]:
-    """An interrupt comes when nothing is left that would have to be removed."""
+def interrupts_deferred() -> Iterator[None]:
+    """Block interrupts until all checks are cleaned up."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, _ENDS)
     libc.set_child_subreaper()
     try:
@@ -42,49 +45,52 @@ def tidily() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def aside(trial: Callable[[], Any], *, within_s: float, to_its_end: bool = False) -> Any:
-    """What it returns, as JSON has it; NotTold where it doesn't. One that goes `to_its_end` would
-    leave something behind, and an interrupt waits for it."""
-    ours, theirs = os.pipe()
-    above = os.getpid()
+def in_child(check: Callable[[], Any], *, within_s: float, uninterrupted: bool = False) -> Any:
+    """Return the check's result, passed as JSON, or raise NoResult.
+
+    An interrupt waits for a check that is `uninterrupted`: it would leave something behind.
+    """
+    read_fd, write_fd = os.pipe()
+    parent = os.getpid()
     try:
         pid = linux_process.fork()
     except SigwrapError:
-        os.close(ours)
-        os.close(theirs)
+        os.close(read_fd)
+        os.close(write_fd)
         raise
     if pid == 0:
-        _answer(trial, theirs, above)
-    os.close(theirs)
+        _answer(check, write_fd, parent)
+    os.close(write_fd)
+    ends = frozenset[int]() if uninterrupted else _ENDS
     try:
-        said = _read_all(ours, time.monotonic() + within_s, frozenset() if to_its_end else _ENDS)
+        said = _read_all(read_fd, time.monotonic() + within_s, ends)
     except BaseException:
         os.kill(pid, signal.SIGKILL)
         raise
     finally:
-        os.close(ours)
+        os.close(read_fd)
         os.waitpid(pid, 0)
-        _end_all_below()
+        _kill_descendants()
     answer = json.loads(said) if said else {"failure": "the process that ran this check died"}
     if "failure" in answer:
-        raise NotTold(answer["failure"])
-    return answer["told"]
+        raise NoResult(answer["failure"])
+    return answer["result"]
 
 
-def _answer(trial: Callable[[], Any], fd: int, above: int) -> None:
-    """Ends this process."""
+def _answer(check: Callable[[], Any], fd: int, parent: int) -> None:
+    """Write the result and end this process."""
     try:
         libc.set_parent_death_signal(signal.SIGKILL)
-        if os.getppid() == above:
-            os.write(fd, json.dumps(_told(trial)).encode())
+        if os.getppid() == parent:
+            os.write(fd, json.dumps(_result(check)).encode())
     finally:
         os._exit(0)
 
 
-def _told(trial: Callable[[], Any]) -> dict[str, Any]:
+def _result(check: Callable[[], Any]) -> dict[str, Any]:
     try:
-        return {"told": trial()}
-    except Exception as failure:  # whatever this machine has in store
+        return {"result": check()}
+    except Exception as failure:  # an unknown machine can fail in any way
         why = str(failure) if isinstance(failure, SigwrapError | OSError) else repr(failure)
         return {"failure": printable(why) or type(failure).__name__}
 
@@ -105,9 +111,9 @@ def _read_all(fd: int, until_s: float, ends: frozenset[int]) -> bytes:
             said += data
     finally:
         interrupts.close()
-    raise NotTold("took too long")
+    raise NoResult("took too long")
 
 
-def _end_all_below() -> None:
-    with suppress(OSError):  # there is no /proc, by which its children would be found
+def _kill_descendants() -> None:
+    with suppress(OSError):  # without /proc, they cannot be found
         linux_process.Sweep(lambda _pid, _status: None).run(timeout_s=_SWEEP_S)
