@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Callable
 from typing import Annotated
 
 import typer
@@ -30,51 +31,36 @@ _SESSION = "id, its unique start or end, or a session name [default: the latest 
 
 RunningArgument = Annotated[
     str,
-    typer.Argument(
-        metavar="[SESSION]", help=f"{_SESSION[0].upper()}{_SESSION[1:]}", show_default=False
-    ),
+    typer.Argument(metavar="[SESSION]", help=f"Session {_SESSION}", show_default=False),
 ]
 ReasonOption = Annotated[
     str, typer.Option("--reason", metavar="R", help="Reason to log in the session")
 ]
 
 
+_SHORTCUTS = {
+    "pause": (AgentSignal.SIGSTOP, "Freeze the processes of a session, until sigwrap resume."),
+    "resume": (AgentSignal.SIGCONT, "Continue a paused session."),
+    "stop": (AgentSignal.SIGINT, "End a session cleanly, as Ctrl+C does."),
+}
+
+
 def register(app: typer.Typer) -> None:
-    for command in (pause, resume, stop, signal):
-        app.command(epilog=examples(command.__name__))(command)
+    for name, (wanted, meaning) in _SHORTCUTS.items():
+        app.command(name, help=meaning, epilog=examples(name))(_shortcut(wanted))
+    app.command(epilog=examples("signal"))(signal)
 
 
-def pause(
-    session: RunningArgument = "",
-    reason: ReasonOption = "",
-    store: StoreOption = None,
-    as_json: JsonOption = False,
-) -> None:
-    """Freeze the processes of a session.
+def _shortcut(wanted: AgentSignal) -> Callable[..., None]:
+    def command(
+        session: RunningArgument = "",
+        reason: ReasonOption = "",
+        store: StoreOption = None,
+        as_json: JsonOption = False,
+    ) -> None:
+        _send(wanted, session, reason, store, as_json=as_json)
 
-    New commands wait until sigwrap resume.
-    """
-    _send(AgentSignal.SIGSTOP, session, reason, store, as_json=as_json)
-
-
-def resume(
-    session: RunningArgument = "",
-    reason: ReasonOption = "",
-    store: StoreOption = None,
-    as_json: JsonOption = False,
-) -> None:
-    """Continue a paused session."""
-    _send(AgentSignal.SIGCONT, session, reason, store, as_json=as_json)
-
-
-def stop(
-    session: RunningArgument = "",
-    reason: ReasonOption = "",
-    store: StoreOption = None,
-    as_json: JsonOption = False,
-) -> None:
-    """End a session cleanly, as Ctrl+C does."""
-    _send(AgentSignal.SIGINT, session, reason, store, as_json=as_json)
+    return command
 
 
 def signal(

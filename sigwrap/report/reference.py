@@ -1,4 +1,4 @@
-"""Generate docs/events.md from the registry: python -m sigwrap.report.reference > docs/events.md"""
+"""Generate docs/events.md: python -m sigwrap.report.reference > docs/events.md"""
 
 from __future__ import annotations
 

@@ -6,7 +6,8 @@ A log does not say what would have run after a difference: a command that is den
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from enum import Enum
 
 from sigwrap.escape import shell_words
@@ -65,9 +66,9 @@ class Difference:
     first_seq: int
     example: str
     # Rules that would let it through, if it would be denied or sent for approval.
-    rules: tuple[Suggestion, ...] = ()
-    rules_for: int = 0  # how many of these requests
-    why_not: str = ""  # why the first of the others has no rule
+    rules: tuple[Suggestion, ...]
+    rules_for: int  # how many of these requests
+    why_not: str  # why the first of the others has no rule
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,17 +83,25 @@ class WhatIf:
     doubtful: dict[str, int] = field(default_factory=dict)  # how many, by the reason
 
 
+@dataclass(slots=True)
+class _Group:
+    """Requests that differ in the same way, and the rules that would let them through."""
+
+    first_seq: int
+    example: str
+    rules: Together
+    count: int = 0
+
+
 class WhatIfFold:
     def __init__(self, policy: Policy) -> None:
         self._policy = policy
         self._redecider = Redecider(policy, None)
         self._recorded: Redecider | None = None
-        self._suggester = Suggester(self._redecider.engine)
         self._decisions = self._differ = self._by_other_rule = self._own = self._left_out = 0
         self._started = 0
         self._doubtful: Counter[str] = Counter()
-        self._found: dict[tuple[object, ...], Difference] = {}
-        self._together: dict[tuple[object, ...], Together] = {}
+        self._groups: dict[tuple[str, str, Outcome, str, Outcome, str], _Group] = {}
 
     def add(self, event: Event) -> None:
         if event.seq == 1 and event.type == "session_started":
@@ -110,7 +119,7 @@ class WhatIfFold:
             own=self._own,
             differences=tuple(
                 sorted(
-                    (self._with_rules(*each) for each in self._found.items()),
+                    self._differences(),
                     key=lambda each: (order.index(each.would_be), -each.count, each.first_seq),
                 )
             ),
@@ -138,33 +147,24 @@ class WhatIfFold:
         if again.doubt:
             self._doubtful[again.doubt] += 1
         was, would_be = self._was(event), _OUTCOMES[decision.action]
-        rule = text(event.payload.get("rule_name"))
+        rule, kind = text(event.payload.get("rule_name")), kind_of(event.type)
         if was is would_be and not replaced_otherwise(event.payload, decision):
             self._by_other_rule += rule != decision.rule
             return
         self._differ += 1
-        kind = kind_of(event.type)
-        what = _WHAT[kind](event.payload)
-        key = (kind, what, was, rule, would_be, decision.rule)
-        if (found := self._found.get(key)) is not None:
-            self._found[key] = replace(found, count=found.count + 1)
-        elif len(self._found) < _MOST_DIFFERENCES:
-            self._found[key] = Difference(
-                kind=kind,
-                what=what,
-                was=was,
-                was_by=rule,
-                would_be=would_be,
-                would_be_by=decision.rule,
-                count=1,
-                first_seq=event.seq,
-                example=_EXAMPLE[kind](event.payload)[:_LONGEST_EXAMPLE],
-            )
-        else:
-            self._left_out += 1
-            return
+        key = (kind, _WHAT[kind](event.payload), was, rule, would_be, decision.rule)
+        group = self._groups.get(key)
+        if group is None:
+            known = len(self._groups)
+            if known >= _MOST_DIFFERENCES:
+                self._left_out += 1
+                return
+            rules = Together() if known < _SEVERAL_RULES else Together(most=1)
+            example = _EXAMPLE[kind](event.payload)[:_LONGEST_EXAMPLE]
+            group = self._groups[key] = _Group(event.seq, example, rules)
+        group.count += 1
         if would_be in (Outcome.DENIED, Outcome.ASKED):
-            self._draft_rule(key, event, decision)
+            self._draft_rule(group.rules, event, decision)
 
     def _was(self, event: Event) -> Outcome:
         """Return the recorded outcome.
@@ -179,30 +179,32 @@ class WhatIfFold:
                 return _OUTCOMES[then.decision.action]
         return was
 
-    def _draft_rule(self, key: tuple[object, ...], event: Event, decision: Decision) -> None:
-        together = self._together.get(key)
-        if together is None:
-            is_one_of_few = len(self._together) < _SEVERAL_RULES
-            together = self._together[key] = Together() if is_one_of_few else Together(most=1)
+    def _draft_rule(self, rules: Together, event: Event, decision: Decision) -> None:
         as_decided = event._replace(payload={**event.payload, "rule_name": decision.rule})
         [(_, request)] = requests_from_events([as_decided])
         try:
             engine = self._redecider.engine
-            together.add(request, drafted(as_decided, request, Action.ALLOW.value, engine))
+            rules.add(request, drafted(as_decided, request, Action.ALLOW.value, engine))
         except NoRule as why:
-            together.add(request, str(why))
+            rules.add(request, str(why))
 
-    def _with_rules(self, key: tuple[object, ...], difference: Difference) -> Difference:
-        together = self._together.get(key)
-        if together is None:
-            return difference
-        suggestion = self._suggester.suggestion
-        return replace(
-            difference,
-            rules=tuple(suggestion(each.draft, each.requests) for each in together.rules),
-            rules_for=together.requests,
-            why_not=together.why_not,
-        )
+    def _differences(self) -> Iterator[Difference]:
+        suggestion = Suggester(self._redecider.engine).suggestion
+        for (kind, what, was, was_by, would_be, would_be_by), group in self._groups.items():
+            yield Difference(
+                kind=kind,
+                what=what,
+                was=was,
+                was_by=was_by,
+                would_be=would_be,
+                would_be_by=would_be_by,
+                count=group.count,
+                first_seq=group.first_seq,
+                example=group.example,
+                rules=tuple(suggestion(each.draft, each.requests) for each in group.rules.rules),
+                rules_for=group.rules.requests,
+                why_not=group.rules.why_not,
+            )
 
 
 def _command(payload: Payload) -> str:
