@@ -30,7 +30,7 @@ _WORDS = "[SESSION] SIGNAL"
 _SESSION = "id, its unique start or end, or a session name [default: the latest running session]"
 
 RunningArgument = Annotated[
-    str,
+    str | None,
     typer.Argument(metavar="[SESSION]", help=f"Session {_SESSION}", show_default=False),
 ]
 ReasonOption = Annotated[
@@ -53,7 +53,7 @@ def register(app: typer.Typer) -> None:
 
 def _shortcut(wanted: AgentSignal) -> Callable[..., None]:
     def command(
-        session: RunningArgument = "",
+        session: RunningArgument = None,
         reason: ReasonOption = "",
         store: StoreOption = None,
         as_json: JsonOption = False,
@@ -85,13 +85,15 @@ def signal(
 
 
 def _send(
-    wanted: AgentSignal, selector: str, reason: str, store: str | None, *, as_json: bool
+    wanted: AgentSignal, selector: str | None, reason: str, store: str | None, *, as_json: bool
 ) -> None:
     if len(reason) > _LONGEST_REASON:
         raise UsageError(f"--reason: more than {_LONGEST_REASON} characters")
+    if selector == "":  # perhaps an unset variable, which must not mean the latest session
+        raise UsageError("the session can't be empty", "name one, or none for the latest")
     folder = store_folder(store)
     request = {"do": "signal", "signal": wanted.name, "reason": reason}
-    with ask_one(folder, running_session(folder, selector), request) as (session, first):
+    with ask_one(folder, running_session(folder, selector or ""), request) as (session, first):
         check(session, first)
         reply = _settled(session, first, wanted)
     if as_json:
@@ -104,35 +106,19 @@ def _send(
         raise SessionError(f"{wanted.name} failed: {error}")
 
 
-def _session_and_signal(words: list[str]) -> tuple[str, AgentSignal]:
-    if len(words) > 2:
-        raise UsageError(f"too many arguments: {len(words)}", f"sigwrap signal {_WORDS}")
+def _session_and_signal(words: list[str]) -> tuple[str | None, AgentSignal]:
     *session, word = words
+    usage = f"sigwrap signal {_WORDS}"
+    if len(words) > 2:
+        raise UsageError(f"too many arguments: {len(words)}", usage)
     if word.isdecimal():
         raise UsageError(
             f"{word}: agent signals have other numbers than kill(1)", "use a name, such as SIGSTOP"
         )
     try:
-        wanted = agent_signal(word)
+        return (session[0] if session else None), agent_signal(word)
     except ValueError as unknown:
-        if session and _is_signal(session[0]):
-            line = f"sigwrap signal {printable(word)} {printable(session[0])}"
-            raise UsageError("the session comes before the signal", line) from unknown
-        if not session:
-            line = f"{unknown}; to send one: sigwrap signal {_WORDS}"
-            raise UsageError(line) from unknown
-        raise UsageError(str(unknown)) from unknown
-    if session == [""]:
-        raise UsageError("the session can't be empty", f"sigwrap signal {_WORDS}")
-    return (session[0] if session else ""), wanted
-
-
-def _is_signal(word: str) -> bool:
-    try:
-        agent_signal(word)
-    except ValueError:
-        return False
-    return True
+        raise UsageError(str(unknown), usage) from unknown
 
 
 def _settled(session: ControlClient, reply: ControlReply, wanted: AgentSignal) -> ControlReply:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from sigwrap import status
 from sigwrap.doctor.items import ITEMS, RUN, Finding, Level, level_of, shortfall_of
-from sigwrap.escape import columns_of, cut_to, printable
+from sigwrap.escape import printable
 from sigwrap.report.forms.layout import wrapped
 from sigwrap.report.forms.style import Style
 from sigwrap.tuples import NamedTuple
@@ -20,7 +20,6 @@ ALWAYS = (
 _UNCHECKED = "Items marked ? could not be checked; fix the others first."
 _NAME_COLUMNS = max(map(len, ITEMS))
 _LEVEL_COLUMNS = max(len(level.value) for level in Level)
-_NARROWEST = 36  # a few letters of what was found
 _INDENT = "    "
 
 
@@ -98,20 +97,11 @@ def _is_covered(finding: Finding, others: Sequence[Finding]) -> bool:
 
 
 def _rows(finding: Finding, columns: int, style: Style) -> Iterator[str]:
-    """Yield one row, cut to the terminal's width if it is complete elsewhere or all is well."""
     level = level_of(finding)
-    padding = " " * (_LEVEL_COLUMNS - len(level.value))
-    name = f"{padding}  {finding.item:<{_NAME_COLUMNS}}  "
-    found = printable(finding.found)
-    row = f" {level.value}{name}{found}"
-    if level is Level.UNKNOWN and 0 < columns < columns_of(row):
-        yield f" {_painted(level, style)}{name}".rstrip()
-        yield from wrapped(f"{_INDENT}{found}", columns, _INDENT)
-        return
-    if columns:
-        room = max(columns, _NARROWEST) - len(f" {level.value}{name}")
-        found = cut_to(found, room)
-    yield f" {_painted(level, style)}{name}{found}"
+    row = f" {level.value:<{_LEVEL_COLUMNS}}  {finding.item:<{_NAME_COLUMNS}}  {finding.found}"
+    first, *others = wrapped(printable(row), columns, _INDENT)
+    yield first.replace(level.value, _painted(level, style), 1)
+    yield from others
 
 
 def _painted(level: Level, style: Style) -> str:

@@ -1,4 +1,4 @@
-"""`sigwrap replay --policy` and `sigwrap verify`, as they are called."""
+"""`sigwrap replay --policy`, the old spelling of policy try, and `sigwrap verify`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A trial ends within its time, whatever it does, and nobody that it started is left."""
+"""A check ends within its time limit, and so do the processes that it started."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What sigwrap's own recorder never contradicts, beyond what `sigwrap verify` decides again."""
+"""Check that a recorded session is consistent, beyond what `sigwrap verify` checks."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ BUILT_IN: dict[str, tuple[str, Callable[[Payload], bool]]] = {
 
 
 def contradictions(events: Iterable[Event]) -> list[str]:
-    """Return each, with its row."""
+    """Return what is inconsistent, each with its row."""
     session = _Session()
     return [f"{event.seq}: {found}" for event in events for found in session.wrong(event)]
 

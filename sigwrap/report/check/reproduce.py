@@ -6,7 +6,6 @@ counted by reason and are no failure.
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass, field
 
 from sigwrap.escape import beginning
@@ -63,7 +62,7 @@ _REACHES_SOME = frozenset(
 _MOST_ROWS_NAMED = 5
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Reproduction:
     """`row` is the first whose decision is not the policy's, or 0."""
 
@@ -80,12 +79,7 @@ class ReproductionFold:
 
     def __init__(self, version: str) -> None:
         self._version = version
-        self._decisions = 0
-        self._reproduced = 0
-        self._problem = ""
-        self._row = 0
-        self._not_judged: Counter[str] = Counter()
-        self._rows: dict[str, list[int]] = {}
+        self._found = Reproduction()
         self._redecider: Redecider | None = None
         self._no_policy = "the log has no policy"
         self._other_version = ""
@@ -104,14 +98,7 @@ class ReproductionFold:
             self._object(event.seq, "this version of sigwrap does not know this event type")
 
     def result(self) -> Reproduction:
-        return Reproduction(
-            decisions=self._decisions,
-            reproduced=self._reproduced,
-            problem=self._problem,
-            row=self._row,
-            not_judged=dict(self._not_judged),
-            not_judged_rows={why: tuple(rows) for why, rows in self._rows.items()},
-        )
+        return self._found
 
     def _start(self, started: Payload) -> None:
         if has_other_texts(started):
@@ -128,7 +115,7 @@ class ReproductionFold:
             self._object(1, "the recorded policy has another name")
 
     def _decide(self, event: Event) -> None:
-        self._decisions += 1
+        self._found.decisions += 1
         if self._redecider is None:
             self._leave(event, self._no_policy)
             return
@@ -146,7 +133,7 @@ class ReproductionFold:
         else:
             problem, doubt = self._difference(event, again.decision), again.doubt
             if not problem:
-                self._reproduced += 1
+                self._found.reproduced += 1
                 return
         if reason := self._other_version or doubt:
             self._leave(event, reason)
@@ -170,14 +157,15 @@ class ReproductionFold:
         return ""
 
     def _object(self, row: int, problem: str) -> None:
-        if not self._problem:
-            self._problem, self._row = problem, row
+        if not self._found.problem:
+            self._found.problem, self._found.row = problem, row
 
     def _leave(self, event: Event, why: str) -> None:
-        self._not_judged[why] += 1
-        rows = self._rows.setdefault(why, [])
-        if len(rows) < _MOST_ROWS_NAMED:
-            rows.append(event.seq)
+        count = self._found.not_judged.get(why, 0)
+        self._found.not_judged[why] = count + 1
+        if count < _MOST_ROWS_NAMED:
+            rows = self._found.not_judged_rows
+            rows[why] = (*rows.get(why, ()), event.seq)
 
 
 def _approval(event: Event, kind: str) -> tuple[str, ...]:

@@ -5,9 +5,8 @@ A log does not say what would have run after a difference: a command that is den
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from sigwrap.escape import shell_words
@@ -71,15 +70,15 @@ class Difference:
     why_not: str  # why the first of the others has no rule
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class WhatIf:
     policy: str
-    decisions: int
-    differ: int
-    by_other_rule: int  # decisions that are the same by another rule
-    own: int  # decisions of built-in rules, which no policy changes
-    differences: tuple[Difference, ...]  # the most important first
-    left_out: int  # requests that differ beyond the kinds that are kept
+    decisions: int = 0
+    differ: int = 0
+    by_other_rule: int = 0  # decisions that are the same by another rule
+    own: int = 0  # decisions of built-in rules, which no policy changes
+    differences: tuple[Difference, ...] = ()  # the most important first
+    left_out: int = 0  # requests that differ beyond the kinds that are kept
     doubtful: dict[str, int] = field(default_factory=dict)  # how many, by the reason
 
 
@@ -98,9 +97,8 @@ class WhatIfFold:
         self._policy = policy
         self._redecider = Redecider(policy, None)
         self._recorded: Redecider | None = None
-        self._decisions = self._differ = self._by_other_rule = self._own = self._left_out = 0
+        self._found = WhatIf(policy=policy.name)
         self._started = 0
-        self._doubtful: Counter[str] = Counter()
         self._groups: dict[tuple[str, str, Outcome, str, Outcome, str], _Group] = {}
 
     def add(self, event: Event) -> None:
@@ -111,21 +109,11 @@ class WhatIfFold:
 
     def result(self) -> WhatIf:
         order = list(Outcome)
-        return WhatIf(
-            policy=self._policy.name,
-            decisions=self._decisions,
-            differ=self._differ,
-            by_other_rule=self._by_other_rule,
-            own=self._own,
-            differences=tuple(
-                sorted(
-                    self._differences(),
-                    key=lambda each: (order.index(each.would_be), -each.count, each.first_seq),
-                )
-            ),
-            left_out=self._left_out,
-            doubtful=dict(self._doubtful),
+        differences = sorted(
+            self._differences(),
+            key=lambda each: (order.index(each.would_be), -each.count, each.first_seq),
         )
+        return replace(self._found, differences=tuple(differences))
 
     def _start(self, started: Payload) -> None:
         try:
@@ -136,28 +124,29 @@ class WhatIfFold:
         self._recorded = Redecider(recorded, recorded)
 
     def _decide(self, event: Event) -> None:
-        self._decisions += 1
+        self._found.decisions += 1
         again = self._redecider.decide(event, self._started)
         if isinstance(again, str):
-            self._own += 1
+            self._found.own += 1
             self._started += event.type in EXEC_TYPES and event.type != "exec_denied"
             return
         decision = again.decision
         self._started += event.type in EXEC_TYPES and decision.action is not Action.DENY
         if again.doubt:
-            self._doubtful[again.doubt] += 1
+            doubtful = self._found.doubtful
+            doubtful[again.doubt] = doubtful.get(again.doubt, 0) + 1
         was, would_be = self._was(event), _OUTCOMES[decision.action]
         rule, kind = text(event.payload.get("rule_name")), kind_of(event.type)
         if was is would_be and not replaced_otherwise(event.payload, decision):
-            self._by_other_rule += rule != decision.rule
+            self._found.by_other_rule += rule != decision.rule
             return
-        self._differ += 1
+        self._found.differ += 1
         key = (kind, _WHAT[kind](event.payload), was, rule, would_be, decision.rule)
         group = self._groups.get(key)
         if group is None:
             known = len(self._groups)
             if known >= _MOST_DIFFERENCES:
-                self._left_out += 1
+                self._found.left_out += 1
                 return
             rules = Together() if known < _SEVERAL_RULES else Together(most=1)
             example = _EXAMPLE[kind](event.payload)[:_LONGEST_EXAMPLE]

@@ -1,4 +1,4 @@
-"""Each decision again: what sigwrap wrote comes out the same, what was made of it doesn't."""
+"""Decide recorded requests again: sigwrap's logs come out the same, changed ones do not."""
 
 from __future__ import annotations
 
@@ -223,7 +223,7 @@ def test_a_changed_decision_is_found_in_a_log_whose_chain_was_made_anew(made: Me
     events = list(made.session.events())
     for what, change in FORGERIES.items():
         row = next(event.seq for event in events if change(event) != event)
-        if what == "who approved":  # the command that it let run
+        if what == "who approved":  # the command that was approved
             row = next(
                 each.seq for each in events if each.seq > row and "approval_id" in each.payload
             )
@@ -304,7 +304,7 @@ defaults: {signal: deny}
 
 
 def run_script(made: Mediated, *words: str) -> None:
-    """`#!/usr/bin/env npm`: env's exec, and then npm's."""
+    """Run a script with `#!/usr/bin/env npm`: env is executed, then npm."""
     script = program("npm", *words, path="/usr/bin/npm")
     npm = program("npm", "/usr/bin/npm", *words)
     env = program("env", "npm", "/usr/bin/npm", *words)
@@ -330,7 +330,7 @@ def test_of_a_script_and_what_it_goes_on_with_one_event_may_be_cut(
 
 
 def test_what_was_cut_is_judged_apart_from_what_reads_the_same(mediated: Mediate) -> None:
-    """A process can pass the very words that a cut left of others."""
+    """Arguments can look like those of another command that was cut."""
     rule = r"{name: tail, commands: [wc], args_patterns: ['\[\.\.\.\]$'], decision: deny}"
     made = mediated(f"command_rules: [{rule}]\ndefaults: {{command: allow}}\n")
     made.run(program("wc", "y" * 20_000))
@@ -376,7 +376,7 @@ def test_a_policy_that_is_none_is_said(sources: object, why: str) -> None:
     fold.add(Event(2, 0, "exec_allowed", 1, {"decision": "allow", "argv": ["ls"]}, ""))
     found = fold.result()
     assert [reason.startswith(why) for reason in found.not_judged] == [True]
-    assert found.row == 1  # its digest is of another
+    assert found.row == 1  # the digest belongs to another text
 
 
 ANYTHING = st.recursive(

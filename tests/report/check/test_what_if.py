@@ -1,4 +1,4 @@
-"""Another policy, tried on what was recorded."""
+"""Try another policy on a recorded session."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ ASKS += "defaults: {{command: allow}}\n"
 
 
 def with_the_rules(made: Mediated, found: WhatIf) -> WhatIf:
-    """Of a policy made of what was proposed."""
+    """Try a policy that has the proposed rules."""
     lines = [f"  {rule.line}\n" for each in found.differences for rule in each.rules]
     return under(made, ASKS.format(rules="".join(lines)))
 
@@ -155,7 +155,7 @@ def test_rules_that_are_for_some_only_or_for_none_say_so(mediated: Mediate) -> N
 
 
 def test_what_was_tried_in_several_folders_of_path_is_one_request(made: Mediated) -> None:
-    for folder in ("/usr/local/bin", "/usr/bin", "/bin"):  # as a shell does that looks for git
+    for folder in ("/usr/local/bin", "/usr/bin", "/bin"):  # as a shell searches PATH
         made.run(program("git", "push", path=f"{folder}/git"))
     found = under(made, ALLOWS)
     assert (found.decisions, found.differ) == (1, 1)
