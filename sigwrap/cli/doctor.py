@@ -9,7 +9,6 @@ import sys
 import typer
 
 import sigwrap
-from sigwrap import status
 from sigwrap.cli.examples import examples
 from sigwrap.cli.options import JsonOption, StoreOption
 from sigwrap.cli.output import out, out_lines
@@ -33,15 +32,11 @@ def doctor(store: StoreOption = None, as_json: JsonOption = False) -> int:
     nothing behind.
     """
     from sigwrap.doctor import output  # other commands do not need these
-    from sigwrap.doctor.child import Interrupted
     from sigwrap.doctor.trials import all_findings
 
     system = os.uname()
     machine = output.Machine(sigwrap.__version__, system.release, system.machine, os.geteuid())
-    try:
-        findings = all_findings(store, own_words=len(sys.argv) - 1)
-    except Interrupted:  # by a signal that the caller blocks
-        return status.INTERRUPTED
+    findings = all_findings(store, own_words=len(sys.argv) - 1)
     if as_json:
         out(json.dumps(output.document(machine, findings), indent=2))
     else:

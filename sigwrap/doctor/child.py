@@ -19,7 +19,6 @@ from sigwrap.errors import SigwrapError
 from sigwrap.escape import printable
 from sigwrap.linux import libc
 from sigwrap.linux import process as linux_process
-from sigwrap.linux.sigfd import SignalFd
 from sigwrap.linux.waits import seconds_until
 
 _ENDS = frozenset({signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT})
@@ -30,13 +29,9 @@ class NoResult(Exception):
     """Says why a check has no result."""
 
 
-class Interrupted(Exception):
-    """A blocked signal is pending; it ends this process once it is unblocked."""
-
-
 @contextmanager
 def interrupts_deferred() -> Iterator[None]:
-    """Block interrupts until all checks are cleaned up."""
+    """Block interrupts until all checks are cleaned up, which takes a moment."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, _ENDS)
     libc.set_child_subreaper()
     try:
@@ -45,11 +40,8 @@ def interrupts_deferred() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def in_child(check: Callable[[], Any], *, within_s: float, uninterrupted: bool = False) -> Any:
-    """Return the check's result, passed as JSON, or raise NoResult.
-
-    An interrupt waits for a check that is `uninterrupted`: it would leave something behind.
-    """
+def in_child(check: Callable[[], Any], *, within_s: float) -> Any:
+    """Return the check's result, passed as JSON, or raise NoResult."""
     read_fd, write_fd = os.pipe()
     parent = os.getpid()
     try:
@@ -61,9 +53,8 @@ def in_child(check: Callable[[], Any], *, within_s: float, uninterrupted: bool =
     if pid == 0:
         _answer(check, write_fd, parent)
     os.close(write_fd)
-    ends = frozenset[int]() if uninterrupted else _ENDS
     try:
-        said = _read_all(read_fd, time.monotonic() + within_s, ends)
+        output = _read_all(read_fd, time.monotonic() + within_s)
     except BaseException:
         os.kill(pid, signal.SIGKILL)
         raise
@@ -71,7 +62,7 @@ def in_child(check: Callable[[], Any], *, within_s: float, uninterrupted: bool =
         os.close(read_fd)
         os.waitpid(pid, 0)
         _kill_descendants()
-    answer = json.loads(said) if said else {"failure": "the process that ran this check died"}
+    answer = json.loads(output) if output else {"failure": "the process that ran this check died"}
     if "failure" in answer:
         raise NoResult(answer["failure"])
     return answer["result"]
@@ -95,22 +86,13 @@ def _result(check: Callable[[], Any]) -> dict[str, Any]:
         return {"failure": printable(why) or type(failure).__name__}
 
 
-def _read_all(fd: int, until_s: float, ends: frozenset[int]) -> bytes:
-    said = b""
-    interrupts = SignalFd(ends)  # never read: it stays pending
-    poll = select.poll()
-    poll.register(fd, select.POLLIN)
-    poll.register(interrupts.fd, select.POLLIN)
-    try:
-        while ready := poll.poll(seconds_until(until_s) * 1000):
-            if any(each == interrupts.fd for each, _ in ready):
-                raise Interrupted
-            data = os.read(fd, 1 << 16)
-            if not data:
-                return said
-            said += data
-    finally:
-        interrupts.close()
+def _read_all(fd: int, until_s: float) -> bytes:
+    output = b""
+    while select.select([fd], [], [], seconds_until(until_s))[0]:
+        data = os.read(fd, 1 << 16)
+        if not data:
+            return output
+        output += data
     raise NoResult("took too long")
 
 

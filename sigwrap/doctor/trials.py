@@ -156,9 +156,7 @@ class SampleRun(NamedTuple):
                 os.rmdir(store)
 
     def _run(self, store: str) -> Finding:
-        status, output = in_child(
-            lambda: self._status_and_output(store), within_s=_RUN_WITHIN_S, uninterrupted=True
-        )
+        status, output = in_child(lambda: self._status_and_output(store), within_s=_RUN_WITHIN_S)
         if status == statuses.NOT_FOUND:
             return unchecked(items.RUN, "the command true is missing")
         if status != 0:
