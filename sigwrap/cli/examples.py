@@ -12,7 +12,7 @@ EXAMPLES = {
         "sigwrap report --only denied --since 10m",
         "sigwrap report build --format html -o report.html",
     ),
-    "replay": ("sigwrap replay --instant", "sigwrap replay --policy agent-strict --exit-zero"),
+    "replay": ("sigwrap replay --instant", "sigwrap replay --recorded stdout"),
     "verify": ("sigwrap verify build",),
     "why": ("sigwrap why", "sigwrap why build 4711"),
     "query": (
@@ -38,7 +38,10 @@ EXAMPLES = {
         "sigwrap watch --full 3f2a10",
     ),
     "deny": ('sigwrap deny 3f2a10 --message "not on main"',),
-    "signal": ('sigwrap signal build SIGSTOP --reason "let me look"', "sigwrap signal SIGCONT"),
+    "pause": ('sigwrap pause build --reason "let me look"',),
+    "resume": ("sigwrap resume",),
+    "stop": ("sigwrap stop build",),
+    "signal": ("sigwrap signal build SIGUSR1", "sigwrap signal SIGTERM --reason late"),
     "serve": (
         "sigwrap serve --open",
         "sigwrap serve --socket $XDG_RUNTIME_DIR/sigwrap-page",

@@ -114,7 +114,7 @@ class Root(Group):
     headings: ClassVar[dict[str, str]] = {
         "Run": "run",
         "Look at sessions": "sessions report replay why query export verify",
-        "Approve and stop": "watch approve deny serve signal killswitch",
+        "Approve and stop": "watch approve deny serve pause resume stop signal killswitch",
         "Policies": "policy",
         "Agents": "hook install uninstall",
     }

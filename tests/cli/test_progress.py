@@ -13,7 +13,7 @@ from sigwrap.cli.progress import Progress
 
 @contextmanager
 def terminal(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
-    """Standard error is one; its other side."""
+    """Return the other side of the terminal that is standard error."""
     monkeypatch.setenv("TERM", "xterm")
     ours, theirs = pty.openpty()
     kept = os.dup(2)

@@ -29,9 +29,12 @@ def log(tmp_path: Path) -> None:
     (tmp_path / "other.yaml").write_text(DENIES_LS)
 
 
+SAYS = "sigwrap: replay --policy is now: sigwrap policy try other.yaml\n"
+
+
 def test_what_differs_is_said_in_each_form_and_by_the_status(run: Run) -> None:
     text = run("replay", "--policy", "other.yaml")
-    assert (text.returncode, text.stderr) == (1, "")
+    assert (text.returncode, text.stderr) == (1, SAYS)
     assert text.stdout.startswith("Under other, 1 of 2 decisions would differ\n")
     md = run("replay", "-p", "other.yaml", "--format", "md", "--exit-zero")
     assert md.returncode == 0

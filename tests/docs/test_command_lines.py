@@ -137,7 +137,7 @@ def test_a_line_of_the_documents(
     subject = reader_of_documents
     if line.startswith("sigwrap killswitch"):  # it ends all that this user has
         subject = request.getfixturevalue("alone")
-    if line.startswith("sigwrap signal"):  # one that runs
+    if line.startswith(("sigwrap signal", "sigwrap pause", "sigwrap resume", "sigwrap stop")):
         request.getfixturevalue("waiting")
     words = [STAND_INS.get(word, word) for word in shlex.split(WHOLE.get(line, line))]
     if "{id}" in words:

@@ -1,4 +1,4 @@
-"""A trial ends within its time, whatever it does, and nobody that it started is left."""
+"""A check ends within its time limit, and so do the processes that it started."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.tier("ci")
 # In a process of its own: what a trial leaves behind is killed with all that is below.
 _ENDS = """
 import os, signal
-from sigwrap.doctor.aside import NotTold, aside, tidily
+from sigwrap.doctor.child import NoResult, in_child, interrupts_deferred
 from sigwrap.errors import SessionError
 
 def raises():
@@ -25,18 +25,18 @@ def dies():
 
 signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGUSR1})
 before = signal.pthread_sigmask(signal.SIG_BLOCK, ())
-with tidily():
-    assert aside(lambda: [("a", 1), ("b", None)], within_s=20) == [["a", 1], ["b", None]]
+with interrupts_deferred():
+    assert in_child(lambda: [("a", 1), ("b", None)], within_s=20) == [["a", 1], ["b", None]]
     for trial in (raises, lambda: os.open("/no/such", 0), lambda: {}["key"], dies):
         try:
-            print(aside(trial, within_s=20))
-        except NotTold as why:
+            print(in_child(trial, within_s=20))
+        except NoResult as why:
             print(why)
 assert signal.pthread_sigmask(signal.SIG_BLOCK, ()) == before
 """
 _HANGS = """
 import os, signal
-from sigwrap.doctor.aside import NotTold, aside, tidily
+from sigwrap.doctor.child import NoResult, in_child, interrupts_deferred
 
 def hangs():
     for number in range(1, 32):
@@ -49,10 +49,10 @@ def hangs():
         signal.pause()
 
 read, told = os.pipe()
-with tidily():
+with interrupts_deferred():
     try:
-        aside(hangs, within_s=5)
-    except NotTold as why:
+        in_child(hangs, within_s=5)
+    except NoResult as why:
         print(why)
 os.close(told)
 print(os.read(read, 100).decode())

@@ -1,12 +1,12 @@
-"""Findings, as lines for people, as a document for programs, and as an exit status."""
+"""Findings as lines, as JSON and as an exit status."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
 from sigwrap import status
-from sigwrap.doctor.items import BY_NAME, RUN, Finding, Level, level_of, shortfall_of
-from sigwrap.escape import columns_of, cut_to, printable
+from sigwrap.doctor.items import ITEMS, RUN, Finding, Level, level_of, shortfall_of
+from sigwrap.escape import printable
 from sigwrap.report.forms.layout import wrapped
 from sigwrap.report.forms.style import Style
 from sigwrap.tuples import NamedTuple
@@ -17,10 +17,9 @@ ALWAYS = (
     "In every run, on every machine, sudo, su and other setuid programs gain no privileges "
     "(no_new_privs)."
 )
-_UNTOLD = "Items marked ? could not be checked; fix the others first."
-_NAME_COLUMNS = max(map(len, BY_NAME))
+_UNCHECKED = "Items marked ? could not be checked; fix the others first."
+_NAME_COLUMNS = max(map(len, ITEMS))
 _LEVEL_COLUMNS = max(len(level.value) for level in Level)
-_NARROWEST = 36  # a few letters of what was found
 _INDENT = "    "
 
 
@@ -54,7 +53,7 @@ def verdict(findings: Sequence[Finding]) -> str:
 def lines(
     machine: Machine, findings: Sequence[Finding], *, columns: int, style: Style
 ) -> Iterator[str]:
-    """`columns`: 0 where lines may be of any length."""
+    """Yield the lines for a terminal of `columns`, or 0 for lines of any length."""
     who = "root" if machine.user == 0 else f"uid {machine.user}"
     what = f"sigwrap {machine.sigwrap} on Linux {machine.kernel} {machine.architecture}, as {who}"
     yield from (style.heading(line) for line in wrapped(what, columns))
@@ -69,7 +68,7 @@ def lines(
                 yield from _what_to_do(each, columns, style)
     if any(level_of(each) is Level.UNKNOWN for each in findings):
         yield ""
-        yield from wrapped(_UNTOLD, columns)
+        yield from wrapped(_UNCHECKED, columns)
     yield ""
     yield from wrapped(ALWAYS, columns)
     yield from (style.heading(line) for line in wrapped(verdict(findings), columns))
@@ -92,37 +91,24 @@ def _names(findings: Sequence[Finding], *levels: Level) -> str:
 
 
 def _is_covered(finding: Finding, others: Sequence[Finding]) -> bool:
-    """That a run falls short says no more, where what it lacks falls short as well."""
+    """Return whether the test run's finding only repeats that of another item."""
     levels = {level_of(each) for each in others if each.item != RUN}
     return finding.item == RUN and level_of(finding) in levels
 
 
 def _rows(finding: Finding, columns: int, style: Style) -> Iterator[str]:
-    """What is said again below, or is as it should be, is cut where a terminal ends."""
     level = level_of(finding)
-    padding = " " * (_LEVEL_COLUMNS - len(level.value))
-    name = f"{padding}  {finding.item:<{_NAME_COLUMNS}}  "
-    found = printable(finding.found)
-    row = f" {level.value}{name}{found}"
-    if level is Level.UNKNOWN and 0 < columns < columns_of(row):
-        yield f" {_painted(level, style)}{name}".rstrip()
-        yield from wrapped(f"{_INDENT}{found}", columns, _INDENT)
-        return
-    if columns:
-        room = max(columns, _NARROWEST) - len(f" {level.value}{name}")
-        found = cut_to(found, room)
-    yield f" {_painted(level, style)}{name}{found}"
+    row = f" {level.value:<{_LEVEL_COLUMNS}}  {finding.item:<{_NAME_COLUMNS}}  {finding.found}"
+    first, *others = wrapped(printable(row), columns, _INDENT)
+    yield first.replace(level.value, _painted(level, style), 1)
+    yield from others
 
 
 def _painted(level: Level, style: Style) -> str:
     word: str = level.value
-    match level:
-        case Level.OK:
-            return style.good(word)
-        case Level.NO | Level.LESS:
-            return style.bad(word)
-        case Level.NOTE | Level.UNKNOWN:
-            return word
+    if level is Level.OK:
+        return style.good(word)
+    return style.bad(word) if level in (Level.NO, Level.LESS) else word
 
 
 def _what_to_do(finding: Finding, columns: int, style: Style) -> Iterator[str]:
@@ -130,13 +116,10 @@ def _what_to_do(finding: Finding, columns: int, style: Style) -> Iterator[str]:
     if shortfall is None:
         return
     yield style.heading(f"{finding.item}: {shortfall.level.value}")
-    parts = [
-        f"found: {finding.found}",
-        f"lost: {shortfall.lost}",
-        f"to do: {shortfall.todo}",
-        f"a run prints: {finding.run_says}",
-    ]
-    for part in parts[: 4 if finding.run_says else 3]:
+    parts = [f"found: {finding.found}", f"lost: {shortfall.lost}", f"to do: {shortfall.todo}"]
+    if finding.run_says:
+        parts.append(f"a run prints: {finding.run_says}")
+    for part in parts:
         yield from wrapped(f"  {printable(part)}", columns, _INDENT)
 
 
