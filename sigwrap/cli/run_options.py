@@ -1,7 +1,7 @@
-"""The options of a run, once: what they are called, what they set, what they mean.
+"""The table of run options: their names, what they set, what they mean.
 
 `read_plain_line` reads a well-formed line by this table, without typer, whose import would be a
-third of the start-up time. Every other line is typer's, which explains what is wrong;
+third of the start-up time. typer reads every other line and says what is wrong with it;
 run_command.py makes typer's command from the same table.
 """
 
@@ -20,7 +20,7 @@ from sigwrap.store.location import DEFAULT_STORE
 from sigwrap.tuples import NamedTuple
 
 _NAME_BYTES_MAX = 64
-_SECONDS_MAX = 1_000_000_000  # thirty years; a clock's end would not be far
+_SECONDS_MAX = 1_000_000_000  # thirty years: a clock must not overflow
 
 
 class ByteSize(int):
@@ -57,7 +57,7 @@ class JoinName(SessionName):
 
 
 class ValueOption(NamedTuple):
-    """`--name VALUE` or `--name=VALUE`; the default is that of the field in RunSettings."""
+    """`--name VALUE` or `--name=VALUE`. RunSettings has the default."""
 
     names: tuple[str, ...]
     field: str
@@ -74,7 +74,7 @@ class ValueOption(NamedTuple):
 
 
 class FlagOption(NamedTuple):
-    """A word without a value; `choices` has the words, and what each of them sets."""
+    """Words without a value. `choices` has them, and what each of them sets."""
 
     choices: dict[str, object]
     field: str
@@ -233,7 +233,7 @@ _FLAGS = {
 
 
 def read_plain_line(words: list[str]) -> RunSettings | None:
-    """None where it takes typer to say what is meant, or what is wrong."""
+    """Return the settings of a run; None for a line that needs typer."""
     if "--" not in words:
         return None
     end = words.index("--")
@@ -247,7 +247,7 @@ def read_plain_line(words: list[str]) -> RunSettings | None:
 
 
 def read_options(words: list[str]) -> dict[str, object] | None:
-    """Fields of RunSettings; None where a word is no plain option of a run."""
+    """Return fields of RunSettings; None if a word is not a plain option of a run."""
     options = list(words)
     fields: dict[str, object] = {}
     while options:
@@ -269,47 +269,28 @@ def read_options(words: list[str]) -> dict[str, object] | None:
     return fields
 
 
-class Given(NamedTuple):
-    """An option as it was typed."""
-
-    words: tuple[str, ...]
-    name: str
-    is_of_a_run: bool
-
-
-def leading_options(words: list[str]) -> tuple[list[Given], list[str]]:
-    """Of a line without --, and what begins with the first word that is neither an option nor the
-    value of one."""
-    found = []
+def leading_options(words: list[str]) -> tuple[list[tuple[str, ...]], list[str]]:
+    """Split a line without `--` into its options, each with its value, and the rest."""
+    given: list[tuple[str, ...]] = []
     rest = list(words)
-    while rest and rest[0].startswith("-") and rest[0] != "-":
+    while rest and rest[0].startswith("-") and rest[0] not in ("-", "--"):
         word = rest.pop(0)
         option = _VALUES.get(word)
         if option is None:
-            found.append(_given_in(word))
+            given.append((word,))
         elif rest:
-            found.append(Given((word, rest.pop(0)), word, is_of_a_run=True))
+            given.append((word, rest.pop(0)))
         else:
             raise _without_value(word, option)
-    return found, rest
+    return given, rest
 
 
 def _without_value(name: str, option: ValueOption) -> UsageError:
     return UsageError(f"{name} needs a value", f"sigwrap {name} {option.wanted} -- COMMAND")
 
 
-def _given_in(word: str) -> Given:
-    """A flag, an option with its value attached, or what a run doesn't have."""
-    name, equals, _ = word.partition("=")
-    if name in _FLAGS and equals:
-        return Given((word,), word, is_of_a_run=False)
-    if name not in _VALUES and word[:2] in _VALUES:
-        name = word[:2]
-    return Given((word,), name, is_of_a_run=name in _VALUES or name in _FLAGS)
-
-
 def value_of(option: ValueOption, word: Any) -> object:
-    """ValueError where the option has no such value."""
+    """Return what the word stands for; ValueError if the option has no such value."""
     if option.kind is str and not word:
         raise ValueError("'': the value can't be empty")
     return _seconds(word) if option.kind is float else option.kind(word)

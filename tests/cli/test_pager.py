@@ -102,13 +102,12 @@ def test_the_user_s_own_less_shows_colours_too(log: Sigwrap) -> None:
         (REPLAY, {"TERM": "dumb"}),
         (REPLAY, {"SIGWRAP_PAGER": ""}),
         (REPLAY, {"SIGWRAP_PAGER": "cat"}),
-        (("verify",), {}),
     ],
 )
 def test_without_a_pager(log: Sigwrap, words: tuple[str, ...], variables: dict[str, str]) -> None:
     pager = tool(log, "echo paged; cat >/dev/null")
     terminal = start(log, words, {"PAGER": pager, **variables})
-    said = terminal.output.through(rb"n400|400 events")
+    said = terminal.output.through(rb"n400")
     assert terminal.await_status() == 0
     assert b"paged" not in said
 
