@@ -23,7 +23,6 @@ from sigwrap.escape import printable, shell_words
 from sigwrap.run.settings import AGENTS
 
 _MOST_SESSIONS = 100
-_MOST_EVENTS = 5_000
 _HELP_CHARACTERS = 60
 
 _GLOBAL = ("--utc", "--no-pager")
@@ -186,23 +185,6 @@ def _policies(_context: Any) -> Iterator[Offer]:
     yield from ((str(path), "") for path in sorted(Path().glob("*.yaml")))
 
 
-def _rules(context: Any) -> Iterator[Offer]:
-    """Yield the rules that decided in the session."""
-    from sigwrap.store.catalog import open_session
-
-    session = open_session(
-        store_folder(context.params.get("store")), context.params.get("session") or ""
-    )
-    seen: dict[str, str] = {}
-    for event in session.events():
-        rule = event.payload.get("rule_name")
-        if isinstance(rule, str) and rule:
-            seen.setdefault(rule, "")
-        if event.seq > _MOST_EVENTS:
-            break
-    yield from seen.items()
-
-
 # By the name of an option or argument, whichever command has it.
 _VALUES: dict[str, Callable[[Any], Iterable[Offer]]] = {
     "session": _sessions,
@@ -213,6 +195,5 @@ _VALUES: dict[str, Callable[[Any], Iterable[Offer]]] = {
     "extends": _policies,
     "first": _policies,
     "second": _policies,
-    "rule": _rules,
     "command": lambda _context: ((name, "Run this agent") for name in AGENTS),
 }

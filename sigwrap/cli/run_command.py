@@ -9,9 +9,8 @@ from typer._types import TyperChoice
 from typer.core import TyperArgument, TyperCommand, TyperOption
 
 from sigwrap import status
-from sigwrap.bare.enum import Enum
 from sigwrap.cli.examples import examples
-from sigwrap.cli.run_options import RUN_OPTIONS, FlagOption, ValueOption, value_of
+from sigwrap.cli.run_options import RUN_OPTIONS, FlagOption, ValueOption
 from sigwrap.errors import UsageError
 from sigwrap.escape import shell_words
 from sigwrap.run.settings import RunSettings
@@ -42,8 +41,8 @@ def _run(command: list[str], **given: Any) -> int:
     for option in RUN_OPTIONS:
         value = given[option.field]
         match option:
-            case ValueOption() if value is not None:
-                fields[option.field] = value_of(option, value)
+            case ValueOption(kind=kind) if value is not None:
+                fields[option.field] = kind.read(value)
             case FlagOption(choices):
                 # True for the first word, False for the second.
                 chosen = dict(zip((True, False), choices.values(), strict=False))
@@ -59,24 +58,29 @@ def _parameter(option: ValueOption | FlagOption) -> TyperOption:
             default=None,
             help=option.help,
         )
-    default = RunSettings._field_defaults[option.field]
-    is_choice = issubclass(option.kind, Enum)
+    kind = option.kind
     return TyperOption(
         param_decls=[*option.names, option.field],
-        type=TyperChoice(option.wanted.split("|")) if is_choice else str,
-        metavar=option.metavar,
+        type=TyperChoice(kind.wanted.split("|")) if kind.is_choice else str,
+        metavar=None if kind.is_choice else kind.wanted,
         help=option.help,
-        default=str(getattr(default, "value", default)) if option.shows_default else None,
-        show_default=option.shows_default,
+        default=_word(RunSettings._field_defaults[option.field]),
+        show_default=True,
         callback=_checked(option),
     )
+
+
+def _word(default: Any) -> str | None:
+    if isinstance(default, float):
+        return f"{default:g}s"
+    return str(getattr(default, "value", default)) if default else None
 
 
 def _checked(option: ValueOption) -> Callable[[Any, Any, str | None], str | None]:
     def check(_context: Any, _parameter: Any, word: str | None) -> str | None:
         try:
             if word is not None:
-                value_of(option, word)
+                option.kind.read(word)
         except ValueError as error:
             raise UsageError(f"{option.names[0]} {error}") from error
         return word

@@ -38,8 +38,6 @@ def store(sigwrap: Sigwrap) -> Sigwrap:
         log = SessionLog.create(str(folder), session_id)
         started = {"session_id": session_id, "name": name, "command": ["npm", "start"]}
         log.append("session_started", 1, started, 1)
-        rule = "no-curl" if name == "nightly-build" else "no-rm"
-        log.append("exec_denied", 2, {"rule_name": rule, "argv": ["curl"]}, 2)
         log.close()
     sigwrap.env["PATH"] = f"{Path(UNDER_TEST).parent}:{sigwrap.env['PATH']}"
     sigwrap.env["TERM"] = "dumb"
@@ -79,11 +77,6 @@ def words(store: Sigwrap) -> Words:
         (("--policy", "=", "agent-s"), ["agent-strict"]),
         (("report", "--format=js"), ["json"]),
         (("policy", "init", "--extends", "agent-s"), ["agent-strict"]),
-        (("report", "--rule", ""), ["no-rm"]),
-        (("report", "20260101-aa", "--rule", ""), ["no-curl"]),
-        (("report", "--json", "--rule="), ["no-rm"]),
-        (("report", "--process", "npm", "nightly-build", "--rule", ""), ["no-curl"]),
-        (("report", "'nightly-build'", "--rule", ""), ["no-curl"]),
         (("report", "--store=/nonexistent", ""), []),
         (("report", "--store", "/nonexistent", ""), []),
     ],
