@@ -1,4 +1,4 @@
-"""sigwrap doctor: tries what this machine can do."""
+"""sigwrap doctor: what this machine can do, each by trying it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def doctor(store: StoreOption = None, as_json: JsonOption = False) -> int:
     Tries each feature. If a feature does not work, says what is lost and how to get it. Leaves
     nothing behind.
     """
-    from sigwrap.doctor import told  # for this command only
+    from sigwrap.doctor import told  # other commands do without
     from sigwrap.doctor.aside import Interrupted
     from sigwrap.doctor.trials import all_findings
 

@@ -19,7 +19,7 @@ from sigwrap.escape import shell_words
 from sigwrap.nearest import nearest_word
 
 # How our messages differ from typer's.
-_TYPERS = (
+_REWORDINGS = (
     (r"Got unexpected extra arguments?(?:\(s\))? \((.*)\)", r"unexpected argument: \1"),
     (r"Missing (argument|option) '(.*?)'\.?", r"missing \1 \2."),
     (r"Option '(.*?)' requires an argument\.?", r"\1 needs a value"),
@@ -170,6 +170,6 @@ def explained(problem: TyperException, path: str) -> UsageError:
         meant = f'did you mean "{near}"? ' if near else ""
         return UsageError(f"unknown option {shell_words([unknown])}", f"{meant}{hint}")
     text = " ".join(problem.format_message().split())
-    for theirs, ours in _TYPERS:
+    for theirs, ours in _REWORDINGS:
         text = re.sub(theirs, ours, text)
     return UsageError(text.rstrip("."), hint)

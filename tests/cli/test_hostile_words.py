@@ -1,4 +1,4 @@
-"""Whatever is typed or read, what sigwrap says of it is lines of its own, that a terminal shows."""
+"""Hostile words on the command line or in files can't forge a line of sigwrap's output."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def _commands(group: TyperGroup, path: Line) -> Iterator[tuple[Line, Any]]:
 
 
 def _lines() -> Iterator[Line]:
-    """Every command, with the word as each of its options' value, and as its argument."""
+    """Yield every command with the word as the value of each option, and as its argument."""
     for path, command in _commands(ROOT, ()):
         for each in command.params:
             match each.param_type_name:

@@ -1,4 +1,4 @@
-"""The manual page is what the help says, and man renders it without a complaint."""
+"""The manual page has the help of every command, and man renders it without a warning."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "sigwrap.1"
 
 
 def test_the_page_is_that_of_the_commands() -> None:
-    """To write it anew: sigwrap man > docs/sigwrap.1"""
+    """To update it: sigwrap man > docs/sigwrap.1"""
     assert PAGE.read_text(encoding="utf-8") == manual(ROOT) + "\n"
 
 

@@ -1,4 +1,4 @@
-"""A plain line and typer read the same table, and make the same settings of the same words."""
+"""The reader of a plain line and typer make the same settings of the same words."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ NOT_PLAIN += ["--report=yes -- true", "--"]
 
 @pytest.fixture
 def started(monkeypatch: pytest.MonkeyPatch) -> list[RunSettings]:
-    """What typer would have started."""
+    """Collect the runs that typer would have started."""
     settings: list[RunSettings] = []
 
     def start(given: RunSettings) -> int:
@@ -169,7 +169,7 @@ def test_a_line_that_is_suggested_is_accepted(
 def test_an_empty_word_is_not_taken_for_an_option_that_was_left_out(
     option: str, started: list[RunSettings], capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """As $LOGS, which is not set."""
+    """A variable that is not set gives such a word."""
     assert run_app([option, "", "--", "true"]) == 125
     assert f"{option} '': the value can't be empty" in capfd.readouterr().err
     assert started == []
