@@ -1,4 +1,4 @@
-"""Lines that teach, for --help and the manual page: at least one of each command."""
+"""Examples for --help and the manual page, at least one of each command."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ EXAMPLES = {
         "sigwrap serve --open",
         "sigwrap serve --socket $XDG_RUNTIME_DIR/sigwrap-page",
     ),
-    "doctor": ("sigwrap doctor", "sigwrap doctor --json"),
+    "doctor": ("sigwrap doctor", "sigwrap doctor --format json"),
     "hook": ("cat call.json | sigwrap hook claude-code -p agent-strict",),
     "install": (
         "sigwrap install claude-code --dry-run",
@@ -58,7 +58,7 @@ EXAMPLES = {
     "man": ("sigwrap man | man -l -",),
     "killswitch on": ('sigwrap killswitch on --reason "it deletes things"',),
     "killswitch off": ("sigwrap killswitch off",),
-    "killswitch status": ("sigwrap killswitch status --json",),
+    "killswitch status": ("sigwrap killswitch status --format json",),
     "policy list": ("sigwrap policy list",),
     "policy check": ("sigwrap policy check policy.yaml",),
     "policy show": ("sigwrap policy show ci",),
@@ -83,5 +83,5 @@ EXAMPLES = {
 
 
 def examples(command: str) -> str:
-    """The end of its help, as typer takes one whose lines stay as they are."""
+    """Return the end of a command's help; \\b keeps typer from joining the lines."""
     return "\n".join(["\b", "Examples:", *(f"  {line}" for line in EXAMPLES[command])])

@@ -1,5 +1,4 @@
-"""Every line of the documents that starts with `sigwrap` is run, as it is written, and does what it
-is there for. What only stands for something gets a stand-in."""
+"""Run every line of the documents that starts with `sigwrap`, with stand-ins for placeholders."""
 
 from __future__ import annotations
 
@@ -122,7 +121,7 @@ def reader_of_documents() -> Iterator[Sigwrap]:
 
 @pytest.fixture
 def waiting(reader_of_documents: Sigwrap) -> Iterator[str]:
-    """The id of a request that waits for an answer."""
+    """Start a run that waits for approval, and yield the id of its request."""
     subject = reader_of_documents
     line = ("-p", policy(subject.folder, ASK), "--name", "running", "--approvals", "control")
     process: Running = subject.start(*line, "--", "waits")

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-from enum import Enum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from sigwrap.cli.chain_note import note_broken_chains
 from sigwrap.cli.examples import examples
 from sigwrap.cli.options import (
     JsonOption,
@@ -20,22 +18,17 @@ from sigwrap.cli.options import (
     store_folder,
 )
 from sigwrap.cli.output import note, out
-from sigwrap.cli.pager import pager
 from sigwrap.cli.policy.shared import PolicyArgument, RootOption, load, plain
-from sigwrap.cli.showing import columns, style
+from sigwrap.cli.tried import show_tried
 from sigwrap.errors import PolicyError, UsageError
 from sigwrap.escape import printable
 from sigwrap.policy.judge.engine import Engine
 from sigwrap.policy.language.lint import lint
 from sigwrap.policy.problems import InvalidPolicy, Problem
 from sigwrap.policy.tools.cases import run_cases, weakenings
-from sigwrap.report.check.recorded_policy import recorded_variables
-from sigwrap.report.check.what_if import WhatIf, WhatIfFold
-from sigwrap.report.forms.what_if import what_if_json, what_if_md, what_if_text
-from sigwrap.start.policy_files import host_variables, load_policy
+from sigwrap.report.forms.what_if import WhatIfForm
 from sigwrap.status import REFUSED
 from sigwrap.store.catalog import open_session
-from sigwrap.store.reader import Session
 
 _HOW_TO_WEAKEN = (
     "the base decides these; to weaken it, add to your rule `overrides: [NAME]` with the base's "
@@ -43,14 +36,6 @@ _HOW_TO_WEAKEN = (
 )
 _CASES_EXAMPLE = "such as tests: [{command: git push --force, decision: deny}]"
 _TESTS_FAIL = 1
-
-
-class Form(Enum):
-    """Formats of policy try."""
-
-    TEXT = "text"
-    MD = "md"
-    JSON = "json"
 
 
 def register(app: typer.Typer) -> None:
@@ -114,6 +99,7 @@ def _checked(file: str, root: Path | None, *, prints: bool) -> tuple[int, list[P
 
 def test(policy: PolicyArgument, root: RootOption = None, as_json: JsonOption = False) -> None:
     """Run the tests of a policy."""
+    note('"policy test" is now "policy check"')
     results = list(run_cases(Engine(load(policy, root))))
     if not results:
         raise UsageError(f"{policy} has no tests", _CASES_EXAMPLE)
@@ -142,7 +128,7 @@ def try_policy(
         ),
     ] = None,
     form: Annotated[
-        Form | None,
+        WhatIfForm | None,
         typer.Option("--format", help="Output format [default: text]", show_default=False),
     ] = None,
     exit_zero: Annotated[
@@ -157,29 +143,9 @@ def try_policy(
     It lists the decisions that would differ from those in the log, with rules that would allow what
     the policy denies. The exit status is 1 if any decision differs.
     """
-    kind = chosen_format(form, Form.TEXT, as_json=as_json)
+    kind = chosen_format(form, WhatIfForm.TEXT, as_json=as_json)
     opened = open_session(store_folder(store), session)
-    note_broken_chains([opened])
-    found = decided_again(opened, policy, root)
-    with pager(wanted=not no_pager) as show:
-        match kind:
-            case Form.TEXT:
-                show(what_if_text(found, style(), columns()))
-            case Form.MD:
-                show(what_if_md(found))
-            case Form.JSON:
-                show(what_if_json(opened.id, found))
-    if found.differ and not exit_zero:
-        raise typer.Exit(1)
-
-
-def decided_again(opened: Session, policy: str, root: Path | None) -> WhatIf:
-    started = opened.first()
-    recorded = recorded_variables(started.payload if started is not None else {})
-    known = recorded or host_variables(".")
-    if root is not None:
-        known = {**known, "PROJECT_ROOT": host_variables(str(root))["PROJECT_ROOT"]}
-    fold = WhatIfFold(load_policy(policy, variables=known))
-    for event in opened.events():
-        fold.add(event)
-    return fold.result()
+    if status := show_tried(
+        opened, policy, root, kind, exit_zero=exit_zero, with_pager=not no_pager
+    ):
+        raise typer.Exit(status)

@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
-from sigwrap.cli.group import App, Group
-from sigwrap.cli.policy import checking, explaining, learning, reading, writing
+import typer
+
+from sigwrap.cli.group import App, LazyGroup
+from sigwrap.cli.table import POLICY
 
 _HELP = """Write, check and explain policies.
 
-Start with list and init, then use check and explain. With learn, you get rules for actions that a
-session denied, or a whole policy from its actions; with try, the decisions that a policy would have
-made in a session.
+Start with list and init, then use check, test and explain. With suggest, you get rules for actions
+that a session denied; with generate, a policy from the actions of a session.
 """
 
-app = App(cls=Group, help=_HELP, rich_markup_mode=None)
-reading.register(app)
-checking.register(app)
-explaining.register(app)
-writing.register(app)
-learning.register(app)
+
+class _Policy(LazyGroup):
+    table = POLICY
+
+
+app = App(cls=_Policy, help=_HELP, rich_markup_mode=None)
+
+
+@app.callback()
+def _policy() -> None: ...
+
+
+def register(root: typer.Typer) -> None:
+    root.add_typer(app, name="policy")
