@@ -18,7 +18,7 @@ _BEAT = "event: beat\ndata: 0\n\n"  # a page that hears none knows that the serv
 
 
 class Events(Protocol):
-    """Where the boards and events of streams come from."""
+    """The source of boards and events."""
 
     def board(self) -> Board: ...
 
