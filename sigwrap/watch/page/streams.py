@@ -15,10 +15,11 @@ from sigwrap.watch.page.answers import Answer, plain
 from sigwrap.watch.page.connection import Bounds, Connection
 
 _BEAT = "event: beat\ndata: 0\n\n"  # a page that hears none knows that the server is gone
+_NOW_IS_RIGHT_NS = 1_000_000_000  # the page sets its clock by the time in the board
 
 
 class Events(Protocol):
-    """Where the boards and events of streams come from."""
+    """The source of boards and events."""
 
     def board(self) -> Board: ...
 
@@ -33,6 +34,8 @@ class Streams:
         self._bounds = bounds
         self._lock = threading.Lock()
         self._count = 0
+        self._made: Board | None = None
+        self._made_text = ""
 
     def serve(self, connection: Connection, session_id: str) -> None:
         """Send events until the client leaves."""
@@ -68,7 +71,7 @@ class Streams:
             board = self._source.board()
             if told is None or board._replace(now_ns=0) != told:
                 told = board._replace(now_ns=0)
-                text = _message("board", board_text(board))
+                text = self._board_message(board)
             lines, left_out = self._source.lines(session_id, seq, most)
             if lines:
                 seq, most = lines[-1].seq, self._bounds.lines
@@ -80,6 +83,18 @@ class Streams:
                 told_s = time.monotonic()
             if connection.has_left(self._bounds.tick_s):
                 return
+
+    def _board_message(self, board: Board) -> str:
+        """Make the message once for all streams: a large board takes some 80 ms."""
+        with self._lock:
+            known = self._made
+            if (
+                known is None
+                or known._replace(now_ns=board.now_ns) != board
+                or board.now_ns - known.now_ns > _NOW_IS_RIGHT_NS
+            ):
+                self._made, self._made_text = board, _message("board", board_text(board))
+            return self._made_text
 
 
 def _message(kind: str, text: str) -> str:

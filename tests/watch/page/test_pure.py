@@ -138,7 +138,7 @@ def test_only_the_names_of_this_host_and_this_port_lead_here() -> None:
 
 
 def test_what_another_page_makes_a_browser_send_is_refused() -> None:
-    """Though our cookie comes along."""
+    """The browser sends our cookie along."""
     one = gate()
     cookie = let_in(one)
     post = {"origin": OURS, "content_type": "application/json", "x_sigwrap_token": one.token}

@@ -171,7 +171,7 @@ def test_a_file_that_isn_t_its_own_any_more_ends_it(sigwrap: Sigwrap, private: P
 
 
 def test_a_cookie_that_was_stolen_is_of_no_use_to_it(sigwrap: Sigwrap) -> None:
-    """As another server on this host is sent it, for cookies know no ports."""
+    """Another server on this host may receive it: cookies ignore ports."""
     _, address = serving(sigwrap)
     answered = _raw(address, "/in/" + address.partition("/in/")[2])
     cookie = answered.partition(b"Set-Cookie: ")[2].partition(b";")[0].decode()
@@ -185,7 +185,7 @@ def test_a_cookie_that_was_stolen_is_of_no_use_to_it(sigwrap: Sigwrap) -> None:
 
 
 def test_a_flood_of_supervised_processes_keeps_no_browser_out(sigwrap: Sigwrap) -> None:
-    """Each is another process, which nobody has looked at before."""
+    """Each connection is from a new process, which needs a search."""
     page, address = serving(sigwrap)
     place = address.removeprefix("http://").partition("/")[0]
     flood = (
@@ -296,7 +296,7 @@ def test_it_is_opened_in_the_browser_that_one_has(sigwrap: Sigwrap) -> None:
 
 
 def _raw(address: str, path: str, cookie: str = "") -> bytes:
-    """By this very process."""
+    """Send a request from this process."""
     host = address.removeprefix("http://").partition("/")[0]
     name, _, port = host.partition(":")
     received = b""

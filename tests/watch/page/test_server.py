@@ -1,4 +1,4 @@
-"""The page's server: whom it serves, what it refuses, and that nobody keeps others from it."""
+"""The page's server: which clients it serves, what it refuses, and its limits."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_every_answer_has_what_keeps_others_out(served: Served) -> None:
 
 
 def test_what_another_page_makes_a_browser_send_changes_nothing(served: Served) -> None:
-    """Though our cookie comes along. tests/watch/page/test_pure.py has all ways."""
+    """The browser sends our cookie along. tests/watch/page/test_pure.py has all cases."""
     for found in (
         served.post("/approve", ORDER, host="evil.example", origin="http://evil.example"),
         served.post("/approve", ORDER, origin="http://127.0.0.1:3000"),
@@ -160,7 +160,7 @@ def test_a_request_with_two_meanings_is_refused(served: Served) -> None:
     assert served.did() == ["kill_all", "not lifted before"]
 
 
-def test_what_comes_behind_a_request_is_nobodys(served: Served) -> None:
+def test_bytes_behind_a_request_are_ignored(served: Served) -> None:
     """A second request on the same connection, in the same packet."""
     post = POST + "Content-Length: 13\r\n\r\n" + BODY
     found = served.raw(served.filled(HEAD + "\r\n" + post))
@@ -178,7 +178,7 @@ def test_a_request_that_comes_byte_by_byte_is_served(served: Served) -> None:
 # Bounds
 
 
-def test_whoever_doesn_t_end_a_request_is_closed(serve: Serve) -> None:
+def test_an_unfinished_request_is_closed(serve: Serve) -> None:
     page = serve(request_s=2.5)
     page.enter()
     beginnings = ["", "GET / HTTP/1.1\r\nHost:", POST + "Content-Length: 13\r\n\r\n{{"]
@@ -253,7 +253,7 @@ def test_of_a_flood_the_newest_are_told_and_the_rest_is_counted(serve: Serve) ->
     stream.close()
 
 
-def test_it_is_told_whether_somebody_looks(serve: Serve) -> None:
+def test_the_source_knows_whether_a_page_is_open(serve: Serve) -> None:
     page = serve()
     page.enter()
     stream = page.stream()
@@ -339,8 +339,8 @@ def test_what_was_asked_for_is_done_before_it_ends(own: Served) -> None:
     assert own.process.wait(PATIENCE_S) == 0
 
 
-def test_a_connection_of_nobody_is_refused(own: Served) -> None:
-    """Its other end is in a message, and in no process."""
+def test_a_connection_without_a_process_is_refused(own: Served) -> None:
+    """The other end is in a message, and in no process."""
     one, other = socket.socketpair()
     os.kill(own.process.pid, signal.SIGSTOP)
     with own.connect() as end:
@@ -357,7 +357,7 @@ def test_a_connection_of_nobody_is_refused(own: Served) -> None:
 
 
 def test_each_connection_of_many_at_once_is_its_own(own: Served) -> None:
-    """Those that nobody came with before are looked for together."""
+    """One search finds the processes of all connections that wait for one."""
     os.kill(own.process.pid, signal.SIGSTOP)
     ends = [own.connect() for _ in range(20)]
     for end in ends:

@@ -30,7 +30,7 @@ def state(shown: Board = USUAL) -> ScreenState:
 
 
 def show(subject: ScreenState, seen_now: Board, now_s: float) -> None:
-    """As it is drawn where there is room."""
+    """Show a board on a screen with room for it."""
     subject.take(seen_now)
     subject.does_not_fit = False
     subject.note_drawn(now_s)
@@ -110,7 +110,7 @@ def test_the_one_that_is_chosen_stays_where_others_come_before_it() -> None:
     assert pressed(subject, "y", 10.0) == Approve("s1", "3f9a10", False)
 
 
-def test_a_message_that_is_being_written_is_for_nobody_else() -> None:
+def test_a_message_that_is_being_written_is_for_no_other_request() -> None:
     for ends_it in ("escape", ""):
         subject = state()
         pressed(subject, "m n")

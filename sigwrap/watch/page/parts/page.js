@@ -29,7 +29,7 @@ function hear(show) {
   show();
 }
 
-// Connected anew by ourselves: a browser gives up where it is refused once.
+// Reconnects itself: a browser gives up after one refusal.
 function lose() {
   source?.close();
   if (!isLost) put(byId("state"), "");
