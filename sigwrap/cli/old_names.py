@@ -25,7 +25,7 @@ def renamed(words: list[str], old_names: dict[str, str] = OLD_NAMES) -> list[str
     before, line = words[:start], words[start:]
     known = {name for rows in COMMANDS.values() for name in rows}
     known |= {f"policy {name}" for rows in POLICY.values() for name in rows}
-    for old in sorted(old_names.keys() - known, reverse=True):  # the longest of equal starts first
+    for old in sorted(old_names.keys() - known, reverse=True):  # the longer path first
         path = old.split()
         if line[: len(path)] == path:
             note(f'"{old}" is now "{old_names[old]}"')

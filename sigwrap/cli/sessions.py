@@ -5,27 +5,25 @@ from __future__ import annotations
 import os
 import pwd
 import time
-from typing import Any
 
 import typer
 
-from sigwrap.cli import sessions_recovery, sessions_removal
 from sigwrap.cli.examples import examples
-from sigwrap.cli.group import App, Group
+from sigwrap.cli.group import App, LazyGroup
 from sigwrap.cli.options import JsonOption, PagerOption, StoreOption, UtcOption, existing_store
 from sigwrap.cli.output import note
 from sigwrap.cli.pager import pager
 from sigwrap.cli.showing import columns, style
+from sigwrap.cli.table import SESSIONS
 from sigwrap.escape import shell_words
-from sigwrap.report.forms.documents import sessions_json
 from sigwrap.report.forms.sessions import Reader, render_sessions
 from sigwrap.store.catalog import SessionFile, list_sessions
 
 _FEWEST_COLUMNS = 40
 
 
-class _Sessions(Group):
-    """What other programs have as a command, and what a session might be given to."""
+class _Sessions(LazyGroup):
+    table = SESSIONS
 
     def other_meaning(self, args: list[str]) -> str:
         if args[0] in ("list", "ls"):
@@ -54,8 +52,14 @@ def sessions(
         context.obj = store  # where it is given before the subcommand
         return
     found = list_sessions(existing_store(store))
+    if as_json:
+        from sigwrap.report.forms.documents import sessions_json  # a third of the imports
+
+        text = sessions_json(found)
+    else:
+        text = render_sessions(found, _reader(utc=utc))
     with pager(wanted=not no_pager) as show:
-        show(sessions_json(found) if as_json else render_sessions(found, _reader(utc=utc)))
+        show(text)
     if os.isatty(2):
         _hint(found)
 
@@ -86,7 +90,4 @@ def _hint(found: list[SessionFile]) -> None:
 
 
 def register(root: typer.Typer) -> None:
-    commands: tuple[Any, ...] = (sessions_removal, sessions_recovery)
-    for each in commands:
-        each.register(app)
     root.add_typer(app, name="sessions")

@@ -10,11 +10,12 @@ import pytest
 
 from sigwrap.cli.app import ROOT, run_app
 from sigwrap.cli.old_names import OLD_NAMES, renamed
-from sigwrap.cli.table import COMMANDS, HIDDEN, POLICY
+from sigwrap.cli.table import COMMANDS, HIDDEN, POLICY, SESSIONS
 
 GROUPS: list[tuple[Any, dict[str, Any]]] = [
     (ROOT, COMMANDS),
     (ROOT.get_command(None, "policy"), POLICY),
+    (ROOT.get_command(None, "sessions"), SESSIONS),
 ]
 OLD = {"polish test": "policy check", "reprot": "report --tree"}
 
@@ -38,7 +39,7 @@ def test_the_table_has_each_command_and_its_help(group: Any, table: dict[str, An
         ("--version", "typer"),
         ("--help", "sigwrap.store.catalog sigwrap.run.session sigwrap.report sigwrap.hooks"),
         ("complete -- rep", "sigwrap.store.catalog sigwrap.run.session sigwrap.report yaml"),
-        ("sessions", "sigwrap.run.session sigwrap.hooks sigwrap.doctor sigwrap.watch yaml"),
+        ("sessions", "sigwrap.cli.control sigwrap.report.folds.summary sigwrap.hooks yaml"),
         ("policy list", "sigwrap.run.session sigwrap.hooks sigwrap.cli.policy.writing"),
         ("report", "sigwrap.run.session sigwrap.hooks sigwrap.doctor sigwrap.watch"),
     ],

@@ -131,7 +131,7 @@ def _serve(connection: socket.socket) -> None:
     for module in pkgutil.walk_packages(sigwrap.__path__, "sigwrap."):
         if not module.name.endswith("__main__"):
             __import__(module.name)
-    for group in (ROOT, ROOT.get_command(None, "policy")):
+    for group in (ROOT, *(ROOT.get_command(None, name) for name in ("policy", "sessions"))):
         group.commands  # noqa: B018  (made once, not in each fork)
     gc.collect()
     gc.freeze()
