@@ -18,8 +18,6 @@ from sigwrap.cli.several import AllOption, SessionsArgument, Several
 from sigwrap.cli.showing import reader_may_leave
 from sigwrap.cli.whole_file import whole_file, write_lines
 from sigwrap.errors import UsageError
-from sigwrap.report.export import csv_lines, jsonl_line
-from sigwrap.report.folds.metrics import MetricsFold
 
 
 class ExportFormat(Enum):
@@ -39,7 +37,7 @@ def export(
         typer.Option(
             "--format",
             help="Events as JSON lines or CSV, Prometheus metrics, or a SQLite database with the "
-            "views of sigwrap query",
+            "views of sigwrap query as tables",
         ),
     ],
     sessions: SessionsArgument = None,
@@ -57,39 +55,56 @@ def export(
     ] = None,
 ) -> None:
     """Export events as JSON lines, CSV, Prometheus metrics or SQLite."""
-    if export_format is ExportFormat.SQLITE and output is None:
+    is_database = export_format is ExportFormat.SQLITE
+    if is_database and output is None:
         raise UsageError("--format sqlite needs -o FILE")
     several = Several(store_folder(store), sessions or [], every)
-    if export_format is ExportFormat.SQLITE:
+    to_terminal = output is None and os.isatty(1)
+    if is_database:
         _write_database(str(output), several)
     elif output is None:
         with reader_may_leave():
-            out_lines(_lines(export_format, several, to_terminal=os.isatty(1)))
+            out_lines(_lines(export_format, several, to_terminal=to_terminal))
     else:
-        write_lines(str(output), _lines(export_format, several), reads=several.paths)
+        lines = _lines(export_format, several, to_terminal=False)
+        write_lines(str(output), lines, reads=several.paths)
     several.finish()
 
 
-def _lines(
-    export_format: ExportFormat, several: Several, *, to_terminal: bool = False
-) -> Iterator[str]:
-    told = ((session.id, event) for session, event in several.events())
-    if export_format is ExportFormat.CSV:
-        return csv_lines(told, to_terminal=to_terminal)
-    if export_format is ExportFormat.JSONL:
-        return (jsonl_line(event, session_id) for session_id, event in told)
-    return _metrics(several)
+def _lines(export_format: ExportFormat, several: Several, *, to_terminal: bool) -> Iterator[str]:
+    match export_format:
+        case ExportFormat.JSONL:
+            from sigwrap.report.export import jsonl_line
+
+            return (jsonl_line(event, session.id) for session, event in several.events())
+        case ExportFormat.PROM:
+            return _metrics(several)
+    return _csv(several, to_terminal=to_terminal)
 
 
 def _metrics(several: Several) -> Iterator[str]:
+    from sigwrap.report.folds.metrics import MetricsFold
+
     fold = MetricsFold()
     for _, event in several.events():
         fold.add(event)
     yield from fold.lines()
 
 
+def _csv(several: Several, *, to_terminal: bool) -> Iterator[str]:
+    from sigwrap.report.query import forms
+    from sigwrap.report.query.database import QueryDatabase
+    from sigwrap.store.views import EXPORTED
+
+    with closing(QueryDatabase()) as database:
+        several.read(lambda session, seen: database.fill(session, [EXPORTED], seen))
+        names, rows = database.select(f"SELECT * FROM {EXPORTED.name}")
+        yield from forms.csv(names, rows, to_terminal=to_terminal)
+
+
 def _write_database(path: str, several: Several) -> None:
-    from sigwrap.report.query.database import QueryDatabase, all_views
+    from sigwrap.report.query.database import QueryDatabase
+    from sigwrap.store.views import VIEWS
 
     if os.path.exists(path) and not os.path.isfile(path):
         raise UsageError(f"can't write {path}: a database needs a regular file")
@@ -97,4 +112,5 @@ def _write_database(path: str, several: Several) -> None:
         whole_file(path, reads=several.paths) as place,
         closing(QueryDatabase(place)) as database,
     ):
-        several.read(lambda session, seen: database.fill(session, all_views(), seen))
+        several.read(lambda session, seen: database.fill(session, VIEWS.values(), seen))
+        database.write_tables()

@@ -22,7 +22,7 @@ from sigwrap.cli.whole_file import write_lines
 from sigwrap.errors import UsageError
 from sigwrap.escape import shell_words
 from sigwrap.report.query import forms
-from sigwrap.report.query.values import Value
+from sigwrap.report.query.forms import Value
 
 _A_WORD = r"[\w.:/-]+"
 
@@ -83,7 +83,7 @@ def query(
         shown = shell_words([sql.strip()])
         raise UsageError(f"{shown} is not SQL", f'sigwrap query "select * from denials" {shown}')
     with closing(QueryDatabase()) as database:
-        views = database.views_of(sql)
+        views = database.views_in(sql)
         several = Several(store_folder(store), sessions or [], every)
         if views:
             several.read(lambda session, seen: database.fill(session, views, seen))

@@ -8,7 +8,7 @@ import pytest
 import sigwrap.report.query.reference as views_reference
 import sigwrap.report.reference as events_reference
 from sigwrap.events import EVENT_TYPES
-from sigwrap.report.query.views import VIEWS
+from sigwrap.store.views import VIEWS
 
 DOCS = Path(__file__).parents[2] / "docs"
 

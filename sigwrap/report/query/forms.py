@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator
 from itertools import chain, islice
 
 from sigwrap.escape import printable, shortened
-from sigwrap.report.query.values import Value
 
+Value = str | int | float | bytes | None
 Row = tuple[Value, ...]
 
 _ROWS_MEASURED = 1_000  # what comes later may be wider than its column

@@ -8,11 +8,10 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
 
 from sigwrap.report.forms.layout import wrapped
-from sigwrap.report.query.columns import Column
-from sigwrap.report.query.views import EXPORTED, VIEWS
+from sigwrap.report.query.database import SEARCHED
+from sigwrap.store.views import EXPORTED, VIEWS, Column
 
 EXAMPLES = (
     "select time, what, rule, message from denials",
@@ -35,7 +34,7 @@ _INTRODUCTION = """\
 
 `sigwrap query` answers one SELECT about the latest session. Name other sessions after the SQL, or
 pass `--all` for the whole store. Without SQL, it lists the views and columns. This page is
-generated from `sigwrap/report/query/`.
+generated from `sigwrap/store/views.py`.
 
 ```text
 $ sigwrap query "select what, rule from denials"
@@ -54,7 +53,7 @@ _RULES = """\
 ```
 
 - The SQL is SQLite's, with JSON and date functions. It runs on a temporary database and cannot
-  change the log. Counting the denials of a million events takes 2 s, grouping all execs 12 s.
+  change the log. Counting the denials of a million events takes 2 s, grouping all execs 8 s.
 - A running session is answered up to its newest event.
 - A damaged log is an error. Among several sessions, sigwrap names it on standard error, answers
   from the part before the damage, and exits with 1. To detect changes, use `sigwrap verify`.
@@ -67,6 +66,21 @@ Formats:
 - `csv` is for spreadsheets. A text that looks like a formula (first character `=`, `+`, `-`, `@`,
   tab or return) gets an apostrophe in front.
 
+## Other SQLite clients
+
+The log of an ended session has the views too, so any SQLite client can read it:
+
+```
+sqlite-utils ~/.local/state/sigwrap/sessions/ID.db "select what, rule from denials" --table
+datasette ~/.local/state/sigwrap/sessions/ID.db
+```
+
+- There, `events` is the table itself, without `session` and `time`; the view `log` has them.
+- `command` has control characters as they are, and `state` is only `ended` or `not ended`.
+- Logs of earlier versions have no views. A killed session needs `sigwrap sessions recover` first.
+- SQLite runs what a file says. Read a log that you do not trust with `sigwrap query`, which uses
+  no view of the file.
+
 ## Export
 
 ```
@@ -76,7 +90,8 @@ sigwrap export --format jsonl -o log.jsonl
 sigwrap export --format prom
 ```
 
-- `sqlite`: a database with the views below as tables.
+- `sqlite`: a database with the views below as tables. Datasette shows a search box for {searched}.
+  In SQL: `select * from execs_fts where execs_fts match 'push'`.
 - `csv`: one row per event: {exported}. Formulas get an apostrophe as above.
 - `jsonl`: one object per event, complete and exact ([events](events.md)).
 - `prom`: counts and decision times for Prometheus, summed over the sessions.
@@ -104,7 +119,10 @@ def _lines() -> Iterator[str]:
         yield f'sigwrap query "{sql}"'
     for options, sql in _MORE_EXAMPLES:
         yield f'sigwrap query {options} "{sql}"'.replace("  ", " ")
-    yield _RULES.format(exported=", ".join(f"`{column.name}`" for column in EXPORTED))
+    yield _RULES.format(
+        exported=", ".join(f"`{column.name}`" for column in EXPORTED.columns),
+        searched=", ".join(f"`{name}`" for name in SEARCHED),
+    )
     common = _common()
     yield from _table(common.items())
     yield "\n## Views"
@@ -124,11 +142,11 @@ def _common() -> dict[str, str]:
     return {name: meaning for (name, meaning), times in told.items() if times > 1}
 
 
-def _is_in(common: Mapping[str, str], column: Column[Any]) -> bool:
+def _is_in(common: Mapping[str, str], column: Column) -> bool:
     return common.get(column.name) == _told(column)
 
 
-def _told(column: Column[Any]) -> str:
+def _told(column: Column) -> str:
     kind = {"TEXT": "", "INTEGER": "*int* ", "REAL": "*real* "}[column.type]
     return f"{kind}{column.meaning}"
 
