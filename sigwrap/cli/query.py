@@ -14,7 +14,7 @@ import typer
 
 from sigwrap.cli.examples import examples
 from sigwrap.cli.options import JsonOption, PagerOption, StoreOption, chosen_format, store_folder
-from sigwrap.cli.output import out, out_lines
+from sigwrap.cli.output import out_lines
 from sigwrap.cli.pager import pager
 from sigwrap.cli.several import AllOption, SessionsArgument, Several
 from sigwrap.cli.showing import columns, reader_may_leave
@@ -77,7 +77,7 @@ def query(
         if sessions or every or output is not None:
             raise UsageError("no SQL given", "sigwrap query without SQL lists the views")
         with reader_may_leave():
-            out(overview(columns()))
+            out_lines(overview(columns()))
         return
     if re.fullmatch(_A_WORD, sql.strip()):
         shown = shell_words([sql.strip()])

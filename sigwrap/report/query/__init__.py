@@ -3,5 +3,5 @@
 database    the temporary database: views over the events of some sessions, read by SQL
 problems    an error of SQLite as one line that says what would be right
 forms       a result as a table, CSV or JSON
-reference   docs/query.md from the views
+reference   the list of views, and the tables of docs/query.md
 """
