@@ -104,16 +104,13 @@ _RULE = _text("rule", "name of the rule that decided", "rule_name")
 _REASON = _text("reason", "why, such as the rule's file and line")
 _MESSAGE = _text("message", "the rule's message")
 _DECISION = _text("decision", "the decision in the rule")
-_JUDGED = (
-    _text("syscall", "system call"),
-    _integer("evaluation_us", "time to decide, µs"),
-)
+_DECIDED = (_OUTCOME, _COUNT, _RULE, _MESSAGE, _DECISION)
+_EVALUATION = _integer("evaluation_us", "time to decide, µs")
+_JUDGED = (_text("syscall", "system call"), _EVALUATION)
 
 
-def _view_of(
-    types: frozenset[str], name: str, meaning: str, *columns: Column, condition: str = ""
-) -> View:
-    source = f"log WHERE type IN ({_words(types)}){condition and f' AND {condition}'}"
+def _view_of(types: frozenset[str], name: str, meaning: str, *columns: Column) -> View:
+    source = f"log WHERE counted AND type IN ({_words(types)})"
     return View(name, meaning, (*_EVENT, *columns), source, types)
 
 
@@ -175,7 +172,6 @@ _EXECS = _view_of(
     _text("shadows", "system command of the same name"),
     _text("approval_id", "id of the approved request"),
     *_JUDGED,
-    condition="counted",
 )
 _SIGNALS = _view_of(
     SIGNAL_TYPES,
@@ -188,14 +184,9 @@ _SIGNALS = _view_of(
     _integer("target_pid", "target, as passed to kill(2)"),
     _text("target", "name of the target", "target_cmd"),
     _text("target_type", "self, child, session, system, …"),
-    _OUTCOME,
-    _COUNT,
-    _RULE,
-    _MESSAGE,
-    _DECISION,
+    *_DECIDED,
     _integer("original_signal", "the signal that the process sent"),
     *_JUDGED,
-    condition="counted",
 )
 _CONNECTIONS = _view_of(
     CONNECTION_TYPES,
@@ -208,13 +199,8 @@ _CONNECTIONS = _view_of(
     _text("destination", "host or address with port, or `unix:` and a socket"),
     _text("address", "address"),
     _integer("port", "port"),
-    _OUTCOME,
-    _COUNT,
-    _RULE,
-    _MESSAGE,
-    _DECISION,
+    *_DECIDED,
     *_JUDGED,
-    condition="counted",
 )
 _APPROVALS = _view_of(
     frozenset(ANSWER_OF),
@@ -232,7 +218,6 @@ _APPROVALS = _view_of(
         "coalesce(json_extract(fields, '$.approval_id'), json_extract(fields, '$.request_id'))",
     ),
     _integer("waited_ms", "time until the answer, ms"),
-    condition="counted",
 )
 _OUTSIDE = _view_of(
     frozenset({"work_handed_outside"}),
@@ -273,7 +258,7 @@ _TOOL_CALLS = _view_of(
     _RULE,
     _REASON,
     _text("cwd", "directory of the call"),
-    _integer("evaluation_us", "time to decide, µs"),
+    _EVALUATION,
 )
 _DENIALS = _view_of(
     DENIED_TYPES,
@@ -301,7 +286,6 @@ _DENIALS = _view_of(
     _RULE,
     _REASON,
     _MESSAGE,
-    condition="counted",
 )
 
 
@@ -437,7 +421,6 @@ _COUNTED_SQL = (
     "json_extract(fields, '$.retry') IS NOT 1 AND json_extract(fields, '$.remembered') IS NOT 1 "
     "AND (json_extract(fields, '$.stub') IS NOT 1 OR json_extract(fields, '$.approval_id') != '')"
 )
-_FIELDS = f"SELECT *, {_FIELDS_SQL} FROM "
 
 
 def log_view(source: str) -> str:
@@ -445,35 +428,5 @@ def log_view(source: str) -> str:
     return (
         f"SELECT session, seq, {_time('time_ns')} AS time, time_ns, type, pid, payload, fields, "
         f"{_OUTCOME_SQL} AS outcome, {_COUNT_SQL} AS count, {_COUNTED_SQL} AS counted, hash "
-        f"FROM ({_FIELDS}{source})"
+        f"FROM (SELECT *, {_FIELDS_SQL} FROM {source})"
     )
-
-
-_FILE_LOG = log_view(
-    "(SELECT (SELECT json_extract(payload, '$.session_id') FROM events WHERE seq = 1) AS session, "
-    "* FROM events)"
-)
-_FILE_LOG_ENDS = (
-    "SELECT first.session, CASE last.type WHEN 'session_ended' THEN 'ended' ELSE 'not ended' END "
-    "AS state, first.payload, last.fields AS last, first.time_ns AS first_ns, "
-    "last.time_ns AS last_ns, last.seq AS events, last.hash AS head "
-    "FROM (SELECT * FROM log ORDER BY seq LIMIT 1) AS first, "
-    "(SELECT * FROM log ORDER BY seq DESC LIMIT 1) AS last"
-)
-# What shell_words() does, but for characters that a terminal would obey.
-_SAFE = "[^A-Za-z0-9_@%+=:,./~^-]"
-_FILE_SHELL_WORDS = (
-    f"(SELECT group_concat(CASE WHEN value = '' OR value GLOB '*{_SAFE}*' THEN "
-    r"'''' || replace(value, '''', '''\''''') || '''' ELSE value END, ' ') FROM json_each(fields,"
-)
-
-
-def file_views() -> dict[str, str]:
-    """Return the SELECT of each view of a log's own database, where `events` is the table."""
-    views = {"log": _FILE_LOG, "log_ends": _FILE_LOG_ENDS}
-    for view in VIEWS.values():
-        if view is not _EVENTS:
-            views[view.name] = view.select.replace(
-                "shell_words(json_extract(payload,", _FILE_SHELL_WORDS
-            )
-    return views

@@ -15,7 +15,8 @@ from sigwrap.report.query.database import QueryDatabase
 from sigwrap.store.belongings import belongings
 from sigwrap.store.reader import Session
 from sigwrap.store.recovery import recover
-from sigwrap.store.views import VIEWS, file_views
+from sigwrap.store.schema import file_views
+from sigwrap.store.views import VIEWS
 from tests.report.conftest import Scenario, tamper
 
 FOR_EVER = "WITH RECURSIVE t(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM t) SELECT n FROM t"
