@@ -55,34 +55,28 @@ def export(
     ] = None,
 ) -> None:
     """Export events as JSON lines, CSV, Prometheus metrics or SQLite."""
-    is_database = export_format is ExportFormat.SQLITE
-    if is_database and output is None:
+    if export_format is ExportFormat.SQLITE and output is None:
         raise UsageError("--format sqlite needs -o FILE")
     several = Several(store_folder(store), sessions or [], every)
-    to_terminal = output is None and os.isatty(1)
-    if is_database:
+    lines = _LINES.get(export_format)
+    if lines is None:
         _write_database(str(output), several)
-    elif output is None:
-        with reader_may_leave():
-            out_lines(_lines(export_format, several, to_terminal=to_terminal))
+    elif output is not None:
+        write_lines(str(output), lines(several, False), reads=several.paths)
     else:
-        lines = _lines(export_format, several, to_terminal=False)
-        write_lines(str(output), lines, reads=several.paths)
+        with reader_may_leave():
+            out_lines(lines(several, os.isatty(1)))
     several.finish()
 
 
-def _lines(export_format: ExportFormat, several: Several, *, to_terminal: bool) -> Iterator[str]:
-    match export_format:
-        case ExportFormat.JSONL:
-            from sigwrap.report.export import jsonl_line
+def _json_lines(several: Several, _to_terminal: bool) -> Iterator[str]:
+    from sigwrap.report.export import jsonl_line
 
-            return (jsonl_line(event, session.id) for session, event in several.events())
-        case ExportFormat.PROM:
-            return _metrics(several)
-    return _csv(several, to_terminal=to_terminal)
+    for session, event in several.events():
+        yield jsonl_line(event, session.id)
 
 
-def _metrics(several: Several) -> Iterator[str]:
+def _metrics(several: Several, _to_terminal: bool) -> Iterator[str]:
     from sigwrap.report.folds.metrics import MetricsFold
 
     fold = MetricsFold()
@@ -91,7 +85,7 @@ def _metrics(several: Several) -> Iterator[str]:
     yield from fold.lines()
 
 
-def _csv(several: Several, *, to_terminal: bool) -> Iterator[str]:
+def _csv(several: Several, to_terminal: bool) -> Iterator[str]:
     from sigwrap.report.query import forms
     from sigwrap.report.query.database import QueryDatabase
     from sigwrap.store.views import EXPORTED
@@ -100,6 +94,13 @@ def _csv(several: Several, *, to_terminal: bool) -> Iterator[str]:
         several.read(lambda session, seen: database.fill(session, [EXPORTED], seen))
         names, rows = database.select(f"SELECT * FROM {EXPORTED.name}")
         yield from forms.csv(names, rows, to_terminal=to_terminal)
+
+
+_LINES = {
+    ExportFormat.JSONL: _json_lines,
+    ExportFormat.CSV: _csv,
+    ExportFormat.PROM: _metrics,
+}
 
 
 def _write_database(path: str, several: Several) -> None:
