@@ -13,9 +13,7 @@ examples      lines that teach, in every help
 options       options that several commands share: --store, --format, SESSION
 showing       what the commands that read logs have in common
 pager         output through a pager
-sessions      sessions
-sessions_removal   sessions rm, prune
-sessions_recovery  sessions recover
+sessions      sessions, and its rm, prune and recover
 report        report
 report_reading  what a report is made of
 beside        a part of a command's work in a process beside it

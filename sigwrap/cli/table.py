@@ -53,14 +53,6 @@ COMMANDS: dict[str, Rows] = {
     },
 }
 
-SESSIONS: dict[str, Rows] = {
-    "Commands": {
-        "rm": ("sessions_removal", "Remove sessions with all their files, except running ones"),
-        "prune": ("sessions_removal", "Remove old sessions, and sockets left by killed ones"),
-        "recover": ("sessions_recovery", "Merge the log of a killed session into one file"),
-    },
-}
-
 POLICY: dict[str, Rows] = {
     "Commands": {
         "list": ("policy.reading", "List shipped policies and policy files"),
