@@ -15,8 +15,6 @@ sessions      sessions
 sessions_removal   sessions rm, prune
 sessions_recovery  sessions recover
 report        report
-report_reading  what a report is made of
-beside        a part of a command's work in a process beside it
 replay        replay
 verify        verify
 chain_note    what is said on standard error of a log that was changed

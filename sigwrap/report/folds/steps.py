@@ -1,7 +1,7 @@
 """What the agent did: its tool calls in order, each with its end and what ran below it.
 
-A tool call is what a hook judged, or a shell that an agent gave a command. Where the command of the
-session is no agent, its own children are the steps.
+A tool call is what a hook judged, or a shell that an agent gave a command. If the session's command
+is no agent, its own children are the steps.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from sigwrap.escape import printable, shell_words, shortened
 from sigwrap.events import Event, Payload, number, text, texts
-from sigwrap.outcomes import ALLOWED, AUDITED, DENIED
+from sigwrap.outcomes import ALLOWED, AUDITED, DENIED, counted
 from sigwrap.policy.presets import PRESETS
 
 STEPS_KEPT = 500
@@ -19,7 +19,7 @@ _CALLS_KEPT = 200
 _BELOW_KEPT = 20
 _OWN_KEPT = 100
 _CHARACTERS = 300
-_NOTHING_MORE = [""] * _BELOW_KEPT  # of a step that is only counted
+_NOTHING_MORE = [""] * _BELOW_KEPT  # for a step that is only counted
 _SHELLS = frozenset({"bash", "sh", "zsh", "dash"})
 
 
@@ -31,13 +31,13 @@ class Step:
     tool: str = ""  # as a hook named it
     answer: str = ""  # of the hook
     reason: str = ""
-    pid: int = 0  # of its first process; 0: none is known
+    pid: int = 0  # of its first process; 0: unknown
     exit_code: int | None = None
     signal_name: str = ""
     ended_ns: int = 0
-    is_denied: bool = False  # its own exec, so nothing ran
-    is_call: bool = False  # of an agent's tool: judged by a hook, or `SHELL -c COMMAND`
-    is_wrapped: bool = False  # an agent has put the command into a line of its own
+    is_denied: bool = False  # its own exec was denied, so nothing ran
+    is_call: bool = False  # a tool call: judged by a hook, or `SHELL -c COMMAND`
+    is_wrapped: bool = False  # the agent put the command into a line of its own
     is_selected: bool = False
     is_over: bool = False  # the session has ended
     ran: int = 0  # commands, itself included
@@ -62,38 +62,38 @@ class Step:
         return bool(self.denials) or self.outcome not in ("ok", "allowed", "running", "no end seen")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Steps:
-    by_agent: bool
-    found: tuple[Step, ...]
-    more: int
-    own: dict[str, int]  # by program: what an agent ran that no tool call asked for
-
-    @property
-    def judged(self) -> tuple[Step, ...]:
-        """Those that a hook denied or asked about."""
-        return tuple(each for each in self.found if each.answer in ("deny", "ask"))
-
-
-class StepsFold:
     def __init__(self) -> None:
+        self.by_agent = False
+        self.found: list[Step] = []
+        self.more = 0
+        self.own: dict[str, int] = {}  # by program: what an agent ran without a tool call
         self._command_pid = 0
-        self._by_agent = False
-        self._found: list[Step] = []
-        self._more = 0
-        self._living: dict[int, Step] = {}  # whose processes these are
+        self._living: dict[int, Step] = {}  # by pid
         self._calls: dict[str, Step] = {}  # judged by a hook, and not started yet
 
-    def started(self, payload: Payload) -> None:
+    @property
+    def judged(self) -> list[Step]:
+        """The calls that a hook denied or asked about."""
+        return [each for each in self.found if each.answer in ("deny", "ask")]
+
+    @property
+    def title(self) -> str:
+        count = len(self.found) + self.more
+        if self.by_agent:
+            return f"What the agent did ({counted(count, 'tool call')})"
+        return f"What the command did ({counted(count, 'step')})"
+
+    def start(self, payload: Payload) -> None:
         command = texts(payload.get("command"))
         self._command_pid = number(payload.get("command_pid"))
         name = command[0].rpartition("/")[2] if command else ""
-        self._by_agent = bool(payload.get("preset")) or name in PRESETS
+        self.by_agent = bool(payload.get("preset")) or name in PRESETS
 
-    def judged(self, event: Event, is_selected: bool) -> None:
+    def judge(self, event: Event, is_selected: bool) -> None:
         """Take a hook's decision on a tool call."""
         get = event.payload.get
-        self._by_agent = True
+        self.by_agent = True
         lines = text(get("what")).split("\n")
         what = shortened(printable("; ".join(lines)), _CHARACTERS)
         step = Step(event.seq, event.time_ns, what, is_call=True, is_selected=is_selected)
@@ -108,7 +108,7 @@ class StepsFold:
     def exec(
         self, event: Event, meant: list[str], is_wrapped: bool, became: str, is_selected: bool
     ) -> None:
-        """Take an exec. `meant`: its words as the agent meant them, which has wrapped them."""
+        """Take an exec. `meant`: its words without what the agent wrapped them in."""
         pid, get = event.pid, event.payload.get
         if pid == self._command_pid and not is_wrapped:
             return
@@ -127,7 +127,7 @@ class StepsFold:
             del self._living[next(iter(self._living))]
         if became == DENIED:
             step.is_denied |= is_first
-            self.denied(pid, shell_line(meant))
+            self.deny(pid, shell_line(meant))
             return
         step.is_denied = False
         step.ran += 1
@@ -135,13 +135,13 @@ class StepsFold:
             how = "" if became in (ALLOWED, AUDITED) else f" ({became})"
             step.below.append(shell_line(meant) + how)
 
-    def denied(self, pid: int, what: str) -> None:
+    def deny(self, pid: int, what: str) -> None:
         if (step := self._living.get(pid)) is not None:
             step.denials += 1
             if len(step.denied) < _BELOW_KEPT:
                 step.denied.append(shortened(printable(what), _CHARACTERS))
 
-    def exited(self, event: Event) -> None:
+    def exit(self, event: Event) -> None:
         step = self._living.pop(event.pid, None)
         if step is None or step.pid != event.pid:
             return
@@ -150,23 +150,21 @@ class StepsFold:
         step.signal_name = printable(text(event.payload.get("signal_name")))[:20]
         step.ended_ns = event.time_ns
 
-    def result(self, *, is_over: bool) -> Steps:
-        found = [each for each in self._found if each.is_selected]
-        for each in found:
+    def end(self, *, is_over: bool) -> None:
+        self.found = [each for each in self.found if each.is_selected]
+        for each in self.found:
             each.is_over = is_over
-        own: dict[str, int] = {}
-        by_agent = self._by_agent or any(each.is_wrapped for each in found)
-        if by_agent:
-            for each in found:
+        self.by_agent |= any(each.is_wrapped for each in self.found)
+        if self.by_agent:
+            for each in self.found:
                 if not each.is_call and not each.is_bad:
                     name = each.what.partition(" ")[0].rpartition("/")[2]
-                    own[name] = own.get(name, 0) + 1
-            found = [each for each in found if each.is_call or each.is_bad]
-        return Steps(by_agent=by_agent, found=tuple(found), more=self._more, own=own)
+                    self.own[name] = self.own.get(name, 0) + 1
+            self.found = [each for each in self.found if each.is_call or each.is_bad]
 
     def _begin(self, event: Event, meant: list[str]) -> Step:
-        if len(self._found) >= STEPS_KEPT and not self._calls:
-            self._more += 1
+        if len(self.found) >= STEPS_KEPT and not self._calls:
+            self.more += 1
             return Step(event.seq, event.time_ns, "", is_over=True, below=_NOTHING_MORE)
         what = shell_line(meant)
         step = self._calls.pop(what, None)
@@ -177,10 +175,10 @@ class StepsFold:
         return step
 
     def _keep(self, step: Step) -> None:
-        if len(self._found) < STEPS_KEPT:
-            self._found.append(step)
+        if len(self.found) < STEPS_KEPT:
+            self.found.append(step)
         else:
-            self._more += 1
+            self.more += 1
 
 
 def _is_shell_line(argv: list[str]) -> bool:

@@ -1,12 +1,12 @@
-"""Events for a page that shows some thousands of them: first what needs attention, and of the rest
-every second, fourth, eighth …, however many there are."""
+"""Some thousand events for a page: first those that need attention, and of the rest every second,
+fourth, eighth …, however many there are."""
 
 from __future__ import annotations
 
 from sigwrap.events import DECISION_TYPES, Event, Payload, text, texts, times
 from sigwrap.outcomes import ALLOWED, outcome
-from sigwrap.report.folds.asked import AskedAbout
 from sigwrap.report.folds.incidents import INCIDENT_TYPES
+from sigwrap.report.folds.selection import AskedAbout
 from sigwrap.report.forms.detail import detail
 from sigwrap.report.forms.findings import what
 
@@ -32,11 +32,11 @@ _MARKS = (
 
 class EventRows:
     def __init__(self, started_ns: int) -> None:
-        """`started_ns`: of the session, which is not always that of its first row here."""
+        """`started_ns`: of the session; its first row here may be a later one."""
         self._started_ns = started_ns
         self._important: list[Event] = []
         self._sample: list[Event] = []
-        self._flags: dict[int, int] = {}  # by seq, where there are any
+        self._flags: dict[int, int] = {}  # by seq, if there are any
         self._asked_about = AskedAbout()
         self._step = 1
         self._plain = 0

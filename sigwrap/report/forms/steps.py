@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 from sigwrap.escape import printable, shell_words, shortened
 from sigwrap.events import Event, text, texts
-from sigwrap.outcomes import counted
 from sigwrap.policy.presets import as_meant
 from sigwrap.report.folds.steps import Step, Steps
 
@@ -16,22 +15,15 @@ _CHARACTERS = 200
 MAY_HAVE_DISCARDED = "may have discarded uncommitted changes"
 
 
-def steps_title(steps: Steps) -> str:
-    count = len(steps.found) + steps.more
-    if steps.by_agent:
-        return f"What the agent did ({counted(count, 'tool call')})"
-    return f"What the command did ({counted(count, 'step')})"
-
-
 def steps_lines(steps: Steps, started_ns: int, is_whole: bool) -> Iterator[str]:
-    """Yield a line a step; of many, those where something went wrong come first."""
+    """Yield a line for each step; of many, choose first the ones that went wrong."""
     found = steps.found
     shown = set(range(len(found)))
     if not is_whole and len(found) > _SHOWN:
         order = sorted(shown, key=lambda at: (not found[at].is_bad, at))
         shown = set(order[: _SHOWN if len(found) > _SHOWN + 1 else None])
     hidden, times = 0, 0
-    first: Step | None = None  # of equal ones in a row
+    first: Step | None = None  # of equal steps in a row
     for at, step in enumerate(found):
         if at not in shown:
             hidden += 1
