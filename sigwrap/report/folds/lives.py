@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from sigwrap.events import Event, Payload, number, texts
 from sigwrap.policy.presets import as_meant
 from sigwrap.report.folds.cause import Sender, Why, name_of_signal, shortened, shown_command
-from sigwrap.tuples import NamedTuple
 
 _LIVING_LIMIT = 65_536
 _SIGNALS_OF_ONE = 128
@@ -22,18 +21,13 @@ _WORDS_KEPT, _CHARACTERS_KEPT = 32, 256
 Ran = list[str] | str
 
 
-class Refused(NamedTuple):
-    ran: Ran
-    rule: str
-
-
 @dataclass(slots=True)
 class Living:
     ppid: int
     ran: Ran = ""
     ran_before: Ran = ""
-    refused: Refused | None = None  # its last exec, if that was denied
-    refused_fork: str = ""  # the limit that refused it
+    denied_exec: str = ""  # its last exec, if that was denied, as the end of a sentence
+    denied_fork: str = ""
     refused_file: str = ""  # probably, by the kernel
     is_mismatched: bool = False  # it loaded something other than what was judged
     child: Why | None = None  # the end of one, whose status it may pass on
@@ -43,8 +37,11 @@ class Living:
     @property
     def is_plain(self) -> bool:
         """Return whether nothing but its command is known that may explain its end."""
-        has_none = self.refused is None and not self.refused_fork and not self.refused_file
-        return self.child is None and has_none
+        return self.child is None and not self.denied and not self.refused_file
+
+    @property
+    def denied(self) -> str:
+        return self.denied_exec or self.denied_fork
 
     def last_sent(self, name: str) -> Sender | None:
         return None if self.sent is None else self.sent.get(name)
@@ -77,19 +74,21 @@ class Lives:
     def executed(self, event: Event) -> None:
         living = self._known(event.pid, event.payload)
         living.ran_before, living.ran = living.ran, _ran(event.payload)
-        living.refused = None
+        living.denied_exec = ""
 
     def exec_failed(self, event: Event) -> None:
         if (living := self._living.get(event.pid)) is not None:
             living.ran = living.ran_before
 
     def exec_denied(self, event: Event) -> None:
-        rule = str(event.payload.get("rule_name") or "?")[:_CHARACTERS_KEPT]
-        self._known(event.pid, event.payload).refused = Refused(_ran(event.payload), rule)
+        what, rule = shown(_ran(event.payload)), shortened(event.payload.get("rule_name"))
+        living = self._known(event.pid, event.payload)
+        living.denied_exec = f"sigwrap denied its exec of {what} (rule {rule})"
 
     def fork_refused(self, event: Event) -> None:
         if (living := self._living.get(event.pid)) is not None:
-            living.refused_fork = str(event.payload.get("limit"))[:_CHARACTERS_KEPT]
+            limit = shortened(str(event.payload.get("limit")))
+            living.denied_fork = f"sigwrap denied its fork (limit {limit})"
 
     def file_refused(self, event: Event) -> None:
         if (living := self._living.get(event.pid)) is not None and not living.refused_file:

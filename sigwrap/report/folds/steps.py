@@ -6,6 +6,7 @@ is no agent, its own children are the steps.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from sigwrap.escape import printable, shell_words, shortened
@@ -17,8 +18,10 @@ STEPS_KEPT = 500
 _LIVING_KEPT = 65_536
 _CALLS_KEPT = 200
 _BELOW_KEPT = 20
-_OWN_KEPT = 100
+_OWN_CHARACTERS = 200
 _CHARACTERS = 300
+_SHOWN = 12
+_BELOW_SHOWN = 3
 _NOTHING_MORE = [""] * _BELOW_KEPT  # for a step that is only counted
 _SHELLS = frozenset({"bash", "sh", "zsh", "dash"})
 
@@ -61,6 +64,30 @@ class Step:
     def is_bad(self) -> bool:
         return bool(self.denials) or self.outcome not in ("ok", "allowed", "running", "no end seen")
 
+    @property
+    def line(self) -> str:
+        tool = f"{self.tool}: " if self.tool else ""
+        return f"{self.outcome:<8}  {tool}{self.what}{self._notes()}"
+
+    @property
+    def judged_line(self) -> str:
+        """What a hook denied, or asked the user about."""
+        label = "denied" if self.answer == "deny" else "asked"
+        why = f"  ({self.reason})" if self.reason else ""
+        return f"{label}  {self.tool}: {self.what}{why}"
+
+    def _notes(self) -> str:
+        """Return what ran below, in a few words."""
+        notes = [f"denied: {each}" for each in self.denied[:_BELOW_SHOWN] if each != self.what]
+        if len(notes) < self.denials and self.what not in self.denied:
+            notes.append(f"{self.denials} denied")
+        others = [each for each in self.below if each != self.what]
+        if others and self.what not in others:
+            names = dict.fromkeys(each.partition(" ")[0].rpartition("/")[2] for each in others)
+            more = ", …" if len(names) > _BELOW_SHOWN else ""
+            notes.append(f"ran {', '.join(list(names)[:_BELOW_SHOWN])}{more}")
+        return f"  ({'; '.join(notes)})" if notes else ""
+
 
 class Steps:
     def __init__(self) -> None:
@@ -83,6 +110,38 @@ class Steps:
         if self.by_agent:
             return f"What the agent did ({counted(count, 'tool call')})"
         return f"What the command did ({counted(count, 'step')})"
+
+    def lines(self, started_ns: int, is_whole: bool) -> Iterator[str]:
+        """Yield a line for each step; of many, choose first the ones that went wrong."""
+        found = self.found
+        shown = set(range(len(found)))
+        if not is_whole and len(found) > _SHOWN:
+            order = sorted(shown, key=lambda at: (not found[at].is_bad, at))
+            shown = set(order[: _SHOWN if len(found) > _SHOWN + 1 else None])
+        hidden, times = 0, 0
+        first: Step | None = None  # of equal steps in a row
+        for at, step in enumerate(found):
+            if at not in shown:
+                hidden += 1
+                continue
+            if hidden:
+                yield f"{'':>10}  ... {hidden} more"
+                hidden = 0
+            first = first or step
+            times += 1
+            following = found[at + 1] if at + 1 in shown else None
+            if following is not None and following.line == step.line:
+                continue
+            offset = f"{(first.time_ns - started_ns) / 1e9:>+8.2f} s"
+            yield f"{offset}  {step.line}" + (f"  x{times}" if times > 1 else "")
+            times, first = 0, None
+        if hidden := hidden + self.more:
+            yield f"{'':>10}  ... {hidden} more"
+        if self.own:
+            names = ", ".join(f"{printable(name)} ({n})" for name, n in self.own.items())
+            yield shortened(
+                f"and {sum(self.own.values())} commands of the agent itself: {names}", 200
+            )
 
     def start(self, payload: Payload) -> None:
         command = texts(payload.get("command"))

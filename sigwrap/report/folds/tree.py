@@ -19,8 +19,8 @@ _WORDS_KEPT = 64
 _SIGNALS_KEPT, _NAME_KEPT = 70, 20  # the kernel has 64
 _CHARACTERS_KEPT = 400
 
-# What a node stands for.
-_RAN, _IN_PLACE, _REFUSED, _FORKED = "ran", "ran in place", "refused", "only forked"
+# What a node stands for. A process that only forked has the kernel's name for it as its command.
+RAN, IN_PLACE, REFUSED, FORKED = "ran", "ran in place", "refused", "only forked"
 
 # argv joined by NUL, which no argument can hold, and cut.
 CommandLine = str
@@ -51,12 +51,10 @@ class Asked(NamedTuple):
     is_selected: bool = True
 
 
-_Key = tuple[CommandLine, str]
-
-
 @dataclass(slots=True)
 class Node:
-    key: _Key
+    command: CommandLine
+    kind: str
     first_pid: int = 0
     first_seq: int = 0
     depth: int = 0
@@ -68,24 +66,7 @@ class Node:
     is_selected: bool = False
     killed: dict[str, int] = field(default_factory=dict)
     outcomes: dict[str, int] = field(default_factory=dict)
-    children: dict[_Key, Node] = field(default_factory=dict)
-
-    @property
-    def command(self) -> CommandLine:
-        return self.key[0]
-
-    @property
-    def in_place(self) -> bool:
-        return self.key[1] == _IN_PLACE
-
-    @property
-    def refused(self) -> bool:
-        return self.key[1] == _REFUSED
-
-    @property
-    def forked(self) -> bool:
-        """Whether it ran nothing itself; then the command is the kernel's name for it."""
-        return self.key[1] == _FORKED
+    children: dict[tuple[CommandLine, str], Node] = field(default_factory=dict)  # by kind as well
 
 
 class _Place(NamedTuple):
@@ -96,7 +77,7 @@ class _Place(NamedTuple):
 
 class ProcessTree:
     def __init__(self) -> None:
-        self._root = Node(("", _RAN), depth=-1)
+        self._root = Node("", RAN, depth=-1)
         self.processes = 0  # that the nodes stand for
         self.ran = 0  # of these, those that have run something
         self.not_shown = 0
@@ -125,13 +106,13 @@ class ProcessTree:
             if known.ppid == ppid:
                 before = known.node
         if before is None:
-            node = self._child(self._above(asked), _RAN, asked)
+            node = self._child(self._above(asked), RAN, asked)
             self.ran += 1
             if not self._was_refused(pid, ppid):
                 node.processes += 1
                 self.processes += 1
         else:
-            node = self._child(before, _IN_PLACE, asked)
+            node = self._child(before, IN_PLACE, asked)
         node.running += 1
         self._living[pid] = _Place(ppid, node, before)
         if len(self._living) > _LIVING_LIMIT:
@@ -140,7 +121,7 @@ class ProcessTree:
     def refused(self, asked: Asked) -> None:
         known = self._living.get(asked.pid)
         parent = self._above(asked) if known is None else known.node
-        node = self._child(parent, _REFUSED, asked)
+        node = self._child(parent, REFUSED, asked)
         if known is not None:
             return
         pid, ppid = asked.pid, asked.ppid
@@ -219,7 +200,7 @@ class ProcessTree:
 
     def _fork(self, asked: Asked) -> Node:
         """Return the node of a process that was killed and has run nothing."""
-        node = self._child(self._above(asked), _FORKED, asked)
+        node = self._child(self._above(asked), FORKED, asked)
         node.processes += 1
         self.processes += 1
         return node
@@ -235,7 +216,7 @@ class ProcessTree:
         key = command_line(asked.argv), kind
         node = parent.children.get(key)
         if node is None:
-            node = Node(key, asked.pid, asked.seq, parent.depth + 1)
+            node = Node(*key, asked.pid, asked.seq, parent.depth + 1)
             if self._nodes >= NODE_LIMIT:
                 self.not_shown += 1
             else:

@@ -271,11 +271,8 @@ class WhyFold:
             return Reason(Cause.UNKNOWN, "its exit status is unknown")
         if code == 0:
             return Reason(Cause.ITSELF, ENDED_BY_ITSELF)
-        if living is not None and living.refused is not None:
-            what, rule = shown(living.refused.ran), shortened(living.refused.rule)
-            return denied(f"sigwrap denied its exec of {what} (rule {rule})")
-        if living is not None and living.refused_fork:
-            return denied(f"sigwrap denied its fork (limit {shortened(living.refused_fork)})")
+        if living is not None and living.denied:
+            return denied(living.denied)
         if living is not None and living.refused_file:
             return Reason(Cause.DENIED, f"{ENDED_BY_ITSELF}, probably after {living.refused_file}")
         if self._measures.log_is_full:

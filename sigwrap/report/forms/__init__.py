@@ -3,7 +3,6 @@
 verdict       how the session ended, in a sentence
 verification  whether a log is what its writer wrote
 text          the report for a terminal
-steps         what the agent did, one line for each step
 tree          the process tree for a terminal
 markdown      the report for a CI job's summary
 findings      what needs attention, in words

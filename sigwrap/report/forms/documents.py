@@ -11,15 +11,15 @@ from sigwrap.events import Event
 from sigwrap.report.check.reproduce import Reproduction
 from sigwrap.report.check.verify import Verification
 from sigwrap.report.folds.attention import Group
+from sigwrap.report.folds.discards import discard_text
 from sigwrap.report.folds.handed import Handed
 from sigwrap.report.folds.incidents import Incident
 from sigwrap.report.folds.steps import Step
 from sigwrap.report.folds.summary import Listed, Summary
 from sigwrap.report.folds.tally import Tally
-from sigwrap.report.folds.tree import Node, words
+from sigwrap.report.folds.tree import FORKED, IN_PLACE, REFUSED, Node, words
 from sigwrap.report.forms import findings
 from sigwrap.report.forms.findings import Suggestions
-from sigwrap.report.forms.steps import MAY_HAVE_DISCARDED, discarding
 from sigwrap.report.forms.times import iso_time
 from sigwrap.store.catalog import SessionFile
 
@@ -75,7 +75,7 @@ def report_document(
         "discards": {
             "found": [
                 {
-                    "text": f"{discarding(each)} {MAY_HAVE_DISCARDED}",
+                    "text": discard_text(each),
                     "pid": each.pid,
                     "first_seq": each.seq,
                     "first_offset_ns": each.time_ns - started_ns,
@@ -113,12 +113,7 @@ def report_document(
         "files": {
             "changes": summary.files.changes,
             "folders": [
-                {
-                    "folder": each.folder,
-                    "beneath": each.is_beneath,
-                    "counts": each.counts,
-                    "total": each.total,
-                }
+                _fields(each, "folder", "beneath", "counts", "total")
                 for each in summary.files.result()
             ],
         },
@@ -170,20 +165,18 @@ def _group(group: Group, suggestions: Suggestions, started_ns: int) -> dict[str,
     }
 
 
+def _fields(found: object, *names: str) -> dict[str, Any]:
+    return {name: getattr(found, name) for name in names}
+
+
 def _step(step: Step, started_ns: int) -> dict[str, Any]:
     return {
-        "tool": step.tool,
-        "what": step.what,
-        "outcome": step.outcome,
-        "exit_code": step.exit_code,
+        **_fields(step, "tool", "what", "outcome", "exit_code"),
         "signal_name": step.signal_name or None,
         "hook": {"answer": step.answer, "reason": step.reason} if step.answer else None,
-        "is_bad": step.is_bad,
-        "pid": step.pid,
+        **_fields(step, "is_bad", "pid"),
         "commands": step.ran,
-        "below": step.below,
-        "denied": step.denied,
-        "denials": step.denials,
+        **_fields(step, "below", "denied", "denials"),
         "first_seq": step.seq,
         "offset_ns": step.time_ns - started_ns,
         "ended_offset_ns": step.ended_ns - started_ns if step.ended_ns else None,
@@ -217,8 +210,7 @@ def _incident(each: Incident, started_ns: int) -> dict[str, Any]:
 
 def _death(event: Event, summary: Summary) -> dict[str, Any]:
     return {
-        "seq": event.seq,
-        "pid": event.pid,
+        **_fields(event, "seq", "pid"),
         "comm": event.payload.get("comm"),
         "signal_name": event.payload.get("signal_name"),
         "why": summary.explained.killed.get(event.seq),
@@ -231,18 +223,11 @@ def _node(node: Node) -> dict[str, Any]:
     return {
         "depth": node.depth,
         "argv": words(node.command),
-        "exec_in_place": node.in_place,
-        "refused": node.refused,
-        "forked": node.forked,
-        "first_pid": node.first_pid,
-        "first_seq": node.first_seq,
-        "count": node.count,
-        "processes": node.processes,
-        "running": node.running,
-        "failed": node.failed,
-        "not_started": node.not_started,
-        "killed": node.killed,
-        "outcomes": node.outcomes,
+        "exec_in_place": node.kind == IN_PLACE,
+        "refused": node.kind == REFUSED,
+        "forked": node.kind == FORKED,
+        **_fields(node, "first_pid", "first_seq", "count", "processes", "running", "failed"),
+        **_fields(node, "not_started", "killed", "outcomes"),
     }
 
 
@@ -271,33 +256,27 @@ def sessions_json(sessions: list[SessionFile]) -> str:
     return _document(
         {
             "schema": SESSIONS_SCHEMA,
-            "sessions": [
-                {
-                    "session_id": file.id,
-                    "path": file.path,
-                    "name": file.name,
-                    "inside": file.inside,
-                    "command": list(file.command),
-                    "running": file.running,
-                    "stopped": file.is_stopped,
-                    "ended_cleanly": file.ended_cleanly,
-                    "exit_status": file.exit_status,
-                    "denied": file.denied,
-                    "reason": file.reason,
-                    "events": file.events,
-                    "started_at": iso_time(file.started_ns) if file.events else None,
-                    "last_event_at": iso_time(file.last_event_ns) if file.events else None,
-                    "problem": file.problem,
-                    "size": file.size,
-                    "files": len(file.files),
-                    "user": file.user,
-                    "host": file.host,
-                    "recoverable": file.is_in_several_files and not file.ended_cleanly,
-                }
-                for file in sessions
-            ],
+            "sessions": [_session(file) for file in sessions],
         }
     )
+
+
+def _session(file: SessionFile) -> dict[str, Any]:
+    is_known = bool(file.events)
+    return {
+        "session_id": file.id,
+        **_fields(file, "path", "name", "inside"),
+        "command": list(file.command),
+        "running": file.running,
+        "stopped": file.is_stopped,
+        **_fields(file, "ended_cleanly", "exit_status", "denied", "reason", "events"),
+        "started_at": iso_time(file.started_ns) if is_known else None,
+        "last_event_at": iso_time(file.last_event_ns) if is_known else None,
+        **_fields(file, "problem", "size"),
+        "files": len(file.files),
+        **_fields(file, "user", "host"),
+        "recoverable": file.is_in_several_files and not file.ended_cleanly,
+    }
 
 
 def event_json(event: Event) -> str:
@@ -310,11 +289,7 @@ def _verification(verification: Verification) -> dict[str, Any]:
         "outcome": verification.outcome.value,
         "problem": verification.problem,
         "row": verification.row or None,
-        "events": verification.events,
-        "head": verification.head,
-        "head_given": verification.head_given,
-        "keyed": verification.keyed,
-        "ended": verification.ended,
+        **_fields(verification, "events", "head", "head_given", "keyed", "ended"),
     }
 
 
@@ -326,11 +301,7 @@ def _event(event: Event) -> dict[str, Any]:
     return {
         "seq": event.seq,
         "time": iso_time(event.time_ns),
-        "time_ns": event.time_ns,
-        "type": event.type,
-        "pid": event.pid,
-        "payload": event.payload,
-        "hash": event.hash,
+        **_fields(event, "time_ns", "type", "pid", "payload", "hash"),
     }
 
 

@@ -13,10 +13,10 @@ from sigwrap.outcomes import AUDITED, DENIED
 from sigwrap.policy.tools.suggest import Suggestion
 from sigwrap.report.check.verify import Outcome, Verification
 from sigwrap.report.folds.attention import Group
+from sigwrap.report.folds.discards import discard_line
 from sigwrap.report.folds.summary import Summary
 from sigwrap.report.forms import findings
 from sigwrap.report.forms.rules import policy_lines
-from sigwrap.report.forms.steps import discard_line, judged_line
 from sigwrap.report.forms.style import PLAIN
 from sigwrap.report.forms.text import GROUPS_SHOWN, Page, TextReport
 from sigwrap.report.forms.verification import trust
@@ -106,7 +106,7 @@ def _attention(summary: Summary) -> Iterator[str]:
     proposed = [suggestions.of(group) for group in shown]
     more = summary.attention.more + sum(group.count for group in hidden)
     said = [discard_line(each) for each in summary.discards.events[:_WARNINGS_SHOWN]]
-    said += [judged_line(each) for each in summary.steps.judged[:GROUPS_SHOWN]]
+    said += [each.judged_line for each in summary.steps.judged[:GROUPS_SHOWN]]
     said += [f"and {more} more"] if more else []
     said += [findings.audited_line(audited)] if audited else []
     if shown:

@@ -13,6 +13,7 @@ from sigwrap.events import EVENT_TYPES, Event, number, text, texts
 from sigwrap.outcomes import AUDITED, DENIED, counted
 from sigwrap.report.check.verify import Verification
 from sigwrap.report.folds.attention import Group
+from sigwrap.report.folds.discards import MAY_HAVE_DISCARDED, discard_line
 from sigwrap.report.folds.ending import Ending
 from sigwrap.report.folds.summary import Failure, Listed, SignalEdge, Summary, Talk
 from sigwrap.report.folds.tally import Tally
@@ -22,7 +23,6 @@ from sigwrap.report.forms import findings
 from sigwrap.report.forms.detail import detail, interrupt_line
 from sigwrap.report.forms.layout import cut, wrapped
 from sigwrap.report.forms.sizes import byte_size
-from sigwrap.report.forms.steps import MAY_HAVE_DISCARDED, discard_line, judged_line, steps_lines
 from sigwrap.report.forms.style import PLAIN, Style
 from sigwrap.report.forms.times import ago, local_time
 from sigwrap.report.forms.tree import tree_lines, tree_title
@@ -246,7 +246,7 @@ class TextReport:
         if (more := summary.discards.count - _DISCARDS_SHOWN) > 0:
             yield f"look  {more} more that {MAY_HAVE_DISCARDED}"
         for step in summary.steps.judged:
-            yield cut(judged_line(step), self._columns)
+            yield cut(step.judged_line, self._columns)
         if hidden := summary.attention.more + sum(each.count for each in groups[GROUPS_SHOWN:]):
             yield f"and {hidden} more: sigwrap query, or sigwrap report --format html"
         if audited:
@@ -289,7 +289,7 @@ class TextReport:
     # What led to it
 
     def _steps(self) -> Iterator[str]:
-        for line in steps_lines(self.summary.steps, self.summary.started_ns, self.page.tree):
+        for line in self.summary.steps.lines(self.summary.started_ns, self.page.tree):
             yield cut(line, self._columns)
 
     def _listed(self, listed: Listed, render: Callable[[Event], str]) -> Iterator[str]:
@@ -365,7 +365,7 @@ def _shadowing(found: tuple[str, str]) -> str:
 
 
 def _written_line(written: Written) -> str:
-    beneath = f"{written.folder.rstrip('/')}/**" if written.is_beneath else written.folder
+    beneath = f"{written.folder.rstrip('/')}/**" if written.beneath else written.folder
     said = ", ".join(f"{count} {CHANGED[name]}" for name, count in written.counts.items())
     return f"{printable(beneath)}  {said}"
 

@@ -8,7 +8,7 @@ from itertools import islice
 from sigwrap.escape import printable, shell_words
 from sigwrap.outcomes import ALLOWED, AUDITED
 from sigwrap.report.folds.summary import Summary
-from sigwrap.report.folds.tree import Node, words
+from sigwrap.report.folds.tree import FORKED, IN_PLACE, REFUSED, Node, words
 from sigwrap.report.forms.layout import cut
 from sigwrap.report.forms.style import Style
 
@@ -70,7 +70,7 @@ def _is_remarkable(line: Node) -> bool:
 def _shown(line: Node, alive: str, style: Style, columns: int) -> str:
     indent = "  " * min(line.depth, _DEEPEST_INDENT)
     deeper = f"[{line.depth} deep] " if line.depth > _DEEPEST_INDENT else ""
-    arrow = "=> " if line.in_place else ""
+    arrow = "=> " if line.kind == IN_PLACE else ""
     notes = _notes(line, alive)
     after = f"  ({printable(', '.join(notes))})" if notes else ""
     before = f"{indent}{deeper}{arrow}{line.first_pid} "
@@ -78,14 +78,14 @@ def _shown(line: Node, alive: str, style: Style, columns: int) -> str:
     command = shell_words(words(line.command))
     if columns:
         command = cut(command, max(room, _NARROWEST_COMMAND))
-    if line.refused:
+    if line.kind == REFUSED:
         after = style.bad(after)
     return before + command + after
 
 
 def _notes(line: Node, alive: str) -> list[str]:
     notes = [] if line.count == 1 else [f"x{line.count}"]
-    if line.forked:
+    if line.kind == FORKED:
         notes.append("only forked")
     if line.running:
         notes.append(f"{line.running} {alive}" if line.count > 1 else alive)

@@ -8,7 +8,6 @@ from sigwrap.events import Event
 from sigwrap.outcomes import outcome
 from sigwrap.policy.presets import as_meant
 from sigwrap.report.folds.steps import STEPS_KEPT, Steps
-from sigwrap.report.forms.steps import steps_lines
 
 AGENT = 10
 WRAPPED = "eval 'make test' < /dev/null && pwd -P >| /tmp/claude-1-cwd"  # as Claude Code does
@@ -41,7 +40,7 @@ class Log:
         return self.fold
 
     def shown(self) -> list[str]:
-        return [" ".join(each.split()) for each in steps_lines(self.result(), 0, True)]
+        return [" ".join(each.split()) for each in self.result().lines(0, True)]
 
 
 def test_children_of_a_command_are_its_steps_with_what_ran_below() -> None:
@@ -122,7 +121,7 @@ def test_equal_steps_in_a_row_are_one_line_and_problems_are_not_hidden() -> None
     for n in range(100):
         log.exec(300 + n, AGENT, "step", str(n))
         log.exit(300 + n, int(n == 90))
-    short = list(steps_lines(log.result(), 0, False))
+    short = list(log.result().lines(0, False))
     assert any("exit 1    step 90" in line for line in short)
     assert len(short) < 20 and "more" in short[-1]
 

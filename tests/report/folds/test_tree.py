@@ -43,7 +43,12 @@ def of_a_shell() -> Tree:
 
 def drawn(tree: Tree) -> list[tuple[int, str, int, int]]:
     return [
-        (line.depth, ("=> " if line.in_place else "") + line.command, line.count, line.running)
+        (
+            line.depth,
+            ("=> " if line.kind == module.IN_PLACE else "") + line.command,
+            line.count,
+            line.running,
+        )
         for line in tree.lines()
     ]
 
@@ -123,7 +128,7 @@ def test_subshells_that_a_signal_killed_are_one_line_where_they_were_forked() ->
     tree.ends(13, 10, None, "SIGKILL")
     assert drawn(tree) == [(0, "sh", 1, 1), (1, "bash", 2, 0)]
     fork = tree.lines()[1]
-    assert (fork.forked, fork.processes) == (True, 2)
+    assert (fork.kind, fork.processes) == (module.FORKED, 2)
     assert fork.killed == {"SIGSEGV": 1, "SIGKILL": 1}
     assert (tree.processes, tree.ran, tree.running) == (3, 1, 1)
 
@@ -149,7 +154,7 @@ def test_a_refused_exec_is_a_leaf() -> None:
         (1, "dd", 1, 0),
         (1, "=> true", 1, 1),
     ]
-    assert [line.refused for line in tree.lines()] == [False, True, True, False]
+    assert [line.kind == module.REFUSED for line in tree.lines()] == [False, True, True, False]
     assert [line.processes for line in tree.lines()] == [1, 1, 0, 0]
     assert (tree.processes, tree.ran, tree.running) == (2, 1, 1)
 
@@ -230,7 +235,7 @@ def test_every_exec_is_in_the_tree_once_whatever_comes(
             case "fail":
                 tree.not_started(pid)
     lines = tree.lines()
-    assert sum(line.count for line in lines if not line.forked) == asked
+    assert sum(line.count for line in lines if line.kind != module.FORKED) == asked
     assert sum(line.processes for line in lines) == tree.processes
     assert tree.ran <= tree.processes
     assert sum(line.running for line in lines) == tree.running
