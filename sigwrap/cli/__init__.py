@@ -15,8 +15,6 @@ showing       what the commands that read logs have in common
 pager         output through a pager
 sessions      sessions, and its rm, prune and recover
 report        report
-report_reading  what a report is made of
-beside        a part of a command's work in a process beside it
 replay        replay
 tried         what a policy would have decided in a recorded session
 verify        verify

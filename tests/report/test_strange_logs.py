@@ -16,7 +16,7 @@ from sigwrap.report.check.verify import Outcome, verify_session
 from sigwrap.report.export import jsonl_line
 from sigwrap.report.folds.ending import Ending
 from sigwrap.report.folds.metrics import MetricsFold
-from sigwrap.report.folds.summary import SummaryFold
+from sigwrap.report.folds.summary import Summary
 from sigwrap.report.folds.why import WhyFold
 from sigwrap.report.forms.documents import event_json, report_json, sessions_json
 from sigwrap.report.forms.sessions import Reader, render_sessions
@@ -64,10 +64,10 @@ def test_no_payload_stops_a_reader_or_a_query_or_reaches_the_terminal(
             log.append(*event)
         log.close()
         session = open_session(store, "")
-        fold = SummaryFold()
+        fold = Summary()
         verification = verify_session(session, None, and_also=fold.add)
         assert verification.events == len(events)
-        summary = fold.result(Ending.NOT_CLEAN)
+        summary = fold.end(Ending.NOT_CLEAN)
         assert report_json(summary, verification).isascii()
         assert all(event_json(event).isascii() for event in session.events())
         assert sessions_json(list_sessions(store)).isascii()
@@ -102,13 +102,13 @@ def test_a_type_that_is_no_longer_registered_is_read_by_every_report(
         log = scenario()
         log.add("signal_would_deny", 7, signal_name="SIGTERM", target_pid=8, decision="deny")
         log.end()
-    metrics, why, summary = MetricsFold(), WhyFold(), SummaryFold()
+    metrics, why, summary = MetricsFold(), WhyFold(), Summary()
     verification = verify_session(log.session, None, and_also=summary.add)
     assert verification.outcome is Outcome.INTACT, verification.problem
     for event in log.session.events():
         metrics.add(event)
         why.add(event)
         assert event.type in jsonl_line(event, "s1") and event.type in timeline_line(event, 0)
-    text = render_text(summary.result(Ending.NOT_CLEAN), verification)
+    text = render_text(summary.end(Ending.NOT_CLEAN), verification)
     assert "unknown  1 signal_would_deny" in text
     assert "sigwrap_signals_total" in "\n".join(metrics.lines())

@@ -1,4 +1,4 @@
-"""Proposed rules, as the part of a policy that they would be."""
+"""Proposed rules as a part of a policy."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def policy_lines(suggestions: Iterable[Suggestion | None]) -> Iterator[str]:
 
 
 def grouped_lines(groups: Iterable[tuple[Iterable[Suggestion], str]]) -> Iterator[str]:
-    """The rules of each group after its comment, if it has one."""
+    """Yield the rules of each group after the group's comment, if there is one."""
     sections = (COMMAND_RULES, SIGNAL_RULES, NETWORK_RULES)
     lines: dict[str, dict[str, None]] = {each: {} for each in sections}
     for suggestions, comment in groups:
