@@ -11,7 +11,6 @@ from typing import Annotated, TypeVar
 import typer
 
 from sigwrap.amounts import size_bytes, span_s
-from sigwrap.cli.control import refuse_inside
 from sigwrap.cli.examples import examples
 from sigwrap.cli.group import App, Group
 from sigwrap.cli.options import JsonOption, PagerOption, StoreOption, UtcOption, existing_store
@@ -213,6 +212,8 @@ def _recover(folder: str, file: SessionFile) -> str:
 
 
 def _opened(context: typer.Context, store: str | None, verb: str) -> tuple[str, list[SessionFile]]:
+    from sigwrap.cli.control import refuse_inside  # not for the list
+
     refuse_inside(f"processes in a session can't {verb} sessions")
     folder = existing_store(context.obj if store is None else store)
     return folder, list_sessions(folder)

@@ -61,7 +61,7 @@ POLICY: dict[str, Rows] = {
         "schema": ("policy.reading", "Print the JSON Schema of policies"),
         "check": (
             "policy.checking",
-            "Check policies for errors and doubtful rules, and run their tests",
+            "Check policies for mistakes, and run their tests",
         ),
         "try": ("policy.checking", "Show what a policy would have decided in a session"),
         "explain": ("policy.explaining", "Explain which rule decides, and why"),
