@@ -25,15 +25,15 @@ command_rules:
 - name: c
   description: why
   commands: [/opt/bin/*, git]
+  args: []
   flags: [r, force]
   args_patterns: [^x]
   subcommands: [push, '']
   depth:
-    min: 0
+    min: 1
     max: 3
   sha256: [%s]
   not_sha256: [cdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcd]
-  args: []
   truncated: false
   traced: true
   decision: redirect
@@ -96,10 +96,10 @@ env_policy:
   keep: [API_KEY]
 limits:
   max_depth: 8
+  at_fork: true
   wall_time: 7200
   cpu_time: 90
   memory: 512
-  at_fork: true
 session:
   mounts: false
 watch:

@@ -20,8 +20,7 @@ from sigwrap.policy.judge.network import BadDestination, Destination
 from sigwrap.policy.judge.signals import signal_number, signal_numbers, words
 from sigwrap.policy.language.document import MappingNode, Node, ScalarNode, SequenceNode
 from sigwrap.policy.language.fill import Filler, Wrong, shown
-from sigwrap.policy.language.parts import Checked
-from sigwrap.policy.language.schema import (
+from sigwrap.policy.language.shapes import (
     PATTERNS,
     Duration,
     Flag,
@@ -37,6 +36,7 @@ from sigwrap.policy.language.schema import (
     Text,
     Word,
 )
+from sigwrap.policy.language.values import Checked
 from sigwrap.policy.problems import nearest_word
 
 MAX_TOTAL_SECONDS = 10 * 365 * 24 * 3600
@@ -51,7 +51,7 @@ _NO_MERGE_KEYS = (
 
 class Checker(Filler):
     def group(self, node: Node, group: Group) -> Checked:
-        checked = Checked(place=node.place)
+        checked = Checked(node.place)
         if not isinstance(node, MappingNode):
             self._must_be(node, group.title, "a mapping")
             return checked

@@ -34,6 +34,7 @@ from sigwrap.policy.judge.rules import (
     Target,
     default_of,
 )
+from sigwrap.policy.language.schema import COMMAND_RULE
 from sigwrap.policy.problems import Place, Problem, Severity
 
 _MOST_COMPARISONS = 1_000_000
@@ -125,30 +126,12 @@ class _RulesAbove:
 
 
 def _conditions_cover(above: CommandRule, rule: CommandRule) -> bool:
-    """Whatever meets the conditions of `rule` meets those of `above`."""
-    return (
-        (above.min_depth or 0) <= (rule.min_depth or 0)
-        and (
-            above.max_depth is None
-            or (rule.max_depth is not None and rule.max_depth <= above.max_depth)
-        )
-        and above.args in (None, rule.args)
-        and set(above.flags) <= set(rule.flags)
-        and _at_least_as_wide(above.args_patterns, rule.args_patterns)
-        and _at_least_as_wide(above.subcommands, rule.subcommands)
-        and _at_least_as_wide(above.paths, rule.paths)
-        and _at_least_as_wide(above.sources, rule.sources)
-        and _at_least_as_wide(tuple(above.sha256), tuple(rule.sha256))
-        and (above.not_sha256 <= rule.not_sha256)
-        and above.truncated in (None, rule.truncated)
-        and above.traced in (None, rule.traced)
-        and above.system_file in (None, rule.system_file)
-        and above.loads_code in (None, rule.loads_code)
+    """Return whether `above` matches all that meets the conditions of `rule`."""
+    return all(
+        key.covers(getattr(above, key.field), getattr(rule, key.field))
+        for key in COMMAND_RULE.keys
+        if key.covers is not None
     )
-
-
-def _at_least_as_wide(above: tuple[str, ...], below: tuple[str, ...]) -> bool:
-    return not above or (bool(below) and set(below) <= set(above))
 
 
 def _loose_allow_rules(rules: Sequence[CommandRule]) -> Iterator[Problem]:

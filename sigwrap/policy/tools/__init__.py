@@ -23,8 +23,7 @@ again         recorded requests, each decided once
 inserted      rules put before those of a policy's text
 suggested     a policy with such rules, for what sessions were denied
 pin           rules that deny a tool whose file is another than now
-shipped       the shipped policies as they were checked, so that no run has to check their texts
-presets       the presets of agents as they were checked
+shipped       the check of the shipped policies, when sigwrap is built
 reference     generates docs/policy-reference.md and docs/policy.schema.json
 reference_notes  the text around the tables of docs/policy-reference.md
 """

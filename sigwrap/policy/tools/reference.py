@@ -12,10 +12,9 @@ from typing import Any
 
 from sigwrap.amounts import SECONDS_PATTERN, SIZE_PATTERN
 from sigwrap.policy.judge.signals import ALL, GROUPS, signal_name
-from sigwrap.policy.language.schema import (
+from sigwrap.policy.language.schema import POLICY, RULE_KEYS
+from sigwrap.policy.language.shapes import (
     PATTERNS,
-    POLICY,
-    RULE_KEYS,
     Duration,
     Flag,
     Form,
