@@ -16,7 +16,7 @@ name: whole
 description: |-
   everything,
   on two lines
-unenforced: warn
+fallback: warn
 defaults:
   command: audit
   signal: absorb
@@ -49,7 +49,7 @@ command_rules:
 - name: plain
   commands: ['*']
   decision: deny
-  escalate: SIGPOLICY
+  on: kill
 signal_rules:
 - name: s
   signals: [SIGHUP, SIGRTMIN+2]
@@ -63,7 +63,8 @@ signal_rules:
     min: 1
     max: 100
   decision: redirect
-  redirect_to: SIGTERM
+  redirect_to:
+    signal: SIGTERM
   fallback: audit
 - name: quiet
   signals: ['@all']
@@ -102,14 +103,14 @@ limits:
   memory: 512
 session:
   mounts: false
-watch:
+trust:
+  path_shadow: deny
+on:
   loop:
     same_exec: 25
     within: 60
     action: stop
   drift: kill
-trust:
-  path_shadow: deny
   boundary: kill
 """ % ("ab" * 32)
 

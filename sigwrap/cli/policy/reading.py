@@ -21,10 +21,11 @@ from sigwrap.policy.problems import InvalidPolicy, Problem
 from sigwrap.policy.tools.differences import differences, differences_text
 from sigwrap.policy.tools.listing import Listed, listing_text
 from sigwrap.policy.tools.reference import json_schema
+from sigwrap.policy.tools.renamed import with_new_keys
 from sigwrap.policy.tools.show import policy_text
 from sigwrap.policy.tools.weakened import weakenings
 from sigwrap.report.forms.layout import wrapped
-from sigwrap.start.policy_files import SHIPPED, files_here, load_policy
+from sigwrap.start.policy_files import SHIPPED, files_here, load_policy, rewrite
 from sigwrap.status import REFUSED
 from sigwrap.store.catalog import open_session
 
@@ -71,6 +72,9 @@ def check(
     files: Annotated[list[str], typer.Argument(metavar="NAME|FILE...", help="Policies to check")],
     root: RootOption = None,
     as_json: JsonOption = False,
+    write: Annotated[
+        bool, typer.Option("--write", help="Replace old keys in the files, and show the changes")
+    ] = False,
 ) -> None:
     """Check policies for errors and doubtful rules.
 
@@ -83,6 +87,10 @@ def check(
         laxer: tuple[Problem, ...] = ()
         try:
             policy = load(file, root)
+            if write and file not in SHIPPED and (changes := rewrite(file, with_new_keys)):
+                for line in changes.split("\n"):
+                    (note if as_json else out)(printable(line))
+                policy = load(file, root)
             laxer = weakenings(policy)
             found = [*laxer, *policy.warnings, *lint(policy)]
             failures += [file] if laxer else []

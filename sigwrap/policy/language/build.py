@@ -34,6 +34,7 @@ from sigwrap.policy.language.schema import (
     COMMAND_DECISIONS,
     DEFAULTS,
     FILE_DECISIONS,
+    ON,
     PLAIN_DECISIONS,
     RULES,
     SECTIONS,
@@ -88,8 +89,8 @@ def inconsistencies(
         yield from _redirect_problems(rule)
         if rule.get("log") is False and rule.get("decision") != Action.ALLOW.value:
             yield _problem(rule, "log", "log: false needs decision: allow")
-        if rule.get("log") is False and rule.get("escalate"):
-            yield _problem(rule, "log", "log: false cannot be combined with escalate")
+        if rule.get("log") is False and (rule.get("on") or rule.get("escalate")):
+            yield _problem(rule, "log", "log: false cannot be combined with on")
         for target in listed(rule.get("target")):
             if isinstance(target, Checked):
                 yield from _target_problems(target)
@@ -112,6 +113,9 @@ def parts(policy: Checked) -> Parts:
         for name, group in SECTIONS.items()
         if name in policy.values
     }
+    on = policy.get("on")
+    for field, value in (fields(on, ON) if on else {}).items():
+        sections.setdefault("trust" if field == "boundary" else "watch", {})[field] = value
     if "env_policy" in sections:
         sections["env_policy"]["place"] = policy.place_of("env_policy")
     rules = {

@@ -70,15 +70,27 @@ class Checker(Filler):
                 message = "unknown key" if is_clear else f"{group.title} has no such key"
                 self.note(key_node, message, name, nearest)
             else:
+                if key.old:
+                    self._say_what_is_new(key_node, key)
                 self._value(checked, key, value_node)
             seen.add(name)
+        for key in group.keys:
+            if key.old and {key.name, key.new.partition(":")[0]} <= seen:
+                self.note(node, f"{key.name} is an old name of {key.new}; use only one")
         for key in group.keys:
             if key.required and key.name not in seen and _MERGE_KEY not in seen:
                 self.note(node, f'missing key "{key.name}" in {group.title}')
         return checked
 
+    def _say_what_is_new(self, node: Node, key: Key) -> None:
+        if key.new:
+            message = f"{key.name} is now {key.new} (sigwrap policy check --write updates the file)"
+            self.doubt(node, message, "")
+
     def _value(self, checked: Checked, key: Key, node: Node) -> None:
         checked.places[key.name] = node.place
+        if isinstance(key.shape, OneOf) and key.shape.old and isinstance(node, ScalarNode):
+            self._say_what_is_new(node, key)
         try:
             checked.values[key.name] = self._shaped(node, key.shape, key.name)
         except Wrong:

@@ -22,7 +22,7 @@ from sigwrap.policy.judge.rules import (
     Trust,
     Watch,
 )
-from sigwrap.policy.judge.signals import signal_name, signal_number
+from sigwrap.policy.judge.signals import signal_name
 from sigwrap.policy.language.shapes import (
     Duration,
     Flag,
@@ -40,7 +40,14 @@ from sigwrap.policy.language.shapes import (
     any_of,
     same,
 )
-from sigwrap.policy.language.values import is_deeper, shown_signals, shown_targets, signals, targets
+from sigwrap.policy.language.values import (
+    is_deeper,
+    redirect_signal,
+    shown_signals,
+    shown_targets,
+    signals,
+    targets,
+)
 
 COMMAND_DECISIONS = ("allow", "deny", "audit", "approve", "redirect")
 SIGNAL_DECISIONS = ("allow", "deny", "audit", "approve", "redirect", "absorb")
@@ -69,9 +76,15 @@ def _decision(*words: str) -> Word:
 _NAME = Key("name", Text(Form.NAME), "Shown in events and messages", required=True)
 _DESCRIPTION = Key("description", Text(), "A comment for readers")
 _MESSAGE = Key("message", _TEMPLATE, "The reason that users read")
-_ESCALATE = Key(
-    "escalate", Word(("SIGPOLICY",)), "Kill the process tree once the decision is logged"
+_ON = Key(
+    "on",
+    Word(("kill",)),
+    "Kill the process tree once the decision is logged",
+    field_name="escalate",
+    make=lambda _: "SIGPOLICY",
+    show=lambda _: "kill",
 )
+_ESCALATE = Key("escalate", Word(("SIGPOLICY",)), "As `on: kill`", old=True, new="on: kill")
 _OVERRIDES = Key(
     "overrides", ListOf(Text(Form.NAME)), "Rules of a base that this rule may weaken; `[]` is none"
 )
@@ -199,6 +212,7 @@ COMMAND_RULE = Group(
         Key("decision", _decision(*COMMAND_DECISIONS), "The decision", required=True),
         _MESSAGE,
         Key("redirect_to", _REDIRECT, "The replacement, with `decision: redirect`"),
+        _ON,
         _ESCALATE,
         _OVERRIDES,
         _LAYER,
@@ -221,6 +235,11 @@ _TARGET_MAPPING = Group(
     ),
 )
 _ONE_TARGET = (_TARGET_WORD, _TARGET_MAPPING)
+
+_SIGNAL_REDIRECT = Group(
+    "signal_rules.redirect_to",
+    (Key("signal", Text(Form.SIGNAL), "The signal to send instead", required=True),),
+)
 
 SIGNAL_RULE = Group(
     "signal_rules",
@@ -248,11 +267,12 @@ SIGNAL_RULE = Group(
         _MESSAGE,
         Key(
             "redirect_to",
-            Text(Form.SIGNAL),
-            "The signal to send instead, with `decision: redirect`",
+            OneOf((_SIGNAL_REDIRECT, Text(Form.SIGNAL)), old=Text(Form.SIGNAL)),
+            "The replacement, with `decision: redirect`",
+            new="redirect_to: {signal: …}",
             field_name="redirect_signal",
-            make=lambda word: signal_number(word) or 0,
-            show=signal_name,
+            make=redirect_signal,
+            show=lambda number: {"signal": signal_name(number)},
         ),
         Key(
             "fallback",
@@ -260,6 +280,7 @@ SIGNAL_RULE = Group(
             "The decision where sigwrap cannot enforce the rule",
         ),
         Key("log", Flag(), "With `decision: allow`: write an event [default: true]"),
+        _ON,
         _ESCALATE,
         _OVERRIDES,
         _LAYER,
@@ -456,7 +477,7 @@ _SESSION = Group(
 )
 
 _LOOP = Group(
-    "watch.loop",
+    "on.loop",
     (
         Key(
             "same_exec",
@@ -476,7 +497,7 @@ _LOOP = Group(
     LoopWatch,
 )
 
-_WATCH = Group(
+WATCH = Group(
     "watch",
     (
         Key("loop", _LOOP, "SIGLOOP, when the same exec repeats"),
@@ -488,6 +509,10 @@ _WATCH = Group(
     ),
     Watch,
 )
+BOUNDARY = Group(
+    "on", (Key("boundary", _REACTION, "At SIGTRUST, an attempt on sigwrap itself [default: log]"),)
+)
+ON = Group("on", (*WATCH.keys, *BOUNDARY.keys))
 
 _TRUST = Group(
     "trust",
@@ -498,13 +523,21 @@ _TRUST = Group(
             "Mark or deny a program that `PATH` finds before a system command of its name "
             "[default: audit]",
         ),
-        Key("boundary", _REACTION, "At SIGTRUST, an attempt on sigwrap itself [default: log]"),
+        Key("boundary", _REACTION, "As in `on`", old=True, new="on: {boundary: …}"),
     ),
     Trust,
 )
-_VALUES = ("name", "description", "unenforced", "approvals")
+_FALLBACK = Key(
+    "fallback",
+    Word(("warn", "error")),
+    "Where file or network rules cannot be enforced: run without them and warn, or do not start "
+    "[default: error]",
+    field_name="tolerates_old_kernels",
+    make=lambda word: word == "warn",
+)
+_VALUES = ("name", "description", "fallback", "unenforced", "approvals")
 # Fields of Policy; a policy may change single fields of its base's.
-SECTIONS = {each.title: each for each in (_ENV_POLICY, _LIMITS, _SESSION, _WATCH, _TRUST)}
+SECTIONS = {each.title: each for each in (_ENV_POLICY, _LIMITS, _SESSION, WATCH, _TRUST)}
 
 POLICY = Group(
     "policy",
@@ -517,14 +550,8 @@ POLICY = Group(
             Text(Form.BASE),
             "The base; this file's rules come first, and only make it stricter",
         ),
-        Key(
-            "unenforced",
-            Word(("warn", "error")),
-            "Where file or network rules cannot be enforced: run without them and warn, or do not "
-            "start [default: error]",
-            field_name="tolerates_old_kernels",
-            make=lambda word: word == "warn",
-        ),
+        _FALLBACK,
+        _FALLBACK._replace(name="unenforced", old=True, new="fallback"),
         Key(
             "approvals",
             Word(("ask", "deny")),
@@ -551,8 +578,9 @@ POLICY = Group(
         Key("env_policy", _ENV_POLICY, "Environment variables to remove from the command"),
         Key("limits", _LIMITS, "Limits of a run; 0 is no limit"),
         Key("session", _SESSION, "Settings of the whole session"),
-        Key("watch", _WATCH, "Patterns over time that raise an agent signal"),
-        Key("trust", _TRUST, "Reactions to attempts to deceive sigwrap"),
+        Key("on", ON, "What follows an agent signal"),
+        Key("watch", WATCH, "As `on`", old=True, new="on"),
+        Key("trust", _TRUST, "Programs that pass for system commands"),
         Key("tests", ListOf(_TEST_CASE), "Cases for `sigwrap policy test FILE`"),
     ),
 )

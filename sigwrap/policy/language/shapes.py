@@ -95,6 +95,7 @@ class OneOf(NamedTuple):
     """At most one option for each YAML kind (scalar, list, mapping): the kind picks the option."""
 
     options: tuple[Shape, ...]
+    old: Shape | None = None  # the option that is written in another way now
 
 
 Shape = Text | Word | Number | Flag | Duration | Size | ListOf | MapOf | Group | OneOf
@@ -109,6 +110,7 @@ class Key(NamedTuple):
     meaning: str
     required: bool = False
     old: bool = False  # read as ever, and left out of the reference
+    new: str = ""  # how an old key is written now
     field_name: str = ""  # of the named tuple, where it is not the key's
     make: Callable[[Any], Any] | None = None  # checked value to field
     show: Callable[[Any], Any] | None = None  # field to the value of a policy

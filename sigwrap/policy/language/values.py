@@ -6,7 +6,7 @@ from sigwrap.bare.enum import Enum
 from sigwrap.hints import Any
 from sigwrap.policy.judge.request import TargetType
 from sigwrap.policy.judge.rules import Depth, PidRange, ProcessPattern, Target
-from sigwrap.policy.judge.signals import ALL, signal_name, signal_numbers
+from sigwrap.policy.judge.signals import ALL, signal_name, signal_number, signal_numbers
 from sigwrap.policy.language.shapes import Group, ListOf, Shape, Word
 from sigwrap.policy.problems import Place
 
@@ -60,6 +60,8 @@ def entries(value: Any, group: Group) -> dict[str, Any]:
     """Return the keys and values of a rule or section, without what is left at its default."""
     shown = {}
     for key in group.keys:
+        if key.old and key.new:
+            continue
         given = getattr(value, key.field)
         if key.required or given != value._field_defaults.get(key.field):
             shown[key.name] = _shown(given, key.shape) if key.show is None else key.show(given)
@@ -94,6 +96,10 @@ def signals(words: tuple[str, ...]) -> frozenset[int]:
 
 def shown_signals(numbers: frozenset[int]) -> list[str]:
     return ["@all"] if numbers == ALL else list(map(signal_name, sorted(numbers)))
+
+
+def redirect_signal(value: str | Checked) -> int:
+    return signal_number(value if isinstance(value, str) else value.get("signal")) or 0
 
 
 def targets(value: Any) -> tuple[Target, ...]:

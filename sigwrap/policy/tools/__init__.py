@@ -1,6 +1,7 @@
 """What `sigwrap policy` does with a policy, and the generated documents.
 
 show          a policy as it takes effect, as text that loads again
+renamed       old keys, written in the new way
 explain       why a request is decided as it is
 explain_file  why something may be done with a file
 explain_network  why somebody may be talked to

@@ -175,7 +175,7 @@ def _may_disagree(one: Rule, other: Rule) -> bool:
 
 
 def _consequences(rule: Rule) -> dict[str, Any]:
-    keys = ("decision", "message", "redirect_to", "fallback", "escalate", "log")
+    keys = ("decision", "message", "redirect_to", "fallback", "on", "log")
     return {key: value for key, value in _entries(rule).items() if key in keys}
 
 

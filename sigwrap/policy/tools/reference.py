@@ -158,7 +158,8 @@ def _value(shape: Shape) -> str:
         case Group():
             return f"[{shape.title}](#{shape.title.replace('.', '')})"
         case OneOf():
-            return ", ".join(dict.fromkeys(map(_value, shape.options)))
+            options = [each for each in shape.options if each != shape.old]
+            return ", ".join(dict.fromkeys(map(_value, options)))
 
 
 def _group_schema(group: Group) -> dict[str, Any]:

@@ -9,7 +9,7 @@ import yaml
 from sigwrap.escape import printable
 from sigwrap.policy.judge.request import Action
 from sigwrap.policy.judge.rules import Policy, Rule
-from sigwrap.policy.language.schema import RULES, SECTIONS
+from sigwrap.policy.language.schema import BOUNDARY, RULES, SECTIONS
 from sigwrap.policy.language.values import entries
 
 _GROUPS = {group.type: group for group in RULES.values()}
@@ -30,7 +30,7 @@ def policy_entries(policy: Policy) -> dict[str, Any]:
         "version": 1,
         "name": policy.name,
         "description": policy.description,
-        "unenforced": "warn" if policy.tolerates_old_kernels else "",
+        "fallback": "warn" if policy.tolerates_old_kernels else "",
         "approvals": "" if policy.asks else "deny",
         "defaults": {
             name: action.value
@@ -45,6 +45,7 @@ def policy_entries(policy: Policy) -> dict[str, Any]:
         **{name: list(map(rule_entries, getattr(policy, name))) for name in RULES},
         **{name: entries(getattr(policy, name), group) for name, group in SECTIONS.items()},
     }
+    sections["on"] = sections.pop("watch") | entries(policy.trust, BOUNDARY)
     return {name: value for name, value in sections.items() if value}
 
 
@@ -56,8 +57,8 @@ def _text(policy: Policy, sections: dict[str, Any]) -> str:
 
 
 class _Dumper(yaml.SafeDumper):
-    """Lists of words on one line, texts of several lines as blocks, and what can't be printed
-    between double quotes."""
+    """Write lists of words on one line, texts of several lines as blocks, and what cannot be
+    printed between double quotes."""
 
     def represent_scalar(self, tag: str, value: Any, style: str | None = None) -> Any:
         if isinstance(value, str):
@@ -71,3 +72,10 @@ class _Dumper(yaml.SafeDumper):
     def represent_sequence(self, tag: str, sequence: Any, flow_style: bool | None = None) -> Any:
         words = not any(isinstance(item, dict | list) for item in sequence)
         return super().represent_sequence(tag, sequence, flow_style=words)
+
+
+# `on` is a key and no boolean, as in the policies that sigwrap reads.
+_Dumper.yaml_implicit_resolvers = {
+    first: [] if first in "oO" else resolvers
+    for first, resolvers in yaml.SafeDumper.yaml_implicit_resolvers.items()
+}
