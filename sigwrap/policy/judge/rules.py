@@ -179,11 +179,11 @@ class Trust(NamedTuple):
 class CommandCase(NamedTuple):
     place: Place
     argv: tuple[str, ...]
-    depth: int
-    truncated: bool
-    traced: bool
     decision: Action
     rule: str
+    depth: int = 1
+    truncated: bool = False
+    traced: bool = False
     system_file: bool | None = None
     loads_code: bool | None = None
     cwd: str = "/project"

@@ -12,13 +12,7 @@ from sigwrap.policy.judge.network import (
     Protocol,
     endpoint_of,
 )
-from sigwrap.policy.judge.request import (
-    Action,
-    Operation,
-    SignalRequest,
-    TargetType,
-    with_implied,
-)
+from sigwrap.policy.judge.request import Action, SignalRequest, TargetType, with_implied
 from sigwrap.policy.judge.rules import (
     Case,
     CommandCase,
@@ -39,6 +33,7 @@ from sigwrap.policy.language.schema import (
     RULES,
     SECTIONS,
     SIGNAL_DECISIONS,
+    TEST_CASE,
     VALUES,
 )
 from sigwrap.policy.language.values import Checked, fields, listed, made
@@ -149,47 +144,25 @@ def _implied(place: Place) -> tuple[NetworkRule, ...]:
 
 
 def case(checked: Checked, folder: str) -> Case:
-    decision = Action(checked.get("decision"))
-    rule = checked.get("rule", "")
-    if checked.get("file") is not None:
-        return FileCase(
-            place=checked.place,
-            path=checked.get("file"),
-            operation=Operation(checked.get("operation")),
-            decision=decision,
-            rule=rule,
-        )
+    given = fields(checked, TEST_CASE)
+    decision, rule = given.pop("decision"), given.pop("rule", "")
+    if "file" in given:
+        return FileCase(checked.place, given["file"], given["operation"], decision, rule)
     for kind, direction in (("connect", Direction.CONNECT), ("listen", Direction.BIND)):
-        if checked.get(kind) is not None:
+        if kind in given:
+            protocol = given.get("protocol", Protocol.TCP.value)
             return NetworkCase(
-                place=checked.place,
-                destination=checked.get(kind),
-                direction=direction.value,
-                protocol=checked.get("protocol", Protocol.TCP.value),
-                decision=decision,
-                rule=rule,
+                checked.place, given[kind], direction.value, protocol, decision, rule
             )
-    if checked.get("signal") is None:
-        return CommandCase(
-            place=checked.place,
-            argv=tuple(_words(checked.get("command"))),
-            depth=checked.get("depth", 1),
-            truncated=checked.get("truncated", False),
-            traced=checked.get("traced", False),
-            system_file=checked.get("system_file"),
-            loads_code=checked.get("loads_code"),
-            cwd=checked.get("cwd", folder),
-            decision=decision,
-            rule=rule,
-        )
+    if "command" in given:
+        argv = tuple(_words(given.pop("command")))
+        return CommandCase(checked.place, argv, decision, rule, **{"cwd": folder, **given})
     request = SignalRequest(
-        signal=signal_number(checked.get("signal")) or 0,
-        target_types=with_implied(map(TargetType, listed(checked.get("target")))),
-        target_command=checked.get("target_command", ""),
-        target_pid=checked.get("target_pid", 0),
-        handled=checked.get("handled", False),
+        signal=signal_number(given.pop("signal")) or 0,
+        target_types=with_implied(map(TargetType, listed(given.pop("target")))),
+        **given,
     )
-    return SignalCase(place=checked.place, request=request, decision=decision, rule=rule)
+    return SignalCase(checked.place, request, decision, rule)
 
 
 def _override_problems(rules: Sequence[Checked], names: set[str]) -> Iterator[Problem]:

@@ -6,22 +6,9 @@ from POLICY below, so they cannot contradict each other.
 
 from __future__ import annotations
 
+from sigwrap.policy.judge import rules
 from sigwrap.policy.judge.network import Direction, Protocol
 from sigwrap.policy.judge.request import Action, CommandRedirect, Operation, TargetType, Via
-from sigwrap.policy.judge.rules import (
-    LOG_REACTIONS,
-    CommandRule,
-    Depth,
-    EnvPolicy,
-    FileRule,
-    Limits,
-    LoopWatch,
-    NetworkRule,
-    Session,
-    SignalRule,
-    Trust,
-    Watch,
-)
 from sigwrap.policy.judge.signals import signal_name
 from sigwrap.policy.language.shapes import (
     Duration,
@@ -80,54 +67,42 @@ _ON = Key(
     "on",
     Word(("kill",)),
     "Kill the process tree once the decision is logged",
-    field_name="escalate",
+    to="escalate",
     make=lambda _: "SIGPOLICY",
     show=lambda _: "kill",
 )
 _ESCALATE = Key("escalate", Word(("SIGPOLICY",)), "As `on: kill`", old=True, new="on: kill")
 _OVERRIDES = Key(
-    "overrides", ListOf(Text(Form.NAME)), "Rules of a base that this rule may weaken; `[]` is none"
+    "overrides", ListOf(Text(Form.NAME)), "Rules of a base that it may weaken; `[]` is none"
 )
-_LAYER = Key("layer", Number(), "Written by `policy show`: how many bases lie below [default: 0]")
+_LAYER = Key("layer", Number(), "Written by `policy show`: the number of bases below [default: 0]")
 RULE_KEYS = (_NAME, _DESCRIPTION, _OVERRIDES, _LAYER)  # of every rule
 
 _REDIRECT = Group(
     "redirect_to",
     (
-        Key(
-            "command", _TEMPLATE, "The program that runs instead; also its `argv[0]`", required=True
-        ),
+        Key("command", _TEMPLATE, "The program, and its `argv[0]`", required=True),
         Key("args", _TEMPLATES, "Its arguments"),
         Key("append_args", Flag(), "Add the original arguments after `args` [default: false]"),
         Key(
             "env",
             MapOf(Text(Form.VARIABLE), Text(Form.HOST_TEMPLATE)),
-            "Variables to add. `${SIGWRAP_HOST:NAME}` is the value in sigwrap's own environment",
+            "Variables to add; `${SIGWRAP_HOST:NAME}` is from sigwrap's own environment",
             make=lambda env: tuple(env.items()),
             show=dict,
         ),
         Key(
             "via",
             Word(("exec", "stub"), type=Via),
-            "`exec`: the caller's environment; `stub`: the one that the command started with "
-            "[default: exec]",
+            "`exec`: the caller's environment; `stub`: the command's [default: exec]",
         ),
-        Key(
-            "record",
-            Flag(),
-            "With `via: stub`: log the replacement's standard streams [default: false]",
-        ),
+        Key("record", Flag(), "With `via: stub`: log its standard streams [default: false]"),
     ),
     CommandRedirect,
 )
 
 _DEPTH = Group(
-    "depth",
-    (
-        Key("min", Number(), "Lowest depth; the command has 0, its children 1"),
-        Key("max", Number(), "Highest depth"),
-    ),
-    Depth,
+    "depth", (Key("min", Number(), "Lowest"), Key("max", Number(), "Highest")), rules.Depth
 )
 
 COMMAND_RULE = Group(
@@ -138,21 +113,20 @@ COMMAND_RULE = Group(
         Key(
             "commands",
             ListOf(Text(Form.PROGRAM), 1),
-            "Programs by name, or by full path with links resolved; `./x` and `bin/x` start at "
-            '`${PROJECT_ROOT}`. `"*"` is every program',
+            'Names, or paths without links; `bin/x` is in `${PROJECT_ROOT}`, `"*"` is all',
             required=True,
         ),
         Key("args", _TEMPLATES, "All arguments, in order; `[]` is none", covers=same),
         Key(
             "flags",
             ListOf(Text(Form.FLAG), 1),
-            "All of these flags, in any spelling: `[r, f]` is `-rf`, `--force -R`",
+            "All of these, in any spelling: `[r, f]` is `-rf`, `--force -R`",
             covers=all_of,
         ),
         Key(
             "args_patterns",
             ListOf(Text(Form.REGEX), 1),
-            "Found in one argument, or in all joined by spaces; `^` and `$` are the text's ends",
+            "Found in one argument, or in all joined by spaces",
             covers=any_of,
         ),
         Key(
@@ -161,52 +135,31 @@ COMMAND_RULE = Group(
             'The first arguments that are no options, as in `pr merge`; `""` is none',
             covers=any_of,
         ),
-        Key(
-            "paths",
-            _PATHS,
-            "An argument, or what follows its `=`, names one of these files",
-            covers=any_of,
-        ),
-        Key(
-            "sources",
-            _PATHS,
-            "Like `paths`, without the last argument: what `mv` and `cp` read",
-            old=True,
-            covers=any_of,
-        ),
-        Key("depth", _DEPTH, "Depth of the caller in the process tree", old=True, covers=is_deeper),
-        Key("sha256", _DIGESTS, "The file has one of these digests", make=frozenset, covers=any_of),
+        Key("paths", _PATHS, "An argument, or what follows its `=`, names one", covers=any_of),
+        Key("sources", _PATHS, "As `paths`, without the last argument", old=True, covers=any_of),
+        Key("depth", _DEPTH, "Depth of the caller", old=True, covers=is_deeper),
+        Key("sha256", _DIGESTS, "Digests of the file", make=frozenset, covers=any_of),
         Key(
             "not_sha256",
             _DIGESTS,
-            "The file has none of these digests",
+            "Digests that the file must not have",
             make=frozenset,
             covers=all_of,
         ),
+        Key("truncated", Flag(), "The arguments are too long", old=True, covers=same),
         Key(
-            "truncated",
-            Flag(),
-            "The arguments were (not) too long to judge completely",
-            old=True,
-            covers=same,
-        ),
-        Key(
-            "traced",
-            Flag(),
-            "The caller is traced, or the program file is unreadable (or neither)",
-            old=True,
-            covers=same,
+            "traced", Flag(), "The caller is traced, or the file unreadable", old=True, covers=same
         ),
         Key(
             "system_file",
             Flag(),
-            "Only root can change the file, its directory and the link that names it",
+            "Only root can change the file, its directory and its link",
             covers=same,
         ),
         Key(
             "loads_code",
             Flag(),
-            "A variable such as `LD_PRELOAD` or `NODE_OPTIONS` makes this program load other code",
+            "A variable, such as `LD_PRELOAD`, loads other code into it",
             covers=same,
         ),
         Key("decision", _decision(*COMMAND_DECISIONS), "The decision", required=True),
@@ -217,7 +170,7 @@ COMMAND_RULE = Group(
         _OVERRIDES,
         _LAYER,
     ),
-    CommandRule,
+    rules.CommandRule,
 )
 
 _TARGET_MAPPING = Group(
@@ -258,7 +211,7 @@ SIGNAL_RULE = Group(
             "target",
             OneOf((*_ONE_TARGET, ListOf(OneOf(_ONE_TARGET), 1))),
             "The receiver [default: every process]",
-            field_name="targets",
+            to="targets",
             make=targets,
             show=shown_targets,
         ),
@@ -270,7 +223,7 @@ SIGNAL_RULE = Group(
             OneOf((_SIGNAL_REDIRECT, Text(Form.SIGNAL)), old=Text(Form.SIGNAL)),
             "The replacement, with `decision: redirect`",
             new="redirect_to: {signal: …}",
-            field_name="redirect_signal",
+            to="redirect_signal",
             make=redirect_signal,
             show=lambda number: {"signal": signal_name(number)},
         ),
@@ -285,7 +238,7 @@ SIGNAL_RULE = Group(
         _OVERRIDES,
         _LAYER,
     ),
-    SignalRule,
+    rules.SignalRule,
 )
 
 FILE_RULE = Group(
@@ -296,26 +249,25 @@ FILE_RULE = Group(
         Key(
             "paths",
             ListOf(Text(Form.PLACE), 1),
-            "A directory stands for everything below; `*`, `?`, `[a-z]` match in one name",
+            "With all below; `*`, `?`, `[a-z]` match in one name",
             required=True,
         ),
         Key(
             "operations",
             ListOf(Word(OPERATIONS, type=Operation), 1),
-            "The operations that the rule covers",
+            "What is done with them",
             required=True,
         ),
         Key("decision", _decision(*FILE_DECISIONS), "The decision", required=True),
         Key(
             "make_missing",
             Flag(),
-            "With `decision: allow`: create missing directories, remove empty ones at the end "
-            "[default: false]",
+            "With `decision: allow`: create missing directories, remove empty ones at the end",
         ),
         _OVERRIDES,
         _LAYER,
     ),
-    FileRule,
+    rules.FileRule,
 )
 
 NETWORK_RULE = Group(
@@ -337,17 +289,17 @@ NETWORK_RULE = Group(
         _OVERRIDES,
         _LAYER,
     ),
-    NetworkRule,
+    rules.NetworkRule,
 )
 RULES = {each.title: each for each in (COMMAND_RULE, SIGNAL_RULE, FILE_RULE, NETWORK_RULE)}
 
-_TEST_CASE = Group(
+TEST_CASE = Group(
     "tests",
     (
         Key(
             "command",
             OneOf((Text(), ListOf(Text(), 1))),
-            "A command line, split as a shell splits it, or a list of words",
+            "A command line as for a shell, or a list of words",
         ),
         Key("depth", Number(), "The caller's depth [default: 1]", old=True),
         Key("truncated", Flag(), "[default: false]", old=True),
@@ -377,26 +329,16 @@ DEFAULTS = Group(
             "command",
             _decision(*PLAIN_DECISIONS),
             "For commands [default: deny]",
-            field_name="default_command",
+            to="default_command",
         ),
         Key(
             "signal",
             _decision(*PLAIN_DECISIONS, "absorb"),
             "For signals [default: deny]",
-            field_name="default_signal",
+            to="default_signal",
         ),
-        Key(
-            "file",
-            _decision(*FILE_DECISIONS),
-            "For files [default: allow]",
-            field_name="default_file",
-        ),
-        Key(
-            "network",
-            _decision(*PLAIN_DECISIONS),
-            "As `network: deny`",
-            field_name="default_network",
-        ),
+        Key("file", _decision(*FILE_DECISIONS), "For files [default: allow]", to="default_file"),
+        Key("network", _decision(*PLAIN_DECISIONS), "As `network: deny`", to="default_network"),
     ),
 )
 
@@ -412,55 +354,37 @@ _ENV_POLICY = Group(
     "env_policy",
     (
         Key("remove", _NAME_GLOBS, "Variables to remove"),
-        Key("keep", _NAME_GLOBS, "Variables to keep although `remove` names them"),
+        Key("keep", _NAME_GLOBS, "Variables to keep all the same"),
     ),
-    EnvPolicy,
+    rules.EnvPolicy,
 )
 
 _LIMITS = Group(
     "limits",
     (
         Key("max_depth", Number(), "Depth of the process tree; a deeper exec is denied"),
-        Key("max_children", Number(), "Children of one process at a time; checked at its execs"),
+        Key("max_children", Number(), "Children of a process at a time; checked at its execs"),
+        Key("max_processes", Number(), "Processes at a time, with zombies; checked at execs"),
         Key(
-            "max_processes",
-            Number(),
-            "Processes at a time, with zombies, without threads; checked at execs",
-        ),
-        Key(
-            "at_fork",
-            Flag(),
-            "Check these at forks too (60 µs each); a refused fork fails with EAGAIN "
-            "[default: false]",
+            "at_fork", Flag(), "Check these at forks too (60 µs each), which then fail with EAGAIN"
         ),
         Key("max_execs", Number(), "Execs in the whole run"),
-        Key("wall_time", Duration(), "Time that the run may take", field_name="wall_time_s"),
-        Key(
-            "cpu_time",
-            Duration(),
-            "Processor time of all processes together",
-            field_name="cpu_time_s",
-        ),
-        Key(
-            "memory",
-            Size(),
-            "Memory of all processes together, resident and swapped",
-            field_name="memory_bytes",
-        ),
+        Key("wall_time", Duration(), "Time that the run may take", to="wall_time_s"),
+        Key("cpu_time", Duration(), "Processor time of all processes", to="cpu_time_s"),
+        Key("memory", Size(), "Resident and swapped memory of all", to="memory_bytes"),
         Key(
             "log_size",
             Size(),
-            "Size of the event log; `--log-size` overrides it [default: 1G]",
-            field_name="log_size_bytes",
+            "Size of the log [default: 1G, or `--log-size`]",
+            to="log_size_bytes",
         ),
         Key(
             "at_log_size",
-            Word(LOG_REACTIONS),
-            "Then `end` the run, or `deny` every exec and signal that would be logged "
-            "[default: end]",
+            Word(rules.LOG_REACTIONS),
+            "Then `end` the run, or `deny` all that would be logged [default: end]",
         ),
     ),
-    Limits,
+    rules.Limits,
 )
 
 _SESSION = Group(
@@ -469,45 +393,29 @@ _SESSION = Group(
         Key(
             "mounts",
             Flag(),
-            "Whether processes may mount file systems (`bwrap`, `podman`, `unshare -m`) and write "
-            "to cgroup files",
+            "Processes may mount file systems (`bwrap`, `podman`) and write to cgroup files",
         ),
     ),
-    Session,
+    rules.Session,
 )
 
 _LOOP = Group(
     "on.loop",
     (
-        Key(
-            "same_exec",
-            Number(2),
-            "Number of execs with the same file, arguments and directory",
-            required=True,
-        ),
-        Key(
-            "within",
-            Duration(),
-            "The time in which they happen",
-            required=True,
-            field_name="within_s",
-        ),
+        Key("same_exec", Number(2), "Execs of one file with one line and directory", required=True),
+        Key("within", Duration(), "In this time", required=True, to="within_s"),
         Key("action", _REACTION, "At SIGLOOP [default: log]"),
     ),
-    LoopWatch,
+    rules.LoopWatch,
 )
 
 WATCH = Group(
     "watch",
     (
         Key("loop", _LOOP, "SIGLOOP, when the same exec repeats"),
-        Key(
-            "drift",
-            _REACTION,
-            "At SIGDRIFT, an exec outside the profile of `--profile FILE` [default: log]",
-        ),
+        Key("drift", _REACTION, "At SIGDRIFT, an exec outside of `--profile FILE` [default: log]"),
     ),
-    Watch,
+    rules.Watch,
 )
 BOUNDARY = Group(
     "on", (Key("boundary", _REACTION, "At SIGTRUST, an attempt on sigwrap itself [default: log]"),)
@@ -520,19 +428,17 @@ _TRUST = Group(
         Key(
             "path_shadow",
             _decision("audit", "deny"),
-            "Mark or deny a program that `PATH` finds before a system command of its name "
-            "[default: audit]",
+            "Mark or deny what `PATH` finds before a system command [default: audit]",
         ),
         Key("boundary", _REACTION, "As in `on`", old=True, new="on: {boundary: …}"),
     ),
-    Trust,
+    rules.Trust,
 )
 _FALLBACK = Key(
     "fallback",
     Word(("warn", "error")),
-    "Where file or network rules cannot be enforced: run without them and warn, or do not start "
-    "[default: error]",
-    field_name="tolerates_old_kernels",
+    "Without file or network rules in the kernel: run and `warn`, or do not start [default: error]",
+    to="tolerates_old_kernels",
     make=lambda word: word == "warn",
 )
 _VALUES = ("name", "description", "fallback", "unenforced", "approvals")
@@ -548,40 +454,37 @@ POLICY = Group(
         Key(
             "extends",
             Text(Form.BASE),
-            "The base; this file's rules come first, and only make it stricter",
+            "The base; this file's rules come first and make it stricter",
         ),
         _FALLBACK,
         _FALLBACK._replace(name="unenforced", old=True, new="fallback"),
         Key(
             "approvals",
             Word(("ask", "deny")),
-            "`deny` denies what a rule would `approve` [default: ask]",
-            field_name="asks",
+            "`deny` denies what needs approval [default: ask]",
+            to="asks",
             make=lambda word: word == "ask",
         ),
         Key("defaults", DEFAULTS, "Decisions where no rule matches"),
         Key(
             "network",
             OneOf((Word(PLAIN_DECISIONS), _NETWORK)),
-            "Connections that no rule matches; `{default: deny}` still allows DNS and loopback "
-            "[default: allow]",
+            "Other connections; `{default: deny}` allows DNS and loopback [default: allow]",
         ),
         Key(
-            "vars",
-            MapOf(Text(Form.VARIABLE), Text()),
-            "Variables of this policy; a value may use those above it",
+            "vars", MapOf(Text(Form.VARIABLE), Text()), "Variables; a value may use those above it"
         ),
         Key("command_rules", ListOf(COMMAND_RULE), "Which programs may run"),
         Key("signal_rules", ListOf(SIGNAL_RULE), "Which processes may be signalled"),
         Key("file_rules", ListOf(FILE_RULE), "Which files may be read and changed"),
         Key("network_rules", ListOf(NETWORK_RULE), "Which hosts and sockets may be reached"),
-        Key("env_policy", _ENV_POLICY, "Environment variables to remove from the command"),
+        Key("env_policy", _ENV_POLICY, "Variables to remove from the command's environment"),
         Key("limits", _LIMITS, "Limits of a run; 0 is no limit"),
         Key("session", _SESSION, "Settings of the whole session"),
         Key("on", ON, "What follows an agent signal"),
         Key("watch", WATCH, "As `on`", old=True, new="on"),
         Key("trust", _TRUST, "Programs that pass for system commands"),
-        Key("tests", ListOf(_TEST_CASE), "Cases for `sigwrap policy test FILE`"),
+        Key("tests", ListOf(TEST_CASE), "Cases for `sigwrap policy test FILE`"),
     ),
 )
 # What of these is a field of Policy by itself.

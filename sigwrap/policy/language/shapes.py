@@ -111,7 +111,7 @@ class Key(NamedTuple):
     required: bool = False
     old: bool = False  # read as ever, and left out of the reference
     new: str = ""  # how an old key is written now
-    field_name: str = ""  # of the named tuple, where it is not the key's
+    to: str = ""  # the field of the named tuple, if it has another name
     make: Callable[[Any], Any] | None = None  # checked value to field
     show: Callable[[Any], Any] | None = None  # field to the value of a policy
     # Of a condition: whether all that meets the second value meets the first.
@@ -119,7 +119,7 @@ class Key(NamedTuple):
 
     @property
     def field(self) -> str:
-        return self.field_name or self.name
+        return self.to or self.name
 
 
 def any_of(above: Collection[str], below: Collection[str]) -> bool:

@@ -289,8 +289,10 @@ def _why(rule: CommandRule, condition: str, facts: Facts) -> str:
             return f"is for programs {has} a variable that loads code"
         case "not_sha256":
             return "is for files with a digest that it does not list"
-        case _:
+        case "sha256":
             return "is for files with another digest"
+        case _:
+            return f"has another {condition}"
 
 
 def why_not_weaker(base: Compiled | None) -> str:
