@@ -81,7 +81,9 @@ RULE_KEYS = (_NAME, _DESCRIPTION, _OVERRIDES, _LAYER)  # of every rule
 _REDIRECT = Group(
     "redirect_to",
     (
-        Key("command", _TEMPLATE, "The program, and its `argv[0]`", required=True),
+        Key(
+            "command", _TEMPLATE, "The program that runs instead; also its `argv[0]`", required=True
+        ),
         Key("args", _TEMPLATES, "Its arguments"),
         Key("append_args", Flag(), "Add the original arguments after `args` [default: false]"),
         Key(
@@ -94,9 +96,9 @@ _REDIRECT = Group(
         Key(
             "via",
             Word(("exec", "stub"), type=Via),
-            "`exec`: the caller's environment; `stub`: the command's [default: exec]",
+            "`exec`: the caller's environment; `stub`: the session's own [default: exec]",
         ),
-        Key("record", Flag(), "With `via: stub`: log its standard streams [default: false]"),
+        Key("record", Flag(), "With `via: stub`: log the replacement's standard streams"),
     ),
     CommandRedirect,
 )
@@ -113,7 +115,7 @@ COMMAND_RULE = Group(
         Key(
             "commands",
             ListOf(Text(Form.PROGRAM), 1),
-            'Names, or paths without links; `bin/x` is in `${PROJECT_ROOT}`, `"*"` is all',
+            'Names, or paths with links resolved; `bin/x` is below the project. `"*"` is every program',
             required=True,
         ),
         Key("args", _TEMPLATES, "All arguments, in order; `[]` is none", covers=same),
@@ -126,7 +128,7 @@ COMMAND_RULE = Group(
         Key(
             "args_patterns",
             ListOf(Text(Form.REGEX), 1),
-            "Found in one argument, or in all joined by spaces",
+            "Found in one argument, or in all joined by spaces; `^` and `$` are the text's ends",
             covers=any_of,
         ),
         Key(
@@ -135,14 +137,19 @@ COMMAND_RULE = Group(
             'The first arguments that are no options, as in `pr merge`; `""` is none',
             covers=any_of,
         ),
-        Key("paths", _PATHS, "An argument, or what follows its `=`, names one", covers=any_of),
+        Key(
+            "paths",
+            _PATHS,
+            "An argument, or what follows its `=`, names one of these files",
+            covers=any_of,
+        ),
         Key("sources", _PATHS, "As `paths`, without the last argument", old=True, covers=any_of),
         Key("depth", _DEPTH, "Depth of the caller", old=True, covers=is_deeper),
-        Key("sha256", _DIGESTS, "Digests of the file", make=frozenset, covers=any_of),
+        Key("sha256", _DIGESTS, "The file has one of these digests", make=frozenset, covers=any_of),
         Key(
             "not_sha256",
             _DIGESTS,
-            "Digests that the file must not have",
+            "The file has none of these digests",
             make=frozenset,
             covers=all_of,
         ),
@@ -153,13 +160,13 @@ COMMAND_RULE = Group(
         Key(
             "system_file",
             Flag(),
-            "Only root can change the file, its directory and its link",
+            "Only root can change the file, its directory and the link that names it",
             covers=same,
         ),
         Key(
             "loads_code",
             Flag(),
-            "A variable, such as `LD_PRELOAD`, loads other code into it",
+            "A variable such as `LD_PRELOAD` makes the program load other code",
             covers=same,
         ),
         Key("decision", _decision(*COMMAND_DECISIONS), "The decision", required=True),
@@ -249,13 +256,13 @@ FILE_RULE = Group(
         Key(
             "paths",
             ListOf(Text(Form.PLACE), 1),
-            "With all below; `*`, `?`, `[a-z]` match in one name",
+            "Files, and directories with all below; `*`, `?`, `[a-z]` match in one name",
             required=True,
         ),
         Key(
             "operations",
             ListOf(Word(OPERATIONS, type=Operation), 1),
-            "What is done with them",
+            "The operations that the rule covers",
             required=True,
         ),
         Key("decision", _decision(*FILE_DECISIONS), "The decision", required=True),
@@ -354,7 +361,7 @@ _ENV_POLICY = Group(
     "env_policy",
     (
         Key("remove", _NAME_GLOBS, "Variables to remove"),
-        Key("keep", _NAME_GLOBS, "Variables to keep all the same"),
+        Key("keep", _NAME_GLOBS, "Exceptions from `remove`"),
     ),
     rules.EnvPolicy,
 )
@@ -371,11 +378,11 @@ _LIMITS = Group(
         Key("max_execs", Number(), "Execs in the whole run"),
         Key("wall_time", Duration(), "Time that the run may take", to="wall_time_s"),
         Key("cpu_time", Duration(), "Processor time of all processes", to="cpu_time_s"),
-        Key("memory", Size(), "Resident and swapped memory of all", to="memory_bytes"),
+        Key("memory", Size(), "Resident and swapped memory of all processes", to="memory_bytes"),
         Key(
             "log_size",
             Size(),
-            "Size of the log [default: 1G, or `--log-size`]",
+            "Size of the event log; `--log-size` overrides it [default: 1G]",
             to="log_size_bytes",
         ),
         Key(
@@ -402,8 +409,13 @@ _SESSION = Group(
 _LOOP = Group(
     "on.loop",
     (
-        Key("same_exec", Number(2), "Execs of one file with one line and directory", required=True),
-        Key("within", Duration(), "In this time", required=True, to="within_s"),
+        Key(
+            "same_exec",
+            Number(2),
+            "Number of execs with the same file, arguments and directory",
+            required=True,
+        ),
+        Key("within", Duration(), "The time in which they happen", required=True, to="within_s"),
         Key("action", _REACTION, "At SIGLOOP [default: log]"),
     ),
     rules.LoopWatch,
@@ -413,7 +425,11 @@ WATCH = Group(
     "watch",
     (
         Key("loop", _LOOP, "SIGLOOP, when the same exec repeats"),
-        Key("drift", _REACTION, "At SIGDRIFT, an exec outside of `--profile FILE` [default: log]"),
+        Key(
+            "drift",
+            _REACTION,
+            "At SIGDRIFT, an exec outside the profile of `--profile FILE` [default: log]",
+        ),
     ),
     rules.Watch,
 )
@@ -428,7 +444,7 @@ _TRUST = Group(
         Key(
             "path_shadow",
             _decision("audit", "deny"),
-            "Mark or deny what `PATH` finds before a system command [default: audit]",
+            "Mark or deny a program that `PATH` finds before a system command [default: audit]",
         ),
         Key("boundary", _REACTION, "As in `on`", old=True, new="on: {boundary: …}"),
     ),
@@ -437,7 +453,8 @@ _TRUST = Group(
 _FALLBACK = Key(
     "fallback",
     Word(("warn", "error")),
-    "Without file or network rules in the kernel: run and `warn`, or do not start [default: error]",
+    "If the kernel cannot enforce file or network rules: run and warn, or refuse to start "
+    "[default: error]",
     to="tolerates_old_kernels",
     make=lambda word: word == "warn",
 )
@@ -461,7 +478,7 @@ POLICY = Group(
         Key(
             "approvals",
             Word(("ask", "deny")),
-            "`deny` denies what needs approval [default: ask]",
+            "`deny` denies what a rule would `approve` [default: ask]",
             to="asks",
             make=lambda word: word == "ask",
         ),
@@ -469,10 +486,13 @@ POLICY = Group(
         Key(
             "network",
             OneOf((Word(PLAIN_DECISIONS), _NETWORK)),
-            "Other connections; `{default: deny}` allows DNS and loopback [default: allow]",
+            "Connections that no rule matches; `{default: deny}` still allows DNS and loopback "
+            "[default: allow]",
         ),
         Key(
-            "vars", MapOf(Text(Form.VARIABLE), Text()), "Variables; a value may use those above it"
+            "vars",
+            MapOf(Text(Form.VARIABLE), Text()),
+            "Variables of this policy; a value may use those above it",
         ),
         Key("command_rules", ListOf(COMMAND_RULE), "Which programs may run"),
         Key("signal_rules", ListOf(SIGNAL_RULE), "Which processes may be signalled"),
