@@ -1,4 +1,4 @@
-"""Checked values to typed rules, and the checks that concern several keys together."""
+"""Build typed rules from checked values, and check what concerns several keys together."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Checks nodes against the schema, and makes plain values of them.
+"""Check nodes against the schema, and make plain values of them.
 
-A check doesn't stop at the first problem: a value that is wrong is noted and left out of its group.
-So rules must be built from the groups only where no problem was noted.
+A check does not stop at the first problem: it notes a wrong value and leaves it out of its group.
+So callers build rules only if there are no problems.
 """
 
 from __future__ import annotations

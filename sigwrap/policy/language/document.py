@@ -1,4 +1,4 @@
-"""A policy's text to nodes, each with its place: file, line and column."""
+"""Nodes of a policy's text, each with its place: file, line and column."""
 
 from __future__ import annotations
 

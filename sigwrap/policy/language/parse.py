@@ -1,4 +1,4 @@
-"""Text to Policy: `extends` followed, variables filled in, all problems of all files at once."""
+"""Load a policy with its bases and variables, and report the problems of all files at once."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _NO_MOUNTS = (
     "everything in a first rule for /**"
 )
 
-# (what `extends` names, the source that has the `extends`) -> the source that is meant.
+# Finds the source for a name in `extends`; the second argument is the source that extends it.
 FindBase = Callable[[str, Source], Source | None]
 
 
@@ -63,13 +63,12 @@ class _Loader:
         self._find_base = find_base
         self._room = Room()
         self.problems: list[Problem] = []
-        self.warnings: list[Problem] = []  # of the file itself: each base has its own check
+        self.warnings: list[Problem] = []  # of the file itself, not of its bases
 
     def load(
         self, source: Source, overrides: Mapping[str, str], above: tuple[str, ...]
     ) -> Policy | None:
-        """None if anything at all is wrong; `overrides` are the variables of the policies that
-        extend this one."""
+        """Return None if there is a problem; `overrides` are variables of extending policies."""
         form = beforehand.form_of(source)
         if form is not None:
             return self._checked_beforehand(form, source, overrides, above)
@@ -78,7 +77,7 @@ class _Loader:
         except InvalidPolicy as error:
             self.problems.extend(error.problems)
             return None
-        # No run under a shipped policy has any use for these.
+        # A run under a shipped policy does not need these.
         from sigwrap.policy.language import build
         from sigwrap.policy.language.check import Checker
         from sigwrap.policy.language.schema import POLICY
@@ -170,7 +169,7 @@ class _Loader:
         return None
 
 
-# The base of a policy that extends none.
+# The base of a policy without `extends`.
 _NOTHING = Policy(
     name="",
     file="",

@@ -1,4 +1,4 @@
-"""What a policy's file says, before it is put on its base."""
+"""The contents of a policy's file, before they are put on its base."""
 
 from __future__ import annotations
 

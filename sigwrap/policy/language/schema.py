@@ -115,7 +115,7 @@ COMMAND_RULE = Group(
         Key(
             "commands",
             ListOf(Text(Form.PROGRAM), 1),
-            'Names, or paths with links resolved; `bin/x` is below the project. `"*"` is every program',
+            'Names, or paths with links resolved; `bin/x` is below the project. `"*"` is all',
             required=True,
         ),
         Key("args", _TEMPLATES, "All arguments, in order; `[]` is none", covers=same),

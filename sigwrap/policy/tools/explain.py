@@ -292,7 +292,7 @@ def _why(rule: CommandRule, condition: str, facts: Facts) -> str:
         case "sha256":
             return "is for files with another digest"
         case _:
-            return f"has another {condition}"
+            return f"has a condition that does not hold: {condition}"
 
 
 def why_not_weaker(base: Compiled | None) -> str:

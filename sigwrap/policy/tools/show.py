@@ -1,4 +1,4 @@
-"""A policy as it takes effect, as text that loads again and means the same."""
+"""A policy as it takes effect, as text that loads again with the same meaning."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def policy_entries(policy: Policy) -> dict[str, Any]:
 def _text(policy: Policy, sections: dict[str, Any]) -> str:
     header = f"# {' extends '.join([policy.name, *policy.bases])}\n" if policy.bases else ""
     text = yaml.dump(sections, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=100)
-    # What isn't printable stands between double quotes (_Dumper), where YAML has these escapes too.
+    # _Dumper puts unprintable text between double quotes, where YAML has these escapes too.
     return "\n".join(map(printable, (header + text.rstrip()).split("\n")))
 
 
