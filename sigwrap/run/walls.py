@@ -171,4 +171,4 @@ def _parted_here(rules: FileRules) -> str:
 def _cgroup_rule(mounts: list[str], operations: tuple[Operation, ...]) -> FileRule:
     """Also where the policy allows it: with these files others are stopped and killed."""
     place = Place(CGROUP_RULE, 0, 0)
-    return FileRule(place, CGROUP_RULE, "", tuple(mounts), operations, Action.DENY)
+    return FileRule(place, CGROUP_RULE, Action.DENY, tuple(mounts), operations)

@@ -624,3 +624,21 @@ def test_learn_needs_the_policy_of_the_session(run: Run, record: Record) -> None
     assert status == REFUSED
     assert "s2: the log has no policy (name the base with --extends)" in err
     assert run("learn", log, "--extends", "ci")[0] == 0
+
+
+def test_check_names_old_keys_and_replaces_them(run: Run, tmp_path: Path) -> None:
+    file = tmp_path / "old.yaml"
+    file.write_bytes(b"# Mine.\r\nversion: 1\nname: old\nunenforced: warn  # why\n")
+    file.chmod(0o600)
+    status, out, _ = run("check", str(file))
+    assert (status, out.splitlines()[1]) == (0, f"{file}: ok, with warnings")
+    assert out.startswith(f"{file}:4:1: warning: unenforced is now fallback (sigwrap policy check")
+    status, out, _ = run("check", "--write", str(file))
+    assert out.splitlines()[-3:] == [
+        "-unenforced: warn  # why",
+        "+fallback: warn  # why",
+        f"{file}: ok",
+    ]
+    assert file.read_bytes() == b"# Mine.\r\nversion: 1\nname: old\nfallback: warn  # why\n"
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert run("check", "--write", str(file))[1] == f"{file}: ok\n"

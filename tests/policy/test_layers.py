@@ -187,7 +187,7 @@ def test_the_kernel_gets_what_the_rules_decide(
 ) -> None:
     rules = [
         FileRule(
-            Place("p", 1, 1), f"{layer}{at}", "", (path,), (Operation.READ,), Action(decision)
+            Place("p", 1, 1), f"{layer}{at}", Action(decision), (path,), (Operation.READ,)
         )._replace(layer=layer, overrides=("00",) if overrides and layer else None)
         for layer, found in ((1, above), (0, below))
         for at, (path, decision) in enumerate(found)

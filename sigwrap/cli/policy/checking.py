@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
@@ -26,7 +27,9 @@ from sigwrap.policy.judge.engine import Engine
 from sigwrap.policy.language.lint import lint
 from sigwrap.policy.problems import InvalidPolicy, Problem
 from sigwrap.policy.tools.cases import run_cases, weakenings
+from sigwrap.policy.tools.renamed import with_new_keys
 from sigwrap.report.forms.what_if import WhatIfForm
+from sigwrap.start.policy_files import SHIPPED, rewrite
 from sigwrap.status import REFUSED
 from sigwrap.store.catalog import open_session
 
@@ -48,6 +51,9 @@ def check(
     files: Annotated[list[str], typer.Argument(metavar="NAME|FILE...", help="Policies to check")],
     root: RootOption = None,
     as_json: JsonOption = False,
+    write: Annotated[
+        bool, typer.Option("--write", help="Replace old keys in the files, and show the changes")
+    ] = False,
 ) -> None:
     """Check policies for mistakes, and run their tests.
 
@@ -55,12 +61,26 @@ def check(
     that would weaken the base is an error, unless it says so with `overrides`. The exit status is
     125 after an error, and 1 if only tests fail.
     """
-    checked = [_checked(file, root, prints=not as_json) for file in files]
+    checked = []
+    for file in files:
+        if write and file not in SHIPPED:
+            _write_new_keys(file, root, print_line=note if as_json else out)
+        checked.append(_checked(file, root, prints=not as_json))
     if as_json:
         problems = [plain(problem) for _, found in checked for problem in found]
         out(json.dumps(problems, indent=2))
     if status := max(status for status, _ in checked):
         raise typer.Exit(status)
+
+
+def _write_new_keys(file: str, root: Path | None, *, print_line: Callable[[str], object]) -> None:
+    """Replace old keys in a policy that loads, and print the differences."""
+    try:
+        load(file, root)
+    except PolicyError:
+        return  # the check says what is wrong
+    for line in rewrite(file, with_new_keys).splitlines():
+        print_line(printable(line))
 
 
 def _checked(file: str, root: Path | None, *, prints: bool) -> tuple[int, list[Problem]]:

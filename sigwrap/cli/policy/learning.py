@@ -27,7 +27,7 @@ from sigwrap.escape import shell_words
 from sigwrap.events import text
 from sigwrap.policy.judge.engine import Engine
 from sigwrap.policy.judge.rules import Policy
-from sigwrap.policy.language.schema import PATTERNS, Form
+from sigwrap.policy.language.shapes import PATTERNS, Form
 from sigwrap.policy.language.variables import BUILT_IN
 from sigwrap.policy.tools.generate import generate_policy
 from sigwrap.policy.tools.learn import Head, Learned, Only, learned_policy

@@ -25,7 +25,7 @@ from sigwrap.policy.judge.request import Action
 from sigwrap.policy.judge.rules import Policy
 from sigwrap.policy.language.document import Source
 from sigwrap.policy.language.parse import parse_policy
-from sigwrap.policy.language.schema import PATTERNS, Form
+from sigwrap.policy.language.shapes import PATTERNS, Form
 from sigwrap.policy.tools.cases import command_request, run_cases
 from sigwrap.policy.tools.pin import pin_rules
 from sigwrap.policy.tools.starter import (

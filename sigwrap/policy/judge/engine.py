@@ -368,9 +368,7 @@ class CompiledCommandRule:
                 return "elsewhere"
             if not self._names_what_runs(facts):
                 return "commands"
-        if (rule.min_depth is not None and request.depth < rule.min_depth) or (
-            rule.max_depth is not None and request.depth > rule.max_depth
-        ):
+        if rule.depth is not None and not rule.depth.holds(request.depth):
             return "depth"
         if rule.traced is not None and rule.traced != request.traced:
             return "traced"

@@ -19,29 +19,36 @@ from sigwrap.policy.problems import Place, Problem
 from sigwrap.tuples import NamedTuple
 
 
+class Depth(NamedTuple):
+    min: int = 0
+    max: int | None = None
+
+    def holds(self, depth: int) -> bool:
+        return self.min <= depth and (self.max is None or depth <= self.max)
+
+
 class CommandRule(NamedTuple):
     place: Place
     name: str
-    description: str
-    commands: tuple[str, ...]
-    args: tuple[str, ...] | None  # None: any
-    flags: tuple[str, ...]
-    args_patterns: tuple[str, ...]
-    subcommands: tuple[str, ...]
-    paths: tuple[str, ...]
-    sources: tuple[str, ...]
-    min_depth: int | None
-    max_depth: int | None
-    sha256: frozenset[str]
-    not_sha256: frozenset[str]
-    truncated: bool | None
-    traced: bool | None
-    system_file: bool | None
-    loads_code: bool | None
     decision: Action
-    message: str
-    redirect_to: CommandRedirect | None
-    escalate: str
+    commands: tuple[str, ...]
+    description: str = ""
+    args: tuple[str, ...] | None = None  # None: any
+    flags: tuple[str, ...] = ()
+    args_patterns: tuple[str, ...] = ()
+    subcommands: tuple[str, ...] = ()
+    paths: tuple[str, ...] = ()
+    sources: tuple[str, ...] = ()
+    depth: Depth | None = None
+    sha256: frozenset[str] = frozenset()
+    not_sha256: frozenset[str] = frozenset()
+    truncated: bool | None = None
+    traced: bool | None = None
+    system_file: bool | None = None
+    loads_code: bool | None = None
+    message: str = ""
+    redirect_to: CommandRedirect | None = None
+    escalate: str = ""
     overrides: tuple[str, ...] | None = None  # rules of a base; None: not given
     layer: int = 0  # of the file in its chain of bases: 0 for the last base
 
@@ -68,16 +75,16 @@ Target = TargetType | ProcessPattern | PidRange
 class SignalRule(NamedTuple):
     place: Place
     name: str
-    description: str
-    signals: frozenset[int]
-    targets: tuple[Target, ...]  # empty: every target
-    handled: bool | None
     decision: Action
-    message: str
-    redirect_signal: int
-    fallback: Action | None
-    log: bool
-    escalate: str
+    signals: frozenset[int]
+    description: str = ""
+    targets: tuple[Target, ...] = ()  # empty: every target
+    handled: bool | None = None
+    message: str = ""
+    redirect_signal: int = 0
+    fallback: Action | None = None
+    log: bool = True
+    escalate: str = ""
     overrides: tuple[str, ...] | None = None
     layer: int = 0
 
@@ -85,10 +92,10 @@ class SignalRule(NamedTuple):
 class FileRule(NamedTuple):
     place: Place
     name: str
-    description: str
+    decision: Action
     paths: tuple[str, ...]
     operations: tuple[Operation, ...]
-    decision: Action
+    description: str = ""
     make_missing: bool = False
     overrides: tuple[str, ...] | None = None
     layer: int = 0
@@ -97,13 +104,13 @@ class FileRule(NamedTuple):
 class NetworkRule(NamedTuple):
     place: Place
     name: str
-    description: str
-    destinations: tuple[str, ...]
-    ports: tuple[int, ...]  # empty: every port
-    protocol: str  # empty: every one
-    direction: str
     decision: Action
-    message: str
+    destinations: tuple[str, ...]
+    description: str = ""
+    ports: tuple[int, ...] = ()  # empty: every port
+    protocol: str = ""  # empty: every one
+    direction: str = "connect"
+    message: str = ""
     overrides: tuple[str, ...] | None = None
     layer: int = 0
 
@@ -156,7 +163,7 @@ class Session(NamedTuple):
 class LoopWatch(NamedTuple):
     same_exec: int
     within_s: int
-    action: str
+    action: str = "log"
 
 
 class Watch(NamedTuple):
@@ -172,11 +179,11 @@ class Trust(NamedTuple):
 class CommandCase(NamedTuple):
     place: Place
     argv: tuple[str, ...]
-    depth: int
-    truncated: bool
-    traced: bool
     decision: Action
     rule: str
+    depth: int = 1
+    truncated: bool = False
+    traced: bool = False
     system_file: bool | None = None
     loads_code: bool | None = None
     cwd: str = "/project"

@@ -1,6 +1,7 @@
 """What `sigwrap policy` does with a policy, and the generated documents.
 
 show          a policy as it takes effect, as text that loads again
+renamed       old keys, written in the new way
 explain       the rule that decides a request, and why
 cases         the `tests:` of a policy, and rules that would make a base laxer
 starter       a first policy for a project
@@ -12,8 +13,7 @@ again         recorded requests, each decided once
 learn         a policy with rules for what sessions denied or asked about
 generate      a policy of the programs, subcommands, signals and hosts of sessions
 pin           rules that deny a tool after its file has changed
-shipped       generates sigwrap/policy/shipped: checked policies
-presets       generates the checked presets of agents
+shipped       the check of the shipped policies, when sigwrap is built
 reference     generates docs/policy-reference.md and docs/policy.schema.json
 reference_notes  the text around the tables of docs/policy-reference.md
 """

@@ -31,7 +31,7 @@ from sigwrap.policy.judge.request import (
     TargetType,
     most_specific,
 )
-from sigwrap.policy.judge.rules import CommandRule, FileRule, NetworkRule, Policy, Rule
+from sigwrap.policy.judge.rules import CommandRule, Depth, FileRule, NetworkRule, Policy, Rule
 from sigwrap.policy.judge.signals import signal_name
 from sigwrap.policy.judge.subcommand import name_for_subcommands, subcommand
 from sigwrap.policy.language.lint import target_name
@@ -338,8 +338,8 @@ def _judgement(
 def _why(rule: CommandRule, condition: str, facts: Facts) -> str:
     match condition:
         case "depth":
-            least = rule.min_depth or 0
-            most = "or deeper" if rule.max_depth is None else f"to {rule.max_depth}"
+            least, last = rule.depth or Depth()
+            most = "or deeper" if last is None else f"to {last}"
             return f"is for depth {least} {most} (this is depth {facts.request.depth})"
         case "subcommands":
             wanted = _some(", ", [word or "none" for word in rule.subcommands])
@@ -372,8 +372,10 @@ def _why(rule: CommandRule, condition: str, facts: Facts) -> str:
             return f"is for programs {has} a variable that loads code"
         case "not_sha256":
             return "is for files with a digest that it does not list"
-        case _:
+        case "sha256":
             return "is for files with another digest"
+        case _:
+            return f"has a condition that does not hold: {condition}"
 
 
 def _why_not_weaker(base: Compiled | None) -> str:

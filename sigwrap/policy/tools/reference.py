@@ -12,10 +12,9 @@ from typing import Any
 
 from sigwrap.amounts import SECONDS_PATTERN, SIZE_PATTERN
 from sigwrap.policy.judge.signals import ALL, GROUPS, signal_name
-from sigwrap.policy.language.schema import (
+from sigwrap.policy.language.schema import POLICY, RULE_KEYS
+from sigwrap.policy.language.shapes import (
     PATTERNS,
-    POLICY,
-    RULE_KEYS,
     Duration,
     Flag,
     Form,
@@ -159,7 +158,8 @@ def _value(shape: Shape) -> str:
         case Group():
             return f"[{shape.title}](#{shape.title.replace('.', '')})"
         case OneOf():
-            return ", ".join(dict.fromkeys(map(_value, shape.options)))
+            options = [each for each in shape.options if each != shape.old]
+            return ", ".join(dict.fromkeys(map(_value, options)))
 
 
 def _group_schema(group: Group) -> dict[str, Any]:

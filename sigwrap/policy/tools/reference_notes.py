@@ -168,12 +168,12 @@ SIGTERM to the command, and kills the tree after `--grace`. It exits with 124. A
     "session": """\
 By default, `false` where a file rule denies anything, or where an ordinary user may write to \
 cgroups of other processes. `true` together with such a file rule is an error.""",
-    "watch": """\
+    "on": """\
 `log` writes an event, `stop` sends SIGSTOP to the tree, `kill` kills it; see \
-[signals](signals.md). `sigwrap policy learn --new` writes a profile.""",
+[signals](signals.md). `sigwrap policy learn --new` writes a profile. \
+`boundary` covers signals and traces aimed at sigwrap, changed logs, a forged kill switch, and \
+processes in the session that answer approval requests.""",
     "trust": """\
 A rule that names the program by its digest or full path, without a glob, exempts it from \
-`path_shadow`. For a link, the rule must also name the link. `boundary` covers signals \
-and traces aimed at sigwrap, changed logs, a forged kill switch, and processes in the session that \
-answer approval requests.""",
+`path_shadow`. For a link, the rule must also name the link.""",
 }
