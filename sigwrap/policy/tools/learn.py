@@ -14,11 +14,11 @@ from sigwrap.policy.judge.recorded import programs_here
 from sigwrap.policy.judge.request import DEFAULT_RULE, Action, CommandRequest, Decision
 from sigwrap.policy.judge.rules import Policy
 from sigwrap.policy.tools.again import Again
-from sigwrap.policy.tools.draft import SECTIONS, NoRule
+from sigwrap.policy.tools.draft import SECTIONS
 from sigwrap.policy.tools.generate import requests_from_events
 from sigwrap.policy.tools.literal import yaml_word
 from sigwrap.policy.tools.show import policy_text
-from sigwrap.policy.tools.suggest import Drafts, Suggester, decide, drafted
+from sigwrap.policy.tools.suggest import Drafts, Suggester, decide
 from sigwrap.tuples import NamedTuple
 
 MOST_RULES = 300
@@ -82,7 +82,6 @@ class _Found:
         self._decision = "deny" if Only.AUDITED in only else "allow"
         self._suggester = Suggester(engine)
         self._decisions = Again(self._decide)
-        self._drafts = Again(self._draft, "rule_name", "masked", "type")
         self._characters = 0
         self.proposals: dict[Drafts, _Proposal] = {}
         self.reasons: Counter[str] = Counter()
@@ -95,7 +94,7 @@ class _Found:
             # A search along PATH ends as soon as the first attempt is allowed.
             if became not in self._only or event.payload.get("retry") is True:
                 continue
-            drafts = self._drafts.decided(event)
+            drafts = self._suggester.drafts(event, self._decision)
             if isinstance(drafts, str):
                 self._add_reason(f"{_what(event)}: {drafts}", times(event.payload))
             else:
@@ -123,13 +122,6 @@ class _Found:
         if isinstance(request, CommandRequest):
             return self._engine.decide_exec(request, programs_here(event.payload, request))
         return decide(self._engine, request)
-
-    def _draft(self, event: Event) -> Drafts | str:
-        [(_, request)] = requests_from_events([event])
-        try:
-            return drafted(event, request, self._decision, self._engine)
-        except NoRule as why:
-            return str(why)
 
     def _add(self, event: Event, drafts: Drafts, decided: Decision, became: Only) -> None:
         count = times(event.payload)

@@ -58,6 +58,7 @@ _LONGEST_ARGUMENTS = 4_000  # characters of one rule
 _LONGEST_PATH_SHOWN = 200
 _MOST_PROGRAMS = 8
 _MOST_JUDGED = 100
+_MOST_CHECKED = 1_000  # an engine takes some milliseconds
 _ONE_PROCESS = (TargetType.SELF, TargetType.ROOT)  # there is no other process of this type
 _LENIENT = (Action.ALLOW.value, Action.AUDIT.value)
 _BUILT_IN = "builtin:"
@@ -88,14 +89,19 @@ class Suggestion(NamedTuple):
 
 
 class Suggester:
-    """Propose rules whose names are unique, also among those of the recorded policy."""
+    """Propose rules, by the engine of the recorded policy, or none if there is no such engine.
 
-    def __init__(self, engine: Engine) -> None:
+    The names of the rules are unique, also among those of the recorded policy.
+    """
+
+    def __init__(self, engine: Engine | None) -> None:
         self._engine = engine
         self._names: dict[Draft, str] = {}
-        self._taken = {
-            rule.name for section in SECTIONS for rule in getattr(engine.policy, section)
-        }
+        self._checked: dict[Drafts, str] = {}  # why the engine would not decide so, or ""
+        self._taken: set[str] = set()
+        if engine is not None:
+            rules = (getattr(engine.policy, section) for section in SECTIONS)
+            self._taken = {rule.name for rule in chain.from_iterable(rules)}
 
     def rule_for(
         self, events: Iterable[Event], decision: str = "allow", *, are_some: bool = False
@@ -107,15 +113,31 @@ class Suggester:
         drafts = dict[Draft, None]()
         section = why_not = ""
         for event, request in requests_from_events(events):
-            section = section_of(request)
-            try:
-                drafts.update(dict.fromkeys(drafted(event, request, decision, self._engine)))
-            except NoRule as why:
-                why_not = why_not or str(why)
+            section = _section_of(request)
+            found = self.drafts(event, decision)
+            if isinstance(found, str):
+                why_not = why_not or found
+            else:
+                drafts.update(dict.fromkeys(found))
         if not drafts:
             return Suggestion(section, "", "", why_not) if why_not else None
         for_all = not (are_some or why_not)
         return self.suggestion(tuple(drafts))._replace(for_all=for_all)
+
+    def drafts(self, event: Event, decision: str = "allow") -> Drafts | str:
+        """Return rules that make `decision` the answer to a request, or why there are none."""
+        if self._engine is None:
+            return "the recorded policy cannot be loaded"
+        [(_, request)] = requests_from_events([event])
+        try:
+            found = _drafted(event, request, decision, self._engine)
+        except NoRule as why:
+            return str(why)
+        if found not in self._checked:
+            if len(self._checked) >= _MOST_CHECKED:
+                return "too many different actions"
+            self._checked[found] = _still_decides(request, decision, self._engine, found)
+        return self._checked[found] or found
 
     def suggestion(self, drafts: Drafts) -> Suggestion:
         lines = "\n".join(self.line(each) for each in drafts)
@@ -127,8 +149,7 @@ class Suggester:
         return rule_line(draft, self._names[draft])
 
 
-def drafted(event: Event, request: Request, decision: str, engine: Engine) -> Drafts:
-    """Return rules that make `decision` the answer to a request; NoRule says why none can."""
+def _drafted(event: Event, request: Request, decision: str, engine: Engine) -> Drafts:
     if decision in _LENIENT:
         _refuse_destructive(event)
     match request:
@@ -140,7 +161,7 @@ def drafted(event: Event, request: Request, decision: str, engine: Engine) -> Dr
         case CommandRequest():
             drafts = _about_exec(event.payload, request, decision, engine)
     overrides = tuple(dict.fromkeys(_overridden(request, Action(decision), engine)))
-    found = tuple(
+    return tuple(
         each._replace(
             words=(decision, *each.words),
             keys=(*each.keys, ("decision", decision)),
@@ -148,11 +169,9 @@ def drafted(event: Event, request: Request, decision: str, engine: Engine) -> Dr
         )
         for each in drafts
     )
-    _check(request, decision, engine, found)
-    return found
 
 
-def section_of(request: Request) -> str:
+def _section_of(request: Request) -> str:
     match request:
         case CommandRequest():
             return COMMAND_RULES
@@ -172,8 +191,8 @@ def decide(engine: Engine, request: Request) -> Decision:
             return engine.network.decide(request)
 
 
-def _check(request: Request, decision: str, engine: Engine, drafts: Drafts) -> None:
-    """Raise NoRule unless the engine decides so in a policy that extends its own by these rules."""
+def _still_decides(request: Request, decision: str, engine: Engine, drafts: Drafts) -> str:
+    """Return what a policy that extends the engine's by the rules decides, or "" if `decision`."""
     section, policy = drafts[0].section, engine.policy
     # The rules are loaded without the base, so `overrides` is added afterwards.
     lines = (rule_line(each._replace(overrides=()), f"r{n}") for n, each in enumerate(drafts))
@@ -189,8 +208,9 @@ def _check(request: Request, decision: str, engine: Engine, drafts: Drafts) -> N
     )
     together: dict[str, Any] = {section: (*first, *rules)}
     found = decide(Engine(policy._replace(**together)), request)
-    if found.action.value != decision:
-        raise NoRule(f"the policy would still decide {found.action.value}, by {found.rule}")
+    if found.action.value == decision:
+        return ""
+    return f"the policy would still decide {found.action.value}, by {found.rule}"
 
 
 def _refuse_destructive(event: Event) -> None:

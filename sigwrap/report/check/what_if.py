@@ -45,9 +45,8 @@ from sigwrap.policy.judge.rules import CommandRule, NetworkRule, Policy, SignalR
 from sigwrap.policy.judge.signals import ALL, signal_name
 from sigwrap.policy.judge.subcommand import has_subcommands, name_for_subcommands, subcommand
 from sigwrap.policy.tools.again import Again
-from sigwrap.policy.tools.draft import Draft, NoRule, Together
-from sigwrap.policy.tools.generate import requests_from_events
-from sigwrap.policy.tools.suggest import Suggester, Suggestion, drafted
+from sigwrap.policy.tools.draft import Draft, Together
+from sigwrap.policy.tools.suggest import Suggester, Suggestion
 from sigwrap.report.check.recorded_policy import NoPolicy, recorded_policy
 from sigwrap.report.check.reproduce import BUILT_IN
 from sigwrap.report.check.whatever_words import untold
@@ -268,11 +267,7 @@ class WhatIfFold:
 
     def _drafted(self, event: Event, rule: str) -> tuple[Draft, ...] | str:
         as_decided = event._replace(payload={**event.payload, "rule_name": rule})
-        [(_, request)] = requests_from_events([as_decided])
-        try:
-            return drafted(as_decided, request, Action.ALLOW.value, self._engine)
-        except NoRule as why:
-            return str(why)
+        return self._suggester.drafts(as_decided)
 
     def _with_rules(self, key: tuple[object, ...], difference: Difference) -> Difference:
         together = self._together.get(key)
