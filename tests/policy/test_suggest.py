@@ -398,6 +398,21 @@ def test_a_script_opens_no_other_way_to_its_shell() -> None:
         assert decided(after, asked).action.value == "deny", others
 
 
+def test_each_rule_overrides_only_what_denies_its_program() -> None:
+    text = (
+        "version: 1\nname: x\ndefaults: {command: audit}\ncommand_rules:\n"
+        "- {name: no-a, commands: [a.sh], decision: deny}\n"
+        "- {name: no-sh, commands: [sh], decision: deny}\n"
+    )
+    engine = Engine(base(text))
+    script = Program("/project/a.sh", "a.sh", ("./a.sh",))
+    shell = Program("/usr/bin/dash", "sh", ("/bin/sh", "./a.sh"), system_file=True)
+    request = CommandRequest((script, shell), depth=1, cwd="/project")
+    event = exec_event(request.programs, engine.decide_command(request))
+    lines = suggested(event, engine=engine).line.split("\n")
+    assert [line.partition("overrides: ")[2] for line in lines] == ["[no-a]}", "[no-sh]}"]
+
+
 ARGUMENTS = st.lists(
     st.sampled_from(["a", "b", "-x", "--force", "", "push", "a b", "/", "***", "-rf /", "é"]),
     max_size=4,

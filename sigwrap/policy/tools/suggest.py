@@ -60,7 +60,6 @@ _MOST_PROGRAMS = 8
 _MOST_JUDGED = 100
 _MOST_CHECKED = 1_000  # an engine takes some milliseconds
 _ONE_PROCESS = (TargetType.SELF, TargetType.ROOT)  # there is no other process of this type
-_LENIENT = (Action.ALLOW.value, Action.AUDIT.value)
 _BUILT_IN = "builtin:"
 _LIMITS = "limits."
 
@@ -150,24 +149,26 @@ class Suggester:
 
 
 def _drafted(event: Event, request: Request, decision: str, engine: Engine) -> Drafts:
-    if decision in _LENIENT:
+    action = Action(decision)
+    if action is not Action.DENY:
         _refuse_destructive(event)
     match request:
         case SignalRequest():
-            drafts = [_about_signal(event.payload, request)]
+            about = [each for each in engine.signal_rules if request.signal in each.rule.signals]
+            stricter = in_the_way(about, lambda rule: rule.matches(request), action)
+            found = {_about_signal(event.payload, request): stricter}
         case Endpoint():
             _refuse_built_in(text(event.payload.get("rule_name")))
-            drafts = [connections.draft_of(request)]
+            found = {connections.draft_of(request): engine.network.in_the_way(request, action)}
         case CommandRequest():
-            drafts = _about_exec(event.payload, request, decision, engine)
-    overrides = tuple(dict.fromkeys(_overridden(request, Action(decision), engine)))
+            found = _about_exec(event.payload, request, action, engine)
     return tuple(
-        each._replace(
-            words=(decision, *each.words),
-            keys=(*each.keys, ("decision", decision)),
-            overrides=overrides,
+        draft._replace(
+            words=(decision, *draft.words),
+            keys=(*draft.keys, ("decision", decision)),
+            overrides=tuple(dict.fromkeys(overrides)),
         )
-        for each in drafts
+        for draft, overrides in found.items()
     )
 
 
@@ -203,9 +204,10 @@ def _still_decides(request: Request, decision: str, engine: Engine, drafts: Draf
     )
     rules = getattr(policy, section)
     layer = 1 + max((each.layer for each in rules), default=0)
-    first = (
-        each._replace(layer=layer, overrides=drafts[0].overrides) for each in getattr(own, section)
-    )
+    first = [
+        each._replace(layer=layer, overrides=draft.overrides)
+        for each, draft in zip(getattr(own, section), drafts, strict=True)
+    ]
     together: dict[str, Any] = {section: (*first, *rules)}
     found = decide(Engine(policy._replace(**together)), request)
     if found.action.value == decision:
@@ -235,24 +237,11 @@ def _refuse_built_in(rule: str) -> None:
         raise NoRule(f"a limit: raise limits.{key}")
 
 
-def _overridden(request: Request, action: Action, engine: Engine) -> Iterable[str]:
-    """Return the rules of the recorded policy that are stricter, and decide without an override."""
-    match request:
-        case SignalRequest():
-            rules = [each for each in engine.signal_rules if request.signal in each.rule.signals]
-            return in_the_way(rules, lambda rule: rule.matches(request), action)
-        case Endpoint():
-            return engine.network.in_the_way(request, action)
-        case CommandRequest():
-            facts = [Facts(each, request, engine.home) for each in request.programs]
-            found = [in_the_way(engine.command_rules, matching(each), action) for each in facts]
-            return chain.from_iterable(found)
-
-
 def _about_exec(
-    payload: Payload, request: CommandRequest, decision: str, engine: Engine
-) -> list[Draft]:
-    lenient = decision in _LENIENT
+    payload: Payload, request: CommandRequest, action: Action, engine: Engine
+) -> dict[Draft, list[str]]:
+    """Return rules, each with the stricter rules of the policy that it overrides."""
+    lenient = action is not Action.DENY
     if lenient:
         _refuse_built_in(text(payload.get("rule_name")))
         if payload.get("elsewhere"):
@@ -267,17 +256,21 @@ def _about_exec(
         raise NoRule("the log masks a secret in its arguments; write the rule yourself")
     if "cut" in payload:
         raise NoRule("its arguments are cut in the log; write the rule yourself")
-    programs = _subjects(request, decision, engine) if lenient else list(request.programs[:1])
+    programs = _subjects(request, action, engine) if lenient else list(request.programs[:1])
     loads_code = list(_loads_code(programs, request, engine))
-    drafts = dict.fromkeys(
-        _about_program(each, request.cwd if lenient else None, loads_code) for each in programs
-    )
-    if len(drafts) > _MOST_PROGRAMS:
+    found: dict[Draft, list[str]] = {}
+    for program in programs:
+        draft = _about_program(program, request.cwd if lenient else None, loads_code)
+        facts = Facts(program, request, engine.home)
+        found.setdefault(draft, []).extend(
+            in_the_way(engine.command_rules, matching(facts), action)
+        )
+    if len(found) > _MOST_PROGRAMS:
         raise NoRule("it runs too many programs for a proposal")
-    return list(drafts)
+    return found
 
 
-def _subjects(request: CommandRequest, decision: str, engine: Engine) -> list[Program]:
+def _subjects(request: CommandRequest, action: Action, engine: Engine) -> list[Program]:
     """Return the programs that need a rule: the strictest decision applies to all of them."""
     if len(request.programs) > _MOST_JUDGED:
         raise NoRule("it runs too many programs to judge")
@@ -286,7 +279,7 @@ def _subjects(request: CommandRequest, decision: str, engine: Engine) -> list[Pr
         decided = engine.decide_program(program, request)
         by_default = program.counts_by_name and decided.rule == DEFAULT_RULE
         is_held_against = program.shadows and not engine.is_chosen(program, request)
-        if is_held_against or (decided.action.value != decision and not by_default):
+        if is_held_against or (decided.action is not action and not by_default):
             found.append(program)
     return found or list(request.programs[:1])
 
