@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import Enum
 
-from sigwrap.escape import printable
+from sigwrap.escape import printable, shortened
 from sigwrap.events import DECISION_TYPES, Event, kind_of, text, times
 from sigwrap.policy.judge.engine import Engine
 from sigwrap.policy.judge.recorded import programs_here
@@ -168,7 +168,7 @@ class _Found:
                 about = {name: event.payload.get(name) for name in ("rule_name", "comm", "message")}
                 yield event._replace(type="exec_allowed", payload={**asked, **about})
             elif Only.ASKED in self._only:
-                what = _short(text(event.payload.get("what")) or "something", _WORD_SHOWN)
+                what = shortened(text(event.payload.get("what")) or "something", _WORD_SHOWN)
                 self._add_reason(f"{what}: not answered yet, and the log has no details", 1)
 
     def _about(self, head: Head) -> Iterator[str]:
@@ -189,8 +189,8 @@ class _Found:
         found = [each for each in self.proposals.values() if each.section == section]
         written = set[str]()
         for each in sorted(found, key=lambda each: -each.count):
-            why = f": {_short(each.why, _WHY_SHOWN)}" if each.why else ""
-            rule = f"; rule {_short(each.rule, _WORD_SHOWN)}" if each.rule else ""
+            why = f": {shortened(each.why, _WHY_SHOWN)}" if each.why else ""
+            rule = f"; rule {shortened(each.rule, _WORD_SHOWN)}" if each.rule else ""
             became = f"{_times(each.count)} {each.became.past}"
             yield _comment(f"{became}{rule}{why}")
             # Two requests may need the same rule, such as the one for an interpreter.
@@ -232,19 +232,15 @@ def _what(event: Event) -> str:
     payload = event.payload
     match kind_of(event.type):
         case "exec":
-            return _short(text(payload.get("path")) or "an exec", _WORD_SHOWN)
+            return shortened(text(payload.get("path")) or "an exec", _WORD_SHOWN)
         case "connection":
-            return _short(text(payload.get("destination")) or "a connection", _WORD_SHOWN)
-    name = _short(text(payload.get("signal_name")) or "a signal", _WORD_SHOWN)
-    return f"{name} to {_short(text(payload.get('target_cmd')) or '?', _WORD_SHOWN)}"
+            return shortened(text(payload.get("destination")) or "a connection", _WORD_SHOWN)
+    name = shortened(text(payload.get("signal_name")) or "a signal", _WORD_SHOWN)
+    return f"{name} to {shortened(text(payload.get('target_cmd')) or '?', _WORD_SHOWN)}"
 
 
 def _times(count: int) -> str:
     return "once" if count == 1 else f"{count} times"
-
-
-def _short(word: str, longest: int) -> str:
-    return word if len(word) <= longest else f"{word[: longest - 1]}…"
 
 
 def _comment(line: str) -> str:
