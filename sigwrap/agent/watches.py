@@ -82,14 +82,14 @@ class _Seen:
 
 
 class DriftWatch:
-    """Compares execs with a policy of `sigwrap policy generate`, which allows what was observed."""
+    """Compare commands with a profile of `sigwrap policy learn --new`, which allows what ran."""
 
     def __init__(self, profile: Policy) -> None:
         why = _why_it_is_none(profile)
         if why:
             raise PolicyError(
                 f"{profile.file} is not a profile: {why}",
-                "make one from sessions: sigwrap policy generate",
+                "make one from sessions: sigwrap policy learn --new",
             )
         self.name = profile.name
         self._engine = Engine(profile)

@@ -1,4 +1,4 @@
-"""Lines that teach, for --help and the manual page: at least one of each command."""
+"""Examples for --help and the manual page, at least one of each command."""
 
 from __future__ import annotations
 
@@ -31,13 +31,12 @@ EXAMPLES = {
     ),
     "sessions recover": ("sigwrap sessions recover",),
     "help": ("sigwrap help", "sigwrap help policy"),
-    "approvals": (
-        "sigwrap approvals",
-        "sigwrap approvals --full 3f2a10",
-        "sigwrap approvals --watch",
-    ),
     "approve": ("sigwrap approve", "sigwrap approve 3f2a10 --always"),
-    "watch": ("sigwrap watch --notify bell", "sigwrap watch --json"),
+    "watch": (
+        "sigwrap watch --notify bell",
+        "sigwrap watch --format text",
+        "sigwrap watch --full 3f2a10",
+    ),
     "deny": ('sigwrap deny 3f2a10 --message "not on main"',),
     "pause": ('sigwrap pause build --reason "let me look"',),
     "resume": ("sigwrap resume",),
@@ -47,7 +46,7 @@ EXAMPLES = {
         "sigwrap serve --open",
         "sigwrap serve --socket $XDG_RUNTIME_DIR/sigwrap-page",
     ),
-    "doctor": ("sigwrap doctor", "sigwrap doctor --json"),
+    "doctor": ("sigwrap doctor", "sigwrap doctor --format json"),
     "hook": ("cat call.json | sigwrap hook claude-code -p agent-strict",),
     "install": (
         "sigwrap install claude-code --dry-run",
@@ -59,7 +58,7 @@ EXAMPLES = {
     "man": ("sigwrap man | man -l -",),
     "killswitch on": ('sigwrap killswitch on --reason "it deletes things"',),
     "killswitch off": ("sigwrap killswitch off",),
-    "killswitch status": ("sigwrap killswitch status --json",),
+    "killswitch status": ("sigwrap killswitch status --format json",),
     "policy list": ("sigwrap policy list",),
     "policy check": ("sigwrap policy check policy.yaml",),
     "policy show": ("sigwrap policy show ci",),
@@ -73,14 +72,16 @@ EXAMPLES = {
         "sigwrap policy explain -- bash -c 'cd /tmp && git push'",
         "sigwrap policy explain --signal SIGTERM --target user",
     ),
-    "policy test": ("sigwrap policy test policy.yaml",),
     "policy init": ("sigwrap policy init",),
-    "policy suggest": ("sigwrap policy suggest build -o suggested.yaml",),
-    "policy generate": ("sigwrap policy generate build > generated.yaml",),
+    "policy learn": (
+        "sigwrap policy learn build -o learned.yaml",
+        "sigwrap policy learn --new build > new.yaml",
+    ),
+    "policy try": ("sigwrap policy try ci build",),
     "policy pin": ("sigwrap policy pin git npm > pinned.yaml",),
 }
 
 
 def examples(command: str) -> str:
-    """The end of its help, as typer takes one whose lines stay as they are."""
+    """Return the end of a command's help; \\b keeps typer from joining the lines."""
     return "\n".join(["\b", "Examples:", *(f"  {line}" for line in EXAMPLES[command])])

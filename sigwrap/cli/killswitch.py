@@ -124,3 +124,7 @@ def _ended(activated: Activated) -> str:
         return ended
     was = "was" if activated.forced == 1 else "were"
     return f"{ended} ({activated.forced} {was} not responding and {was} killed)"
+
+
+def register(root: typer.Typer) -> None:
+    root.add_typer(app, name="killswitch")

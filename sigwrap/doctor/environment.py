@@ -23,8 +23,8 @@ from sigwrap.linux.mounts import kind_of
 from sigwrap.linux.session_cgroup import SessionCgroup
 from sigwrap.linux.supervisors import hides_processes
 from sigwrap.linux.terminal_typists import find_typist
+from sigwrap.policy.judge.names import SocketNames
 from sigwrap.policy.judge.network import SOCKETS
-from sigwrap.policy.judge.socket_names import SocketNames
 from sigwrap.run.opening import new_session_id
 from sigwrap.store import killswitch
 from sigwrap.store.location import default_store, sessions_folder

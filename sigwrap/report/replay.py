@@ -8,7 +8,7 @@ from sigwrap.errors import StoreError
 from sigwrap.escape import printable
 from sigwrap.events import Event, recorded_bytes
 from sigwrap.report.folds.ending import Ending
-from sigwrap.report.folds.summary import Summary, SummaryFold
+from sigwrap.report.folds.summary import Summary
 from sigwrap.report.forms.detail import detail
 
 _LONGEST_PAUSE_S = 10.0  # a session can be idle for a night
@@ -26,12 +26,12 @@ def in_rhythm(
 
 
 def state_after(events: Iterable[Event], seq: int) -> Summary:
-    fold = SummaryFold()
+    summary = Summary()
     for event in events:
         if event.seq > seq:
             break
-        fold.add(event)
-    return fold.result(Ending.MOMENT)
+        summary.add(event)
+    return summary.end(Ending.MOMENT)
 
 
 def timeline_line(event: Event, started_ns: int) -> str:

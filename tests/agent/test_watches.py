@@ -134,7 +134,7 @@ def test_a_policy_that_lets_run_what_it_does_not_name_is_no_profile() -> None:
             DriftWatch(parsed(text + rule))
         assert str(refused.value) == (
             "profile.yaml is not a profile: it allows commands that none of its rules names "
-            "(make one from sessions: sigwrap policy generate)"
+            "(make one from sessions: sigwrap policy learn --new)"
         )
 
 

@@ -1,4 +1,4 @@
-"""`sigwrap replay --policy`, the old spelling of policy try, and `sigwrap verify`."""
+"""`sigwrap policy try`, its old name `sigwrap replay --policy`, and `sigwrap verify`."""
 
 from __future__ import annotations
 
@@ -43,6 +43,22 @@ def test_what_differs_is_said_in_each_form_and_by_the_status(run: Run) -> None:
         found = run("replay", "--policy", "other.yaml", *words)
         assert found.returncode == 1
         assert json.loads(found.stdout)["schema"] == "sigwrap.what-if/1"
+
+
+def test_policy_try_says_the_same_as_its_old_name(run: Run) -> None:
+    for form in ((), ("--format", "md"), ("--format", "json"), ("--json",)):
+        tried = run("policy", "try", "other.yaml", "s1", *form)
+        old = run("replay", "s1", "--policy", "other.yaml", *form)
+        assert tried.returncode == 1
+        assert (tried.returncode, tried.stdout) == (old.returncode, old.stdout)
+    assert run("policy", "try", "other.yaml", "--exit-zero").returncode == 0
+    for words, complaint in (
+        (("nothing.yaml",), "no policy or file called nothing.yaml"),
+        (("other.yaml", "--root", "nowhere"), "--root nowhere: no such d"),
+    ):
+        refused = run("policy", "try", *words)
+        assert (refused.returncode, refused.stdout) == (125, "")
+        assert refused.stderr.startswith(f"sigwrap: {complaint}")
 
 
 @pytest.mark.parametrize(

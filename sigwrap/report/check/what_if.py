@@ -17,15 +17,13 @@ from sigwrap.policy.judge.request import Action, Decision, most_specific
 from sigwrap.policy.judge.rules import Policy
 from sigwrap.policy.judge.signals import ALL, signal_name
 from sigwrap.policy.judge.subcommand import has_subcommands, name_for_subcommands, subcommand
-from sigwrap.policy.tools.draft import NoRule
+from sigwrap.policy.tools.draft import NoRule, Together
 from sigwrap.policy.tools.generate import requests_from_events
 from sigwrap.policy.tools.suggest import Suggester, Suggestion, drafted
-from sigwrap.policy.tools.together import Together
 from sigwrap.report.check.recorded_policy import NoPolicy, recorded_policy
 from sigwrap.report.check.redecide import Redecider, replaced_otherwise
 
 _MOST_DIFFERENCES = 1_000
-_SEVERAL_RULES = 100  # differences that may have several rules: each takes some milliseconds
 _LONGEST_NAME = 80
 _LONGEST_EXAMPLE = 200
 
@@ -144,13 +142,11 @@ class WhatIfFold:
         key = (kind, _WHAT[kind](event.payload), was, rule, would_be, decision.rule)
         group = self._groups.get(key)
         if group is None:
-            known = len(self._groups)
-            if known >= _MOST_DIFFERENCES:
+            if len(self._groups) >= _MOST_DIFFERENCES:
                 self._found.left_out += 1
                 return
-            rules = Together() if known < _SEVERAL_RULES else Together(most=1)
             example = _EXAMPLE[kind](event.payload)[:_LONGEST_EXAMPLE]
-            group = self._groups[key] = _Group(event.seq, example, rules)
+            group = self._groups[key] = _Group(event.seq, example, Together())
         group.count += 1
         if would_be in (Outcome.DENIED, Outcome.ASKED):
             self._draft_rule(group.rules, event, decision)
@@ -173,9 +169,9 @@ class WhatIfFold:
         [(_, request)] = requests_from_events([as_decided])
         try:
             engine = self._redecider.engine
-            rules.add(request, drafted(as_decided, request, Action.ALLOW.value, engine))
+            rules.add(drafted(as_decided, request, Action.ALLOW.value, engine))
         except NoRule as why:
-            rules.add(request, str(why))
+            rules.add(str(why))
 
     def _differences(self) -> Iterator[Difference]:
         suggestion = Suggester(self._redecider.engine).suggestion
@@ -190,7 +186,7 @@ class WhatIfFold:
                 count=group.count,
                 first_seq=group.first_seq,
                 example=group.example,
-                rules=tuple(suggestion(each.draft, each.requests) for each in group.rules.rules),
+                rules=tuple(map(suggestion, group.rules.rules)),
                 rules_for=group.rules.requests,
                 why_not=group.rules.why_not,
             )

@@ -13,7 +13,7 @@ from sigwrap.policy.judge.network import Direction, Endpoint, endpoint_of, packe
 from sigwrap.policy.judge.request import Program
 from sigwrap.policy.language.document import Source
 from sigwrap.policy.language.parse import parse_policy
-from sigwrap.policy.tools.together import MOST_RULES_TOGETHER
+from sigwrap.policy.tools.draft import MOST_RULES_TOGETHER
 from sigwrap.report.check.redecide import BUILT_IN, MASKED, NOT_RECORDED
 from sigwrap.report.check.what_if import Outcome, WhatIf, WhatIfFold
 from sigwrap.report.forms.what_if import what_if_json, what_if_md, what_if_text
@@ -121,13 +121,13 @@ def test_the_rules_are_for_every_command_line_of_a_group(made: Mediated) -> None
         ("rm", 5, 5),
         ("sh", 2, 2),
     ]
-    assert [len(each.rules) for each in found.differences] == [1, 2]
+    assert [len(each.rules) for each in found.differences] == [3, 2]
     assert not with_the_rules(made, found).differences
     for form in (what_if_text(found), what_if_md(found)):
-        assert 'args_patterns: ["^-rf /etc$", "^-rf /root$", "^-rf /usr$"]' in form
+        assert 'args: ["-rf", "/etc"]' in form and 'args: ["-rf", "/usr"]' in form
         assert "# for " not in form
     first = json.loads(what_if_json("s1", found))["differences"][0]
-    assert (len(first["rules"]), first["rules_for"], first["why_not"]) == (1, 5, None)
+    assert (len(first["rules"]), first["rules_for"], first["why_not"]) == (3, 5, None)
 
 
 def test_rules_that_are_for_some_only_or_for_none_say_so(mediated: Mediate) -> None:
@@ -149,7 +149,7 @@ def test_rules_that_are_for_some_only_or_for_none_say_so(mediated: Mediate) -> N
     made = mediated(RULES)
     made.run(program("rm", "x" * 5_000))
     found = under(made, ASKS.format(rules=""))
-    said = "# none for 1 exec of rm: its arguments are too long for one rule"
+    said = "# none for 1 exec of rm: its arguments are too long for a rule"
     for form in (what_if_text(found), what_if_md(found)):
         assert said in form and "command_rules:" not in form
 
