@@ -1,4 +1,4 @@
-"""The sessions that a command reads where it can read several, and those of them that it can't."""
+"""The sessions that a command reads, and a line for each that can't be read."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _PROBLEMS_SHOWN = 10
 
 
 class Several:
-    """One that can't be read is an error where it is the only one, else a line, and status 1."""
+    """A session that can't be read is an error if it is the only one, else a line and status 1."""
 
     def __init__(self, store: str, selectors: Iterable[str], every: bool) -> None:
         self._problems = 0
@@ -60,7 +60,7 @@ class Several:
         return [path for each in self.sessions for path in each.files]
 
     def read(self, reader: Callable[[Session, Callable[[int], None]], None]) -> None:
-        """`reader` gets each of them, and is to tell how many events it has seen."""
+        """Call `reader` with each session and a function to report how many events it has read."""
         progress = Progress()
         total = len(self.sessions)
         try:
