@@ -34,6 +34,7 @@ _TICK = 10_000  # rows between two calls of `meanwhile`, or steps between two lo
 _TABLES = """\
 CREATE TEMP TABLE rows (session TEXT, seq, time_ns, type, pid, payload, hash);
 CREATE TEMP TABLE log_ends (session, state, payload, last, first_ns, last_ns, events, head)"""
+_VIEW_OF = {"log": "events", "rows": "events", "log_ends": "sessions"}  # for SQL that reads these
 SEARCHED = {
     "execs": "command, message, reason",
     "denials": "what, message, reason",
@@ -94,6 +95,8 @@ class QueryDatabase:
         def note(
             action: int, name: str | None, second: str | None, _: str | None, view: str | None
         ) -> int:
+            if view is None and action == sqlite3.SQLITE_READ:
+                read.add(_VIEW_OF.get(name or "", ""))
             read.add((view or "").lower())  # spelled as in the SQL
             return _authorize(action, name, second)
 
