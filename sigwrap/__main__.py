@@ -1,8 +1,8 @@
-"""argv[0] → role, nothing else."""
+"""Start the role that argv[0] names."""
 
 from __future__ import annotations
 
-# First what they do at once: the one at an interrupt, the other for all imports after it.
+# These two come first: one handles an early interrupt, the other speeds up all later imports.
 from sigwrap.early import HINT, claim_supervisor_memory  # isort: skip
 import sigwrap.quick_import  # isort: skip  # noqa: F401
 import gc
@@ -16,7 +16,7 @@ from sigwrap.isolation import isolate
 from sigwrap.status import REFUSED
 
 _START_MAKES_NO_GARBAGE = 50_000
-# A file may be named anyhow.
+# A file of any other name is sigwrap.
 _OTHERS = ("sigwrap-forward", "sigwrap-stub", "sigwrap-shell", "sigwrap-joined")
 
 
@@ -45,17 +45,17 @@ def main() -> NoReturn:
 
 
 def _leave(status: int) -> NoReturn:
-    """Without taking the interpreter apart: the caller would wait 7 ms for it."""
+    """Exit without the interpreter's shutdown, which takes 7 ms."""
     try:
         if sys.stdout is not None:
             sys.stdout.flush()
     except OSError:
-        pass  # nobody reads any more
+        pass  # the reader has closed it
     os._exit(status)
 
 
 def _write(line: str) -> None:
-    """Without an import, since one has just failed."""
+    """Print a line without an import: one has just failed."""
     shown = "".join(char if char.isprintable() else ascii(char)[1:-1] for char in line)
     try:
         os.write(2, f"{shown}\n".encode())

@@ -1,29 +1,28 @@
-"""Words on the command line, lines on the terminal.
+"""The command line: commands, options, and what sigwrap prints.
 
-main          `sigwrap`: starts a run whose line is plain; hands every other line to typer
+main          `sigwrap`: starts a hook, a plain run and an agent at once; hands the rest to typer
 presets       an agent by its name alone
-run_options   the one table of run options, and the reader of a plain line
+run_options   the table of run options, and the reader of a plain line
 run           a run, from its settings to its exit status
-app           typer's application: every command, and how an error becomes a line
-group         commands under one name, and what is said where a line names none of them
+app           sigwrap as typer has it: the root of all commands, errors as one line
+table         every command: its module and its line of help
+old_names     old names of commands
+group         commands under one name, and the errors for an unknown one
 run_command   typer's `run`, made from the table of run options
 examples      lines that teach, in every help
-options       options that several commands share: --store, --json, SESSION
+options       options that several commands share: --store, --format, SESSION
 showing       what the commands that read logs have in common
-pager         a text that is longer than the screen, in a pager
-sessions      sessions
-sessions_removal   sessions rm, prune
-sessions_recovery  sessions recover
+pager         output through a pager
+sessions      sessions, and its rm, prune and recover
 report        report
-report_reading  what a report is made of
-beside        a part of a command's work in a process beside it
 replay        replay
+tried         what a policy would have decided in a recorded session
 verify        verify
 chain_note    what is said on standard error of a log that was changed
 approvals     approve, deny, and the list of requests
 watch         watch
 control       which running session is meant, and what its refusal says
-signal        signal
+signal        pause, resume, stop, signal
 killswitch    killswitch on, off, status
 serve         serve: the page
 why           why
@@ -39,11 +38,11 @@ several       the sessions that query and export read
 whole_file    a file that is written completely or not at all
 progress      how far something long is
 policy        the commands of sigwrap policy
-completion    completion, and what its scripts ask
-link          link: the names by which the program takes its other roles
+completion    completion, and the command that its scripts call
+link          link: links by the names of the program's other roles
 man           the manual page
 help          help: the pages of docs/
-tool_files    the files that policy pin and explain look at
+tool_files    the files that a command name leads to
 forward       `sigwrap-forward`
 stub          `sigwrap-stub`
 shell       `sigwrap-shell` and `sigwrap -c`

@@ -1,63 +1,138 @@
-"""Every command, and how an error becomes a line."""
+"""sigwrap as typer has it: every command, and how an error becomes a line."""
 
 from __future__ import annotations
 
 import os
-from typing import Annotated
+from typing import Any
 
 import typer
+from typer.core import TyperOption
 from typer.exceptions import TyperException
 
-import sigwrap
 from sigwrap import status
-from sigwrap.cli import approvals as approval_commands
-from sigwrap.cli import completion as completion_command
-from sigwrap.cli import doctor as doctor_command
-from sigwrap.cli import export as export_command
-from sigwrap.cli import help as help_command
-from sigwrap.cli import hook as hook_command
-from sigwrap.cli import install as install_command
-from sigwrap.cli import killswitch as killswitch_commands
-from sigwrap.cli import link as link_command
-from sigwrap.cli import man as man_command
-from sigwrap.cli import query as query_command
-from sigwrap.cli import replay as replay_command
-from sigwrap.cli import report as report_command
-from sigwrap.cli import serve as serve_command
-from sigwrap.cli import sessions as sessions_command
-from sigwrap.cli import signal as signal_command
-from sigwrap.cli import verify as verify_command
-from sigwrap.cli import watch as watch_command
-from sigwrap.cli import why as why_command
-from sigwrap.cli.examples import examples
-from sigwrap.cli.group import App, Root, explained
+from sigwrap.cli.group import LazyGroup, explained
+from sigwrap.cli.main import version
+from sigwrap.cli.old_names import renamed
+from sigwrap.cli.options import NO_PAGER_HELP, UTC_HELP
 from sigwrap.cli.output import note, out
-from sigwrap.cli.policy import commands as policy_commands
-from sigwrap.cli.run_command import Run, run
-from sigwrap.errors import InternalError, SigwrapError
+from sigwrap.cli.run_options import leading_options
+from sigwrap.cli.table import COMMANDS
+from sigwrap.errors import InternalError, SigwrapError, UsageError
+from sigwrap.escape import shell_words, shortened
 from sigwrap.linux.descriptors import reserve_standard_streams
+from sigwrap.run.settings import AGENTS
 
 _HELP = """Run a command under supervision.
 
 sigwrap [OPTIONS] -- COMMAND [ARGS…] applies a policy to everything that the command's processes
-run, signal and connect to, logs it, and ends all of them on Ctrl+C. Options: sigwrap run --help.
+run, signal and connect to, logs it, and ends all of them on Ctrl+C.
 
 sigwrap [OPTIONS] claude|codex|gemini [ARGS…] runs that agent with a preset: its policy,
 options and environment.
 """
+_FIRST_OPTIONS = ("policy", "name", "approvals", "notify", "grace_s", "store")
+_LINE_SHOWN = 60
+_ALL = "sigwrap.all"
 
-_STATUS_HELP = "\n".join(
-    ["\b", "Exit status:", *(f"  {code:<5}  {why}" for code, why in status.TABLE)]
-)
+
+class Root(LazyGroup):
+    """`sigwrap` itself, whose options are those of a run."""
+
+    table = COMMANDS
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        if cmd_name == "run":
+            from sigwrap.cli.run_command import RUN  # made without a function that typer reads
+
+            return RUN
+        return super().get_command(ctx, cmd_name)
+
+    def words(self) -> dict[str, str]:
+        return {**super().words(), **dict.fromkeys(AGENTS, "Run this agent")}
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        own = {name for each in self.get_params(ctx) for name in each.opts}
+        if args[:1] and args[0].startswith("-") and args[0] not in own:
+            if "--" not in args and not ctx.resilient_parsing:
+                raise self._no_command(ctx, args)
+            args = ["run", *args]
+        return super().parse_args(ctx, args)
+
+    def _no_command(self, ctx: Any, args: list[str]) -> UsageError:
+        """Return what is wrong with a line of options without `--`."""
+        given, rest = leading_options(args)
+        if rest and rest[0] in self.list_commands(ctx):
+            return UsageError(f"options of {rest[0]} go after it", f"see sigwrap {rest[0]} --help")
+        try:  # a wrong option comes first
+            self.get_command(ctx, "run").make_context("run", list(args), parent=ctx)
+        except TyperException as problem:
+            return explained(problem, "sigwrap run")
+        options = [word for words in given for word in words]
+        line = shell_words([*options, "--", *(rest or ["npm", "start"])])
+        missing = "-- is missing before the command" if rest else "no command given"
+        return UsageError(missing, f"sigwrap {line}")
+
+    def other_meaning(self, args: list[str]) -> str:
+        line = shortened(shell_words(args), _LINE_SHOWN)
+        return f"To run a program of that name: sigwrap -- {line}"
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        options = self.get_command(ctx, "run").params[1:]
+        if not ctx.meta.get(_ALL):
+            options = [each for each in options if each.name in _FIRST_OPTIONS]
+        with formatter.section("Options of a run"):
+            formatter.write_dl([each.get_help_record(ctx) for each in options])
+        with formatter.section("Global options"):
+            formatter.write_dl([each.get_help_record(ctx) for each in self.get_params(ctx)])
+        self.format_commands(ctx, formatter)
+
+    def shell_complete(self, ctx: Any, incomplete: str) -> list[Any]:
+        found = super().shell_complete(ctx, incomplete)
+        if not incomplete.startswith("-"):
+            return found
+        return [*self.get_command(ctx, "run").shell_complete(ctx, incomplete), *found]
+
+    def _main_shell_completion(self, *_: Any, **_named: Any) -> None:
+        """Ignore the environment variable by which typer completes instead of running."""
 
 
-app = App(
-    cls=Root,
+def _print_version(context: Any, _option: object, wanted: bool) -> None:
+    if wanted and not context.resilient_parsing:
+        out(version())
+        raise typer.Exit
+
+
+def _print_all_help(context: Any, _option: object, wanted: bool) -> None:
+    if wanted and not context.resilient_parsing:
+        context.meta[_ALL] = True
+        out(context.get_help())
+        raise typer.Exit
+
+
+def _flag(name: str, help_text: str, callback: Any = None) -> TyperOption:
+    """Make an option of sigwrap itself; one with a callback prints something and ends."""
+    return TyperOption(
+        param_decls=[name],
+        is_flag=True,
+        default=False,
+        help=help_text,
+        callback=callback,
+        is_eager=callback is not None,
+        expose_value=callback is None,
+    )
+
+
+ROOT = Root(
+    name="sigwrap",
     help=_HELP,
-    epilog=_STATUS_HELP,
+    epilog="Exit status of a run: sigwrap help exit-status",
+    params=[
+        _flag("--utc", UTC_HELP),
+        _flag("--no-pager", NO_PAGER_HELP),
+        _flag("--version", "Show the version", _print_version),
+        _flag("--help-all", "Show this message with every option of a run", _print_all_help),
+    ],
     rich_markup_mode=None,
-    add_completion=False,  # sigwrap completion is ours
-    pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
@@ -65,7 +140,7 @@ app = App(
 def run_app(words: list[str]) -> int:
     reserve_standard_streams(output_may_be_closed=False)
     try:
-        result = app(_renamed(words), standalone_mode=False, prog_name="sigwrap")
+        result = ROOT.main(renamed(words), standalone_mode=False, prog_name="sigwrap")
     except TyperException as problem:
         note(*explained(problem, "sigwrap").lines)
         return status.REFUSED
@@ -87,55 +162,3 @@ def run_app(words: list[str]) -> int:
         note(*InternalError.of(bug).lines)
         return status.REFUSED
     return result if isinstance(result, int) else 0
-
-
-def _renamed(words: list[str]) -> list[str]:
-    """Return the line with the new name of `approvals`."""
-    if words[:1] != ["approvals"]:
-        return words
-    rest = words[2:] if words[1:2] == ["list"] else words[1:]
-    return ["watch", "--format", "text", *rest]
-
-
-def _version(wanted: bool) -> None:
-    if wanted:
-        from sigwrap.linux.execs.repeated import is_wanted
-
-        how = "with C extension" if is_wanted() else "without C extension"
-        out(f"sigwrap {sigwrap.__version__}, {how}")
-        raise typer.Exit
-
-
-@app.callback()
-def _root(
-    version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version")
-    ] = False,
-) -> None: ...
-
-
-app.command(
-    context_settings={"allow_interspersed_args": False},
-    epilog=f"{examples('run')}\n\n{_STATUS_HELP}",
-    cls=Run,
-)(run)
-sessions_command.register(app)
-report_command.register(app)
-replay_command.register(app)
-verify_command.register(app)
-approval_commands.register(app)
-watch_command.register(app)
-signal_command.register(app)
-serve_command.register(app)
-why_command.register(app)
-query_command.register(app)
-export_command.register(app)
-doctor_command.register(app)
-hook_command.register(app)
-install_command.register(app)
-completion_command.register(app)
-link_command.register(app)
-help_command.register(app)
-man_command.register(app)
-app.add_typer(policy_commands.app, name="policy")
-app.add_typer(killswitch_commands.app, name="killswitch")

@@ -1,4 +1,4 @@
-"""Lines that teach, for --help and the manual page: at least one of each command."""
+"""Examples for --help and the manual page, at least one of each command."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ EXAMPLES = {
         "sigwrap report --only denied --since 10m",
         "sigwrap report build --format html -o report.html",
     ),
-    "replay": ("sigwrap replay --instant", "sigwrap replay --policy agent-strict --exit-zero"),
+    "replay": ("sigwrap replay --instant", "sigwrap replay --recorded stdout"),
     "verify": ("sigwrap verify build",),
     "why": ("sigwrap why", "sigwrap why build 4711"),
     "query": (
@@ -38,12 +38,15 @@ EXAMPLES = {
         "sigwrap watch --full 3f2a10",
     ),
     "deny": ('sigwrap deny 3f2a10 --message "not on main"',),
-    "signal": ('sigwrap signal build SIGSTOP --reason "let me look"', "sigwrap signal SIGCONT"),
+    "pause": ('sigwrap pause build --reason "let me look"',),
+    "resume": ("sigwrap resume",),
+    "stop": ("sigwrap stop build",),
+    "signal": ("sigwrap signal build SIGUSR1", "sigwrap signal SIGTERM --reason late"),
     "serve": (
         "sigwrap serve --open",
         "sigwrap serve --socket $XDG_RUNTIME_DIR/sigwrap-page",
     ),
-    "doctor": ("sigwrap doctor", "sigwrap doctor --json"),
+    "doctor": ("sigwrap doctor", "sigwrap doctor --format json"),
     "hook": ("cat call.json | sigwrap hook claude-code -p agent-strict",),
     "install": (
         "sigwrap install claude-code --dry-run",
@@ -55,7 +58,7 @@ EXAMPLES = {
     "man": ("sigwrap man | man -l -",),
     "killswitch on": ('sigwrap killswitch on --reason "it deletes things"',),
     "killswitch off": ("sigwrap killswitch off",),
-    "killswitch status": ("sigwrap killswitch status --json",),
+    "killswitch status": ("sigwrap killswitch status --format json",),
     "policy list": ("sigwrap policy list",),
     "policy check": ("sigwrap policy check policy.yaml",),
     "policy show": ("sigwrap policy show ci",),
@@ -69,14 +72,16 @@ EXAMPLES = {
         "sigwrap policy explain -- bash -c 'cd /tmp && git push'",
         "sigwrap policy explain --signal SIGTERM --target user",
     ),
-    "policy test": ("sigwrap policy test policy.yaml",),
     "policy init": ("sigwrap policy init",),
-    "policy suggest": ("sigwrap policy suggest build -o suggested.yaml",),
-    "policy generate": ("sigwrap policy generate build > generated.yaml",),
+    "policy learn": (
+        "sigwrap policy learn build -o learned.yaml",
+        "sigwrap policy learn --new build > new.yaml",
+    ),
+    "policy try": ("sigwrap policy try ci build",),
     "policy pin": ("sigwrap policy pin git npm > pinned.yaml",),
 }
 
 
 def examples(command: str) -> str:
-    """The end of its help, as typer takes one whose lines stay as they are."""
+    """Return the end of a command's help; \\b keeps typer from joining the lines."""
     return "\n".join(["\b", "Examples:", *(f"  {line}" for line in EXAMPLES[command])])

@@ -1,4 +1,4 @@
-"""sigwrap link: the other names of the program, by which it takes its other roles."""
+"""sigwrap link: links by the names of the program's other roles."""
 
 from __future__ import annotations
 

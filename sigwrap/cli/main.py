@@ -1,15 +1,21 @@
-"""`sigwrap`: a hook, and a run whose line is plain or begins with an agent's name, start at once;
-every other line is typer's."""
+"""`sigwrap`: starts a hook, a plain run and an agent at once, and leaves other lines to typer."""
 
 from __future__ import annotations
 
+import sigwrap
 from sigwrap.cli.run_options import read_plain_line
 from sigwrap.run.settings import RunSettings
 from sigwrap.status import BLOCKED
 
 
 def main(words: list[str]) -> int:
-    if words[:1] == ["hook"]:
+    if words == ["--version"]:
+        from sigwrap.cli.output import out
+
+        out(version())
+        return 0
+    is_hook = words[:1] == ["hook"]
+    if is_hook:
         from sigwrap.cli.hook_call import answer, read_hook_line
 
         line = read_hook_line(words)
@@ -29,8 +35,15 @@ def main(words: list[str]) -> int:
     from sigwrap.cli.app import run_app
 
     status = run_app(words)
-    # Whatever keeps a hook from judging: to the agent's program no other status means no.
-    return BLOCKED if status and words[:1] == ["hook"] else status
+    # An agent takes only this status for a denial, so a hook that fails must not end with another.
+    return BLOCKED if status and is_hook else status
+
+
+def version() -> str:
+    from sigwrap.linux.execs.repeated import is_wanted
+
+    how = "with C extension" if is_wanted() else "without C extension"
+    return f"sigwrap {sigwrap.__version__}, {how}"
 
 
 def _by_preset(words: list[str]) -> RunSettings | None:

@@ -41,7 +41,7 @@ def man(context: typer.Context) -> None:
 
 
 def manual(root: Any) -> str:
-    """In roff's man macros."""
+    """Return the page in roff's man macros."""
     return "\n".join(_lines(root))
 
 
@@ -53,6 +53,8 @@ def _lines(root: Any) -> Iterator[str]:
     yield from _paragraphs(root.help)
     yield ".SH OPTIONS"
     yield from _options(root.commands["run"])
+    yield from (".PP", "Before a command:")
+    yield from _options(root)
     yield ".SH COMMANDS"
     yield from _commands(root, "sigwrap")
     yield from _section("EXIT STATUS", status.TABLE)
@@ -124,6 +126,6 @@ def _paragraphs(text: str) -> Iterator[str]:
 
 
 def _text(text: str) -> str:
-    """What roff would take for its own: escapes, a macro at a line's start, a hyphen for a dash."""
+    """Escape what roff would interpret: backslashes, hyphens, a macro at the start of a line."""
     shown = text.replace("\\", r"\e").replace("-", r"\-").replace("…", "...")
     return rf"\&{shown}" if shown.startswith((".", "'")) else shown

@@ -1,7 +1,7 @@
 """The one place that prints.
 
-What is said about a word or a file may hold anything, line ends too, so each line of sigwrap's own
-is given as one, and escaped as a whole.
+A message quotes words and file names, which may contain anything, line ends too. So a caller hands
+over each line by itself, and it is escaped as a whole.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ _PIECE = 1 << 15
 
 
 def out(text: str) -> None:
-    """A text that was made for a terminal, line by line: what is hostile in it is escaped."""
+    """Print a text of several lines, in which untrusted text is already escaped."""
     _write(text + "\n")
 
 
 def out_lines(lines: Iterable[str]) -> None:
-    """Of any number: written as they come, in pieces of some length."""
+    """Print lines as they come, in pieces of some length."""
     waiting: list[str] = []
     size = 0
     for line in lines:
@@ -40,12 +40,12 @@ def note(*lines: str, program: str = "sigwrap") -> None:
         try:
             out_bytes(_noted(line, program), 2)
         except OSError:
-            return  # stderr is closed, or its reader is
+            return  # standard error is closed
 
 
 def note_in_time(*lines: str) -> None:
-    """Print in a run, which must not wait for the reader of its standard error."""
-    from sigwrap.linux import caller_stderr  # a run has it, other commands do without
+    """Print a line of a run, which must not wait for the reader of its standard error."""
+    from sigwrap.linux import caller_stderr  # other commands do not need it
 
     for line in lines:
         caller_stderr.write_in_time(2, _noted(line, "sigwrap"), _ROOM_WITHIN_S)

@@ -19,7 +19,7 @@ from sigwrap.start import onefile
 from sigwrap.start.command import Inherited
 from sigwrap.status import COMMAND_ENDED, COMMAND_NOT_RUN, LIMIT_REACHED, REFUSED
 
-# Reasons that a line before says, if there is anything to say.
+# Reasons that an earlier line has already given.
 _SAID_BEFORE = (
     *(COMMAND_ENDED, COMMAND_NOT_RUN),
     *("ended by agent signal", "killed: agent signal", "killed by the kill switch"),
@@ -27,7 +27,7 @@ _SAID_BEFORE = (
 
 
 def start(settings: RunSettings, variables: Mapping[bytes, bytes] | None = None) -> int:
-    """`variables`: added to the environment of the command."""
+    """Run the command, with `variables` added to its environment."""
     reserve_standard_streams()
     proc_files.hold()
     proc_files.require()
@@ -43,7 +43,7 @@ def start(settings: RunSettings, variables: Mapping[bytes, bytes] | None = None)
     pidfd.require()
     wants_traceback = bool(os.environ.get("SIGWRAP_DEBUG"))
     if wants_traceback:
-        import traceback  # now, or not at all
+        import traceback  # later, nothing may be imported
     waited_for_pid = onefile.bootloader_pid() or os.getpid()
 
     def supervise(front: Channel, front_pid: int) -> int:
@@ -137,7 +137,7 @@ def _end_lines(ended: Ended, *, verbose: bool) -> Iterator[str]:
 
 
 def _refused(ended: Ended) -> list[str]:
-    """What the line says that a run without a terminal ends with, if there is something."""
+    """Return the parts of the last line of a run without a terminal."""
     denied = ended.counts.denied
     return [f"{counted(denied, 'action')} denied"] * bool(denied) + _refused_files(ended)
 

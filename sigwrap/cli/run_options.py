@@ -1,80 +1,99 @@
-"""The options of a run, once: what they are called, what they set, what they mean.
+"""The table of run options: their names, what they set, what they mean.
 
 `read_plain_line` reads a well-formed line by this table, without typer, whose import would be a
-third of the start-up time. Every other line is typer's, which explains what is wrong;
+third of the start-up time. typer reads every other line and says what is wrong with it;
 run_command.py makes typer's command from the same table.
 """
 
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 
 from sigwrap.amounts import size_bytes, span_s
 from sigwrap.bare.enum import Enum
 from sigwrap.errors import UsageError
 from sigwrap.escape import shortened
-from sigwrap.hints import Any
 from sigwrap.mediate.interrupts import InterruptsEnd
 from sigwrap.run.settings import ApprovalMode, Nested, Report, RunSettings
 from sigwrap.store.location import DEFAULT_STORE
 from sigwrap.tuples import NamedTuple
 
 _NAME_BYTES_MAX = 64
-_SECONDS_MAX = 1_000_000_000  # thirty years; a clock's end would not be far
+_SECONDS_MAX = 1_000_000_000  # thirty years: a clock must not overflow
 
 
-class ByteSize(int):
-    def __new__(cls, word: str) -> ByteSize:
-        try:
-            size = size_bytes(word)
-        except ValueError as error:
-            raise ValueError(f"{word}: {error}") from error
-        if not size:
-            raise ValueError(f"{word}: must be greater than 0; without the option it is 1G")
-        return super().__new__(cls, size)
+def _text(word: str) -> str:
+    if not word:
+        raise ValueError("'': the value can't be empty")
+    return word
 
 
-class SessionName(str):
-    def __new__(cls, word: str) -> SessionName:
-        if not word:
-            raise ValueError("'': the value can't be empty")
-        if "/" in word or word.endswith(".db"):  # would name a log file
-            raise ValueError(f"{word}: a session name can't contain / or end with .db")
-        if word.startswith("-"):
-            raise ValueError(f"{word}: a session name can't begin with -")
-        return super().__new__(cls, word)
+def _seconds(word: str) -> float:
+    try:
+        value = span_s(word, or_seconds=True)
+    except ValueError as error:
+        raise ValueError(f"{word or repr(word)}: {error}") from error
+    if value > _SECONDS_MAX:
+        raise ValueError(f"{word}: more than {_SECONDS_MAX} seconds")
+    return value
 
 
-class JoinName(SessionName):
-    def __new__(cls, word: str) -> JoinName:
-        if word.startswith("."):
-            raise ValueError(f"{word}: the name of a shared session can't begin with a dot")
-        if len(os.fsencode(word)) > _NAME_BYTES_MAX:
-            shown = shortened(word, _NAME_BYTES_MAX)
-            raise ValueError(f"{shown}: longer than {_NAME_BYTES_MAX} bytes")
-        SessionName(word)
-        return str.__new__(cls, word)
+def _size(word: str) -> int:
+    try:
+        size = size_bytes(word)
+    except ValueError as error:
+        raise ValueError(f"{word}: {error}") from error
+    if not size:
+        raise ValueError(f"{word}: must be greater than 0; without the option it is 1G")
+    return size
+
+
+def _session_name(word: str) -> str:
+    if "/" in word or word.endswith(".db"):  # would name a log file
+        raise ValueError(f"{word}: a session name can't contain / or end with .db")
+    if word.startswith("-"):
+        raise ValueError(f"{word}: a session name can't begin with -")
+    return _text(word)
+
+
+def _shared_name(word: str) -> str:
+    if word.startswith("."):
+        raise ValueError(f"{word}: the name of a shared session can't begin with a dot")
+    if len(os.fsencode(word)) > _NAME_BYTES_MAX:
+        shown = shortened(word, _NAME_BYTES_MAX)
+        raise ValueError(f"{shown}: longer than {_NAME_BYTES_MAX} bytes")
+    return _session_name(word)
+
+
+class Kind(NamedTuple):
+    wanted: str  # in the help
+    read: Callable[[str], object] = _text  # raises ValueError if the word is no such value
+    suffix: str = ""  # of the field
+    is_choice: bool = False
+
+
+def _one_of(words: type[Enum]) -> Kind:
+    return Kind("|".join(each.value for each in words), words, is_choice=True)
+
+
+_TIME = Kind("TIME", _seconds, "_s")
 
 
 class ValueOption(NamedTuple):
-    """`--name VALUE` or `--name=VALUE`; the default is that of the field in RunSettings."""
+    """`--name VALUE` or `--name=VALUE`. RunSettings has the default."""
 
     names: tuple[str, ...]
-    field: str
+    kind: Kind
     help: str
-    kind: type[str] | type[float] | type[Enum] | type[ByteSize] = str  # float: seconds
-    metavar: str | None = None
-    shows_default: bool = True
 
     @property
-    def wanted(self) -> str:
-        if issubclass(self.kind, Enum):
-            return "|".join(each.value for each in self.kind)
-        return self.metavar or "TEXT"
+    def field(self) -> str:
+        return self.names[0][2:].replace("-", "_") + self.kind.suffix
 
 
 class FlagOption(NamedTuple):
-    """A word without a value; `choices` has the words, and what each of them sets."""
+    """Words without a value. `choices` has them, and what each of them sets."""
 
     choices: dict[str, object]
     field: str
@@ -83,41 +102,19 @@ class FlagOption(NamedTuple):
 
 RUN_OPTIONS: tuple[ValueOption | FlagOption, ...] = (
     ValueOption(
-        ("--policy", "-p"),
-        "policy",
-        "Policy that decides what the command may do",
-        metavar="NAME|FILE",
+        ("--policy", "-p"), Kind("NAME|FILE"), "Policy that decides what the command may do"
     ),
+    ValueOption(("--root",), Kind("DIR"), "Project directory, ${PROJECT_ROOT} in a policy"),
+    ValueOption(("--name",), Kind("NAME", _session_name), "Name of the session"),
     ValueOption(
-        ("--root",),
-        "root",
-        "Project directory, ${PROJECT_ROOT} in a policy [default: current directory]",
-        metavar="DIR",
-        shows_default=False,
+        ("--store",), Kind("DIR"), f"Directory for session logs [default: {DEFAULT_STORE}]"
     ),
-    ValueOption(
-        ("--name",), "name", "Name of the session", SessionName, "NAME", shows_default=False
-    ),
-    ValueOption(
-        ("--store",),
-        "store",
-        f"Directory for session logs [default: {DEFAULT_STORE}]",
-        metavar="DIR",
-        shows_default=False,
-    ),
-    ValueOption(
-        ("--grace",),
-        "grace_s",
-        "Time between the first Ctrl+C and the force kill",
-        float,
-        metavar="TIME",
-    ),
+    ValueOption(("--grace",), _TIME, "Time between the first Ctrl+C and the force kill"),
     ValueOption(
         ("--interrupt",),
-        "interrupt",
+        _one_of(InterruptsEnd),
         "Leave Ctrl+C to the command at its prompt (auto) or always (command), or end the run "
         "(sigwrap)",
-        InterruptsEnd,
     ),
     FlagOption(
         {"--die-by-signal": True},
@@ -131,32 +128,23 @@ RUN_OPTIONS: tuple[ValueOption | FlagOption, ...] = (
     ),
     ValueOption(
         ("--approvals",),
-        "approvals",
+        _one_of(ApprovalMode),
         "Approve on the terminal (tty), with sigwrap approve (control) or both (auto; without a "
         "terminal or in CI: deny), or deny every request",
-        ApprovalMode,
     ),
     ValueOption(
-        ("--approval-timeout",),
-        "approval_timeout_s",
-        "Time until an unanswered approval request is denied",
-        float,
-        metavar="TIME",
+        ("--approval-timeout",), _TIME, "Time until an unanswered approval request is denied"
     ),
     ValueOption(
         ("--unattended-timeout",),
-        "unattended_timeout_s",
+        _TIME,
         "Time until a request is denied if no terminal, sigwrap watch, page or --notify shows it",
-        float,
-        metavar="TIME",
     ),
     ValueOption(
         ("--notify",),
-        "notify",
+        Kind("COMMAND"),
         "Shell command to run outside the session for each approval request (it gets "
         "$SIGWRAP_QUESTION, $SIGWRAP_APPROVAL_ID, $SIGWRAP_RULE and $SIGWRAP_STORE), or: bell",
-        metavar="COMMAND",
-        shows_default=False,
     ),
     FlagOption(
         {"--report": Report.ALWAYS, "--no-report": Report.NEVER},
@@ -171,25 +159,19 @@ RUN_OPTIONS: tuple[ValueOption | FlagOption, ...] = (
     ),
     ValueOption(
         ("--nested",),
-        "nested",
+        _one_of(Nested),
         "Inside another session: refuse to run, or join its policy and log",
-        Nested,
     ),
     ValueOption(
         ("--log-size",),
-        "log_size_bytes",
+        Kind("SIZE", _size, "_bytes"),
         "Largest size of the event log [default: limits.log_size of the policy, or 1G]",
-        ByteSize,
-        metavar="SIZE",
-        shows_default=False,
     ),
     ValueOption(
         ("--killswitch-url",),
-        "killswitch_url",
+        Kind("URL"),
         'URL to poll every 10 s; {"killed": true} kills the run (put a URL with a token in the '
         "variable) [default: $SIGWRAP_KILLSWITCH_URL]",
-        metavar="URL",
-        shows_default=False,
     ),
     FlagOption(
         {"--killswitch-fail-closed": True},
@@ -198,26 +180,15 @@ RUN_OPTIONS: tuple[ValueOption | FlagOption, ...] = (
     ),
     ValueOption(
         ("--profile",),
-        "profile",
-        "Profile from sigwrap policy generate; a program that is not in it raises SIGDRIFT",
-        metavar="FILE",
-        shows_default=False,
+        Kind("FILE"),
+        "Profile from sigwrap policy learn --new; a program that is not in it raises SIGDRIFT",
     ),
     ValueOption(
         ("--join-name",),
-        "join_name",
+        Kind("NAME", _shared_name),
         "Run the command in the shared session of this name, and start it if necessary",
-        JoinName,
-        metavar="NAME",
-        shows_default=False,
     ),
-    ValueOption(
-        ("--join-idle",),
-        "join_idle_s",
-        "Time until a shared session without processes ends",
-        float,
-        metavar="TIME",
-    ),
+    ValueOption(("--join-idle",), _TIME, "Time until a shared session without processes ends"),
     FlagOption({"--durable": True}, "durable", "Sync the log to disk before each action (slow)"),
 )
 
@@ -233,7 +204,7 @@ _FLAGS = {
 
 
 def read_plain_line(words: list[str]) -> RunSettings | None:
-    """None where it takes typer to say what is meant, or what is wrong."""
+    """Return the settings of a run; None for a line that needs typer."""
     if "--" not in words:
         return None
     end = words.index("--")
@@ -247,7 +218,7 @@ def read_plain_line(words: list[str]) -> RunSettings | None:
 
 
 def read_options(words: list[str]) -> dict[str, object] | None:
-    """Fields of RunSettings; None where a word is no plain option of a run."""
+    """Return fields of RunSettings; None if a word is not a plain option of a run."""
     options = list(words)
     fields: dict[str, object] = {}
     while options:
@@ -263,63 +234,27 @@ def read_options(words: list[str]) -> dict[str, object] | None:
         if not (equals or options):
             raise _without_value(name, option)
         try:
-            fields[option.field] = value_of(option, value if equals else options.pop(0))
+            fields[option.field] = option.kind.read(value if equals else options.pop(0))
         except ValueError:
             return None
     return fields
 
 
-class Given(NamedTuple):
-    """An option as it was typed."""
-
-    words: tuple[str, ...]
-    name: str
-    is_of_a_run: bool
-
-
-def leading_options(words: list[str]) -> tuple[list[Given], list[str]]:
-    """Of a line without --, and what begins with the first word that is neither an option nor the
-    value of one."""
-    found = []
+def leading_options(words: list[str]) -> tuple[list[tuple[str, ...]], list[str]]:
+    """Split a line without `--` into its options, each with its value, and the rest."""
+    given: list[tuple[str, ...]] = []
     rest = list(words)
-    while rest and rest[0].startswith("-") and rest[0] != "-":
+    while rest and rest[0].startswith("-") and rest[0] not in ("-", "--"):
         word = rest.pop(0)
         option = _VALUES.get(word)
         if option is None:
-            found.append(_given_in(word))
+            given.append((word,))
         elif rest:
-            found.append(Given((word, rest.pop(0)), word, is_of_a_run=True))
+            given.append((word, rest.pop(0)))
         else:
             raise _without_value(word, option)
-    return found, rest
+    return given, rest
 
 
 def _without_value(name: str, option: ValueOption) -> UsageError:
-    return UsageError(f"{name} needs a value", f"sigwrap {name} {option.wanted} -- COMMAND")
-
-
-def _given_in(word: str) -> Given:
-    """A flag, an option with its value attached, or what a run doesn't have."""
-    name, equals, _ = word.partition("=")
-    if name in _FLAGS and equals:
-        return Given((word,), word, is_of_a_run=False)
-    if name not in _VALUES and word[:2] in _VALUES:
-        name = word[:2]
-    return Given((word,), name, is_of_a_run=name in _VALUES or name in _FLAGS)
-
-
-def value_of(option: ValueOption, word: Any) -> object:
-    """ValueError where the option has no such value."""
-    if option.kind is str and not word:
-        raise ValueError("'': the value can't be empty")
-    return _seconds(word) if option.kind is float else option.kind(word)
-
-
-def _seconds(word: str) -> float:
-    try:
-        value = span_s(word, or_seconds=True)
-    except ValueError as error:
-        raise ValueError(f"{word or repr(word)}: {error}") from error
-    if value > _SECONDS_MAX:
-        raise ValueError(f"{word}: more than {_SECONDS_MAX} seconds")
-    return value
+    return UsageError(f"{name} needs a value", f"sigwrap {name} {option.kind.wanted} -- COMMAND")

@@ -1,6 +1,6 @@
-"""`sigwrap-stub`: what a recorded command's caller becomes. Only a supervisor starts it.
+"""`sigwrap-stub`: stands in for a command whose exec was redirected to it.
 
-Its arguments: the path of the command that it stands in for, then that command's argv.
+Only a supervisor starts it. Its arguments are the command's path and argv.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The files that `sigwrap policy pin` and `explain` look at: what a name leads to along PATH."""
+"""The files that a command name leads to along PATH, for `sigwrap policy pin` and `explain`."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from sigwrap.start.command import find_program
 
 
 def pinned(tool: str) -> Pin:
-    """What would be loaded, links resolved. UsageError says what can't be pinned."""
-    import hashlib  # a hook does without
+    """Return the file that an exec would load, links resolved; UsageError if it can't be pinned."""
+    import hashlib  # a hook does not need it
 
     path = os.path.realpath(_found(tool))
     name = tool.rstrip("/").rpartition("/")[2]
@@ -43,7 +43,7 @@ def pinned(tool: str) -> Pin:
 
 
 def not_found(request: CommandRequest) -> list[str]:
-    """Names without a slash that the PATH of now doesn't lead to anything by."""
+    """Return the names without a slash that are not on the current PATH."""
     missing = []
     for program in request.programs:
         if not program.counts_by_name and "/" not in program.argv[0]:
@@ -57,7 +57,7 @@ def not_found(request: CommandRequest) -> list[str]:
 
 
 def with_shadows(request: CommandRequest) -> CommandRequest:
-    """Names without a slash, where the PATH of now leads to something that shadows the system's."""
+    """Add what shadows a system command on the current PATH."""
     commands, programs = SystemCommands(our_view()), list(request.programs)
     for position, program in enumerate(programs):
         programs[position] = _looked_up(program, commands)
@@ -75,7 +75,7 @@ def _looked_up(program: Program, commands: SystemCommands) -> Program:
         caller = Caller(os.getpid(), os.getpid(), our_view(), may_wait=True)
         fd = caller.open(called)
     except (SigwrapError, OSError):
-        return program  # explained as one that is there
+        return program  # explain it as if it were installed
     try:
         state = caller.state_of(fd)
         shadows = commands.shadowed(caller, fd, state, called, elsewhere=False)
@@ -90,7 +90,7 @@ def _looked_up(program: Program, commands: SystemCommands) -> Program:
 def _found(tool: str) -> str:
     try:
         return os.fsdecode(find_program(tool, dict(os.environb)))
-    except SigwrapError as missing:  # its status is COMMAND's, which this isn't
+    except SigwrapError as missing:  # its status is that of a run whose command is missing
         raise UsageError(printable(missing.message)) from missing
 
 

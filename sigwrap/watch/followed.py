@@ -12,7 +12,7 @@ from sigwrap.escape import printable
 from sigwrap.events import Event, number
 from sigwrap.outcomes import APPROVAL_ANSWERS, DENIED, how_many, outcome
 from sigwrap.protocols.control import ControlReply
-from sigwrap.report.folds.asked import ANSWERED, ASKED
+from sigwrap.report.folds.selection import ANSWERED, ASKED
 from sigwrap.report.forms.detail import detail
 from sigwrap.store.codec import decode_row
 from sigwrap.store.journal_reader import JournalFile

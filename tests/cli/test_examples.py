@@ -10,10 +10,8 @@ from typing import Any
 import pytest
 import typer
 
-from sigwrap.cli.app import app
+from sigwrap.cli.app import ROOT
 from sigwrap.cli.examples import EXAMPLES
-
-ROOT: Any = typer.main.get_command(app)
 
 
 def commands(group: Any = ROOT, path: str = "") -> Iterator[tuple[str, Any]]:

@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
 
-from sigwrap.cli.app import app
+from sigwrap.cli.app import ROOT
 from sigwrap.cli.help import as_text, page
 from tests.support.harness import Sigwrap
 
@@ -25,7 +24,7 @@ def _commands(command: Any, path: str = "sigwrap") -> Iterator[tuple[str, Any]]:
             yield from _commands(each, f"{path} {name}")
 
 
-ALL_COMMANDS = dict(_commands(typer.main.get_command(app)))
+ALL_COMMANDS = dict(_commands(ROOT))
 
 
 @pytest.mark.parametrize("path", ALL_COMMANDS)

@@ -1,4 +1,4 @@
-"""Whatever is typed or read, what sigwrap says of it is lines of its own, that a terminal shows."""
+"""Hostile words on the command line or in files can't forge a line of sigwrap's output."""
 
 from __future__ import annotations
 
@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
 from typer.core import TyperGroup
 
-from sigwrap.cli.app import app
+from sigwrap.cli.app import ROOT
 from sigwrap.cli.output import note
 from sigwrap.cli.run_options import RUN_OPTIONS, FlagOption, ValueOption
 from tests.support.harness import UNDER_TEST, Sigwrap
@@ -34,8 +33,8 @@ def _commands(group: TyperGroup, path: Line) -> Iterator[tuple[Line, Any]]:
 
 
 def _lines() -> Iterator[Line]:
-    """Every command, with the word as each of its options' value, and as its argument."""
-    for path, command in _commands(typer.main.get_command(app), ()):  # type: ignore[arg-type]
+    """Yield every command with the word as the value of each option, and as its argument."""
+    for path, command in _commands(ROOT, ()):
         for each in command.params:
             match each.param_type_name:
                 case "argument":

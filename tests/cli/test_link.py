@@ -1,4 +1,4 @@
-"""sigwrap link makes the names of the other roles, and replaces nothing else."""
+"""sigwrap link makes links by the names of the other roles, and replaces nothing else."""
 
 from __future__ import annotations
 
@@ -31,7 +31,9 @@ def test_each_link_takes_its_role(sigwrap: Sigwrap, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("other", ["file", "link"])
-def test_what_is_no_link_to_sigwrap_stays(sigwrap: Sigwrap, tmp_path: Path, other: str) -> None:
+def test_a_file_that_is_not_a_link_to_sigwrap_stays(
+    sigwrap: Sigwrap, tmp_path: Path, other: str
+) -> None:
     path = tmp_path / "sigwrap-stub"
     path.touch() if other == "file" else path.symlink_to("/bin/true")
     done = sigwrap.run("link", str(tmp_path), forks=False)

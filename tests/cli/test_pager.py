@@ -1,4 +1,4 @@
-"""What is longer than the screen comes in a pager, on a terminal and nowhere else."""
+"""Output goes through a pager on a terminal, and nowhere else."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ REPLAY = ("replay", "--instant")
 
 @pytest.fixture
 def log(sigwrap: Sigwrap) -> Sigwrap:
-    """With a session of 400 events, one of which is hostile."""
+    """Make a session of 400 events, one of which is hostile."""
     log = SessionLog.create(str(sigwrap.store), "s1")
     started = {"session_id": "s1", "command": ["evil\x1b]0;title\x07\x1b[2J"]}
     log.append("session_started", 1, started, time.time_ns())
@@ -32,7 +32,7 @@ def log(sigwrap: Sigwrap) -> Sigwrap:
 
 
 def tool(sigwrap: Sigwrap, text: str) -> str:
-    """A program, as a pager's line names it."""
+    """Write a program that serves as a pager, and return its path."""
     path = sigwrap.folder / "pager"
     path.write_text(f"#!/bin/sh\n{text}\n")
     path.chmod(0o755)
@@ -102,13 +102,12 @@ def test_the_user_s_own_less_shows_colours_too(log: Sigwrap) -> None:
         (REPLAY, {"TERM": "dumb"}),
         (REPLAY, {"SIGWRAP_PAGER": ""}),
         (REPLAY, {"SIGWRAP_PAGER": "cat"}),
-        (("verify",), {}),
     ],
 )
 def test_without_a_pager(log: Sigwrap, words: tuple[str, ...], variables: dict[str, str]) -> None:
     pager = tool(log, "echo paged; cat >/dev/null")
     terminal = start(log, words, {"PAGER": pager, **variables})
-    said = terminal.output.through(rb"n400|400 events")
+    said = terminal.output.through(rb"n400")
     assert terminal.await_status() == 0
     assert b"paged" not in said
 

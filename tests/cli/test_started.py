@@ -1,5 +1,4 @@
-"""Most tests run a command in a fork of the command server. Here each is started as well, and says
-the same."""
+"""Most tests run a command in a fork of the command server; here a real start prints the same."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ def in_code(path: Path) -> Iterator[tuple[int, str]]:
     for node in ast.walk(tree):
         if isinstance(node, _HAS_DOCSTRING) and ast.get_docstring(node, clean=False) is not None:
             name = node.name if isinstance(node, ast.FunctionDef) else "_"
-            if "cli" not in path.parts or name.startswith("_"):
+            if "cli" not in path.relative_to(ROOT).parts or name.startswith("_"):
                 unseen |= {id(each.value) for each in node.body[:1] if isinstance(each, ast.Expr)}
         if isinstance(node, ast.JoinedStr):
             pieces = (each for each in node.values if isinstance(each, ast.Constant))

@@ -123,19 +123,16 @@ def _serve(connection: socket.socket) -> None:
     import gc
     import pkgutil
 
-    import typer
-
     import sigwrap.early
     import sigwrap.quick_import
     from sigwrap.__main__ import main
-    from sigwrap.cli.app import app
+    from sigwrap.cli.app import ROOT
 
     for module in pkgutil.walk_packages(sigwrap.__path__, "sigwrap."):
         if not module.name.endswith("__main__"):
             __import__(module.name)
-    # Typer makes all commands anew for each call: most of what a fork would take.
-    made = typer.main.get_command(app)
-    typer.main.get_command = lambda typer_instance: made
+    for group in (ROOT, *(ROOT.get_command(None, name) for name in ("policy", "sessions"))):
+        group.commands  # noqa: B018  (made once, not in each fork)
     gc.collect()
     gc.freeze()
     while True:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from sigwrap.cli.group import App, Group
-from sigwrap.cli.policy import judging, reading, writing
+import typer
+
+from sigwrap.cli.group import App, LazyGroup
+from sigwrap.cli.table import POLICY
 
 _HELP = """Write, check and explain policies.
 
@@ -11,7 +13,17 @@ Start with list and init, then use check, test and explain. With suggest, you ge
 that a session denied; with generate, a policy from the actions of a session.
 """
 
-app = App(cls=Group, help=_HELP, rich_markup_mode=None)
-reading.register(app)
-judging.register(app)
-writing.register(app)
+
+class _Policy(LazyGroup):
+    table = POLICY
+
+
+app = App(cls=_Policy, help=_HELP, rich_markup_mode=None)
+
+
+@app.callback()
+def _policy() -> None: ...
+
+
+def register(root: typer.Typer) -> None:
+    root.add_typer(app, name="policy")

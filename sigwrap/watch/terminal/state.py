@@ -12,7 +12,7 @@ from enum import Enum
 
 from sigwrap.escape import printable
 from sigwrap.outcomes import ALLOWED
-from sigwrap.report.folds.asked import ANSWERED, ASKED
+from sigwrap.report.folds.selection import ANSWERED, ASKED
 from sigwrap.tuples import NamedTuple
 from sigwrap.watch.board import (
     ApprovalRequest,
