@@ -151,11 +151,8 @@ def run_app(words: list[str]) -> int:
         return failure.status
     except BrokenPipeError:
         return status.from_signal(13)
-    except MemoryError:
-        note("not enough memory")
-        return status.REFUSED
-    except (OSError, ImportError):
-        raise  # __main__ says what the system refused, or can't be loaded
+    except (OSError, ImportError, MemoryError):
+        raise  # __main__ prints a line about these
     except Exception as bug:
         if os.environ.get("SIGWRAP_DEBUG"):
             raise
