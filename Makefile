@@ -13,6 +13,7 @@ STAMP := $(VENV)/.set-up
 BINARY_STAMP := $(VENV)/.set-up-binary
 # Bytecode without the columns that a traceback would underline: a quarter less to read at each start.
 COMPACT := -X no_debug_ranges
+SHIPPED := sigwrap/policy/shipped.py
 SOURCES := $(wildcard docs/*.md) $(shell find sigwrap policies -name '*.py' -o -name '*.yaml' -o -path '*/page_parts/*' -o -path '*/page/parts/*')
 
 .PHONY: help setup demo picture test test-all test-programs test-roots test-kernels lint mutants binary \
@@ -36,7 +37,13 @@ help:
 	@echo 'make endurance  MINUTES=30 of mixed load: whether a session stays the same; writes docs'
 	@echo 'make clean    remove what the above made'
 
-setup: $(STAMP)
+setup: $(STAMP) $(SHIPPED)
+
+# The shipped policies, checked.
+$(SHIPPED): $(STAMP) $(wildcard policies/*.yaml sigwrap/policy/*/*.py)
+	@$(BIN)/python -m sigwrap.policy.tools.shipped $@.unfinished policies/*.yaml
+	@mv $@.unfinished $@
+	@$(BIN)/python $(COMPACT) -m compileall -q sigwrap/policy
 
 $(STAMP): pyproject.toml build/extension.py sigwrap/linux/execs/_repeated.c
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -61,7 +68,7 @@ USERS ?= us
 # The tests' own bytecode is kept, whatever the caller's shell says: a third of a short run.
 PYTEST := env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest
 
-test: $(STAMP)
+test: $(STAMP) $(SHIPPED)
 	$(PYTEST) -n $(WORKERS) -m 'not binary' --tier=$(TIER) --users=$(USERS) $(ARGS)
 
 test-all: $(STAMP)
@@ -81,7 +88,7 @@ test-roots: $(STAMP)
 test-kernels: dist/sigwrap
 	$(BIN)/python -m tests.tools.kernels $(ARGS)
 
-lint: $(STAMP)
+lint: $(STAMP) $(SHIPPED)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
@@ -91,7 +98,7 @@ mutants: $(STAMP)
 
 binary: dist/sigwrap
 
-dist/sigwrap: $(BINARY_STAMP) build/sigwrap.spec $(wildcard build/*.py) $(SOURCES)
+dist/sigwrap: $(BINARY_STAMP) $(SHIPPED) build/sigwrap.spec $(wildcard build/*.py) $(SOURCES)
 	$(BIN)/python $(COMPACT) -m PyInstaller --noconfirm --log-level WARN \
 		--workpath .work/pyinstaller --distpath dist build/sigwrap.spec
 	ln -sf sigwrap dist/sigwrap-forward
@@ -104,7 +111,7 @@ binary-older:
 
 zipapp: dist/sigwrap.pyz
 
-dist/sigwrap.pyz: $(STAMP) $(wildcard build/*.py) $(SOURCES)
+dist/sigwrap.pyz: $(STAMP) $(SHIPPED) $(wildcard build/*.py) $(SOURCES)
 	$(BIN)/python $(COMPACT) build/zipapp.py $@
 
 bench: $(STAMP)
@@ -116,5 +123,5 @@ endurance: $(STAMP)
 	$(BIN)/python -m tests.endurance.endurance --minutes $(MINUTES) --write $(ARGS)
 
 clean:
-	rm -rf $(VENV) dist .work bench.json sigwrap/linux/execs/*.abi3.so .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) dist .work bench.json sigwrap/linux/execs/*.abi3.so $(SHIPPED) .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

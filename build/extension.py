@@ -1,14 +1,16 @@
-"""Compiles the one file of C where a compiler and Python's headers are there. Read by hatchling.
+"""Compile the one file of C, and check the shipped policies. Read by hatchling.
 
-Where they aren't, sigwrap is the same without: each exec is judged anew.
+Without a compiler or Python's headers, sigwrap judges each exec anew.
 """
 
 from __future__ import annotations
 
+import glob
 import os
 import shlex
 import shutil
 import subprocess
+import sys
 import sysconfig
 import tempfile
 from typing import Any
@@ -17,15 +19,21 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 SOURCE = "sigwrap/linux/execs/_repeated.c"
 TARGET = "sigwrap/linux/execs/_repeated.abi3.so"
+POLICIES = "sigwrap/policy/shipped.py"
 FLAGS = ["-O2", "-shared", "-fPIC", "-fvisibility=hidden", "-Wl,-s"]
 
 
 class CompiledExtension(BuildHookInterface):  # type: ignore[misc]
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        target = os.path.join(self.root, TARGET)
+        target, policies = (os.path.join(self.root, each) for each in (TARGET, POLICIES))
         if version != "editable":
             self._folder = tempfile.mkdtemp()
-            target = os.path.join(self._folder, os.path.basename(TARGET))
+            target, policies = (
+                os.path.join(self._folder, os.path.basename(each)) for each in (TARGET, POLICIES)
+            )
+        check_policies(self.root, policies)
+        if self.target_name == "wheel" and version != "editable":
+            build_data["force_include"][policies] = POLICIES
         why = compiled(os.path.join(self.root, SOURCE), target)
         if why:
             self.app.display_warning(f"without {TARGET}, each exec is judged anew: {why}")
@@ -38,6 +46,13 @@ class CompiledExtension(BuildHookInterface):  # type: ignore[misc]
     def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
         if version != "editable":
             shutil.rmtree(self._folder, ignore_errors=True)
+
+
+def check_policies(root: str, target: str) -> None:
+    policies = sorted(glob.glob("policies/*.yaml", root_dir=root))
+    command = [sys.executable, "-m", "sigwrap.policy.tools.shipped", f"{target}.unfinished"]
+    subprocess.run([*command, *policies], cwd=root, check=True)
+    os.replace(f"{target}.unfinished", target)
 
 
 def compiled(source: str, target: str) -> str:

@@ -29,7 +29,7 @@ _MODULES = (
         "cli/output",
     ),
     *("cli/forward", "cli/stub", "policy/__init__", "policy/problems"),
-    *("policy/shipped/__init__", "policy/shipped/agent_default"),
+    "policy/shipped",
 )
 # Of these, what few runs import: it is packed, as everything else is.
 _SELDOM = (
@@ -48,6 +48,7 @@ _SELDOM = (
     *("store/removal", "store/shared_log"),
     # Under a policy of the user's own, and those that have limits or audit files.
     *("policy/language/build", "policy/language/schema", "policy/language/check"),
+    *("policy/language/shapes", "policy/language/values"),
     *("policy/language/yaml_text", "linux/session_cgroup", "linux/usage", "run/usage"),
     *("mediate/usage_limits", "mediate/files", "mediate/file_facts", "linux/files/look"),
     *("linux/files/asked", "run/files", "linux/listeners", "linux/sockets/tcp_diag"),

@@ -25,7 +25,7 @@ from pathlib import Path
 from run_modules import code_of_a_run
 
 ROOT = Path(__file__).parents[1]
-PURE = ("sigwrap", "typer", "annotated_doc", "shellingham", "typing_extensions", "yaml", "h11")
+PURE = ("sigwrap", "typer", "annotated_doc", "shellingham", "typing_extensions", "yaml")
 NATIVE_PACKAGES = ("re2", "tree_sitter", "tree_sitter_bash")
 NATIVE_MODULES = {  # and the packages that pip knows
     "re2._re2": "google-re2",

@@ -28,7 +28,8 @@ ANSWER_OF = {
 APPROVAL_ANSWERS = tuple(ANSWER_OF)
 
 _REFUSED_FILE = "file_refused_likely"
-_BY_TYPE = {
+# Without approval and audit, which the payload tells.
+OUTCOME_OF = {
     "exec_allowed": ALLOWED,
     "exec_audited": AUDITED,
     "exec_denied": DENIED,
@@ -44,7 +45,7 @@ _BY_TYPE = {
     "connection_denied": DENIED,
     _REFUSED_FILE: REFUSED,
 }
-_KINDS = {name: kind_of(name) for name in _BY_TYPE if name != _REFUSED_FILE}
+_KINDS = {name: kind_of(name) for name in OUTCOME_OF if name != _REFUSED_FILE}
 _NAMES = {"exec": "command", "signal": "signal", "connection": "connection"}
 # Approvals are counted by answers: one may cover several commands.
 _SHOWN = tuple(each for each in OUTCOMES if each not in (ALLOWED, APPROVED))
@@ -122,7 +123,7 @@ class Counts:
 
 
 def _became(type_name: str, payload: Payload) -> str:
-    found = _BY_TYPE.get(type_name, "")
+    found = OUTCOME_OF.get(type_name, "")
     if found == ALLOWED:
         if payload.get("decision") == "audit":
             return AUDITED

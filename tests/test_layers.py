@@ -59,7 +59,17 @@ MAY_IMPORT: dict[str, set[str]] = {
         "platform",
         "machine",
     },
-    "store": {"bare", "hints", "nearest", "errors", "escape", "tuples", "events", "linux"},
+    "store": {
+        "bare",
+        "hints",
+        "nearest",
+        "errors",
+        "escape",
+        "tuples",
+        "events",
+        "outcomes",
+        "linux",
+    },
     "protocols": {"bare", "hints", "errors", "escape", "tuples", "linux"},
     "start": {
         "bare",

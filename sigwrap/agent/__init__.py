@@ -1,11 +1,11 @@
-"""Pure: signals to a session as a whole. No kernel, no file, no clock, no thread.
+"""Pure: signals to a whole session. No kernel, no file, no clock, no thread.
 
-`sigwrap help signals` says what each signal is for, and shows the library at work.
+`sigwrap help signals` describes each signal and has an example of the library.
 
-signals     their names and numbers, and a signal as it was sent
-dispatcher  states, masks, handlers, the order in which signals are delivered, their history
-reactions   what each signal comes to, under a policy's words for it
-watches     who notices an exec that comes over and over, or one outside of a profile
+signals     names and numbers, and a signal as it was sent
+dispatcher  states, masks, handlers, the order of delivery, the history
+reactions   the effect of each signal, and the signal that a policy sends after it
+watches     detect repeated execs, and execs outside a profile
 """
 
 from __future__ import annotations

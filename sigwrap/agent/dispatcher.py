@@ -1,4 +1,4 @@
-"""Signals to a session as a whole: one after the other, in the order in which they were sent.
+"""Deliver signals to a whole session, one after the other, in the order of sending.
 
                SIGSTOP
     RUNNING ────────────► STOPPED
@@ -9,18 +9,17 @@
                   ▼
               TERMINATED
 
-Nothing here acts by itself: `perform` carries each signal out, and an action in flight is what its
-owner has marked as one. All of it is called from one thread; what a handler or `perform` sends
-waits until the signal before is done with.
+The dispatcher does nothing itself: `perform` carries each signal out, and the owner marks actions
+in flight. All calls come from one thread. A signal that a handler or `perform` sends waits until
+the current one is done.
 
-For a signal its handlers are called first, then it is performed, then the state changes. SIGKILL,
-and what comes to it, is the other way round: a handler that never returns must not put it off. A
-handler's Exception is noted in the history, and changes nothing else. What passes through (a
-KeyboardInterrupt, an error of `perform`) leaves the state as it was performed, and the signals
-behind it in their places: the next call delivers them.
+A signal's handlers are called first, then it is performed, then the state changes. For SIGKILL and
+signals that escalate to it, the order is reversed, so that a handler cannot delay it. An Exception
+of a handler goes into the history and changes nothing else. Other errors (KeyboardInterrupt, an
+error of `perform`) are raised; the next call delivers the signals that are still queued.
 
-Masks hold back what was sent, not what it comes to: a mask on SIGTERM doesn't keep SIGBUDGET from
-terminating.
+A mask delays the signal that was sent, not those that it escalates to: a mask on SIGTERM does not
+prevent SIGBUDGET from terminating.
 """
 
 from __future__ import annotations
@@ -34,15 +33,15 @@ from sigwrap.bare.enum import Enum
 
 MAX_HISTORY = 1000
 MAX_QUEUED = 256
-MAX_TEXT = 500  # of a source, a reason, an error: characters
+MAX_TEXT = 500  # characters of a source, a reason or an error
 
-# What these come to, whatever a policy says.
+# Escalations that no policy can change.
 ALWAYS_ESCALATE = {
     AgentSignal.SIGPOLICY: AgentSignal.SIGKILL,
     AgentSignal.SIGBUDGET: AgentSignal.SIGTERM,
 }
 
-_CO_COROUTINE = 0x80  # inspect's; importing that costs more than this module does
+_CO_COROUTINE = 0x80  # of inspect, which is expensive to import
 
 
 class State(Enum):
@@ -52,7 +51,7 @@ class State(Enum):
 
 
 class Outcome(Enum):
-    """What has become of a signal so far."""
+    """The state of a signal's delivery."""
 
     QUEUED = "queued"  # it is masked, or another one is being delivered
     PENDING = "pending"  # its handlers were called; it waits for the actions in flight
@@ -64,7 +63,7 @@ class Outcome(Enum):
 
 
 class NotRunning(RuntimeError):
-    """Don't begin the action; ask `may_act` before, and wait for SIGCONT."""
+    """No action may start now. Check `may_act` first, and wait for SIGCONT."""
 
 
 Handler = Callable[[SignalInfo], object]
@@ -88,9 +87,12 @@ class Dispatcher:
         perform: Callable[[SignalInfo], object] | None = None,
         escalations: Mapping[AgentSignal, AgentSignal] | None = None,
     ) -> None:
-        """`clock`: nanoseconds, as time.time_ns. `perform` gets each signal that is delivered, but
-        for the time that SIGSTOP and SIGINT wait for actions. `escalations`: what a signal comes to
-        besides, at once (reactions.py makes them of a policy)."""
+        """Create a dispatcher in the state RUNNING.
+
+        `clock` returns nanoseconds, as time.time_ns. `perform` is called for each signal that is
+        delivered; SIGSTOP and SIGINT wait for the actions in flight first. `escalations` maps a
+        signal to the one that follows at once (reactions.py derives them from a policy).
+        """
         self._clock = clock
         self._perform = perform
         given = (escalations or {}).items()
@@ -107,7 +109,7 @@ class Dispatcher:
         self._in_flight = 0
         self._is_delivering = False
 
-    # What is known
+    # State
 
     @property
     def state(self) -> State:
@@ -115,8 +117,7 @@ class Dispatcher:
 
     @property
     def may_act(self) -> bool:
-        """Whether an action may begin: neither is it stopped, nor will it be when those in flight
-        have ended."""
+        """Whether an action may start: nothing is stopped, or about to stop."""
         return self._state is State.RUNNING and not self._pending
 
     def is_masked(self, signal: AgentSignal) -> bool:
@@ -130,21 +131,23 @@ class Dispatcher:
     def dropped_from_history(self) -> int:
         return self._dropped
 
-    # What happens
+    # Signals, masks, actions, handlers
 
     def send_signal(
         self, signal: AgentSignal, *, source: str = "", reason: str = "", escalates: bool = True
     ) -> Outcome:
-        """Where it doesn't escalate, what `escalations` has for it doesn't follow this time; what
-        follows whatever a policy says (ALWAYS_ESCALATE) does."""
+        """Send a signal.
+
+        Without `escalates`, only an escalation of ALWAYS_ESCALATE follows it this time.
+        """
         sent = self._sent(checked(signal), source, reason)
         sent.escalates = escalates or signal in ALWAYS_ESCALATE
         self._enqueue(sent)
-        self._deliver_what_is_free()
+        self._deliver_ready()
         return sent.outcome
 
     def mask_signals(self, signals: Iterable[AgentSignal]) -> _Scope:
-        """`with`: these wait until the last mask that covers them has ended."""
+        """Delay these signals within a `with` block, until the last mask on them ends."""
         masked = frozenset(map(checked, signals))
         refused = [each.name for each in UNMASKABLE if each in masked]
         if refused:
@@ -153,13 +156,14 @@ class Dispatcher:
         return _Scope(lambda: self._mask(masked, 1), lambda: self._mask(masked, -1))
 
     def action(self) -> _Scope:
-        """`with`: an action is in flight. SIGSTOP and SIGINT wait for the last one's end. Entering
-        raises NotRunning where none may begin."""
+        """Mark an action as in flight within a `with` block.
+
+        SIGSTOP and SIGINT wait for the last one's end. Entering can raise NotRunning.
+        """
         return _Scope(self._begin_action, self._end_action)
 
     def register_handler(self, signal: AgentSignal, handler: Handler) -> None:
-        """Several are called in the order in which they were registered; one that was registered
-        twice is called twice."""
+        """Register a handler. Handlers are called in order, duplicates too."""
         if not callable(handler):
             raise TypeError(f"a handler must be callable with a SignalInfo: {handler!r}")
         if _is_coroutine_function(handler):
@@ -178,7 +182,7 @@ class Dispatcher:
     def _mask(self, signals: frozenset[AgentSignal], change: int) -> None:
         for each in signals:
             self._masks[each] += change
-        self._deliver_what_is_free()
+        self._deliver_ready()
 
     def _begin_action(self) -> None:
         if not self.may_act:
@@ -192,7 +196,7 @@ class Dispatcher:
 
     def _end_action(self) -> None:
         self._in_flight -= 1
-        self._deliver_what_is_free()
+        self._deliver_ready()
 
     # The queue
 
@@ -208,8 +212,10 @@ class Dispatcher:
         return sent
 
     def _enqueue(self, sent: _Sent) -> None:
-        """Beyond MAX_QUEUED there is one of each kind at the most, and the last of SIGSTOP and
-        SIGCONT stays the last."""
+        """Queue a signal; beyond MAX_QUEUED, merge it with another of its kind.
+
+        The last one of SIGSTOP and SIGCONT stays the last.
+        """
         signal = sent.info.signal
         if len(self._queue) >= MAX_QUEUED:
             alike = [
@@ -225,9 +231,9 @@ class Dispatcher:
                 return
         self._queue.append(sent)
 
-    def _deliver_what_is_free(self) -> None:
+    def _deliver_ready(self) -> None:
         while not self._is_delivering:
-            deliver, sent = self._next_free()
+            deliver, sent = self._next_ready()
             if sent is None:
                 return
             self._is_delivering = True
@@ -236,7 +242,7 @@ class Dispatcher:
             finally:
                 self._is_delivering = False
 
-    def _next_free(self) -> tuple[Callable[[_Sent], None], _Sent | None]:
+    def _next_ready(self) -> tuple[Callable[[_Sent], None], _Sent | None]:
         is_over = self._state is State.TERMINATED
         if self._pending and (is_over or not self._in_flight):
             return self._act_after_actions, self._pending.popleft()
@@ -253,10 +259,10 @@ class Dispatcher:
         if self._changes_nothing(sent.info.signal):
             sent.outcome = Outcome.NO_OP
             return
-        if AgentSignal.SIGKILL in (sent.info.signal, self._comes_to(sent)):
-            _each_whatever_raises((self._act, self._escalate, self._call_handlers), sent)
+        if AgentSignal.SIGKILL in (sent.info.signal, self._escalates_to(sent)):
+            _run_all((self._act, self._escalate, self._call_handlers), sent)
         else:
-            _each_whatever_raises((self._call_handlers, self._act, self._escalate), sent)
+            _run_all((self._call_handlers, self._act, self._escalate), sent)
 
     def _changes_nothing(self, signal: AgentSignal) -> bool:
         if self._state is State.TERMINATED:
@@ -273,7 +279,7 @@ class Dispatcher:
     def _is_pending(self, signal: AgentSignal) -> bool:
         return any(each.info.signal is signal for each in self._pending)
 
-    def _comes_to(self, sent: _Sent) -> AgentSignal | None:
+    def _escalates_to(self, sent: _Sent) -> AgentSignal | None:
         if not sent.escalates or sent.info.cause is not None:
             return None
         return self._escalations.get(sent.info.signal)
@@ -323,13 +329,13 @@ class Dispatcher:
                 sent.outcome = Outcome.CANCELLED
 
     def _escalate(self, sent: _Sent) -> None:
-        signal = self._comes_to(sent)
+        signal = self._escalates_to(sent)
         if signal is not None:
             self._deliver(self._sent(signal, sent.info.source, sent.info.reason, sent.info))
 
 
 class _Sent:
-    """A signal, and what has become of it."""
+    """A signal and the state of its delivery."""
 
     __slots__ = ("errors", "escalates", "info", "outcome", "state_after", "state_before")
 
@@ -337,7 +343,7 @@ class _Sent:
         self.info = info
         self.escalates = True
         self.outcome = Outcome.QUEUED
-        self.state_before: State | None = None  # where it has not been delivered
+        self.state_before: State | None = None  # until it is delivered
         self.state_after: State | None = None
         self.errors: list[str] = []
 
@@ -376,23 +382,23 @@ class _Scope:
         self._end()
 
 
-def _each_whatever_raises(steps: Iterable[Callable[[_Sent], None]], sent: _Sent) -> None:
+def _run_all(steps: Iterable[Callable[[_Sent], None]], sent: _Sent) -> None:
     step, *rest = steps
     try:
         step(sent)
     finally:
         if rest:
-            _each_whatever_raises(rest, sent)
+            _run_all(rest, sent)
 
 
 def _is_coroutine_function(handler: object) -> bool:
-    called = getattr(handler, "func", handler)  # of a functools.partial
+    called = getattr(handler, "func", handler)  # functools.partial has `func`
     codes = (getattr(each, "__code__", None) for each in (called, type(called).__call__))
     return any(getattr(code, "co_flags", 0) & _CO_COROUTINE for code in codes)
 
 
 def _refuse_coroutine(done: object, called: str) -> None:
-    """Nobody awaits it, so nothing would happen. A task that it has started is another matter."""
+    """Raise TypeError for a coroutine, which nothing would await."""
     if hasattr(done, "cr_await"):
         done.close()  # type: ignore[attr-defined]
         raise TypeError(f"{called} must not return a coroutine: start a task in it instead")

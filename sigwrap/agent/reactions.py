@@ -1,4 +1,4 @@
-"""What each agent signal comes to, by itself and under a policy's words for it."""
+"""The effect of each agent signal, and the signal that a policy sends after it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from sigwrap.agent.signals import AgentSignal
 from sigwrap.bare.enum import Enum
 from sigwrap.policy.judge.rules import Trust, Watch
 
-# A policy's word (its schema has REACTIONS) -> the signal that follows.
+# A policy's reaction (REACTIONS in its schema) -> the signal that follows.
 FOLLOWS: dict[str, AgentSignal | None] = {
     "log": None,
     "stop": AgentSignal.SIGSTOP,
@@ -16,7 +16,7 @@ FOLLOWS: dict[str, AgentSignal | None] = {
 
 
 class Effect(Enum):
-    """On the session; docs/signals.md quotes the values."""
+    """Effects on the session; docs/signals.md quotes the values."""
 
     RECORD = "records an event, nothing else"
     STOP = "blocks new execs, then freezes the process tree"
@@ -28,8 +28,9 @@ class Effect(Enum):
     CHECKPOINT = "saves the log's head, the process tree and a copy of the log"
 
 
-# Of the signal itself. What another one follows for has only its event: that one has the effect.
+# A signal that another one follows has no effect of its own; the other one has it.
 EFFECTS: dict[AgentSignal, Effect] = {
+    **dict.fromkeys(AgentSignal, Effect.RECORD),
     AgentSignal.SIGSTOP: Effect.STOP,
     AgentSignal.SIGCONT: Effect.CONTINUE,
     AgentSignal.SIGINT: Effect.INTERRUPT,
@@ -37,16 +38,11 @@ EFFECTS: dict[AgentSignal, Effect] = {
     AgentSignal.SIGTERM: Effect.TERMINATE,
     AgentSignal.SIGUSR1: Effect.DIAGNOSE,
     AgentSignal.SIGUSR2: Effect.CHECKPOINT,
-    AgentSignal.SIGPOLICY: Effect.RECORD,
-    AgentSignal.SIGTRUST: Effect.RECORD,
-    AgentSignal.SIGBUDGET: Effect.RECORD,
-    AgentSignal.SIGLOOP: Effect.RECORD,
-    AgentSignal.SIGDRIFT: Effect.RECORD,
 }
 
 
 def escalations(watch: Watch, trust: Trust) -> dict[AgentSignal, AgentSignal]:
-    """For a Dispatcher: which signal follows for which."""
+    """Return which signal follows which, for a Dispatcher."""
     reactions = {
         AgentSignal.SIGTRUST: trust.boundary,
         AgentSignal.SIGDRIFT: watch.drift,
@@ -60,6 +56,6 @@ def escalations(watch: Watch, trust: Trust) -> dict[AgentSignal, AgentSignal]:
 
 
 def effects(watch: Watch, trust: Trust) -> dict[AgentSignal, Effect]:
-    """Of every signal, with what follows for it."""
+    """Return the effect of each signal, including that of the signal that follows it."""
     escalated = escalations(watch, trust)
     return {signal: EFFECTS[escalated.get(signal, signal)] for signal in AgentSignal}

@@ -1,4 +1,4 @@
-"""The agent signals. Most are named like POSIX signals, and none has that one's number."""
+"""The agent signals. Most have the names of POSIX signals, and none has the same number."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ UNMASKABLE = (AgentSignal.SIGKILL, AgentSignal.SIGPOLICY, AgentSignal.SIGTRUST)
 
 class SignalInfo(NamedTuple):
     signal: AgentSignal
-    source: str  # who sent it; texts are as they were given, nothing in them is escaped
+    source: str  # the sender; source and reason are not escaped
     reason: str
-    time_ns: int  # when it was sent
+    time_ns: int
     sequence: int  # from 1, in the order of sending
-    cause: SignalInfo | None = None  # the signal that came to this one
+    cause: SignalInfo | None = None  # the signal that escalated to this one
 
 
 def agent_signal(word: str) -> AgentSignal:
-    """Of `SIGTERM`, `term` or `5`."""
+    """Return the signal for `SIGTERM`, `term` or `5`."""
     known = known_signal(word)
     if known is None:
         raise ValueError(unknown(word, "" if _is_number(word) else _nearest(_name(word))))
@@ -62,7 +62,7 @@ def unknown(word: str, nearest: str = "") -> str:
 
 
 def checked(signal: AgentSignal) -> AgentSignal:
-    """A number may be meant as a POSIX one: 9 would be SIGTRUST and signal.SIGKILL as well."""
+    """Refuse plain numbers: 9 is SIGTRUST here and signal.SIGKILL in POSIX."""
     if not isinstance(signal, AgentSignal):
         raise TypeError(f"{signal!r} is not an AgentSignal; agent_signal(name) returns one")
     return signal
@@ -72,7 +72,7 @@ _NAMES = tuple(AgentSignal.__members__)
 
 
 def _nearest(name: str) -> str:
-    """All begin alike; that says nothing."""
+    """Return the closest name, compared without the common SIG."""
     found = nearest_word(name[3:], [each[3:] for each in _NAMES])
     return f"SIG{found}" if found else ""
 

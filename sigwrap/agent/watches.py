@@ -1,7 +1,7 @@
-"""Who notices SIGLOOP and SIGDRIFT: fed with each exec, they say whether it is time for the signal.
+"""Detect loops (SIGLOOP) and execs outside a profile (SIGDRIFT).
 
-Neither is a wall. Whoever means to loop unseen puts enough other execs in between, or changes an
-argument each time.
+Neither protects against a hostile process: to loop unseen, it can run enough other programs in
+between, or change an argument each time.
 """
 
 from __future__ import annotations
@@ -23,17 +23,21 @@ _LETS_RUN = (Action.ALLOW, Action.AUDIT)
 
 
 class LoopWatch:
-    """The same exec `same_exec` times within `within_s`. That is one episode, however long it goes
-    on: the next one begins after the exec has not come for longer than `within_s`."""
+    """Detects the same exec `same_exec` times within `within_s`.
+
+    A loop counts once, however long it lasts. It ends when the exec pauses for `within_s`.
+    """
 
     def __init__(self, same_exec: int, within_s: float) -> None:
         self._same_exec = same_exec
         self._within_s = within_s
-        self._seen: dict[bytes, _Seen] = {}  # the one that came last is the last
+        self._seen: dict[bytes, _Seen] = {}  # the most recent one is the last
 
     def noted(self, file: str, argv: Sequence[str], cwd: str, now_s: float) -> bool:
-        """Whether this is the one that makes it a loop. Of more than MAX_EXECS_WATCHED different
-        execs, the one that has not come for the longest time is forgotten."""
+        """Return whether this exec completes a loop.
+
+        Beyond MAX_EXECS_WATCHED different execs, the least recent one is forgotten.
+        """
         key = _digest(file, cwd, *argv)
         seen = self._seen.pop(key, None)
         if seen is None or now_s - seen.last_s > self._within_s:
@@ -44,7 +48,7 @@ class LoopWatch:
         return seen.makes_loop(now_s, self._within_s)
 
     def left(self, file: str, argv: Sequence[str], cwd: str, now_s: float) -> int:
-        """So many more of this exec would make no loop, whenever they come."""
+        """Return how many more of this exec make no loop, at any speed."""
         seen = self._seen.get(_digest(file, cwd, *argv))
         if seen is None:
             return self._same_exec - 1
@@ -78,15 +82,14 @@ class _Seen:
 
 
 class DriftWatch:
-    """Held against a policy that `sigwrap policy generate` has made: it allows what was observed,
-    and nothing else."""
+    """Compare commands with a profile of `sigwrap policy learn --new`, which allows what ran."""
 
     def __init__(self, profile: Policy) -> None:
         why = _why_it_is_none(profile)
         if why:
             raise PolicyError(
                 f"{profile.file} is not a profile: {why}",
-                "make one from sessions: sigwrap policy generate",
+                "make one from sessions: sigwrap policy learn --new",
             )
         self.name = profile.name
         self._engine = Engine(profile)
@@ -95,11 +98,11 @@ class DriftWatch:
         return self.outside(request) is not None
 
     def outside(self, request: CommandRequest) -> Program | None:
-        """What of it lies outside."""
+        """Return the first program of the request that is outside the profile."""
         if self._engine.decide_command(request).action in _LETS_RUN:
             return None
         for program in request.programs:
-            if program.counts_by_name:  # other spellings, which no profile has
+            if program.counts_by_name:  # another spelling, which no profile has
                 continue
             if self._engine.decide_program(program, request).action not in _LETS_RUN:
                 return program
@@ -110,13 +113,13 @@ def _why_it_is_none(policy: Policy) -> str:
     if policy.default_command in _LETS_RUN:
         return "it allows commands that none of its rules names"
     for rule in policy.command_rules:
-        if rule.sha256 or rule.not_sha256:  # who waits for the exec would wait for the digest
+        if rule.sha256 or rule.not_sha256:  # the exec would wait for the digest
             return f"its rule {rule.name} has file digests (line {rule.place.line})"
     return ""
 
 
 def program_and_subcommand(program: Program) -> tuple[str, ...]:
-    """As a profile tells them apart."""
+    """Return what a profile distinguishes programs by."""
     basename = program.path.rpartition("/")[2]
     called = name_for_subcommands(basename, program.name)
     if not has_subcommands(called):
@@ -126,6 +129,6 @@ def program_and_subcommand(program: Program) -> tuple[str, ...]:
 
 
 def _digest(*words: str) -> bytes:
-    """A word that came from a process has no NUL in it."""
+    """Return a digest of the words, none of which has a NUL."""
     text = "\0".join(words).encode("utf-8", "surrogatepass")
     return blake2b(text, digest_size=_DIGEST_SIZE).digest()

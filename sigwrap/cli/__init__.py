@@ -13,19 +13,16 @@ examples      lines that teach, in every help
 options       options that several commands share: --store, --format, SESSION
 showing       what the commands that read logs have in common
 pager         output through a pager
-sessions      sessions
-sessions_removal   sessions rm, prune
-sessions_recovery  sessions recover
+sessions      sessions, and its rm, prune and recover
 report        report
-report_reading  what a report is made of
-beside        a part of a command's work in a process beside it
 replay        replay
+tried         what a policy would have decided in a recorded session
 verify        verify
 chain_note    what is said on standard error of a log that was changed
-approvals     approvals, approve, deny
-watch         watch, and what approvals --watch shows
+approvals     approve, deny, and the list of requests
+watch         watch
 control       which running session is meant, and what its refusal says
-signal        signal
+signal        pause, resume, stop, signal
 killswitch    killswitch on, off, status
 serve         serve: the page
 why           why

@@ -1,4 +1,4 @@
-"""What is said on standard error of a log that somebody has changed."""
+"""Warn on standard error about a log that was changed."""
 
 from __future__ import annotations
 
@@ -18,6 +18,6 @@ def note_broken_chains(sessions: Iterable[Session]) -> None:
 
 
 def note_where_broken(session: Session, found: Verification) -> None:
-    """An unreadable log is reported by the command that reads it."""
+    """Warn about a broken hash chain; the reading command reports an unreadable log itself."""
     if found.outcome is Outcome.BROKEN and found.events:
         note(f"{printable(session.id)}: NOT INTACT: {problem_of(found)}")

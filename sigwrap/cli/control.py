@@ -1,5 +1,4 @@
-"""What the commands that speak to running sessions share: which one is meant, and what its reply
-says where it refuses."""
+"""Find a running session, and check its replies."""
 
 from __future__ import annotations
 
@@ -15,13 +14,13 @@ _SHOWN = 5
 
 
 def refuse_inside(message: str) -> None:
-    """Before a session is asked, which would take it for an attempt on sigwrap."""
+    """Refuse inside a session, before it is contacted: it would take that for an attack."""
     if is_inside_a_session():
         raise SessionError(message, "use a shell outside the session")
 
 
 def check(session: ControlClient, reply: ControlReply, may_fail: tuple[str, ...] = ()) -> None:
-    """Unreachable where the session refuses, or another has its socket's name."""
+    """Raise Unreachable if the session refuses, or if another one answers on its socket."""
     if reply.get("session_id", session.session_id) != session.session_id:
         raise Unreachable(
             f"another session answers for session {session.session_id}", session.session_id
@@ -39,8 +38,10 @@ def check(session: ControlClient, reply: ControlReply, may_fail: tuple[str, ...]
 
 
 def running_session(store: str, selector: str) -> str:
-    """The id of the running session that is meant: by its id, a unique beginning or end of one, or
-    its --name; "" is the latest."""
+    """Return the id of a running session.
+
+    `selector` is an id, its unique start or end, or a --name; empty for the latest session.
+    """
     running = [each for each in list_sessions(store) if each.running]
     found = chosen(running, selector)
     if found is not None:

@@ -1,4 +1,4 @@
-"""sigwrap doctor: what this machine can do, each by trying it."""
+"""sigwrap doctor: check what sigwrap can do on this machine."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import sys
 import typer
 
 import sigwrap
-from sigwrap import status
 from sigwrap.cli.examples import examples
 from sigwrap.cli.options import JsonOption, StoreOption
 from sigwrap.cli.output import out, out_lines
@@ -32,18 +31,14 @@ def doctor(store: StoreOption = None, as_json: JsonOption = False) -> int:
     Tries each feature. If a feature does not work, says what is lost and how to get it. Leaves
     nothing behind.
     """
-    from sigwrap.doctor import told  # other commands do without
-    from sigwrap.doctor.aside import Interrupted
+    from sigwrap.doctor import output  # other commands do not need these
     from sigwrap.doctor.trials import all_findings
 
     system = os.uname()
-    machine = told.Machine(sigwrap.__version__, system.release, system.machine, os.geteuid())
-    try:
-        findings = all_findings(store, own_words=len(sys.argv) - 1)
-    except Interrupted:  # by a signal that the caller blocks
-        return status.INTERRUPTED
+    machine = output.Machine(sigwrap.__version__, system.release, system.machine, os.geteuid())
+    findings = all_findings(store, own_words=len(sys.argv) - 1)
     if as_json:
-        out(json.dumps(told.document(machine, findings), indent=2))
+        out(json.dumps(output.document(machine, findings), indent=2))
     else:
-        out_lines(told.lines(machine, findings, columns=columns(), style=style()))
-    return told.exit_status(findings)
+        out_lines(output.lines(machine, findings, columns=columns(), style=style()))
+    return output.exit_status(findings)

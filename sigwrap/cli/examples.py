@@ -12,7 +12,7 @@ EXAMPLES = {
         "sigwrap report --only denied --since 10m",
         "sigwrap report build --format html -o report.html",
     ),
-    "replay": ("sigwrap replay --instant", "sigwrap replay --policy agent-strict --exit-zero"),
+    "replay": ("sigwrap replay --instant", "sigwrap replay --recorded stdout"),
     "verify": ("sigwrap verify build",),
     "why": ("sigwrap why", "sigwrap why build 4711"),
     "query": (
@@ -31,15 +31,17 @@ EXAMPLES = {
     ),
     "sessions recover": ("sigwrap sessions recover",),
     "help": ("sigwrap help", "sigwrap help policy"),
-    "approvals": (
-        "sigwrap approvals",
-        "sigwrap approvals --full 3f2a10",
-        "sigwrap approvals --watch",
-    ),
     "approve": ("sigwrap approve", "sigwrap approve 3f2a10 --always"),
-    "watch": ("sigwrap watch --notify bell", "sigwrap watch --json"),
+    "watch": (
+        "sigwrap watch --notify bell",
+        "sigwrap watch --format text",
+        "sigwrap watch --full 3f2a10",
+    ),
     "deny": ('sigwrap deny 3f2a10 --message "not on main"',),
-    "signal": ('sigwrap signal build SIGSTOP --reason "let me look"', "sigwrap signal SIGCONT"),
+    "pause": ('sigwrap pause build --reason "let me look"',),
+    "resume": ("sigwrap resume",),
+    "stop": ("sigwrap stop build",),
+    "signal": ("sigwrap signal build SIGUSR1", "sigwrap signal SIGTERM --reason late"),
     "serve": (
         "sigwrap serve --open",
         "sigwrap serve --socket $XDG_RUNTIME_DIR/sigwrap-page",
@@ -70,10 +72,12 @@ EXAMPLES = {
         "sigwrap policy explain -- bash -c 'cd /tmp && git push'",
         "sigwrap policy explain --signal SIGTERM --target user",
     ),
-    "policy test": ("sigwrap policy test policy.yaml",),
     "policy init": ("sigwrap policy init",),
-    "policy suggest": ("sigwrap policy suggest build -o suggested.yaml",),
-    "policy generate": ("sigwrap policy generate build > generated.yaml",),
+    "policy learn": (
+        "sigwrap policy learn build -o learned.yaml",
+        "sigwrap policy learn --new build > new.yaml",
+    ),
+    "policy try": ("sigwrap policy try ci build",),
     "policy pin": ("sigwrap policy pin git npm > pinned.yaml",),
 }
 

@@ -18,8 +18,6 @@ from sigwrap.cli.several import AllOption, SessionsArgument, Several
 from sigwrap.cli.showing import reader_may_leave
 from sigwrap.cli.whole_file import whole_file, write_lines
 from sigwrap.errors import UsageError
-from sigwrap.report.export import csv_lines, jsonl_line
-from sigwrap.report.folds.metrics import MetricsFold
 
 
 class ExportFormat(Enum):
@@ -39,7 +37,7 @@ def export(
         typer.Option(
             "--format",
             help="Events as JSON lines or CSV, Prometheus metrics, or a SQLite database with the "
-            "views of sigwrap query",
+            "views of sigwrap query as tables",
         ),
     ],
     sessions: SessionsArgument = None,
@@ -60,36 +58,54 @@ def export(
     if export_format is ExportFormat.SQLITE and output is None:
         raise UsageError("--format sqlite needs -o FILE")
     several = Several(store_folder(store), sessions or [], every)
-    if export_format is ExportFormat.SQLITE:
+    lines = _LINES.get(export_format)
+    if lines is None:
         _write_database(str(output), several)
-    elif output is None:
-        with reader_may_leave():
-            out_lines(_lines(export_format, several, to_terminal=os.isatty(1)))
+    elif output is not None:
+        write_lines(str(output), lines(several, False), reads=several.paths)
     else:
-        write_lines(str(output), _lines(export_format, several), reads=several.paths)
+        with reader_may_leave():
+            out_lines(lines(several, os.isatty(1)))
     several.finish()
 
 
-def _lines(
-    export_format: ExportFormat, several: Several, *, to_terminal: bool = False
-) -> Iterator[str]:
-    told = ((session.id, event) for session, event in several.events())
-    if export_format is ExportFormat.CSV:
-        return csv_lines(told, to_terminal=to_terminal)
-    if export_format is ExportFormat.JSONL:
-        return (jsonl_line(event, session_id) for session_id, event in told)
-    return _metrics(several)
+def _json_lines(several: Several, _to_terminal: bool) -> Iterator[str]:
+    from sigwrap.report.export import jsonl_line
+
+    for session, event in several.events():
+        yield jsonl_line(event, session.id)
 
 
-def _metrics(several: Several) -> Iterator[str]:
+def _metrics(several: Several, _to_terminal: bool) -> Iterator[str]:
+    from sigwrap.report.folds.metrics import MetricsFold
+
     fold = MetricsFold()
     for _, event in several.events():
         fold.add(event)
     yield from fold.lines()
 
 
+def _csv(several: Several, to_terminal: bool) -> Iterator[str]:
+    from sigwrap.report.query import forms
+    from sigwrap.report.query.database import QueryDatabase
+    from sigwrap.store.views import EXPORTED
+
+    with closing(QueryDatabase()) as database:
+        several.read(lambda session, seen: database.fill(session, [EXPORTED], seen))
+        names, rows = database.select(f"SELECT * FROM {EXPORTED.name}")
+        yield from forms.csv(names, rows, to_terminal=to_terminal)
+
+
+_LINES = {
+    ExportFormat.JSONL: _json_lines,
+    ExportFormat.CSV: _csv,
+    ExportFormat.PROM: _metrics,
+}
+
+
 def _write_database(path: str, several: Several) -> None:
-    from sigwrap.report.query.database import QueryDatabase, all_views
+    from sigwrap.report.query.database import QueryDatabase
+    from sigwrap.store.views import VIEWS
 
     if os.path.exists(path) and not os.path.isfile(path):
         raise UsageError(f"can't write {path}: a database needs a regular file")
@@ -97,4 +113,5 @@ def _write_database(path: str, several: Several) -> None:
         whole_file(path, reads=several.paths) as place,
         closing(QueryDatabase(place)) as database,
     ):
-        several.read(lambda session, seen: database.fill(session, all_views(), seen))
+        several.read(lambda session, seen: database.fill(session, VIEWS.values(), seen))
+        database.write_tables()

@@ -1,4 +1,4 @@
-"""killswitch on, off, status: the end of every session of this user, and none until it is off."""
+"""killswitch on, off, status: end all sessions of this user, and block new ones."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from sigwrap.run.activation import Activated, activate
 from sigwrap.store import killswitch
 from sigwrap.store.killswitch import State
 
-STATUS_SCHEMA = "sigwrap.killswitch-status/1"  # the file's own has another form
-_HELD_BACK = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGTSTP)
+STATUS_SCHEMA = "sigwrap.killswitch-status/1"  # the file itself has another schema
+_BLOCKED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGTSTP)
 
 app = App(cls=Group, no_args_is_help=True, help="End all your sessions and block new ones.")
 
@@ -45,7 +45,7 @@ def on(
     proc_files.hold()
     proc_files.require()
     refuse_inside("processes in a session can't turn on the kill switch")
-    signal.pthread_sigmask(signal.SIG_BLOCK, _HELD_BACK)  # half of it would be worse than late
+    signal.pthread_sigmask(signal.SIG_BLOCK, _BLOCKED)  # an interrupt would leave it half done
     activated = activate(lambda: store_folder(store), reason)
     note(*activated.without)
     if activated.left:
@@ -103,7 +103,7 @@ def status(store: StoreOption = None, as_json: JsonOption = False) -> None:
 
 
 def _stores(option: str | None) -> tuple[str, ...]:
-    """StoreError where there is none."""
+    """Return the stores to check; StoreError if there is none."""
     return killswitch.stores(store_folder(option), os.environ)
 
 

@@ -7,11 +7,11 @@ from sigwrap.cli.table import COMMANDS, POLICY
 
 OLD_NAMES = {
     "approvals": "watch --format text",
+    "approvals list": "watch --format text",
     "install": "hook install",
     "uninstall": "hook uninstall",
     "policy generate": "policy learn --new",
     "policy suggest": "policy learn",
-    "policy test": "policy check",
 }
 _BEFORE_A_COMMAND = ("--utc", "--no-pager")
 

@@ -115,3 +115,8 @@ def existing_store(option: str | None) -> str:
     if is_named and not os.path.isdir(store):
         raise SessionError(f"the store {store} does not exist", "choose another with --store")
     return store
+
+
+def watched_store(option: str | None) -> str:
+    """Return the store; an error if `--store` names one that does not exist."""
+    return store_folder(None) if option is None else existing_store(option)

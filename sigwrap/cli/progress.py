@@ -1,4 +1,4 @@
-"""How far something long is, on a terminal, in one line that goes away."""
+"""Show progress in one line on a terminal, and erase it at the end."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from sigwrap.cli.output import out_bytes
 from sigwrap.escape import printable
 from sigwrap.events import Event
 
-_PATIENCE_S = 1.0
+_STARTS_AFTER_S = 1.0
 _BETWEEN_S = 0.2
-_EVENTS_BETWEEN_WORDS = 5_000
+_EVENTS_BETWEEN_LINES = 5_000
 _ERASE = b"\r\x1b[K"
 
 
 class Progress:
-    """Says nothing in the first second, nor where standard error is no terminal."""
+    """Prints nothing in the first second, or if standard error is not a terminal."""
 
     def __init__(self) -> None:
         self._wanted = os.isatty(2) and os.environ.get("TERM") != "dumb"
-        self._next_s = time.monotonic() + _PATIENCE_S
+        self._next_s = time.monotonic() + _STARTS_AFTER_S
         self._shown = False
 
     def say(self, text: str) -> None:
@@ -34,7 +34,7 @@ class Progress:
         self._write(_ERASE + line.encode())
 
     def read(self, event: Event) -> None:
-        if event.seq % _EVENTS_BETWEEN_WORDS == 0:
+        if event.seq % _EVENTS_BETWEEN_LINES == 0:
             self.say(f"{event.seq} events read")
 
     def done(self) -> None:

@@ -14,7 +14,7 @@ import typer
 
 from sigwrap.cli.examples import examples
 from sigwrap.cli.options import JsonOption, PagerOption, StoreOption, chosen_format, store_folder
-from sigwrap.cli.output import out, out_lines
+from sigwrap.cli.output import out_lines
 from sigwrap.cli.pager import pager
 from sigwrap.cli.several import AllOption, SessionsArgument, Several
 from sigwrap.cli.showing import columns, reader_may_leave
@@ -22,7 +22,7 @@ from sigwrap.cli.whole_file import write_lines
 from sigwrap.errors import UsageError
 from sigwrap.escape import shell_words
 from sigwrap.report.query import forms
-from sigwrap.report.query.values import Value
+from sigwrap.report.query.forms import Value
 
 _A_WORD = r"[\w.:/-]+"
 
@@ -77,13 +77,13 @@ def query(
         if sessions or every or output is not None:
             raise UsageError("no SQL given", "sigwrap query without SQL lists the views")
         with reader_may_leave():
-            out(overview(columns()))
+            out_lines(overview(columns()))
         return
     if re.fullmatch(_A_WORD, sql.strip()):
         shown = shell_words([sql.strip()])
         raise UsageError(f"{shown} is not SQL", f'sigwrap query "select * from denials" {shown}')
     with closing(QueryDatabase()) as database:
-        views = database.views_of(sql)
+        views = database.views_in(sql)
         several = Several(store_folder(store), sessions or [], every)
         if views:
             several.read(lambda session, seen: database.fill(session, views, seen))

@@ -1,4 +1,4 @@
-"""sigwrap replay: a session again, event by event."""
+"""sigwrap replay: show the events of a session again."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from typing import Annotated
 
 import typer
 
-from sigwrap.cli.chain_note import note_broken_chains
 from sigwrap.cli.examples import examples
 from sigwrap.cli.options import (
     JsonOption,
@@ -25,30 +24,23 @@ from sigwrap.cli.options import (
 from sigwrap.cli.output import note, out_bytes
 from sigwrap.cli.pager import pager
 from sigwrap.cli.showing import columns, reader_may_leave, style
+from sigwrap.cli.tried import show_tried
 from sigwrap.errors import UsageError
-from sigwrap.escape import printable
+from sigwrap.escape import printable, shell_words
 from sigwrap.events import Event
-from sigwrap.report.check.recorded_policy import recorded_variables
-from sigwrap.report.check.what_if import WhatIf, WhatIfFold
 from sigwrap.report.forms.documents import event_json, report_json
 from sigwrap.report.forms.text import Page, render_text
-from sigwrap.report.forms.what_if import what_if_json, what_if_md, what_if_text
+from sigwrap.report.forms.what_if import WhatIfForm
 from sigwrap.report.replay import in_rhythm, recorded, state_after, timeline_line
-from sigwrap.start.policy_files import host_variables, load_policy
 from sigwrap.store.catalog import open_session
-from sigwrap.store.reader import Session
+
+_OLD = "See sigwrap policy try"
 
 
 class Stream(Enum):
     STDIN = "stdin"
     STDOUT = "stdout"
     STDERR = "stderr"
-
-
-class Form(Enum):
-    TEXT = "text"
-    MD = "md"
-    JSON = "json"
 
 
 def register(app: typer.Typer) -> None:
@@ -82,59 +74,31 @@ def replay(
         int | None,
         typer.Option(metavar="PID", help="With --recorded: only this process", show_default=False),
     ] = None,
-    policy: Annotated[
-        str | None,
-        typer.Option(
-            "--policy",
-            "-p",
-            metavar="NAME|FILE",
-            help="Show what this policy would decide differently, and exit with 1 if anything "
-            "differs",
-            show_default=False,
-        ),
-    ] = None,
-    root: Annotated[
-        Path | None,
-        typer.Option(
-            "--root",
-            metavar="DIR",
-            help="With --policy: value of ${PROJECT_ROOT} [default: the session's]",
-            show_default=False,
-        ),
-    ] = None,
-    form: Annotated[
-        Form | None,
-        typer.Option(
-            "--format", help="With --policy: output format [default: text]", show_default=False
-        ),
-    ] = None,
-    exit_zero: Annotated[
-        bool,
-        typer.Option("--exit-zero", help="With --policy: exit with 0 even if decisions differ"),
-    ] = False,
+    policy: Annotated[str | None, typer.Option("--policy", "-p", help=_OLD, hidden=True)] = None,
+    root: Annotated[Path | None, typer.Option("--root", help=_OLD, hidden=True)] = None,
+    form: Annotated[WhatIfForm | None, typer.Option("--format", help=_OLD, hidden=True)] = None,
+    exit_zero: Annotated[bool, typer.Option("--exit-zero", help=_OLD, hidden=True)] = False,
     as_json: JsonOption = False,
     utc: UtcOption = False,
     no_pager: PagerOption = False,
 ) -> None:
-    """Replay the events of a session, or judge them by another policy.
+    """Replay the events of a session.
 
-    Prints the events at their original speed, with pauses of at most 10 s. With --policy, shows
-    which of them that policy would have decided differently.
+    Prints them at their original speed, with pauses of at most 10 s.
     """
-    kind = chosen_format(form, Form.TEXT, as_json=as_json)
+    kind = chosen_format(form, WhatIfForm.TEXT, as_json=as_json)
     if policy is not None:
         if instant or any(each is not None for each in (speed, until, stream, pid)):
             raise UsageError(
                 "--policy can't be combined with --instant, --speed, --until, --recorded or --pid"
             )
         opened = open_session(store_folder(store), session)
-        note_broken_chains([opened])
-        what_if = _decided_again(opened, policy, root)
-        with pager(wanted=not no_pager) as show:
-            show(_in_form(kind, opened.id, what_if))
-        if what_if.differ and not exit_zero:
-            raise typer.Exit(1)
-        return
+        status = show_tried(
+            opened, policy, root, kind, exit_zero=exit_zero, with_pager=not no_pager
+        )
+        words = shell_words([policy, *([session] if session else [])])
+        note(f"replay --policy is now: sigwrap policy try {words}")
+        raise typer.Exit(status)
     if root is not None or form is not None or exit_zero:
         raise UsageError("--root, --format and --exit-zero need --policy")
     if speed is not None and not 0 < speed < float("inf"):
@@ -154,14 +118,9 @@ def replay(
             known = f"the last event is {last.seq}" if last else "the log is empty"
             raise UsageError(f"--until {until}: {known}")
         summary = state_after(opened.events(), until)
+        page = Page(style=style(), columns=columns(), utc=utc, tree=True)
         with pager(wanted=not no_pager) as show:
-            show(
-                report_json(summary)
-                if as_json
-                else render_text(
-                    summary, page=Page(style=style(), columns=columns(), utc=utc, tree=True)
-                )
-            )
+            show(report_json(summary) if as_json else render_text(summary, page=page))
         return
     events = opened.events()
     if not instant:
@@ -180,30 +139,8 @@ def replay(
             show(line)
 
 
-def _decided_again(opened: Session, policy: str, root: Path | None) -> WhatIf:
-    started = opened.first()
-    recorded = recorded_variables(started.payload if started is not None else {})
-    variables = recorded or host_variables(".")
-    if root is not None:
-        variables = {**variables, "PROJECT_ROOT": host_variables(str(root))["PROJECT_ROOT"]}
-    fold = WhatIfFold(load_policy(policy, variables=variables))
-    for event in opened.events():
-        fold.add(event)
-    return fold.result()
-
-
-def _in_form(form: Form, session_id: str, found: WhatIf) -> str:
-    match form:
-        case Form.TEXT:
-            return what_if_text(found, style(), columns())
-        case Form.MD:
-            return what_if_md(found)
-        case Form.JSON:
-            return what_if_json(session_id, found)
-
-
 def _harmless(data: bytes) -> bytes:
-    """Without control characters, which a terminal would obey; a pipe to cat gets them all."""
+    """Escape control characters, which a terminal would obey; a pipe to cat gets them all."""
     lines = data.decode("utf-8", "backslashreplace").split("\n")
     return "\n".join(map(printable, lines)).encode()
 

@@ -24,7 +24,6 @@ from sigwrap.cli.options import (
 from sigwrap.cli.output import note, out
 from sigwrap.cli.pager import pager
 from sigwrap.cli.progress import Progress
-from sigwrap.cli.report_reading import read
 from sigwrap.cli.showing import append, columns, key, style
 from sigwrap.cli.whole_file import write_lines
 from sigwrap.errors import UsageError
@@ -32,15 +31,14 @@ from sigwrap.escape import shell_words
 from sigwrap.events import Event
 from sigwrap.outcomes import OUTCOMES
 from sigwrap.policy.problems import nearest_word
-from sigwrap.report.check.verify import Verification
-from sigwrap.report.folds.asked import ASKED
+from sigwrap.report.check.verify import Verification, verify_session
 from sigwrap.report.folds.ending import Ending, ending_of
-from sigwrap.report.folds.selection import ONLY, Selection
-from sigwrap.report.folds.summary import Summary, SummaryFold
+from sigwrap.report.folds.selection import ASKED, ONLY, Selection
+from sigwrap.report.folds.summary import Summary
+from sigwrap.report.forms.detail import live_line
 from sigwrap.report.forms.documents import report_document, report_json
 from sigwrap.report.forms.event_rows import EventRows
 from sigwrap.report.forms.layout import cut
-from sigwrap.report.forms.live import live_line
 from sigwrap.report.forms.markdown import github_warnings, render_markdown
 from sigwrap.report.forms.text import Page, TextReport, render_text
 from sigwrap.report.forms.verdict import verdict
@@ -139,19 +137,21 @@ def report(
 
     selection = selected()
     ending = ending_of(opened)
-    first = opened.first()  # of a log that nobody can read there is nothing to report
+    first = opened.first()
     rows = EventRows(first.time_ns) if kind is Format.HTML and first is not None else None
-    progress = Progress()
+    summary, progress = Summary(selection), Progress()
 
-    def take(event: Event, is_told: bool) -> None:
-        if rows is not None and (is_told or selection is None):
+    def take(event: Event) -> None:
+        is_selected = summary.add(event)
+        if rows is not None and (is_selected or selection is None):
             rows.add(event)
         progress.read(event)
 
     try:
-        summary, verification = read(opened, key(), ending, selection, take)
+        verification = verify_session(opened, key(), and_also=take)
     finally:
         progress.done()
+    summary.end(ending)
     page = Page(
         style=style(to_file=output is not None),
         columns=columns(to_file=output is not None),
@@ -176,15 +176,15 @@ def report(
 
 
 def _follow(session: Session, so_far: Summary, page: Page, selection: Selection | None) -> None:
-    """From the beginning: what is said of a later event may need an earlier one."""
-    fold = SummaryFold(selection)
+    """Read from the beginning: a later event may need an earlier one to be explained."""
+    whole = Summary(selection)
     out("")
     for event in session.followed(lambda: time.sleep(_LOOK_AGAIN_S)):
-        if fold.add(event) and event.seq > so_far.events:
+        if whole.add(event) and event.seq > so_far.events:
             line = live_line(event, so_far.started_ns)
             if line:
                 out(cut(line, page.columns))
-    end = TextReport(fold.result(Ending.NOT_CLEAN), None, page)
+    end = TextReport(whole.end(Ending.NOT_CLEAN), None, page)
     out("\n".join(["", end.verdict(), *end.counts()]))
 
 

@@ -190,7 +190,7 @@ RUN_OPTIONS: tuple[ValueOption | FlagOption, ...] = (
     ValueOption(
         ("--profile",),
         Kind("FILE"),
-        "Profile from sigwrap policy generate; a program that is not in it raises SIGDRIFT",
+        "Profile from sigwrap policy learn --new; a program that is not in it raises SIGDRIFT",
     ),
     ValueOption(
         ("--join-name",),

@@ -1,4 +1,4 @@
-"""serve: a page on loopback to watch all sessions from, to answer and to stop them."""
+"""serve: a page on loopback to watch all sessions, and to answer and stop them."""
 
 from __future__ import annotations
 
@@ -11,15 +11,12 @@ import typer
 
 from sigwrap.cli.control import refuse_inside
 from sigwrap.cli.examples import examples
-from sigwrap.cli.options import StoreOption
+from sigwrap.cli.options import StoreOption, watched_store
 from sigwrap.cli.output import note, note_in_time, out
-from sigwrap.cli.watch import watched_store
 from sigwrap.errors import SessionError, UsageError
 from sigwrap.escape import printable
 from sigwrap.linux import proc_files, procfs
 from sigwrap.start import onefile
-
-_LAST_PORT = 65_535
 
 
 def register(app: typer.Typer) -> None:
@@ -28,9 +25,16 @@ def register(app: typer.Typer) -> None:
 
 def serve(
     port: Annotated[
-        int | None,
-        typer.Option("--port", metavar="N", help="Port on 127.0.0.1 [default: any free port]"),
-    ] = None,
+        int,
+        typer.Option(
+            "--port",
+            metavar="N",
+            min=0,
+            max=65_535,
+            help="Port on 127.0.0.1 [default: any free port]",
+            show_default=False,
+        ),
+    ] = 0,
     socket_path: Annotated[
         str | None,
         typer.Option(
@@ -49,40 +53,37 @@ def serve(
     proc_files.hold()
     proc_files.require()
     refuse_inside("processes in a session can't serve the page")
-    from sigwrap.front.background import own_line  # what follows takes its time to import
+    from sigwrap.front.background import own_line  # these take time to import
     from sigwrap.watch.actions import carry_out
     from sigwrap.watch.page.listening import SocketFile, at_port
-    from sigwrap.watch.page.running import serve as serve_page
+    from sigwrap.watch.page.server import serve as serve_page
     from sigwrap.watch.source import Source
 
-    if port is not None and socket_path is not None:
-        raise UsageError("--port and --socket can't be combined")
-    if port is not None and not 0 <= port <= _LAST_PORT:
-        raise UsageError(f"--port {port}: the highest port is {_LAST_PORT}")
-    if open_it and socket_path is not None:
-        raise UsageError("--open can't be combined with --socket", "forward it: ssh -L 8000:FILE")
+    if socket_path is not None and (port or open_it):
+        raise UsageError("--socket can't be combined with --port or --open")
     browser = _browser() if open_it else ""
     folder = watched_store(store)
     file = SocketFile(socket_path) if socket_path is not None else None
-    listener = at_port(port or 0) if file is None else file.end
+    listener = at_port(port) if file is None else file.end
 
     def ready(path: str) -> None:
-        where = f"localhost:8000{path}" if file else f"127.0.0.1:{listener.getsockname()[1]}{path}"
-        out(f"http://{where}")
+        place = "localhost:8000" if file else f"127.0.0.1:{listener.getsockname()[1]}"
+        out(f"http://{place}{path}")
         if file:
+            host = f"{os.environ.get('USER') or 'you'}@{os.uname().nodename}"
             note(
-                f"from another machine: ssh -N -L 8000:{file.path} {_us()}; then open the address "
+                f"from another machine: ssh -N -L 8000:{file.path} {host}; then open the address "
                 "there; it lets one browser in, once"
             )
         else:
             note("this address lets one browser in, once; Ctrl+C ends the page, not the sessions")
         if browser:
-            _open(browser, f"http://{where}")
+            _open(browser, f"http://{place}{path}")
 
     source = Source(folder)
     source.start()
     try:
-        is_reached = serve_page(
+        is_in_place = serve_page(
             listener,
             folder,
             source,
@@ -94,23 +95,15 @@ def serve(
         )
     finally:
         source.close()
-        if file is None:
-            listener.close()
-        else:
-            file.close()
-    if not is_reached and file is not None:
+        (file or listener).close()
+    if file is not None and not is_in_place:
         raise SessionError(
             f"another program removed or replaced {printable(file.path)}, so the page was stopped",
             "choose a directory that no session can write to",
         )
 
 
-def _us() -> str:
-    return f"{os.environ.get('USER') or 'you'}@{os.uname().nodename}"
-
-
 def _browser() -> str:
-    """UsageError where there is none."""
     for name in (os.environ.get("BROWSER", "").partition(":")[0], "xdg-open"):
         found = shutil.which(name) if name else None
         if found:

@@ -1,29 +1,44 @@
-"""sigwrap sessions: what a store holds; and its subcommands, which change that."""
+"""sigwrap sessions: list, remove and recover the sessions of a store."""
 
 from __future__ import annotations
 
 import os
 import pwd
 import time
+from collections.abc import Callable, Iterable
+from typing import Annotated, TypeVar
 
 import typer
 
+from sigwrap.amounts import size_bytes, span_s
 from sigwrap.cli.examples import examples
-from sigwrap.cli.group import App, LazyGroup
+from sigwrap.cli.group import App, Group
 from sigwrap.cli.options import JsonOption, PagerOption, StoreOption, UtcOption, existing_store
-from sigwrap.cli.output import note
+from sigwrap.cli.output import note, out_lines
 from sigwrap.cli.pager import pager
-from sigwrap.cli.showing import columns, style
-from sigwrap.cli.table import SESSIONS
-from sigwrap.escape import shell_words
+from sigwrap.cli.showing import columns, reader_may_leave, style
+from sigwrap.errors import SessionError, SigwrapError, UsageError
+from sigwrap.escape import printable, shell_words
+from sigwrap.outcomes import counted
+from sigwrap.protocols.left_sockets import is_listened_at, left_sockets, remove_left
 from sigwrap.report.forms.sessions import Reader, render_sessions
-from sigwrap.store.catalog import SessionFile, list_sessions
+from sigwrap.report.forms.sizes import byte_size
+from sigwrap.report.forms.times import rough_span
+from sigwrap.status import REFUSED
+from sigwrap.store.belongings import runs
+from sigwrap.store.catalog import SessionFile, chosen, is_path, list_sessions, meant
+from sigwrap.store.recovery import recover as recover_session
+from sigwrap.store.removal import Surplus, remove, surplus
+
+Amount = TypeVar("Amount", int, float)
 
 _FEWEST_COLUMNS = 40
+_COMMAND_CHARACTERS = 200
+_SESSION_HELP = "Session id, its unique start or end, or a session name"
 
 
-class _Sessions(LazyGroup):
-    table = SESSIONS
+class _Sessions(Group):
+    """Name what an unknown subcommand may mean: the list, or a session."""
 
     def other_meaning(self, args: list[str]) -> str:
         if args[0] in ("list", "ls"):
@@ -40,6 +55,10 @@ app = App(
 )
 
 
+def register(root: typer.Typer) -> None:
+    root.add_typer(app, name="sessions")
+
+
 @app.callback()
 def sessions(
     context: typer.Context,
@@ -49,7 +68,7 @@ def sessions(
     no_pager: PagerOption = False,
 ) -> None:
     if context.invoked_subcommand is not None:
-        context.obj = store  # where it is given before the subcommand
+        context.obj = store  # the option may come before the subcommand
         return
     found = list_sessions(existing_store(store))
     if as_json:
@@ -60,8 +79,10 @@ def sessions(
         text = render_sessions(found, _reader(utc=utc))
     with pager(wanted=not no_pager) as show:
         show(text)
-    if os.isatty(2):
-        _hint(found)
+    count = sum(file.is_in_several_files and not file.problem for file in found)
+    if count and os.isatty(2):
+        killed = counted(count, "killed session")
+        note(f"{killed} left a log in several files; to merge them: sigwrap sessions recover")
 
 
 def _reader(*, utc: bool) -> Reader:
@@ -82,12 +103,206 @@ def _account() -> str:
         return ""
 
 
-def _hint(found: list[SessionFile]) -> None:
-    count = sum(file.is_in_several_files and not file.problem for file in found)
+@app.command(epilog=examples("sessions rm"))
+def rm(
+    context: typer.Context,
+    sessions: Annotated[list[str], typer.Argument(metavar="SESSION...", help=_SESSION_HELP)],
+    store: StoreOption = None,
+) -> int:
+    """Remove sessions with all their files, except running ones."""
+    folder, known = _opened(context, store, "remove")
+    return _remove(folder, _named(folder, known, sessions), dry_run=False)
+
+
+@app.command(epilog=examples("sessions prune"))
+def prune(
+    context: typer.Context,
+    older_than: Annotated[
+        str | None,
+        typer.Option(
+            "--older-than",
+            metavar="AGE",
+            help="Remove sessions that ended longer ago, such as 12h, 30d, 1d12h or 8w",
+            show_default=False,
+        ),
+    ] = None,
+    keep: Annotated[
+        int | None,
+        typer.Option(
+            "--keep",
+            metavar="N",
+            help="Keep the N latest; without other options, remove all others",
+            show_default=False,
+        ),
+    ] = None,
+    max_size: Annotated[
+        str | None,
+        typer.Option(
+            "--max-size",
+            metavar="SIZE",
+            help="Remove the oldest until the rest fits, such as 500M or 1G",
+            show_default=False,
+        ),
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only show what would be removed")
+    ] = False,
+    store: StoreOption = None,
+) -> int:
+    """Remove old sessions, and sockets left by killed ones."""
+    if older_than is None and keep is None and max_size is None:
+        raise UsageError(
+            "one of --older-than, --keep and --max-size is needed",
+            "such as sigwrap sessions prune --older-than 30d --keep 20",
+        )
+    if keep is not None and keep < 0:
+        raise UsageError(f"--keep {keep}: must be 0 or more")
+    wanted = Surplus(
+        older_than_s=None if older_than is None else _read("--older-than", older_than, span_s),
+        keep=keep,
+        max_size=None if max_size is None else _read("--max-size", max_size, size_bytes),
+    )
+    folder, known = _opened(context, store, "remove")
+    status = _remove(folder, surplus(known, wanted, time.time_ns()), dry_run=dry_run)
+    running = {file.id for file in known if file.running}
+    left = [each for each in left_sockets(folder) if each.session_id not in running]
+    count = len(left) if dry_run else remove_left(folder, left)
     if count:
-        which = "1 killed session" if count == 1 else f"{count} killed sessions"
-        note(f"{which} left a log in several files; to merge them: sigwrap sessions recover")
+        where = os.path.join(folder, "control")
+        _say([f"{counted(count, 'socket')} of killed sessions {_done(dry_run)} from {where}"])
+    return status
 
 
-def register(root: typer.Typer) -> None:
-    root.add_typer(app, name="sessions")
+@app.command(epilog=examples("sessions recover"))
+def recover(
+    context: typer.Context,
+    sessions: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[SESSION...]",
+            help=f"{_SESSION_HELP} [default: every killed session]",
+            show_default=False,
+        ),
+    ] = None,
+    store: StoreOption = None,
+) -> int:
+    """Merge the log of a killed session into one file.
+
+    Any SQLite client can then read it.
+    """
+    folder, known = _opened(context, store, "recover")
+    if sessions:
+        wanted = _named(folder, known, sessions)
+    else:
+        wanted = [file for file in known if file.is_in_several_files]
+    status, lines = _each(wanted, lambda file: _recover(folder, file))
+    _say(lines or ([] if status else ["nothing to recover"]))
+    return status
+
+
+def _recover(folder: str, file: SessionFile) -> str:
+    shown = printable(file.id)
+    if file.running or is_listened_at(folder, file.id):
+        raise runs(file.id)
+    if not file.is_in_several_files:
+        return f"{shown}: already in one file"
+    events = recover_session(folder, file.id, file.files)
+    _remove_sockets(folder, file)
+    return f"{shown}: {counted(events, 'event')}, now in {printable(file.path)}"
+
+
+def _opened(context: typer.Context, store: str | None, verb: str) -> tuple[str, list[SessionFile]]:
+    from sigwrap.cli.control import refuse_inside  # not for the list
+
+    refuse_inside(f"processes in a session can't {verb} sessions")
+    folder = existing_store(context.obj if store is None else store)
+    return folder, list_sessions(folder)
+
+
+def _named(folder: str, known: list[SessionFile], words: Iterable[str]) -> list[SessionFile]:
+    found = [_named_by(folder, known, word) for word in words]
+    return list({file.id: file for file in found}.values())
+
+
+def _named_by(folder: str, known: list[SessionFile], word: str) -> SessionFile:
+    """Return the session of that word; a name of several is an error here."""
+    if not word:
+        raise UsageError("the session can't be empty", "give an id or a name")
+    if is_path(word):
+        raise UsageError(f"{shell_words([word])} is a file", "give the session's id or name")
+    found = chosen(known, word)
+    if found is None:
+        raise SessionError(f"no session is called {word!r} in {folder}", meant(folder, word))
+    same = [file.id for file in known if file.name == word]
+    if found.id != word and found.name == word and len(same) > 1:
+        raise SessionError(
+            f"{len(same)} sessions are called {word!r}", f"give an id: {', '.join(same)}"
+        )
+    return found
+
+
+def _read(option: str, word: str, reader: Callable[[str], Amount]) -> Amount:
+    try:
+        return reader(word)
+    except ValueError as error:
+        raise UsageError(f"{option} {word}: {error}") from error
+
+
+def _each(files: Iterable[SessionFile], act: Callable[[SessionFile], str]) -> tuple[int, list[str]]:
+    """Return the status and the lines; an error for one session does not stop the others."""
+    status, lines = 0, []
+    for file in files:
+        try:
+            lines.append(act(file))
+        except SigwrapError as failure:
+            note(*failure.lines)
+            status = REFUSED
+    return status, lines
+
+
+def _say(lines: Iterable[str]) -> None:
+    with reader_may_leave():
+        out_lines(lines)
+
+
+def _done(dry_run: bool) -> str:
+    return "would be removed" if dry_run else "removed"
+
+
+def _remove(folder: str, files: Iterable[SessionFile], *, dry_run: bool) -> int:
+    now_ns, size = time.time_ns(), 0
+
+    def remove_one(file: SessionFile) -> str:
+        nonlocal size
+        size += file.size if dry_run else _remove_session(folder, file)
+        age = "" if file.problem else f"{rough_span(now_ns - file.started_ns)} old  "
+        name = f"({printable(file.name)}) " if file.name else ""
+        what = f"{name}{shell_words(file.command)[:_COMMAND_CHARACTERS]}"
+        done = "would remove" if dry_run else "removed"
+        return f"{done} {printable(file.id)}  {age}{byte_size(file.size)}  {what}".rstrip()
+
+    status, lines = _each(files, remove_one)
+    if lines or not status:
+        freed = f"{byte_size(size)} {'would be freed' if dry_run else 'freed'}"
+        lines.append(f"{counted(len(lines), 'session')} {_done(dry_run)}, {freed}")
+    _say(lines)
+    return status
+
+
+def _remove_session(folder: str, file: SessionFile) -> int:
+    """Return how many bytes that freed."""
+    if not file.ended_cleanly and is_listened_at(folder, file.id):  # its journal was taken away
+        raise runs(file.id)
+    removed = remove(folder, file.id, file.files)
+    _remove_sockets(folder, file)
+    if removed.left:
+        raise SessionError(
+            f"session {printable(file.id)}: not removed: links or files of another user: "
+            f"{', '.join(map(printable, removed.left))}",
+            "check them and remove them by hand",
+        )
+    return removed.size
+
+
+def _remove_sockets(folder: str, file: SessionFile) -> None:
+    remove_left(folder, [each for each in left_sockets(folder) if each.session_id == file.id])

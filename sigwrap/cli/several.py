@@ -1,4 +1,4 @@
-"""The sessions that a command reads where it can read several, and those of them that it can't."""
+"""Read several sessions in one command, and report those that cannot be read."""
 
 from __future__ import annotations
 
@@ -30,7 +30,11 @@ _PROBLEMS_SHOWN = 10
 
 
 class Several:
-    """One that can't be read is an error where it is the only one, else a line, and status 1."""
+    """The chosen sessions.
+
+    An unreadable session is an error if it is the only one. Otherwise it costs one line, and the
+    exit status is 1.
+    """
 
     def __init__(self, store: str, selectors: Iterable[str], every: bool) -> None:
         self._problems = 0
@@ -60,7 +64,7 @@ class Several:
         return [path for each in self.sessions for path in each.files]
 
     def read(self, reader: Callable[[Session, Callable[[int], None]], None]) -> None:
-        """`reader` gets each of them, and is to tell how many events it has seen."""
+        """Call `reader` with each session and a function that takes the number of events read."""
         progress = Progress()
         total = len(self.sessions)
         try:

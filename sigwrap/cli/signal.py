@@ -1,9 +1,10 @@
-"""signal: an agent signal to a running session, and what has come of it."""
+"""pause, resume, stop, signal: agent signals to a running session."""
 
 from __future__ import annotations
 
 import json
 import time
+from collections.abc import Callable
 from typing import Annotated
 
 import typer
@@ -21,15 +22,45 @@ from sigwrap.protocols.control import ControlReply
 from sigwrap.protocols.control_client import ControlClient, ask_one
 
 SIGNAL_SCHEMA = "sigwrap.signal/1"
-_WAITS_FOR_ACTIONS_S = 3.0  # longer than a session lets them take
+_SETTLES_WITHIN_S = 3.0  # longer than a session waits for its execs
 _ASKS_EVERY_S = 0.02
 _LONGEST_REASON = 500
 
 _WORDS = "[SESSION] SIGNAL"
+_SESSION = "id, its unique start or end, or a session name [default: the latest running session]"
+
+RunningArgument = Annotated[
+    str | None,
+    typer.Argument(metavar="[SESSION]", help=f"Session {_SESSION}", show_default=False),
+]
+ReasonOption = Annotated[
+    str, typer.Option("--reason", metavar="R", help="Reason to log in the session")
+]
+
+
+_SHORTCUTS = {
+    "pause": (AgentSignal.SIGSTOP, "Freeze the processes of a session, until sigwrap resume."),
+    "resume": (AgentSignal.SIGCONT, "Continue a paused session."),
+    "stop": (AgentSignal.SIGINT, "End a session cleanly, as Ctrl+C does."),
+}
 
 
 def register(app: typer.Typer) -> None:
-    app.command(name="signal", epilog=examples("signal"))(signal)
+    for name, (wanted, meaning) in _SHORTCUTS.items():
+        app.command(name, help=meaning, epilog=examples(name))(_shortcut(wanted))
+    app.command(epilog=examples("signal"))(signal)
+
+
+def _shortcut(wanted: AgentSignal) -> Callable[..., None]:
+    def command(
+        session: RunningArgument = None,
+        reason: ReasonOption = "",
+        store: StoreOption = None,
+        as_json: JsonOption = False,
+    ) -> None:
+        _send(wanted, session, reason, store, as_json=as_json)
+
+    return command
 
 
 def signal(
@@ -37,78 +68,67 @@ def signal(
         list[str],
         typer.Argument(
             metavar=_WORDS,
-            help="SESSION: id, its unique start or end, or a session name [default: the latest "
-            "running session]. "
-            f"SIGNAL: {', '.join(each.name for each in AgentSignal)}",
+            help=f"SESSION: {_SESSION}. SIGNAL: {', '.join(each.name for each in AgentSignal)}",
             show_default=False,
         ),
     ],
-    reason: Annotated[
-        str, typer.Option("--reason", metavar="R", help="Reason to log in the session")
-    ] = "",
+    reason: ReasonOption = "",
     store: StoreOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Stop, continue or end a whole session.
+    """Send an agent signal to a whole session.
 
     SIGUSR1 prints a diagnostic, SIGUSR2 saves a copy of the log.
     """
-    selector, wanted = _meant(words)
+    session, wanted = _session_and_signal(words)
+    _send(wanted, session, reason, store, as_json=as_json)
+
+
+def _send(
+    wanted: AgentSignal, selector: str | None, reason: str, store: str | None, *, as_json: bool
+) -> None:
     if len(reason) > _LONGEST_REASON:
         raise UsageError(f"--reason: more than {_LONGEST_REASON} characters")
+    if selector == "":  # perhaps an unset variable, which must not mean the latest session
+        raise UsageError("the session can't be empty", "name one, or none for the latest")
     folder = store_folder(store)
     request = {"do": "signal", "signal": wanted.name, "reason": reason}
-    with ask_one(folder, running_session(folder, selector), request) as (session, first):
+    with ask_one(folder, running_session(folder, selector or ""), request) as (session, first):
         check(session, first)
         reply = _settled(session, first, wanted)
     if as_json:
         known = {name: value for name, value in reply.items() if name not in ("v", "ok")}
         out(json.dumps({"schema": SIGNAL_SCHEMA, **known}, indent=2))
     else:
-        out(f"{said(reply)} (session {session.session_id})")
+        out(f"{result_line(reply)} (session {session.session_id})")
     if reply.get("outcome") == "failed":
-        raise SessionError(f"{wanted.name} failed: {_error(reply)}")
+        error = printable(text(reply.get("error")) or "internal error of sigwrap")
+        raise SessionError(f"{wanted.name} failed: {error}")
 
 
-def _meant(words: list[str]) -> tuple[str, AgentSignal]:
-    if len(words) > 2:
-        raise UsageError(f"too many arguments: {len(words)}", f"sigwrap signal {_WORDS}")
+def _session_and_signal(words: list[str]) -> tuple[str | None, AgentSignal]:
     *session, word = words
+    usage = f"sigwrap signal {_WORDS}"
+    if len(words) > 2:
+        raise UsageError(f"too many arguments: {len(words)}", usage)
     if word.isdecimal():
         raise UsageError(
             f"{word}: agent signals have other numbers than kill(1)", "use a name, such as SIGSTOP"
         )
     try:
-        wanted = agent_signal(word)
+        return (session[0] if session else None), agent_signal(word)
     except ValueError as unknown:
-        if session and _is_signal(session[0]):
-            line = f"sigwrap signal {printable(word)} {printable(session[0])}"
-            raise UsageError("the session comes before the signal", line) from unknown
-        if not session:
-            line = f"{unknown}; to send one: sigwrap signal {_WORDS}"
-            raise UsageError(line) from unknown
-        raise UsageError(str(unknown)) from unknown
-    if session == [""]:
-        raise UsageError("the session can't be empty", f"sigwrap signal {_WORDS}")
-    return (session[0] if session else ""), wanted
-
-
-def _is_signal(word: str) -> bool:
-    try:
-        agent_signal(word)
-    except ValueError:
-        return False
-    return True
+        raise UsageError(str(unknown), usage) from unknown
 
 
 def _settled(session: ControlClient, reply: ControlReply, wanted: AgentSignal) -> ControlReply:
-    """What it says when the execs that it waits for are over, and the tree stands still."""
-    until_s = time.monotonic() + _WAITS_FOR_ACTIONS_S
+    """Wait until the current execs have ended and the process tree is frozen."""
+    until_s = time.monotonic() + _SETTLES_WITHIN_S
     while _is_unsettled(reply, wanted) and time.monotonic() < until_s:
         time.sleep(_ASKS_EVERY_S)
         try:
             reply = session.ask({"do": "signal-outcome", "sequence": reply.get("sequence")})
-        except SessionError:  # it has ended meanwhile, perhaps by this
+        except SessionError:  # the session has ended meanwhile
             return reply
         check(session, reply)
     return reply
@@ -122,8 +142,8 @@ def _is_unsettled(reply: ControlReply, wanted: AgentSignal) -> bool:
     return is_stop and is_stopped and reply.get("frozen") is not True
 
 
-def said(reply: ControlReply) -> str:
-    """What came of it, in one line."""
+def result_line(reply: ControlReply) -> str:
+    """Return in one line what the signal did."""
     name = printable(text(reply.get("signal")))
     match reply.get("outcome"):
         case "no-op":
@@ -173,7 +193,3 @@ def _effect(reply: ControlReply) -> str:
         case _:
             done = "logged, with no other effect"
     return f"{name}, then {effect}: {done}" if effect != name else f"{name}: {done}"
-
-
-def _error(reply: ControlReply) -> str:
-    return printable(text(reply.get("error")) or "internal error of sigwrap")

@@ -16,19 +16,21 @@ COMMANDS: dict[str, Rows] = {
     "Look at sessions": {
         "sessions": ("sessions", "List, remove or recover sessions"),
         "report": ("report", "Show what happened in a session"),
-        "replay": ("replay", "Replay the events of a session, or judge them by another policy"),
+        "replay": ("replay", "Replay the events of a session"),
         "why": ("why", "Explain in one sentence how a process ended"),
         "query": ("query", "Query logs with SQL"),
         "export": ("export", "Export events as JSON lines, CSV, Prometheus metrics or SQLite"),
         "verify": ("verify", "Check that a log was not changed"),
     },
     "Approve and stop": {
-        "approvals": ("approvals", "List open approval requests"),
         "approve": ("approvals", "Approve a request"),
         "deny": ("approvals", "Deny a request"),
         "watch": ("watch", "Watch, approve and stop sessions in the terminal"),
         "serve": ("serve", "Serve a web page to watch, approve and stop sessions"),
-        "signal": ("signal", "Stop, continue or end a whole session"),
+        "pause": ("signal", "Freeze the processes of a session, until sigwrap resume"),
+        "resume": ("signal", "Continue a paused session"),
+        "stop": ("signal", "End a session cleanly, as Ctrl+C does"),
+        "signal": ("signal", "Send an agent signal to a whole session"),
         "killswitch": ("killswitch", "End all your sessions and block new ones"),
     },
     "Policies": {
@@ -51,26 +53,23 @@ COMMANDS: dict[str, Rows] = {
     },
 }
 
-SESSIONS: dict[str, Rows] = {
-    "Commands": {
-        "rm": ("sessions_removal", "Remove sessions with all their files, except running ones"),
-        "prune": ("sessions_removal", "Remove old sessions, and sockets left by killed ones"),
-        "recover": ("sessions_recovery", "Merge the log of a killed session into one file"),
-    },
-}
-
 POLICY: dict[str, Rows] = {
     "Commands": {
         "list": ("policy.reading", "List shipped policies and policy files"),
-        "check": ("policy.reading", "Check policies for errors and doubtful rules"),
         "show": ("policy.reading", "Print a policy as it takes effect"),
-        "diff": ("policy.reading", "Compare the effects of two policies"),
+        "diff": ("policy.reading", "Compare two policies as they take effect"),
         "schema": ("policy.reading", "Print the JSON Schema of policies"),
-        "explain": ("policy.judging", "Explain which rule decides, and why"),
-        "test": ("policy.judging", "Run the tests of a policy"),
+        "check": (
+            "policy.checking",
+            "Check policies for mistakes, and run their tests",
+        ),
+        "try": ("policy.checking", "Show what a policy would have decided in a session"),
+        "explain": ("policy.explaining", "Explain which rule decides, and why"),
         "init": ("policy.writing", "Write a first policy for this project"),
-        "suggest": ("policy.writing", "Print rules for actions that a session denied"),
-        "generate": ("policy.writing", "Print a policy from the actions of sessions"),
         "pin": ("policy.writing", "Print rules that deny changed tools"),
+        "learn": ("policy.learning", "Print rules for denied actions of a session"),
+    },
+    HIDDEN: {
+        "test": ("policy.checking", ""),
     },
 }

@@ -1,4 +1,4 @@
-"""sigwrap verify: is a log what sigwrap wrote?"""
+"""sigwrap verify: check that a log was not changed."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from sigwrap.cli.showing import key, style
 from sigwrap.errors import UsageError
 from sigwrap.events import Event
 from sigwrap.outcomes import counted
+from sigwrap.report.check.redecide import BUILT_IN
 from sigwrap.report.check.reproduce import ReproductionFold
 from sigwrap.report.check.verify import Outcome, verify_session, with_reproduction
 from sigwrap.report.folds.ending import ending_of
@@ -45,8 +46,8 @@ def verify(
         bool,
         typer.Option(
             "--strict",
-            help="Fail also if a decision can't be reproduced or a row has JSON that sigwrap does "
-            "not write (for CI)",
+            help="Fail also if the policy's decision can't be reproduced or a row has JSON that "
+            "sigwrap does not write (for CI)",
         ),
     ] = False,
     as_json: JsonOption = False,
@@ -54,8 +55,8 @@ def verify(
 ) -> None:
     """Check that a log was not changed.
 
-    Reports the first changed row. Repeats every decision under the recorded policy; the result has
-    to be the same.
+    Checks the hash chain, and makes each decision again under the recorded policy. Reports the
+    first row that was changed.
     """
     if head is not None and not re.fullmatch("[0-9a-f]{64}", head):
         raise UsageError(f"--head {head!r}: not a head", "a head has 64 hexadecimal digits")
@@ -81,7 +82,8 @@ def verify(
             show(verification_json(opened.id, opened.path, verification, reproduction))
         else:
             show(render_verification(opened.id, verification, ending, style(), reproduction))
-    unproven = sum(reproduction.not_judged.values()) if strict else 0
+    not_judged = {why: count for why, count in reproduction.not_judged.items() if why != BUILT_IN}
+    unproven = sum(not_judged.values()) if strict else 0
     if verification.outcome is Outcome.INTACT and unproven:
         note(f"--strict: {counted(unproven, 'decision')} can't be reproduced")
     if verification.outcome is not Outcome.INTACT or unproven:

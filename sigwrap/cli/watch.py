@@ -1,35 +1,34 @@
-"""watch: all sessions on a terminal, and answers to what they ask."""
+"""watch: all sessions on a terminal, or their open approval requests as text or JSON."""
 
 from __future__ import annotations
 
 import json
 import os
 import select
+from enum import Enum
 from typing import Annotated
 
 import typer
 
+from sigwrap.cli.approvals import print_request, print_requests
 from sigwrap.cli.control import refuse_inside
 from sigwrap.cli.examples import examples
-from sigwrap.cli.options import StoreOption, existing_store, store_folder
+from sigwrap.cli.options import StoreOption, watched_store
 from sigwrap.cli.output import out
 from sigwrap.errors import UsageError
 from sigwrap.linux import proc_files
 from sigwrap.status import from_signal
 from sigwrap.watch.documents import board_document, events_document
+from sigwrap.watch.notify import Notifier
 from sigwrap.watch.source import Source
-from sigwrap.watch.telling import Telling
 
-NotifyOption = Annotated[
-    str,
-    typer.Option(
-        "--notify",
-        metavar="COMMAND",
-        help="Shell command to run for each approval request ($SIGWRAP_QUESTION has its text), "
-        "or: bell",
-        show_default=False,
-    ),
-]
+_LINES = 1_000
+
+
+class Format(Enum):
+    TEXT = "text"
+    JSON = "json"
+    JSONL = "jsonl"
 
 
 def register(app: typer.Typer) -> None:
@@ -38,10 +37,30 @@ def register(app: typer.Typer) -> None:
 
 def watch(
     store: StoreOption = None,
-    notify: NotifyOption = "",
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print a line of JSON for every change")
-    ] = False,
+    form: Annotated[
+        Format | None,
+        typer.Option(
+            "--format",
+            help="text, json: print the open requests once; jsonl: print every change "
+            "[default: the screen, or text without a terminal]",
+            show_default=False,
+        ),
+    ] = None,
+    full: Annotated[
+        str, typer.Option("--full", metavar="ID", help="Print one request in full")
+    ] = "",
+    notify: Annotated[
+        str,
+        typer.Option(
+            "--notify",
+            metavar="COMMAND",
+            help="Shell command to run for each approval request ($SIGWRAP_QUESTION has its "
+            "text), or: bell",
+            show_default=False,
+        ),
+    ] = "",
+    as_json: Annotated[bool, typer.Option("--json", hidden=True, help="An old name")] = False,
+    screen: Annotated[bool, typer.Option("--watch", hidden=True, help="An old name")] = False,
 ) -> int:
     """Watch, approve and stop sessions in the terminal.
 
@@ -51,30 +70,36 @@ def watch(
     can't approve in a multiplexer that a session runs in: the session could press the keys.
     """
     folder = watched_store(store)
-    if as_json:
-        _tell(folder, notify)
-        return 0
-    return show(folder, notify, only_questions=False)
+    if as_json:  # the old name: of JSON lines, or of JSON where `approvals` was the old command
+        form = Format.JSON if form is Format.TEXT or full else Format.JSONL
+    if full:
+        print_request(folder, full, as_json=form is Format.JSON)
+    elif form is Format.JSONL:
+        _print_changes(folder, notify)
+    elif screen or (form is None and _is_terminal()):
+        return _show(folder, notify)
+    elif notify:
+        raise UsageError("--notify needs a terminal, or --format jsonl")
+    else:
+        print_requests(folder, as_json=form is Format.JSON)
+    return 0
 
 
-def watched_store(option: str | None) -> str:
-    """Return the store; an error where the user named one that does not exist."""
-    return store_folder(None) if option is None else existing_store(option)
+def _is_terminal() -> bool:
+    is_dumb = os.environ.get("TERM", "") in ("", "dumb")
+    return os.isatty(0) and os.isatty(1) and not is_dumb
 
 
-def show(store: str, notify: str, *, only_questions: bool) -> int:
+def _show(store: str, notify: str) -> int:
     refuse_inside("processes in a session can't watch or approve")
-    if not (os.isatty(0) and os.isatty(1)) or os.environ.get("TERM", "") in ("", "dumb"):
-        raise UsageError(
-            "this command needs an interactive terminal",
-            "for a script: sigwrap watch --json, or sigwrap approvals --json",
-        )
+    if not _is_terminal():
+        raise UsageError("this command needs an interactive terminal", "or use --format")
     from sigwrap.watch.terminal.screen import Screen
     from sigwrap.watch.terminal.watching import Watching
 
     source = _source(store, attends=True)
     try:
-        number = Watching(store, source, Screen(0, 1), notify, only_questions=only_questions).run()
+        number = Watching(store, source, Screen(0, 1), notify).run()
     finally:
         source.close()
     return from_signal(number) if number else 0
@@ -89,20 +114,22 @@ def _source(store: str, *, attends: bool) -> Source:
     return source
 
 
-def _tell(store: str, notify: str) -> None:
-    """Of a program nobody knows whether somebody looks at what it makes of this: it attends only
-    where somebody is told by --notify."""
+def _print_changes(store: str, notify: str) -> None:
+    """Print a line of JSON for each change, until the reader leaves.
+
+    Sessions count on an approver only if --notify tells one: the reader is a program.
+    """
     refuse_inside("processes in a session can't watch sessions")
     source = _source(store, attends=bool(notify))
-    telling = Telling(notify, store, lambda: None)
+    notifier = Notifier(notify, store, lambda: None)
     seqs: dict[str, int] = {}
     poll = select.poll()
     poll.register(source.wakes, select.POLLIN)
-    poll.register(1, 0)  # whoever reads may leave
+    poll.register(1, 0)  # reports that the reader has left
     try:
         while True:
             board = source.board()
-            telling.look(board)
+            notifier.look(board)
             out(json.dumps(board_document(board)))
             for seen in board.sessions:
                 lines, left_out = source.lines(seen.id, seqs.get(seen.id, 0), _LINES)
@@ -114,6 +141,3 @@ def _tell(store: str, notify: str) -> None:
             source.calm()
     finally:
         source.close()
-
-
-_LINES = 1_000

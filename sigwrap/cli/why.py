@@ -1,4 +1,4 @@
-"""sigwrap why: who ended a process."""
+"""sigwrap why: explain how a process ended."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def why(
     as_json: JsonOption = False,
 ) -> None:
     """Explain in one sentence how a process ended."""
-    read, asked = _read(store_folder(store), session, list(map(_pid, pids or [])))
+    read, asked = _open(store_folder(store), session, list(map(_pid, pids or [])))
     found = [read.why(pid) for pid in asked or [0]]
     width = columns()
     if width and not as_json:
@@ -69,8 +69,8 @@ def _pid(word: str) -> int:
     raise UsageError(f"{shown} is not a pid", "sigwrap report shows the pids of a session")
 
 
-class _Read:
-    """A session, up to its latest event."""
+class _SessionRead:
+    """A session, read up to its latest event."""
 
     def __init__(self, session: Session) -> None:
         self.session = session
@@ -82,7 +82,7 @@ class _Read:
             self.fold.add(event)
 
     def title(self, now_ns: int) -> str:
-        """Whoever names no session may have another one in mind than the latest."""
+        """Return a heading, so that users notice if the latest session is not the one they mean."""
         first = self._first
         if first is None:
             return printable(self.session.id)
@@ -109,13 +109,13 @@ class _Read:
         )
 
 
-def _read(folder: str, session: str, pids: list[int]) -> tuple[_Read, list[int]]:
+def _open(folder: str, session: str, pids: list[int]) -> tuple[_SessionRead, list[int]]:
     if session.isdecimal() and len(session) < _PID_DIGITS:
-        # A pid of the latest session, or the start of an id.
-        latest = _Read(open_session(folder, ""))
+        # The number is a pid of the latest session, or the start of a session id.
+        latest = _SessionRead(open_session(folder, ""))
         if all(map(latest.fold.knows, (pid := int(session), *pids))):
             return latest, [pid, *pids]
-    return _Read(open_session(folder, session)), pids
+    return _SessionRead(open_session(folder, session)), pids
 
 
 def _document(why: Why, session: Session) -> dict[str, object]:

@@ -1,11 +1,9 @@
-"""What this machine can do for a run, each by trying it.
+"""Check what sigwrap can do on this machine, by trying each feature.
 
-items      pure: the items, what is lost without each, and what to do
-told       pure: findings, as lines, as JSON, and as an exit status
-trials     every trial, in its order
-aside      a trial in a process of its own, within bounded time
-start      what a run's own start has to get from the kernel
-around     what a run finds around it: /proc, limits, folders, terminals
-temporary  the folder that the binary unpacks to
-rehearsal  a whole run, with a store that is removed again
+items        pure: the items, what is lost without each, and what to do
+output       pure: findings as lines, as JSON and as an exit status
+child        run a check in a child process, within a bounded time
+start        checks of what a run's start needs from the kernel
+environment  checks of what a run finds: /proc, limits, directories, terminals
+trials       every check in its order, and a whole test run
 """

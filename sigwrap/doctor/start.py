@@ -1,4 +1,4 @@
-"""What a run's own start has to get from the kernel: the start itself, up to COMMAND's exec."""
+"""Checks of what a run's start needs from the kernel, up to the command's exec."""
 
 from __future__ import annotations
 
@@ -7,17 +7,8 @@ import os
 from collections.abc import Iterator
 
 from sigwrap.bare import signal
-from sigwrap.doctor.items import (
-    CGROUPS_OF_OTHERS,
-    FILE_WALL,
-    LISTENER,
-    PATIENCE,
-    SIGNAL_WALL,
-    TRACING,
-    WAKE_UP,
-    Finding,
-    untold,
-)
+from sigwrap.doctor import items
+from sigwrap.doctor.items import Finding, unchecked
 from sigwrap.errors import KernelError, SigwrapError
 from sigwrap.linux import landlock, libc, pidfd, proc_files, procfs, ptrace
 from sigwrap.linux.execs.tracing import tracer_of
@@ -31,20 +22,22 @@ from sigwrap.run.walls import Walls, walls_of
 from sigwrap.start.command import Inherited
 from sigwrap.start.policy_files import host_variables, load_with_sources
 
-OF_THE_START = (
-    *(LISTENER, PATIENCE, WAKE_UP, TRACING),
-    *(SIGNAL_WALL, FILE_WALL, CGROUPS_OF_OTHERS),
+START_ITEMS = (
+    *(items.LISTENER, items.KILLABLE_WAIT, items.WAKE_UP, items.TRACING),
+    *(items.SIGNAL_SANDBOX, items.FILE_SANDBOX, items.OTHER_CGROUPS),
 )
 INSIDE = "cannot be checked in a session"
 _SETTINGS = RunSettings(("true",))
-_NO_PROGRAM = b"/nowhere"  # it gets no word to go on
+_NO_PROGRAM = b"/nowhere"  # the child never executes it
 _YAMA = "/proc/sys/kernel/yama/ptrace_scope"
-_SEEN_IN_CHILD = b"what a fork has copied"
+_SEEN_IN_CHILD = b"copied by fork"
 
 
 def try_start(*, inside: bool) -> list[Finding]:
-    """In a process of its own. `inside` a session, its child isn't traced: that would be an attempt
-    on it."""
+    """Try a start, in a child process.
+
+    `inside` a session, nothing is traced: that session would take it for an attack.
+    """
     proc_files.hold()
     pidfd.require()
     libc.set_child_subreaper()
@@ -53,34 +46,34 @@ def try_start(*, inside: bool) -> list[Finding]:
     walls = walls_of(Engine(policy), goes_without=policy.tolerates_old_kernels)
     launched = launch(_NO_PROGRAM, _SETTINGS.command, new_session_id(), inherited, walls)
     try:
-        found = list(_of_listener(launched, inherited))
-        found.append(untold(TRACING, INSIDE) if inside else _tracing(launched.pid))
+        found = list(_listener_findings(launched, inherited))
+        found.append(unchecked(items.TRACING, INSIDE) if inside else _tracing(launched.pid))
     finally:
         os.kill(launched.pid, signal.SIGKILL)
         os.waitpid(launched.pid, 0)
-    return found + list(_of_walls(walls, inside=inside))
+    return found + list(_sandbox_findings(walls, inside=inside))
 
 
-def _of_listener(launched: Launch, inherited: Inherited) -> Iterator[Finding]:
+def _listener_findings(launched: Launch, inherited: Inherited) -> Iterator[Finding]:
     try:
         missing_interception(launched, _SETTINGS, inherited, lambda _line: None)
     except SigwrapError as refusal:
         is_taken = launched.missing is not None and launched.missing.errno == errno.EBUSY
         shortfall = "taken" if is_taken else "refused"
-        yield Finding(LISTENER, refusal.message, shortfall, f"sigwrap: {refusal}")
+        yield Finding(items.LISTENER, refusal.message, shortfall, f"sigwrap: {refusal}")
     if launched.listener is None:
-        yield untold(PATIENCE, "cannot be checked without a listener")
-        yield untold(WAKE_UP, "cannot be checked without a listener")
+        yield unchecked(items.KILLABLE_WAIT, "cannot be checked without a listener")
+        yield unchecked(items.WAKE_UP, "cannot be checked without a listener")
         return
-    yield Finding(LISTENER, "intercepted a call and answered it")
+    yield Finding(items.LISTENER, "intercepted a call and answered it")
     if launched.waits_through_signals:
-        yield Finding(PATIENCE, "a signal does not interrupt a waiting call")
+        yield Finding(items.KILLABLE_WAIT, "a signal does not interrupt a waiting call")
     else:
-        yield Finding(PATIENCE, "a signal interrupts a waiting call", "absent")
+        yield Finding(items.KILLABLE_WAIT, "a signal interrupts a waiting call", "absent")
     if launched.listener.wakes_at_once:
-        yield Finding(WAKE_UP, "synchronous wake-up")
+        yield Finding(items.WAKE_UP, "synchronous wake-up")
     else:
-        yield Finding(WAKE_UP, "no synchronous wake-up", "absent")
+        yield Finding(items.WAKE_UP, "no synchronous wake-up", "absent")
 
 
 def _tracing(child: int) -> Finding:
@@ -93,7 +86,7 @@ def _tracing(child: int) -> Finding:
     tracer = tracer_of(child)
     if tracer:
         found = f"{procfs.comm(tracer)} (pid {tracer}) already traces this process"
-        return Finding(TRACING, found, "traced")
+        return Finding(items.TRACING, found, "traced")
     try:
         ptrace.seize(child)
         ptrace.interrupt(child)
@@ -103,30 +96,30 @@ def _tracing(child: int) -> Finding:
         return _not_traced(refusal.message)
     scope = proc_files.contents(_YAMA)
     yama = "no Yama" if scope is None else f"Yama scope {scope.decode().strip()}"
-    return Finding(TRACING, f"traced a child and read its memory; {yama}")
+    return Finding(items.TRACING, f"traced a child and read its memory; {yama}")
 
 
 def _not_traced(found: str) -> Finding:
-    return Finding(TRACING, found, "refused", f"sigwrap: {NOT_TRACED}")
+    return Finding(items.TRACING, found, "refused", f"sigwrap: {NOT_TRACED}")
 
 
-def _of_walls(walls: Walls, *, inside: bool) -> Iterator[Finding]:
+def _sandbox_findings(walls: Walls, *, inside: bool) -> Iterator[Finding]:
     abi = landlock.abi()
     version = f"Landlock version {abi}" if abi else "no Landlock"
     if walls.domain:
-        yield Finding(SIGNAL_WALL, f"{version}; it covers signals and TCP")
+        yield Finding(items.SIGNAL_SANDBOX, f"{version}; it covers signals and TCP")
     else:
-        yield Finding(SIGNAL_WALL, version, "absent")
+        yield Finding(items.SIGNAL_SANDBOX, version, "absent")
     if landlock.holds_files():
-        yield Finding(FILE_WALL, version)
+        yield Finding(items.FILE_SANDBOX, version)
     else:
         says = "".join(f"sigwrap: {line}" for line in walls.told[:1])
-        yield Finding(FILE_WALL, version, "absent", says)
+        yield Finding(items.FILE_SANDBOX, version, "absent", says)
     if inside:
-        yield untold(CGROUPS_OF_OTHERS, INSIDE)
+        yield unchecked(items.OTHER_CGROUPS, INSIDE)
         return
     threats = [each for each in walls.without if each.startswith("cgroups: ")]
     if threats:
-        yield Finding(CGROUPS_OF_OTHERS, threats[0].removeprefix("cgroups: "), "open")
+        yield Finding(items.OTHER_CGROUPS, threats[0].removeprefix("cgroups: "), "open")
     else:
-        yield Finding(CGROUPS_OF_OTHERS, "no process in a session can write to them")
+        yield Finding(items.OTHER_CGROUPS, "no process in a session can write to them")

@@ -1,137 +1,120 @@
-"""Every trial, in its order."""
+"""Every check in its order, and a whole test run."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
-from sigwrap.doctor import around, start
-from sigwrap.doctor.aside import NotTold, aside, tidily
-from sigwrap.doctor.items import (
-    ACCELERATOR,
-    CGROUP,
-    ITEMS,
-    KILL_SWITCH,
-    LIBC,
-    LIMITS,
-    MACHINE,
-    MEMORY_FILES,
-    OPEN_FILES,
-    PROC,
-    PROCESSES,
-    RUN,
-    SESSION,
-    STORE,
-    TEMPORARY,
-    TERMINAL,
-    USER_NAMESPACES,
-    Finding,
-    Level,
-    level_of,
-    untold,
-)
-from sigwrap.doctor.rehearsal import Rehearsal
-from sigwrap.doctor.temporary import try_temporary
-from sigwrap.errors import KernelError, NoInterception, StoreError
-from sigwrap.linux import limits
+from sigwrap import status as statuses
+from sigwrap.bare.contextlib import suppress
+from sigwrap.doctor import environment, items, start
+from sigwrap.doctor.child import NoResult, in_child, interrupts_deferred
+from sigwrap.doctor.items import ITEMS, Finding, Level, level_of, unchecked
+from sigwrap.errors import KernelError, NoInterception, SigwrapError, StoreError
+from sigwrap.linux import limits, proc_files, procfs
+from sigwrap.linux import process as linux_process
 from sigwrap.linux.execs import repeated
+from sigwrap.linux.limits import Limit
 from sigwrap.linux.peer import is_inside_a_session
+from sigwrap.linux.removal import empty_folder
 from sigwrap.linux.seccomp import UNTRIED_VARIABLE, demand_known_calls
 from sigwrap.machine import IS_AARCH64, IS_X86_64, PLATFORM
+from sigwrap.start import onefile
+from sigwrap.store.catalog import open_session
 from sigwrap.store.location import default_store
+from sigwrap.tuples import NamedTuple
 
 _WITHIN_S = 15.0
+_RUN_WITHIN_S = 60.0
+_LONGEST_OUTPUT = 4096
 _NO_PROC = "cannot be checked without /proc"
-_NEED_PROC = (*start.OF_THE_START, CGROUP, TERMINAL, LIBC, STORE, RUN)
+_NEED_PROC = (*start.START_ITEMS, items.CGROUP, items.TERMINAL, items.LIBC, items.STORE, items.RUN)
 
 
 def all_findings(store: str | None, own_words: int) -> list[Finding]:
-    """`store` as the caller names it; of this process's line, `own_words` are sigwrap's."""
+    """Return a finding for each item.
+
+    `store` is the user's choice. `own_words` is how many words of this process's command line are
+    sigwrap's arguments.
+    """
     callers_limits = limits.of_the_caller()
     limits.lift(callers_limits)
-    rehearsal = Rehearsal(own_words, _store_folder(store), callers_limits)
-    with tidily():
-        found = {each.item: each for each in _tried(store, rehearsal)}
-    return [found[item.name] for item in ITEMS]
+    sample = SampleRun(own_words, _store_folder(store), callers_limits)
+    with interrupts_deferred():
+        found = {each.item: each for each in _findings(store, sample)}
+    return [found[item] for item in ITEMS]
 
 
-def _tried(store: str | None, rehearsal: Rehearsal) -> Iterator[Finding]:
+def _findings(store: str | None, sample: SampleRun) -> Iterator[Finding]:
     yield _machine()
     inside = is_inside_a_session()
     yield _session(inside)
     yield _accelerator()
-    yield _one(PROCESSES, around.try_processes)
-    proc = _one(PROC, around.try_proc)
+    yield from _checked([items.PROCESSES], _one(environment.try_processes))
+    (proc,) = _checked([items.PROC], _one(environment.try_proc))
     yield proc
     left_out: dict[str, str] = {}
     if level_of(proc) is Level.NO:
         left_out = dict.fromkeys(_NEED_PROC, _NO_PROC)
     elif inside:
-        left_out = dict.fromkeys((CGROUP, RUN), start.INSIDE)
-    trials: dict[str, Callable[[], Finding]] = {
-        KILL_SWITCH: partial(around.try_kill_switch, store),
-        OPEN_FILES: around.try_open_files,
-        LIMITS: around.try_limits,
-        CGROUP: around.try_cgroup,
-        MEMORY_FILES: around.try_memory_files,
-        TERMINAL: around.try_terminal,
-        TEMPORARY: try_temporary,
-        LIBC: around.try_libc,
-        USER_NAMESPACES: around.try_user_namespaces,
-        STORE: partial(around.try_store, store),
+        left_out = dict.fromkeys((items.CGROUP, items.RUN), start.INSIDE)
+    checks: dict[tuple[str, ...], Callable[[], list[Finding]]] = {
+        (items.KILL_SWITCH,): _one(partial(environment.try_kill_switch, store)),
+        (items.OPEN_FILES,): _one(environment.try_open_files),
+        (items.LIMITS,): _one(environment.try_limits),
+        (items.CGROUP,): _one(environment.try_cgroup),
+        (items.MEMORY_FILES,): _one(environment.try_memory_files),
+        (items.TERMINAL,): _one(environment.try_terminal),
+        (items.TEMPORARY,): _one(environment.try_temporary),
+        (items.LIBC,): _one(environment.try_libc),
+        (items.USER_NAMESPACES,): _one(environment.try_user_namespaces),
+        (items.STORE,): _one(partial(environment.try_store, store)),
+        start.START_ITEMS: partial(start.try_start, inside=inside),
     }
-    for item, trial in trials.items():
-        yield untold(item, left_out[item]) if item in left_out else _one(item, trial)
-    if start.OF_THE_START[0] in left_out:
-        yield from (untold(item, _NO_PROC) for item in start.OF_THE_START)
+    for wanted, check in checks.items():
+        if wanted[0] in left_out:
+            yield from (unchecked(item, left_out[item]) for item in wanted)
+        else:
+            yield from _checked(wanted, check)
+    if items.RUN in left_out:
+        yield unchecked(items.RUN, left_out[items.RUN])
     else:
-        yield from _several(start.OF_THE_START, partial(start.try_start, inside=inside))
-    yield untold(RUN, left_out[RUN]) if RUN in left_out else _rehearsed(rehearsal)
+        yield from _checked([items.RUN], lambda: [sample.run()], in_a_child=False)
 
 
 def _store_folder(named: str | None) -> str:
-    """Empty where there is none."""
+    """Return the store, or nothing if there is none."""
     try:
         return default_store(os.environ) if named is None else named
     except StoreError:
         return ""
 
 
-def _one(item: str, trial: Callable[[], Finding]) -> Finding:
-    (found,) = _several((item,), lambda: [trial()])
-    return found
+def _one(check: Callable[[], Finding]) -> Callable[[], list[Finding]]:
+    return lambda: [check()]
 
 
-def _several(items: Iterable[str], trial: Callable[[], list[Finding]]) -> list[Finding]:
+def _checked(
+    wanted: Sequence[str], check: Callable[[], list[Finding]], *, in_a_child: bool = True
+) -> list[Finding]:
     try:
-        return [Finding(*row) for row in aside(trial, within_s=_WITHIN_S)]
-    except NotTold as why:
-        return [untold(item, str(why)) for item in items]
-    except KernelError as refusal:  # no process could be made
-        return [_without_process(item, refusal) for item in items]
-
-
-def _without_process(item: str, refusal: KernelError) -> Finding:
-    if item == PROCESSES:
-        return Finding(item, refusal.message, "refused", f"sigwrap: {refusal}")
-    return untold(item, refusal.message)
-
-
-def _rehearsed(rehearsal: Rehearsal) -> Finding:
-    try:
-        return rehearsal.run()
-    except NotTold as why:
-        return untold(RUN, str(why))
-    except KernelError as refusal:
-        return untold(RUN, refusal.message)
+        if not in_a_child:
+            return check()
+        return [Finding(*row) for row in in_child(check, within_s=_WITHIN_S)]
+    except NoResult as why:
+        return [unchecked(item, str(why)) for item in wanted]
+    except KernelError as refusal:  # no process could be created
+        if list(wanted) == [items.PROCESSES]:
+            return [Finding(wanted[0], refusal.message, "refused", f"sigwrap: {refusal}")]
+        return [unchecked(item, refusal.message) for item in wanted]
 
 
 def _session(inside: bool) -> Finding:
     if not inside:
-        return Finding(SESSION, "not in a session")
+        return Finding(items.SESSION, "not in a session")
     outer = os.environ.get("SIGWRAP_SESSION", "")
-    return Finding(SESSION, f"in session {outer}" if outer else "in a session", "inside")
+    return Finding(items.SESSION, f"in session {outer}" if outer else "in a session", "inside")
 
 
 def _machine() -> Finding:
@@ -139,15 +122,89 @@ def _machine() -> Finding:
         demand_known_calls()
     except NoInterception as refusal:
         shortfall = "untried" if IS_AARCH64 else "unknown"
-        return Finding(MACHINE, refusal.message, shortfall, f"sigwrap: {refusal}")
+        return Finding(items.MACHINE, refusal.message, shortfall, f"sigwrap: {refusal}")
     if IS_X86_64:
-        return Finding(MACHINE, PLATFORM)
-    return Finding(MACHINE, f"{PLATFORM}, and {UNTRIED_VARIABLE} is set", "being tried")
+        return Finding(items.MACHINE, PLATFORM)
+    return Finding(items.MACHINE, f"{PLATFORM}, and {UNTRIED_VARIABLE} is set", "being tried")
 
 
 def _accelerator() -> Finding:
     if repeated.is_wanted():
-        return Finding(ACCELERATOR, "loaded")
+        return Finding(items.ACCELERATOR, "loaded")
     if os.environ.get(repeated.PURE_VARIABLE):
-        return Finding(ACCELERATOR, f"{repeated.PURE_VARIABLE} is set", "off")
-    return Finding(ACCELERATOR, "the extension was not compiled", "absent")
+        return Finding(items.ACCELERATOR, f"{repeated.PURE_VARIABLE} is set", "off")
+    return Finding(items.ACCELERATOR, "the extension was not compiled", "absent")
+
+
+class SampleRun(NamedTuple):
+    """A run of `true`, started as this process was, with a store that is removed again."""
+
+    own_words: int
+    store: str  # empty if it is not known
+    callers_limits: tuple[Limit, ...]  # as they were before they were lifted
+
+    def run(self) -> Finding:
+        store = self._new_store()
+        if not store:
+            return unchecked(items.RUN, "no directory for its log")
+        found = os.lstat(store)
+        try:
+            return self._run(store)
+        finally:
+            empty_folder(store, (found.st_dev, found.st_ino))
+            with suppress(OSError):
+                os.rmdir(store)
+
+    def _run(self, store: str) -> Finding:
+        status, output = in_child(lambda: self._status_and_output(store), within_s=_RUN_WITHIN_S)
+        if status == statuses.NOT_FOUND:
+            return unchecked(items.RUN, "the command true is missing")
+        if status != 0:
+            lines = " / ".join(output.splitlines())
+            return Finding(items.RUN, f"exited with status {status}", "refused", lines)
+        try:
+            first = open_session(store, "").first()
+        except SigwrapError as failure:
+            return Finding(items.RUN, str(failure), "refused")
+        missing = [] if first is None else first.payload["missing"]
+        if missing:
+            return Finding(items.RUN, f"true ran; missing: {'; '.join(missing)}", "less")
+        return Finding(items.RUN, "true ran; nothing is missing")
+
+    def _status_and_output(self, store: str) -> tuple[int, str]:
+        path = os.path.join(store, "output")
+        output = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        ours = proc_files.all_contents("/proc/self/cmdline").split(b"\0")[:-1]
+        start_words = ours[: len(ours) - self.own_words]
+        line = [*start_words, b"--no-report", b"--store", os.fsencode(store), b"--", b"true"]
+        variables = onefile.original_environment(procfs.environment())
+        pid = linux_process.fork()
+        if pid == 0:
+            try:
+                null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
+                for fd, stream in ((null, 0), (null, 1), (output, 2)):
+                    os.dup2(fd, stream)
+                limits.give_back(self.callers_limits)
+                os.execve(proc_files.link("/proc/self/exe"), line, variables)
+            finally:
+                os._exit(statuses.REFUSED)
+        _, status = os.waitpid(pid, 0)
+        text = os.pread(output, _LONGEST_OUTPUT, 0).decode("utf-8", "replace")
+        code = os.waitstatus_to_exitcode(status)
+        return code if code >= 0 else statuses.from_signal(-code), text
+
+    def _new_store(self) -> str:
+        """Create a temporary directory, or one beside the store if only that is writable."""
+        for folder in (*environment.temporary_folders(), _nearest(self.store)):
+            path = os.path.join(folder, f"sigwrap-doctor-{os.urandom(6).hex()}")
+            with suppress(OSError):
+                os.mkdir(path, 0o700)
+                return path
+        return ""
+
+
+def _nearest(path: str) -> str:
+    """Return the path, or the first directory above it that exists."""
+    while path and not os.path.isdir(path):
+        path = os.path.dirname(path) if path != "/" else ""
+    return path

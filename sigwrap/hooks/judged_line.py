@@ -25,7 +25,7 @@ from sigwrap.policy.judge.rules import Policy
 from sigwrap.policy.judge.subcommand import name_for_subcommands, subcommand
 
 _LENIENT = frozenset({Action.ALLOW, Action.AUDIT})
-_OF_ALL_WORDS = frozenset({"paths", "sources", "args_patterns"})
+_OF_ALL_WORDS = frozenset({"args", "flags", "paths", "sources", "args_patterns"})
 _NO_FOLDER = "/nonexistent" + "/x" * 9  # of which no rule speaks; `..` doesn't lead out of it soon
 _POSSIBLE_FOLDERS = ("/", "/usr", "/var")  # with what a rule may speak of, where none is known
 
@@ -185,10 +185,7 @@ def _possible(
 
 
 def _asks_for_words(rule: CompiledCommandRule) -> bool:
-    conditions = rule.rule
-    return bool(
-        conditions.args_patterns or conditions.paths or conditions.sources or conditions.subcommands
-    )
+    return rule.rule.judges_words or bool(rule.rule.subcommands)
 
 
 def _is_settled(rule: CompiledCommandRule, facts: Facts, sure: int) -> bool:

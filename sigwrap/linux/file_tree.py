@@ -10,9 +10,9 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 
-from sigwrap.policy.judge.file_names import FileNames
 from sigwrap.policy.judge.files import FileRules, Parts, parts_of
 from sigwrap.policy.judge.match import is_glob
+from sigwrap.policy.judge.names import FileNames
 from sigwrap.policy.judge.request import Action, Operation
 from sigwrap.policy.judge.rules import FileRule
 

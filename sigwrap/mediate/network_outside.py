@@ -11,8 +11,8 @@ from sigwrap.events import Payload
 from sigwrap.mediate.effects import Judgement, RecordRepeated
 from sigwrap.mediate.masking import masked
 from sigwrap.mediate.network_facts import NetworkFacts, Outside
+from sigwrap.policy.judge.names import SocketNames
 from sigwrap.policy.judge.network import SOCKETS, Endpoint
-from sigwrap.policy.judge.socket_names import SocketNames
 
 _COUNTED_FOR_S = 60.0
 _WORDS_KEPT, _CHARACTERS_KEPT = 20, 200

@@ -8,6 +8,6 @@ problems   everything that is wrong with a policy, each with its line
 judge      a policy's rules, and the engine that decides a request by them
 language   a policy's text, to rules
 presets    how agents are run by their names alone
-shipped    the shipped policies, checked beforehand
+shipped    the shipped policies, checked when sigwrap was built (not in the repository)
 tools      what `sigwrap policy` does with a policy, and the generated documents
 """

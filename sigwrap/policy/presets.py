@@ -1,7 +1,6 @@
-"""How an agent is run by its name alone (`sigwrap claude …`), and what its tool calls look like.
+"""How `sigwrap claude …` runs an agent, and what the agent's tool calls look like.
 
-The data is policies/presets, checked beforehand (policy/tools/presets.py). Nothing is judged by
-what is shown of a tool call.
+Nothing is judged by what is shown of a tool call.
 """
 
 from __future__ import annotations
@@ -9,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from sigwrap.bare import re
-from sigwrap.policy.shipped.presets import PRESETS as _DATA
 from sigwrap.tuples import NamedTuple
 
 COMMAND, QUOTED, PATH = "{command}", "{quoted}", "*"
@@ -23,26 +21,27 @@ class Preset(NamedTuple):
     install: str
     before: tuple[str, ...] = ()  # words before the user's own
     environment: tuple[tuple[str, str], ...] = ()  # where the user has not set them
-    daemons: tuple[str, ...] = ()  # outside of a session, these would do its work
-    stop: str = ""  # how such a one is stopped
-    without_sandbox: tuple[str, ...] = ()  # each of these words leaves out its own, of mounts
+    daemons: tuple[str, ...] = ()  # would do the work outside the session
+    stop: str = ""  # the command that stops a daemon
+    without_sandbox: tuple[str, ...] = ()  # each of these words disables the agent's own sandbox
     sandbox_words: tuple[str, ...] = ()  # the user's own choice starts with one of these
-    tool_calls: tuple[str, ...] = ()  # what a shell gets, with the command somewhere in it
+    # What the agent's shell gets after -c: {command} or {quoted}, and `*` for a path.
+    tool_calls: tuple[str, ...] = ()
 
     def line(self, words: list[str], *, has_file_rules: bool = False) -> tuple[str, ...]:
-        """COMMAND. `words`: the user's own. `has_file_rules`: those of the preset's policy."""
+        """Return the command; `words` are the user's own, the file rules the preset's policy's."""
         before = [each for each in self.before if each not in words]
         if has_file_rules and not any(word.startswith(self.sandbox_words) for word in words):
             before += " ".join(self.without_sandbox[:1]).split()
         return self.program, *before, *words
 
     def makes_sandbox(self, words: Sequence[str]) -> bool:
-        """As far as they say it: its settings are not looked at."""
+        """Return whether the agent uses its own sandbox, by its words without its settings."""
         off = {each.split()[-1] for each in self.without_sandbox}
         return bool(off) and not any(each in word for word in words for each in off)
 
     def as_daemon(self, argv: tuple[str, ...]) -> tuple[str, ...]:
-        """Its words, of a daemon of this agent's, without whoever interprets it; else none."""
+        """Return a daemon's words without its interpreter, or none for another program."""
         for at, word in enumerate(argv[:2]):
             name = word.rpartition("/")[2].removesuffix(".js")
             for daemon in self.daemons:
@@ -52,13 +51,76 @@ class Preset(NamedTuple):
         return ()
 
 
-PRESETS = {name: Preset(name, **each) for name, each in _DATA.items()}
+# Tried with Claude Code 2.1, Codex 0.171, Gemini CLI 0.61.
+_CLAUDE = Preset(
+    "claude",
+    "claude",
+    "agent-default",
+    "npm install -g @anthropic-ai/claude-code",
+    # Background sessions would run in `claude daemon`, which is outside this session or outlives
+    # it. Its updater would ask to install a package at each start.
+    environment=(("CLAUDE_CODE_DISABLE_AGENT_VIEW", "1"), ("DISABLE_AUTOUPDATER", "1")),
+    daemons=("claude daemon",),
+    stop="claude daemon stop --any",
+    # It sources a snapshot of the user's shell settings (bash, then zsh), and records the working
+    # directory at the end.
+    tool_calls=(
+        "eval {quoted} < /dev/null && pwd -P >| *",
+        *(
+            f"{before}{settings} 2>/dev/null || true && eval {{quoted}}{after} && pwd -P >| *"
+            for settings in ("shopt -u extglob", "setopt NO_EXTENDED_GLOB NO_BARE_GLOB_QUAL")
+            for before, after in (
+                ("source * 2>/dev/null || true && ", " < /dev/null"),
+                ("source * 2>/dev/null || true && ", ""),
+                ("", " < /dev/null"),
+            )
+        ),
+    ),
+)
+_CODEX = Preset(
+    "codex",
+    "codex",
+    "agent-default",
+    "npm install -g @openai/codex",
+    # Without this option, its screen hands all work to an app-server that already runs, or starts
+    # one that outlives the session.
+    before=("--no-daemon",),
+    daemons=("codex app-server",),
+    stop="codex app-server daemon stop",
+    # Its own sandbox mounts file systems, which file rules forbid to all processes of the session.
+    # So the preset leaves it out, unless the user names a policy or one of these words.
+    without_sandbox=(
+        '-c sandbox_mode="danger-full-access"',
+        "-s danger-full-access",
+        "--dangerously-bypass-approvals-and-sandbox",
+        "--yolo",
+    ),
+    sandbox_words=(
+        *("-s", "--sandbox", "sandbox_mode", "--full-auto", "--yolo", "--dangerously-bypass"),
+    ),
+)
+_GEMINI = Preset(
+    "gemini",
+    "gemini",
+    "agent-default",
+    "npm install -g @google/gemini-cli",
+    # The first is for headless mode, the second for text after `!` on its screen. They record
+    # background processes and the working directory at the end.
+    tool_calls=(
+        "shopt -u promptvars nullglob extglob nocaseglob dotglob; _bgpids_file=*\n(\n"
+        "  trap 'jobs -p > \"$_bgpids_file\"' EXIT\n{command}\n)\n__code=$?\nexit $__code",
+        "{\n{command}\n}\n__code=$?; pwd > *; exit $__code",
+    ),
+)
+PRESETS = {each.name: each for each in (_CLAUDE, _CODEX, _GEMINI)}
 
 
 def as_meant(argv: list[str]) -> list[str]:
-    """A shell's words, without what an agent has put around the command that it was asked to run;
-    else the same list. Only text that does nothing but that is left out: around the command all is
-    known by the letter, but for paths."""
+    """Return a shell's words without what an agent puts around a tool call's command.
+
+    Only text that is known by the letter, apart from paths, is left out. Other words come back as
+    the same list.
+    """
     if len(argv) < 3 or argv[0].rpartition("/")[2] not in _SHELLS:
         return argv
     for pattern, is_quoted in _tool_calls():
@@ -73,12 +135,12 @@ def as_meant(argv: list[str]) -> list[str]:
 
 
 def _are_in(words: tuple[str, ...], argv: tuple[str, ...]) -> bool:
-    """One behind the other."""
+    """Return whether the words follow each other somewhere."""
     return any(argv[at : at + len(words)] == words for at in range(len(argv)))
 
 
 def _one_word(text: str) -> str | None:
-    """What a shell would make of it, where that is one word, in quotes."""
+    """Return the word that a shell reads in quoted text, if it is one."""
     import shlex
 
     try:
@@ -90,7 +152,7 @@ def _one_word(text: str) -> str | None:
 
 
 def _tool_calls() -> list[tuple[re.Pattern[str], bool]]:
-    if not _compiled:  # where a shell is first met
+    if not _compiled:  # only a run that has a shell needs them
         for preset in PRESETS.values():
             _compiled.extend(map(_pattern, preset.tool_calls))
     return _compiled

@@ -1,4 +1,4 @@
-"""Where a policy is wrong, and what the nearest right word would be."""
+"""Problems of a policy, each with its place and the closest right word."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Problem(NamedTuple):
 
 
 class InvalidPolicy(PolicyError):
-    """Nothing may run under this policy; show the headline and all of `problems`."""
+    """The policy cannot be used; show the headline and all of `problems`."""
 
     def __init__(self, problems: Iterable[Problem]) -> None:
         self.problems = tuple(sorted(problems, key=_position))
@@ -63,7 +63,7 @@ def _position(problem: Problem) -> tuple[str, int, int]:
 
 
 def _quoted(text: str) -> str:
-    # Offending text may be anything, and ends up on a terminal.
+    # The text may contain anything, and is shown on a terminal.
     shown = text if len(text) <= 80 else text[:77] + "…"
     return (
         '"'

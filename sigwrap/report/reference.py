@@ -1,4 +1,4 @@
-"""Generate docs/events.md from the registry: python -m sigwrap.report.reference > docs/events.md"""
+"""Generate docs/events.md: python -m sigwrap.report.reference > docs/events.md"""
 
 from __future__ import annotations
 
@@ -46,8 +46,9 @@ With `$SIGWRAP_KEY`, every hash is keyed (RFC 7693; a key over 64 bytes is hashe
 
 The last hash is the head. Keep it outside the store: `sigwrap verify --head HEAD` then detects a
 truncated or rewritten log. Without head and key, a completely rewritten chain looks intact.
-`sigwrap verify` also decides everything again, from the policy in `session_started` and the facts
-in each event. It counts decisions that it cannot repeat (arguments masked or cut, other version).
+`sigwrap verify` also makes each decision again, from the policy in `session_started` and the facts
+in each event. It counts those that it cannot repeat (built-in rules, arguments masked or cut, other
+version of sigwrap).
 
 ## Types
 """

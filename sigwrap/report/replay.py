@@ -1,4 +1,4 @@
-"""A session's events again, one line each, with the pauses between them."""
+"""Show a session's events again, one line each, with the pauses between them."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from sigwrap.errors import StoreError
 from sigwrap.escape import printable
 from sigwrap.events import Event, recorded_bytes
 from sigwrap.report.folds.ending import Ending
-from sigwrap.report.folds.summary import Summary, SummaryFold
+from sigwrap.report.folds.summary import Summary
 from sigwrap.report.forms.detail import detail
 
-_LONGEST_PAUSE_S = 10.0  # somebody watches, and in a night nothing happens
+_LONGEST_PAUSE_S = 10.0  # a session can be idle for a night
 
 
 def in_rhythm(
@@ -26,12 +26,12 @@ def in_rhythm(
 
 
 def state_after(events: Iterable[Event], seq: int) -> Summary:
-    fold = SummaryFold()
+    summary = Summary()
     for event in events:
         if event.seq > seq:
             break
-        fold.add(event)
-    return fold.result(Ending.MOMENT)
+        summary.add(event)
+    return summary.end(Ending.MOMENT)
 
 
 def timeline_line(event: Event, started_ns: int) -> str:
@@ -41,7 +41,7 @@ def timeline_line(event: Event, started_ns: int) -> str:
 
 
 def recorded(events: Iterable[Event], stream: str, pid: int | None) -> Iterator[bytes]:
-    """The bytes of a recorded stream; `pid`: of that command only."""
+    """Yield the bytes of a recorded stream, only those of `pid` if it is given."""
     for event in events:
         if (
             event.type == "io_recorded"

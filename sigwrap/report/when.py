@@ -1,5 +1,8 @@
-"""A moment of a session, as somebody types it: `+90s` (into the run), `10m` (before its end, or
-before now where it runs), `14:03`, `14:03:20`, `2026-11-23 14:03`."""
+"""Read a moment of a session.
+
+`+90s` is after its start; `10m` before its end, or before now if it runs; `14:03`, `14:03:20` and
+`2026-11-23 14:03` are clock times.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ EXAMPLES = "+90s, 1h30m, 14:03 or 2026-11-23T14:03"
 
 
 def moment_ns(words: str, *, started_ns: int, ended_ns: int, utc: bool) -> int:
-    """ValueError for what is none."""
+    """Return the moment; ValueError if `words` is none."""
     if words.startswith("+"):
         return started_ns + round(span_s(words[1:]) * _NS_PER_S)
     try:
@@ -31,7 +34,7 @@ def moment_ns(words: str, *, started_ns: int, ended_ns: int, utc: bool) -> int:
 
 
 def _at_clock(clock: time, started_ns: int, zone: tzinfo | None) -> int:
-    """The first one of the run's: it may go on past midnight."""
+    """Return the first such time in the run, which can last past midnight."""
     started = datetime.fromtimestamp(started_ns // _NS_PER_S, UTC).astimezone(zone)
     found = _ns(_on(started.date(), clock, zone))
     day_ns = 86_400 * _NS_PER_S

@@ -78,7 +78,7 @@ def plan_of(
 
         usage = of_usage.Usage
     network: type[Network] | None = None
-    if engine.network.are_felt:
+    if engine.network.must_mediate:
         from sigwrap.run import network as of_network
 
         network = of_network.Network

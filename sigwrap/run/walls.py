@@ -125,9 +125,9 @@ def _filtered(engine: Engine) -> Iterator[Under]:
         yield Under.AT_FORK
     if engine.files.audits:
         yield Under.FILE_AUDIT
-    if engine.network.are_felt:
+    if engine.network.must_mediate:
         yield Under.NETWORK_RULES
-    if engine.network.are_felt_by_datagrams:
+    if engine.network.must_mediate_datagrams:
         yield Under.DATAGRAM_RULES
 
 
@@ -171,4 +171,4 @@ def _parted_here(rules: FileRules) -> str:
 def _cgroup_rule(mounts: list[str], operations: tuple[Operation, ...]) -> FileRule:
     """Also where the policy allows it: with these files others are stopped and killed."""
     place = Place(CGROUP_RULE, 0, 0)
-    return FileRule(place, CGROUP_RULE, "", tuple(mounts), operations, Action.DENY)
+    return FileRule(place, CGROUP_RULE, Action.DENY, tuple(mounts), operations)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import sigwrap
 from sigwrap.errors import PolicyError, UsageError
@@ -47,12 +47,12 @@ def load_with_sources(
 
 
 def load_profile(file: str, *, variables: Mapping[str, str]) -> Policy:
-    """What `sigwrap policy generate` has made; a shipped policy is none."""
+    """Load a policy of `sigwrap policy learn --new`; a shipped policy is no profile."""
     source = _file(file)
     if source is None:
         raise PolicyError(
             f"--profile {file}: no such file",
-            "to make one from sessions: sigwrap policy generate SESSION...",
+            "to make one from sessions: sigwrap policy learn --new SESSION...",
         )
     return parse_policy(source, variables=variables, find_base=find_base)
 
@@ -152,6 +152,20 @@ def _absolute(folder: str) -> str:
 
 def _is_undecodable(character: str) -> bool:
     return "\ud800" <= character <= "\udfff"
+
+
+def rewrite(path: str, change: Callable[[str], str]) -> str:
+    """Change the text of a policy's file in place, and return the difference."""
+    source = _file(path)
+    if source is None or (new := change(source.text)) == source.text:
+        return ""
+    with open(path, "r+b") as file:
+        file.write(new.encode())
+        file.truncate()
+    import difflib
+
+    lines = (source.text.splitlines(), new.splitlines())
+    return "\n".join(difflib.unified_diff(*lines, path, path, lineterm="", n=0))
 
 
 def packaged(directory: str, file: str) -> str:

@@ -16,5 +16,6 @@ journal_reader  the journal as a reader sees it
 shared_log      a log to which one process after the other appends
 database        the SQLite database as a reader sees it
 schema          the SQLite database as the writer makes it
+views           the views over it, for sigwrap query and other SQLite clients
 killswitch      the kill switch as a file: who turned it on, and whether that is to be believed
 """

@@ -78,6 +78,16 @@ class Session:
         with opened(self.path) as database:
             yield from database.rows(after_seq)
 
+    def readable_rows(self, of: Callable[[object], bool]) -> Iterator[Row]:
+        """Yield the rows of these types as they are written, each once it could be decoded."""
+        try:
+            for row in self.rows():
+                if of(row.type):
+                    decode_row(row)
+                    yield row
+        except StoreError as error:
+            raise self._named(error) from error
+
     def row_of_the_lagging_database(self) -> Row | None:
         """Its last, where rows come from the journal: that has to be there as well. To be asked
         before the journal is read, which grows first."""

@@ -22,7 +22,7 @@ from sigwrap.store.folder import HeldFolder
 from sigwrap.store.journal_reader import JournalFile
 from sigwrap.store.location import SESSIONS_FOLDER, Names
 from sigwrap.store.reader import first_stray_row, is_end
-from sigwrap.store.schema import copy_file
+from sigwrap.store.schema import add_views, copy_file
 from sigwrap.store.writer import FOLD_BATCH, make_private_database
 
 
@@ -77,6 +77,7 @@ def _write_whole(folder: HeldFolder, names: Names, journal: JournalFile) -> int:
         try:
             with closing(connection):
                 events = _insert(connection, journal, before, path)
+                add_views(connection)
 
             def write(target_fd: int) -> None:
                 copy_file(fd, target_fd)

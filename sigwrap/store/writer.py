@@ -27,7 +27,7 @@ from sigwrap.store.chain import chain_key, genesis, hasher, next_hash
 from sigwrap.store.codec import canonical_row, encode_payload, journal_line
 from sigwrap.store.folder import ATTEMPTS, Folder, HeldFolder, Interfered, new_name
 from sigwrap.store.journal import CHANGED, Journal, is_as_made
-from sigwrap.store.schema import copy_file, open_new_database
+from sigwrap.store.schema import add_views, copy_file, open_new_database
 
 FOLD_BATCH = 256
 # Rows are kept in memory until they are in the database. Where so many are, append fails.
@@ -295,7 +295,7 @@ class SessionLog:
             while self._pending:
                 self._insert(FOLD_BATCH)
                 meanwhile()
-            self._check_private_database()
+            self._add_views()
             folder = self._folder.beside(location.CHECKPOINTS_FOLDER)
             try:
                 os.close(folder.put_new(name, write))
@@ -318,6 +318,7 @@ class SessionLog:
         try:
             while self._pending:
                 self._insert(FOLD_BATCH)
+            self._add_views()
             self._put_in_place(sync=True)
             self._folder.remove(self._names.journal)
             if not self._is_in_place:
@@ -363,6 +364,13 @@ class SessionLog:
             self._private = _state(self._fd)
         del self._pending[: len(batch)]
         self._pending_bytes -= sum(len(row[4]) for row in batch)
+
+    def _add_views(self) -> None:
+        self._check_private_database()
+        try:
+            add_views(self._database)
+        finally:
+            self._private = _state(self._fd)
 
     def _lines(self) -> Iterator[bytes]:
         cursor = self._database.execute("SELECT * FROM events ORDER BY seq")

@@ -1,15 +1,13 @@
-"""A place to watch all sessions of a store from, and to answer what they ask.
+"""A view of all sessions of a store, and the answers and orders that the user gives there.
 
-board       pure: what is seen at a moment, of every session
-question    what waits for an answer, in words
+board       pure: what the user sees at a moment, and can order
+requests    approval requests, as sessions list them and in printable lines
 documents   the same as JSON
-source      looks at the sessions, and makes it
-attendance  sessions are to know that somebody is here
-followed    the log of one that runs, as it grows
-orders      pure: what may be asked for
-asking      all that run are asked, once
-actions     answers, interrupts, the kill switch
-telling     tells of what has come to wait
+source      follows the sessions, and makes the board
+attendance  tells sessions that an approver is watching
+followed    the log of a running session, as it grows
+actions     carries orders out
+notify      notifies of new approval requests
 terminal    `sigwrap watch`
-page        the page of sigwrap serve, and its server
+page        the page of `sigwrap serve`, and its server
 """

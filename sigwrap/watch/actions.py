@@ -1,6 +1,5 @@
-"""What is done from a place where sessions are watched: by the sessions' control sockets alone, as
-by `sigwrap approve` and its like. Each says in one printable line what came of it, and may take
-seconds.
+"""Carries orders out through the sessions' control sockets, as `sigwrap approve` does. It returns
+one printable line about the result, and may take seconds.
 """
 
 from __future__ import annotations
@@ -16,15 +15,15 @@ from sigwrap.protocols.control import ControlReply, ControlRequest
 from sigwrap.protocols.control_client import ask_one
 from sigwrap.run.activation import Activated, activate
 from sigwrap.store import killswitch
-from sigwrap.watch.orders import Approve, Deny, Interrupt, KillAll, Lift, Order
+from sigwrap.watch.board import Approve, Deny, Interrupt, KillAll, Lift, Order
 
 _WHAT_CHARACTERS = 60
 
-_switching = threading.Lock()  # who turns it on puts its file there again and again
+_switching = threading.Lock()  # turning it on writes its file again and again
 
 
 def carry_out(store: str, order: Order) -> str:
-    """SigwrapError or OSError where that fails."""
+    """Return what came of it; SigwrapError or OSError if it fails."""
     match order:
         case Approve(session_id, approval_id, always):
             request = {"do": "approve", "id": approval_id, "always": always}
@@ -60,7 +59,7 @@ def _lift(store: str) -> str:
 
 
 def _asked(store: str, session_id: str, request: ControlRequest) -> ControlReply:
-    request = {**request, "session_id": session_id}  # lest another has its socket's name
+    request = {**request, "session_id": session_id}  # another session's socket may have its name
     with ask_one(store, session_id, request) as (_session, reply):
         if reply.get("ok") is not True:
             message = printable(text(reply.get("message")) or "refused")

@@ -1,10 +1,11 @@
-"""Sessions are to know that somebody is here whom they can ask: by a lock on the folder of their
-control sockets, so that one that has just started knows it at once."""
+"""Tells the sessions that an approver is watching, by a lock on the folder of their control
+sockets: a session that has just started knows it at once."""
 
 from __future__ import annotations
 
 import os
 import threading
+from contextlib import suppress
 
 from sigwrap.errors import StoreError
 from sigwrap.escape import printable
@@ -21,31 +22,32 @@ class Attendance:
         self._lock = threading.Lock()
 
     def attend(self, is_wanted: bool) -> None:
-        """StoreError where it can't be told."""
+        """Take or leave the lock; StoreError if that fails."""
         self._is_wanted = is_wanted
         try:
-            self._be_as_wanted()
+            self._update()
         except OSError as error:
             why = f"cannot use {printable(self._path)}: {error.strerror}"
             raise StoreError(why, "choose another directory with --store") from error
 
     def look(self) -> None:
-        """Whoever is inside may have put another folder in its place. A store that somebody has
-        removed stays so."""
-        try:
+        """Take the lock again if a process in a session has put another folder in its place. A
+        store that was removed stays so."""
+        with suppress(OSError):  # then the sessions can't be reached either, and the source says so
             if os.path.isdir(os.path.dirname(self._path)):
-                self._be_as_wanted()
-        except OSError:
-            pass  # the sessions can't be reached there either, and that is said
+                self._update()
 
     def close(self) -> None:
-        with self._lock:
-            self._leave()
+        self._is_wanted = False
+        self._update()
 
-    def _be_as_wanted(self) -> None:
+    def _update(self) -> None:
         with self._lock:
-            if self._folder is not None and not (self._is_wanted and self._is_in_place):
-                self._leave()
+            if self._folder is not None and not (
+                self._is_wanted and self._is_in_place(self._folder)
+            ):
+                self._folder.close()  # the lock goes with it
+                self._folder = None
             if self._is_wanted and self._folder is None:
                 folder = private_folder(self._path)
                 try:
@@ -55,16 +57,7 @@ class Attendance:
                     raise
                 self._folder = folder
 
-    @property
-    def _is_in_place(self) -> bool:
-        try:
-            return self._folder is not None and os.path.samestat(
-                os.stat(self._path), os.fstat(self._folder.fd)
-            )
-        except OSError:
-            return False
-
-    def _leave(self) -> None:
-        if self._folder is not None:
-            self._folder.close()  # the lock goes with it
-            self._folder = None
+    def _is_in_place(self, folder: Folder) -> bool:
+        with suppress(OSError):
+            return os.path.samestat(os.stat(self._path), os.fstat(folder.fd))
+        return False

@@ -1,5 +1,5 @@
-"""What is seen at a moment, of every session of a store. Nothing in it is fit for a terminal or a
-page yet, but for the texts of events."""
+"""What the user sees of all sessions at a moment, and the orders that the user can give. Text is
+not printable yet, except that of events."""
 
 from __future__ import annotations
 
@@ -9,16 +9,14 @@ from sigwrap.tuples import NamedTuple
 RUNNING, STOPPED, ENDED = "running", "stopped", "ended"
 
 
-class Seen(NamedTuple):
-    """A session."""
-
+class SessionView(NamedTuple):
     id: str
     name: str
     command: tuple[str, ...]
     state: str  # running, stopped as a whole, or ended
     started_ns: int
-    processes: int | None  # None where the session doesn't say
-    denied: int | None  # both None of one that had ended before
+    processes: int | None  # None if the session does not say
+    denied: int | None  # both None if the session had ended before
     asked: int | None
     last_ns: int  # of its last event
     last: str  # that event, in a few words
@@ -26,9 +24,7 @@ class Seen(NamedTuple):
     exit_status: int | None = None
 
 
-class Waits(NamedTuple):
-    """A question that waits for an answer."""
-
+class ApprovalRequest(NamedTuple):
     session_id: str
     session_name: str
     id: str
@@ -37,7 +33,7 @@ class Waits(NamedTuple):
     process: str
     depth: int
     what: str  # a command line, or "SIGTERM to 4711 (node)"
-    masked: str  # the same without what looks like a secret, and cut
+    masked: str  # the same without likely secrets, and cut
     is_cut: bool
     runs: str
     loads: str
@@ -47,14 +43,12 @@ class Waits(NamedTuple):
     rule: str
     policy: str
     message: str  # of the rule
-    may_always: bool  # a yes can be one for the whole session
+    may_always: bool  # it can be approved for the whole session
     asked_ns: int
-    deadline_ns: int  # of the clock on the wall; then it is no
+    deadline_ns: int  # of the wall clock; then it is denied
 
 
-class Line(NamedTuple):
-    """An event."""
-
+class EventLine(NamedTuple):
     seq: int
     time_ns: int
     pid: int
@@ -65,8 +59,39 @@ class Line(NamedTuple):
 
 class Board(NamedTuple):
     now_ns: int
-    sessions: tuple[Seen, ...]  # the latest first, those that run before those that have ended
-    more: int  # sessions that have ended and aren't here
-    waiting: tuple[Waits, ...]  # the oldest first
-    killswitch: State | None  # None where it is off
-    problems: tuple[str, ...]  # what can't be seen, and why
+    sessions: tuple[SessionView, ...]  # the latest first, running ones before ended ones
+    more: int  # ended sessions that are not here
+    waiting: tuple[ApprovalRequest, ...]  # the oldest first
+    killswitch: State | None  # None if it is off
+    problems: tuple[str, ...]  # what cannot be seen, and why
+
+
+class Approve(NamedTuple):
+    session_id: str
+    id: str
+    always: bool
+
+
+class Deny(NamedTuple):
+    session_id: str
+    id: str
+    message: str
+
+
+class Interrupt(NamedTuple):
+    """Interrupt a session, as Ctrl+C does."""
+
+    session_id: str
+
+
+class KillAll(NamedTuple):
+    """Turn the kill switch on."""
+
+    reason: str
+
+
+class Lift(NamedTuple):
+    """Turn the kill switch off."""
+
+
+Order = Approve | Deny | Interrupt | KillAll | Lift

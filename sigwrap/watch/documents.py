@@ -1,15 +1,25 @@
-"""What is seen, as JSON: a line of `sigwrap watch --json` each, and what the page is told."""
+"""JSON of what is seen: for `sigwrap watch`, and for the page, where all text is printable and a
+document has a maximum size."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from typing import Any
 
+from sigwrap.escape import printable, shell_words, shortened
+from sigwrap.mediate.questions import wants
 from sigwrap.report.forms.times import iso_time
 from sigwrap.store.killswitch import State
-from sigwrap.watch.board import Board, Line, Seen, Waits
+from sigwrap.watch.board import ApprovalRequest, Board, EventLine, SessionView
 
 SCHEMA = "sigwrap.watch/1"
+_WAITING_BYTES = 400_000
+_SESSIONS_BYTES = 200_000
+_LONGEST = 4_000  # characters of a text
+_LONGEST_COMMAND = 400
+_LONGEST_EVENT = 600
+_MOST_ITEMS = 300
 
 Document = dict[str, Any]
 
@@ -21,14 +31,14 @@ def board_document(board: Board) -> Document:
         "now": iso_time(board.now_ns),
         "sessions": [_session(each) for each in board.sessions],
         "more": board.more,
-        "waiting": [_question(each) for each in board.waiting],
+        "waiting": [_request(each) for each in board.waiting],
         "killswitch": None if board.killswitch is None else _killswitch(board.killswitch),
         "problems": list(board.problems),
     }
 
 
-def events_document(session_id: str, lines: Sequence[Line], left_out: int) -> Document:
-    """`left_out`: events before these that came too fast to be told."""
+def events_document(session_id: str, lines: Sequence[EventLine], left_out: int) -> Document:
+    """`left_out`: earlier events that came too fast to be shown."""
     return {
         "schema": SCHEMA,
         "kind": "events",
@@ -38,31 +48,27 @@ def events_document(session_id: str, lines: Sequence[Line], left_out: int) -> Do
     }
 
 
-def _session(seen: Seen) -> Document:
+def _session(seen: SessionView) -> Document:
+    fields = seen._asdict()
+    started_ns, last_ns = fields.pop("started_ns"), fields.pop("last_ns")
     return {
-        "id": seen.id,
+        **fields,
         "name": seen.name or None,
         "command": list(seen.command),
-        "state": seen.state,
-        "started": iso_time(seen.started_ns) if seen.started_ns else None,
-        "processes": seen.processes,
-        "denied": seen.denied,
-        "asked": seen.asked,
-        "last_event": iso_time(seen.last_ns) if seen.last_ns else None,
-        "last": seen.last,
+        "started": iso_time(started_ns) if started_ns else None,
+        "last_event": iso_time(last_ns) if last_ns else None,
         "ended": seen.ended or None,
-        "exit_status": seen.exit_status,
     }
 
 
-def _question(waits: Waits) -> Document:
+def _request(request: ApprovalRequest) -> Document:
     others = ("asked_ns", "deadline_ns", "masked")
-    fields = {name: value for name, value in waits._asdict().items() if name not in others}
+    fields = {name: value for name, value in request._asdict().items() if name not in others}
     return {
         **fields,
-        "files": list(waits.files),
-        "asked": iso_time(waits.asked_ns),
-        "deadline": iso_time(waits.deadline_ns),
+        "files": list(request.files),
+        "asked": iso_time(request.asked_ns),
+        "deadline": iso_time(request.deadline_ns),
     }
 
 
@@ -74,12 +80,59 @@ def _killswitch(state: State) -> Document:
     }
 
 
-def _event(line: Line) -> Document:
-    return {
-        "seq": line.seq,
-        "time": iso_time(line.time_ns),
-        "pid": line.pid,
-        "type": line.type,
-        "outcome": line.outcome or None,
-        "text": line.text,
-    }
+def _event(line: EventLine) -> Document:
+    fields = line._asdict()
+    time_ns = fields.pop("time_ns")
+    return {**fields, "time": iso_time(time_ns), "outcome": line.outcome or None}
+
+
+# For the page
+
+
+def board_text(board: Board) -> str:
+    """Return a board as one line of JSON, with the first sessions and requests that fit."""
+    document = board_document(board)
+    for each in document["sessions"]:
+        words = each["command"][:_MOST_ITEMS]
+        each["command"] = shortened(shell_words(words), _LONGEST_COMMAND)
+    for each in document["waiting"]:
+        each["is_cut"] |= len(each["what"]) > _LONGEST
+        each["wants"] = wants(each["kind"])
+    document = fit(document)
+    document["sessions"] = _fitting(document["sessions"], _SESSIONS_BYTES)
+    document["more"] += len(board.sessions) - len(document["sessions"])
+    document["waiting"] = _fitting(document["waiting"], _WAITING_BYTES)
+    if left_out := len(board.waiting) - len(document["waiting"]):
+        document["problems"].append(f"{left_out} more approval requests: see sigwrap watch")
+    return _json(document)
+
+
+def lines_text(session_id: str, lines: Sequence[EventLine], left_out: int) -> str:
+    shown = [each._replace(text=shortened(each.text, _LONGEST_EVENT)) for each in lines]
+    return _json(fit(events_document(session_id, shown, left_out)))
+
+
+def fit(value: Any) -> Any:
+    """Return the same, with all text printable, and texts and lists of limited length."""
+    match value:
+        case str():
+            return shortened(printable(value[:_LONGEST]), _LONGEST)
+        case dict():
+            return {name: fit(each) for name, each in value.items()}
+        case list():
+            return [fit(each) for each in value[:_MOST_ITEMS]]
+        case _:
+            return value
+
+
+def _fitting(found: list[Any], room: int) -> list[Any]:
+    """Return the first ones, as far as there is room."""
+    for at, each in enumerate(found):
+        room -= len(_json(each).encode())
+        if room < 0:
+            return found[:at]
+    return found
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))

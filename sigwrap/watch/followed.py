@@ -1,4 +1,4 @@
-"""The log of a session that runs, as it grows: its last events, and what is told of it."""
+"""The log of a running session, as it grows: its last events, and its counts."""
 
 from __future__ import annotations
 
@@ -9,22 +9,24 @@ from itertools import islice
 
 from sigwrap.errors import StoreError
 from sigwrap.escape import printable
-from sigwrap.events import Event
+from sigwrap.events import Event, number
 from sigwrap.outcomes import APPROVAL_ANSWERS, DENIED, how_many, outcome
-from sigwrap.report.folds.asked import ANSWERED, ASKED
+from sigwrap.protocols.control import ControlReply
+from sigwrap.report.folds.selection import ANSWERED, ASKED
 from sigwrap.report.forms.detail import detail
 from sigwrap.store.codec import decode_row
 from sigwrap.store.journal_reader import JournalFile
 from sigwrap.store.location import journal_path
 from sigwrap.store.reader import Session
-from sigwrap.watch.board import Line
+from sigwrap.watch.board import EventLine
 
 LINES_KEPT = 500
-_FIRST_BYTES = 1 << 18  # of a log that is long already
+_FIRST_BYTES = 1 << 18  # read of a log that is long already
 _MOST_BEHIND_BYTES = 4 << 20
 _READS_FOR_S = 0.05
 _TYPE_CHARACTERS = 40
-_ASKED_OR_ANSWERED = frozenset({"approval_requested", *APPROVAL_ANSWERS})
+_REQUEST = "approval_requested"
+_OF_REQUESTS = frozenset({_REQUEST, *APPROVAL_ANSWERS})
 
 
 class Followed:
@@ -34,22 +36,38 @@ class Followed:
         self._has_ended = False
         self._journal: JournalFile | None = None
         self._seq = 0
-        self._lines: deque[Line] = deque(maxlen=LINES_KEPT)
-        self._lock = threading.Lock()  # of the lines: who shows them is another thread
-        self.denied = self.asked = 0  # of what was read
+        self._lines: deque[EventLine] = deque(maxlen=LINES_KEPT)
+        self._lock = threading.Lock()  # of the lines, which another thread shows
+        self._read_counts = [0, 0]
+        self._told_counts = [0, 0]
         self.problem = ""
 
     @property
-    def last(self) -> Line | None:
+    def last(self) -> EventLine | None:
         return self._lines[-1] if self._lines else None
 
-    def lines(self, after_seq: int) -> list[Line]:
+    @property
+    def denied(self) -> int:
+        return max(self._read_counts[0], self._told_counts[0])
+
+    @property
+    def asked(self) -> int:
+        return max(self._read_counts[1], self._told_counts[1])
+
+    def take_counts(self, reply: ControlReply) -> None:
+        """Take the counts that the session tells: a part of its log may not have been read."""
+        told = (number(reply.get("denied")), number(reply.get("asked")))
+        self._told_counts = [*map(max, self._told_counts, told)]
+
+    def lines(self, after_seq: int) -> list[EventLine]:
         with self._lock:
             return [each for each in self._lines if each.seq > after_seq]
 
     def read_on(self) -> bool:
-        """Whether there was something new of a question. No longer than the others can wait: who
-        writes faster than that is read is left out in part."""
+        """Read what is new, for a limited time; return whether some of it is about a request.
+
+        If a session writes faster, a part of its events is left out.
+        """
         try:
             return self._read_on()
         except (StoreError, OSError) as failure:
@@ -72,42 +90,36 @@ class Followed:
             self._journal.skip_to(_FIRST_BYTES)
         elif self._journal.unread_bytes > _MOST_BEHIND_BYTES:
             self._journal.skip_to(_FIRST_BYTES)
-        is_of_a_question = False
+        is_of_request = False
         until_s = time.monotonic() + _READS_FOR_S
         for row in self._journal.new_rows():
             if row.seq > self._seq:
-                self._seq = row.seq
-                event = decode_row(row)
-                with self._lock:
-                    self._take(event)
-                is_of_a_question |= row.type in _ASKED_OR_ANSWERED
+                self._take(decode_row(row))
+                is_of_request |= row.type in _OF_REQUESTS
             if time.monotonic() > until_s:
                 break
-        return is_of_a_question
+        return is_of_request
 
     def _read_end(self) -> None:
-        """What came last is in the database alone: once it has ended, it has no journal."""
-        if self._has_ended or not self._seq:
-            return
-        self._has_ended = True
-        with self._lock:
+        """Read the last events from the database: an ended session has no journal."""
+        if not self._has_ended and self._seq:
+            self._has_ended = True
             for event in islice(self._session.events(after_seq=self._seq), LINES_KEPT):
-                self._seq = event.seq
                 self._take(event)
 
     def _take(self, event: Event) -> None:
+        self._seq = event.seq
         if outcome(event) == DENIED:
-            self.denied += how_many(event.type, event.payload)
-        self.asked += event.type == "approval_requested"
-        self._lines.append(line_of(event))
+            self._read_counts[0] += how_many(event.type, event.payload)
+        self._read_counts[1] += event.type == _REQUEST
+        with self._lock:
+            self._lines.append(line_of(event))
 
 
-def line_of(event: Event) -> Line:
-    kind = printable(event.type[:_TYPE_CHARACTERS])  # anybody can put a log into the store
-    return Line(event.seq, event.time_ns, event.pid, kind, _became(event), detail(event))
-
-
-def _became(event: Event) -> str:
-    if event.type == "approval_requested":
-        return ASKED
-    return ANSWERED if event.type in APPROVAL_ANSWERS else outcome(event)
+def line_of(event: Event) -> EventLine:
+    kind = printable(event.type[:_TYPE_CHARACTERS])  # any process can put a log into the store
+    if event.type == _REQUEST:
+        what = ASKED
+    else:
+        what = ANSWERED if event.type in APPROVAL_ANSWERS else outcome(event)
+    return EventLine(event.seq, event.time_ns, event.pid, kind, what, detail(event))

@@ -1,4 +1,4 @@
-"""A dispatcher whose clock ticks with every look, and which writes down what is carried out."""
+"""A dispatcher with a clock that ticks at every call, and a log of performed signals."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ class Session:
         return [each.value for each in outcomes]
 
     def says(self, signal: AgentSignal, text: str) -> None:
-        """Its handler writes this down."""
+        """Register a handler that logs `text`."""
         self.dispatcher.register_handler(signal, lambda info: self.log.append(text))
 
     def said(self) -> list[str]:
-        """Since it was asked before."""
+        """Return the log since the previous call."""
         said, self.log = self.log, []
         return said
 

@@ -1,4 +1,4 @@
-"""Signals go in; what is carried out, and in which order, comes out."""
+"""Send signals, and check which are performed, and in which order."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ def test_what_handlers_and_carrying_out_send_waits_its_turn(session: Session) ->
 
 
 def test_a_signal_to_itself_does_not_recurse(session: Session) -> None:
-    """Far more often than Python could recurse."""
+    """Signals are nested deeper than Python can recurse."""
     left = iter(range(5000))
 
     def handler(info: SignalInfo) -> None:
@@ -216,7 +216,7 @@ def test_an_error_without_a_text_or_with_an_endless_one_is_noted(session: Sessio
 
 @pytest.mark.parametrize("signal", [SIGKILL, SIGPOLICY])
 def test_a_kill_waits_for_no_handler(session: Session, signal: AgentSignal) -> None:
-    """One that never returned would be as good as a mask."""
+    """A handler that never returns would otherwise act as a mask."""
     seen = []
 
     def handler(info: SignalInfo) -> None:
@@ -473,7 +473,7 @@ def test_while_one_waits_no_action_begins(session: Session) -> None:
 def test_a_continue_takes_back_a_stop_that_has_not_happened_and_no_interrupt(
     session: Session,
 ) -> None:
-    """It is delivered all the same: what was held since the stop is to be released."""
+    """SIGCONT is still delivered, and releases what waited since the stop."""
     with session.dispatcher.action():
         session.send(SIGSTOP, SIGCONT)
         assert session.said() == ["SIGCONT"]
@@ -590,14 +590,14 @@ def test_too_many_of_a_kind_are_merged_unless_only_one_escalates(session: Sessio
         session.send(*[SIGSTOP, SIGCONT] * pairs, SIGSTOP)
         assert session.history("signal", "outcome")[0] == ("SIGSTOP", "merged")
     assert session.state == "STOPPED"
-    assert len(session.said()) == MAX_QUEUED - 1  # a continue came first, where it ran
+    assert len(session.said()) == MAX_QUEUED - 1  # a SIGCONT came first, while it ran
 
 
 # What is no agent signal
 
 
 def test_a_posix_signal_is_refused_wherever_one_is_given(session: Session) -> None:
-    """signal.SIGKILL has SIGTRUST's number: that would be logged, where a kill was meant."""
+    """signal.SIGKILL has the number of SIGTRUST, which would only be logged."""
     wrong: AgentSignal = posix.SIGKILL  # type: ignore[assignment]
     for call in (
         lambda: session.dispatcher.send_signal(wrong),

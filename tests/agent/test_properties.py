@@ -1,4 +1,4 @@
-"""What holds whatever is sent, masked, begun and ended, in whatever order."""
+"""Properties that hold for any order of signals, masks and actions."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ Escalations = dict[AgentSignal, AgentSignal]
 
 
 class Run(Session):
-    """And then ends every mask and action."""
+    """Run the steps, then end every mask and action."""
 
     def __init__(self, steps: Steps, handlers: Handlers, escalations: Escalations) -> None:
         super().__init__(escalations)
@@ -123,8 +123,10 @@ def nothing_is_carried_out_after_the_end(run: Run) -> None:
 def they_are_carried_out_in_the_order_in_which_they_were_sent(
     run: Run, ever_masked: set[AgentSignal]
 ) -> None:
-    """Those of one kind always; all that are never masked and wait for no action; and what one
-    comes to is right behind it."""
+    """Signals of one kind stay in order, and so do those that are never delayed.
+
+    An escalation follows its cause at once.
+    """
     sent = [info for info in run.performed if info.cause is None]
     for signal in AgentSignal:
         is_in_order(info for info in sent if info.signal is signal)
@@ -140,7 +142,7 @@ def is_in_order(infos: Iterable[SignalInfo]) -> None:
 
 
 def nothing_is_carried_out_under_its_mask(run: Run) -> None:
-    """But what another signal comes to, and what was delivered before and waited for actions."""
+    """Escalations and signals that waited for actions are exceptions."""
     for info, masked in zip(run.performed, run.masked, strict=True):
         assert not masked or info.cause is not None or info.signal in WAITS_FOR_ACTIONS
 

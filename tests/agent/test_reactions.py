@@ -53,7 +53,7 @@ def test_a_kill_is_a_kill() -> None:
 
 
 def test_what_another_signal_follows_for_has_no_effect_of_its_own() -> None:
-    """It would come twice."""
+    """Its effect would come twice."""
     everything = Watch(loop=LOOP._replace(action="kill"), drift="kill")
     for signal in escalations(everything, Trust(boundary="kill")):
         assert EFFECTS[signal] is Effect.RECORD

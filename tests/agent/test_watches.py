@@ -16,7 +16,7 @@ from sigwrap.policy.tools.generate import generate_policy
 
 
 def noted(watch: LoopWatch, *times_s: float, argv: tuple[str, ...] = ("ls", "-l")) -> list[float]:
-    """At which of these times it says that this is a loop."""
+    """Return the times at which the watch reports a loop."""
     return [now_s for now_s in times_s if watch.noted("/bin/ls", argv, "/project", now_s)]
 
 
@@ -104,7 +104,7 @@ def test_what_was_observed_is_inside_and_all_else_outside() -> None:
 
 
 def test_what_bears_the_name_only_or_comes_with_something_else_is_outside() -> None:
-    """The link is called ls; what would run is another file."""
+    """The link is called ls, and another file would run."""
     watch = DriftWatch(profile(request("ls")))
     program = program_named("/project/evil", ("ls",), "/project")._replace(name="ls")
     assert watch.is_outside(CommandRequest(programs=(program,)))
@@ -134,7 +134,7 @@ def test_a_policy_that_lets_run_what_it_does_not_name_is_no_profile() -> None:
             DriftWatch(parsed(text + rule))
         assert str(refused.value) == (
             "profile.yaml is not a profile: it allows commands that none of its rules names "
-            "(make one from sessions: sigwrap policy generate)"
+            "(make one from sessions: sigwrap policy learn --new)"
         )
 
 

@@ -13,7 +13,7 @@ from sigwrap.errors import SessionError
 from sigwrap.protocols.control_client import ask_everybody, ask_one
 from sigwrap.store.catalog import session_ids
 from sigwrap.watch.actions import carry_out
-from sigwrap.watch.orders import Approve, Interrupt
+from sigwrap.watch.board import Approve, Interrupt
 from sigwrap.watch.source import Source
 from tests.support.harness import REFUSED, UNDER_TEST, Sigwrap
 from tests.support.waiting import PATIENCE_S, Watch, await_that
@@ -80,7 +80,7 @@ def test_the_right_session_of_several_gets_the_answer(asking: Make) -> None:
     first, second = asking().start(), asking().start()
     first.ask("a")
     approval_id = second.ask("b")
-    listing = first.sigwrap("approvals").stdout
+    listing = first.sigwrap("watch").stdout
     assert "session s1" in listing and "session s2" in listing
     assert second.sigwrap("deny", approval_id).returncode == 0
     assert second.answer() == (approval_id, False, "denied")
@@ -90,7 +90,7 @@ def test_the_right_session_of_several_gets_the_answer(asking: Make) -> None:
 def test_names_can_not_paint_on_the_terminal(asking: Make) -> None:
     subject = asking().start()
     subject.ask("rm \x1b[2J\r\nsigwrap: all is well", process="\x1b]0;x\x07")
-    listing = subject.sigwrap("approvals").stdout
+    listing = subject.sigwrap("watch").stdout
     assert "\x1b" not in listing and "\r" not in listing
     assert "rm \\e[2J\\r\\nsigwrap" in listing
 
@@ -98,7 +98,7 @@ def test_names_can_not_paint_on_the_terminal(asking: Make) -> None:
 def test_no_long_word_looks_like_a_line_of_ours_on_a_terminal(asking: Make) -> None:
     subject = asking().start()
     subject.ask("ls " + " " * 500 + "x" * 500 + "        file /usr/bin/ls")
-    line = [UNDER_TEST, "approvals", "--store", str(subject.store)]
+    line = [UNDER_TEST, "watch", "--format", "text", "--store", str(subject.store)]
     terminal = subject.subject.terminal_for(line)
     first, *others, rule, rest = terminal.output.rest().splitlines()
     assert b"wants to run ls" in first
@@ -112,19 +112,19 @@ def test_all_of_a_long_one(asking: Make) -> None:
     subject = asking().start()
     what = "rm " + "a" * 60_000 + " /"
     approval_id = subject.ask(what, files=["/usr/bin/rm"], folder="/project", note="look twice")
-    listed = subject.sigwrap("approvals").stdout
+    listed = subject.sigwrap("watch").stdout
     assert "a ... and 56005 more characters\n" in listed
-    command = f"sigwrap approvals --full {approval_id} --store {subject.store}"
+    command = f"sigwrap watch --full {approval_id} --store {subject.store}"
     assert f"in full: {command}\n" in listed
     for line in ("file /usr/bin/rm", "directory /project", "note look twice"):
         assert f"\n        {line}\n" in listed
-    full = subject.sigwrap("approvals", "--full", approval_id)
+    full = subject.sigwrap("watch", "--full", approval_id)
     assert full.stdout.startswith(f"{approval_id}  bash (pid 4312, depth 2) wants to run {what}\n")
     assert "all that is known" not in full.stdout
     [event] = subject.events("approval_requested")
     assert event.payload["what"].endswith("a ... and 59005 more characters")
     assert (event.payload["files"], event.payload["cwd"]) == (["/usr/bin/rm"], "/project")
-    missing = subject.sigwrap("approvals", "--full", "zzzzzz")
+    missing = subject.sigwrap("watch", "--full", "zzzzzz")
     assert missing.returncode == 125
     assert f"open: {approval_id}" in missing.stderr
     nearly = subject.sigwrap("approve", f"{approval_id}0")
@@ -153,7 +153,8 @@ def test_no_more_than_a_person_could_answer(asking: Make) -> None:
     assert subject.sigwrap("deny", ids[0]).returncode == 0
     assert subject.answer() == (ids[0], False, "denied")
     assert (
-        json.loads(subject.sigwrap("approvals", "--json").stdout)["requests"][-1]["id"] == ids[-1]
+        json.loads(subject.sigwrap("watch", "--format", "json").stdout)["requests"][-1]["id"]
+        == ids[-1]
     )
     subject.ask("and this has room again")
     assert subject.ping()
@@ -216,7 +217,7 @@ def test_one_that_runs_and_whose_socket_was_taken_away_is_named(
     subject = asking().start()
     subject.ask()
     (subject.store / "control" / "s1.sock").unlink()
-    done = sigwrap.native(UNDER_TEST, "approvals", "--store", str(subject.store))
+    done = sigwrap.native(UNDER_TEST, "watch", "--format", "text", "--store", str(subject.store))
     assert done.returncode == REFUSED
     assert b"session s1 is running but does not answer" in done.stderr
     with closing(Source(str(subject.store))) as source:

@@ -25,6 +25,7 @@ COMMANDS = (
     ("why",),
     ("export", "--format", "jsonl"),
     ("export", "--format", "prom"),
+    ("query", "select e.session, count(*), max(x.command) from events e, execs x, processes p"),
 )
 
 

@@ -13,7 +13,7 @@ from sigwrap.cli.progress import Progress
 
 @contextmanager
 def terminal(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
-    """Standard error is one; its other side."""
+    """Return the other side of the terminal that is standard error."""
     monkeypatch.setenv("TERM", "xterm")
     ours, theirs = pty.openpty()
     kept = os.dup(2)
@@ -28,7 +28,7 @@ def terminal(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
 
 
 def test_it_is_shown_in_one_line_and_erased(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(progress, "_PATIENCE_S", 0)
+    monkeypatch.setattr(progress, "_STARTS_AFTER_S", 0)
     with terminal(monkeypatch) as other_side:
         shown = Progress()
         shown.say("reading \x1b[2J: 10 events")
@@ -53,7 +53,7 @@ def test_what_is_quick_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_pipe_gets_nothing(
     capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(progress, "_PATIENCE_S", 0)
+    monkeypatch.setattr(progress, "_STARTS_AFTER_S", 0)
     shown = Progress()
     shown.say("reading")
     shown.done()

@@ -219,7 +219,7 @@ def test_a_closed_standard_output_is_one_line(store: Path) -> None:
 def test_a_full_disk_is_said_of_a_database_too(store: Path, small_disk: Path) -> None:
     (small_disk / "ballast").write_bytes(bytes(480 << 10))
     done = subprocess.run(
-        [UNDER_TEST, "export", "--format", "sqlite", "-o", "x.db", "--all", "--store", str(store)],
+        [UNDER_TEST, "export", "--format", "sqlite", "-o", "x.db", "good", "--store", str(store)],
         cwd=small_disk,
         capture_output=True,
         text=True,

@@ -115,8 +115,9 @@ def test_verify_proves_the_log_or_fails_with_the_row(run: Run, store: Path, head
     assert "NOT INTACT" in run("report").stdout
     for made_of_it in (
         ("replay", "--policy", "ci"),
-        ("policy", "suggest", "newer", "--extends", "ci"),
-        ("policy", "generate", "newer"),
+        ("policy", "learn", "newer", "--extends", "ci"),
+        ("policy", "learn", "--new", "newer"),
+        ("policy", "try", "ci", "newer"),
     ):
         (line,) = run(*made_of_it).stderr.splitlines()[:1]
         assert line.startswith("sigwrap: newer: NOT INTACT: row 8: it follows row 6"), made_of_it

@@ -10,12 +10,11 @@ import pytest
 
 from sigwrap.cli.app import ROOT, run_app
 from sigwrap.cli.old_names import OLD_NAMES, renamed
-from sigwrap.cli.table import COMMANDS, HIDDEN, POLICY, SESSIONS
+from sigwrap.cli.table import COMMANDS, HIDDEN, POLICY
 
 GROUPS: list[tuple[Any, dict[str, Any]]] = [
     (ROOT, COMMANDS),
     (ROOT.get_command(None, "policy"), POLICY),
-    (ROOT.get_command(None, "sessions"), SESSIONS),
 ]
 OLD = {"polish test": "policy check", "reprot": "report --tree"}
 

@@ -1,4 +1,4 @@
-"""`sigwrap replay --policy` and `sigwrap verify`, as they are called."""
+"""`sigwrap policy try`, its old name `sigwrap replay --policy`, and `sigwrap verify`."""
 
 from __future__ import annotations
 
@@ -29,9 +29,12 @@ def log(tmp_path: Path) -> None:
     (tmp_path / "other.yaml").write_text(DENIES_LS)
 
 
+SAYS = "sigwrap: replay --policy is now: sigwrap policy try other.yaml\n"
+
+
 def test_what_differs_is_said_in_each_form_and_by_the_status(run: Run) -> None:
     text = run("replay", "--policy", "other.yaml")
-    assert (text.returncode, text.stderr) == (1, "")
+    assert (text.returncode, text.stderr) == (1, SAYS)
     assert text.stdout.startswith("Under other, 1 of 2 decisions would differ\n")
     md = run("replay", "-p", "other.yaml", "--format", "md", "--exit-zero")
     assert md.returncode == 0
@@ -40,6 +43,22 @@ def test_what_differs_is_said_in_each_form_and_by_the_status(run: Run) -> None:
         found = run("replay", "--policy", "other.yaml", *words)
         assert found.returncode == 1
         assert json.loads(found.stdout)["schema"] == "sigwrap.what-if/1"
+
+
+def test_policy_try_says_the_same_as_its_old_name(run: Run) -> None:
+    for form in ((), ("--format", "md"), ("--format", "json"), ("--json",)):
+        tried = run("policy", "try", "other.yaml", "s1", *form)
+        old = run("replay", "s1", "--policy", "other.yaml", *form)
+        assert tried.returncode == 1
+        assert (tried.returncode, tried.stdout) == (old.returncode, old.stdout)
+    assert run("policy", "try", "other.yaml", "--exit-zero").returncode == 0
+    for words, complaint in (
+        (("nothing.yaml",), "no policy or file called nothing.yaml"),
+        (("other.yaml", "--root", "nowhere"), "--root nowhere: no such d"),
+    ):
+        refused = run("policy", "try", *words)
+        assert (refused.returncode, refused.stdout) == (125, "")
+        assert refused.stderr.startswith(f"sigwrap: {complaint}")
 
 
 @pytest.mark.parametrize(

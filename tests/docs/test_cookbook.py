@@ -36,9 +36,7 @@ def test_a_recipe(sigwrap: Sigwrap, number: str) -> None:
         (sigwrap.folder / name).write_text(text)
         assert "\ntests:\n" in text
         done = sigwrap.run("policy", "check", name)
-        assert done.stdout == f"{name}: ok\n".encode()
-        done = sigwrap.run("policy", "test", name)
-        assert done.returncode == 0, done.stdout
+        assert re.fullmatch(rf"{name}: ok; \d+ tests? pass(es)?\n".encode(), done.stdout), done
     assert name == "my-policy.yaml"
     for line, decision in EXPLAINED.findall(RECIPES[number]):
         words = shlex.split(line)

@@ -8,9 +8,9 @@ import sys
 import time
 from pathlib import Path
 
-from sigwrap.watch.terminal.drawing import Place, drawn
-from sigwrap.watch.terminal.face import Face
-from tests.watch.boards import NOW_NS, SECOND, board, line, seen, waits
+from sigwrap.watch.terminal.drawing import Size, drawn
+from sigwrap.watch.terminal.state import ScreenState
+from tests.watch.boards import NOW_NS, SECOND, board, line, request, seen
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "watch.md"
 _BLOCK = re.compile(r"(<!-- screen: [^\n]+ -->\n```text\n).*?(```)", re.DOTALL)
@@ -29,21 +29,21 @@ def screen() -> str:
         denied=0,
     )
     ended = seen("20261127-085800-77d001", command=("pytest", "-x"), state="ended", exit_status=1)
-    question = waits(
+    question = request(
         session_id=agent.id,
         session_name="agent",
         process="bash",
         what="git push --force origin main",
     )
-    other = waits("b71c02", session_id=docs.id, what="npm install left-pad")
-    face = Face(only_questions=False)
-    face.take(board(agent, docs, ended._replace(processes=None), waiting=(question, other)))
+    other = request("b71c02", session_id=docs.id, what="npm install left-pad")
+    state = ScreenState()
+    state.take(board(agent, docs, ended._replace(processes=None), waiting=(question, other)))
     lines = [
         line(1, "denied", "curl http://198.51.100.7/x.sh  (rule no-downloads)"),
         line(2, "approved", "git commit -m 'Wait for the last one'  (rule ask-commit)"),
         line(3, "asked", "git push --force origin main  (rule ask-push)"),
     ]
-    rows = drawn(face, lines, Place(80, 21), NOW_NS, "")
+    rows = drawn(state, lines, Size(80, 21), NOW_NS, "")
     return "".join(f"{row.text.rstrip()}\n" for row in rows)
 
 

@@ -1,4 +1,4 @@
-"""What doctor says of a machine is what a run on it then says."""
+"""The doctor's findings agree with what a run prints on the same machine."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Said(NamedTuple):
     text: dict[str, Any]
 
     def short(self) -> dict[str, str]:
-        """But for what the test's own machine may lack or have."""
+        """Return the shortfalls that do not depend on the test machine."""
         elsewhere = {items.TERMINAL, items.CGROUP, items.USER_NAMESPACES, items.ACCELERATOR}
         return {
             name: each["level"]
@@ -46,12 +46,12 @@ class Said(NamedTuple):
 
 
 def ask(subject: Sigwrap, *before: str | bytes, **options: Any) -> Said:
-    """In the circumstances that `before` makes for what follows it."""
+    """Run the doctor behind the command `before`, which sets up the circumstances."""
     done = subject.native(*subject_line(subject, before, "doctor", "--json"), **options)
     assert done.stderr == b""
     document = json.loads(done.stdout)
     assert document["status"] == done.returncode
-    assert [each["item"] for each in document["items"]] == [each.name for each in items.ITEMS]
+    assert [each["item"] for each in document["items"]] == list(items.ITEMS)
     left_nothing(subject)
     return Said(done.returncode, {each["item"]: each for each in document["items"]}, document)
 
@@ -73,7 +73,7 @@ def left_nothing(subject: Sigwrap) -> None:
 
 @pytest.fixture
 def confined(library: Library) -> Confined:
-    """What makes an outer filter by which a call fails, as a container's."""
+    """Return a command that installs a seccomp filter by which one call fails."""
     folder = library.beside(Path(__file__).parents[1] / "process")
 
     def before(number: int, argument: int, code: int) -> tuple[str, ...]:
@@ -84,7 +84,7 @@ def confined(library: Library) -> Confined:
 
 @pytest.mark.promise("doctor")
 def test_on_this_machine(as_user: Sigwrap) -> None:
-    """Everything that the other tests take for granted, as root and as an ordinary user."""
+    """The machine has everything that the other tests need, as root and as a user."""
     said = ask(as_user)
     assert (said.status, said.short()) == (0, {})
     assert not as_user.store.exists()
@@ -120,9 +120,13 @@ def test_there_is_no_landlock(sigwrap: Sigwrap, confined: Confined) -> None:
     before = confined(CREATE_RULESET, 0, errno.ENOSYS)
     said, done = ask(sigwrap, *before), run(sigwrap, *before)
     assert (said.status, done.returncode) == (1, 0)
-    expected = {items.SIGNAL_WALL: "limited", items.FILE_WALL: "limited", items.RUN: "limited"}
+    expected = {
+        items.SIGNAL_SANDBOX: "limited",
+        items.FILE_SANDBOX: "limited",
+        items.RUN: "limited",
+    }
     assert {name: said.short().get(name) for name in expected} == expected
-    assert said.items[items.FILE_WALL]["a_run_says"] == done.stderr.decode().strip()
+    assert said.items[items.FILE_SANDBOX]["a_run_says"] == done.stderr.decode().strip()
     missing = sigwrap.sealed_events("session_started")[0].payload["missing"]
     assert said.items[items.RUN]["found"] == f"true ran; missing: {'; '.join(missing)}"
 
@@ -131,23 +135,23 @@ def test_there_is_no_landlock(sigwrap: Sigwrap, confined: Confined) -> None:
     ("filtered", "item", "level"),
     [
         ((IOCTL, SET_FLAGS, errno.EINVAL), items.WAKE_UP, "note"),
-        ((SECCOMP, WITH_KILLABLE_WAIT, errno.EINVAL), items.PATIENCE, "limited"),
+        ((SECCOMP, WITH_KILLABLE_WAIT, errno.EINVAL), items.KILLABLE_WAIT, "limited"),
     ],
 )
 def test_an_older_kernel_does_with_less(
     sigwrap: Sigwrap, confined: Confined, filtered: tuple[int, int, int], item: str, level: str
 ) -> None:
-    """A filter compares but the lower half of an argument: the listener's flags are whole there."""
+    """A filter sees the lower half of an argument, which has all flags of the listener."""
     before = confined(*filtered)
     said, done = ask(sigwrap, *before), run(sigwrap, *before)
     assert said.short() == {item: level}
     assert (said.status, done.returncode) == (1 if level == "limited" else 0, 0)
     started = sigwrap.sealed_events("session_started")[0].payload
-    assert ("waits_through_signals" in started["capabilities"]) == (item != items.PATIENCE)
+    assert ("waits_through_signals" in started["capabilities"]) == (item != items.KILLABLE_WAIT)
 
 
 @needs("strace")
-def test_somebody_traces_all_of_it(sigwrap: Sigwrap) -> None:
+def test_a_tracer_follows_everything(sigwrap: Sigwrap) -> None:
     before = ("strace", "-f", "-qq", "-o", "/dev/null")
     said, done = ask(sigwrap, *before), run(sigwrap, *before)
     assert (said.status, done.returncode) == (1, 0)
@@ -159,7 +163,7 @@ def test_somebody_traces_all_of_it(sigwrap: Sigwrap) -> None:
 @NEEDS_ROOT
 @pytest.mark.skipif(IS_BINARY, reason="the bootloader has to unpack somewhere")
 def test_only_the_store_may_be_written(sigwrap: Sigwrap) -> None:
-    """As in a hardened container: the rehearsal has its log beside the store."""
+    """In a hardened container, the test run has its log beside the store."""
     text = """
         for folder in /tmp /var/tmp /usr/tmp; do
             test -d $folder && mount --bind $folder $folder && mount -o remount,bind,ro $folder
@@ -187,7 +191,7 @@ def test_there_is_no_proc(sigwrap: Sigwrap) -> None:
 
 @NEEDS_ROOT
 def test_a_temporary_folder_without_code(sigwrap: Sigwrap) -> None:
-    """An installed sigwrap runs all the same; the binary's bootloader ends both."""
+    """An installed sigwrap still runs; the binary's bootloader cannot start."""
     folder = sigwrap.folder / "noexec"
     folder.mkdir()
     text = f'mount -t tmpfs -o noexec none {folder}; TMPDIR={folder} exec "$@"'
@@ -215,7 +219,7 @@ def test_a_temporary_folder_without_code(sigwrap: Sigwrap) -> None:
     ],
 )
 def test_a_low_limit(alone: Sigwrap, limit: str, item: str, status: int) -> None:
-    """Of an ordinary user's: root lifts some of them."""
+    """Set the limits of an ordinary user: root can lift some of them."""
     before = ("bash", "-c", f'ulimit {limit}; exec "$@"', "bash")
     said, done = ask(alone, *before), run(alone, *before)
     assert done.returncode == status
@@ -245,7 +249,7 @@ def _any_id(line: str) -> str:
 
 
 def test_inside_a_session(as_user: Sigwrap) -> None:
-    """Nothing that is tried there is an attempt on it, and nothing is taken for this machine's."""
+    """The checks do not attack the session, and its limits are not taken for the machine's."""
     done = as_user.run("--no-report", "--", UNDER_TEST, "doctor", "--json")
     assert (done.returncode, done.stderr) == (REFUSED, b"")
     found = {each["item"]: each for each in json.loads(done.stdout)["items"]}
@@ -253,7 +257,7 @@ def test_inside_a_session(as_user: Sigwrap) -> None:
     assert found[items.SESSION]["level"] == found[items.LISTENER]["level"] == "fail"
     says = found[items.LISTENER]["a_run_says"]
     assert _any_id(says) == _any_id(inner.stderr.decode().strip())
-    for name in (items.PATIENCE, items.TRACING, items.CGROUP, items.RUN):
+    for name in (items.KILLABLE_WAIT, items.TRACING, items.CGROUP, items.RUN):
         assert found[name]["level"] == "unknown"
     outer = next(each for each in list_sessions(str(as_user.store)) if each.id in says)
     types = {each.type for each in open_session(str(as_user.store), outer.id).events()}
@@ -261,7 +265,7 @@ def test_inside_a_session(as_user: Sigwrap) -> None:
 
 
 def test_an_interrupt_leaves_nothing(sigwrap: Sigwrap) -> None:
-    """In the middle of the rehearsal."""
+    """The interrupt comes in the middle of the test run."""
     process = sigwrap.start("doctor")
     await_that(lambda: any(sigwrap.folder.glob("sigwrap-doctor-*/sessions")))
     process.send_signal(signal.SIGINT)

@@ -23,6 +23,8 @@ command_rules:
   - {name: publish, commands: [npm], subcommands: [publish], decision: approve}
   - {name: force, commands: [git], subcommands: [push], args_patterns: ["^--force$"],
      decision: deny, message: not on main}
+  - {name: tagged, commands: [git], subcommands: [tag], flags: [f], decision: deny}
+  - {name: exact, commands: [make], args: [deploy], decision: deny}
   - {name: root, commands: [rm], paths: [/, /etc], decision: deny}
   - {name: loaded, commands: [make], loads_code: true, decision: deny}
   - {name: instead, commands: [pip], decision: redirect, redirect_to: {command: uv}}
@@ -100,6 +102,11 @@ def test_a_line_gets_the_strictest_answer(engine: Engine, project: Path) -> None
         ("npm $x run", ASK),
         ("npm test $x", NO_OPINION),
         ("git push $x", ASK),
+        ("git tag --forc x", DENY),
+        ("git tag $x", ASK),
+        ("make deploy", DENY),
+        ("make $x", ASK),
+        ("make 'x' y", NO_OPINION),
         ("git status $x", NO_OPINION),
         ("ls $x", NO_OPINION),
         ("rm $x", ASK),

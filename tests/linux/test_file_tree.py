@@ -20,7 +20,7 @@ def rule(
     *paths: Path | str, operation: Operation = Operation.READ, action: Action = Action.DENY
 ) -> FileRule:
     texts = tuple(map(str, paths))
-    return FileRule(Place("p.yaml", 1, 1), "r", "", texts, (operation,), action)
+    return FileRule(Place("p.yaml", 1, 1), "r", action, texts, (operation,))
 
 
 def lying(*rules: FileRule, default: Action = Action.ALLOW) -> list[FileRule]:

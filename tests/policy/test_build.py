@@ -52,7 +52,7 @@ def test_the_ways_to_write_a_target(
 def test_what_is_left_out_of_a_rule(parse: Parse) -> None:
     policy = parse("version: 1\nname: x\n" + REDIRECT % "command: y" + SIGNAL_RULE % "allow")
     command, signal = policy.command_rules[0], policy.signal_rules[0]
-    assert command.min_depth is command.max_depth is command.truncated is command.traced is None
+    assert (command.depth, command.args, command.truncated, command.traced) == (None,) * 4
     assert command.redirect_to == CommandRedirect(command="y", via=Via.EXEC)
     assert (signal.targets, signal.redirect_signal, signal.fallback) == ((), 0, None)
     assert signal.log is True
@@ -60,7 +60,7 @@ def test_what_is_left_out_of_a_rule(parse: Parse) -> None:
 
 def test_a_range_of_one_depth(parse: Parse) -> None:
     policy = parse("version: 1\nname: x\n" + RULE % ", depth: {min: 3, max: 3}")
-    assert (policy.command_rules[0].min_depth, policy.command_rules[0].max_depth) == (3, 3)
+    assert policy.command_rules[0].depth == (3, 3)
 
 
 def test_what_a_case_asks(parse: Parse) -> None:

@@ -76,7 +76,7 @@ def test_check_is_content_with_warnings(run: Run, tmp_path: Path) -> None:
     status, out, _ = run("check", str(mine))
     assert status == 0
     assert f"{mine}:4:13: warning: remove drops every variable" in out
-    assert f"{mine}: ok, with warnings" in out
+    assert f"{mine}: ok, with warnings\n" in out
 
 
 def test_check_as_json(run: Run, tmp_path: Path) -> None:
@@ -198,42 +198,53 @@ def test_explain_what_cannot_be_explained(run: Run) -> None:
         assert run("explain", *words)[0] == REFUSED, words
 
 
-def test_test_says_which_case_fails_and_exits_1(run: Run, tmp_path: Path) -> None:
+FAILING = (
+    "tests:\n  - {command: ls, decision: audit}\n  - {command: ls, decision: deny}\n"
+    "  - {signal: TERM, target: self, decision: deny, rule: x}\n"
+)
+
+
+def test_check_runs_the_tests_and_exits_1_if_only_they_fail(run: Run, tmp_path: Path) -> None:
     policy = tmp_path / "p.yaml"
-    policy.write_text(
-        GOOD + "tests:\n  - {command: ls, decision: audit}\n  - {command: ls, decision: deny}\n"
-        "  - {signal: TERM, target: self, decision: deny, rule: x}\n"
-    )
+    policy.write_text(GOOD + FAILING)
+    ls = f"{policy}:6:5: ls: FAILED: expected deny, got audit by builtin:default\n"
+    signal = "SIGTERM to self, session: FAILED: expected deny by x, got deny by builtin:default\n"
+    status, out, _ = run("check", str(policy))
+    assert status == 1 and ls in out and signal in out
+    assert out.endswith(f"{policy}: 2 of 3 tests failed\n")
+    status, out, _ = run("check", "--json", str(policy))
+    assert status == 1
+    assert [(each["severity"], each["place"]["line"]) for each in json.loads(out)] == [
+        ("error", 6),
+        ("error", 7),
+    ]
+    bad = tmp_path / "bad.yaml"
+    bad.write_text("version: 1\nname: x\ndefalts: {}\n")
+    assert run("check", str(policy), str(bad))[0] == REFUSED
+    policy.write_text(GOOD + FAILING.partition("  - {command: ls, decision: deny}")[0])
+    assert run("check", str(policy))[:2] == (0, f"{policy}: ok; 1 test passes\n")
+
+
+def test_the_old_test_command_runs_the_tests_alone(run: Run, tmp_path: Path) -> None:
+    policy = tmp_path / "p.yaml"
+    policy.write_text(GOOD + FAILING)
     status, out, _ = run("test", str(policy))
     assert status == 1
     assert f"{policy}:6:5: ls: FAILED: expected deny, got audit by builtin:default" in out
-    assert (
-        "SIGTERM to self, session: FAILED: expected deny by x, got deny by builtin:default" in out
-    )
     assert "1 of 3 tests pass" in out
-    assert [each["passed"] for each in json.loads(run("test", "--json", str(policy))[1])] == [
-        True,
-        False,
-        False,
-    ]
-
-
-def test_test_of_a_policy_without_cases_has_tested_nothing(run: Run, tmp_path: Path) -> None:
-    policy = tmp_path / "p.yaml"
+    results = json.loads(run("test", "--json", str(policy))[1])
+    assert [each["passed"] for each in results] == [True, False, False]
     policy.write_text(GOOD)
-    status, out, said = run("test", str(policy))
-    assert (status, out) == (REFUSED, "")
     example = "tests: [{command: git push --force, decision: deny}]"
-    assert said == f"{policy} has no tests (such as {example})"
-    policy.write_text(GOOD + example + "\n")
-    assert run("test", str(policy))[0] == 1
+    assert run("test", str(policy)) == (REFUSED, "", f"{policy} has no tests (such as {example})")
+    assert "  test " not in run("--help")[1]
 
 
-def test_generate_prints_one_policy_for_several_sessions(
+def test_learn_new_prints_one_policy_for_several_sessions(
     run: Run, record: Record, tmp_path: Path
 ) -> None:
     logs = [record(each, {}, ("exec_audited", each, "builtin:default")) for each in ("make", "cc")]
-    status, out, _ = run("generate", *logs, "--name", "locked")
+    status, out, _ = run("learn", "--new", *logs, "--name", "locked")
     assert status == 0 and "name: locked" in out
     generated = tmp_path / "locked.yaml"
     generated.write_text(out)
@@ -257,10 +268,6 @@ def test_generate_prints_one_policy_for_several_sessions(
             "explain -p ci git push --force",
             "unknown option --force "
             "(the command goes after --, as in sigwrap policy explain -- git push --force)",
-        ),
-        (
-            "explain -p -- ls",
-            "-p needs a value (as in sigwrap policy explain -- git push --force)",
         ),
         ("show ci --root /no/such", "--root /no/such: no such directory"),
     ],
@@ -308,7 +315,7 @@ def test_explain_shows_all_that_runs_instead(run: Run, tmp_path: Path) -> None:
 def test_without_a_command_it_shows_its_help(run: Run) -> None:
     status, out, err = run()
     assert (status, err) == (0, "")
-    assert "suggest" in out and "explain" in out
+    assert "learn" in out and "explain" in out
 
 
 def test_list_has_what_is_shipped_and_the_files_here(
@@ -342,9 +349,8 @@ def test_init_writes_a_policy_once(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "Makefile").write_text("deploy:\n\tscp\n")
     status, out, _ = run("init")
-    assert status == 0 and "  sigwrap policy test policy.yaml\n" in out
-    assert run("check", "policy.yaml")[:2] == (0, "policy.yaml: ok\n")
-    assert run("test", "policy.yaml")[:2] == (0, "policy.yaml: 4 of 4 tests pass\n")
+    assert status == 0 and "  sigwrap policy check policy.yaml\n" in out
+    assert run("check", "policy.yaml")[:2] == (0, "policy.yaml: ok; 4 tests pass\n")
     before = (tmp_path / "policy.yaml").read_text()
     status, _, err = run("init")
     assert status == REFUSED and "policy.yaml already exists" in err
@@ -359,7 +365,7 @@ def test_init_can_extend_a_file_in_another_folder(
     (tmp_path / "sub").mkdir()
     assert run("init", "sub/mine.yaml", "--extends", "base.yaml")[0] == 0
     assert '\nextends: "../base.yaml"\n' in (tmp_path / "sub" / "mine.yaml").read_text()
-    assert run("test", "sub/mine.yaml")[0] == 0
+    assert run("check", "sub/mine.yaml")[0] == 0
 
 
 @pytest.mark.tier("ci")
@@ -404,7 +410,7 @@ def test_init_with_options_asks_nothing_and_says_what_has_no_effect(
     monkeypatch.chdir(tmp_path)
     assert run("init", "x", "--network", "listed", "--push", "deny", "--kind", "go")[0] == 0
     assert "proxy.golang.org" in (tmp_path / "x.yaml").read_text()
-    assert run("check", "x.yaml")[:2] == (0, "x.yaml: ok\n") and run("test", "x.yaml")[0] == 0
+    assert run("check", "x.yaml")[:2] == (0, "x.yaml: ok; 5 tests pass\n")
     status, _, err = run("init", "y", "--extends", "agent-observe", "--network", "local")
     assert status == REFUSED and "the rules of agent-observe allow every host" in err
     assert not (tmp_path / "y.yaml").exists()
@@ -429,29 +435,38 @@ def test_init_says_what_cannot_be_written(
     assert list(tmp_path.iterdir()) == []
 
 
+RULES = (
+    "command_rules:\n"
+    "- {name: a, commands: [git], subcommands: [push], decision: deny}\n"
+    "- {name: b, commands: [git, npm], description: x, decision: allow}\n"
+)
+
+
 def test_diff_exits_1_where_policies_differ(run: Run, tmp_path: Path) -> None:
     good, other = tmp_path / "good.yaml", tmp_path / "other.yaml"
-    good.write_text(GOOD)
-    other.write_text(GOOD.replace("audit", "allow"))
-    assert run("diff", str(good), str(good))[:2] == (0, f"{good} and {good} decide the same\n")
+    good.write_text(GOOD + RULES)
+    other.write_text(GOOD.replace("good", "other\ndescription: z") + RULES.replace(": x", ": y"))
+    assert run("diff", str(good), str(other))[:2] == (0, f"{good} and {other} decide the same\n")
+    other.write_text(GOOD + RULES.replace("npm", "yarn"))
     status, out, _ = run("diff", str(good), str(other))
-    assert (status, out.splitlines()[1:]) == (1, ["~ defaults.command: audit -> allow"])
-    document = json.loads(run("diff", str(good), str(other), "--json")[1])
-    assert document["schema"] == "sigwrap.policy-diff/1"
-    changed = {"what": "changed", "where": "defaults.command", "key": ""}
-    assert document["differences"] == [{**changed, "before": "audit", "after": "allow"}]
+    assert status == 1
+    assert out.splitlines()[:2] == [f"--- {good}", f"+++ {other}"]
+    assert [line for line in out.splitlines()[2:] if line[0] in "@+-"] == [
+        "@@ name: a @@",
+        "-  commands: [git, npm]",
+        "+  commands: [git, yarn]",
+    ]
+    status, shown, _ = run("diff", str(good), str(other), "--json")
+    document = json.loads(shown)
+    assert (status, document["schema"]) == (1, "sigwrap.policy-diff/2")
+    assert document["diff"] == out.splitlines()
     assert run("diff", str(good), "agent-defualt")[0] == REFUSED
 
 
-def test_diff_breaks_its_lines_where_a_terminal_would(
-    run: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    whole = run("diff", "agent-default", "agent-strict")[1].splitlines()
-    monkeypatch.setattr("sigwrap.cli.policy.reading.columns", lambda: 60)
-    broken = run("diff", "agent-default", "agent-strict")[1].splitlines()
-    assert max(map(len, whole)) > 200 and max(map(len, broken)) <= 60
-    begun = [line for line in broken if not line.startswith("    ")]
-    assert len(begun) == len(whole)
+@pytest.mark.parametrize("name", SHIPPED)
+def test_a_shipped_policy_differs_from_all_others_and_not_from_itself(run: Run, name: str) -> None:
+    for other in SHIPPED:
+        assert run("diff", name, other)[0] == (name != other)
 
 
 def test_schema_is_the_one_of_the_documents(run: Run) -> None:
@@ -487,30 +502,26 @@ def denied(record: Record) -> str:
     )
 
 
-def test_suggest_writes_a_policy_that_loads_and_differs_by_its_rules(
+def test_learn_writes_a_policy_that_loads_and_differs_by_its_rules(
     run: Run, tmp_path: Path, denied: str
 ) -> None:
     written = tmp_path / "s.yaml"
-    status, out, _ = run("suggest", denied, "-o", str(written), "--name", "mine")
+    status, out, _ = run("learn", denied, "-o", str(written), "--name", "mine")
     assert status == 0 and "with 2 rules" in out
-    assert run("suggest", denied, "--name", "mine")[1] == written.read_text()
-    assert run("suggest", denied, "-o", str(written))[0] == REFUSED
+    assert run("learn", denied, "--name", "mine")[1] == written.read_text()
+    assert run("learn", denied, "-o", str(written))[0] == REFUSED
     assert run("check", str(written))[:2] == (0, f"{written}: ok\n")
     status, out, _ = run("diff", f"session:{denied}", str(written))
     assert status == 1
-    assert [line.split(": ")[1] for line in out.splitlines()[1:]] == [
-        "allow-git-push-force",
-        "allow-npm-install",
-    ]
+    added = [line for line in out.splitlines() if line.startswith("+- name: ")]
+    assert added == ["+- name: allow-git-push-force", "+- name: allow-npm-install"]
 
 
 GONE = """\
-# Ours.
 version: 1
 name: gone
 extends: agent-default
 command_rules:
-    # Nobody ships from here.
     - name: no-ship
       commands: [ship]
       decision: deny
@@ -518,20 +529,9 @@ command_rules:
 
 
 @pytest.mark.tier("ci")
-@pytest.mark.parametrize(
-    ("text", "kept"),
-    [
-        (GONE, "# Nobody ships from here.\n"),
-        (
-            "{version: 1, name: gone, extends: agent-default, command_rules: "
-            "[{name: no-ship, commands: [ship], decision: deny}]}",
-            "",
-        ),
-        (GONE.replace("agent-default", "../base.yaml"), ""),
-    ],
-)
-def test_suggest_begins_with_the_text_in_the_log_where_the_policy_s_file_is_gone(
-    run: Run, record: Record, tmp_path: Path, text: str, kept: str
+@pytest.mark.parametrize("text", [GONE, GONE.replace("agent-default", "../base.yaml")])
+def test_learn_contains_the_policy_as_the_log_has_it_if_its_file_is_gone(
+    run: Run, record: Record, tmp_path: Path, text: str
 ) -> None:
     base = read_source("agent-default")
     bases = [{"name": base.name, "text": base.text, "shipped": True}]
@@ -545,32 +545,34 @@ def test_suggest_begins_with_the_text_in_the_log_where_the_policy_s_file_is_gone
     shipped = ("exec_denied", "ship x", "no-ship")
     log = record("s3", started, shipped, ("exec_allowed", "git x", "builtin:default"))
     written = tmp_path / "s.yaml"
-    status, out, err = run("suggest", log, "-o", str(written), "--name", "mine")
+    status, out, err = run("learn", log, "-o", str(written), "--name", "mine")
     assert (status, err) == (
         0,
-        "sigwrap: /gone/gone.yaml no longer exists; using its text from the log\n",
+        "sigwrap: /gone/gone.yaml has changed since; using its text from the log\n",
     )
     assert "with 1 rule" in out
     text = written.read_text()
-    assert "# /gone/gone.yaml no longer exists. Below is its text" in text
-    assert kept in text and "name: mine\n" in text
+    assert "# /gone/gone.yaml has changed since. Below is that policy as the log has it" in text
+    assert "name: mine\n" in text
     assert run("check", str(written))[0] == 0
     status, out, _ = run("diff", f"session:{log}", str(written))
-    assert [line.split(": ")[1] for line in out.splitlines()[1:]] == ["allow-ship"], out
+    assert [line for line in out.splitlines() if line.startswith("+- name: ")] == [
+        "+- name: allow-ship-x"
+    ]
 
 
 @pytest.mark.tier("ci")
 @pytest.mark.parametrize(
-    ("text", "is_now"),
+    ("text", "is_same"),
     [
-        (GONE.replace("decision: deny", "decision: allow"), "has changed"),
-        (GONE + "defaults: {command: allow}\n", "has changed"),
-        ("TOKEN=abc123\n", "no longer loads"),
-        (GONE, ""),
+        (GONE.replace("decision: deny", "decision: allow"), False),
+        (GONE + "defaults: {command: allow}\n", False),
+        ("TOKEN=abc123\n", False),
+        (GONE, True),
     ],
 )
-def test_suggest_extends_only_the_file_that_was_recorded(
-    run: Run, record: Record, tmp_path: Path, text: str, is_now: str
+def test_learn_extends_only_the_file_that_was_recorded(
+    run: Run, record: Record, tmp_path: Path, text: str, is_same: bool
 ) -> None:
     """A log can name any file, so nothing of its text is printed."""
     (tmp_path / "ours.yaml").write_text(text)
@@ -584,19 +586,21 @@ def test_suggest_extends_only_the_file_that_was_recorded(
         "policy_variables": host_variables(os.getcwd()),
     }
     log = record("s3", started, ("exec_denied", "ship x", "no-ship"))
-    status, out, err = run("suggest", log)
+    status, out, err = run("learn", log)
     assert status == 0 and "TOKEN" not in out + err
-    if is_now:
-        assert err == f"sigwrap: {tmp_path}/ours.yaml {is_now}; using its text from the log\n"
-        assert f"ours.yaml {is_now}. Below is its text" in out and "name: no-ship" in out
+    if not is_same:
+        assert (
+            err == f"sigwrap: {tmp_path}/ours.yaml has changed since; using its text from the log\n"
+        )
+        assert "ours.yaml has changed since. Below is that policy" in out and "name: no-ship" in out
     else:
         assert err == "" and "\nextends:" in out and "name: no-ship" not in out
 
 
-def test_suggest_can_be_asked_for_less(run: Run, denied: str) -> None:
-    out = run("suggest", denied, "--only", "asked", "--decision", "audit")[1]
-    assert "audit-npm-install" in out and "git" not in out
-    status, out, err = run("suggest", denied, "--only", "audited")
+def test_learn_can_be_asked_for_less(run: Run, denied: str) -> None:
+    out = run("learn", denied, "--only", "asked")[1]
+    assert "allow-npm-install" in out and "git" not in out
+    status, out, err = run("learn", denied, "--only", "audited")
     assert (status, out) == (0, "") and "nothing was audited in s1" in err
 
 
@@ -604,19 +608,37 @@ def test_suggest_can_be_asked_for_less(run: Run, denied: str) -> None:
     ("words", "why"),
     [
         (["--name", "a b"], "not a valid policy name"),
-        (["--only", "audited", "--only", "denied"], "give one of them, or --decision"),
-        (["--decision", "redirect"], "must be allow, audit or deny"),
+        (["--only", "audited", "--only", "denied"], "can't be combined with another --only"),
         (["--extends", "none.yaml"], "no policy or file called none.yaml"),
+        (["--new", "--extends", "ci"], "--new can't be combined with --only"),
     ],
 )
-def test_suggest_says_what_it_cannot_do(run: Run, denied: str, words: list[str], why: str) -> None:
-    status, _, err = run("suggest", denied, *words)
+def test_learn_says_what_it_cannot_do(run: Run, denied: str, words: list[str], why: str) -> None:
+    status, _, err = run("learn", denied, *words)
     assert status == REFUSED and why in err
 
 
-def test_suggest_needs_the_policy_of_the_session(run: Run, record: Record) -> None:
+def test_learn_needs_the_policy_of_the_session(run: Run, record: Record) -> None:
     log = record("s2", {})
-    status, _, err = run("suggest", log)
+    status, _, err = run("learn", log)
     assert status == REFUSED
     assert "s2: the log has no policy (name the base with --extends)" in err
-    assert run("suggest", log, "--extends", "ci")[0] == 0
+    assert run("learn", log, "--extends", "ci")[0] == 0
+
+
+def test_check_names_old_keys_and_replaces_them(run: Run, tmp_path: Path) -> None:
+    file = tmp_path / "old.yaml"
+    file.write_bytes(b"# Mine.\r\nversion: 1\nname: old\nunenforced: warn  # why\n")
+    file.chmod(0o600)
+    status, out, _ = run("check", str(file))
+    assert (status, out.splitlines()[1]) == (0, f"{file}: ok, with warnings")
+    assert out.startswith(f"{file}:4:1: warning: unenforced is now fallback (sigwrap policy check")
+    status, out, _ = run("check", "--write", str(file))
+    assert out.splitlines()[-3:] == [
+        "-unenforced: warn  # why",
+        "+fallback: warn  # why",
+        f"{file}: ok",
+    ]
+    assert file.read_bytes() == b"# Mine.\r\nversion: 1\nname: old\nfallback: warn  # why\n"
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert run("check", "--write", str(file))[1] == f"{file}: ok\n"

@@ -14,6 +14,8 @@ command_rules:
   - {name: deep, commands: [git], depth: {min: 4}, decision: deny}
   - {name: forced, commands: [git], subcommands: [push], args_patterns: ["^--force"],
      decision: deny, description: A push that rewrites what others have., message: left to people}
+  - {name: exact, commands: [git], args: [push, x], decision: deny}
+  - {name: flagged, commands: [git], flags: [f, mirror], decision: deny}
   - {name: long, commands: ["*"], truncated: true, decision: deny}
   - {name: traced, commands: ["*"], traced: true, decision: deny}
   - {name: pinned, commands: [git], sha256: ["%s"], decision: allow}
@@ -46,10 +48,12 @@ def test_the_rule_that_decides_and_what_the_caller_is_told(engine: MakeEngine) -
 
 def test_why_each_rule_was_passed(engine: MakeEngine) -> None:
     text = explain(engine, "git", "pull")
-    assert "forced  is for the subcommands push (this is pull)" in text
-    assert "long    is for arguments that are too long to judge" in text
-    assert "traced  is for callers that are traced" in text
-    assert "pinned  is for files with another digest" in text
+    assert "forced   is for the subcommands push (this is pull)" in text
+    assert "exact    is for the arguments push x (line" in text
+    assert "flagged  needs the flags f mirror" in text
+    assert "long     is for arguments that are too long to judge" in text
+    assert "traced   is for callers that are traced" in text
+    assert "pinned   is for files with another digest" in text
     assert "needs an argument that matches ^--force" in explain(engine, "git", "push")
 
 
@@ -81,7 +85,7 @@ def test_a_signal(engine: MakeEngine) -> None:
     )
     assert explanation_text(explain_signal(engine(RULES), request)) == (
         "SIGKILL to children node (pid 7): redirect\n"
-        "  Why: rule own matches (policy.yaml:16:5).\n"
+        "  Why: rule own matches (policy.yaml:18:5).\n"
         "  Sends instead: SIGTERM\n"
         "  1 rule before it does not apply."
     )
@@ -92,7 +96,7 @@ def test_a_signal(engine: MakeEngine) -> None:
     outside = SignalRequest(signal=9, target_types=frozenset())
     text = explanation_text(explain_signal(engine(RULES), outside))
     assert "SIGKILL to external: deny" in text
-    assert "own  is for other targets: children, process x (line 16)" in text
+    assert "own  is for other targets: children, process x (line 18)" in text
 
 
 def test_a_signal_that_a_rule_passes_on_since_the_target_handles_it(engine: MakeEngine) -> None:

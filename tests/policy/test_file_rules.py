@@ -9,8 +9,7 @@ from sigwrap.policy.judge.files import FileRules
 from sigwrap.policy.judge.request import Action, Operation
 from sigwrap.policy.problems import InvalidPolicy
 from sigwrap.policy.tools.cases import run_cases
-from sigwrap.policy.tools.explain import explanation_text
-from sigwrap.policy.tools.explain_file import explain_file
+from sigwrap.policy.tools.explain import explain_file, explanation_text
 from tests.policy.conftest import Parse
 
 HEAD = "version: 1\nname: x\n"
@@ -103,8 +102,25 @@ def test_what_is_audited_is_allowed_and_said(parse: Parse) -> None:
     ],
 )
 def test_explained(parse: Parse, operation: Operation, path: str, exists: bool, said: str) -> None:
-    policy = parse(policy_of(SECRETS, MINE, REST))
-    explained = explain_file(policy, FileRules.of(policy), operation, path, exists=exists)
+    engine = Engine(parse(policy_of(SECRETS, MINE, REST)))
+    explained = explain_file(engine, engine.files, operation, path, path, exists=exists)
     text = explanation_text(explained)
     assert text.startswith(f"{operation.value} {path}: ")
     assert said in text
+
+
+def test_an_absent_file_is_explained_as_its_test_decides(parse: Parse) -> None:
+    """Rules as a run enforces them leave out a denied file that does not exist."""
+    secret, new = "/home/me/.ssh/id", "/home/me/.ssh/new"
+    cases = f"tests:\n  - {{file: {secret}, operation: read, decision: deny, rule: secrets}}\n"
+    engine = Engine(parse(policy_of(SECRETS) + cases))
+    on_disk = FileRules.of(parse(HEAD))
+    for operation, path in ((Operation.READ, secret), (Operation.CREATE, new)):
+        by_test = engine.files.decide(operation, path)
+        found = explain_file(engine, on_disk, operation, path, path, exists=False)
+        assert found.decision == by_test
+        said = "A command that starts now gets allow" in explanation_text(found)
+        assert said is (by_test.action is Action.DENY)
+    assert [each.passed for each in run_cases(engine)] == [True]
+    existing = explain_file(engine, on_disk, Operation.READ, secret, secret, exists=True)
+    assert existing.decision.action is Action.ALLOW

@@ -37,7 +37,7 @@ paths = st.lists(st.sampled_from(NAMES), max_size=4).map(lambda parts: "/" + "/"
 
 
 def rule(*paths: str, operations: Iterable[Operation] = Operation, action: Action) -> FileRule:
-    return FileRule(Place("p.yaml", 1, 1), "r", "", paths, tuple(operations), action)
+    return FileRule(Place("p.yaml", 1, 1), "r", action, paths, tuple(operations))
 
 
 def files_of(listed: Sequence[FileRule], default: Action) -> FileRules:

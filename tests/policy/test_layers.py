@@ -22,10 +22,9 @@ from sigwrap.policy.judge.request import (
 )
 from sigwrap.policy.judge.rules import FileRule, Policy
 from sigwrap.policy.problems import Place
-from sigwrap.policy.tools.cases import command_request
+from sigwrap.policy.tools.cases import command_request, weakenings
 from sigwrap.policy.tools.explain import explain_command, explanation_text
 from sigwrap.policy.tools.show import policy_text
-from sigwrap.policy.tools.weakened import weakenings
 from tests.policy.conftest import Parse, Problems
 
 BASE = """\
@@ -188,7 +187,7 @@ def test_the_kernel_gets_what_the_rules_decide(
 ) -> None:
     rules = [
         FileRule(
-            Place("p", 1, 1), f"{layer}{at}", "", (path,), (Operation.READ,), Action(decision)
+            Place("p", 1, 1), f"{layer}{at}", Action(decision), (path,), (Operation.READ,)
         )._replace(layer=layer, overrides=("00",) if overrides and layer else None)
         for layer, found in ((1, above), (0, below))
         for at, (path, decision) in enumerate(found)

@@ -44,7 +44,7 @@ def rule(
     action: Action = Action.DENY,
 ) -> NetworkRule:
     place = Place("p.yaml", 1, 1)
-    return NetworkRule(place, "r", "", destinations, ports, protocol, direction, action, "")
+    return NetworkRule(place, "r", action, destinations, "", ports, protocol, direction)
 
 
 def denies(endpoint: Endpoint, *rules: NetworkRule) -> bool:

@@ -35,7 +35,7 @@ command_rules:
     redirect_to: {command: /bin/echo, args: ["${MISSING:-no}"]}
 signal_rules:
   - {name: s, signals: [TERM, 9, SIGRTMIN+2, "@job"], decision: allow}
-watch: {loop: {same_exec: 25, within: 2m}}
+on: {loop: {same_exec: 25, within: 2m}}
 """
         % ("AB" * 32)
     )
@@ -122,5 +122,5 @@ def test_mistakes_of_a_base_are_reported_with_its_own(parse: Parse) -> None:
 def test_what_escalates_is_in_the_log(parse: Parse) -> None:
     """An unlogged signal may not even be noticed."""
     rule = "{name: r, signals: [SIGURG], decision: allow, log: false, escalate: SIGPOLICY}"
-    with pytest.raises(InvalidPolicy, match="log: false cannot be combined with escalate"):
+    with pytest.raises(InvalidPolicy, match="log: false cannot be combined with on"):
         parse(f"version: 1\nname: x\nsignal_rules:\n  - {rule}\n")

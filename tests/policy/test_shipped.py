@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from sigwrap.errors import PolicyError
-from sigwrap.policy import shipped
 from sigwrap.policy.judge.engine import Engine
 from sigwrap.policy.judge.environment import judge_names
 from sigwrap.policy.judge.request import (
@@ -24,7 +23,6 @@ from sigwrap.policy.judge.request import (
 )
 from sigwrap.policy.judge.rules import Policy
 from sigwrap.policy.judge.signals import ALL, signal_name
-from sigwrap.policy.language.document import module_of
 from sigwrap.policy.language.lint import lint
 from sigwrap.policy.language.parse import parse_policy
 from sigwrap.policy.tools.cases import command_request, run_cases
@@ -38,6 +36,7 @@ from sigwrap.start.policy_files import (
     read_source,
 )
 
+ROOT = Path(__file__).parents[2]
 VARIABLES = {"PROJECT_ROOT": "/project/app", "HOME": "/home/user", "USER": "user", "TMPDIR": "/tmp"}
 
 
@@ -52,8 +51,8 @@ def engine_of(name: str) -> Engine:
 
 
 def test_the_list_is_what_is_in_the_folder() -> None:
-    folder = Path(__file__).parents[2] / "policies"
-    assert {f"{name}.yaml" for name in SHIPPED} == {each.name for each in folder.glob("*.yaml")}
+    found = {each.name for each in (ROOT / "policies").glob("*.yaml")}
+    assert {f"{name}.yaml" for name in SHIPPED} == found
 
 
 @pytest.mark.parametrize("name", SHIPPED)
@@ -70,12 +69,17 @@ def test_it_is_clean_and_says_what_it_is_for(name: str) -> None:
     assert "defaults" in read_source(name).text or policy.bases
 
 
-@pytest.mark.parametrize("name", SHIPPED)
-def test_what_was_read_beforehand_is_its_text(name: str) -> None:
-    """python -m sigwrap.policy.tools.shipped policies/*.yaml"""
-    source = read_source(name)
-    written = Path(shipped.__file__).parent / f"{module_of(source.name)}.py"
-    assert written.read_text() == module_text(source)
+def test_the_built_module_is_that_of_the_texts() -> None:
+    """make setup"""
+    sources = [read_source(name) for name in SHIPPED]
+    assert (ROOT / "sigwrap/policy/shipped.py").read_text() == module_text(sources)
+
+
+def test_without_the_built_module_one_line_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "sigwrap.policy.shipped", None)
+    with pytest.raises(PolicyError, match=r"sigwrap/policy/shipped\.py is missing") as raised:
+        load_with_sources("ci", variables=VARIABLES)
+    assert "make setup" in raised.value.hint
 
 
 @pytest.mark.parametrize("name", SHIPPED)

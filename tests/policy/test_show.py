@@ -16,7 +16,7 @@ name: whole
 description: |-
   everything,
   on two lines
-unenforced: warn
+fallback: warn
 defaults:
   command: audit
   signal: absorb
@@ -25,10 +25,12 @@ command_rules:
 - name: c
   description: why
   commands: [/opt/bin/*, git]
+  args: []
+  flags: [r, force]
   args_patterns: [^x]
   subcommands: [push, '']
   depth:
-    min: 0
+    min: 1
     max: 3
   sha256: [%s]
   not_sha256: [cdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcd]
@@ -47,7 +49,7 @@ command_rules:
 - name: plain
   commands: ['*']
   decision: deny
-  escalate: SIGPOLICY
+  on: kill
 signal_rules:
 - name: s
   signals: [SIGHUP, SIGRTMIN+2]
@@ -61,7 +63,8 @@ signal_rules:
     min: 1
     max: 100
   decision: redirect
-  redirect_to: SIGTERM
+  redirect_to:
+    signal: SIGTERM
   fallback: audit
 - name: quiet
   signals: ['@all']
@@ -94,20 +97,20 @@ env_policy:
   keep: [API_KEY]
 limits:
   max_depth: 8
+  at_fork: true
   wall_time: 7200
   cpu_time: 90
   memory: 512
-  at_fork: true
 session:
   mounts: false
-watch:
+trust:
+  path_shadow: deny
+on:
   loop:
     same_exec: 25
     within: 60
     action: stop
   drift: kill
-trust:
-  path_shadow: deny
   boundary: kill
 """ % ("ab" * 32)
 

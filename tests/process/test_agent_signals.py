@@ -105,6 +105,22 @@ def test_whatever_the_tree_is_made_of_it_stands_still_and_goes_on_in_order(
         assert numbers == list(range(len(numbers)))
 
 
+def test_pause_resume_and_stop_are_commands(sigwrap: Sigwrap) -> None:
+    run = started(
+        sigwrap, "--name", "it", "--", "sh", "-c", "echo ready; while :; do sleep 1; done"
+    )
+    for words, effect in (
+        (("pause", "it", "--reason", "a look"), b"SIGSTOP: stopped: "),
+        (("resume",), b"SIGCONT: continued: "),
+        (("stop", "it"), b"SIGINT: interrupted, as by Ctrl+C"),
+    ):
+        assert sigwrap.run(*words).stdout.startswith(effect)
+    assert ended(sigwrap, run) == INTERRUPTED
+    assert sigwrap.events("agent_signal")[0].payload["reason"] == "a look"
+    assert b"no session is running" in sigwrap.run("pause").stderr
+    assert b"the session can't be empty" in sigwrap.run("stop", "").stderr
+
+
 def _stands(pid: int) -> bool:
     """Also who waits for an answer of sigwrap's; its threads are looked at."""
     try:
@@ -394,7 +410,6 @@ def test_which_session_is_meant(as_user: Sigwrap) -> None:
     await_that(lambda: "has ended" in tell(as_user, first, "SIGKILL")[1])
     for words, says in {
         ("", "SIGKILL"): "the session can't be empty",
-        ("SIGSTOP", "mine"): "the session comes before the signal",
         ("9",): "agent signals have other numbers than kill(1)",
         ("mine", "a", "SIGSTOP"): "too many arguments: 3",
     }.items():

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from sigwrap.report.check.whatever_words import TOO_LONG
+from sigwrap.report.check.redecide import BUILT_IN, TOO_LONG
 from tests.support.harness import Sigwrap
 from tests.support.policies import policy
 
@@ -43,8 +43,8 @@ def test_all_of_it_comes_out_the_same(sigwrap: Sigwrap, programs: Path) -> None:
     assert (done.returncode, document["problem"]) == (0, "")
     decisions = document["decisions"]
     not_judged = decisions["not_judged"]
-    # One of them has 10,000 arguments.
-    assert not_judged in ({}, {TOO_LONG: 1})
+    # One command has 10,000 arguments.
+    assert set(not_judged) <= {BUILT_IN, TOO_LONG} and not_judged.get(TOO_LONG, 0) <= 1
     assert decisions["reproduced"] + sum(not_judged.values()) == decisions["count"]
     assert decisions["count"] > 30
 
@@ -54,7 +54,7 @@ def test_another_policy_is_tried_without_running_anything(sigwrap: Sigwrap) -> N
     chosen = policy(sigwrap.folder, RULES, MORE)
     sigwrap.run("-p", chosen, "--", "sh", "-c", "ls /dev/null; ls /dev/null; id; true")
     same = sigwrap.run("replay", "--policy", chosen)
-    assert (same.returncode, same.stderr) == (0, b"")
+    assert (same.returncode, same.stderr.count(b"\n")) == (0, 1)
     assert re.match(rb"Under \S+, nothing would differ: \d+ decisions\n", same.stdout)
     rules = "\n  - {name: no-lists, commands: [ls], decision: deny}\n" + RULES
     (sigwrap.folder / "other").mkdir()

@@ -66,7 +66,7 @@ def test_drift_ends_the_run_where_the_policy_says_so(as_user: Sigwrap) -> None:
     learned = ("sh", "-c", "id; env ls -l; true")
     assert as_user.run("--", *learned).returncode == 0
     session = as_user.events("session_started")[0].payload["session_id"]
-    generated = as_user.run("policy", "generate", session, "--name", "usual")
+    generated = as_user.run("policy", "learn", "--new", session, "--name", "usual")
     assert generated.returncode == 0, generated
     profile = as_user.folder / "profile.yaml"
     profile.write_bytes(generated.stdout)

@@ -10,7 +10,7 @@ import pytest
 
 from sigwrap.report.folds.ending import Ending
 from sigwrap.report.folds.selection import Selection
-from sigwrap.report.folds.summary import Summary, SummaryFold
+from sigwrap.report.folds.summary import Summary
 from sigwrap.store.reader import Session
 from sigwrap.store.writer import SessionLog
 from tests.store.conftest import is_open, leave_as_killed
@@ -81,10 +81,10 @@ class Scenario:
 def summarise(
     made: Scenario, ending: Ending = Ending.NOT_CLEAN, selection: Selection | None = None
 ) -> Summary:
-    fold = SummaryFold(selection)
+    fold = Summary(selection)
     for event in made.session.events():
         fold.add(event)
-    return fold.result(ending)
+    return fold.end(ending)
 
 
 def tamper(path: str, *statements: str) -> None:

@@ -30,9 +30,9 @@ def test_the_state_at_a_moment_is_the_fold_so_far(made: Scenario) -> None:
     made.exit(10)
     made.end()
     summary = state_after(made.session.events(), seq)
-    assert (summary.ending, summary.events, summary.running_processes) == (Ending.MOMENT, 3, 2)
+    assert (summary.ending, summary.events, summary.processes.running) == (Ending.MOMENT, 3, 2)
     whole = state_after(made.session.events(), 1_000)
-    assert (whole.ending, whole.running_processes) == (Ending.ENDED, 0)
+    assert (whole.ending, whole.processes.running) == (Ending.ENDED, 0)
 
 
 def test_each_event_is_one_line(made: Scenario) -> None:

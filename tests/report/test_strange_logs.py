@@ -13,21 +13,21 @@ from hypothesis import strategies as st
 
 from sigwrap.events import EVENT_TYPES
 from sigwrap.report.check.verify import Outcome, verify_session
-from sigwrap.report.export import csv_lines, jsonl_line
+from sigwrap.report.export import jsonl_line
 from sigwrap.report.folds.ending import Ending
 from sigwrap.report.folds.metrics import MetricsFold
-from sigwrap.report.folds.summary import SummaryFold
+from sigwrap.report.folds.summary import Summary
 from sigwrap.report.folds.why import WhyFold
 from sigwrap.report.forms.documents import event_json, report_json, sessions_json
 from sigwrap.report.forms.sessions import Reader, render_sessions
 from sigwrap.report.forms.text import render_text
 from sigwrap.report.forms.verification import render_verification
 from sigwrap.report.query import forms
-from sigwrap.report.query.database import QueryDatabase, all_views
-from sigwrap.report.query.views import VIEWS
+from sigwrap.report.query.database import QueryDatabase
 from sigwrap.report.replay import state_after, timeline_line
 from sigwrap.store import codec
 from sigwrap.store.catalog import list_sessions, open_session
+from sigwrap.store.views import EXPORTED, VIEWS
 from sigwrap.store.writer import SessionLog
 from tests.report.conftest import Scenarios
 
@@ -64,10 +64,10 @@ def test_no_payload_stops_a_reader_or_a_query_or_reaches_the_terminal(
             log.append(*event)
         log.close()
         session = open_session(store, "")
-        fold = SummaryFold()
+        fold = Summary()
         verification = verify_session(session, None, and_also=fold.add)
         assert verification.events == len(events)
-        summary = fold.result(Ending.NOT_CLEAN)
+        summary = fold.end(Ending.NOT_CLEAN)
         assert report_json(summary, verification).isascii()
         assert all(event_json(event).isascii() for event in session.events())
         assert sessions_json(list_sessions(store)).isascii()
@@ -81,15 +81,15 @@ def test_no_payload_stops_a_reader_or_a_query_or_reaches_the_terminal(
         ]
         for text in shown:
             assert all(line.isprintable() for line in text.split("\n"))
-        told = [(session.id, event) for event in session.events()]
-        assert all("\x1b" not in line for line in csv_lines(told, to_terminal=True))
         with closing(QueryDatabase()) as database:
-            database.fill(session, all_views(), lambda seen: None)
-            for view in VIEWS:
+            database.fill(session, VIEWS.values(), lambda seen: None)
+            for view in (*VIEWS, EXPORTED.name):
                 names, rows = database.select(f"select * from {view}")
                 found = list(rows)
                 assert all(line.isprintable() for line in forms.table(names, found, 80))
                 assert all(line.isascii() for line in forms.json_lines(names, found))
+                csv = forms.csv(names, found, to_terminal=True)
+                assert all("\x1b" not in line for line in csv)
                 assert view != "events" or len(found) == len(events)
 
 
@@ -102,13 +102,13 @@ def test_a_type_that_is_no_longer_registered_is_read_by_every_report(
         log = scenario()
         log.add("signal_would_deny", 7, signal_name="SIGTERM", target_pid=8, decision="deny")
         log.end()
-    metrics, why, summary = MetricsFold(), WhyFold(), SummaryFold()
+    metrics, why, summary = MetricsFold(), WhyFold(), Summary()
     verification = verify_session(log.session, None, and_also=summary.add)
     assert verification.outcome is Outcome.INTACT, verification.problem
     for event in log.session.events():
         metrics.add(event)
         why.add(event)
         assert event.type in jsonl_line(event, "s1") and event.type in timeline_line(event, 0)
-    text = render_text(summary.result(Ending.NOT_CLEAN), verification)
+    text = render_text(summary.end(Ending.NOT_CLEAN), verification)
     assert "unknown  1 signal_would_deny" in text
     assert "sigwrap_signals_total" in "\n".join(metrics.lines())

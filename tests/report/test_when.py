@@ -10,7 +10,7 @@ ENDED_NS = STARTED_NS + 7200 * SECOND
 
 
 def at(words: str, *, utc: bool = True) -> float:
-    """Seconds into the run."""
+    """Return the moment in seconds since the start."""
     found = moment_ns(words, started_ns=STARTED_NS, ended_ns=ENDED_NS, utc=utc)
     return (found - STARTED_NS) / SECOND
 

@@ -61,7 +61,7 @@ def test_what_is_cut_says_so_and_shows_its_end() -> None:
     text = "\n".join(said).replace("\n    | ", "")
     assert "a ... and 3505 more characters\n    its last characters: " + "a" * 198 in text
     assert "a /\n" in text
-    assert "\n  in full: sigwrap approvals --full 3f9a10\n  rule ask, policy mine" in text
+    assert "\n  in full: sigwrap watch --full 3f9a10\n  rule ask, policy mine" in text
 
 
 def test_what_would_be_cut_by_a_little_is_not_cut() -> None:
@@ -77,7 +77,7 @@ def test_long_paths_are_cut_in_the_middle_and_many_are_counted() -> None:
     assert f"\n  directory {start} ... 1700 more characters ... {end}\n" in text
     assert "then /bin/ls, then 3 more\n" in text
     assert text.count("/bin/ls") == 6
-    assert "\n  in full: sigwrap approvals --full 3f9a10\n" in text
+    assert "\n  in full: sigwrap watch --full 3f9a10\n" in text
 
 
 def test_no_question_is_larger_than_a_terminal_takes() -> None:

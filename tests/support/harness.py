@@ -22,6 +22,7 @@ from sigwrap.report.check.reproduce import ReproductionFold
 from sigwrap.report.check.verify import Outcome, verify_session
 from sigwrap.store.catalog import list_sessions, open_session
 from tests.support.command_server import LOCALE, CommandServer, can_run, is_command
+from tests.support.consistent import contradictions
 from tests.support.terminal import Terminal
 from tests.support.waiting import PATIENCE_S, Late, Reader, await_state, await_that, reader
 
@@ -203,6 +204,9 @@ class Sigwrap:
             if found.outcome is Outcome.INTACT:
                 made = decisions.result()
                 assert (made.row, made.problem, file.id) == (0, "", file.id)
+                first = session.first()
+                if first is not None and "judgement" in first.payload:  # else a test wrote it
+                    assert not contradictions(session.events())
 
     def await_event(self, *types: str) -> None:
         def is_there() -> bool:

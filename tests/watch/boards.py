@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from sigwrap.watch.board import RUNNING, Board, Line, Seen, Waits
+from sigwrap.watch.board import RUNNING, ApprovalRequest, Board, EventLine, SessionView
 
 SECOND = 1_000_000_000
 NOW_NS = 1_700_000_000 * SECOND
 
 
-def seen(session_id: str = "s1", **fields: Any) -> Seen:
+def seen(session_id: str = "s1", **fields: Any) -> SessionView:
     known: dict[str, Any] = {
         "id": session_id,
         "name": "",
@@ -23,10 +23,10 @@ def seen(session_id: str = "s1", **fields: Any) -> Seen:
         "last_ns": NOW_NS,
         "last": "ls",
     }
-    return Seen(**{**known, **fields})
+    return SessionView(**{**known, **fields})
 
 
-def waits(approval_id: str = "3f9a10", **fields: Any) -> Waits:
+def request(approval_id: str = "3f9a10", **fields: Any) -> ApprovalRequest:
     known: dict[str, Any] = {
         "session_id": "s1",
         "session_name": "",
@@ -50,13 +50,15 @@ def waits(approval_id: str = "3f9a10", **fields: Any) -> Waits:
         "asked_ns": NOW_NS - SECOND,
         "deadline_ns": NOW_NS + 59 * SECOND,
     }
-    return Waits(**{**known, **fields})
+    return ApprovalRequest(**{**known, **fields})
 
 
-def line(seq: int, outcome: str = "denied", text: str = "rm -rf /", **fields: Any) -> Line:
-    return Line(seq, NOW_NS, 4711, fields.get("type", "exec_denied"), outcome, text)
+def line(seq: int, outcome: str = "denied", text: str = "rm -rf /", **fields: Any) -> EventLine:
+    return EventLine(seq, NOW_NS, 4711, fields.get("type", "exec_denied"), outcome, text)
 
 
-def board(*sessions: Seen, waiting: tuple[Waits, ...] = (), **fields: Any) -> Board:
+def board(
+    *sessions: SessionView, waiting: tuple[ApprovalRequest, ...] = (), **fields: Any
+) -> Board:
     known: dict[str, Any] = {"more": 0, "killswitch": None, "problems": ()}
     return Board(now_ns=NOW_NS, sessions=sessions, waiting=waiting, **{**known, **fields})

@@ -131,8 +131,8 @@ def test_what_waits_is_there_at_once(sigwrap: Sigwrap, monkeypatch: pytest.Monke
     with closing(Source(str(sigwrap.store))) as source:
         source.start()
         board = source.board()
-    (waits,) = board.waiting
-    assert (waits.session_name, waits.what) == ("agent", "uname")
+    (request,) = board.waiting
+    assert (request.session_name, request.what) == ("agent", "uname")
     (seen,) = board.sessions
     assert (seen.asked, seen.processes) == (1, 1)
     process.terminate()
@@ -141,14 +141,14 @@ def test_what_waits_is_there_at_once(sigwrap: Sigwrap, monkeypatch: pytest.Monke
 
 @pytest.mark.tier("ci")
 @pytest.mark.usefixtures("held_proc")
-def test_who_asks_is_seen_among_any_number_that_only_lie_there(sigwrap: Sigwrap) -> None:
+def test_a_request_is_seen_among_any_number_of_false_logs(sigwrap: Sigwrap) -> None:
     process = agent_that_asks(sigwrap, *PYTHON, CROWDS, str(sigwrap.store))
     with closing(Source(str(sigwrap.store))) as source:
         source.start()
         await_that(lambda: len(source.board().sessions) >= 100 and source.board().waiting != ())
-        (waits,) = source.board().waiting
-        assert (waits.session_name, waits.what) == ("agent", "uname")
-        await_that(lambda: source.board().sessions[0].id == waits.session_id)
+        (request,) = source.board().waiting
+        assert (request.session_name, request.what) == ("agent", "uname")
+        await_that(lambda: source.board().sessions[0].id == request.session_id)
         assert source.board().sessions[0].asked == 1
         assert all(len(each.command) <= 100 for each in source.board().sessions)
         assert source.board().more > 0
@@ -164,9 +164,7 @@ def test_a_store_that_can_t_be_read_is_said(tmp_path: Path) -> None:
     source.close()
 
 
-def test_who_writes_faster_than_one_reads_is_left_out_in_part(
-    log: SessionLog, followed: Followed
-) -> None:
+def test_a_log_that_grows_too_fast_is_left_out_in_part(log: SessionLog, followed: Followed) -> None:
     followed.read_on()
     deny(log, 5_000, "x" * 1_500)
     last = 0
@@ -227,7 +225,7 @@ def test_what_lies_there_instead_of_a_log_hides_no_other(
     await_that(lambda: 1 in [each.denied for each in source.board().sessions])
 
 
-def test_where_somebody_looks_a_session_knows_it(tmp_path: Path) -> None:
+def test_a_session_knows_whether_an_approver_watches(tmp_path: Path) -> None:
     from sigwrap.linux.presence import is_somebody_there
     from sigwrap.watch.attendance import Attendance
 
@@ -242,7 +240,7 @@ def test_where_somebody_looks_a_session_knows_it(tmp_path: Path) -> None:
             os.close(fd)
 
     assert is_seen()
-    (tmp_path / "control").rename(tmp_path / "aside")  # as somebody inside can
+    (tmp_path / "control").rename(tmp_path / "aside")  # as a process in a session can
     attendance.look()
     assert is_seen()
     attendance.attend(False)

@@ -1,10 +1,11 @@
 """sigwrap policy: parse, call, print.
 
 commands   every command, and its group
-reading    list, check, show, diff, schema
-judging    explain, test
-shell_lines  explain: of a shell, each command in its line
-writing    init, suggest, generate, pin
-shared     arguments that several have, a policy by its name, and a result as JSON
-recorded   the policy of a session
+reading    list, show, diff, schema
+checking   check, try, test
+explaining  explain
+shell_lines  explain: each command in a shell line
+writing    init, pin
+learning   learn
+shared     arguments of several commands, loading a policy, also of a session, and results as JSON
 """

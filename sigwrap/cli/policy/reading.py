@@ -1,39 +1,39 @@
-"""sigwrap policy list, check, show, diff, schema."""
+"""sigwrap policy list, show, diff, schema."""
 
 from __future__ import annotations
 
 import json
-from typing import Annotated
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from difflib import unified_diff
+from typing import Annotated, Any
 
 import typer
 
 from sigwrap.cli.examples import examples
 from sigwrap.cli.options import JsonOption, StoreOption, store_folder
-from sigwrap.cli.output import note, out
-from sigwrap.cli.policy.recorded import policy_then
-from sigwrap.cli.policy.shared import PolicyArgument, RootOption, load, plain, variables
-from sigwrap.cli.showing import columns
+from sigwrap.cli.output import out
+from sigwrap.cli.policy.shared import (
+    PolicyArgument,
+    RootOption,
+    load,
+    plain,
+    policy_then,
+    variables,
+)
 from sigwrap.errors import PolicyError
-from sigwrap.escape import printable
-from sigwrap.policy.judge.rules import Policy
-from sigwrap.policy.language.lint import lint
-from sigwrap.policy.problems import InvalidPolicy, Problem
-from sigwrap.policy.tools.differences import differences, differences_text
-from sigwrap.policy.tools.listing import Listed, listing_text
+from sigwrap.escape import printable, shortened
+from sigwrap.policy.judge.rules import CommandRule, Policy, SignalRule
 from sigwrap.policy.tools.reference import json_schema
 from sigwrap.policy.tools.show import policy_text
-from sigwrap.policy.tools.weakened import weakenings
-from sigwrap.report.forms.layout import wrapped
 from sigwrap.start.policy_files import SHIPPED, files_here, load_policy
-from sigwrap.status import REFUSED
 from sigwrap.store.catalog import open_session
 
-_HOW_TO_WEAKEN = (
-    "the base decides these; to weaken it, add to your rule `overrides: [NAME]` with the base's "
-    "rule, or accept with `overrides: []`"
-)
 _OF_A_SESSION = "session:"
-_DIFF_FORMAT = "sigwrap.policy-diff/1"
+_DIFF_FORMAT = "sigwrap.policy-diff/2"
+_SECTIONS = ("command_rules", "signal_rules", "file_rules", "network_rules")
+_DESCRIPTION_SHOWN = 100
 
 DiffArgument = Annotated[
     str,
@@ -46,7 +46,6 @@ DiffArgument = Annotated[
 
 def register(app: typer.Typer) -> None:
     app.command("list", epilog=examples("policy list"))(list_policies)
-    app.command(epilog=examples("policy check"))(check)
     app.command(epilog=examples("policy show"))(show)
     app.command(epilog=examples("policy diff"))(diff)
     app.command(epilog=examples("policy schema"))(schema)
@@ -58,53 +57,54 @@ def list_policies(root: RootOption = None, as_json: JsonOption = False) -> None:
     It looks for policy files in the current directory.
     """
     known = variables(root)
-    listed = [Listed.of(name, load_policy(name, variables=known), shipped=True) for name in SHIPPED]
-    for file in files_here():
+    listed = []
+    for selector in (*SHIPPED, *files_here()):
+        policy, problem = None, ""
         try:
-            listed.append(Listed.of(file, load_policy(file, variables=known)))
+            policy = load_policy(selector, variables=known)
         except PolicyError as error:
-            listed.append(Listed(selector=file, problem=error.message))
-    out(json.dumps([plain(each) for each in listed], indent=2) if as_json else listing_text(listed))
-
-
-def check(
-    files: Annotated[list[str], typer.Argument(metavar="NAME|FILE...", help="Policies to check")],
-    root: RootOption = None,
-    as_json: JsonOption = False,
-) -> None:
-    """Check policies for errors and doubtful rules.
-
-    Doubtful rules never match, or allow more than they seem to. A rule that would weaken the base
-    is an error, unless it says so with `overrides`.
-    """
-    findings: list[Problem] = []
-    failures: list[str] = []
-    for file in files:
-        laxer: tuple[Problem, ...] = ()
-        try:
-            policy = load(file, root)
-            laxer = weakenings(policy)
-            found = [*laxer, *policy.warnings, *lint(policy)]
-            failures += [file] if laxer else []
-        except InvalidPolicy as error:
-            failures.append(file)
-            found = list(error.problems)
-        except PolicyError as error:
-            failures.append(file)
-            found = []
-            note(*error.lines)
-        findings += found
-        if not as_json:
-            for problem in found:
-                out(printable(str(problem)))
-            if file not in failures:
-                out(printable(f"{file}: {'ok, with warnings' if found else 'ok'}"))
-            if laxer:
-                note(_HOW_TO_WEAKEN)
+            problem = error.message
+        listed.append(_listed(selector, policy, problem))
     if as_json:
-        out(json.dumps([plain(each) for each in findings], indent=2))
-    if failures:
-        raise typer.Exit(REFUSED)
+        out(json.dumps(listed, indent=2))
+        return
+    width = max(len(printable(each["selector"])) for each in listed)
+    for each in listed:
+        out(f"{printable(each['selector']):<{width}}  {'; '.join(_listed_parts(each))}")
+
+
+def _listed(selector: str, policy: Policy | None, problem: str) -> dict[str, Any]:
+    rules: list[CommandRule | SignalRule] = []
+    if policy is not None:
+        rules = [*policy.command_rules, *policy.signal_rules]
+    about = "" if policy is None else " ".join(policy.description.split())
+    return {
+        "selector": selector,
+        "shipped": selector in SHIPPED,
+        "bases": [] if policy is None else list(policy.bases),
+        "about": re.split(r"(?<=[.:;]) ", about, maxsplit=1)[0].rstrip(":;"),
+        "command": "" if policy is None else policy.default_command.value,
+        "signal": "" if policy is None else policy.default_signal.value,
+        "rules": len(rules),
+        "decisions": dict(Counter(rule.decision.value for rule in rules).most_common()),
+        "problem": problem,
+    }
+
+
+def _listed_parts(listed: dict[str, Any]) -> Iterator[str]:
+    if listed["problem"]:
+        yield f"does not load; see: sigwrap policy check {printable(listed['selector'])}"
+        return
+    yield "shipped" if listed["shipped"] else "file"
+    if listed["bases"]:
+        yield f"extends {printable(listed['bases'][0])}"
+    yield "1 rule" if listed["rules"] == 1 else f"{listed['rules']} rules"
+    yield f"default: command {listed['command']}, signal {listed['signal']}"
+    if listed["about"]:
+        yield shortened(printable(listed["about"]), _DESCRIPTION_SHOWN)
+    else:
+        counts = [f"{count} {decision}" for decision, count in listed["decisions"].items()]
+        yield f"no description; rules: {', '.join(counts)}" if counts else "no description"
 
 
 def show(policy: PolicyArgument, root: RootOption = None, as_json: JsonOption = False) -> None:
@@ -123,20 +123,21 @@ def diff(
     store: StoreOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Compare the effects of two policies.
+    """Compare two policies as they take effect.
 
-    It compares rules, their order if it matters, defaults, limits and all other keys, but not names
-    and descriptions. The exit status is 1 if the policies differ, and 0 if not.
+    It compares the output of policy show, without names of policies and without descriptions. The
+    exit status is 1 if the policies differ, and 0 if not.
     """
-    policies = [_any_policy(each, root, store) for each in (first, second)]
-    found = differences(*policies)
+    texts = [_comparable(_any_policy(each, root, store)) for each in (first, second)]
+    lines = list(_diff_lines(texts[0], texts[1], first, second))
     if as_json:
-        document = {"schema": _DIFF_FORMAT, "first": first, "second": second}
-        out(json.dumps({**document, "differences": [plain(each) for each in found]}, indent=2))
+        document = {"schema": _DIFF_FORMAT, "first": first, "second": second, "diff": lines}
+        out(json.dumps(document, indent=2))
+    elif lines:
+        out("\n".join(map(printable, lines)))
     else:
-        lines = differences_text(found, first, second).split("\n")
-        out("\n".join(row for line in lines for row in wrapped(line, columns(), "    ")))
-    if found:
+        out(printable(f"{first} and {second} decide the same"))
+    if lines:
         raise typer.Exit(1)
 
 
@@ -144,8 +145,33 @@ def _any_policy(selector: str, root: RootOption, store: str | None) -> Policy:
     if not selector.startswith(_OF_A_SESSION):
         return load(selector, root)
     session = open_session(store_folder(store), selector.removeprefix(_OF_A_SESSION))
-    # The same variables for both: a folder that has moved makes no other policy.
+    # Both get the same variables: a project that has moved has the same policy.
     return policy_then(session, variables(root))
+
+
+def _comparable(policy: Policy) -> list[str]:
+    """Return the lines of policy show, without what does not change a decision."""
+    rules: dict[str, Any] = {
+        section: tuple(rule._replace(description="") for rule in getattr(policy, section))
+        for section in _SECTIONS
+    }
+    same = policy._replace(name="policy", description="", bases=(), **rules)
+    return policy_text(same).splitlines()
+
+
+def _diff_lines(
+    before: Sequence[str], after: Sequence[str], first: str, second: str
+) -> Iterator[str]:
+    """Yield a unified diff, whose hunks begin with the name of a rule instead of a line number."""
+    for line in unified_diff(before, after, first, second, lineterm=""):
+        hunk = re.match(r"@@ -(\d+)", line)
+        if hunk is None:
+            yield line
+            continue
+        above = before[: max(int(hunk[1]), 1)]
+        # The last rule or section that begins above the hunk.
+        names = [each for each in above if re.match(r"- name: |[a-z_]+:$", each)]
+        yield f"@@ {names[-1].removeprefix('- ') if names else 'policy'} @@"
 
 
 def schema() -> None:

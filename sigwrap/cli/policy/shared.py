@@ -1,7 +1,9 @@
-"""Arguments that several commands have, a policy by its name, and a result as JSON."""
+"""Shared arguments, loading a policy by its name, and results as JSON."""
 
 from __future__ import annotations
 
+import os
+from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from enum import Enum
 from pathlib import Path
@@ -11,9 +13,14 @@ import typer
 
 from sigwrap.bare.enum import Enum as CheapEnum
 from sigwrap.cli.whole_file import write_lines
+from sigwrap.errors import SessionError, UsageError
+from sigwrap.escape import shell_words
+from sigwrap.events import Payload
 from sigwrap.policy.judge.rules import Policy
 from sigwrap.policy.problems import Place
+from sigwrap.report.check.recorded_policy import NoPolicy, recorded_policy
 from sigwrap.start.policy_files import SHIPPED, host_variables, load_policy
+from sigwrap.store.reader import Session
 
 RootOption = Annotated[
     Path | None,
@@ -38,12 +45,37 @@ def load(selector: str, root: Path | None) -> Policy:
 
 
 def write_new(path: str, text: str) -> None:
-    """A policy is written by hand: none is overwritten."""
+    """Write a policy to a new file. An existing file may be edited by hand, so it is an error."""
     write_lines(path, text.removesuffix("\n").split("\n"), only_new=True)
 
 
+def selector_from(selector: str, file: str) -> str:
+    """Return the base as a policy in `file` names it: a path starts at the directory of `file`."""
+    if selector in SHIPPED:
+        return selector
+    if not selector.isprintable():
+        raise UsageError(f"{shell_words([selector])}: a policy can't extend a file with this name")
+    found = os.path.relpath(selector, os.path.dirname(file) or ".")
+    return f"./{found}" if found in SHIPPED else found
+
+
+def started_of(session: Session) -> Payload:
+    first = session.first()
+    if first is None or first.type != "session_started":
+        raise SessionError(f"the log of {session.id} has no start", "to check it: sigwrap verify")
+    return first.payload
+
+
+def policy_then(session: Session, variables: Mapping[str, str]) -> Policy:
+    """Load the policy of a session from its log, because the files may have changed."""
+    try:
+        return recorded_policy(started_of(session), variables)
+    except NoPolicy as why:
+        raise SessionError(f"{session.id}: {why}") from why
+
+
 def plain(value: Any) -> Any:
-    """A result as JSON has it."""
+    """Return a result as values that JSON has."""
     if isinstance(value, Place):
         return {"file": value.file, "line": value.line, "column": value.column}
     if isinstance(value, Enum | CheapEnum):

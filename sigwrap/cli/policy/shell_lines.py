@@ -1,5 +1,4 @@
-"""sigwrap policy explain -- COMMAND: each command in a shell line, each file and each address, as a
-run and a hook judge it."""
+"""Explain a shell line: each command, file and address in it, as a run and a hook judge them."""
 
 from __future__ import annotations
 
@@ -30,7 +29,7 @@ _TO_A_HOOK = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Other:
-    """What is no command that is known, or no command at all."""
+    """A file or an address, or a command that the line does not show."""
 
     what: str
     answer: Answer
@@ -41,11 +40,11 @@ class Other:
 class ExplainedLine:
     commands: tuple[Explanation, ...]
     others: tuple[Other, ...]
-    hook: Answer  # of all that is in it
+    hook: Answer  # to the whole line
 
 
 def explain_line(engine: Engine, words: Sequence[str], depth: int) -> ExplainedLine | None:
-    """None where they start no shell that is given a line."""
+    """Explain the line of `SHELL -c LINE`; None if the words start no shell with a line."""
     home = os.environ.get("HOME", "")
     try:
         line = read_words(words, folder=os.getcwd(), home=home, depth=depth)
@@ -92,7 +91,7 @@ def _others(findings: Iterable[Finding]) -> tuple[Other, ...]:
 
 
 def _shown(explanation: Explanation) -> Explanation:
-    """With a mark for the words that aren't known."""
+    """Replace unknown words by a mark."""
     told = [
         replace(
             each,

@@ -129,7 +129,7 @@ class Sockets:
         try:
             held = _take(notification.tid, found.fd)
         except (KernelError, OSError) as refusal:
-            if found.syscall == "listen" and not self._rules.are_about_servers:
+            if found.syscall == "listen" and not self._rules.must_mediate_servers:
                 return Looked(found, NoMatter())
             if refusal.errno == errno.EPERM:
                 return Looked(found, _hidden(found.syscall))

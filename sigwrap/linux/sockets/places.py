@@ -9,8 +9,8 @@ import time
 from collections.abc import Iterable, Iterator
 
 from sigwrap.linux.file_state import Born, born_at, kind_of
-from sigwrap.policy.judge.file_names import FileNames
 from sigwrap.policy.judge.match import is_glob
+from sigwrap.policy.judge.names import FileNames
 
 _LOOKS_EVERY_S = 1.0
 # By one glob: at the session's begin, and while somebody waits, and others can make names.

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from sigwrap.policy.judge.files import FileRules
+from sigwrap.policy.judge.flags import Flags, flags_of, has_table
 from sigwrap.policy.judge.layers import deciding, weakened
 from sigwrap.policy.judge.match import Arguments, Glob, Paths, Regex, is_glob
 from sigwrap.policy.judge.network import NetworkRules
@@ -59,7 +60,7 @@ class Engine:
         self.default_command = default_of(policy, "command", policy.default_command)
         self._default_signal = default_of(policy, "signal", policy.default_signal)
         if not policy.asks:
-            self._ask_nobody()
+            self._deny_approvals()
         decisions = {
             self.default_command.action,
             *(rule.decision for rule in policy.command_rules),
@@ -78,8 +79,7 @@ class Engine:
         }
 
     def decide_command(self, request: CommandRequest) -> Decision:
-        """Each program is judged by itself, first match wins; the strictest answer holds, and of
-        equally strict ones the first."""
+        """Judge each program by its first matching rule; return the first of the strictest."""
         programs = request.programs
         strictest = self.decide_program(programs[0], request)
         for program in programs[1:]:
@@ -95,16 +95,18 @@ class Engine:
         return strictest
 
     def decide_exec(self, request: CommandRequest, here: int) -> Decision:
-        """`here`: how many of the programs, from the first on, this very exec would run. What `env`
-        or `xargs` is going to exec can be denied early. It is asked about or replaced when the
-        wrapper execs it: else somebody would be asked twice, or the wrapper's own doing be lost."""
+        """Decide an exec that itself runs the first `here` of the programs.
+
+        A command that `env` or `xargs` will exec can be denied now. An approval or a redirect waits
+        for that exec, so that the user is asked once and the wrapper does its own work.
+        """
         decision = self.decide_command(request)
         if decision.action in _LEFT_TO_THE_WRAPPED and here < len(request.programs):
             decision = self.decide_command(request._replace(programs=request.programs[:here]))
         return decision
 
     def is_chosen(self, program: Program, request: CommandRequest) -> bool:
-        """Whether the rule that decides it is about this very file, as that command."""
+        """Return whether the deciding rule names this very file."""
         decision = self.decide_program(program, request)
         return any(
             rule.decision is decision and rule.chooses(program, request.cwd)
@@ -152,14 +154,14 @@ class Engine:
         candidates = self._candidates(facts.program.name, facts.basename, facts.program.path)
         return weakened(rule, [entry.rule for entry in candidates.all], matching(facts))
 
-    def _ask_nobody(self) -> None:
+    def _deny_approvals(self) -> None:
         rules: list[CompiledCommandRule | CompiledSignalRule] = [
             *self.command_rules,
             *self.signal_rules,
         ]
         for rule in rules:
             rule.decision = _without_asking(rule.decision)
-        self.network.ask_nobody(_without_asking)
+        self.network.replace_decisions(_without_asking)
         self.default_command = _without_asking(self.default_command)
         self._default_signal = _without_asking(self._default_signal)
 
@@ -176,9 +178,18 @@ class Engine:
 
 
 class Facts:
-    """A program and its request; what few rules have conditions on is computed when one does."""
+    """Facts of a program and its request; facts that few rules need are computed when needed."""
 
-    __slots__ = ("_arguments", "_paths", "_readings", "basename", "home", "program", "request")
+    __slots__ = (
+        "_arguments",
+        "_flags",
+        "_paths",
+        "_readings",
+        "basename",
+        "home",
+        "program",
+        "request",
+    )
 
     def __init__(self, program: Program, request: CommandRequest, home: str = "") -> None:
         self.program = program
@@ -186,6 +197,7 @@ class Facts:
         self.home = home
         self.basename = program.name if program.counts_by_name else program.path.rpartition("/")[2]
         self._arguments: Arguments | None = None
+        self._flags: Flags | None = None
         self._readings: tuple[frozenset[str], ...] | None = None
         self._paths: dict[bool, frozenset[str]] = {}
 
@@ -197,12 +209,21 @@ class Facts:
 
     @property
     def subcommands(self) -> tuple[frozenset[str], ...]:
-        """Of each reading of the arguments: what a rule may call it."""
+        """Return the names that a rule may use, for each reading of the arguments."""
         if self._readings is None:
             argv = self.program.argv
             name = name_for_subcommands(self.basename, self.program.name)
             self._readings = tuple(names_of(name, each) for each in readings(name, argv))
         return self._readings
+
+    @property
+    def flags(self) -> Flags:
+        if self._flags is None:
+            name = self.program.name
+            if has_table(self.basename):
+                name = self.basename
+            self._flags = flags_of(name_for_subcommands(self.basename, name), self.program.argv)
+        return self._flags
 
     def paths(self, *, sources_only: bool) -> frozenset[str]:
         known = self._paths.get(sources_only)
@@ -280,8 +301,11 @@ class CompiledCommandRule:
         return any(glob.matches(program.path) for glob in self._path_globs)
 
     def _names_what_runs(self, facts: Facts) -> bool:
-        """A name that somebody gave a link allows nothing, but for the system's own links. Where
-        the path is not told, the name can be such a one."""
+        """Return whether the rule names the file that runs, not only a link to it.
+
+        Anyone can name a link, so only links of the system count. A program whose path is unknown
+        may be such a link.
+        """
         program, basename = facts.program, facts.basename
         if not program.path_is_told:
             return self._names_everything
@@ -294,9 +318,11 @@ class CompiledCommandRule:
         )
 
     def chooses(self, program: Program, folder: str) -> bool:
-        """By its content, or by its very path: what a glob names, somebody may have put there. A
-        link's own name or path has to be among the words too: its file may be an interpreter, which
-        is meant to be `python3` and not `git`."""
+        """Return whether the rule names this file by digest or by its exact path.
+
+        A glob is not enough: the session may have put the file there. For a link, its name or path
+        must be listed too: its file may be an interpreter, allowed as `python3` but not as `git`.
+        """
         is_named = bool(self.rule.sha256) or program.path in self.literals
         return is_named and (
             goes_by_its_own_name(program)
@@ -305,12 +331,24 @@ class CompiledCommandRule:
         )
 
     def _is_subcommand(self, facts: Facts) -> bool:
-        """Where a tool could read its arguments in two ways, an allowance needs both."""
+        """Return whether a subcommand matches; a rule that allows needs it in every reading."""
         readings = facts.subcommands
         if len(readings) == 1:
             return not readings[0].isdisjoint(self._subcommands)
         fits = [not names.isdisjoint(self._subcommands) for names in readings]
         return all(fits) if self._lenient else any(fits)
+
+    def _has_args(self, args: tuple[str, ...], facts: Facts) -> bool:
+        """Return whether the arguments are these, or all that were read begin these."""
+        given = facts.program.argv[1:]
+        if facts.truncated:
+            return not self._lenient and args[: len(given)] == given
+        return given == args
+
+    def _has_flags(self, wanted: tuple[str, ...], facts: Facts) -> bool:
+        if self._lenient and facts.truncated:
+            return False
+        return all(facts.flags.has(each, surely=self._lenient) for each in wanted)
 
     def _is_about(self, paths: Paths, facts: Facts, *, sources_only: bool) -> bool:
         meant = facts.paths(sources_only=sources_only)
@@ -330,9 +368,7 @@ class CompiledCommandRule:
                 return "elsewhere"
             if not self._names_what_runs(facts):
                 return "commands"
-        if (rule.min_depth is not None and request.depth < rule.min_depth) or (
-            rule.max_depth is not None and request.depth > rule.max_depth
-        ):
+        if rule.depth is not None and not rule.depth.holds(request.depth):
             return "depth"
         if rule.traced is not None and rule.traced != request.traced:
             return "traced"
@@ -340,6 +376,10 @@ class CompiledCommandRule:
             return "system_file"
         if self._subcommands and not self._is_subcommand(facts):
             return "subcommands"
+        if rule.args is not None and not self._has_args(rule.args, facts):
+            return "args"
+        if rule.flags and not self._has_flags(rule.flags, facts):
+            return "flags"
         if rule.truncated is not None and rule.truncated != facts.truncated:
             return "truncated"
         if self._paths is not None and not self._is_about(self._paths, facts, sources_only=False):
@@ -363,8 +403,11 @@ class CompiledCommandRule:
         return None
 
     def _is_none_of(self, pinned: frozenset[str], program: Program) -> bool:
-        """A digest that can't be had is empty, and no allowance. Without a way to it nobody has
-        looked for a file, or the file is not the tool's own: `python3 -m pip` is python3's."""
+        """Return whether the program has none of the pinned digests.
+
+        An unreadable file has an empty digest, and no rule allows it. A program without a digest
+        was not found, or is run by another file: `python3 -m pip` is python3's file.
+        """
         if program.sha256 is None:
             return program.missing and not self._lenient
         digest = program.sha256()
@@ -419,7 +462,7 @@ class CompiledSignalRule:
 
 
 class _Entry:
-    """A rule, for a program with certain names: do these match, or must globs be tried?"""
+    """A rule, and whether it names a program surely or only a glob of it may."""
 
     __slots__ = ("name_is_sure", "rule")
 

@@ -1,4 +1,4 @@
-"""Which variables COMMAND is not given. Names only: no value comes here."""
+"""Names of the variables that the command does not get. Values are not used here."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from sigwrap.policy.judge.rules import EnvPolicy
 from sigwrap.tuples import NamedTuple
 
 KILLSWITCH_URL = "SIGWRAP_KILLSWITCH_URL"
-# Whoever has the key can write the log anew; the URL may hold a token.
+# With the key, a process could rewrite the log; the URL may hold a token.
 ALWAYS_REMOVED = frozenset({"SIGWRAP_KEY", KILLSWITCH_URL})
 
 
 class Removed(NamedTuple):
     name: str
-    pattern: str  # empty: by no policy, always
+    pattern: str  # empty: removed under every policy
 
 
 class Kept(NamedTuple):
-    """One that `pattern` would remove, and that stays by `keep`."""
+    """A variable that `pattern` would remove and `keep` keeps."""
 
     name: str
     pattern: str
@@ -27,7 +27,7 @@ class Kept(NamedTuple):
 
 
 class JudgedNames(NamedTuple):
-    """Sorted by name; all others stay."""
+    """Judged names, sorted; all other variables stay."""
 
     removed: tuple[Removed, ...]
     kept: tuple[Kept, ...]
@@ -53,5 +53,5 @@ class _Patterns:
         self._globs = tuple(map(NameGlob, patterns))
 
     def first(self, name: str) -> str:
-        """That matches the whole name; empty where none does."""
+        """Return the first pattern that matches the whole name, or ""."""
         return next((glob.pattern for glob in self._globs if glob.matches(name)), "")

@@ -1,7 +1,7 @@
-"""Which words of a command are files that it reads or changes, as far as words tell.
+"""Words of a command that name files which it reads or changes.
 
-A program outside the tables may read the files that it is given, and changes none. For a shell
-with `-c`, only the redirections in its line count: the commands in it have words of their own.
+A program outside the tables reads the files in its arguments and changes none. For a shell with
+`-c`, only the redirections count: the commands in the line have words of their own.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What a policy's file rules say of a path, and of all that is or will be beneath a folder.
+"""File rules of a policy, for a path and for everything beneath a folder.
 
 Of the rules that name the operation, the first one that matches the path decides; where none does,
-the default. To audit is to allow, and to record it. A pattern is an absolute path whose parts may
+the default. `audit` allows and records. A pattern is an absolute path whose parts may
 be globs on names. It is about the file, or the folder with everything beneath, which `/**` at its
 end only says as well. Paths are as they are on the disk: nothing here looks at a file.
 """
@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from sigwrap.policy.judge.file_names import FileNames
 from sigwrap.policy.judge.layers import always, deciding, is_stricter
 from sigwrap.policy.judge.match import is_glob
+from sigwrap.policy.judge.names import FileNames
 from sigwrap.policy.judge.request import Action, Decision, Operation
 from sigwrap.policy.judge.rules import FileRule, Policy, default_of, reason_of
 from sigwrap.tuples import NamedTuple
@@ -22,7 +22,7 @@ IN_A_FOLDER = frozenset({Operation.CREATE, Operation.DELETE})
 
 BENEATH = "**"
 PARTED_RULE = "builtin:parted"
-CGROUP_RULE = "builtin:cgroups"  # before those of the policy (run/walls.py)
+CGROUP_RULE = "builtin:cgroups"  # before the rules of the policy
 Parts = tuple[str, ...]
 Numbers = tuple[int, ...]  # of rules, in their order
 NamesIn = Callable[[str], Iterable[tuple[str, bool]] | None]
@@ -35,14 +35,14 @@ class NumberedFileRule(NamedTuple):
 
 
 class Wall(NamedTuple):
-    """What may be done beneath a folder, or with a file."""
+    """Operations that are allowed beneath a folder, or on a file."""
 
     path: str
     operations: frozenset[Operation]
 
 
 class _Node:
-    """A name on the way of patterns, as in /name/*/name."""
+    """One part of the patterns, as in /name/*/name."""
 
     __slots__ = ("below", "by_glob", "by_name", "here")
 
@@ -61,7 +61,7 @@ class _Node:
 
 
 class _Place(NamedTuple):
-    """What rules there are for a path, and for what is beneath it."""
+    """Rules about a path and about what is beneath it."""
 
     matching: dict[Operation, Numbers]  # the rules about all of it
     nodes: list[_Node]  # of those that are about some of what is beneath
@@ -130,18 +130,22 @@ class FileRules:
         return decision
 
     def by_rules(self, operation: Operation, path: str) -> Decision:
-        """Whatever the kernel makes of it."""
+        """Decide by the rules alone, apart from what the kernel cannot enforce."""
         return self._decision(operation, self._place(parts_of(path)))
 
     def holds_for_all(self, operation: Operation, folder: str) -> bool:
-        """It is allowed for what is there and comes there, whatever it is called. What could be
-        made and nothing more be done with can't be made."""
+        """Return whether the operation is allowed for all present and future names in the folder.
+
+        A file may not be created where nothing more could be done with it.
+        """
         return self._holds_for_all(operation, self._place(parts_of(folder)))
 
     def walls(self, names_in: NamesIn) -> Iterator[Wall]:
-        """As few as are needed to allow what the rules do, and never more. What lies in a folder of
-        which only a part is allowed is allowed by its name, so a name that comes there later isn't,
-        and nothing is made there, or deleted."""
+        """Yield the fewest sandbox rules that allow what the policy allows, and nothing more.
+
+        In a folder of which only a part is allowed, each present name gets its own rule. A name
+        that appears later gets none, and files can be neither created nor deleted there.
+        """
         waiting = [("/", self._root, self.restricted)]
         while waiting:
             folder, place, operations = waiting.pop()
@@ -200,13 +204,13 @@ class FileRules:
             numbers.update(*(node.below.get(each, ()) for each in asked))
         denying = (each for each in sorted(numbers) if self._decisions[each].action is Action.DENY)
         number = next(denying, last)
-        who = "the default" if number == last else f"rule {self._decisions[number].rule}"
+        denier = "the default" if number == last else f"rule {self._decisions[number].rule}"
         done = "created" if operation is Operation.CREATE else "deleted"
-        reason = f"{who} denies part of {folder}, so no file can be {done} directly in it"
+        reason = f"{denier} denies part of {folder}, so no file can be {done} directly in it"
         return Decision(Action.DENY, PARTED_RULE, reason)
 
     def _allows_beneath(self, operation: Operation, place: _Place) -> bool | None:
-        """None where it depends on the name."""
+        """Return whether the operation is allowed on everything beneath; None: on some of it."""
         first = self._number(operation, place)
         said = {_lets(self._decisions[first])}
         # Beneath, a rule may apply that the base holds back here.
@@ -218,7 +222,7 @@ class FileRules:
         return None if len(said) > 1 else said.pop()
 
     def _may_forbid(self, number: int, first: int) -> bool:
-        """Whether a base's rule is stricter than one before it, which does not override it."""
+        """Return whether a base's rule is stricter than an earlier rule without an override."""
         if first == len(self._rules):
             return False
         base, own = self._rules[number], self._rules[first]
@@ -237,7 +241,7 @@ class FileRules:
 
 
 def parts_of(path: str) -> Parts:
-    """Without the `**` that says what goes without saying."""
+    """Split a pattern into parts, without a last `**`, which every pattern implies."""
     parts = tuple(filter(None, path.split("/")))
     return parts[:-1] if parts[-1:] == (BENEATH,) else parts
 

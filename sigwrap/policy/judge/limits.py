@@ -1,4 +1,4 @@
-"""The policy's limits on the tree, where they meet an exec."""
+"""Limits of the policy on the process tree, checked at an exec."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from sigwrap.tuples import NamedTuple
 
 
 class Crowd(NamedTuple):
-    """How many processes there are, as far as they are known. The caller counts."""
+    """Numbers of known processes, the caller among them."""
 
-    siblings: int  # of its parent
+    siblings: int  # children of its parent
     processes: int  # of the session
 
 
@@ -18,7 +18,7 @@ def exceeded(limits: Limits, depth: int, crowd: Crowd) -> Decision | None:
     if limits.max_depth and depth > limits.max_depth:
         return _denial("max_depth", f"depth {depth} exceeds the limit of {limits.max_depth}")
     if limits.at_fork:
-        return None  # the others were held where the processes were made
+        return None  # the others are checked at each fork
     if limits.max_children and crowd.siblings > limits.max_children:
         why = f"{crowd.siblings} children exceed the limit of {limits.max_children}"
         return _denial("max_children", why)
@@ -29,7 +29,7 @@ def exceeded(limits: Limits, depth: int, crowd: Crowd) -> Decision | None:
 
 
 def used_up(limits: Limits, execs: int) -> Decision | None:
-    """`execs` have gone on so far, COMMAND's own among them."""
+    """Check `max_execs` against the number of execs so far, the first one included."""
     if not limits.max_execs or execs < limits.max_execs:
         return None
     return _denial("max_execs", f"{execs} programs were started, which is the limit")

@@ -1,4 +1,4 @@
-"""Variables that make a program load code, or run a program, of somebody else's choice.
+"""Variables that make a program load code or run another program.
 
 A rule that allows a program by its name means that program's own code. With one of these set, it
 would run other code under that name: the dynamic loader's are read by nearly every program, the
@@ -14,7 +14,7 @@ def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-# Of every program: the dynamic loader's and the C library's own.
+# Variables of the dynamic loader and the C library, for every program.
 _EVERY_PREFIX = ("LD_",)
 _EVERY = _words("GCONV_PATH GLIBC_TUNABLES LOCPATH OPENSSL_CONF OPENSSL_ENGINES OPENSSL_MODULES")
 
@@ -93,8 +93,10 @@ def loading_variables(
     environment: Iterable[tuple[str, bytes]],
     own: Mapping[str, bytes],
 ) -> tuple[str, ...]:
-    """Those in `environment` that make a program called one of `names` load code. One that is empty
-    loads nothing, and one that COMMAND was given with the same value is the user's."""
+    """Return the variables that make a program with one of these names load code.
+
+    Empty variables load nothing. A variable that the command got with the same value is the user's.
+    """
     wanted, prefixes = _of_programs(names)
     return tuple(
         name

@@ -1,5 +1,6 @@
-"""What a policy's network rules say of an endpoint: an address with a port and the host names that
-are known to have it, or a socket of the machine itself.
+"""Network rules of a policy.
+
+An endpoint is an address with a port and its known host names, or a unix socket.
 
 The first rule of that direction and protocol with a destination that the endpoint is decides; where
 none does, the default. Nothing here resolves a name or looks at a file.
@@ -13,9 +14,9 @@ from sigwrap.bare.enum import Enum
 from sigwrap.bare.socket import AF_INET, AF_INET6, inet_ntop, inet_pton
 from sigwrap.policy.judge.layers import deciding, in_the_way
 from sigwrap.policy.judge.match import is_glob
+from sigwrap.policy.judge.names import SocketNames
 from sigwrap.policy.judge.request import STRICTNESS, Action, Decision
 from sigwrap.policy.judge.rules import NetworkRule, Policy, default_of, reason_of
-from sigwrap.policy.judge.socket_names import SocketNames
 from sigwrap.tuples import NamedTuple
 
 UNIX = "unix:"
@@ -31,7 +32,7 @@ class Direction(Enum):
 
 
 def reaching(direction: str, destination: str) -> str:
-    """In the words of a question, a line and a report."""
+    """Describe a connection for approval requests, messages and reports."""
     word = "listening at" if direction == Direction.BIND.value else "connection to"
     return f"{word} {destination}"
 
@@ -61,7 +62,7 @@ class Endpoint(NamedTuple):
 
 
 class Network(NamedTuple):
-    """Of addresses."""
+    """A range of addresses."""
 
     address: bytes
     bits: int
@@ -81,8 +82,10 @@ class BadDestination(Exception):
 
 
 def endpoint_of(text: str, direction: Direction, protocol: Protocol = Protocol.TCP) -> Endpoint:
-    """Of `host:port`, `[2001:db8::1]:443` or `unix:/path`, as an event has it. A host's addresses
-    are not known here. Raises BadDestination."""
+    """Parse `host:port`, `[2001:db8::1]:443` or `unix:/path`, or raise BadDestination.
+
+    Host names are not resolved.
+    """
     if text.startswith(UNIX):
         socket = text.removeprefix(UNIX)
         if not socket.startswith(("/", "@")):
@@ -105,7 +108,7 @@ def endpoint_of(text: str, direction: Direction, protocol: Protocol = Protocol.T
 
 
 def network_of(text: str) -> Network | None:
-    """Of `192.0.2.0/24`, or of an address alone. Raises BadDestination where it is nearly one."""
+    """Parse `192.0.2.0/24` or an address; None for other text, BadDestination for a near miss."""
     address, slash, bits_text = text.partition("/")
     packed = _packed(address)
     if packed is None:
@@ -165,9 +168,9 @@ WORDS: dict[str, tuple[Network, ...]] = {
     "loopback": LOOPBACK,
     "private": PRIVATE,
 }
-EVERYBODY = "*"
+EVERY_HOST = "*"
 
-# By these, somebody outside of the session does what he is asked to: runs programs, types, signs.
+# Services behind these sockets act outside the session: they run programs, type, or sign.
 SOCKETS: dict[str, tuple[str, ...]] = {
     "*": ("**",),
     "docker": (
@@ -210,11 +213,11 @@ SOCKETS: dict[str, tuple[str, ...]] = {
 
 
 class Destination:
-    """Whom a rule is about."""
+    """A destination in a rule."""
 
     __slots__ = (
         "_globs",
-        "_is_everybody",
+        "_is_every_host",
         "_is_of_machine",
         "_networks",
         "gets_datagrams",
@@ -226,8 +229,8 @@ class Destination:
         self.name = ""  # of a host
         self.sockets: tuple[str, ...] = ()  # globs
         self.gets_datagrams = True
-        self._is_everybody = False
-        self._is_of_machine = False  # somebody outside does what he is told there
+        self._is_every_host = False
+        self._is_of_machine = False  # a service outside the session answers there
         self._networks: tuple[Network, ...] = ()
         self._globs: tuple[SocketNames, ...] = ()
         if text.startswith(UNIX):
@@ -238,8 +241,8 @@ class Destination:
             self.gets_datagrams = word == "*" or word not in SOCKETS
             if word not in SOCKETS and not word.startswith(("/", "@", "**")):
                 raise BadDestination("a socket must be a path, @name or a known word")
-        elif text == EVERYBODY:
-            self._is_everybody = True
+        elif text == EVERY_HOST:
+            self._is_every_host = True
         elif text in WORDS:
             self._networks = WORDS[text]
         elif (network := network_of(text)) is not None:
@@ -257,9 +260,9 @@ class Destination:
         return bool(self._globs) == (protocol is Protocol.UNIX)
 
     def covers(self, other: Destination) -> bool:
-        """It surely has whatever the other has."""
+        """Return whether this surely includes all of the other."""
         if other.sockets:
-            # A server of the session's own is none that a word means.
+            # A word such as unix:docker does not mean servers of the session.
             is_wide_enough = other._is_of_machine or not self._is_of_machine
             return is_wide_enough and all(
                 each in self.sockets
@@ -267,9 +270,9 @@ class Destination:
                 or (not is_glob(each) and any(glob.matches(each) for glob in self._globs))
                 for each in other.sockets
             )
-        if self._is_everybody:
+        if self._is_every_host:
             return True
-        if self.name or other.name or other._is_everybody:
+        if self.name or other.name or other._is_every_host:
             return bool(self.name) and self.name == other.name
         return bool(other._networks) and all(
             any(each.covers(theirs) for each in self._networks) for theirs in other._networks
@@ -280,7 +283,7 @@ class Destination:
             if endpoint.is_own and self._is_of_machine:
                 return False
             return any(glob.matches(endpoint.socket) for glob in self._globs)
-        if self._is_everybody:
+        if self._is_every_host:
             return True
         if self.name:
             return self.name in endpoint.names
@@ -288,7 +291,7 @@ class Destination:
 
 
 def _no_host(text: str) -> str:
-    """Why not; empty for one."""
+    """Return why this is not a host, or ""."""
     bare = text.strip("[]")
     if text.lower() in WORDS:
         return f"write this word in lower case: {text.lower()}"
@@ -360,19 +363,19 @@ class NetworkRules:
             for protocol in Protocol
         }
 
-    def ask_nobody(self, instead: Callable[[Decision], Decision]) -> None:
+    def replace_decisions(self, instead: Callable[[Decision], Decision]) -> None:
         self._rules = [each._replace(decision=instead(each.decision)) for each in self._rules]
         self._default = instead(self._default)
         self._sort()
 
     @property
     def has_patterns(self) -> bool:
-        """That are compiled where a request first meets them."""
+        """Return whether RE2 is needed: a pattern is compiled when a request first meets it."""
         return any(each.needs_patterns for _, wanted, _ in self._rules for each in wanted)
 
     @property
     def kept_sockets(self) -> frozenset[str]:
-        """Globs of those that somebody is kept from."""
+        """Globs of the sockets that some rule does not simply allow."""
         return frozenset(
             glob
             for rule, wanted, _ in self._rules
@@ -382,20 +385,20 @@ class NetworkRules:
         )
 
     @property
-    def are_felt(self) -> bool:
-        """Somebody has to look at what is done with sockets."""
+    def must_mediate(self) -> bool:
+        """Return whether connections must be mediated at all."""
         return bool(self._rules) or self._default.action is not Action.ALLOW
 
     @property
-    def are_about_servers(self) -> bool:
+    def must_mediate_servers(self) -> bool:
         return self._default.action is not Action.ALLOW or any(
             rule.decision is not Action.ALLOW and rule.direction == Direction.BIND.value
             for rule, _, _ in self._rules
         )
 
     @property
-    def are_felt_by_datagrams(self) -> bool:
-        """Also at those of which only memory says whom they are for."""
+    def must_mediate_datagrams(self) -> bool:
+        """Return whether datagrams must be mediated whose destination is in the caller's memory."""
         return self._default.action is not Action.ALLOW or any(
             rule.decision is not Action.ALLOW
             and rule.direction == Direction.CONNECT.value
@@ -409,7 +412,7 @@ class NetworkRules:
         return cls(policy.network_rules, default_of(policy, "network", policy.default_network))
 
     def depend_on_names(self, endpoint: Endpoint) -> bool:
-        """Whether a host's name could make it another decision."""
+        """Return whether a host name could change the decision."""
         for rule, destinations, _ in self.rules_about(endpoint):
             if rule.ports and endpoint.port not in rule.ports:
                 continue
@@ -420,7 +423,7 @@ class NetworkRules:
         return False
 
     def decide(self, endpoint: Endpoint) -> Decision:
-        """Of a socket that has several names, the strictest answer holds."""
+        """Decide; for a socket with several names, return the strictest decision."""
         decision = self._decide(endpoint)
         if endpoint.protocol is Protocol.UNIX:
             for name in endpoint.names:

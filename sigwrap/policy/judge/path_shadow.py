@@ -1,7 +1,6 @@
-"""A program that a search along PATH finds before the system's of that name: `trust.path_shadow`.
+"""Programs that shadow a system command on PATH: `trust.path_shadow`.
 
-Whoever can write to a folder of PATH can leave a `git` there, which everything that is started
-later takes for the system's.
+A process that can write to a folder on PATH can put a `git` there, and later commands run it.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ _LONGEST_PATH = 200
 
 
 def found_at(program: Program, folder: str) -> str:
-    """The path by which it was found; empty where that isn't known. `folder` is the caller's."""
+    """Return the path at which the program was found from `folder`, or ""."""
     found = program.found
     if found.startswith("/") or not (found and folder):
         return found if found.startswith("/") else ""
@@ -23,8 +22,10 @@ def found_at(program: Program, folder: str) -> str:
 def held_against(
     decision: Decision, program: Program, reaction: Action, folder: str = ""
 ) -> Decision:
-    """What is decided of an exec that runs `program`, which shadows one of the system's. A
-    replacement runs instead of it all the same, and a denial stays what it was."""
+    """Return the decision on an exec of `program`, which shadows a system command.
+
+    Denials and redirects stay.
+    """
     marked = decision._replace(shadows=program.shadows)
     if decision.action in (Action.DENY, Action.REDIRECT):
         return marked
@@ -43,7 +44,7 @@ def held_against(
 
 
 def what_was_found(program: Program, folder: str) -> str:
-    """And the file that it leads to, where that is another."""
+    """Describe the path found, and the file behind it if it is a link."""
     found = found_at(program, folder) or program.found
     target = _shown(program.path)
     return target if found in ("", program.path) else f"{_shown(found)} -> {target}"
@@ -55,7 +56,7 @@ def goes_by_its_own_name(program: Program) -> bool:
 
 def _message(program: Program, folder: str) -> str:
     path, link = _shown(program.path), _shown(found_at(program, folder) or program.name)
-    # Of an interpreter, its path alone would choose it under the name of any command.
+    # The path of an interpreter alone would allow it under the name of any command.
     rule = (
         f"names it by path (commands: [{path}]) or sha256"
         if goes_by_its_own_name(program)

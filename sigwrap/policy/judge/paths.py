@@ -1,7 +1,7 @@
-"""Which files a command's arguments mean, as far as words tell: no file is looked at.
+"""Paths in the arguments of a command, by text alone: no file is opened.
 
 `/etc/../etc`, `//etc/`, `/proc/self/root/etc`, `etc` in the root folder, `/etc/*` and `~` are other
-spellings of what a rule names. A symbolic link of the tree's own is not seen through.
+spellings of what a rule names. Symbolic links are not followed.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from sigwrap.bare import re
 from sigwrap.policy.judge.match import UNTOLD
 
-UNTOLD_BELOW = "//..."  # in a folder's path: one more part, and its name is not known
+UNTOLD_BELOW = "//..."  # in the path of a folder: one more part with an unknown name
 MAX_ARGUMENTS = 4096
 MAX_CHARACTERS = 4096  # PATH_MAX
 
@@ -24,7 +24,7 @@ _STARTS_HERE = frozenset({"find"})  # without a path
 def arguments_as_paths(
     name: str, argv: Sequence[str], folder: str, home: str, *, sources_only: bool = False
 ) -> frozenset[str]:
-    """Absolute. Where `folder` isn't known, they have UNTOLD parts, or are UNTOLD."""
+    """Return absolute paths; parts that depend on an unknown `folder` are UNTOLD."""
     arguments = list(argv[1 : MAX_ARGUMENTS + 1])
     if sources_only:
         arguments = _sources(arguments)
@@ -44,7 +44,7 @@ def arguments_as_paths(
 
 
 def resolved(text: str, here: list[str], home: str) -> str:
-    """`here`: see parts_of."""
+    """Resolve a path against `here` (see parts_of), by text alone."""
     if text == "~" or text.startswith("~/"):
         text = home + text[1:]
     parts = [""] if text.startswith("/") else list(here)
@@ -63,7 +63,7 @@ def resolved(text: str, here: list[str], home: str) -> str:
 
 
 def parts_of(folder: str) -> list[str]:
-    """The first one is empty, as in any absolute path."""
+    """Split a folder into parts; the first is empty, as in any absolute path."""
     if not folder:
         return [UNTOLD]
     told = posixpath.normpath(folder.partition(UNTOLD_BELOW)[0] or "/")
@@ -78,7 +78,7 @@ def _paths_in(argument: str) -> Iterator[str]:
 
 
 def _sources(arguments: list[str]) -> list[str]:
-    """Without where to: the last one, or the value of `-t`."""
+    """Drop the destination: the last argument, or the value of `-t`."""
     for position, argument in enumerate(arguments):
         if argument == "--":
             break
@@ -95,7 +95,7 @@ def _sources(arguments: list[str]) -> list[str]:
 
 
 def _through_proc(parts: list[str], here: list[str]) -> list[str]:
-    """/proc/PID/root is the root folder, for nearly every PID, and /proc/self/cwd this one."""
+    """Resolve /proc/PID/root to the root folder and /proc/self/cwd to `here`."""
     if len(parts) < 4 or parts[1] != "proc" or parts[-1] not in ("root", "cwd"):
         return parts
     process = parts[2:-1]

@@ -1,7 +1,7 @@
-"""A request as its event has it, to be decided again, also under another policy.
+"""Read a request back from its event, to decide it again.
 
-What a decision rested on is in the event: mediate/exec_events.py writes it. A log from elsewhere
-may hold anything in any field.
+mediate/exec_events.py writes the facts of a decision into the event. A log from elsewhere may hold
+anything in any field.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from sigwrap.policy.judge.request import (
     with_implied,
 )
 
-# Which way of judging, and of recording what it rests on. Another number wherever the engine
-# answers otherwise than before, or the events have more or less of that.
+# Version of the engine and of the facts in events. It changes when the engine decides differently
+# or the events hold other facts.
 JUDGEMENT = 1
 SEARCHED_FOLDER = "/usr/bin/"
 
@@ -32,7 +32,7 @@ _PROTOCOLS = {each.value: each for each in Protocol}
 
 
 def command_request(payload: Payload) -> CommandRequest:
-    """Of arguments that were cut, those that are there."""
+    """Read an exec; arguments that were cut off are missing."""
     listed = payload.get("programs")
     recorded = (
         [each for each in listed if isinstance(each, dict)] if isinstance(listed, list) else []
@@ -61,7 +61,7 @@ def command_request(payload: Payload) -> CommandRequest:
 
 
 def programs_here(payload: Payload, request: CommandRequest) -> int:
-    """How many of its programs the exec itself would run."""
+    """Return how many of the programs the exec itself runs."""
     here = number(payload.get("here"))
     return here if 0 < here < len(request.programs) else len(request.programs)
 
@@ -99,7 +99,7 @@ def connection_request(payload: Payload) -> Endpoint:
 
 
 def program_named(path: str, argv: Sequence[str], folder: str = "/") -> Program:
-    """Without a look at any file: a bare name is taken to be in /usr/bin."""
+    """Make a program without looking at files: a bare name is in /usr/bin."""
     name = path.rstrip("/").rpartition("/")[2] or "unknown"
     if "/" in path:
         # normpath keeps two leading slashes, which POSIX lets mean something. Linux doesn't.
@@ -118,7 +118,7 @@ def _program(recorded: dict[str, Any], folder: str, *, is_cut: bool) -> Program:
     known = program_named(path, argv, folder or "/")
     system_file, digest = recorded.get("system_file"), recorded.get("sha256")
     return known._replace(
-        path=path if path.startswith(".../") else known.path,  # it was too long to be told
+        path=path if path.startswith(".../") else known.path,  # it was too long to record
         name=text(recorded.get("name")) or known.name,
         sha256=(lambda: digest) if isinstance(digest, str) else None,
         elsewhere=recorded.get("elsewhere") is True,

@@ -1,6 +1,6 @@
-"""What is asked of a policy, and what it answers.
+"""Requests to a policy, and its decisions.
 
-Named tuples, not dataclasses: one is made for every exec and signal, at a third of the time.
+Named tuples take a third of the time of dataclasses, and one is made for every exec and signal.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ PROBE_RULE = "builtin:probe"
 
 
 class Action(Enum):
-    """From the most lenient to the strictest: of several answers, the later one holds.
+    """Actions from the most lenient to the strictest.
 
-    `redirect` is stricter than `approve`, for after it the original command never runs.
+    `redirect` is stricter than `approve`: the original command never runs.
     """
 
     ALLOW = "allow"
@@ -30,9 +30,9 @@ class Action(Enum):
 
 
 class Operation(Enum):
-    """What is done with a file."""
+    """An operation on a file."""
 
-    READ = "read"  # what is in it; the names in a folder can always be read
+    READ = "read"  # contents; the names in a folder can always be read
     WRITE = "write"
     CREATE = "create"
     DELETE = "delete"
@@ -43,7 +43,7 @@ STRICTNESS: dict[Action, int] = {action: rank for rank, action in enumerate(Acti
 
 
 class TargetType(Enum):
-    """From the most specific to the least: an event names the first one that holds."""
+    """Target types from the most specific; an event names the first that applies."""
 
     SELF = "self"
     PARENT = "parent"
@@ -90,8 +90,7 @@ Fact = bool | Callable[[], bool]
 
 
 class AskedFact:
-    """A fact that is found out where a rule asks for it, and what was found then: the event of the
-    decision has it, so that the same can be decided again."""
+    """A fact that is found when a rule needs it, and kept for the event of the decision."""
 
     __slots__ = ("_find", "answer")
 
@@ -105,31 +104,31 @@ class AskedFact:
 
 
 def answer_of(fact: object) -> Any:
-    """None where nobody has asked."""
+    """Return a known fact, or None if no rule needed it."""
     if isinstance(fact, AskedFact):
         return fact.answer
     return fact if isinstance(fact, bool) else None
 
 
 class Program(NamedTuple):
-    """One of the things an exec would run: the file, an interpreter, what a wrapper wraps."""
+    """A program that an exec would run: the file, an interpreter, or a wrapped command."""
 
-    path: str  # absolute, symbolic links resolved; `.../NAME` where it is too long to be told
+    path: str  # absolute, symbolic links resolved; `.../NAME` if it is too long
     name: str  # the last part of the path as the caller gave it, links not resolved
     argv: tuple[str, ...]  # undecodable bytes as surrogates
     sha256: Callable[[], str] | None = None  # called only where a rule names digests
-    elsewhere: bool = False  # on a mount that isn't sigwrap's: no allowing rule is about it
-    # These two are known, or found out by calling them where a rule asks.
-    # Only root can change what it was called by; None: see its path.
+    elsewhere: bool = False  # in another mount namespace: no rule that allows matches it
+    # These two are known, or called when a rule needs them.
+    # Only root can change the path that was called; None: judge by the path.
     system_file: Fact | None = None
-    loads_code: Fact = False  # variables set in the session load code into it
-    # What the file is as well, or another spelling of its words: only a rule that names it counts.
+    loads_code: Fact = False  # variables that were set in the session load code into it
+    # Another name of the file, or another spelling: only rules that name it count.
     counts_by_name: bool = False
-    # The system's command of that name, where a search along PATH found this one before it.
+    # The system command that this program shadows on PATH.
     shadows: str = ""
-    # The path by which that search found it, as the caller gave it: `path` has links resolved.
+    # The path at which that search found it: `path` has links resolved.
     found: str = ""
-    missing: bool = False  # it can't be found, and `path` is where it would be looked for
+    missing: bool = False  # not found; `path` is where it would be
 
     @property
     def path_is_told(self) -> bool:
@@ -140,8 +139,8 @@ class CommandRequest(NamedTuple):
     programs: tuple[Program, ...]  # the file itself first; never empty
     depth: int = 0
     truncated: bool = False  # argv was longer than what was read
-    traced: bool = False  # the caller is being traced, or not all that is loaded can be compared
-    cwd: str = ""  # what relative paths start from; see paths.py; empty where it isn't known
+    traced: bool = False  # the caller is traced, or not all of its memory can be compared
+    cwd: str = ""  # see paths.py; empty if unknown
 
 
 class SignalRequest(NamedTuple):
@@ -149,7 +148,7 @@ class SignalRequest(NamedTuple):
     target_types: frozenset[TargetType]
     target_command: str = ""
     target_pid: int = 0
-    handled: Fact = False  # whether the target handles it; asked where a rule wants to know
+    handled: Fact = False  # whether the target handles it; found when a rule needs it
 
 
 class Via(Enum):
@@ -166,7 +165,7 @@ class CommandRedirect(NamedTuple):
     record: bool = False
 
     def arguments(self, argv: Sequence[str]) -> tuple[str, ...]:
-        """Of the replacement; `argv` is what was asked for."""
+        """Return the arguments of the replacement for the original `argv`."""
         return (*self.args, *(argv[1:] if self.append_args else ()))
 
 
@@ -177,9 +176,9 @@ class Decision(NamedTuple):
     message: str = ""
     escalate: str = ""  # the agent signal to raise, or nothing
     redirect_to: CommandRedirect | None = None  # commands, with Action.REDIRECT
-    shadows: str = ""  # commands: which of the system's it runs instead of
+    shadows: str = ""  # commands: the system command that it shadows
     redirect_signal: int = 0  # signals, with Action.REDIRECT
-    fallback: Action | None = None  # signals: what to do where this can't be enforced
+    fallback: Action | None = None  # signals: if this can't be enforced
     log: bool = True  # False: no event; signals only
 
 

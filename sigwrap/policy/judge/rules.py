@@ -1,6 +1,6 @@
-"""A policy as the engine and the supervisor read it: checked, typed, variables filled in.
+"""The policy as the engine reads it: checked, typed, variables filled in.
 
-Named tuples, not dataclasses: these are made whenever sigwrap starts, at an eighth of the time.
+Named tuples take an eighth of the time of dataclasses, and sigwrap makes these at every start.
 """
 
 from __future__ import annotations
@@ -19,34 +19,49 @@ from sigwrap.policy.problems import Place, Problem
 from sigwrap.tuples import NamedTuple
 
 
+class Depth(NamedTuple):
+    min: int = 0
+    max: int | None = None
+
+    def holds(self, depth: int) -> bool:
+        return self.min <= depth and (self.max is None or depth <= self.max)
+
+
 class CommandRule(NamedTuple):
     place: Place
     name: str
-    description: str
-    commands: tuple[str, ...]
-    args_patterns: tuple[str, ...]
-    subcommands: tuple[str, ...]
-    paths: tuple[str, ...]
-    sources: tuple[str, ...]
-    min_depth: int | None
-    max_depth: int | None
-    sha256: frozenset[str]
-    not_sha256: frozenset[str]
-    truncated: bool | None
-    traced: bool | None
-    system_file: bool | None
-    loads_code: bool | None
     decision: Action
-    message: str
-    redirect_to: CommandRedirect | None
-    escalate: str
-    overrides: tuple[str, ...] | None = None  # of a base; None: the policy does not say
+    commands: tuple[str, ...]
+    description: str = ""
+    args: tuple[str, ...] | None = None  # None: any
+    flags: tuple[str, ...] = ()
+    args_patterns: tuple[str, ...] = ()
+    subcommands: tuple[str, ...] = ()
+    paths: tuple[str, ...] = ()
+    sources: tuple[str, ...] = ()
+    depth: Depth | None = None
+    sha256: frozenset[str] = frozenset()
+    not_sha256: frozenset[str] = frozenset()
+    truncated: bool | None = None
+    traced: bool | None = None
+    system_file: bool | None = None
+    loads_code: bool | None = None
+    message: str = ""
+    redirect_to: CommandRedirect | None = None
+    escalate: str = ""
+    overrides: tuple[str, ...] | None = None  # rules of a base; None: not given
     layer: int = 0  # of the file in its chain of bases: 0 for the last base
+
+    @property
+    def judges_words(self) -> bool:
+        """Whether the rule asks for more than a subcommand in the arguments."""
+        words = (self.flags, self.args_patterns, self.paths, self.sources)
+        return self.args is not None or any(words)
 
 
 class ProcessPattern(NamedTuple):
     glob: str
-    kind: TargetType | None = None  # None: whichever
+    kind: TargetType | None = None  # None: any
 
 
 class PidRange(NamedTuple):
@@ -60,16 +75,16 @@ Target = TargetType | ProcessPattern | PidRange
 class SignalRule(NamedTuple):
     place: Place
     name: str
-    description: str
-    signals: frozenset[int]
-    targets: tuple[Target, ...]  # empty: every target
-    handled: bool | None
     decision: Action
-    message: str
-    redirect_signal: int
-    fallback: Action | None
-    log: bool
-    escalate: str
+    signals: frozenset[int]
+    description: str = ""
+    targets: tuple[Target, ...] = ()  # empty: every target
+    handled: bool | None = None
+    message: str = ""
+    redirect_signal: int = 0
+    fallback: Action | None = None
+    log: bool = True
+    escalate: str = ""
     overrides: tuple[str, ...] | None = None
     layer: int = 0
 
@@ -77,10 +92,10 @@ class SignalRule(NamedTuple):
 class FileRule(NamedTuple):
     place: Place
     name: str
-    description: str
+    decision: Action
     paths: tuple[str, ...]
     operations: tuple[Operation, ...]
-    decision: Action
+    description: str = ""
     make_missing: bool = False
     overrides: tuple[str, ...] | None = None
     layer: int = 0
@@ -89,13 +104,13 @@ class FileRule(NamedTuple):
 class NetworkRule(NamedTuple):
     place: Place
     name: str
-    description: str
-    destinations: tuple[str, ...]
-    ports: tuple[int, ...]  # empty: every port
-    protocol: str  # empty: every one
-    direction: str
     decision: Action
-    message: str
+    destinations: tuple[str, ...]
+    description: str = ""
+    ports: tuple[int, ...] = ()  # empty: every port
+    protocol: str = ""  # empty: every one
+    direction: str = "connect"
+    message: str = ""
     overrides: tuple[str, ...] | None = None
     layer: int = 0
 
@@ -106,7 +121,7 @@ Rule = CommandRule | SignalRule | FileRule | NetworkRule
 class EnvPolicy(NamedTuple):
     remove: tuple[str, ...] = ()
     keep: tuple[str, ...] = ()
-    place: Place | None = None  # of the section that was read last, where there is one
+    place: Place | None = None  # of the section that was read last
 
 
 DEFAULT_LOG_SIZE_BYTES = 1 << 30
@@ -114,7 +129,7 @@ LOG_REACTIONS = ("end", "deny")
 
 
 class Limits(NamedTuple):
-    """0: no limit."""
+    """Limits; 0 means none."""
 
     max_depth: int = 0
     max_children: int = 0
@@ -125,7 +140,7 @@ class Limits(NamedTuple):
     memory_bytes: int = 0
     at_fork: bool = False
     log_size_bytes: int = 0  # DEFAULT_LOG_SIZE_BYTES
-    at_log_size: str = ""  # one of LOG_REACTIONS; the first if left out
+    at_log_size: str = ""  # one of LOG_REACTIONS; empty: the first
 
     @property
     def hold_at_forks(self) -> bool:
@@ -137,18 +152,18 @@ class Limits(NamedTuple):
 
     @classmethod
     def keys(cls) -> dict[str, str]:
-        """Each field's key in a policy: a unit in the field's name is not in the key's."""
+        """Map each field to its key in a policy, which has no unit."""
         return {field: field.removesuffix("_s").removesuffix("_bytes") for field in cls._fields}
 
 
 class Session(NamedTuple):
-    mounts: bool | None = None  # None: unless that leaves others' cgroups open
+    mounts: bool | None = None  # None: unless that leaves other cgroups open
 
 
 class LoopWatch(NamedTuple):
     same_exec: int
     within_s: int
-    action: str
+    action: str = "log"
 
 
 class Watch(NamedTuple):
@@ -164,11 +179,11 @@ class Trust(NamedTuple):
 class CommandCase(NamedTuple):
     place: Place
     argv: tuple[str, ...]
-    depth: int
-    truncated: bool
-    traced: bool
     decision: Action
     rule: str
+    depth: int = 1
+    truncated: bool = False
+    traced: bool = False
     system_file: bool | None = None
     loads_code: bool | None = None
     cwd: str = "/project"
@@ -202,13 +217,13 @@ Case = CommandCase | SignalCase | FileCase | NetworkCase
 
 
 class Policy(NamedTuple):
-    """Along `extends`: the rules of all files, this file's first; `cases` of this file alone."""
+    """A policy with the rules of its bases, own rules first; `cases` are its own."""
 
     name: str
     file: str
     description: str
     bases: tuple[str, ...]
-    tolerates_old_kernels: bool  # goes without what this one can't hold
+    tolerates_old_kernels: bool  # runs also where the kernel cannot enforce all of it
     default_command: Action
     default_signal: Action
     default_file: Action
@@ -227,12 +242,12 @@ class Policy(NamedTuple):
     base_cases: tuple[Case, ...]
     warnings: tuple[Problem, ...]
     asks: bool  # False: what needs approval is denied
-    home: str  # what `~` means; empty where it isn't known
+    home: str  # `~`; empty if unknown
     network_place: Place | None = None  # of the key that set default_network last
 
     @property
     def has_patterns(self) -> bool:
-        """That are compiled where a request first meets them."""
+        """Return whether RE2 is needed: a pattern is compiled when a request first meets it."""
         commands = (
             rule.args_patterns
             or any(word != "*" and is_glob(word) for word in rule.commands)

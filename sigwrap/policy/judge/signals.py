@@ -1,6 +1,6 @@
-"""Signal names, numbers and groups, as Linux has them on x86-64 and arm64.
+"""Signal names, numbers and groups of Linux on x86-64 and arm64.
 
-A table of our own, not the signal module's: a log is read and a policy is checked on other systems.
+The signal module has the names of the machine; logs and policies are read on other systems too.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ GROUPS: dict[str, frozenset[int]] = {
     "@reload": _numbers("HUP", "USR1", "USR2"),
     "@ignore": _numbers("CHLD", "URG", "WINCH"),
     "@halt": _numbers("KILL", "STOP", "TERM", "INT", "HUP", "QUIT"),
-    # Whoever handles one of these mostly does so to tell what broke, and ends.
+    # A process that handles one of these usually reports a crash and ends.
     "@crash": _numbers(*"ABRT BUS FPE ILL PWR SEGV STKFLT SYS TRAP XCPU XFSZ".split()),
-    # Whoever doesn't handle one of these is ended by it, or stopped.
+    # These end or stop a process that does not handle them.
     "@lethal": ALL - _numbers("CHLD", "CONT", "URG", "WINCH"),
     "@all": ALL,
 }
@@ -56,7 +56,7 @@ def signal_name(number: int) -> str:
 
 
 def signal_number(word: str) -> int | None:
-    """Of `SIGTERM`, `TERM`, `15`, `SIGRTMIN+3`, `SIGRTMAX-1`, `SIG33`; None: no such signal."""
+    """Parse `SIGTERM`, `TERM`, `15`, `SIGRTMIN+3`, `SIGRTMAX-1` or `SIG33`, or return None."""
     name = word if word.startswith("SIG") else "SIG" + word
     if name in NUMBER_BY_NAME:
         return NUMBER_BY_NAME[name]

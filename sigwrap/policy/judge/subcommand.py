@@ -20,11 +20,11 @@ MAX_LOOKED_AT = 4096
 Reading = tuple[str, ...]
 
 _CAPITAL = re.compile("[A-Z]")
-_VALUES_OF_FLAGS = frozenset({"true", "false", "null", "always"})
+VALUES_OF_FLAGS = frozenset({"true", "false", "null", "always"})
 
 
 def has_subcommands(name: str) -> bool:
-    return is_known(_tool_name(name))
+    return is_known(tool_name(name))
 
 
 def name_for_subcommands(basename: str, called: str) -> str:
@@ -87,7 +87,7 @@ def _words(tool: Tool, argv: Sequence[str], *, unknown_take_values: bool) -> tup
 
 def _may_take(tool: Tool, option: str, following: str) -> bool:
     if option in tool.flags or _is_known_cluster(tool, option):
-        return following in _VALUES_OF_FLAGS
+        return following in VALUES_OF_FLAGS
     return following != "--"
 
 
@@ -130,11 +130,11 @@ def _meant(tool: Tool, word: str) -> str:
 
 
 def _tool_of(name: str) -> Tool:
-    return tool_named(_tool_name(name)) or ANY_TOOL
+    return tool_named(tool_name(name)) or ANY_TOOL
 
 
 @lru_cache(maxsize=1024)
-def _tool_name(name: str) -> str:
+def tool_name(name: str) -> str:
     """`pip3.11` is a pip."""
     known = SAME_AS.get(name, name)
     if is_known(known):

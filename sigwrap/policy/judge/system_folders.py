@@ -1,8 +1,7 @@
-"""Folders whose programs are the system's, as long as only root may write to them.
+"""Folders with programs of the system, if only root can write to them.
 
-A link in one of them (`sh` to dash, `awk` to mawk by /etc/alternatives, `ls` to busybox) was made
-by the system too, so that its name says what runs. In a folder that the tree may write to, anything
-can be called `ls`.
+A link in them (`sh` to dash, `awk` to mawk, `ls` to busybox) is the system's too, so its name says
+what runs. In a folder that the session can write to, any file can be called `ls`.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ SYSTEM_FOLDERS = (
     "/gnu/store/",
 )
 
-# Where a search along PATH finds the system's own commands, in the usual order.
+# Folders of system commands in the usual order of PATH.
 COMMAND_FOLDERS = (
     "/usr/local/sbin",
     "/usr/local/bin",
@@ -34,5 +33,5 @@ COMMAND_FOLDERS = (
 
 
 def may_be_the_systems(path: str) -> bool:
-    """`path`: absolute, as it was called. Whose the folder is has still to be looked up."""
+    """Return whether an absolute path is in such a folder; the caller checks its owner."""
     return path.startswith(SYSTEM_FOLDERS) and "/../" not in path and "/./" not in path

@@ -1,9 +1,9 @@
-"""What a transparent wrapper is about to run, read from its arguments.
+"""Commands that a transparent wrapper runs, read from its arguments.
 
-Mostly this only tells earlier: when `env` or `xargs` execs its program, that exec is mediated too.
-It matters where no exec follows: busybox runs its applets inside itself, and ld.so maps the program
-it is given. So the tables hold the options that take a value, and an option they don't know counts
-as a flag. `sh -c` strings are not looked into: their execs are judged.
+Usually this only decides earlier: the exec by `env` or `xargs` is mediated too. It matters where no
+exec follows: busybox runs its applets itself, and ld.so maps a program. The tables hold the options
+that take a value; an unknown option counts as a flag. `sh -c` strings are not read: their execs are
+judged.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ MAX_WRAPPERS = 8
 
 class Wrapped(NamedTuple):
     argv: tuple[str, ...]
-    same_file: bool = False  # an applet: the program is the wrapper's own file
-    spelling: bool = False  # another spelling of the wrapper's own doing
+    same_file: bool = False  # an applet in the wrapper's own file
+    spelling: bool = False  # another spelling of the same command
     variables: tuple[str, ...] = ()  # set for it by the wrapper
-    called: str = ""  # its argv[0], where that isn't the word by which it was found
+    called: str = ""  # its argv[0], if that differs from the word by which it was found
 
 
 class _Wrapper(NamedTuple):
@@ -78,7 +78,7 @@ _MEANT_OTHERWISE = frozenset("\\\"'$#")  # by env -S
 
 
 def unwrap(name: str, argv: Sequence[str]) -> tuple[Wrapped, ...]:
-    """From the outermost to the innermost; empty where `name` wraps nothing."""
+    """Return the wrapped commands, the outermost first."""
     return tuple(_unwrapped(name, tuple(argv)))
 
 
@@ -93,8 +93,10 @@ def _unwrapped(name: str, argv: tuple[str, ...]) -> Iterator[Wrapped]:
 
 
 def plain_words(argv: Sequence[str]) -> tuple[str, ...]:
-    """What `env X` and `env '-S X words'` run where that is all they do: empty where an option, a
-    variable, a quote or an escape may change anything about it."""
+    """Return the command of `env X` or `env '-S X words'`.
+
+    Empty if an option, a variable, a quote or an escape could change it.
+    """
     words, rest = tuple(argv[1:2]), argv[2:]
     if words and words[0].startswith("-S"):
         text = words[0].removeprefix("-S")
@@ -107,14 +109,14 @@ def plain_words(argv: Sequence[str]) -> tuple[str, ...]:
 
 
 def keeps_search_path(name: str, argv: Sequence[str]) -> bool:
-    """Whether the wrapper looks for its command along the PATH that it was itself started with."""
+    """Return whether the wrapper searches the PATH with which it was started."""
     if name == "env":
         return bool(plain_words(argv))
     return name not in _OWN_SEARCH_PATH and not is_loader(name)
 
 
 def is_loader(name: str) -> bool:
-    """The dynamic loader's, which maps a program that it is given."""
+    """Return whether this is the name of a dynamic loader."""
     return name.startswith(_LOADER_NAMES) and ".so" in name
 
 
@@ -149,8 +151,7 @@ def _variables(wrapper: _Wrapper, before: Sequence[str]) -> tuple[str, ...]:
 def _applet(argv: tuple[str, ...]) -> Wrapped | None:
     if not argv:
         return None
-    # `rm` linked to busybox is told apart by argv[0] alone, whatever the file is called. As a login
-    # shell has it, that may begin with a hyphen.
+    # Only argv[0] tells which applet a link to busybox is. A login shell's begins with a hyphen.
     called = argv[0].removeprefix("-")
     applet = (called, *argv[1:]) if _basename(called) not in MULTICALL else argv[1:]
     if not applet or not applet[0] or applet[0].startswith("-"):
@@ -180,8 +181,7 @@ def _command_position(wrapper: _Wrapper, argv: tuple[str, ...]) -> int:
 
 
 def _takes_the_next(option: str, with_value: frozenset[str]) -> bool:
-    """Also the last of several letters, `xargs -0n 1`, and the beginning of a name,
-    `timeout --kill 5`."""
+    """Return whether the next word is its value: `-n 1`, `-0n 1`, `--kill 5`."""
     if option in with_value:
         return True
     if option.startswith("--"):

@@ -1,16 +1,17 @@
-"""A policy's text, to rules: in this order.
+"""From a policy's text to its rules, in this order.
 
 document    a text to nodes with their places
 yaml_text   YAML text to nodes, bounded
-schema      every key of the language, once: checks, docs and JSON Schema come from it
-network_default  what a closed network still allows
-variables   ${PROJECT_ROOT} and its like
+shapes      the shapes of values, and what a key declares
+values      checked values to the fields of rules, and back
+schema      every key of the language, once: checks, rules, docs and JSON Schema come from it
+variables   ${PROJECT_ROOT} and other variables
 fill        texts with variables, filled in and checked
-parts       what a file comes to before it is put on its base
-check       nodes against the schema, to plain values
-build       checked values to rules, and what several keys together get wrong
-beforehand  shipped policies, which were checked before any run
-parse       the whole of it, `extends` followed: text to Policy
-texts       all that a policy was made of, as the log has it
+parts       the contents of a file, before they are put on its base
+check       checks nodes against the schema, and makes plain values
+build       checked values to rules, and the checks that concern several keys
+beforehand  shipped policies, which were checked when sigwrap was built
+parse       all of these, with the bases that `extends` names: text to Policy
+texts       the texts and variables of a policy, for the log
 lint        rules of a loaded policy that never match, or allow more than they say
 """

@@ -1,173 +1,82 @@
-"""A shipped policy as it was checked beforehand (sigwrap/policy/shipped), but for its tests: no run
-has to wait until its text is read, and held against the schema. What it says of variables is filled
-in here, as in any other policy.
+"""A shipped policy as it was checked when sigwrap was built: no run reads and checks its text.
 
-Its rules are tuples of their fields. In the place of a text with variables is one that begins with
-None; policy/tools/shipped.py writes them.
+policy/tools/shipped.py writes the forms. A value that marshal cannot hold is a tuple that begins
+with None and a type's name. A text with variables is one too, and is filled in here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import marshal
+import zlib
+from collections.abc import Callable, Mapping
 
 from sigwrap.hints import Any
 from sigwrap.policy.judge.match import escape_glob
 from sigwrap.policy.judge.request import Action, CommandRedirect, Operation, TargetType, Via
 from sigwrap.policy.judge.rules import (
     CommandRule,
+    Depth,
     FileRule,
+    LoopWatch,
     NetworkRule,
     PidRange,
     ProcessPattern,
     SignalRule,
-    Target,
 )
-from sigwrap.policy.language.document import ScalarNode, Source, digest_of, form_of_shipped
+from sigwrap.policy.language.document import Form, ScalarNode, Source, digest_of, form_of_shipped
 from sigwrap.policy.language.fill import Filler, Wrong
-from sigwrap.policy.language.parts import Checked, Parts
+from sigwrap.policy.language.parts import NetworkDefault, Parts
 from sigwrap.policy.problems import Place
 
+TEXT = "text"
+_TYPES: Mapping[str, Callable[..., Any]] = {
+    each.__name__: each
+    for each in (
+        *(Action, CommandRedirect, CommandRule, Depth, FileRule, LoopWatch, NetworkDefault),
+        *(NetworkRule, Operation, Parts, PidRange, ProcessPattern, SignalRule, TargetType, Via),
+    )
+}
 
-def form_of(source: Source) -> Any:
-    """None where it has another text now: somebody is about to change the policy."""
+
+def form_of(source: Source) -> Form | None:
+    """Return None for a text that is not the one that was checked."""
     if not (source.shipped and source.for_a_run):
         return None
     form = form_of_shipped(source.name)
-    return form if digest_of(source.text) == form.DIGEST else None
+    return form if digest_of(source.text) == form.digest else None
 
 
-def parts(form: Any, file: str, filler: Filler) -> Parts:
-    reader = _Reader(file, filler)
-    return Parts(
-        reader.checked(form.SECTIONS),
-        tuple(map(reader.command_rule, form.COMMAND_RULES)),
-        tuple(map(reader.signal_rule, form.SIGNAL_RULES)),
-        tuple(map(reader.file_rule, form.FILE_RULES)),
-        tuple(map(reader.network_rule, form.NETWORK_RULES)),
-    )
+def parts(form: Form, file: str, filler: Filler) -> Parts:
+    read: Parts = _Reader(file, filler).value(marshal.loads(zlib.decompress(form.parts)))
+    return read
 
 
 class _Reader:
     def __init__(self, file: str, filler: Filler) -> None:
         self._file = file
         self._filler = filler
+        self._types: dict[str, Callable[..., Any]] = {
+            **_TYPES,
+            "Place": lambda line, column: Place(file, line, column),
+            "tuple": lambda *items: items,
+            "dict": lambda *items: dict(items),
+            TEXT: self._filled,
+        }
 
-    def checked(self, form: tuple[int, int, Mapping[str, Any]]) -> Checked:
-        line, column, entries = form
-        checked = Checked(place=Place(self._file, line, column))
-        for key, (at_line, at_column, value) in entries.items():
-            checked.places[key] = Place(self._file, at_line, at_column)
-            is_group = isinstance(value, dict)
-            checked.values[key] = self.checked((at_line, at_column, value)) if is_group else value
-        return checked
-
-    def command_rule(self, form: tuple[Any, ...]) -> CommandRule:
-        line, column, name, description, commands, args_patterns, subcommands, *rest = form
-        paths, sources, min_depth, max_depth, sha256, not_sha256, *rest = rest
-        truncated, traced, system_file, loads_code, decision, message, *rest = rest
-        redirect_to, escalate, *overrides = rest
-        return CommandRule(
-            Place(self._file, line, column),
-            name,
-            description,
-            self._texts(commands),
-            self._texts(args_patterns),
-            subcommands,
-            self._texts(paths),
-            self._texts(sources),
-            min_depth,
-            max_depth,
-            frozenset(sha256),
-            frozenset(not_sha256),
-            truncated,
-            traced,
-            system_file,
-            loads_code,
-            Action(decision),
-            message,
-            self._redirect(redirect_to) if redirect_to else None,
-            escalate,
-            *overrides,
+    def value(self, form: tuple[Any, ...]) -> Any:
+        return self._types[form[1]](
+            *[
+                self.value(each) if type(each) is tuple and each and each[0] is None else each
+                for each in form[2:]
+            ]
         )
 
-    def signal_rule(self, form: tuple[Any, ...]) -> SignalRule:
-        line, column, name, description, signals, targets, handled, decision, *rest = form
-        message, redirect_signal, fallback, log, escalate, *overrides = rest
-        return SignalRule(
-            Place(self._file, line, column),
-            name,
-            description,
-            frozenset(signals),
-            tuple(map(self._target, targets)),
-            handled,
-            Action(decision),
-            message,
-            redirect_signal,
-            Action(fallback) if fallback else None,
-            log,
-            escalate,
-            *overrides,
-        )
-
-    def file_rule(self, form: tuple[Any, ...]) -> FileRule:
-        line, column, name, description, paths, operations, decision, *rest = form
-        make_missing, *overrides = rest
-        return FileRule(
-            Place(self._file, line, column),
-            name,
-            description,
-            self._texts(paths),
-            tuple(map(Operation, operations)),
-            Action(decision),
-            make_missing,
-            *overrides,
-        )
-
-    def network_rule(self, form: tuple[Any, ...]) -> NetworkRule:
-        line, column, name, description, destinations, ports, protocol, direction, *rest = form
-        decision, message, *overrides = rest
-        return NetworkRule(
-            Place(self._file, line, column),
-            name,
-            description,
-            self._texts(destinations),
-            ports,
-            protocol,
-            direction,
-            Action(decision),
-            message,
-            *overrides,
-        )
-
-    def _redirect(self, form: tuple[Any, ...]) -> CommandRedirect:
-        command, args, append_args, env, via, record = form
-        (command,) = self._texts((command,)) or ("",)
-        values = self._texts([text for _, text in env])
-        env = tuple(zip([name for name, _ in env], values, strict=False))
-        return CommandRedirect(command, self._texts(args), append_args, env, Via(via), record)
-
-    def _target(self, form: str | tuple[Any, ...]) -> Target:
-        if isinstance(form, str):
-            return TargetType(form)
-        if isinstance(form[0], int):
-            return PidRange(*form)
-        glob, kind = form
-        (glob,) = self._texts((glob,)) or ("",)
-        return ProcessPattern(glob, TargetType(kind) if kind else None)
-
-    def _texts(self, texts: Sequence[str | tuple[Any, ...]]) -> tuple[str, ...]:
-        """Of which one is wrong, they are left out: its problem was noted."""
-        if tuple not in map(type, texts):
-            return tuple(texts)  # type: ignore[arg-type]
-        try:
-            return tuple(self._filled(each) if type(each) is tuple else each for each in texts)  # type: ignore[misc]
-        except Wrong:
-            return ()
-
-    def _filled(self, form: tuple[Any, ...]) -> str:
-        _, kind, name, text, line, column = form
+    def _filled(self, kind: str, name: str, text: str, line: int, column: int) -> str:
         node = ScalarNode(Place(self._file, line, column), text, text)
-        return FILLED[kind](self._filler, node, text, name)
+        try:
+            return FILLED[kind](self._filler, node, text, name)
+        except Wrong:
+            return ""  # its problem was noted
 
 
 # By what a key calls such a text.

@@ -1,10 +1,9 @@
-"""Checked values to typed rules, and the checks that concern several keys together."""
+"""Build typed rules from checked values, and check what concerns several keys together."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from sigwrap.hints import Any
 from sigwrap.policy.judge.match import BadPattern, check_regexes
 from sigwrap.policy.judge.network import (
     BadDestination,
@@ -13,39 +12,32 @@ from sigwrap.policy.judge.network import (
     Protocol,
     endpoint_of,
 )
-from sigwrap.policy.judge.request import (
-    Action,
-    CommandRedirect,
-    Operation,
-    SignalRequest,
-    TargetType,
-    Via,
-    with_implied,
-)
+from sigwrap.policy.judge.request import Action, SignalRequest, TargetType, with_implied
 from sigwrap.policy.judge.rules import (
     Case,
     CommandCase,
-    CommandRule,
     FileCase,
-    FileRule,
     NetworkCase,
     NetworkRule,
-    PidRange,
     Policy,
-    ProcessPattern,
     SignalCase,
-    SignalRule,
-    Target,
 )
-from sigwrap.policy.judge.signals import signal_number, signal_numbers
-from sigwrap.policy.language.parts import Checked, Parts
+from sigwrap.policy.judge.signals import signal_number
+from sigwrap.policy.language.parts import IMPLIED, NetworkDefault, Parts
 from sigwrap.policy.language.schema import (
     COMMAND_DECISIONS,
+    DEFAULTS,
     FILE_DECISIONS,
+    ON,
     PLAIN_DECISIONS,
+    RULES,
+    SECTIONS,
     SIGNAL_DECISIONS,
+    TEST_CASE,
+    VALUES,
 )
-from sigwrap.policy.problems import Problem, nearest_word
+from sigwrap.policy.language.values import Checked, fields, listed, made
+from sigwrap.policy.problems import Place, Problem, nearest_word
 
 _QUOTING = frozenset("'\"\\")
 
@@ -55,13 +47,13 @@ _NOT_AUDITED = (
     "read and execute cannot be audited, because each program opens hundreds of files at its start"
 )
 
-RULE_SECTIONS = ("command_rules", "signal_rules", "file_rules", "network_rules")
+_DNS = 53
 
 
 def inconsistencies(
     policy: Checked, base: Policy | None, *, shipped: bool = False
 ) -> Iterator[Problem]:
-    for section in RULE_SECTIONS:
+    for section in RULES:
         # A name in the log must lead to one rule, whichever file it came from.
         names = {rule.name for rule in getattr(base, section)} if base else set()
         for rule in policy.get(section, ()):
@@ -92,9 +84,9 @@ def inconsistencies(
         yield from _redirect_problems(rule)
         if rule.get("log") is False and rule.get("decision") != Action.ALLOW.value:
             yield _problem(rule, "log", "log: false needs decision: allow")
-        if rule.get("log") is False and rule.get("escalate"):
-            yield _problem(rule, "log", "log: false cannot be combined with escalate")
-        for target in _listed(rule.get("target")):
+        if rule.get("log") is False and (rule.get("on") or rule.get("escalate")):
+            yield _problem(rule, "log", "log: false cannot be combined with on")
+        for target in listed(rule.get("target")):
             if isinstance(target, Checked):
                 yield from _target_problems(target)
     if isinstance(defaults, Checked) and defaults.get("file") == Action.AUDIT.value:
@@ -108,160 +100,69 @@ def inconsistencies(
 
 
 def parts(policy: Checked) -> Parts:
-    return Parts(
-        policy,
-        tuple(map(command_rule, policy.get("command_rules", ()))),
-        tuple(map(signal_rule, policy.get("signal_rules", ()))),
-        tuple(map(file_rule, policy.get("file_rules", ()))),
-        tuple(map(network_rule, policy.get("network_rules", ()))),
-    )
+    defaults = policy.get("defaults")
+    values = fields(policy, VALUES) | (fields(defaults, DEFAULTS) if defaults else {})
+    values.pop("default_network", None)
+    sections = {
+        name: fields(policy.get(name), group)
+        for name, group in SECTIONS.items()
+        if name in policy.values
+    }
+    on = policy.get("on")
+    for field, value in (fields(on, ON) if on else {}).items():
+        sections.setdefault("trust" if field == "boundary" else "watch", {})[field] = value
+    if "env_policy" in sections:
+        sections["env_policy"]["place"] = policy.place_of("env_policy")
+    rules = {
+        name: tuple(made(each, group) for each in policy.get(name, ()))
+        for name, group in RULES.items()
+    }
+    return Parts(values, sections, _network_default(policy), **rules)
 
 
-def command_rule(rule: Checked) -> CommandRule:
-    depth = rule.get("depth") or Checked(place=rule.place)
-    redirect = rule.get("redirect_to")
-    return CommandRule(
-        **_of_every_rule(rule),
-        commands=rule.get("commands"),
-        args_patterns=rule.get("args_patterns", ()),
-        subcommands=rule.get("subcommands", ()),
-        paths=rule.get("paths", ()),
-        sources=rule.get("sources", ()),
-        min_depth=depth.get("min"),
-        max_depth=depth.get("max"),
-        sha256=frozenset(rule.get("sha256", ())),
-        not_sha256=frozenset(rule.get("not_sha256", ())),
-        truncated=rule.get("truncated"),
-        traced=rule.get("traced"),
-        system_file=rule.get("system_file"),
-        loads_code=rule.get("loads_code"),
-        redirect_to=_command_redirect(redirect) if redirect else None,
-        escalate=rule.get("escalate", ""),
-        **_layering(rule),
-    )
+def _network_default(policy: Checked) -> NetworkDefault | None:
+    """Return None if the policy leaves it to its base."""
+    given, place = policy.get("network"), policy.place_of("network")
+    if isinstance(given, Checked):
+        action = Action(given.get("default"))
+        is_open = action in (Action.ALLOW, Action.AUDIT) or given.get("strict", False)
+        return NetworkDefault(place, action, () if is_open else _implied(place))
+    defaults = policy.get("defaults")
+    if given is None and defaults is not None and "network" in defaults.values:
+        given, place = defaults.get("network"), defaults.place_of("network")
+    return None if given is None else NetworkDefault(place, Action(given))
 
 
-def signal_rule(rule: Checked) -> SignalRule:
-    words = rule.get("signals")
-    redirect = rule.get("redirect_to")
-    return SignalRule(
-        **_of_every_rule(rule),
-        signals=frozenset().union(*(signal_numbers(word) or () for word in words)),
-        targets=tuple(map(_target, _listed(rule.get("target")))),
-        handled=rule.get("handled"),
-        redirect_signal=(signal_number(redirect) or 0) if redirect else 0,
-        fallback=Action(rule.get("fallback")) if rule.get("fallback") else None,
-        log=rule.get("log", True),
-        escalate=rule.get("escalate", ""),
-        **_layering(rule),
-    )
-
-
-def file_rule(rule: Checked) -> FileRule:
-    return FileRule(
-        place=rule.place,
-        name=rule.get("name"),
-        description=rule.get("description", ""),
-        paths=rule.get("paths"),
-        operations=tuple(map(Operation, rule.get("operations"))),
-        decision=Action(rule.get("decision")),
-        make_missing=rule.get("make_missing", False),
-        **_layering(rule),
-    )
-
-
-def network_rule(rule: Checked) -> NetworkRule:
-    return NetworkRule(
-        **_of_every_rule(rule),
-        destinations=rule.get("destinations"),
-        ports=rule.get("ports", ()),
-        protocol=rule.get("protocol", ""),
-        direction=rule.get("direction", "connect"),
-        **_layering(rule),
+def _implied(place: Place) -> tuple[NetworkRule, ...]:
+    names, server, client = IMPLIED
+    allow = Action.ALLOW
+    return (
+        NetworkRule(place, names, allow, ("*",), ports=(_DNS,)),
+        NetworkRule(place, client, allow, ("loopback",)),
+        NetworkRule(place, server, allow, ("loopback",), direction=Direction.BIND.value),
     )
 
 
 def case(checked: Checked, folder: str) -> Case:
-    decision = Action(checked.get("decision"))
-    rule = checked.get("rule", "")
-    if checked.get("file") is not None:
-        return FileCase(
-            place=checked.place,
-            path=checked.get("file"),
-            operation=Operation(checked.get("operation")),
-            decision=decision,
-            rule=rule,
-        )
+    given = fields(checked, TEST_CASE)
+    decision, rule = given.pop("decision"), given.pop("rule", "")
+    if "file" in given:
+        return FileCase(checked.place, given["file"], given["operation"], decision, rule)
     for kind, direction in (("connect", Direction.CONNECT), ("listen", Direction.BIND)):
-        if checked.get(kind) is not None:
+        if kind in given:
+            protocol = given.get("protocol", Protocol.TCP.value)
             return NetworkCase(
-                place=checked.place,
-                destination=checked.get(kind),
-                direction=direction.value,
-                protocol=checked.get("protocol", Protocol.TCP.value),
-                decision=decision,
-                rule=rule,
+                checked.place, given[kind], direction.value, protocol, decision, rule
             )
-    if checked.get("signal") is None:
-        return CommandCase(
-            place=checked.place,
-            argv=tuple(_words(checked.get("command"))),
-            depth=checked.get("depth", 1),
-            truncated=checked.get("truncated", False),
-            traced=checked.get("traced", False),
-            system_file=checked.get("system_file"),
-            loads_code=checked.get("loads_code"),
-            cwd=checked.get("cwd", folder),
-            decision=decision,
-            rule=rule,
-        )
+    if "command" in given:
+        argv = tuple(_words(given.pop("command")))
+        return CommandCase(checked.place, argv, decision, rule, **{"cwd": folder, **given})
     request = SignalRequest(
-        signal=signal_number(checked.get("signal")) or 0,
-        target_types=with_implied(map(TargetType, _listed(checked.get("target")))),
-        target_command=checked.get("target_command", ""),
-        target_pid=checked.get("target_pid", 0),
-        handled=checked.get("handled", False),
+        signal=signal_number(given.pop("signal")) or 0,
+        target_types=with_implied(map(TargetType, listed(given.pop("target")))),
+        **given,
     )
-    return SignalCase(place=checked.place, request=request, decision=decision, rule=rule)
-
-
-def _of_every_rule(rule: Checked) -> dict[str, Any]:
-    return {
-        "place": rule.place,
-        "name": rule.get("name"),
-        "description": rule.get("description", ""),
-        "decision": Action(rule.get("decision")),
-        "message": rule.get("message", ""),
-    }
-
-
-def _layering(rule: Checked) -> dict[str, Any]:
-    return {"overrides": rule.get("overrides"), "layer": rule.get("layer", 0)}
-
-
-def _command_redirect(redirect: Checked) -> CommandRedirect:
-    return CommandRedirect(
-        command=redirect.get("command"),
-        args=redirect.get("args", ()),
-        append_args=redirect.get("append_args", False),
-        env=tuple(redirect.get("env", {}).items()),
-        via=Via(redirect.get("via", "exec")),
-        record=redirect.get("record", False),
-    )
-
-
-def _target(target: str | Checked) -> Target:
-    if isinstance(target, str):
-        return TargetType(target)
-    match target.get("type"):
-        case "process":
-            return ProcessPattern(glob=target.get("pattern"))
-        case "pid_range":
-            return PidRange(minimum=target.get("min"), maximum=target.get("max"))
-        case word if "pattern" in target.places:
-            return ProcessPattern(glob=target.get("pattern"), kind=TargetType(word))
-        case word:
-            return TargetType(word)
+    return SignalCase(checked.place, request, decision, rule)
 
 
 def _override_problems(rules: Sequence[Checked], names: set[str]) -> Iterator[Problem]:
@@ -378,12 +279,6 @@ def _words(command: str | tuple[str, ...]) -> list[str]:
         return shlex.split(command)
     except ValueError:
         return []
-
-
-def _listed(value: Any) -> tuple[Any, ...]:
-    if value is None:
-        return ()
-    return value if isinstance(value, tuple) else (value,)
 
 
 def _problem(checked: Checked, key: str, message: str, offending: str = "") -> Problem:

@@ -1,7 +1,7 @@
-"""Checks nodes against the schema, and makes plain values of them.
+"""Check nodes against the schema, and make plain values of them.
 
-A check doesn't stop at the first problem: a value that is wrong is noted and left out of its group.
-So rules must be built from the groups only where no problem was noted.
+A check does not stop at the first problem: it notes a wrong value and leaves it out of its group.
+So callers build rules only if there are no problems.
 """
 
 from __future__ import annotations
@@ -15,14 +15,12 @@ from sigwrap.policy.judge.match import (
     check_name_glob,
     doubt_about_glob,
     escape_glob,
-    escape_regex,
 )
 from sigwrap.policy.judge.network import BadDestination, Destination
 from sigwrap.policy.judge.signals import signal_number, signal_numbers, words
 from sigwrap.policy.language.document import MappingNode, Node, ScalarNode, SequenceNode
 from sigwrap.policy.language.fill import Filler, Wrong, shown
-from sigwrap.policy.language.parts import Checked
-from sigwrap.policy.language.schema import (
+from sigwrap.policy.language.shapes import (
     PATTERNS,
     Duration,
     Flag,
@@ -38,6 +36,7 @@ from sigwrap.policy.language.schema import (
     Text,
     Word,
 )
+from sigwrap.policy.language.values import Checked
 from sigwrap.policy.problems import nearest_word
 
 MAX_TOTAL_SECONDS = 10 * 365 * 24 * 3600
@@ -52,7 +51,7 @@ _NO_MERGE_KEYS = (
 
 class Checker(Filler):
     def group(self, node: Node, group: Group) -> Checked:
-        checked = Checked(place=node.place)
+        checked = Checked(node.place)
         if not isinstance(node, MappingNode):
             self._must_be(node, group.title, "a mapping")
             return checked
@@ -71,15 +70,27 @@ class Checker(Filler):
                 message = "unknown key" if is_clear else f"{group.title} has no such key"
                 self.note(key_node, message, name, nearest)
             else:
+                if key.old:
+                    self._say_what_is_new(key_node, key)
                 self._value(checked, key, value_node)
             seen.add(name)
+        for key in group.keys:
+            if key.old and {key.name, key.new.partition(":")[0]} <= seen:
+                self.note(node, f"{key.name} is an old name of {key.new}; use only one")
         for key in group.keys:
             if key.required and key.name not in seen and _MERGE_KEY not in seen:
                 self.note(node, f'missing key "{key.name}" in {group.title}')
         return checked
 
+    def _say_what_is_new(self, node: Node, key: Key) -> None:
+        if key.new:
+            message = f"{key.name} is now {key.new} (sigwrap policy check --write updates the file)"
+            self.doubt(node, message, "")
+
     def _value(self, checked: Checked, key: Key, node: Node) -> None:
         checked.places[key.name] = node.place
+        if isinstance(key.shape, OneOf) and key.shape.old and isinstance(node, ScalarNode):
+            self._say_what_is_new(node, key)
         try:
             checked.values[key.name] = self._shaped(node, key.shape, key.name)
         except Wrong:
@@ -140,6 +151,9 @@ class Checker(Filler):
             case Form.NAME:
                 message = f'{name} may only have letters, digits, ".", "_" and "-"'
                 return self._expected(node, text, form, message)
+            case Form.FLAG:
+                message = "a flag is a letter or a word, such as f or force"
+                return self._expected(node, text, form, message).lstrip("-")
             case Form.VARIABLE:
                 message = 'a variable name has letters, digits and "_", and no digit first'
                 return self._expected(node, text, form, message)
@@ -182,9 +196,7 @@ class Checker(Filler):
     def _subcommand(self, node: ScalarNode, text: str) -> str:
         if text == "-" or not text.startswith("-"):
             return text
-        pattern = escape_regex(text).replace("\\-", "-")
-        right = f"args_patterns: ['^{pattern}(=|$)']"
-        raise self.note(node, "an option is not a subcommand", text, right)
+        raise self.note(node, "an option is not a subcommand", text, f"flags: [{text.lstrip('-')}]")
 
     def _name_glob(self, node: ScalarNode, glob: str, name: str) -> str:
         expected = f'{name} takes names of variables, without "=" and "$"'

@@ -1,9 +1,9 @@
-"""A policy's text to nodes, each with its place: file, line and column."""
+"""Nodes of a policy's text, each with its place: file, line and column."""
 
 from __future__ import annotations
 
 from sigwrap.bare.digests import blake2b
-from sigwrap.hints import Any
+from sigwrap.errors import PolicyError
 from sigwrap.policy.problems import Place
 from sigwrap.tuples import NamedTuple
 
@@ -46,12 +46,20 @@ class Source(NamedTuple):
 SHIPPED = ("agent-default", "agent-strict", "agent-observe", "ci")
 
 
+class Form(NamedTuple):
+    """A shipped policy as policy/tools/shipped.py has checked it."""
+
+    digest: str  # of its text
+    base: tuple[int, int, str] | None  # line, column, name
+    parts: bytes
+
+
 def is_shipped(name: str, text: str) -> bool:
-    """Whether this very text is."""
+    """Return whether this very text is that of a shipped policy."""
     if name.removesuffix(".yaml") not in SHIPPED:
         return False
     try:
-        return bool(digest_of(text) == form_of_shipped(name).DIGEST)
+        return digest_of(text) == form_of_shipped(name).digest
     except UnicodeEncodeError:  # lone surrogates
         return False
 
@@ -62,15 +70,16 @@ def read_document(source: Source) -> Node:
     return read_text(source)
 
 
-def form_of_shipped(file: str) -> Any:
-    name = f"sigwrap.policy.shipped.{module_of(file)}"
-    return __import__(name, fromlist=["DIGEST"])  # importlib is imported for nothing else
-
-
-def module_of(file: str) -> str:
-    """In sigwrap/policy/shipped; policy/tools/shipped.py writes it."""
-    return file.removesuffix(".yaml").replace("-", "_")
+def form_of_shipped(file: str) -> Form:
+    try:
+        # importlib is imported for nothing else.
+        module = __import__("sigwrap.policy.shipped", fromlist=["FORMS"])
+    except ImportError as missing:
+        how = "to make it: make setup (or pip install -e .)"
+        raise PolicyError("sigwrap/policy/shipped.py is missing", how) from missing
+    return Form(*module.FORMS[file.removesuffix(".yaml")])
 
 
 def digest_of(text: str) -> str:
-    return blake2b(text.encode(), digest_size=32).hexdigest()
+    digest: str = blake2b(text.encode(), digest_size=32).hexdigest()
+    return digest

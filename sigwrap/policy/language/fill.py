@@ -1,4 +1,4 @@
-"""Texts with variables in them: what they stand for here, and whether that is good."""
+"""Texts of a policy with their variables filled in, and the checks of the result."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from sigwrap.policy.language.variables import (
 )
 from sigwrap.policy.problems import Place, Problem, Severity, nearest_word
 
-# A glob that is known to be good stays so with other values, which it takes literally, as long as
-# it is no longer than this: each character is at most four of RE2's instructions.
+# A good glob stays good with other values, which it takes literally, up to this length: RE2 makes
+# at most four instructions of a character.
 SURELY_FITS = 250
 _SAYS_WHERE = ("/", "**")
-_NOWHERE = "/nonexistent"  # what is shipped loads without a home too
+_NOWHERE = "/nonexistent"  # shipped policies load without a home directory too
 
 
 class Wrong(Exception):
@@ -37,7 +37,7 @@ class Wrong(Exception):
 
 class Filler:
     def __init__(self, variables: Mapping[str, str], room: Room, *, shipped: bool = False) -> None:
-        """`shipped`: its patterns are compiled by tests, for that takes time at each start."""
+        """Tests compile the patterns of a shipped policy, which would slow each start."""
         self._variables = variables
         self._room = room
         self._shipped = shipped
@@ -52,7 +52,7 @@ class Filler:
         return self.glob(node, glob, name)
 
     def file(self, node: ScalarNode, text: str) -> str:
-        """A path that is no glob."""
+        """Return a path that is no glob."""
         path = self.substituted(node, text)
         return path if path.startswith("/") else self._rooted(node, path, escape=str)
 
@@ -79,7 +79,7 @@ class Filler:
     def _rooted(
         self, node: ScalarNode, glob: str, *, escape: Callable[[str], str] = escape_glob
     ) -> str:
-        """What a program or an argument is held against is absolute."""
+        """Return an absolute path or glob."""
         first, _, rest = glob.partition("/")
         if not first.startswith("~"):
             variable, rest = "PROJECT_ROOT", glob
@@ -121,7 +121,7 @@ class Filler:
         return Wrong(message)
 
     def doubt(self, node: Node, message: str, offending: str, nearest: str = "") -> None:
-        """Where there is a message."""
+        """Add a warning, if there is a message."""
         if message and not self._shipped:
             warning = Problem(node.place, message, offending, nearest, Severity.WARNING)
             self.warnings.append(warning)

@@ -1,8 +1,7 @@
-"""Rules that can never match, and rules that allow more than they seem to; an environment without
-what programs need.
+"""Warnings: rules that never match or allow more than they seem to, and missing variables.
 
-Only rules of the policy's own file are reported: that they stand before a base's rules is what
-`extends` is for.
+Only rules of the policy's own file get a warning; that they come before a base's rules is the
+purpose of `extends`.
 """
 
 from __future__ import annotations
@@ -34,6 +33,7 @@ from sigwrap.policy.judge.rules import (
     Target,
     default_of,
 )
+from sigwrap.policy.language.schema import COMMAND_RULE
 from sigwrap.policy.problems import Place, Problem, Severity
 
 _MOST_COMPARISONS = 1_000_000
@@ -79,13 +79,15 @@ def _shadowed_command_rules(rules: Sequence[CommandRule]) -> Iterator[Problem]:
 
 
 class _RulesAbove:
-    """By the words that name a command: a policy may have ten thousand of them, and to hold each
-    against each would take minutes. Even so, only so many are compared."""
+    """The rules above a rule, by the words that name a command.
+
+    A policy may have ten thousand words, and to compare all pairs would take minutes.
+    """
 
     def __init__(self) -> None:
         self._rules: list[CommandRule] = []
         self._by_word: dict[str, list[int]] = {}
-        # By whether it has a slash, and what every text that it matches begins with.
+        # By whether a glob has a slash, and by its literal prefix.
         self._globs: dict[tuple[bool, str], list[tuple[int, Glob]]] = {}
         self._comparisons = 0
 
@@ -125,28 +127,12 @@ class _RulesAbove:
 
 
 def _conditions_cover(above: CommandRule, rule: CommandRule) -> bool:
-    """Whatever meets the conditions of `rule` meets those of `above`."""
-    return (
-        (above.min_depth or 0) <= (rule.min_depth or 0)
-        and (
-            above.max_depth is None
-            or (rule.max_depth is not None and rule.max_depth <= above.max_depth)
-        )
-        and _at_least_as_wide(above.args_patterns, rule.args_patterns)
-        and _at_least_as_wide(above.subcommands, rule.subcommands)
-        and _at_least_as_wide(above.paths, rule.paths)
-        and _at_least_as_wide(above.sources, rule.sources)
-        and _at_least_as_wide(tuple(above.sha256), tuple(rule.sha256))
-        and (above.not_sha256 <= rule.not_sha256)
-        and above.truncated in (None, rule.truncated)
-        and above.traced in (None, rule.traced)
-        and above.system_file in (None, rule.system_file)
-        and above.loads_code in (None, rule.loads_code)
+    """Return whether `above` matches all that meets the conditions of `rule`."""
+    return all(
+        key.covers(getattr(above, key.field), getattr(rule, key.field))
+        for key in COMMAND_RULE.keys
+        if key.covers is not None
     )
-
-
-def _at_least_as_wide(above: tuple[str, ...], below: tuple[str, ...]) -> bool:
-    return not above or (bool(below) and set(below) <= set(above))
 
 
 def _loose_allow_rules(rules: Sequence[CommandRule]) -> Iterator[Problem]:
@@ -172,8 +158,10 @@ def _matches_anything(pattern: str) -> bool:
 
 
 def _is_of_a_whole_line(pattern: str) -> bool:
-    """Of these words one after the other. No single argument fits it but one with the very same
-    spaces in it, which nothing but a wish to be let through would make."""
+    """Return whether a pattern matches certain words in a row, and nothing else.
+
+    It also matches one argument that contains the same spaces, which no usual program has.
+    """
     return bool(_WHOLE_LINE.fullmatch(pattern)) and " " in pattern.replace("[^ ]", "")
 
 
@@ -195,7 +183,7 @@ def _shadowed_signal_rules(rules: Sequence[SignalRule]) -> Iterator[Problem]:
 
 
 def _shadowed_file_rules(policy: Policy) -> Iterator[Problem]:
-    """By their paths without globs."""
+    """Compare the paths that are no globs."""
     rules = _own_file_rules(policy)
     by_name = {rule.name: rule for rule in rules}
     files = FileRules(rules, default_of(policy, "file", policy.default_file))
@@ -350,7 +338,7 @@ def _rules_on_sigwrap(rules: Sequence[SignalRule]) -> Iterator[Problem]:
 
 
 def _rules_on_oneself(rules: Sequence[SignalRule]) -> Iterator[Problem]:
-    """Runtimes signal themselves all the time, and abort() and pthread_cancel() do."""
+    """Warn of rules that hit self-signals: runtimes, abort() and pthread_cancel() send them."""
     decided: set[int] = set()
     for rule in rules:
         is_lenient = rule.decision in (Action.ALLOW, Action.AUDIT)
@@ -365,7 +353,7 @@ def _rules_on_oneself(rules: Sequence[SignalRule]) -> Iterator[Problem]:
 
 
 def _may_be_oneself(rule: SignalRule) -> bool:
-    """A rule that names `self` means it."""
+    """Return whether a rule covers `self` without naming it."""
     if TargetType.SELF in rule.targets:
         return False
     return not rule.targets or any(map(_takes_in_oneself, rule.targets))
@@ -397,7 +385,7 @@ def _doubtful_env_policy(policy: Policy) -> Iterator[Problem]:
 
 
 def _may_share_a_name(first: str, second: str) -> bool:
-    """Of two globs only the beginnings are compared."""
+    """Return whether two globs may match one name; of two globs it compares the prefixes."""
     if not is_glob(first):
         return NameGlob(second).matches(first)
     if not is_glob(second):

@@ -1,10 +1,10 @@
-"""Text to Policy: `extends` followed, variables filled in, all problems of all files at once."""
+"""Load a policy with its bases and variables, and report the problems of all files at once."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from sigwrap.hints import Any, TypeVar
+from sigwrap.hints import TypeVar
 from sigwrap.policy.judge.files import FileRules
 from sigwrap.policy.judge.request import Action
 from sigwrap.policy.judge.rules import (
@@ -12,7 +12,6 @@ from sigwrap.policy.judge.rules import (
     EnvPolicy,
     FileRule,
     Limits,
-    LoopWatch,
     NetworkRule,
     Policy,
     Session,
@@ -22,6 +21,7 @@ from sigwrap.policy.judge.rules import (
 )
 from sigwrap.policy.language import beforehand
 from sigwrap.policy.language.document import (
+    Form,
     MappingNode,
     Node,
     ScalarNode,
@@ -29,8 +29,7 @@ from sigwrap.policy.language.document import (
     read_document,
 )
 from sigwrap.policy.language.fill import Filler, variable_problem
-from sigwrap.policy.language.network_default import IMPLIED, network_default
-from sigwrap.policy.language.parts import Checked, Parts
+from sigwrap.policy.language.parts import IMPLIED, Parts
 from sigwrap.policy.language.variables import (
     BUILT_IN,
     Room,
@@ -46,7 +45,7 @@ _NO_MOUNTS = (
     "everything in a first rule for /**"
 )
 
-# (what `extends` names, the source that has the `extends`) -> the source that is meant.
+# Finds the source for a name in `extends`; the second argument is the source that extends it.
 FindBase = Callable[[str, Source], Source | None]
 
 
@@ -64,13 +63,12 @@ class _Loader:
         self._find_base = find_base
         self._room = Room()
         self.problems: list[Problem] = []
-        self.warnings: list[Problem] = []  # of the file itself: each base has its own check
+        self.warnings: list[Problem] = []  # of the file itself, not of its bases
 
     def load(
         self, source: Source, overrides: Mapping[str, str], above: tuple[str, ...]
     ) -> Policy | None:
-        """None if anything at all is wrong; `overrides` are the variables of the policies that
-        extend this one."""
+        """Return None if there is a problem; `overrides` are variables of extending policies."""
         form = beforehand.form_of(source)
         if form is not None:
             return self._checked_beforehand(form, source, overrides, above)
@@ -79,7 +77,7 @@ class _Loader:
         except InvalidPolicy as error:
             self.problems.extend(error.problems)
             return None
-        # No run under a shipped policy has any use for these.
+        # A run under a shipped policy does not need these.
         from sigwrap.policy.language import build
         from sigwrap.policy.language.check import Checker
         from sigwrap.policy.language.schema import POLICY
@@ -112,12 +110,11 @@ class _Loader:
         )
 
     def _checked_beforehand(
-        self, form: Any, source: Source, variables: Mapping[str, str], above: tuple[str, ...]
+        self, form: Form, source: Source, variables: Mapping[str, str], above: tuple[str, ...]
     ) -> Policy | None:
-        extends = form.SECTIONS[2].get("extends")
         base = None
-        if extends is not None:
-            line, column, name = extends
+        if form.base is not None:
+            line, column, name = form.base
             node = ScalarNode(Place(source.name, line, column), name, name)
             base = self._base(node, source, variables, above)
         known = {**(dict(base.variables) if base else {}), **variables}
@@ -172,7 +169,7 @@ class _Loader:
         return None
 
 
-# The base of a policy that extends none.
+# The base of a policy without `extends`.
 _NOTHING = Policy(
     name="",
     file="",
@@ -204,27 +201,14 @@ _NOTHING = Policy(
 def _policy(
     source: Source, parts: Parts, variables: Mapping[str, str], extended: Policy | None
 ) -> Policy:
-    checked, base = parts.checked, extended or _NOTHING
-    absent = Checked(place=checked.place)
-    defaults = checked.get("defaults", absent)
-    env_policy = checked.get("env_policy", absent)
-    watch = checked.get("watch", absent)
-    trust = checked.get("trust", absent)
-    session = checked.get("session", absent)
-    loop = watch.get("loop")
-    network, layers = network_default(checked), _layers(base)
+    base = extended or _NOTHING
+    network, layers = parts.network, _layers(base)
+    sections = {
+        name: getattr(base, name)._replace(**fields) for name, fields in parts.sections.items()
+    }
     return base._replace(
-        name=checked.get("name"),
         file=source.name,
-        description=checked.get("description", base.description),
         bases=(base.name, *base.bases) if extended else (),
-        tolerates_old_kernels=checked.get("unenforced") == "warn"
-        if "unenforced" in checked.values
-        else base.tolerates_old_kernels,
-        asks=checked.get("approvals", "ask" if base.asks else "deny") == "ask",
-        default_command=Action(defaults.get("command", base.default_command)),
-        default_signal=Action(defaults.get("signal", base.default_signal)),
-        default_file=Action(defaults.get("file", base.default_file)),
         default_network=network.action if network else base.default_network,
         variables=tuple(variables.items()),
         command_rules=(*_above(parts.command_rules, layers), *base.command_rules),
@@ -236,23 +220,10 @@ def _policy(
             *(network.implied if network else ()),
         ),
         network_place=network.place if network else base.network_place,
-        env_policy=EnvPolicy(
-            remove=env_policy.get("remove", base.env_policy.remove),
-            keep=env_policy.get("keep", base.env_policy.keep),
-            place=checked.places.get("env_policy", base.env_policy.place),
-        ),
-        limits=_limits(base.limits, checked.get("limits", absent)),
-        session=Session(mounts=session.get("mounts", base.session.mounts)),
-        watch=Watch(
-            loop=_loop_watch(loop) if loop else base.watch.loop,
-            drift=watch.get("drift", base.watch.drift),
-        ),
-        trust=Trust(
-            path_shadow=Action(trust.get("path_shadow", base.trust.path_shadow)),
-            boundary=trust.get("boundary", base.trust.boundary),
-        ),
         cases=(),
         base_cases=(*base.cases, *base.base_cases),
+        **parts.values,
+        **sections,
     )
 
 
@@ -269,19 +240,6 @@ def _layers(base: Policy) -> int:
     """Return how many layers of rules there are. The first rule of a section has the highest."""
     sections = (base.command_rules, base.signal_rules, base.file_rules, base.network_rules)
     return 1 + max(rules[0].layer for rules in sections if rules) if any(sections) else 0
-
-
-def _loop_watch(loop: Checked) -> LoopWatch:
-    return LoopWatch(
-        same_exec=loop.get("same_exec"),
-        within_s=loop.get("within"),
-        action=loop.get("action", "log"),
-    )
-
-
-def _limits(base: Limits, given: Checked) -> Limits:
-    keys = Limits.keys().items()
-    return base._replace(**{field: given.get(key) for field, key in keys if key in given.values})
 
 
 def _entry(document: Node, key: str) -> Node | None:

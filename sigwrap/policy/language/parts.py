@@ -1,38 +1,29 @@
-"""What a policy's file comes to before it is put on its base: checked values, and rules."""
+"""The contents of a policy's file, before they are put on its base."""
 
 from __future__ import annotations
 
 from sigwrap.hints import Any
+from sigwrap.policy.judge.request import Action
 from sigwrap.policy.judge.rules import CommandRule, FileRule, NetworkRule, SignalRule
 from sigwrap.policy.problems import Place
 from sigwrap.tuples import NamedTuple
 
+# The rules by which `network: {default: deny}` still allows DNS and loopback.
+IMPLIED = ("implied-name-service", "implied-loopback-server", "implied-loopback")
 
-class Checked:
-    """A mapping's values by key, each with its place; what was absent or wrong is not there."""
 
-    __slots__ = ("place", "places", "values")
+class NetworkDefault(NamedTuple):
+    """The decision on connections that no rule matches."""
 
-    def __init__(
-        self,
-        *,
-        place: Place,
-        values: dict[str, Any] | None = None,
-        places: dict[str, Place] | None = None,
-    ) -> None:
-        self.place = place
-        self.values = {} if values is None else values
-        self.places = {} if places is None else places
-
-    def get(self, key: str, default: Any = None) -> Any:
-        return self.values.get(key, default)
-
-    def place_of(self, key: str) -> Place:
-        return self.places.get(key, self.place)
+    place: Place
+    action: Action
+    implied: tuple[NetworkRule, ...] = ()
 
 
 class Parts(NamedTuple):
-    checked: Checked
+    values: dict[str, Any]  # fields of Policy
+    sections: dict[str, dict[str, Any]]  # fields of Policy, each with the fields that are given
+    network: NetworkDefault | None
     command_rules: tuple[CommandRule, ...] = ()
     signal_rules: tuple[SignalRule, ...] = ()
     file_rules: tuple[FileRule, ...] = ()

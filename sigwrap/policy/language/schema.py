@@ -1,19 +1,40 @@
 """Every key of a policy, once.
 
-The parser's checks, docs/policy-reference.md and docs/policy.schema.json all come from POLICY
-below, so they cannot contradict each other.
-
-Named tuples, not dataclasses: sigwrap makes these at each start, and a named tuple takes an eighth
-of the time.
+The checks, the rules, `policy show`, docs/policy-reference.md and docs/policy.schema.json all come
+from POLICY below, so they cannot contradict each other.
 """
 
 from __future__ import annotations
 
-from sigwrap.bare.enum import Enum
+from sigwrap.policy.judge import rules
 from sigwrap.policy.judge.network import Direction, Protocol
-from sigwrap.policy.judge.request import Operation, TargetType
-from sigwrap.policy.judge.rules import LOG_REACTIONS
-from sigwrap.tuples import NamedTuple
+from sigwrap.policy.judge.request import Action, CommandRedirect, Operation, TargetType, Via
+from sigwrap.policy.judge.signals import signal_name
+from sigwrap.policy.language.shapes import (
+    Duration,
+    Flag,
+    Form,
+    Group,
+    Key,
+    ListOf,
+    MapOf,
+    Number,
+    OneOf,
+    Size,
+    Text,
+    Word,
+    all_of,
+    any_of,
+    same,
+)
+from sigwrap.policy.language.values import (
+    is_deeper,
+    redirect_signal,
+    shown_signals,
+    shown_targets,
+    signals,
+    targets,
+)
 
 COMMAND_DECISIONS = ("allow", "deny", "audit", "approve", "redirect")
 SIGNAL_DECISIONS = ("allow", "deny", "audit", "approve", "redirect", "absorb")
@@ -22,548 +43,469 @@ FILE_DECISIONS = ("allow", "deny", "audit")
 OPERATIONS = tuple(each.value for each in Operation)
 REACTIONS = ("log", "stop", "kill")
 TARGET_WORDS = tuple(each.value for each in TargetType)
+TARGET_KINDS = (*TARGET_WORDS, "process", "pid_range")
+
+_TEMPLATE = Text(Form.TEMPLATE)
+_TEMPLATES = ListOf(_TEMPLATE)
+_PATHS = ListOf(Text(Form.PATH), 1)
+_DIGESTS = ListOf(Text(Form.DIGEST), 1)
+_NAME_GLOBS = ListOf(Text(Form.NAME_GLOB))
+_REACTION = Word(REACTIONS)
+_TARGET_WORD = Word(TARGET_WORDS, "target word")
+_PROTOCOLS = Word(tuple(each.value for each in Protocol))
+_DIRECTIONS = Word(tuple(each.value for each in Direction))
 
 
-class Form(Enum):
-    """The form of a text, as the reference names it. `$` marks forms that take variables."""
-
-    PLAIN = "text"
-    TEMPLATE = "text `$`"
-    HOST_TEMPLATE = "text `$`, or `${SIGWRAP_HOST:NAME}`"
-    NAME = "name"
-    VARIABLE = "variable name"
-    NAME_GLOB = "glob for a variable name"
-    GLOB = "glob `$`"
-    PROGRAM = "name or path glob `$`"
-    PATH = "path glob `$`"
-    FILE = "path `$`"
-    DESTINATION = "destination"
-    PLACE = "file or directory, glob `$`"
-    SUBCOMMAND = "one to three words, no options"
-    REGEX = "RE2 pattern `$`"
-    DIGEST = "SHA-256 in hexadecimal"
-    SIGNAL = "signal name or number"
-    SIGNALS = "signal name, number or group"
-    BASE = "shipped policy, or a file next to this one"
+def _decision(*words: str) -> Word:
+    return Word(words, type=Action)
 
 
-# The whole text must match; JSON Schema and Python's `re` read these patterns alike.
-PATTERNS: dict[Form, str] = {
-    Form.NAME: "[A-Za-z0-9][A-Za-z0-9._-]*",
-    Form.VARIABLE: "[A-Za-z_][A-Za-z0-9_]*",
-    Form.NAME_GLOB: "[^=$\\x00]+",
-    Form.DIGEST: "[0-9a-fA-F]{64}",
-    Form.SUBCOMMAND: "(?:-|(?!-)[\\s\\S]*)",
-}
-
-
-class Text(NamedTuple):
-    form: Form = Form.PLAIN
-
-
-class Word(NamedTuple):
-    words: tuple[str, ...]
-    kind: str = ""  # what the reference says instead of the words
-
-
-class Number(NamedTuple):
-    minimum: int = 0
-    maximum: int = 2**31 - 1
-
-
-class Flag(NamedTuple):
-    pass
-
-
-class Duration(NamedTuple):
-    """A number of seconds, or a number with a unit: 45s, 10m, 1h30m, 2d."""
-
-
-class Size(NamedTuple):
-    """A number of bytes, or a number with a unit: K, M or G."""
-
-
-class ListOf(NamedTuple):
-    item: Shape
-    minimum: int = 0
-
-
-class MapOf(NamedTuple):
-    key: Text
-    value: Shape
-
-
-class Group(NamedTuple):
-    title: str
-    keys: tuple[Key, ...]
-    notes: str = ""  # Markdown, below the keys' table in the reference
-
-
-class OneOf(NamedTuple):
-    """At most one option for each YAML kind (scalar, list, mapping): the kind picks the option."""
-
-    options: tuple[Shape, ...]
-
-
-Shape = Text | Word | Number | Flag | Duration | Size | ListOf | MapOf | Group | OneOf
-
-
-class Key(NamedTuple):
-    name: str
-    shape: Shape
-    meaning: str
-    required: bool = False
-
-
-def _key(name: str, shape: Shape, meaning: str, *, required: bool = False) -> Key:
-    return Key(name=name, shape=shape, meaning=meaning, required=required)
-
-
-_NAME = _key("name", Text(form=Form.NAME), "Shown in events and messages", required=True)
-_DESCRIPTION = _key("description", Text(), "A comment for readers")
-_MESSAGE = _key(
-    "message",
-    Text(form=Form.TEMPLATE),
-    "The reason that users read",
-)
-_ESCALATE = _key(
-    "escalate",
-    Word(words=("SIGPOLICY",)),
+_NAME = Key("name", Text(Form.NAME), "Shown in events and messages", required=True)
+_DESCRIPTION = Key("description", Text(), "A comment for readers")
+_MESSAGE = Key("message", _TEMPLATE, "The reason that users read")
+_ON = Key(
+    "on",
+    Word(("kill",)),
     "Kill the process tree once the decision is logged",
+    to="escalate",
+    make=lambda _: "SIGPOLICY",
+    show=lambda _: "kill",
 )
-_OVERRIDES = _key(
-    "overrides",
-    ListOf(item=Text(form=Form.NAME)),
-    "Rules of a base that this rule may weaken; `[]` is none",
+_ESCALATE = Key("escalate", Word(("SIGPOLICY",)), "As `on: kill`", old=True, new="on: kill")
+_OVERRIDES = Key(
+    "overrides", ListOf(Text(Form.NAME)), "Rules of a base that it may weaken; `[]` is none"
 )
-_LAYER = _key("layer", Number(), "Written by `policy show`: how many bases lie below [default: 0]")
+_LAYER = Key("layer", Number(), "Written by `policy show`: the number of bases below [default: 0]")
 RULE_KEYS = (_NAME, _DESCRIPTION, _OVERRIDES, _LAYER)  # of every rule
-_TARGET_WORD = Word(words=TARGET_WORDS, kind="target word")
 
 _REDIRECT = Group(
-    title="redirect_to",
-    keys=(
-        _key(
-            "command",
-            Text(form=Form.TEMPLATE),
-            "The program that runs instead; also its `argv[0]`",
-            required=True,
+    "redirect_to",
+    (
+        Key(
+            "command", _TEMPLATE, "The program that runs instead; also its `argv[0]`", required=True
         ),
-        _key("args", ListOf(item=Text(form=Form.TEMPLATE)), "Its arguments"),
-        _key("append_args", Flag(), "Add the original arguments after `args` [default: false]"),
-        _key(
+        Key("args", _TEMPLATES, "Its arguments"),
+        Key("append_args", Flag(), "Add the original arguments after `args` [default: false]"),
+        Key(
             "env",
-            MapOf(key=Text(form=Form.VARIABLE), value=Text(form=Form.HOST_TEMPLATE)),
-            "Variables to add. `${SIGWRAP_HOST:NAME}` is the value in sigwrap's own environment",
+            MapOf(Text(Form.VARIABLE), Text(Form.HOST_TEMPLATE)),
+            "Variables to add; `${SIGWRAP_HOST:NAME}` is from sigwrap's own environment",
+            make=lambda env: tuple(env.items()),
+            show=dict,
         ),
-        _key(
+        Key(
             "via",
-            Word(words=("exec", "stub")),
-            "`exec`: the caller's environment; `stub`: the one that the command started with "
-            "[default: exec]",
+            Word(("exec", "stub"), type=Via),
+            "`exec`: the caller's environment; `stub`: the session's own [default: exec]",
         ),
-        _key(
-            "record",
-            Flag(),
-            "With `via: stub`: log the replacement's standard streams [default: false]",
-        ),
+        Key("record", Flag(), "With `via: stub`: log the replacement's standard streams"),
     ),
+    CommandRedirect,
 )
 
 _DEPTH = Group(
-    title="depth",
-    keys=(
-        _key("min", Number(), "Lowest depth; the command has 0, its children 1"),
-        _key("max", Number(), "Highest depth"),
-    ),
+    "depth", (Key("min", Number(), "Lowest"), Key("max", Number(), "Highest")), rules.Depth
 )
 
-_COMMAND_RULE = Group(
-    title="command_rules",
-    keys=(
+COMMAND_RULE = Group(
+    "command_rules",
+    (
         _NAME,
         _DESCRIPTION,
-        _key(
+        Key(
             "commands",
-            ListOf(item=Text(form=Form.PROGRAM), minimum=1),
-            "Programs by name, or by full path with links resolved; `./x` and `bin/x` start at "
-            '`${PROJECT_ROOT}`. `"*"` is every program',
+            ListOf(Text(Form.PROGRAM), 1),
+            'Names, or paths with links resolved; `bin/x` is below the project. `"*"` is all',
             required=True,
         ),
-        _key(
+        Key("args", _TEMPLATES, "All arguments, in order; `[]` is none", covers=same),
+        Key(
+            "flags",
+            ListOf(Text(Form.FLAG), 1),
+            "All of these, in any spelling: `[r, f]` is `-rf`, `--force -R`",
+            covers=all_of,
+        ),
+        Key(
             "args_patterns",
-            ListOf(item=Text(form=Form.REGEX), minimum=1),
+            ListOf(Text(Form.REGEX), 1),
             "Found in one argument, or in all joined by spaces; `^` and `$` are the text's ends",
+            covers=any_of,
         ),
-        _key(
+        Key(
             "subcommands",
-            ListOf(item=Text(form=Form.SUBCOMMAND), minimum=1),
+            ListOf(Text(Form.SUBCOMMAND), 1),
             'The first arguments that are no options, as in `pr merge`; `""` is none',
+            covers=any_of,
         ),
-        _key(
+        Key(
             "paths",
-            ListOf(item=Text(form=Form.PATH), minimum=1),
+            _PATHS,
             "An argument, or what follows its `=`, names one of these files",
+            covers=any_of,
         ),
-        _key(
-            "sources",
-            ListOf(item=Text(form=Form.PATH), minimum=1),
-            "Like `paths`, without the last argument: what `mv` and `cp` read",
-        ),
-        _key("depth", _DEPTH, "Depth of the caller in the process tree"),
-        _key(
-            "sha256",
-            ListOf(item=Text(form=Form.DIGEST), minimum=1),
-            "The file has one of these digests",
-        ),
-        _key(
+        Key("sources", _PATHS, "As `paths`, without the last argument", old=True, covers=any_of),
+        Key("depth", _DEPTH, "Depth of the caller", old=True, covers=is_deeper),
+        Key("sha256", _DIGESTS, "The file has one of these digests", make=frozenset, covers=any_of),
+        Key(
             "not_sha256",
-            ListOf(item=Text(form=Form.DIGEST), minimum=1),
+            _DIGESTS,
             "The file has none of these digests",
+            make=frozenset,
+            covers=all_of,
         ),
-        _key("truncated", Flag(), "The arguments were (not) too long to judge completely"),
-        _key(
-            "traced",
-            Flag(),
-            "The caller is traced, or the program file is unreadable (or neither)",
+        Key("truncated", Flag(), "The arguments are too long", old=True, covers=same),
+        Key(
+            "traced", Flag(), "The caller is traced, or the file unreadable", old=True, covers=same
         ),
-        _key(
+        Key(
             "system_file",
             Flag(),
             "Only root can change the file, its directory and the link that names it",
+            covers=same,
         ),
-        _key(
+        Key(
             "loads_code",
             Flag(),
-            "A variable such as `LD_PRELOAD` or `NODE_OPTIONS` makes this program load other code",
+            "A variable such as `LD_PRELOAD` makes the program load other code",
+            covers=same,
         ),
-        _key("decision", Word(words=COMMAND_DECISIONS), "The decision", required=True),
+        Key("decision", _decision(*COMMAND_DECISIONS), "The decision", required=True),
         _MESSAGE,
-        _key("redirect_to", _REDIRECT, "The replacement, with `decision: redirect`"),
+        Key("redirect_to", _REDIRECT, "The replacement, with `decision: redirect`"),
+        _ON,
         _ESCALATE,
         _OVERRIDES,
         _LAYER,
     ),
+    rules.CommandRule,
 )
 
 _TARGET_MAPPING = Group(
-    title="target",
-    keys=(
-        _key(
+    "target",
+    (
+        Key(
             "type",
-            Word(
-                words=(*TARGET_WORDS, "process", "pid_range"),
-                kind="target word, `process`, `pid_range`",
-            ),
+            Word(TARGET_KINDS, "target word, `process`, `pid_range`"),
             "Which processes; `process` is any",
             required=True,
         ),
-        _key("pattern", Text(form=Form.GLOB), "The target's command name must match too"),
-        _key("min", Number(minimum=1), "With `pid_range`: the first pid"),
-        _key("max", Number(minimum=1), "With `pid_range`: the last pid"),
+        Key("pattern", Text(Form.GLOB), "The target's command name must match too"),
+        Key("min", Number(1), "With `pid_range`: the first pid"),
+        Key("max", Number(1), "With `pid_range`: the last pid"),
     ),
 )
-_TARGET_ITEM = OneOf(options=(_TARGET_WORD, _TARGET_MAPPING))
+_ONE_TARGET = (_TARGET_WORD, _TARGET_MAPPING)
 
-_SIGNAL_RULE = Group(
-    title="signal_rules",
-    keys=(
+_SIGNAL_REDIRECT = Group(
+    "signal_rules.redirect_to",
+    (Key("signal", Text(Form.SIGNAL), "The signal to send instead", required=True),),
+)
+
+SIGNAL_RULE = Group(
+    "signal_rules",
+    (
         _NAME,
         _DESCRIPTION,
-        _key(
+        Key(
             "signals",
-            ListOf(item=Text(form=Form.SIGNALS), minimum=1),
+            ListOf(Text(Form.SIGNALS), 1),
             "`SIGTERM`, `15`, `SIGRTMIN+1`, `@halt`",
             required=True,
+            make=signals,
+            show=shown_signals,
         ),
-        _key(
+        Key(
             "target",
-            OneOf(
-                options=(
-                    _TARGET_WORD,
-                    _TARGET_MAPPING,
-                    ListOf(item=_TARGET_ITEM, minimum=1),
-                )
-            ),
+            OneOf((*_ONE_TARGET, ListOf(OneOf(_ONE_TARGET), 1))),
             "The receiver [default: every process]",
+            to="targets",
+            make=targets,
+            show=shown_targets,
         ),
-        _key(
-            "handled",
-            Flag(),
-            "The target catches or ignores the signal (or does not)",
-        ),
-        _key("decision", Word(words=SIGNAL_DECISIONS), "The decision", required=True),
+        Key("handled", Flag(), "The target catches or ignores the signal (or does not)"),
+        Key("decision", _decision(*SIGNAL_DECISIONS), "The decision", required=True),
         _MESSAGE,
-        _key(
+        Key(
             "redirect_to",
-            Text(form=Form.SIGNAL),
-            "The signal to send instead, with `decision: redirect`",
+            OneOf((_SIGNAL_REDIRECT, Text(Form.SIGNAL)), old=Text(Form.SIGNAL)),
+            "The replacement, with `decision: redirect`",
+            new="redirect_to: {signal: …}",
+            to="redirect_signal",
+            make=redirect_signal,
+            show=lambda number: {"signal": signal_name(number)},
         ),
-        _key(
+        Key(
             "fallback",
-            Word(words=("allow", "audit")),
+            _decision("allow", "audit"),
             "The decision where sigwrap cannot enforce the rule",
         ),
-        _key("log", Flag(), "With `decision: allow`: write an event [default: true]"),
+        Key("log", Flag(), "With `decision: allow`: write an event [default: true]"),
+        _ON,
         _ESCALATE,
         _OVERRIDES,
         _LAYER,
     ),
+    rules.SignalRule,
 )
 
-_FILE_RULE = Group(
-    title="file_rules",
-    keys=(
+FILE_RULE = Group(
+    "file_rules",
+    (
         _NAME,
         _DESCRIPTION,
-        _key(
+        Key(
             "paths",
-            ListOf(item=Text(form=Form.PLACE), minimum=1),
-            "A directory stands for everything below; `*`, `?`, `[a-z]` match in one name",
+            ListOf(Text(Form.PLACE), 1),
+            "Files, and directories with all below; `*`, `?`, `[a-z]` match in one name",
             required=True,
         ),
-        _key(
+        Key(
             "operations",
-            ListOf(item=Word(words=OPERATIONS), minimum=1),
+            ListOf(Word(OPERATIONS, type=Operation), 1),
             "The operations that the rule covers",
             required=True,
         ),
-        _key("decision", Word(words=FILE_DECISIONS), "The decision", required=True),
-        _key(
+        Key("decision", _decision(*FILE_DECISIONS), "The decision", required=True),
+        Key(
             "make_missing",
             Flag(),
-            "With `decision: allow`: create missing directories, remove empty ones at the end "
-            "[default: false]",
+            "With `decision: allow`: create missing directories, remove empty ones at the end",
         ),
         _OVERRIDES,
         _LAYER,
     ),
+    rules.FileRule,
 )
 
-_NETWORK_RULE = Group(
-    title="network_rules",
-    keys=(
+NETWORK_RULE = Group(
+    "network_rules",
+    (
         _NAME,
         _DESCRIPTION,
-        _key(
+        Key(
             "destinations",
-            ListOf(item=Text(form=Form.DESTINATION), minimum=1),
+            ListOf(Text(Form.DESTINATION), 1),
             "Hosts, addresses, networks, sockets",
             required=True,
         ),
-        _key(
-            "ports",
-            ListOf(item=Number(minimum=1, maximum=65535), minimum=1),
-            "Ports [default: every port]",
-        ),
-        _key(
-            "protocol",
-            Word(words=tuple(each.value for each in Protocol)),
-            "[default: every protocol]",
-        ),
-        _key(
-            "direction",
-            Word(words=tuple(each.value for each in Direction)),
-            "Connect and send, or listen [default: connect]",
-        ),
-        _key("decision", Word(words=PLAIN_DECISIONS), "The decision", required=True),
+        Key("ports", ListOf(Number(1, 65535), 1), "Ports [default: every port]"),
+        Key("protocol", _PROTOCOLS, "[default: every protocol]"),
+        Key("direction", _DIRECTIONS, "Connect and send, or listen [default: connect]"),
+        Key("decision", _decision(*PLAIN_DECISIONS), "The decision", required=True),
         _MESSAGE,
         _OVERRIDES,
         _LAYER,
     ),
+    rules.NetworkRule,
 )
+RULES = {each.title: each for each in (COMMAND_RULE, SIGNAL_RULE, FILE_RULE, NETWORK_RULE)}
 
-_TEST_CASE = Group(
-    title="tests",
-    keys=(
-        _key(
+TEST_CASE = Group(
+    "tests",
+    (
+        Key(
             "command",
-            OneOf(options=(Text(), ListOf(item=Text(), minimum=1))),
-            "A command line, split as a shell splits it, or a list of words",
+            OneOf((Text(), ListOf(Text(), 1))),
+            "A command line as for a shell, or a list of words",
         ),
-        _key("depth", Number(), "The caller's depth [default: 1]"),
-        _key("truncated", Flag(), "[default: false]"),
-        _key("traced", Flag(), "[default: false]"),
-        _key("system_file", Flag(), "[default: whether the path is in a system directory]"),
-        _key("loads_code", Flag(), "[default: whether `env` sets such a variable]"),
-        _key("cwd", Text(form=Form.TEMPLATE), "Working directory [default: `${PROJECT_ROOT}`]"),
-        _key("signal", Text(form=Form.SIGNAL), "A signal"),
-        _key(
-            "target",
-            OneOf(options=(_TARGET_WORD, ListOf(item=_TARGET_WORD))),
-            "The signal's receiver",
-        ),
-        _key("target_command", Text(), "The receiver's command name"),
-        _key("target_pid", Number(minimum=1), "The receiver's pid"),
-        _key("handled", Flag(), "The receiver handles the signal [default: false]"),
-        _key("file", Text(form=Form.FILE), "A file"),
-        _key("operation", Word(words=OPERATIONS), "The operation on the file"),
-        _key("connect", Text(), "A destination: `example.com:443`, `unix:/run/x.sock`"),
-        _key("listen", Text(), "The address of a server: `127.0.0.1:80`"),
-        _key("protocol", Word(words=("tcp", "udp")), "For `connect` [default: tcp]"),
-        _key("decision", Word(words=SIGNAL_DECISIONS), "The expected decision", required=True),
-        _key("rule", Text(), "The rule that must decide"),
+        Key("depth", Number(), "The caller's depth [default: 1]", old=True),
+        Key("truncated", Flag(), "[default: false]", old=True),
+        Key("traced", Flag(), "[default: false]", old=True),
+        Key("system_file", Flag(), "[default: whether the path is in a system directory]"),
+        Key("loads_code", Flag(), "[default: whether `env` sets such a variable]"),
+        Key("cwd", _TEMPLATE, "Working directory [default: `${PROJECT_ROOT}`]"),
+        Key("signal", Text(Form.SIGNAL), "A signal"),
+        Key("target", OneOf((_TARGET_WORD, ListOf(_TARGET_WORD))), "The signal's receiver"),
+        Key("target_command", Text(), "The receiver's command name"),
+        Key("target_pid", Number(1), "The receiver's pid"),
+        Key("handled", Flag(), "The receiver handles the signal [default: false]"),
+        Key("file", Text(Form.FILE), "A file"),
+        Key("operation", Word(OPERATIONS, type=Operation), "The operation on the file"),
+        Key("connect", Text(), "A destination: `example.com:443`, `unix:/run/x.sock`"),
+        Key("listen", Text(), "The address of a server: `127.0.0.1:80`"),
+        Key("protocol", Word(("tcp", "udp")), "For `connect` [default: tcp]"),
+        Key("decision", _decision(*SIGNAL_DECISIONS), "The expected decision", required=True),
+        Key("rule", Text(), "The rule that must decide"),
     ),
 )
 
-_DEFAULTS = Group(
-    title="defaults",
-    keys=(
-        _key("command", Word(words=PLAIN_DECISIONS), "For commands [default: deny]"),
-        _key("signal", Word(words=(*PLAIN_DECISIONS, "absorb")), "For signals [default: deny]"),
-        _key("file", Word(words=FILE_DECISIONS), "For files [default: allow]"),
-        _key("network", Word(words=PLAIN_DECISIONS), "As `network: deny`"),
+DEFAULTS = Group(
+    "defaults",
+    (
+        Key(
+            "command",
+            _decision(*PLAIN_DECISIONS),
+            "For commands [default: deny]",
+            to="default_command",
+        ),
+        Key(
+            "signal",
+            _decision(*PLAIN_DECISIONS, "absorb"),
+            "For signals [default: deny]",
+            to="default_signal",
+        ),
+        Key("file", _decision(*FILE_DECISIONS), "For files [default: allow]", to="default_file"),
+        Key("network", _decision(*PLAIN_DECISIONS), "As `network: deny`", to="default_network"),
     ),
 )
 
 _NETWORK = Group(
-    title="network",
-    keys=(
-        _key("default", Word(words=PLAIN_DECISIONS), "The decision", required=True),
-        _key("strict", Flag(), "Deny DNS and loopback too [default: false]"),
+    "network",
+    (
+        Key("default", _decision(*PLAIN_DECISIONS), "The decision", required=True),
+        Key("strict", Flag(), "Deny DNS and loopback too [default: false]"),
     ),
 )
 
 _ENV_POLICY = Group(
-    title="env_policy",
-    keys=(
-        _key("remove", ListOf(item=Text(form=Form.NAME_GLOB)), "Variables to remove"),
-        _key(
-            "keep",
-            ListOf(item=Text(form=Form.NAME_GLOB)),
-            "Variables to keep although `remove` names them",
-        ),
+    "env_policy",
+    (
+        Key("remove", _NAME_GLOBS, "Variables to remove"),
+        Key("keep", _NAME_GLOBS, "Exceptions from `remove`"),
     ),
+    rules.EnvPolicy,
 )
 
 _LIMITS = Group(
-    title="limits",
-    keys=(
-        _key("max_depth", Number(), "Depth of the process tree; a deeper exec is denied"),
-        _key("max_children", Number(), "Children of one process at a time; checked at its execs"),
-        _key(
-            "max_processes",
-            Number(),
-            "Processes at a time, with zombies, without threads; checked at execs",
+    "limits",
+    (
+        Key("max_depth", Number(), "Depth of the process tree; a deeper exec is denied"),
+        Key("max_children", Number(), "Children of a process at a time; checked at its execs"),
+        Key("max_processes", Number(), "Processes at a time, with zombies; checked at execs"),
+        Key(
+            "at_fork", Flag(), "Check these at forks too (60 µs each), which then fail with EAGAIN"
         ),
-        _key(
-            "at_fork",
-            Flag(),
-            "Check these at forks too (60 µs each); a refused fork fails with EAGAIN "
-            "[default: false]",
+        Key("max_execs", Number(), "Execs in the whole run"),
+        Key("wall_time", Duration(), "Time that the run may take", to="wall_time_s"),
+        Key("cpu_time", Duration(), "Processor time of all processes", to="cpu_time_s"),
+        Key("memory", Size(), "Resident and swapped memory of all processes", to="memory_bytes"),
+        Key(
+            "log_size",
+            Size(),
+            "Size of the event log; `--log-size` overrides it [default: 1G]",
+            to="log_size_bytes",
         ),
-        _key("max_execs", Number(), "Execs in the whole run"),
-        _key("wall_time", Duration(), "Time that the run may take"),
-        _key("cpu_time", Duration(), "Processor time of all processes together"),
-        _key("memory", Size(), "Memory of all processes together, resident and swapped"),
-        _key("log_size", Size(), "Size of the event log; `--log-size` overrides it [default: 1G]"),
-        _key(
+        Key(
             "at_log_size",
-            Word(words=LOG_REACTIONS),
-            "Then `end` the run, or `deny` every exec and signal that would be logged "
-            "[default: end]",
+            Word(rules.LOG_REACTIONS),
+            "Then `end` the run, or `deny` all that would be logged [default: end]",
         ),
     ),
+    rules.Limits,
 )
 
 _SESSION = Group(
-    title="session",
-    keys=(
-        _key(
+    "session",
+    (
+        Key(
             "mounts",
             Flag(),
-            "Whether processes may mount file systems (`bwrap`, `podman`, `unshare -m`) and write "
-            "to cgroup files",
+            "Processes may mount file systems (`bwrap`, `podman`) and write to cgroup files",
         ),
     ),
+    rules.Session,
 )
 
 _LOOP = Group(
-    title="watch.loop",
-    keys=(
-        _key(
+    "on.loop",
+    (
+        Key(
             "same_exec",
-            Number(minimum=2),
+            Number(2),
             "Number of execs with the same file, arguments and directory",
             required=True,
         ),
-        _key("within", Duration(), "The time in which they happen", required=True),
-        _key("action", Word(words=REACTIONS), "At SIGLOOP [default: log]"),
+        Key("within", Duration(), "The time in which they happen", required=True, to="within_s"),
+        Key("action", _REACTION, "At SIGLOOP [default: log]"),
     ),
+    rules.LoopWatch,
 )
 
-_WATCH = Group(
-    title="watch",
-    keys=(
-        _key("loop", _LOOP, "SIGLOOP, when the same exec repeats"),
-        _key(
+WATCH = Group(
+    "watch",
+    (
+        Key("loop", _LOOP, "SIGLOOP, when the same exec repeats"),
+        Key(
             "drift",
-            Word(words=REACTIONS),
+            _REACTION,
             "At SIGDRIFT, an exec outside the profile of `--profile FILE` [default: log]",
         ),
     ),
+    rules.Watch,
 )
+BOUNDARY = Group(
+    "on", (Key("boundary", _REACTION, "At SIGTRUST, an attempt on sigwrap itself [default: log]"),)
+)
+ON = Group("on", (*WATCH.keys, *BOUNDARY.keys))
 
 _TRUST = Group(
-    title="trust",
-    keys=(
-        _key(
+    "trust",
+    (
+        Key(
             "path_shadow",
-            Word(words=("audit", "deny")),
-            "Mark or deny a program that `PATH` finds before a system command of its name "
-            "[default: audit]",
+            _decision("audit", "deny"),
+            "Mark or deny a program that `PATH` finds before a system command [default: audit]",
         ),
-        _key(
-            "boundary",
-            Word(words=REACTIONS),
-            "At SIGTRUST, an attempt on sigwrap itself [default: log]",
-        ),
+        Key("boundary", _REACTION, "As in `on`", old=True, new="on: {boundary: …}"),
     ),
+    rules.Trust,
 )
+_FALLBACK = Key(
+    "fallback",
+    Word(("warn", "error")),
+    "If the kernel cannot enforce file or network rules: run and warn, or refuse to start "
+    "[default: error]",
+    to="tolerates_old_kernels",
+    make=lambda word: word == "warn",
+)
+_VALUES = ("name", "description", "fallback", "unenforced", "approvals")
+# Fields of Policy; a policy may change single fields of its base's.
+SECTIONS = {each.title: each for each in (_ENV_POLICY, _LIMITS, _SESSION, WATCH, _TRUST)}
 
 POLICY = Group(
-    title="policy",
-    keys=(
-        _key("version", Number(minimum=1, maximum=1), "Version of the language", required=True),
+    "policy",
+    (
+        Key("version", Number(1, 1), "Version of the language", required=True),
         _NAME,
         _DESCRIPTION,
-        _key(
+        Key(
             "extends",
-            Text(form=Form.BASE),
-            "The base; this file's rules come first, and only make it stricter",
+            Text(Form.BASE),
+            "The base; this file's rules come first and make it stricter",
         ),
-        _key(
-            "unenforced",
-            Word(words=("warn", "error")),
-            "Where file or network rules cannot be enforced: run without them and warn, or do not "
-            "start [default: error]",
-        ),
-        _key(
+        _FALLBACK,
+        _FALLBACK._replace(name="unenforced", old=True, new="fallback"),
+        Key(
             "approvals",
-            Word(words=("ask", "deny")),
+            Word(("ask", "deny")),
             "`deny` denies what a rule would `approve` [default: ask]",
+            to="asks",
+            make=lambda word: word == "ask",
         ),
-        _key("defaults", _DEFAULTS, "Decisions where no rule matches"),
-        _key(
+        Key("defaults", DEFAULTS, "Decisions where no rule matches"),
+        Key(
             "network",
-            OneOf(options=(Word(words=PLAIN_DECISIONS), _NETWORK)),
+            OneOf((Word(PLAIN_DECISIONS), _NETWORK)),
             "Connections that no rule matches; `{default: deny}` still allows DNS and loopback "
             "[default: allow]",
         ),
-        _key(
+        Key(
             "vars",
-            MapOf(key=Text(form=Form.VARIABLE), value=Text(form=Form.PLAIN)),
+            MapOf(Text(Form.VARIABLE), Text()),
             "Variables of this policy; a value may use those above it",
         ),
-        _key("command_rules", ListOf(item=_COMMAND_RULE), "Which programs may run"),
-        _key("signal_rules", ListOf(item=_SIGNAL_RULE), "Which processes may be signalled"),
-        _key("file_rules", ListOf(item=_FILE_RULE), "Which files may be read and changed"),
-        _key("network_rules", ListOf(item=_NETWORK_RULE), "Which hosts and sockets may be reached"),
-        _key("env_policy", _ENV_POLICY, "Environment variables to remove from the command"),
-        _key("limits", _LIMITS, "Limits of a run; 0 is no limit"),
-        _key("session", _SESSION, "Settings of the whole session"),
-        _key("watch", _WATCH, "Patterns over time that raise an agent signal"),
-        _key("trust", _TRUST, "Reactions to attempts to deceive sigwrap"),
-        _key("tests", ListOf(item=_TEST_CASE), "Cases for `sigwrap policy test FILE`"),
+        Key("command_rules", ListOf(COMMAND_RULE), "Which programs may run"),
+        Key("signal_rules", ListOf(SIGNAL_RULE), "Which processes may be signalled"),
+        Key("file_rules", ListOf(FILE_RULE), "Which files may be read and changed"),
+        Key("network_rules", ListOf(NETWORK_RULE), "Which hosts and sockets may be reached"),
+        Key("env_policy", _ENV_POLICY, "Variables to remove from the command's environment"),
+        Key("limits", _LIMITS, "Limits of a run; 0 is no limit"),
+        Key("session", _SESSION, "Settings of the whole session"),
+        Key("on", ON, "What follows an agent signal"),
+        Key("watch", WATCH, "As `on`", old=True, new="on"),
+        Key("trust", _TRUST, "Programs that pass for system commands"),
+        Key("tests", ListOf(TEST_CASE), "Cases for `sigwrap policy check FILE`"),
     ),
 )
+# What of these is a field of Policy by itself.
+VALUES = Group("policy", tuple(each for each in POLICY.keys if each.name in _VALUES))

@@ -1,4 +1,4 @@
-"""All that a policy was made of, as session_started has it: a reader can load it again."""
+"""The texts and variables of a policy, for session_started: a reader can load the policy again."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sigwrap.policy.language.document import Source
 
 
 def policy_texts(sources: Sequence[Source], variables: Mapping[str, str]) -> Payload:
-    """`sources`: the policy's own first, then what it extends."""
+    """Return them for the event; `sources` are the policy and then its bases."""
     texts: Payload = {
         "policy_sources": [
             {"name": each.name, "text": each.text, **({"shipped": True} if each.shipped else {})}

@@ -1,7 +1,4 @@
-"""${NAME} and ${NAME:-default} in a policy's text.
-
-The values are handed in: what PROJECT_ROOT and HOME are is for the caller to know.
-"""
+"""${NAME} and ${NAME:-default} in a policy's text. The caller hands in the values."""
 
 from __future__ import annotations
 
@@ -11,7 +8,7 @@ MAX_SUBSTITUTED = 1 << 20  # characters
 
 BUILT_IN = ("PROJECT_ROOT", "GIT_COMMON_DIR", "HOME", "USER", "TMPDIR", "USERS_PROC")
 
-# ${SIGWRAP_HOST:NAME} stays as it is: a policy is shown and logged, the host's secrets are not.
+# ${SIGWRAP_HOST:NAME} stays in the text: sigwrap shows and logs policies, but no secrets.
 _HOST = "SIGWRAP_HOST"
 
 
@@ -32,8 +29,10 @@ class TooLong(Exception):
 
 
 class Room:
-    """For all texts of a policy with variables in them, together: each of some variables may be the
-    one before it twice."""
+    """The length that all texts of a policy with variables may have together.
+
+    Without it, variables that each contain another one twice would grow exponentially.
+    """
 
     def __init__(self, characters: int = MAX_SUBSTITUTED) -> None:
         self._left = characters
@@ -52,7 +51,7 @@ def substitute(
     escape: Callable[[str], str] = str,
     host_allowed: bool = False,
 ) -> str:
-    """`escape` protects a value that lands in a regex or a glob; defaults are taken as written."""
+    """Fill in variables. `escape` quotes a value for a regex or a glob, but no default."""
     if "${" not in text:
         return text
     room.take(len(text))

@@ -1,9 +1,9 @@
 """YAML text to nodes.
 
-They are built here from the parser's events, not by a yaml.Loader: a policy then can't name a
-Python object, duplicate keys are seen, `yes` and `010` are not silently something else, and what a
-hostile file can cost is bounded (the C composer recurses without limit, and aliases expand
-without limit in everybody's).
+This module reads the parser's events and uses no yaml.Loader. So a policy cannot name a Python
+object, sigwrap sees duplicate keys, and `yes` and `010` stay as written. It also bounds the cost
+of a hostile file: the C composer recurses without limit, and every loader expands aliases without
+limit.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What was recorded, decided again: equal requests are frequent, and each is decided once."""
+"""Decide recorded requests again. Equal requests are frequent, and each is decided once."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Generic, TypeVar
 from sigwrap.events import CONNECTION_TYPES, EXEC_TYPES, Event
 
 _MOST_KEPT = 1_000
-# All that a request is made of (judge/recorded.py), and what limits look at.
+# The fields that make up a request (judge/recorded.py), and those that limits look at.
 _OF_AN_EXEC = (
     *("path", "argv", "cwd", "depth", "truncated", "traced", "programs", "here", "cut"),
     *("elsewhere", "shadows", "siblings", "processes"),
@@ -25,12 +25,15 @@ Found = TypeVar("Found")
 
 
 class Again(Generic[Found]):
-    def __init__(self, decide: Callable[[Event], Found]) -> None:
+    """Cache what `decide` finds, by the request and by the values of `more` fields."""
+
+    def __init__(self, decide: Callable[[Event], Found], *more: str) -> None:
         self._decide = decide
+        self._more = more
         self._known: dict[str, Found] = {}
 
     def decided(self, event: Event) -> Found:
-        key = _key(event)
+        key = _key(event, self._more)
         if key not in self._known:
             if len(self._known) >= _MOST_KEPT:
                 self._known.clear()
@@ -38,10 +41,10 @@ class Again(Generic[Found]):
         return self._known[key]
 
 
-def _key(event: Event) -> str:
-    """The fields may be of any type."""
+def _key(event: Event, more: tuple[str, ...] = ()) -> str:
+    """Return a text, because the fields may be of any type."""
     fields: tuple[str, ...] = _OF_AN_EXEC
     if event.type not in EXEC_TYPES:
         fields = _OF_A_CONNECTION if event.type in CONNECTION_TYPES else _OF_A_SIGNAL
-    # An ellipsis is in no log: a field that is null is another thing than one that isn't there.
-    return repr((fields[0], [event.payload.get(each, ...) for each in fields]))
+    # An ellipsis is in no log: a field that is null is not the same as a missing one.
+    return repr((fields[0], [event.payload.get(each, ...) for each in (*fields, *more)]))

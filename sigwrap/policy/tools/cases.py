@@ -1,17 +1,30 @@
-"""The `tests:` of a policy: the decision that each expects, and the decision that is made."""
+"""The `tests:` of a policy: the decision that each expects, and the decision that is made.
+
+The tests of a base also find rules of a policy that would make the base laxer.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 
-from sigwrap.policy.judge.engine import Engine
+from sigwrap.policy.judge.engine import Engine, Facts, matching
+from sigwrap.policy.judge.layers import Compiled, always, held_back
 from sigwrap.policy.judge.loading import loading_variables
 from sigwrap.policy.judge.network import Direction, Endpoint, Protocol, endpoint_of
 from sigwrap.policy.judge.recorded import program_named
 from sigwrap.policy.judge.request import CommandRequest, Decision
-from sigwrap.policy.judge.rules import Case, CommandCase, FileCase, NetworkCase
+from sigwrap.policy.judge.rules import (
+    Case,
+    CommandCase,
+    FileCase,
+    NetworkCase,
+    Policy,
+    SignalCase,
+)
 from sigwrap.policy.judge.signals import signal_name
 from sigwrap.policy.judge.wrappers import unwrap
+from sigwrap.policy.problems import Problem
 from sigwrap.tuples import NamedTuple
 
 
@@ -31,19 +44,60 @@ class CaseResult(NamedTuple):
         wanted = case.decision.value + (f" by {case.rule}" if case.rule else "")
         got = f"{self.decision.action.value} by {self.decision.rule}"
         verdict = f"ok, {got}" if self.passed else f"FAILED: expected {wanted}, got {got}"
-        return f"{case.place}: {case_text(case)}: {verdict}"
+        return f"{case_text(case)}: {verdict}"
 
 
 def run_cases(engine: Engine) -> Iterator[CaseResult]:
     for case in engine.policy.cases:
-        if isinstance(case, CommandCase):
-            yield CaseResult(case=case, decision=engine.decide_command(case_request(case)))
-        elif isinstance(case, FileCase):
-            yield CaseResult(case=case, decision=engine.files.decide(case.operation, case.path))
-        elif isinstance(case, NetworkCase):
-            yield CaseResult(case=case, decision=engine.network.decide(case_endpoint(case)))
-        else:
-            yield CaseResult(case=case, decision=engine.decide_signal(case.request))
+        match case:
+            case CommandCase():
+                decision = engine.decide_command(case_request(case))
+            case FileCase():
+                decision = engine.files.decide(case.operation, case.path)
+            case NetworkCase():
+                decision = engine.network.decide(case_endpoint(case))
+            case SignalCase():
+                decision = engine.decide_signal(case.request)
+        yield CaseResult(case=case, decision=decision)
+
+
+def weakenings(policy: Policy) -> tuple[Problem, ...]:
+    """Return a problem for each test where a rule without `overrides` does not apply."""
+    engine = Engine(policy)
+    found = dict.fromkeys(
+        (own.rule.place, _weakens(own, base, case))
+        for case in (*policy.base_cases, *policy.cases)
+        for own, base in _weakened(engine, case)
+        if own.rule.place.file == policy.file and own.rule.overrides is None
+    )
+    return tuple(Problem(place=place, message=message) for place, message in found)
+
+
+def _weakens(own: Compiled, base: Compiled, case: Case) -> str:
+    change = f"{base.decision.action.value} → {own.decision.action.value}"
+    is_cut = isinstance(case, CommandCase) and case.truncated
+    more = " with more arguments than sigwrap reads" if is_cut else ""
+    return f"{own.rule.name} weakens {base.rule.name}: {change} for `{case_text(case)}`{more}"
+
+
+def _weakened(engine: Engine, case: Case) -> Iterable[tuple[Compiled, Compiled]]:
+    """Return each rule of the policy that its base overrules, with the rule of the base."""
+    match case:
+        case CommandCase():
+            request = case_request(case)
+            facts = [Facts(each, request, engine.home) for each in request.programs]
+            found = [held_back(engine.command_rules, matching(each)) for each in facts]
+            return chain.from_iterable(found)
+        case FileCase():
+            return held_back(engine.files.rules_about(case.operation, case.path), always)
+        case NetworkCase():
+            endpoint = case_endpoint(case)
+            about = engine.network.rules_about(endpoint)
+            return held_back(about, lambda rule: rule.matches(endpoint))
+        case SignalCase():
+            asked = case.request
+            signals = [each for each in engine.signal_rules if asked.signal in each.rule.signals]
+            return held_back(signals, lambda rule: rule.matches(asked))
 
 
 def case_request(case: CommandCase) -> CommandRequest:
@@ -72,9 +126,12 @@ def command_request(
     system_file: bool | None = None,
     loads_code: bool | None = None,
 ) -> CommandRequest:
-    """A command line as a request, wrappers unwrapped, without looking at any file: a bare name is
-    taken to be in /usr/bin, a relative path to start at `folder`, and no script's interpreter is
-    known. What is in one of the system's folders is taken to be the system's."""
+    """Return the request of a command line and of the commands that its wrappers run.
+
+    No file is read: a bare name stands for a file in /usr/bin, and a relative path starts at
+    `folder`. A file in a system directory counts as a system file. The interpreter of a script is
+    not known.
+    """
     outer = program_named(argv[0], argv, folder)
     programs = [outer]
     for wrapped in unwrap(outer.name, argv):

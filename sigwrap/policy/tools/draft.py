@@ -1,20 +1,20 @@
-"""A rule that is proposed: before it has a name, and as one line of a policy."""
+"""Proposed rules before they have names, and why there are none."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 
-from sigwrap.policy.judge.match import BadPattern, check_regexes
-from sigwrap.policy.judge.rules import Policy
 from sigwrap.policy.tools.literal import yaml_list
 from sigwrap.tuples import NamedTuple
 
 COMMAND_RULES, SIGNAL_RULES = "command_rules", "signal_rules"
 NETWORK_RULES = "network_rules"
+SECTIONS = (COMMAND_RULES, SIGNAL_RULES, NETWORK_RULES)
 
+MOST_RULES_TOGETHER = 8
 _LONGEST_NAME = 60
-_MOST_PATTERNS = 16
 
 
 class Draft(NamedTuple):
@@ -23,39 +23,25 @@ class Draft(NamedTuple):
     section: str
     words: tuple[str, ...]  # for its name
     keys: tuple[tuple[str, str], ...]  # with their values as YAML
-    patterns: tuple[str, ...]  # of args_patterns
-    decision: str
-    note: str = ""  # what whoever reads the line should know
-    overrides: tuple[str, ...] = ()
+    note: str = ""
+    overrides: tuple[str, ...] = ()  # rules of the recorded policy
 
 
 class NoRule(Exception):
-    """Says why no rule can change it."""
+    """Say why no rule is proposed."""
 
 
 def rule_line(draft: Draft, name: str) -> str:
-    patterns = [("args_patterns", yaml_list(draft.patterns))] if draft.patterns else []
-    keys = [("name", name), *draft.keys, *patterns, ("decision", draft.decision)]
+    keys = [("name", name), *draft.keys]
     keys += [("overrides", yaml_list(draft.overrides))] if draft.overrides else []
     note = f"  # {draft.note}" if draft.note else ""
     return f"- {{{', '.join(f'{key}: {value}' for key, value in keys)}}}{note}"
 
 
-def for_both(one: Draft, other: Draft) -> Draft | None:
-    if (one.section, one.keys) != (other.section, other.keys):
-        return None
-    one = one._replace(overrides=tuple(dict.fromkeys((*one.overrides, *other.overrides))))
-    if not one.patterns:  # it is about any arguments
-        return one
-    patterns = tuple(dict.fromkeys((*one.patterns, *other.patterns)))
-    is_about_some = other.patterns and fit_together(patterns)
-    return one._replace(patterns=patterns) if is_about_some else None
-
-
-def unused_name(draft: Draft, taken: set[str]) -> str:
-    """It is taken then: no two rules of a policy have the same name, its base's included."""
-    slug = re.sub(r"[^A-Za-z0-9._]+", "-", "-".join((draft.decision, *draft.words)))
-    first = name = slug[:_LONGEST_NAME].strip("-._")
+def unused_name(words: Iterable[str], taken: set[str]) -> str:
+    """Return a name that is not taken, and add it to those."""
+    slug = re.sub(r"[^A-Za-z0-9._]+", "-", "-".join(words))
+    name = first = slug[:_LONGEST_NAME].strip("-._")
     number = 1
     while name in taken:
         number += 1
@@ -64,20 +50,20 @@ def unused_name(draft: Draft, taken: set[str]) -> str:
     return name
 
 
-def rule_names(policy: Policy) -> set[str]:
-    return {
-        *(rule.name for rule in policy.command_rules),
-        *(rule.name for rule in policy.signal_rules),
-        *(rule.name for rule in policy.network_rules),
-    }
+@dataclass(slots=True)
+class Together:
+    """The rules for all requests of one kind, up to a number."""
 
+    rules: dict[tuple[Draft, ...], None] = field(default_factory=dict)
+    requests: int = 0  # that the rules are for
+    why_not: str = ""  # for the first other request
 
-def fit_together(patterns: Sequence[str]) -> bool:
-    """In one rule."""
-    if len(patterns) > _MOST_PATTERNS:
-        return False
-    try:
-        check_regexes(patterns)
-    except BadPattern:
-        return False
-    return True
+    def add(self, drafts: tuple[Draft, ...] | str) -> None:
+        """Add the rules for a request, or why there are none."""
+        if isinstance(drafts, str):
+            self.why_not = self.why_not or drafts
+        elif drafts in self.rules or len(self.rules) < MOST_RULES_TOGETHER:
+            self.rules[drafts] = None
+            self.requests += 1
+        else:
+            self.why_not = self.why_not or "more rules would be needed"

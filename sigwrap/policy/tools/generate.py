@@ -1,8 +1,8 @@
-"""Recorded events to requests, and to a policy that allows such programs, subcommands, signals and
-connections.
+"""Requests from recorded events, and a policy that allows what sessions did.
 
-What was let through is learned; what was denied, absorbed or replaced is not. Arguments aren't
-learned: a build has others each time. policy/tools/suggest.py makes rules for these very ones.
+The policy allows programs and subcommands with any arguments, because a build has other arguments
+each time. It learns from what was allowed, not from what was denied, absorbed or redirected. If the
+session audited files, it allows writing only in the directories in which the session wrote.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from sigwrap.escape import printable
-from sigwrap.events import CONNECTION_TYPES, EXEC_TYPES, SIGNAL_TYPES, Event
+from sigwrap.events import CONNECTION_TYPES, EXEC_TYPES, SIGNAL_TYPES, Event, text
 from sigwrap.policy.judge.engine import is_system_file
-from sigwrap.policy.judge.network import Endpoint
+from sigwrap.policy.judge.network import Endpoint, Protocol
 from sigwrap.policy.judge.recorded import command_request, connection_request, signal_request
 from sigwrap.policy.judge.request import (
     CommandRequest,
@@ -24,8 +24,8 @@ from sigwrap.policy.judge.request import (
 from sigwrap.policy.judge.signals import ALL, GROUPS, signal_name
 from sigwrap.policy.judge.subcommand import has_subcommands, name_for_subcommands, readings
 from sigwrap.policy.tools import connections
+from sigwrap.policy.tools.draft import Draft, NoRule, rule_line, unused_name
 from sigwrap.policy.tools.literal import as_it_is_read, glob_of, yaml_list, yaml_word
-from sigwrap.policy.tools.written_folders import WrittenFolders
 
 LEARNED_EVENTS = frozenset(
     {
@@ -38,12 +38,16 @@ _DESCRIPTION = (
     "Generated from recorded sessions. Programs and subcommands may have any arguments, and "
     "signals any target of their type."
 )
+_ENDPOINT_SHOWN = 100
+_MOST_PLACES = 50
+_CHANGES = "[write, create, delete]"
+_TEMPORARY = "/tmp"
 
 Request = CommandRequest | SignalRequest | Endpoint
 
 
 def requests_from_events(events: Iterable[Event]) -> Iterator[tuple[Event, Request]]:
-    """What was asked of the policy then, to be decided again; events of other types are skipped."""
+    """Yield each decision with its request. Other events are skipped."""
     for event in events:
         if event.type in EXEC_TYPES:
             yield event, command_request(event.payload)
@@ -54,23 +58,24 @@ def requests_from_events(events: Iterable[Event]) -> Iterator[tuple[Event, Reque
 
 
 def generate_policy(events: Iterable[Event], *, name: str) -> str:
-    profile = _Profile()
-    written = WrittenFolders()
-    for event, request in requests_from_events(written.watching(events)):
+    profile, written = _Profile(), set[str]()
+    for event, request in requests_from_events(_noting_changes(events, written)):
         if event.type in LEARNED_EVENTS:
             profile.add(request)
-        profile.is_of_network |= isinstance(request, Endpoint)
-    return profile.policy_text(name) + written.policy_text()
+        profile.judges_network |= isinstance(request, Endpoint)
+    lines = [*profile.lines(name), *_file_lines(written)]
+    return "\n".join(lines) + "\n"
 
 
 class _Profile:
     def __init__(self) -> None:
         self._names: set[str] = set()
         self._subcommands: dict[str, set[str]] = {}
-        self._untold: set[str] = set()  # commands of which one is no text, so no policy names it
+        self._not_text: set[str] = set()  # commands with a subcommand that no policy can contain
         self._signals: dict[TargetType, set[int]] = {}
-        self._connections = connections.Profile()
-        self.is_of_network = False  # else nobody looked at connections, and none is known
+        self._connections: dict[Draft, None] = {}
+        self._left_out: set[str] = set()
+        self.judges_network = False  # without network rules, no connection is recorded
 
     def add(self, request: Request) -> None:
         match request:
@@ -82,46 +87,51 @@ class _Profile:
                 target = most_specific(request.target_types)
                 self._signals.setdefault(target, set()).add(request.signal)
             case Endpoint():
-                self._connections.add(request)
+                self._add_connection(request)
 
-    def policy_text(self, name: str) -> str:
-        lines = ["version: 1", f"name: {yaml_word(name)}"]
-        lines += [f"description: {_DESCRIPTION}"]
-        network = ", network: deny" if self.is_of_network else ""
-        lines += [f"defaults: {{command: deny, signal: deny{network}}}"]
+    def lines(self, name: str) -> Iterator[str]:
+        network = ", network: deny" if self.judges_network else ""
+        yield "version: 1"
+        yield f"name: {yaml_word(name)}"
+        yield f"description: {_DESCRIPTION}"
+        yield f"defaults: {{command: deny, signal: deny{network}}}"
         if self._names or self._subcommands:
-            lines += ["", "command_rules:", *self._command_lines()]
+            yield from ("", "command_rules:", *self._command_lines())
         if self._signals:
-            lines += ["", "signal_rules:", *self._signal_lines()]
-        if rules := list(self._connections.rule_lines()):
-            lines += ["", "network_rules:", *rules]
-        if left_out := self._connections.left_out:
-            lines += ["", "# Left out, because no rule can name them:"]
-            lines += [f"# {printable(each)}" for each in sorted(left_out)]
-        if self._untold:
-            lines += ["", "# Left out, because they are not valid text: subcommands of"]
-            lines += [f"# {', '.join(sorted(self._untold))}"]
-        return "\n".join(lines) + "\n"
+            yield from ("", "signal_rules:", *self._signal_lines())
+        if self._connections:
+            yield from ("", "network_rules:", *self._connection_lines())
+        if self._left_out:
+            yield from ("", "# Left out, because no rule can name them:")
+            yield from (f"# {printable(each)}" for each in sorted(self._left_out))
+        if self._not_text:
+            yield from ("", "# Left out, because they are not valid text: subcommands of")
+            yield f"# {', '.join(sorted(self._not_text))}"
 
     def _add_program(self, program: Program) -> None:
         basename = program.path.rpartition("/")[2]
-        name = (
-            program.name if is_system_file(program) else basename
-        )  # the one that an allowance is by
+        name = program.name if is_system_file(program) else basename  # as a rule allows it
         if not name:
-            return  # a log that sigwrap didn't write: `/` is no program
+            return  # only in a log that sigwrap did not write
         called = name_for_subcommands(basename, name)
-        if has_subcommands(called):
-            words = {next(iter(each), "") for each in readings(called, program.argv)}
-            # Behind `--` a subcommand may look like an option; a rule can't name it.
-            named = {word for word in words if word == "-" or not word.startswith("-")}
-            told = {word for word in named if as_it_is_read(word) == word}
-            if told:
-                self._subcommands.setdefault(called, set()).update(told)
-            if told != named:
-                self._untold.add(called)
-        else:
+        if not has_subcommands(called):
             self._names.add(name)
+            return
+        words = {next(iter(each), "") for each in readings(called, program.argv)}
+        # After `--`, a subcommand may look like an option, which a rule cannot name.
+        named = {word for word in words if word == "-" or not word.startswith("-")}
+        valid = {word for word in named if as_it_is_read(word) == word}
+        if valid:
+            self._subcommands.setdefault(called, set()).update(valid)
+        if valid != named:
+            self._not_text.add(called)
+
+    def _add_connection(self, endpoint: Endpoint) -> None:
+        try:
+            self._connections[connections.draft_of(endpoint)] = None
+        except NoRule:
+            if endpoint.address or endpoint.names or endpoint.protocol is Protocol.UNIX:
+                self._left_out.add(str(endpoint)[:_ENDPOINT_SHOWN])
 
     def _command_lines(self) -> Iterator[str]:
         for command, words in sorted(self._subcommands.items()):
@@ -137,13 +147,19 @@ class _Profile:
             yield "    decision: allow"
 
     def _signal_lines(self) -> Iterator[str]:
-        # From the most specific target: an allowance for `session` would shadow one for `children`.
+        # The most specific target first: an allowance for `session` would shadow `children`.
         for target in TargetType:
             if target in self._signals:
                 yield f"  - name: to-{target.value}"
                 yield f"    signals: {yaml_list(_signal_words(self._signals[target]))}"
                 yield f"    target: {target.value}"
                 yield "    decision: allow"
+
+    def _connection_lines(self) -> Iterator[str]:
+        taken = set[str]()
+        for draft in sorted(self._connections):
+            allowing = draft._replace(keys=(*draft.keys, ("decision", "allow")))
+            yield f"  {rule_line(allowing, unused_name(draft.words, taken))}"
 
 
 def _signal_words(numbers: set[int]) -> list[str]:
@@ -153,3 +169,58 @@ def _signal_words(numbers: set[int]) -> list[str]:
             words.append(group)
             numbers = numbers - members
     return words + [signal_name(number) for number in sorted(numbers)]
+
+
+def _noting_changes(events: Iterable[Event], places: set[str]) -> Iterator[Event]:
+    """Pass the events on, and add the directories of changed files to `places`."""
+    for event in events:
+        if event.type == "file_audited":
+            path, to = text(event.payload.get("path")), text(event.payload.get("to"))
+            is_link = to and event.payload.get("operation") != "rename"
+            changed = ("" if is_link else path, to)
+            places |= {_place_of(each) for each in changed if each.startswith("/")}
+        yield event
+
+
+def _file_lines(places: set[str]) -> Iterator[str]:
+    if not places:
+        return
+    yield from ("", "file_rules:", "  - name: written", "    paths:")
+    yield from (f"      - {yaml_word(glob_of(each))}" for each in _few(places))
+    yield from (f"    operations: {_CHANGES}", "    decision: allow")
+    for name, paths, decision in (
+        ("devices-and-processes", "[/dev, /proc]", "allow"),
+        ("nowhere-else", "[/]", "deny"),
+    ):
+        yield from (f"  - name: {name}", f"    paths: {paths}")
+        yield from (f"    operations: {_CHANGES}", f"    decision: {decision}")
+
+
+def _place_of(path: str) -> str:
+    """Return the directory of a file, or only the file if its directory has much else."""
+    folder = path.rpartition("/")[0]
+    names = folder.split("/")[1:]
+    is_a_home = len(names) == 2 and names[0] == "home"
+    return path if is_a_home or (len(names) < 2 and folder != _TEMPORARY) else folder
+
+
+def _few(places: set[str]) -> list[str]:
+    """Replace the deepest directories by their parents until there are few enough."""
+    found = _outermost(places)
+    while len(found) > _MOST_PLACES:
+        deepest = max(each.count("/") for each in found)
+        fewer = _outermost(
+            {_place_of(each) if each.count("/") == deepest else each for each in found}
+        )
+        if fewer == found:
+            break
+        found = fewer
+    return found
+
+
+def _outermost(places: Iterable[str]) -> list[str]:
+    found: list[str] = []
+    for each in sorted(places, key=lambda place: place.split("/")):
+        if not found or not f"{each}/".startswith(f"{found[-1]}/"):
+            found.append(each)
+    return found

@@ -1,8 +1,8 @@
-"""The words of a process, as a policy has them: YAML that reads back as just these, a glob and a
-regular expression that fit just these.
+"""The words of a process in a policy: YAML that reads back as these words, and globs that match
+only these.
 
-A process chooses its words, and somebody is going to allow them: what fitted more than they say
-would be a hole. None of what is made here moves a terminal's cursor, or ends a line.
+A process chooses its words, and a user may allow them. So a rule must not match more than they say,
+and no word may move the cursor of a terminal or end a line.
 """
 
 from __future__ import annotations
@@ -15,9 +15,8 @@ from sigwrap.escape import printable
 from sigwrap.policy.judge.match import MAX_PATTERN_CHARACTERS, escape_glob, is_glob, to_bytes
 
 _PLAIN_WORD = re.compile(r"[A-Za-z][A-Za-z0-9._-]*")
-# Including those of YAML 1.1, for the sake of editors and other tools.
+# Some of these mean something only in YAML 1.1, which editors and other tools read.
 _OTHER_THAN_WORDS = frozenset({"true", "false", "null", "yes", "no", "on", "off", "y", "n"})
-_SPECIAL_IN_A_REGEX = frozenset(r"\.+*?()|[]{}^$")
 _NOT_ASCII = re.compile(r"[^\x00-\x7f]")
 
 
@@ -26,7 +25,7 @@ def yaml_list(words: Iterable[str]) -> str:
 
 
 def yaml_word(word: str) -> str:
-    """In one line. YAML has no lone surrogates: they are written as the engine reads them."""
+    """Write a word in one line. YAML has no lone surrogates: the engine's reading replaces them."""
     word = as_it_is_read(word)
     if _PLAIN_WORD.fullmatch(word) and word.lower() not in _OTHER_THAN_WORDS:
         return word
@@ -35,23 +34,18 @@ def yaml_word(word: str) -> str:
     return '"' + "".join(map(_between_double_quotes, word)) + '"'
 
 
-def regex_of(words: str) -> str:
-    """For a part of a pattern that fits nothing else."""
-    return "".join(map(_in_a_regex, as_it_is_read(words)))
-
-
 def glob_of(name: str) -> str:
-    """For a name that is no path."""
+    """Return a glob that matches only this name, which is no path."""
     read = as_it_is_read(name)
     if read == name and not is_glob(name) and "${" not in name:
         return name
     glob = escape_glob(read).replace("${", "[$]{")
-    # What stands outside of brackets may be compared before it is read so.
+    # The engine may compare text outside of brackets before it replaces bytes that are no text.
     return glob if read == name else _NOT_ASCII.sub(r"[\g<0>]", glob)
 
 
 def stands_as_it_is(word: str) -> bool:
-    """Among `commands`: neither a glob nor what is read otherwise than it stands there."""
+    """Return whether `commands` can have the word as it is, which then is no glob."""
     return (
         bool(word)
         and is_plain(word)
@@ -64,12 +58,12 @@ def stands_as_it_is(word: str) -> bool:
 
 
 def as_it_is_read(words: str) -> str:
-    """By the engine (match.to_bytes), for which each byte that is no text is the same."""
+    """Return words as the engine reads them: it replaces every byte that is not valid text."""
     return to_bytes(words).decode()
 
 
 def is_plain(text: str) -> bool:
-    """On a terminal it looks like what it is."""
+    """Return whether a terminal shows the text as it is."""
     return text.isprintable() and printable(text) == text
 
 
@@ -82,9 +76,3 @@ def _between_double_quotes(character: str) -> str:
     if code < 0x100:
         return f"\\x{code:02x}"
     return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
-
-
-def _in_a_regex(character: str) -> str:
-    if character in _SPECIAL_IN_A_REGEX:
-        return f"\\{character}"
-    return character if is_plain(character) else f"\\x{{{ord(character):x}}}"

@@ -1,28 +1,29 @@
-"""Rules that deny a tool whose file is another than now."""
+"""Rules that deny a tool after its file has changed."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from sigwrap.policy.tools.draft import unused_name
 from sigwrap.policy.tools.literal import glob_of, yaml_word
 from sigwrap.tuples import NamedTuple
 
 
 class Pin(NamedTuple):
-    name: str  # as it is called
-    path: str  # links resolved: what would be loaded
+    name: str  # by which it is called
+    path: str  # without links
     sha256: str
 
 
 def pin_rules(pins: Iterable[Pin]) -> str:
-    """One rule for each name: of several files with one name, each is let through."""
+    """Return a rule for each name; several files with one name are all allowed."""
     by_name: dict[str, list[Pin]] = {}
     for pin in dict.fromkeys(pins):
         by_name.setdefault(pin.name, []).append(pin)
     lines = ["command_rules:"]
     taken: set[str] = set()
     for name, versions in by_name.items():
-        lines += _rule(_rule_name(name, taken), name, versions)
+        lines += _rule(unused_name(("pin", name), taken), name, versions)
     return "\n".join(lines)
 
 
@@ -41,18 +42,3 @@ def _rule(rule_name: str, name: str, versions: Sequence[Pin]) -> Iterator[str]:
         yield f'      - "{digest}"  # {", ".join(having)}'
     yield "    decision: deny"
     yield f"    message: {yaml_word(message.replace('${', '$ {'))}"
-
-
-def _rule_name(name: str, taken: set[str]) -> str:
-    """A rule's name has letters, digits, `.`, `_` and `-`."""
-    plain = "".join(each if _may_stand_in_a_name(each) else "-" for each in name)
-    found, count = f"pin-{plain}", 1
-    while found in taken:
-        count += 1
-        found = f"pin-{plain}-{count}"
-    taken.add(found)
-    return found
-
-
-def _may_stand_in_a_name(character: str) -> bool:
-    return character.isascii() and (character.isalnum() or character in "._-")

@@ -12,10 +12,9 @@ from typing import Any
 
 from sigwrap.amounts import SECONDS_PATTERN, SIZE_PATTERN
 from sigwrap.policy.judge.signals import ALL, GROUPS, signal_name
-from sigwrap.policy.language.schema import (
+from sigwrap.policy.language.schema import POLICY, RULE_KEYS
+from sigwrap.policy.language.shapes import (
     PATTERNS,
-    POLICY,
-    RULE_KEYS,
     Duration,
     Flag,
     Form,
@@ -60,10 +59,9 @@ def page() -> str:
     parts = [INTRODUCTION]
     for title, group in [(POLICY.title, POLICY), *_subgroups(POLICY)]:
         parts.append(f"## {title}")
+        keys = [key for key in group.keys if not key.old]
         if title.endswith("_rules"):
-            keys = [key for key in group.keys if key not in RULE_KEYS]
-        else:
-            keys = list(group.keys)
+            keys = [key for key in keys if key not in RULE_KEYS]
         rows = [(_key_cell(key), _value(key.shape), key.meaning) for key in keys]
         parts.append(table(("Key", "Value", "Meaning"), rows))
         if title == "target":
@@ -115,7 +113,8 @@ def _key_cell(key: Key) -> str:
 
 def _subgroups(group: Group) -> Iterator[tuple[str, Group]]:
     for key in group.keys:
-        yield from _groups_in(key.shape)
+        if not key.old:
+            yield from _groups_in(key.shape)
 
 
 def _groups_in(shape: Shape) -> Iterator[tuple[str, Group]]:
@@ -159,7 +158,8 @@ def _value(shape: Shape) -> str:
         case Group():
             return f"[{shape.title}](#{shape.title.replace('.', '')})"
         case OneOf():
-            return ", ".join(dict.fromkeys(map(_value, shape.options)))
+            options = [each for each in shape.options if each != shape.old]
+            return ", ".join(dict.fromkeys(map(_value, options)))
 
 
 def _group_schema(group: Group) -> dict[str, Any]:
@@ -173,7 +173,8 @@ def _group_schema(group: Group) -> dict[str, Any]:
 
 
 def _key_schema(key: Key) -> dict[str, Any]:
-    return {"description": key.meaning, **_schema(key.shape)}
+    schema = {"description": key.meaning, **_schema(key.shape)}
+    return {**schema, "deprecated": True} if key.old else schema
 
 
 def _schema(shape: Shape) -> dict[str, Any]:

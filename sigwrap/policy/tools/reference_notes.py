@@ -95,11 +95,11 @@ matches the real file only: a link `ls` to bash is bash. Only links that root al
 such as `sh` for dash, count by their own names. For programs on the caller's own mounts or root, \
 only `"*"` allows.
 
-**Arguments.** sigwrap judges the first 64 KiB and 4,096 arguments; a longer list is `truncated`. \
+**Arguments.** sigwrap judges the first 64 KiB and 4,096 arguments. \
 For some 40 tools, such as git and npm, it skips the values of options (`git -C dir push`) and \
-knows short forms (`npm i`). `git-push` counts as `git push`, \
-`python3 -m pip` as `pip`. After an unknown option, a rule that allows must match with a value \
-and without.
+knows short forms (`npm i`). `git-push` counts as `git push`, `python3 -m pip` as `pip`. \
+An unknown option may take a value: a rule that allows must match in both readings. `flags` ends \
+at `--`; of longer lists, `args` and `flags` allow nothing.
 
 **Paths.** sigwrap resolves `.`, `..`, `//`, `~`, `/proc/self/root` and a final `*`, but no \
 symbolic links. Relative arguments start at the caller's directory, relative paths of a rule at \
@@ -168,12 +168,12 @@ SIGTERM to the command, and kills the tree after `--grace`. It exits with 124. A
     "session": """\
 By default, `false` where a file rule denies anything, or where an ordinary user may write to \
 cgroups of other processes. `true` together with such a file rule is an error.""",
-    "watch": """\
+    "on": """\
 `log` writes an event, `stop` sends SIGSTOP to the tree, `kill` kills it; see \
-[signals](signals.md). `sigwrap policy generate` writes a profile.""",
+[signals](signals.md). `sigwrap policy learn --new` writes a profile. \
+`boundary` covers signals and traces aimed at sigwrap, changed logs, a forged kill switch, and \
+processes in the session that answer approval requests.""",
     "trust": """\
 A rule that names the program by its digest or full path, without a glob, exempts it from \
-`path_shadow`. For a link, the rule must also name the link. `boundary` covers signals \
-and traces aimed at sigwrap, changed logs, a forged kill switch, and processes in the session that \
-answer approval requests.""",
+`path_shadow`. For a link, the rule must also name the link.""",
 }

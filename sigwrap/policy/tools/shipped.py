@@ -1,28 +1,30 @@
-"""The shipped policies as they were checked, so that no run has to read and check their texts.
+"""Check the shipped policies when sigwrap is built, so that no run has to read their texts.
 
-`python -m sigwrap.policy.tools.shipped policies/*.yaml` writes sigwrap/policy/shipped; a test holds
-it to them. What isn't written anew after a change is not used: the text is read, as any other.
+`python -m sigwrap.policy.tools.shipped TARGET policies/*.yaml` writes sigwrap/policy/shipped.py, in
+`make setup` and when a package is built. If a policy was changed since, a run reads its text.
 """
 
 from __future__ import annotations
 
-import pprint
+import marshal
 import sys
-from typing import Any
+import zlib
+from collections.abc import Iterable
 
 from sigwrap.bare.enum import Enum
-from sigwrap.policy.judge.rules import PidRange, ProcessPattern
+from sigwrap.hints import Any
 from sigwrap.policy.language import build
-from sigwrap.policy.language.beforehand import FILLED
+from sigwrap.policy.language.beforehand import FILLED, TEXT
 from sigwrap.policy.language.check import Checker
-from sigwrap.policy.language.document import ScalarNode, Source, digest_of, module_of, read_document
-from sigwrap.policy.language.parts import Checked
-from sigwrap.policy.language.schema import POLICY, Form
+from sigwrap.policy.language.document import ScalarNode, Source, digest_of, read_document
+from sigwrap.policy.language.schema import POLICY
+from sigwrap.policy.language.shapes import Form
 from sigwrap.policy.language.variables import BUILT_IN, Room
 from sigwrap.policy.problems import Place
 
-_WIDTH = 100
+_HEAD = '"""The shipped policies, checked. Made from policies/ by policy/tools/shipped.py."""'
 _SOMEWHERE = {name: f"/{name}" for name in BUILT_IN}
+_FORMAT = 2  # of marshal: the same bytes at each build, for every Python
 
 
 class _Later(str):
@@ -38,77 +40,64 @@ class _Checker(Checker):
         if kind not in FILLED or (formed == text and "$" not in text):
             return formed
         later = _Later(formed)
-        later.form = (None, kind, name, text, node.place.line, node.place.column)
+        later.form = (None, TEXT, kind, name, text, node.place.line, node.place.column)
         return later
 
 
-def module_text(source: Source) -> str:
+def module_text(sources: Iterable[Source]) -> str:
+    forms = {each.name.removesuffix(".yaml"): _form(each) for each in sources}
+    lines = [f"    {name!r}: {form!r},\n" for name, form in sorted(forms.items())]
+    return f"{_HEAD}\n\nFORMS = {{\n{''.join(lines)}}}\n"
+
+
+def _form(source: Source) -> tuple[object, ...]:
     checker = _Checker(_SOMEWHERE, Room(), shipped=True)
     checked = checker.group(read_document(source), POLICY)
     problems = [*checker.problems, *build.inconsistencies(checked, None, shipped=True)]
     if problems or "vars" in checked.values:
         raise SystemExit(f"{source.name}: {problems or 'vars are for other policies'}")
-    parts = build.parts(checked)
-    left_out = {"tests", "command_rules", "signal_rules", "file_rules", "network_rules"}
-    for each in left_out:
-        checked.places.pop(each, None)
-    constants = {
-        "DIGEST": digest_of(source.text),
-        "SECTIONS": _section(checked),
-        "COMMAND_RULES": tuple(map(_fields, parts.command_rules)),
-        "SIGNAL_RULES": tuple(map(_fields, parts.signal_rules)),
-        "FILE_RULES": tuple(map(_fields, parts.file_rules)),
-        "NETWORK_RULES": tuple(map(_fields, parts.network_rules)),
-    }
-    head = f"Generated from policies/{source.name} by policy/tools/shipped.py. Do not edit."
-    lines = [f'"""{head}"""\n\n# fmt: off\n']
-    for name, value in constants.items():
-        form = pprint.pformat(value, width=_WIDTH, compact=True, sort_dicts=False)
-        lines.append(f"{name} = {form}\n")
-    return "".join(lines)
+    extends = checked.get("extends")
+    place = checked.place_of("extends")
+    base = (place.line, place.column, extends) if extends else None
+    parts = marshal.dumps(_plain(build.parts(checked)), _FORMAT)
+    return digest_of(source.text), base, zlib.compress(parts, 9)
 
 
-def _section(checked: Checked) -> tuple[int, int, dict[str, Any]]:
-    entries = {
-        key: (place.line, place.column, _value(checked.values[key]))
-        for key, place in checked.places.items()
-    }
-    return checked.place.line, checked.place.column, entries
-
-
-def _value(value: object) -> object:
-    return _section(value)[2] if isinstance(value, Checked) else _plain(value)
-
-
-def _fields(rule: tuple[object, ...]) -> tuple[object, ...]:
-    place, *fields, overrides, layer = rule
-    assert layer == 0
-    fields += [] if overrides is None else [overrides]
-    assert isinstance(place, Place)
-    return place.line, place.column, *map(_plain, fields)
-
-
-def _plain(value: object) -> object:
+def _plain(value: Any) -> Any:
     match value:
         case _Later():
             return value.form
         case Enum():
-            return value.value
-        case frozenset():
-            return tuple(sorted(value))
-        case ProcessPattern() | PidRange() | tuple():
-            return tuple(map(_plain, value))
+            return None, type(value).__name__, value.value
+        case Place():
+            return None, "Place", value.line, value.column
+        case dict():
+            return None, "dict", *map(_plain, value.items())
+        case tuple() if hasattr(value, "_fields"):
+            return None, type(value).__name__, *map(_plain, _without_defaults(value))
+        case tuple():
+            items = tuple(map(_plain, value))
+            is_plain = not any(type(each) is tuple for each in items)
+            return items if is_plain else (None, "tuple", *items)
     return value
 
 
-def _write(paths: list[str]) -> None:
+def _without_defaults(value: Any) -> tuple[object, ...]:
+    """Return a named tuple's fields up to the last one that is not at its default."""
+    fields = list(zip(value._fields, value, strict=True))
+    while fields and value._field_defaults.get(fields[-1][0], ...) == fields[-1][1]:
+        fields.pop()
+    return tuple(each for _, each in fields)
+
+
+def write(target: str, paths: Iterable[str]) -> None:
+    sources = []
     for path in paths:
         with open(path, encoding="utf-8") as file:
-            source = Source(name=path.rpartition("/")[2], text=file.read())
-        target = f"sigwrap/policy/shipped/{module_of(source.name)}.py"
-        with open(target, "w", encoding="utf-8") as file:
-            file.write(module_text(source))
+            sources.append(Source(path.rpartition("/")[2], file.read()))
+    with open(target, "w", encoding="utf-8") as file:
+        file.write(module_text(sources))
 
 
 if __name__ == "__main__":
-    _write(sys.argv[1:])
+    write(sys.argv[1], sys.argv[2:])

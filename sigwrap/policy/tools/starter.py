@@ -13,7 +13,7 @@ from sigwrap.tuples import NamedTuple
 
 
 class Kind(Enum):
-    """What kind of project it is."""
+    """Kinds of projects."""
 
     NODE = "node"
     PYTHON = "python"
@@ -23,7 +23,7 @@ class Kind(Enum):
 
 
 class Network(Enum):
-    """Which hosts its commands may reach."""
+    """Hosts that commands may reach."""
 
     ANY = "any"
     LISTED = "listed"
@@ -31,7 +31,7 @@ class Network(Enum):
 
 
 class Push(Enum):
-    """What becomes of `git push`."""
+    """Decisions about `git push`."""
 
     ALLOW = "allow"
     ASK = "ask"
@@ -77,15 +77,15 @@ _MOST_NAMES = 10
 
 
 class Project(NamedTuple):
-    """What its files say of it."""
+    """A project as its files describe it."""
 
     kind: Kind = Kind.OTHER
-    scripts: tuple[str, ...] = ()  # of package.json, that seem to publish or deploy
-    targets: tuple[str, ...] = ()  # of the Makefile, that seem to publish or deploy
+    scripts: tuple[str, ...] = ()  # of package.json, by their names for publishing or deploying
+    targets: tuple[str, ...] = ()  # of the Makefile, the same
 
     @classmethod
     def of(cls, files: Mapping[str, str]) -> Project:
-        """`files`: the texts of those of PROJECT_FILES that are there."""
+        """Read a project from the texts of the PROJECT_FILES that exist."""
         return cls(
             kind=next((_KIND_BY_FILE[each] for each in _KIND_BY_FILE if each in files), Kind.OTHER),
             scripts=_leaving(_scripts(files.get("package.json", ""))),
@@ -100,7 +100,7 @@ def starter_policy(
     answers: Answers,
     decide: Callable[[str, str], str],
 ) -> str:
-    """`decide`: what a policy, by its text, decides about a command line."""
+    """Write a policy. `decide` returns the decision of a policy's text about a command line."""
     text = "\n".join(_lines(name, extends, project, answers)) + "\n"
     lines = _tried(project, answers.kind)
     cases = [f"  - {{command: {line}, decision: {decide(text, line)}}}" for line in lines]
@@ -135,22 +135,19 @@ def _rules(project: Project, push: Push) -> Iterator[str]:
     found = []
     if push is not Push.ALLOW:
         decision = "approve" if push is Push.ASK else "deny"
-        found.append(("pushes", "[git]", ("subcommands", ["push"]), decision))
+        found.append(("pushes", "[git]", ["push"], decision))
     if project.scripts:
         words = [word for each in project.scripts for word in (f"run {each}", each)]
         tools = "[npm, npm-cli.js, pnpm, pnpm.cjs, yarn, yarn.js, bun]"
-        found.append(("scripts-that-publish", tools, ("subcommands", words), "approve"))
+        found.append(("scripts-that-publish", tools, words, "approve"))
     if project.targets:
-        patterns = [f"^{re.escape(each)}$" for each in project.targets]
-        found.append(
-            ("targets-that-publish", "[make, gmake]", ("args_patterns", patterns), "approve")
-        )
+        found.append(("targets-that-publish", "[make, gmake]", [*project.targets], "approve"))
     if found:
         yield "command_rules:"
-    for name, commands, (key, words), decision in found:
+    for name, commands, subcommands, decision in found:
         yield f"  - name: {name}"
         yield f"    commands: {commands}"
-        yield f"    {key}: {yaml_list(words)}"
+        yield f"    subcommands: {yaml_list(subcommands)}"
         yield f"    decision: {decision}"
         yield "    overrides: []"
 

@@ -1,11 +1,8 @@
-"""Is the log what its writer wrote?
+"""Checks of a log, and decisions made again from it.
 
-verify           its chain, its order, its frame, its counts
+verify           its hash chain, its order, its frame, its counts
 reproduce        each decision again, under the recorded policy
-account          what a session says of itself as a whole
-before           what an event rests on that came before it
-telling          does an event tell what was judged
-whatever_words   what may have been decided, where words were masked or cut
-recorded_policy  that policy, from the log alone
 what_if          each decision again, under another policy
+redecide         one decision again, from its event alone
+recorded_policy  the policy of a session, from its log alone
 """

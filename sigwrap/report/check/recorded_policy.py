@@ -1,7 +1,6 @@
-"""The policy under which a session was recorded, from the texts in its log alone.
+"""Load the policy of a session from the texts in its log alone.
 
-No file of this machine is looked at: a file that the policy extends is another one by now, or
-somebody else's.
+Files on this machine are not read: a file that the policy extends may have changed since.
 """
 
 from __future__ import annotations
@@ -17,11 +16,11 @@ from sigwrap.policy.language.texts import digest_of_texts
 
 
 class NoPolicy(Exception):
-    """Says why it can't be had."""
+    """Says why a log has no usable policy."""
 
 
 def has_other_texts(started: Payload) -> bool:
-    """Than those that its digest is of."""
+    """Return whether the recorded digest is that of other texts."""
     return "policy_sources" in started and started.get("policy_digest") != digest_of_texts(started)
 
 
@@ -34,14 +33,16 @@ def recorded_variables(started: Payload) -> dict[str, str]:
 def recorded_policy(
     started: Payload, variables: Mapping[str, str] | None = None, *, longest: int = 0
 ) -> Policy:
-    """`variables`: others than the run's. `longest`: of all texts that are not shipped, together;
-    a text takes time to load, some seconds for a megabyte."""
+    """Load the policy, with `variables` instead of the recorded ones if they are given.
+
+    `longest` limits the texts that are not shipped, together: a megabyte takes seconds to load.
+    """
     sources = recorded_sources(started)
     if longest and sum(len(each.text) for each in sources if not each.shipped) > longest:
         raise NoPolicy("the recorded policy is too long")
     rest = iter(sources[1:])
     try:
-        # They were found in this order when it was loaded.
+        # The texts are in the order in which they were loaded.
         return parse_policy(
             sources[0],
             variables=recorded_variables(started) if variables is None else variables,
@@ -52,7 +53,7 @@ def recorded_policy(
 
 
 def recorded_sources(started: Payload) -> list[Source]:
-    """The texts as they were, the policy's own first; never empty."""
+    """Return the recorded texts, the policy's own first; never empty."""
     recorded = started.get("policy_sources")
     sources = [
         _source(
@@ -67,7 +68,7 @@ def recorded_sources(started: Payload) -> list[Source]:
 
 
 def _source(name: str, content: str, *, says_shipped: bool) -> Source:
-    # What is shipped is not checked again, and a log can say that of any text.
+    # A shipped text is not checked again, and a log can claim that of any text.
     is_ours = says_shipped and is_shipped(name, content)
     return Source(name, content, shipped=is_ours, for_a_run=is_ours)
 

@@ -1,7 +1,6 @@
-"""Is the log what its writer wrote? Chain, order, frame, counts.
+"""Check that a log is what its writer wrote: its hash chain, order, frame and counts.
 
-A tail that was cut off leaves a shorter log that is whole in itself: only the head, printed at the
-end of the run and kept elsewhere, shows that something is missing.
+A truncated log is intact in itself. Only the head, kept elsewhere, shows that its end is missing.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ class Outcome(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verification:
-    """`row` is the first that breaks; 0 where the problem has no row."""
+    """`row` is the first that is wrong, or 0 if the problem has no row."""
 
     outcome: Outcome
     problem: str = ""
@@ -50,9 +49,11 @@ def verify_session(
     *,
     to_the_letter: bool = False,
 ) -> Verification:
-    """`and_also` sees each event that can be read, so that a report needs no second pass.
-    `to_the_letter`: that each payload is written as sigwrap writes it takes time."""
-    # Before the walk: a writer that ends meanwhile must not look like one that was killed.
+    """Check a log, and pass each event that can be read to `and_also`.
+
+    `to_the_letter` also compares each payload with the JSON that sigwrap writes, which takes time.
+    """
+    # Before the walk, so that a writer that ends meanwhile does not look as if it was killed.
     running = session.running
     check = _Check(session.id, key, expected_head)
     lagging = session.row_of_the_lagging_database()
@@ -82,7 +83,7 @@ def verify_session(
 
 
 def with_reproduction(verification: Verification, reproduction: Reproduction) -> Verification:
-    """The first row that breaks, be it in the chain or in what was decided."""
+    """Return the verification, with the first wrong row of the chain and of the decisions."""
     row = reproduction.row
     if not row or (verification.outcome is Outcome.BROKEN and 0 < verification.row <= row):
         return verification
@@ -108,7 +109,7 @@ class _Check:
         self._ended = False
 
     def add(self, row: Row, event: Event) -> None:
-        """Few steps: a million rows come here."""
+        """Check a row. A log can have millions, so this does little."""
         self.events += 1
         if self.events == 1:
             self._begin(event)
@@ -163,7 +164,7 @@ class _Check:
         if self._keyed and self._key is None:
             self._unchecked = f"the log is keyed: set ${KEY_VARIABLE} to check it"
         elif self._key is not None and not self._keyed:
-            # Else somebody without the key could replace a keyed log by an unkeyed one.
+            # A process without the key could otherwise replace a keyed log by an unkeyed one.
             self.fail(
                 event.seq,
                 f"the log was written without a key, but ${KEY_VARIABLE} is set: "
@@ -186,7 +187,7 @@ class _Check:
         counts = ended.get("counts")
         if not isinstance(counts, dict):
             return "session_ended has no counts"
-        # session_ended may count other things too, such as the processes that were killed.
+        # session_ended also counts other things, such as the processes that were killed.
         recorded = {
             name: count
             for name, count in counts.items()

@@ -1,8 +1,7 @@
-"""What one would act on first: execs, signals and connections that didn't simply go through, in
-groups.
+"""Execs, signals, connections and files that were not simply allowed, in groups.
 
-A group is what one rule has done to one command, to one signal from one program to another, or to
-one destination. A shell that is refused a command in three folders of PATH was refused once.
+A group is what one rule did to one command, to one signal from one program to another, or to one
+destination.
 """
 
 from __future__ import annotations
@@ -15,68 +14,67 @@ from sigwrap.policy.judge.subcommand import has_subcommands, subcommand
 from sigwrap.tuples import NamedTuple
 
 GROUPS_LIMIT = 1_000
-_ASKERS_KEPT = 5
-_EXAMPLES_KEPT = 3
+_CALLERS_KEPT = 5
+_LINES_KEPT = 4
 _ANSWERS_KEPT = 1_000
 _CHARACTERS_KEPT = 200
 
 
 class By(NamedTuple):
-    """Who asked for it."""
+    """The process that asked for an action."""
 
-    pid: int  # of the first one that ran this
+    pid: int  # of the first one that ran this command
     command: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Group:
     first: Event
-    last_seq: int
     outcome: str
-    answer: str  # what came of asking somebody; empty where nobody was asked
-    count: int
+    answer: str  # to the approval request; empty if there was none
     rule: str
-    by: tuple[tuple[By, int], ...]
-    by_more: int  # how often by others
-    command: tuple[str, ...]  # of an exec: the program, and its subcommand where it has such
-    examples: tuple[Event, ...]  # with other words than the first
-    each: tuple[int, ...]  # how often with the words of the first, and with those of each example
-    with_others: int  # how often with words that were not kept
+    command: tuple[str, ...]  # of an exec: the program, and its subcommand if it has any
+    last_seq: int = 0
+    count: int = 0
+    by: dict[str, tuple[By, int]] = field(default_factory=dict)  # by command, how often
+    by_more: int = 0  # how often by others
+    lines: list[tuple[Event, int]] = field(default_factory=list)  # the first of each command line
+    other_lines: int = 0  # how often with other command lines
 
     @property
     def kind(self) -> str:
         return kind_of(self.first.type)
 
+    def add(self, event: Event, by: By) -> None:
+        count = times(event.payload)
+        self.count += count
+        self.last_seq = event.seq
+        self._add_line(event, count)
+        if (known := self.by.get(by.command)) is not None:
+            self.by[by.command] = known[0], known[1] + count
+        elif len(self.by) < _CALLERS_KEPT:
+            self.by[by.command] = by, count
+        else:
+            self.by_more += count
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+    def _add_line(self, event: Event, count: int) -> None:
+        argv = event.payload.get("argv") if self.command else None
+        for at, (known, often) in enumerate(self.lines):
+            if not self.command or known.payload.get("argv") == argv:
+                self.lines[at] = known, often + count
+                return
+        if len(self.lines) < _LINES_KEPT:
+            self.lines.append((event, count))
+        else:
+            self.other_lines += count
+
+
 class Attention:
-    groups: tuple[Group, ...]
-    more: int  # how often something else did not simply go through
-
-
-_Key = tuple[str, str, str, tuple[str, ...]]
-"""What became of it, what came of asking, by which rule, and what it was. No class of our own: it
-is compared for each event."""
-
-
-@dataclass(slots=True)
-class _Growing:
-    first: Event
-    last_seq: int
-    count: int = 0
-    by: dict[str, list[int]] = field(default_factory=dict)  # command: its first pid, how often
-    by_more: int = 0
-    examples: list[Event] = field(default_factory=list)
-    each: list[int] = field(default_factory=lambda: [0])
-    with_others: int = 0
-
-
-class AttentionFold:
     def __init__(self) -> None:
-        self._groups: dict[_Key, _Growing] = {}
-        self._more = 0
-        self._has_audited = False
+        self._groups: dict[tuple[object, ...], Group] = {}
+        self._kept = {True: 0, False: 0}  # by whether they are audited
         self._answers: dict[int, str] = {}
+        self.more = 0  # how often something else was not simply allowed
 
     def answered(self, event: Event) -> None:
         self._answers[event.pid] = ANSWER_OF[event.type]
@@ -84,96 +82,37 @@ class AttentionFold:
             del self._answers[next(iter(self._answers))]
 
     def ended(self, pid: int) -> None:
-        if pid in self._answers:
-            del self._answers[pid]
+        self._answers.pop(pid, None)
 
     def add(self, event: Event, became: str, by: By) -> None:
-        """One that became anything but `allowed`."""
+        """Take an event whose outcome is not `allowed`."""
         payload = event.payload
         rule = text(payload.get("rule_name"))
-        is_exec = event.type in EXEC_TYPES
         answer = self._answers.pop(event.pid, "") if self._answers else ""
-        key = (
-            became,
-            # A yes to a script is one to what it runs, about which nobody is asked again.
-            APPROVED if became == APPROVED else answer,
-            rule,
-            _WHAT[kind_of(event.type)](payload),
-        )
+        if became == APPROVED:
+            answer = APPROVED  # approval of a script covers what it runs
+        what = _WHAT[kind_of(event.type)](payload)
+        key = became, answer, rule, what
         group = self._groups.get(key)
         if group is None:
-            if len(self._groups) >= GROUPS_LIMIT and not self._makes_room_for(key):
-                self._more += times(event.payload)
+            # Audited groups have their own limit, so that they displace no denied ones.
+            if self._kept[became == AUDITED] >= GROUPS_LIMIT:
+                self.more += times(payload)
                 return
-            self._has_audited |= became == AUDITED
-            group = self._groups[key] = _Growing(first=event, last_seq=event.seq)
-        count = times(event.payload)
-        group.count += count
-        if is_exec:
-            _count_words(group, event, count)
-        else:
-            group.each[0] += count
-        group.last_seq = event.seq
-        known = group.by.get(by.command)
-        if known is not None:
-            known[1] += count
-        elif len(group.by) < _ASKERS_KEPT:
-            group.by[by.command] = [by.pid, count]
-        else:
-            group.by_more += count
+            self._kept[became == AUDITED] += 1
+            command = what if event.type in EXEC_TYPES else ()
+            group = Group(first=event, outcome=became, answer=answer, rule=rule, command=command)
+            self._groups[key] = group
+        group.add(event, by)
 
-    def result(self) -> Attention:
-        """The most serious first; of equal ones those about which nobody was asked, and of these
-        what came first."""
-        groups = [
-            Group(
-                first=group.first,
-                last_seq=group.last_seq,
-                outcome=became,
-                answer=answer,
-                count=group.count,
-                rule=rule,
-                by=tuple((By(pid, words), n) for words, (pid, n) in group.by.items()),
-                by_more=group.by_more,
-                command=command if group.first.type in EXEC_TYPES else (),
-                examples=tuple(group.examples),
-                each=tuple(group.each),
-                with_others=group.with_others,
-            )
-            for (became, answer, rule, command), group in self._groups.items()
-        ]
-        groups.sort(
-            key=lambda each: (OUTCOMES.index(each.outcome), each.answer != "", each.first.seq)
+    @property
+    def groups(self) -> list[Group]:
+        """The most serious first; among equals, those without an approval request."""
+        found = self._groups.values()
+        return sorted(
+            found,
+            key=lambda each: (OUTCOMES.index(each.outcome), each.answer != "", each.first.seq),
         )
-        return Attention(groups=tuple(groups), more=self._more)
-
-    def _makes_room_for(self, key: _Key) -> bool:
-        """What was only marked goes for what was not let through."""
-        if key[0] == AUDITED or not self._has_audited:
-            return False
-        for other, group in reversed(self._groups.items()):
-            if other[0] == AUDITED:
-                self._more += group.count
-                del self._groups[other]
-                return True
-        self._has_audited = False
-        return False
-
-
-def _count_words(group: _Growing, event: Event, count: int) -> None:
-    argv = event.payload.get("argv")
-    if argv == group.first.payload.get("argv"):
-        group.each[0] += count
-        return
-    for at, example in enumerate(group.examples, 1):
-        if argv == example.payload.get("argv"):
-            group.each[at] += count
-            return
-    if len(group.examples) < _EXAMPLES_KEPT:
-        group.examples.append(event)
-        group.each.append(count)
-    else:
-        group.with_others += count
 
 
 def _command(payload: Payload) -> tuple[str, ...]:
@@ -186,17 +125,20 @@ def _command(payload: Payload) -> tuple[str, ...]:
 
 
 def _signal(payload: Payload) -> tuple[str, ...]:
-    fields = ("signal_name", "source_cmd", "target_cmd", "target_type", "original_signal")
-    return tuple(str(payload.get(each))[:_CHARACTERS_KEPT] for each in fields)
+    names = "signal_name", "source_cmd", "target_cmd", "target_type", "original_signal"
+    return _fields(payload, names)
 
 
 def _connection(payload: Payload) -> tuple[str, ...]:
-    fields = ("direction", "protocol", "destination")
-    return tuple(str(payload.get(each))[:_CHARACTERS_KEPT] for each in fields)
+    return _fields(payload, ("direction", "protocol", "destination"))
 
 
 def _file(payload: Payload) -> tuple[str, ...]:
-    return tuple(str(payload.get(each))[:_CHARACTERS_KEPT] for each in ("operation", "path"))
+    return _fields(payload, ("operation", "path"))
+
+
+def _fields(payload: Payload, names: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(str(payload.get(each))[:_CHARACTERS_KEPT] for each in names)
 
 
 _WHAT = {"file": _file, "exec": _command, "signal": _signal, "connection": _connection}

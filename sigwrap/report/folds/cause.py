@@ -8,6 +8,7 @@ from enum import Enum
 from sigwrap.escape import printable, shell_words
 from sigwrap.events import Payload, number
 from sigwrap.policy.judge.signals import ALL, signal_name
+from sigwrap.tuples import NamedTuple
 
 _LINE_CHARACTERS = 100
 
@@ -42,7 +43,7 @@ class Cause(Enum):
     SIGWRAP = "sigwrap"
     TERMINAL = "terminal"
     KERNEL = "kernel"
-    OUTSIDE = "outside"  # or the kernel, where nobody can tell them apart from here
+    OUTSIDE = "outside"  # or the kernel, if the log cannot tell them apart
     ITSELF = "itself"
     DENIED = "denied"  # by itself, after its exec was denied
     RUNNING = "running"
@@ -57,17 +58,23 @@ class Sender:
     parent_pid: int
     parent_command: str
     signal_name: str
-    asked_for: str  # the signal that was asked for, where another was sent
+    asked_for: str  # the signal that was asked for, if another was sent
     decision: str
     rule: str
     event_type: str
+
+
+class Reason(NamedTuple):
+    cause: Cause
+    text: str
+    sender: Sender | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Why:
     pid: int
     command: str
-    seq: int  # of its process_exited, 0 where there is none
+    seq: int  # of its process_exited; 0 if there is none
     status: int | None  # as a shell shows it
     signal_name: str
     cause: Cause
@@ -77,13 +84,6 @@ class Why:
     @property
     def sentence(self) -> str:
         return self.text if self.status is None else f"exit {self.status}: {self.text}"
-
-
-@dataclass(frozen=True, slots=True)
-class Reason:
-    cause: Cause
-    text: str
-    sender: Sender | None = None
 
 
 def shown_command(argv: list[str]) -> str:
@@ -110,7 +110,7 @@ def sent_by(sender: Sender, *, to_itself: bool) -> str:
 
 
 def sent_to_sigwrap(signal: Payload) -> str:
-    """The signal of an interrupt, or of what was passed on, and who sent it."""
+    """Return the signal of an interrupt, or one that sigwrap passed on, and its sender."""
     name = printable(str(signal.get("signal_name") or "a signal"))
     if signal.get("origin") == "terminal":
         return f"{name} from the terminal{terminal_key(name)}"
@@ -140,7 +140,7 @@ def _named(pid: int, signal: Payload) -> str:
 
 
 def unsent(name: str, exited: Payload) -> Reason:
-    """Where no sender is recorded: what the signal itself tells, and what the kernel told of it."""
+    """Explain a signal without a recorded sender, by its number and what the kernel says."""
     shown = printable(name)
     if name in _BY_THE_KERNEL:
         return Reason(Cause.KERNEL, f"{shown} from the kernel: {_BY_THE_KERNEL[name]}")
@@ -185,8 +185,25 @@ def like_its_child(child: Why) -> Reason:
     return Reason(cause, text, child.sender)
 
 
-def unended(pid: int, command: str, cause: Cause, text: str) -> Why:
-    return Why(pid=pid, command=command, seq=0, status=None, signal_name="", cause=cause, text=text)
+def why_of(
+    pid: int,
+    command: str,
+    reason: Reason,
+    *,
+    seq: int = 0,
+    status: int | None = None,
+    signal_name: str = "",
+) -> Why:
+    return Why(
+        pid=pid,
+        command=command,
+        seq=seq,
+        status=status,
+        signal_name=signal_name,
+        cause=reason.cause,
+        text=reason.text,
+        sender=reason.sender,
+    )
 
 
 def terminal_key(name: str) -> str:

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from sigwrap.escape import shell_words, shortened
+from sigwrap.events import Event, text, texts
 from sigwrap.policy.judge.subcommand import subcommand
+from sigwrap.policy.presets import as_meant
 
+MAY_HAVE_DISCARDED = "may have discarded uncommitted changes"
+_CHARACTERS = 200
 # (program, subcommand) -> words of which one discards changes; none listed: it always does.
 _DISCARDS: dict[tuple[str, str], frozenset[str]] = {
     ("git", "reset"): frozenset({"--hard", "--merge"}),
@@ -45,3 +50,13 @@ def _words(rest: Sequence[str]) -> list[str]:
         is_short = word.startswith("-") and not word.startswith("--") and len(word) > 1
         found += [f"-{letter}" for letter in word[1:]] if is_short else [word]
     return found
+
+
+def discard_text(event: Event) -> str:
+    words = as_meant(texts(event.payload.get("argv")) or [text(event.payload.get("path"))])
+    line = shortened(shell_words(words), _CHARACTERS)
+    return f"{line} {MAY_HAVE_DISCARDED}"
+
+
+def discard_line(event: Event) -> str:
+    return f"look  {discard_text(event)} ({event.pid}, event {event.seq})"

@@ -1,8 +1,7 @@
-"""Which processes live, what each runs, and what was sent to it: what the end of one is explained
-by. A sender and its parent are named by what they ran when the signal was sent.
+"""The living processes of a session: what each runs, and the signals that it was sent. The end of
+a process is explained by this. A sender and its parent are named by what they ran at that time.
 
-Hardly any of this is ever shown, so it is kept as it was recorded, and made readable when somebody
-asks. What is kept of one process is bounded, and so is their number.
+What is kept of one process is bounded, and so is their number.
 """
 
 from __future__ import annotations
@@ -13,44 +12,13 @@ from dataclasses import dataclass
 from sigwrap.events import Event, Payload, number, texts
 from sigwrap.policy.presets import as_meant
 from sigwrap.report.folds.cause import Sender, Why, name_of_signal, shortened, shown_command
-from sigwrap.tuples import NamedTuple
 
 _LIVING_LIMIT = 65_536
 _SIGNALS_OF_ONE = 128
 _WORDS_KEPT, _CHARACTERS_KEPT = 32, 256
 
-Ran = list[str] | str  # the words, or what is to be shown of them
-
-
-class Refused(NamedTuple):
-    ran: Ran
-    rule: str
-
-
-class Sent(NamedTuple):
-    pid: int
-    ran: Ran
-    parent_pid: int
-    parent_ran: Ran
-    signal_name: str
-    asked_for: str  # where that was another one
-    decision: str
-    rule: str
-    event_type: str
-
-    @property
-    def sender(self) -> Sender:
-        return Sender(
-            pid=self.pid,
-            command=shown(self.ran),
-            parent_pid=self.parent_pid,
-            parent_command=shown(self.parent_ran),
-            signal_name=shortened(self.signal_name),
-            asked_for=self.asked_for,
-            decision=self.decision,
-            rule=shortened(self.rule),
-            event_type=self.event_type,
-        )
+# The words of a command line, made readable only when they are shown; or a readable text.
+Ran = list[str] | str
 
 
 @dataclass(slots=True)
@@ -58,28 +26,31 @@ class Living:
     ppid: int
     ran: Ran = ""
     ran_before: Ran = ""
-    refused: Refused | None = None  # its last exec, where that was denied
-    refused_fork: str = ""  # by this limit
+    denied_exec: str = ""  # its last exec, if that was denied, as the end of a sentence
+    denied_fork: str = ""
     refused_file: str = ""  # probably, by the kernel
     is_mismatched: bool = False  # it loaded something other than what was judged
     child: Why | None = None  # the end of one, whose status it may pass on
-    sent: dict[str, Sent] | None = None  # by another, the last one of each signal
-    raised: dict[str, Sent] | None = None  # at itself, since then
+    sent: dict[str, Sender] | None = None  # by another process, the last one of each signal
+    raised: dict[str, Sender] | None = None  # at itself, since then
 
     @property
     def is_plain(self) -> bool:
-        """Nothing but its command tells of its end."""
-        has_none = self.refused is None and not self.refused_fork and not self.refused_file
-        return self.child is None and has_none
+        """Return whether nothing but its command is known that may explain its end."""
+        return self.child is None and not self.denied and not self.refused_file
 
-    def last_sent(self, name: str) -> Sent | None:
+    @property
+    def denied(self) -> str:
+        return self.denied_exec or self.denied_fork
+
+    def last_sent(self, name: str) -> Sender | None:
         return None if self.sent is None else self.sent.get(name)
 
-    def last_raised(self, name: str) -> Sent | None:
+    def last_raised(self, name: str) -> Sender | None:
         return None if self.raised is None else self.raised.get(name)
 
     def last_name(self) -> str:
-        """Of the signals that it got; what it raised comes after what it was sent."""
+        """Return its last signal; a process raises signals after it was sent them."""
         got = self.raised or self.sent
         return next(reversed(got)) if got else ""
 
@@ -100,30 +71,24 @@ class Lives:
     def end(self, pid: int) -> Living | None:
         return self._living.pop(pid, None)
 
-    # What happens
-
     def executed(self, event: Event) -> None:
-        payload = event.payload
-        living = self._living.get(event.pid)
-        if living is None:
-            living = self._meet(event.pid, number(payload.get("ppid")))
-        living.ran_before, living.ran = living.ran, _ran(payload)
-        living.refused = None
+        living = self._known(event.pid, event.payload)
+        living.ran_before, living.ran = living.ran, _ran(event.payload)
+        living.denied_exec = ""
 
     def exec_failed(self, event: Event) -> None:
         if (living := self._living.get(event.pid)) is not None:
             living.ran = living.ran_before
 
     def exec_denied(self, event: Event) -> None:
-        payload = event.payload
-        living = self._living.get(event.pid) or self._meet(event.pid, number(payload.get("ppid")))
-        living.refused = Refused(
-            _ran(payload), str(payload.get("rule_name") or "?")[:_CHARACTERS_KEPT]
-        )
+        what, rule = shown(_ran(event.payload)), shortened(event.payload.get("rule_name"))
+        living = self._known(event.pid, event.payload)
+        living.denied_exec = f"sigwrap denied its exec of {what} (rule {rule})"
 
     def fork_refused(self, event: Event) -> None:
         if (living := self._living.get(event.pid)) is not None:
-            living.refused_fork = str(event.payload.get("limit"))[:_CHARACTERS_KEPT]
+            limit = shortened(str(event.payload.get("limit")))
+            living.denied_fork = f"sigwrap denied its fork (limit {limit})"
 
     def file_refused(self, event: Event) -> None:
         if (living := self._living.get(event.pid)) is not None and not living.refused_file:
@@ -132,50 +97,51 @@ class Lives:
             living.refused_file = f"the kernel refused it: {what} (rule {rule})"
 
     def mismatched(self, event: Event) -> None:
-        living = self._living.get(event.pid) or self._meet(event.pid, 0)
-        living.is_mismatched = True
+        self._known(event.pid, {}).is_mismatched = True
 
     def signalled(self, event: Event) -> None:
         payload = event.payload
-        target = payload.get("target_pid")
+        source, target = number(payload.get("source_pid")), payload.get("target_pid")
         if not isinstance(target, int) or target <= 0:
             return
-        source = number(payload.get("source_pid"))
-        sender = self._living.get(source)
-        parent_pid = sender.ppid if sender is not None else 0
-        parent = self._living.get(parent_pid)
         name = str(payload.get("signal_name") or "")[:_CHARACTERS_KEPT]
-        asked_for = payload.get("original_signal")
-        living = self._living.get(target) or self._meet(target, 0)
+        sender = self._sender(event, source, name)
+        living = self._known(target, {})
         if source == target:
-            of_living = living.raised = living.raised or {}
+            received = living.raised = living.raised or {}
         else:
-            of_living = living.sent = living.sent or {}
+            received = living.sent = living.sent or {}
             if living.raised:
                 living.raised.pop(name, None)
-        if of_living.pop(name, None) is None and len(of_living) >= _SIGNALS_OF_ONE:
-            return
-        of_living[name] = Sent(
-            source,
-            (sender.ran if sender is not None else "") or shortened(payload.get("source_cmd")),
-            parent_pid,
-            parent.ran if parent is not None else "",
-            name,
-            "" if asked_for in (None, payload.get("signal")) else _named(asked_for),
-            str(payload.get("decision") or "")[:_CHARACTERS_KEPT],
-            str(payload.get("rule_name") or "")[:_CHARACTERS_KEPT],
-            event.type,
+        if received.pop(name, None) is not None or len(received) < _SIGNALS_OF_ONE:
+            received[name] = sender
+
+    def _sender(self, event: Event, pid: int, name: str) -> Sender:
+        payload = event.payload
+        known = self._living.get(pid)
+        parent_pid = known.ppid if known is not None else 0
+        parent = self._living.get(parent_pid)
+        asked_for = payload.get("original_signal")
+        is_same = asked_for in (None, payload.get("signal"))
+        return Sender(
+            pid=pid,
+            command=(shown(known.ran) if known else "") or shortened(payload.get("source_cmd")),
+            parent_pid=parent_pid,
+            parent_command=shown(parent.ran) if parent is not None else "",
+            signal_name=shortened(name),
+            asked_for="" if is_same else shortened(name_of_signal(asked_for)),
+            decision=str(payload.get("decision") or "")[:_CHARACTERS_KEPT],
+            rule=shortened(str(payload.get("rule_name") or "")),
+            event_type=event.type,
         )
 
-    def _meet(self, pid: int, ppid: int) -> Living:
-        living = self._living[pid] = Living(ppid)
-        if len(self._living) > _LIVING_LIMIT:
-            self._living.popitem(last=False)
+    def _known(self, pid: int, payload: Payload) -> Living:
+        living = self._living.get(pid)
+        if living is None:
+            living = self._living[pid] = Living(number(payload.get("ppid")))
+            if len(self._living) > _LIVING_LIMIT:
+                self._living.popitem(last=False)
         return living
-
-
-def _named(signal: object) -> str:
-    return shortened(name_of_signal(signal))
 
 
 def shown(ran: Ran) -> str:

@@ -1,27 +1,30 @@
-"""What was done to the whole tree: interrupts, limits, the kill switch, agent signals, and how the
-session ended by them."""
+"""What was done to the whole process tree: interrupts, limits, the kill switch, agent signals; and
+how the session and its command ended by them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from sigwrap.escape import printable
 from sigwrap.events import Event, Payload
-from sigwrap.report.folds.cause import sent_to_sigwrap
+from sigwrap.report.folds.cause import ENDED_BY_ITSELF, Cause, Reason, Why, sent_to_sigwrap, why_of
+from sigwrap.status import COMMAND_ENDED, COMMAND_NOT_RUN
 from sigwrap.tuples import NamedTuple
 
 _FORWARDED_LIMIT = 128
+_NOT_SEEN = (Cause.OUTSIDE, Cause.UNKNOWN)
 
 
 class Stopped(NamedTuple):
-    """The session stands still, as a whole."""
+    """Since when the whole session is stopped, and by what."""
 
     since_ns: int
     by: str  # printable
 
 
 class Measure(NamedTuple):
-    """What sigwrap ends the whole tree for, and by which signals."""
+    """Why sigwrap ends the whole tree, and by which signals."""
 
     why: str  # printable
     sends: tuple[str, ...]
@@ -30,11 +33,11 @@ class Measure(NamedTuple):
 class Measures:
     def __init__(self) -> None:
         self.interrupt: Payload = {}
-        self.interrupted_by: Payload = {}  # the same, where the run ends by it
-        self.forwarded: dict[tuple[int, str], str] = {}  # by whom it went to and its name
+        self.interrupted_by: Payload = {}  # the same, if the run ends by it
+        self.forwarded: dict[tuple[int, str], str] = {}  # by receiver and signal name
         self.taken = Measure("", ())
         self.out_of_memory = ""  # the limit for which the kernel has killed
-        self.log_is_full = ""  # and every exec and signal denied since
+        self.log_is_full = ""  # since then every exec and signal is denied
         self.stopped: Stopped | None = None
         self.session_end: Payload | None = None
         self._stop: Event | None = None  # the SIGSTOP that was carried out last
@@ -65,7 +68,7 @@ class Measures:
 
     def _interrupt_forwarded(self, event: Event) -> None:
         name = str(event.payload.get("signal_name") or "")
-        # It sends SIGTERM of its own, for an interrupt; everything else as it came.
+        # For an interrupt, sigwrap sends SIGTERM; it forwards every other signal unchanged.
         came_as = self.interrupt if name == "SIGTERM" and self.interrupt else event.payload
         if len(self.forwarded) >= _FORWARDED_LIMIT:
             del self.forwarded[next(iter(self.forwarded))]
@@ -99,7 +102,8 @@ class Measures:
         match payload.get("signal"):
             case "SIGSTOP":
                 self._stop = event
-            case "SIGTERM" | "SIGBUDGET" if not _follows_a_limit(payload):
+            # A limit has an event of its own.
+            case "SIGTERM" | "SIGBUDGET" if not str(payload.get("source")).startswith("limit "):
                 self.taken = Measure(_agent_signal(payload), ("SIGTERM", "SIGKILL"))
 
     def _frozen(self, _event: Event) -> None:
@@ -119,14 +123,9 @@ def _stated(event: Event) -> str:
 
 
 def _is_carried_out(agent_signal: Payload) -> bool:
-    """Of itself; what follows another one is that one's doing."""
+    """Return whether sigwrap acted on it. A signal with a cause only follows another one."""
     is_stop = agent_signal.get("signal") == "SIGSTOP"
     return agent_signal.get("outcome") == "delivered" and (is_stop or not agent_signal.get("cause"))
-
-
-def _follows_a_limit(agent_signal: Payload) -> bool:
-    """Whose own event has said it."""
-    return str(agent_signal.get("source")).startswith("limit ")
 
 
 def _agent_signal(payload: Payload) -> str:
@@ -138,3 +137,72 @@ def _agent_signal(payload: Payload) -> str:
 def _which_got(signal: Payload) -> str:
     is_told = "sender_pid" in signal or signal.get("origin") == "terminal"
     return f"which received {sent_to_sigwrap(signal)}" if is_told else "which forwarded it"
+
+
+def at_the_end(pid: int, why: Why | None, measures: Measures, is_unexecuted: bool) -> Why:
+    """Explain how the command ended, once the session has.
+
+    sigwrap's exit status may say more than the command's own. `why`: the command as a process;
+    None if the log has no event of it.
+    """
+    end = measures.session_end or {}
+    status = end.get("exit_status")
+    text = _reason(str(end.get("reason") or "ended"), why, measures)
+    status_shown = status if isinstance(status, int) else None
+    if why is None:
+        return why_of(pid, "", Reason(Cause.SIGWRAP, text), status=status_shown)
+    if why.seq:
+        text = _with_death(text, why, status, measures, is_unexecuted)
+    return replace(why, pid=pid, status=status_shown, text=text)
+
+
+def _reason(recorded: str, why: Why | None, measures: Measures) -> str:
+    """Return why the session ended, with the interrupt unless the command's death says it."""
+    is_said = why is not None and (
+        why.cause is Cause.TERMINAL
+        or (why.cause is Cause.SIGWRAP and (why.pid, why.signal_name) in measures.forwarded)
+    )
+    if not measures.interrupted_by or is_said:
+        return printable(recorded)
+    if recorded == "interrupted":
+        return measures.interrupted
+    is_killed = recorded in (f"killed: {measures.taken.why}", f"killed by {measures.taken.why}")
+    return f"{measures.interrupted}; {printable(recorded)}" if is_killed else printable(recorded)
+
+
+def _with_death(
+    reason: str, why: Why, status: object, measures: Measures, is_unexecuted: bool
+) -> str:
+    """Add to the reason of the session's end what the command's own end says."""
+    if reason.startswith(COMMAND_NOT_RUN) or is_unexecuted:
+        return reason if why.status == status else f"{reason}; the command was not executed"
+    interrupted_by = measures.interrupted_by
+    is_own = why.cause in (Cause.ITSELF, Cause.DENIED) or (
+        bool(interrupted_by) and why.sender is not None and why.sender.pid == why.pid
+    )
+    said_already = why.status == status and not is_own
+    if interrupted_by and why.signal_name and why.sender and why.sender.pid == why.pid:
+        return reason  # it raised the signal again, to end by it
+    if why.cause in _NOT_SEEN and why.signal_name == interrupted_by.get("signal_name"):
+        return reason  # it went to the whole group
+    if why.cause in _NOT_SEEN and reason.startswith("killed"):
+        # The kernel sends SIGHUP to a stopped group that no process is left to continue.
+        return f"{reason}; the command died of {why.signal_name}"
+    if (
+        said_already
+        or reason == COMMAND_ENDED
+        or why.text in (reason, measures.interrupted)
+        or (why.text.startswith(f"{reason}; "))
+    ):
+        return why.text
+    if measures.ends_for(reason.removeprefix("ended by ")) and why.cause is Cause.SIGWRAP:
+        how = " after the grace period" if why.signal_name == "SIGKILL" else ""
+        return f"{reason}; the command died of {why.signal_name} from sigwrap{how}"
+    if why.cause is Cause.KERNEL and reason == measures.out_of_memory:
+        return why.text
+    killed_for = why.text.removeprefix("SIGKILL from sigwrap: ")
+    if reason.endswith((f"killed: {killed_for}", f"killed by {killed_for}")):
+        return reason
+    if why.text == ENDED_BY_ITSELF and why.status not in (None, 0, status):
+        return f"{reason}; {why.text}, with exit status {why.status}"
+    return f"{reason}; {why.text}"

@@ -6,23 +6,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from sigwrap.escape import printable
-from sigwrap.events import (
-    CONNECTION_TYPES,
-    DECISION_TYPES,
-    EXEC_TYPES,
-    SIGNAL_TYPES,
-    Event,
-    Payload,
-    number,
-    times,
-)
+from sigwrap.events import DECISION_TYPES, Event, Payload, kind_of, number, times
 from sigwrap.outcomes import how_many
 
 BUCKETS_S = (0.0001, 0.0005, 0.001, 0.005, 0.01)
-
-_SERIES_LIMIT = 10_000  # a log from elsewhere may hold any number of different labels
-
+_SERIES_LIMIT = 10_000  # a log that sigwrap didn't write may hold any number of labels
 _LONGEST_LABEL = 200
+_FILE = "file_audited"
+_PLATFORM = "platform"
 
 Labels = tuple[tuple[str, str], ...]
 
@@ -35,127 +26,85 @@ class _Histogram:
     def observe(self, duration_us: int) -> None:
         self.sum_us += duration_us
         seconds = duration_us / 1e6
-        for index, bound in enumerate(BUCKETS_S):
-            if seconds <= bound:
-                self.in_bucket[index] += 1
-                return
-        self.in_bucket[-1] += 1
+        at = next((at for at, bound in enumerate(BUCKETS_S) if seconds <= bound), -1)
+        self.in_bucket[at] += 1
 
 
-class _Pair:
-    """The two metrics of a kind of decision."""
+@dataclass(slots=True)
+class _Metrics:
+    """The counter and the histogram of one kind of decision."""
 
-    def __init__(self, counter: str, counts_what: str, histogram: str, times_what: str) -> None:
-        self._counter = (counter, counts_what)
-        self._histogram = (histogram, times_what)
-        self._counts: dict[Labels, int] = {}
-        self._times: dict[str, _Histogram] = {}
+    kind: str
+    counted: str
+    timed: str
+    fields: dict[str, str]  # by label; a command is none, since its values have no bound
+    counts: dict[Labels, int] = field(default_factory=dict)
+    times: dict[str, _Histogram] = field(default_factory=dict)  # by platform
 
-    def add(self, labels: Labels, payload: Payload) -> None:
-        if labels in self._counts or len(self._counts) < _SERIES_LIMIT:
-            self._counts[labels] = self._counts.get(labels, 0) + times(payload)
+    def add(self, payload: Payload) -> None:
+        platform = str(payload.get(_PLATFORM) or "linux")
+        labels: Labels = tuple(
+            (label, str(payload.get(name) or "")) for label, name in self.fields.items()
+        )
+        labels = (*labels, (_PLATFORM, platform))
+        if labels in self.counts or len(self.counts) < _SERIES_LIMIT:
+            self.counts[labels] = self.counts.get(labels, 0) + times(payload)
         evaluation_us = payload.get("evaluation_us")
-        # An event with a count repeats a decision that is an event of its own, with its time.
+        # An event with a count repeats a decision that has an event of its own, with its time.
         is_timed = isinstance(evaluation_us, int) and payload.get("count") is None
-        if is_timed and evaluation_us == number(evaluation_us) >= 0:
-            platform = _platform(payload)
-            if platform in self._times or len(self._times) < _SERIES_LIMIT:
-                self._times.setdefault(platform, _Histogram()).observe(evaluation_us)
+        has_room = platform in self.times or len(self.times) < _SERIES_LIMIT
+        if is_timed and has_room and evaluation_us == number(evaluation_us) >= 0:
+            self.times.setdefault(platform, _Histogram()).observe(evaluation_us)
 
     def lines(self) -> Iterator[str]:
-        name, what = self._counter
-        yield f"# HELP {name} {what}"
+        name = f"sigwrap_{self.kind}s_total"
+        yield f"# HELP {name} {self.counted}"
         yield f"# TYPE {name} counter"
-        for labels in sorted(self._counts):
-            yield f"{name}{_rendered(labels)} {self._counts[labels]}"
-        name, what = self._histogram
-        yield f"# HELP {name} {what}"
+        for labels in sorted(self.counts):
+            yield f"{name}{_rendered(labels)} {self.counts[labels]}"
+        name = f"sigwrap_{self.kind}_evaluation_seconds"
+        yield f"# HELP {name} {self.timed}"
         yield f"# TYPE {name} histogram"
-        for platform in sorted(self._times):
-            histogram = self._times[platform]
-            labels = (("platform", platform),)
+        for platform, histogram in sorted(self.times.items()):
+            of_platform = ((_PLATFORM, platform),)
             below = 0
             for bound, count in zip((*BUCKETS_S, None), histogram.in_bucket, strict=True):
                 below += count
                 le = "+Inf" if bound is None else f"{bound:g}"
-                yield f"{name}_bucket{_rendered((*labels, ('le', le)))} {below}"
-            yield f"{name}_sum{_rendered(labels)} {histogram.sum_us / 1e6:.6f}"
-            yield f"{name}_count{_rendered(labels)} {below}"
+                yield f"{name}_bucket{_rendered((*of_platform, ('le', le)))} {below}"
+            yield f"{name}_sum{_rendered(of_platform)} {histogram.sum_us / 1e6:.6f}"
+            yield f"{name}_count{_rendered(of_platform)} {below}"
 
 
 class MetricsFold:
     def __init__(self) -> None:
-        self._signals = _Pair(
-            "sigwrap_signals_total",
-            "Signals decided.",
-            "sigwrap_signal_evaluation_seconds",
-            "Time to decide on a signal.",
-        )
-        self._execs = _Pair(
-            "sigwrap_execs_total",
-            "Execs decided.",
-            "sigwrap_exec_evaluation_seconds",
-            "Time to decide on an exec.",
-        )
-        self._connections = _Pair(
-            "sigwrap_connections_total",
-            "Connections, datagrams and servers decided.",
-            "sigwrap_connection_evaluation_seconds",
-            "Time to decide on a connection.",
-        )
-        self._files = _Pair(
-            "sigwrap_files_total",
-            "Audited file writes, creations, deletions and renames.",
-            "sigwrap_file_evaluation_seconds",
-            "Time to identify the file.",
-        )
+        rule, decision = {"rule": "rule_name"}, {"decision": "decision"}
+        signal = {"signal": "signal_name", "target_type": "target_type", **decision}
+        connection = {**rule, "direction": "direction", "protocol": "protocol", **decision}
+        file = {**rule, "operation": "operation"}
+        connections = "Connections, datagrams and servers decided."
+        files = "Audited file writes, creations, deletions and renames."
+        time_to = "Time to decide on"
+        self._kinds = {
+            each.kind: each
+            for each in (
+                _Metrics("signal", "Signals decided.", f"{time_to} a signal.", signal),
+                _Metrics("exec", "Execs decided.", f"{time_to} an exec.", rule | decision),
+                _Metrics("connection", connections, f"{time_to} a connection.", connection),
+                _Metrics("file", files, "Time to identify the file.", file),
+            )
+        }
 
     def add(self, event: Event) -> None:
-        payload = event.payload
-        if event.type in DECISION_TYPES and not how_many(event.type, payload):
-            return
-        if event.type in SIGNAL_TYPES:
-            labels: Labels = (
-                ("signal", str(payload.get("signal_name") or "")),
-                ("target_type", str(payload.get("target_type") or "")),
-                ("decision", str(payload.get("decision") or "")),
-                ("platform", _platform(payload)),
-            )
-            self._signals.add(labels, payload)
-        elif event.type in EXEC_TYPES:
-            # No command: its values have no bound, and each would be a series for ever.
-            labels = (
-                ("rule", str(payload.get("rule_name") or "")),
-                ("decision", str(payload.get("decision") or "")),
-                ("platform", _platform(payload)),
-            )
-            self._execs.add(labels, payload)
-        elif event.type in CONNECTION_TYPES:
-            labels = (
-                ("rule", str(payload.get("rule_name") or "")),
-                ("direction", str(payload.get("direction") or "")),
-                ("protocol", str(payload.get("protocol") or "")),
-                ("decision", str(payload.get("decision") or "")),
-                ("platform", _platform(payload)),
-            )
-            self._connections.add(labels, payload)
-        elif event.type == "file_audited":
-            labels = (
-                ("rule", str(payload.get("rule_name") or "")),
-                ("operation", str(payload.get("operation") or "")),
-                ("platform", _platform(payload)),
-            )
-            self._files.add(labels, payload)
+        name = event.type
+        if name == _FILE:
+            self._kinds["file"].add(event.payload)
+        elif name in DECISION_TYPES and how_many(name, event.payload):
+            self._kinds[kind_of(name)].add(event.payload)
 
     def lines(self) -> Iterator[str]:
-        yield from self._signals.lines()
-        yield from self._execs.lines()
-        yield from self._connections.lines()
-        yield from self._files.lines()
-
-
-def _platform(payload: Payload) -> str:
-    return str(payload.get("platform") or "linux")
+        for each in self._kinds.values():
+            yield from each.lines()
 
 
 def _rendered(labels: Labels) -> str:
@@ -163,6 +112,6 @@ def _rendered(labels: Labels) -> str:
 
 
 def _escaped(value: str) -> str:
-    """Of what a terminal would obey, only a line's end is escaped by Prometheus' own rules."""
+    """Escape what a terminal would obey; of that, Prometheus escapes only line ends itself."""
     shown = "\n".join(map(printable, value[:_LONGEST_LABEL].split("\n")))
     return shown.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")

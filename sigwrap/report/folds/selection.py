@@ -1,23 +1,46 @@
-"""A part of a session: of some time, one rule, one process with all that it started, or what came
-of it."""
+"""A part of a session: a span of time, one rule, one process with all that it started, or actions
+with one outcome."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
 from sigwrap.events import EXEC_TYPES, Event, number, text, texts
-from sigwrap.outcomes import OUTCOMES, outcome
-from sigwrap.report.folds.asked import ASKED, AskedAbout
+from sigwrap.outcomes import APPROVAL_ANSWERS, APPROVED, OUTCOMES, outcome
 
-# What `only` may be: an outcome, or whatever became of what somebody was asked about.
+ASKED = "asked"
+ANSWERED = "answered"
+# What `only` may be: an outcome, or ASKED for whatever became of an approval request.
 ONLY = (*OUTCOMES, ASKED)
 _MEMBERS_LIMIT = 65_536
 _RULES_KEPT = 500
+_ANSWERED_LIMIT = 1_000
+
+
+class AskedAbout:
+    """Finds approval requests, their answers, and the actions that follow from them. It has to see
+    every event, in order."""
+
+    def __init__(self) -> None:
+        self.answered: dict[int, bool] = {}  # pids whose request has its answer
+
+    def is_it(self, event: Event, became: str) -> bool:
+        """Return whether this event, with this outcome, belongs to an approval request."""
+        if became:
+            return self.answered.pop(event.pid, False) or became == APPROVED
+        if event.type == "process_exited":
+            self.answered.pop(event.pid, None)
+        elif event.type in APPROVAL_ANSWERS:
+            self.answered[event.pid] = True
+            if len(self.answered) > _ANSWERED_LIMIT:
+                del self.answered[next(iter(self.answered))]
+            return True
+        return event.type == "approval_requested"
 
 
 @dataclass(slots=True, kw_only=True)
 class Selection:
-    """Has to see every event of the session, in order: whose child a process is, it remembers."""
+    """It has to see every event of the session, in order, to know the parent of each process."""
 
     since_ns: int | None = None
     until_ns: int | None = None
@@ -33,18 +56,15 @@ class Selection:
         is_member = not self.process or self._is_member(event)
         became = outcome(event) if self.only else ""
         is_asked = ASKED in self.only and self._asked_about.is_it(event, became)
-        if self.rule and not self._is_by_rule(event):
-            return False
-        if not is_member:
-            return False
-        if self.since_ns is not None and event.time_ns < self.since_ns:
-            return False
-        if self.until_ns is not None and event.time_ns > self.until_ns:
-            return False
-        if self.only and not is_asked and became not in self.only:
-            return False
-        self.taken += 1
-        return True
+        is_taken = (
+            (not self.rule or self._is_by_rule(event))
+            and is_member
+            and (self.since_ns is None or event.time_ns >= self.since_ns)
+            and (self.until_ns is None or event.time_ns <= self.until_ns)
+            and (not self.only or is_asked or became in self.only)
+        )
+        self.taken += is_taken
+        return is_taken
 
     def _is_by_rule(self, event: Event) -> bool:
         rule = event.payload.get("rule_name")
@@ -56,26 +76,21 @@ class Selection:
 
     def _is_member(self, event: Event) -> bool:
         pid, payload, members = event.pid, event.payload, self._members
+        is_it = pid in members or (self.process.isdecimal() and str(pid) == self.process)
         if event.type == "process_exited":
-            is_member = pid in members or self._is_it(pid)
             members.pop(pid, None)
-            return is_member
-        above = number(payload.get("ppid")), number(payload.get("below"))
-        is_member = (
-            pid in members
-            or self._is_it(pid)
-            or any(each in members for each in above)
+            return is_it
+        related = ("ppid", "below", "target_pid")
+        is_it = (
+            is_it
+            or any(number(payload.get(each)) in members for each in related)
             or (event.type in EXEC_TYPES and self._is_called(event))
-            or number(payload.get("target_pid")) in members
         )
-        if is_member and event.type in EXEC_TYPES:
+        if is_it and event.type in EXEC_TYPES:
             members[pid] = None
             if len(members) > _MEMBERS_LIMIT:
                 del members[next(iter(members))]
-        return is_member
-
-    def _is_it(self, pid: int) -> bool:
-        return self.process.isdecimal() and str(pid) == self.process
+        return is_it
 
     def _is_called(self, event: Event) -> bool:
         argv = texts(event.payload.get("argv"))

@@ -1,25 +1,28 @@
 """What the agent did: its tool calls in order, each with its end and what ran below it.
 
-A tool call is what a hook judged, or a shell that an agent gave a command. Where the command of the
-session is no agent, its own children are the steps.
+A tool call is what a hook judged, or a shell that an agent gave a command. If the session's command
+is no agent, its own children are the steps.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from sigwrap.escape import printable, shell_words, shortened
 from sigwrap.events import Event, Payload, number, text, texts
-from sigwrap.outcomes import ALLOWED, AUDITED, DENIED
+from sigwrap.outcomes import ALLOWED, AUDITED, DENIED, counted
 from sigwrap.policy.presets import PRESETS
 
 STEPS_KEPT = 500
 _LIVING_KEPT = 65_536
 _CALLS_KEPT = 200
 _BELOW_KEPT = 20
-_OWN_KEPT = 100
+_OWN_CHARACTERS = 200
 _CHARACTERS = 300
-_NOTHING_MORE = [""] * _BELOW_KEPT  # of a step that is only counted
+_SHOWN = 12
+_BELOW_SHOWN = 3
+_NOTHING_MORE = [""] * _BELOW_KEPT  # for a step that is only counted
 _SHELLS = frozenset({"bash", "sh", "zsh", "dash"})
 
 
@@ -31,13 +34,13 @@ class Step:
     tool: str = ""  # as a hook named it
     answer: str = ""  # of the hook
     reason: str = ""
-    pid: int = 0  # of its first process; 0: none is known
+    pid: int = 0  # of its first process; 0: unknown
     exit_code: int | None = None
     signal_name: str = ""
     ended_ns: int = 0
-    is_denied: bool = False  # its own exec, so nothing ran
-    is_call: bool = False  # of an agent's tool: judged by a hook, or `SHELL -c COMMAND`
-    is_wrapped: bool = False  # an agent has put the command into a line of its own
+    is_denied: bool = False  # its own exec was denied, so nothing ran
+    is_call: bool = False  # a tool call: judged by a hook, or `SHELL -c COMMAND`
+    is_wrapped: bool = False  # the agent put the command into a line of its own
     is_selected: bool = False
     is_over: bool = False  # the session has ended
     ran: int = 0  # commands, itself included
@@ -61,39 +64,95 @@ class Step:
     def is_bad(self) -> bool:
         return bool(self.denials) or self.outcome not in ("ok", "allowed", "running", "no end seen")
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Steps:
-    by_agent: bool
-    found: tuple[Step, ...]
-    more: int
-    own: dict[str, int]  # by program: what an agent ran that no tool call asked for
+    @property
+    def line(self) -> str:
+        tool = f"{self.tool}: " if self.tool else ""
+        return f"{self.outcome:<8}  {tool}{self.what}{self._notes()}"
 
     @property
-    def judged(self) -> tuple[Step, ...]:
-        """Those that a hook denied or asked about."""
-        return tuple(each for each in self.found if each.answer in ("deny", "ask"))
+    def judged_line(self) -> str:
+        """What a hook denied, or asked the user about."""
+        label = "denied" if self.answer == "deny" else "asked"
+        why = f"  ({self.reason})" if self.reason else ""
+        return f"{label}  {self.tool}: {self.what}{why}"
+
+    def _notes(self) -> str:
+        """Return what ran below, in a few words."""
+        notes = [f"denied: {each}" for each in self.denied[:_BELOW_SHOWN] if each != self.what]
+        if len(notes) < self.denials and self.what not in self.denied:
+            notes.append(f"{self.denials} denied")
+        others = [each for each in self.below if each != self.what]
+        if others and self.what not in others:
+            names = dict.fromkeys(each.partition(" ")[0].rpartition("/")[2] for each in others)
+            more = ", …" if len(names) > _BELOW_SHOWN else ""
+            notes.append(f"ran {', '.join(list(names)[:_BELOW_SHOWN])}{more}")
+        return f"  ({'; '.join(notes)})" if notes else ""
 
 
-class StepsFold:
+class Steps:
     def __init__(self) -> None:
+        self.by_agent = False
+        self.found: list[Step] = []
+        self.more = 0
+        self.own: dict[str, int] = {}  # by program: what an agent ran without a tool call
         self._command_pid = 0
-        self._by_agent = False
-        self._found: list[Step] = []
-        self._more = 0
-        self._living: dict[int, Step] = {}  # whose processes these are
+        self._living: dict[int, Step] = {}  # by pid
         self._calls: dict[str, Step] = {}  # judged by a hook, and not started yet
 
-    def started(self, payload: Payload) -> None:
+    @property
+    def judged(self) -> list[Step]:
+        """The calls that a hook denied or asked about."""
+        return [each for each in self.found if each.answer in ("deny", "ask")]
+
+    @property
+    def title(self) -> str:
+        count = len(self.found) + self.more
+        if self.by_agent:
+            return f"What the agent did ({counted(count, 'tool call')})"
+        return f"What the command did ({counted(count, 'step')})"
+
+    def lines(self, started_ns: int, is_whole: bool) -> Iterator[str]:
+        """Yield a line for each step; of many, choose first the ones that went wrong."""
+        found = self.found
+        shown = set(range(len(found)))
+        if not is_whole and len(found) > _SHOWN:
+            order = sorted(shown, key=lambda at: (not found[at].is_bad, at))
+            shown = set(order[: _SHOWN if len(found) > _SHOWN + 1 else None])
+        hidden, times = 0, 0
+        first: Step | None = None  # of equal steps in a row
+        for at, step in enumerate(found):
+            if at not in shown:
+                hidden += 1
+                continue
+            if hidden:
+                yield f"{'':>10}  ... {hidden} more"
+                hidden = 0
+            first = first or step
+            times += 1
+            following = found[at + 1] if at + 1 in shown else None
+            if following is not None and following.line == step.line:
+                continue
+            offset = f"{(first.time_ns - started_ns) / 1e9:>+8.2f} s"
+            yield f"{offset}  {step.line}" + (f"  x{times}" if times > 1 else "")
+            times, first = 0, None
+        if hidden := hidden + self.more:
+            yield f"{'':>10}  ... {hidden} more"
+        if self.own:
+            names = ", ".join(f"{printable(name)} ({n})" for name, n in self.own.items())
+            yield shortened(
+                f"and {sum(self.own.values())} commands of the agent itself: {names}", 200
+            )
+
+    def start(self, payload: Payload) -> None:
         command = texts(payload.get("command"))
         self._command_pid = number(payload.get("command_pid"))
         name = command[0].rpartition("/")[2] if command else ""
-        self._by_agent = bool(payload.get("preset")) or name in PRESETS
+        self.by_agent = bool(payload.get("preset")) or name in PRESETS
 
-    def judged(self, event: Event, is_selected: bool) -> None:
+    def judge(self, event: Event, is_selected: bool) -> None:
         """Take a hook's decision on a tool call."""
         get = event.payload.get
-        self._by_agent = True
+        self.by_agent = True
         lines = text(get("what")).split("\n")
         what = shortened(printable("; ".join(lines)), _CHARACTERS)
         step = Step(event.seq, event.time_ns, what, is_call=True, is_selected=is_selected)
@@ -108,7 +167,7 @@ class StepsFold:
     def exec(
         self, event: Event, meant: list[str], is_wrapped: bool, became: str, is_selected: bool
     ) -> None:
-        """Take an exec. `meant`: its words as the agent meant them, which has wrapped them."""
+        """Take an exec. `meant`: its words without what the agent wrapped them in."""
         pid, get = event.pid, event.payload.get
         if pid == self._command_pid and not is_wrapped:
             return
@@ -127,7 +186,7 @@ class StepsFold:
             del self._living[next(iter(self._living))]
         if became == DENIED:
             step.is_denied |= is_first
-            self.denied(pid, shell_line(meant))
+            self.deny(pid, shell_line(meant))
             return
         step.is_denied = False
         step.ran += 1
@@ -135,13 +194,13 @@ class StepsFold:
             how = "" if became in (ALLOWED, AUDITED) else f" ({became})"
             step.below.append(shell_line(meant) + how)
 
-    def denied(self, pid: int, what: str) -> None:
+    def deny(self, pid: int, what: str) -> None:
         if (step := self._living.get(pid)) is not None:
             step.denials += 1
             if len(step.denied) < _BELOW_KEPT:
                 step.denied.append(shortened(printable(what), _CHARACTERS))
 
-    def exited(self, event: Event) -> None:
+    def exit(self, event: Event) -> None:
         step = self._living.pop(event.pid, None)
         if step is None or step.pid != event.pid:
             return
@@ -150,23 +209,21 @@ class StepsFold:
         step.signal_name = printable(text(event.payload.get("signal_name")))[:20]
         step.ended_ns = event.time_ns
 
-    def result(self, *, is_over: bool) -> Steps:
-        found = [each for each in self._found if each.is_selected]
-        for each in found:
+    def end(self, *, is_over: bool) -> None:
+        self.found = [each for each in self.found if each.is_selected]
+        for each in self.found:
             each.is_over = is_over
-        own: dict[str, int] = {}
-        by_agent = self._by_agent or any(each.is_wrapped for each in found)
-        if by_agent:
-            for each in found:
+        self.by_agent |= any(each.is_wrapped for each in self.found)
+        if self.by_agent:
+            for each in self.found:
                 if not each.is_call and not each.is_bad:
                     name = each.what.partition(" ")[0].rpartition("/")[2]
-                    own[name] = own.get(name, 0) + 1
-            found = [each for each in found if each.is_call or each.is_bad]
-        return Steps(by_agent=by_agent, found=tuple(found), more=self._more, own=own)
+                    self.own[name] = self.own.get(name, 0) + 1
+            self.found = [each for each in self.found if each.is_call or each.is_bad]
 
     def _begin(self, event: Event, meant: list[str]) -> Step:
-        if len(self._found) >= STEPS_KEPT and not self._calls:
-            self._more += 1
+        if len(self.found) >= STEPS_KEPT and not self._calls:
+            self.more += 1
             return Step(event.seq, event.time_ns, "", is_over=True, below=_NOTHING_MORE)
         what = shell_line(meant)
         step = self._calls.pop(what, None)
@@ -177,10 +234,10 @@ class StepsFold:
         return step
 
     def _keep(self, step: Step) -> None:
-        if len(self._found) < STEPS_KEPT:
-            self._found.append(step)
+        if len(self.found) < STEPS_KEPT:
+            self.found.append(step)
         else:
-            self._more += 1
+            self.more += 1
 
 
 def _is_shell_line(argv: list[str]) -> bool:

@@ -1,8 +1,8 @@
-"""Who ended a process: a fold over the events.
+"""What ended a process: a fold over the events.
 
-A recorded sender is the answer. A process that raises a signal at itself passes one on that it had
-got, so whoever sent it that comes first. Where there is no sender, what sigwrap did by then may
-tell, then the signal's number (SIGSEGV is the kernel's); else the sender is unknown.
+The answer is the recorded sender. A process that raises a signal at itself passes one on, so the
+sender of that one comes first. Without a sender, the answer is what sigwrap did until then, or the
+signal's number (SIGSEGV is the kernel's). Otherwise the sender is unknown.
 """
 
 from __future__ import annotations
@@ -26,13 +26,12 @@ from sigwrap.report.folds.cause import (
     sent_by,
     shortened,
     terminal_key,
-    unended,
     unsent,
+    why_of,
 )
-from sigwrap.report.folds.command_end import at_the_end
 from sigwrap.report.folds.ending import WHAT_ENDED_IT, Ending
 from sigwrap.report.folds.lives import Lives, Living, Ran, shown
-from sigwrap.report.folds.measures import Measures, Stopped
+from sigwrap.report.folds.measures import Measures, Stopped, at_the_end
 from sigwrap.report.forms.times import local_time
 from sigwrap.tuples import NamedTuple
 
@@ -45,33 +44,25 @@ _NOT_EXECUTED = (126, 127)
 
 
 class Explained(NamedTuple):
-    """What a report says of the ends."""
+    """How the command and others ended, for a report."""
 
-    command: str  # why the command ended, in one sentence; empty where nothing is known of it
+    command: str  # why the command ended, in one sentence; empty if nothing is known
     stopped: Stopped | None
-    killed: dict[int, str]  # by the seq of the exit, the first of those who died of a signal
+    killed: dict[int, str]  # the first deaths by a signal, by the seq of the exit
 
 
 class _Ended(NamedTuple):
-    """By itself: what there is to say is made up only for who asks."""
+    """The end of a process by itself; the sentence is made only when it is asked for."""
 
     seq: int
     code: object
     ran: Ran
     comm: str
-    living: Living | None  # where there is more to say than that it ended
-
-
-def _is_its_own(code: object) -> bool:
-    """That it says nothing of another process's end."""
-    return isinstance(code, int) and code not in _NOT_EXECUTED
+    living: Living | None  # if there is more to say than that it ended
 
 
 class WhyFold:
-    def __init__(self, *, tells_of_each: bool = True) -> None:
-        """Else only of COMMAND, and of those that a signal ended: the end of any other process is
-        not kept."""
-        self._tells_of_each = tells_of_each
+    def __init__(self) -> None:
         self._lives = Lives()
         self._command_pid = 0
         self.is_joined = False
@@ -79,7 +70,7 @@ class WhyFold:
         self._ended: OrderedDict[int, Why | _Ended] = OrderedDict()
         self._deaths: list[Why] = []
         self._measures = Measures()
-        self._asks: OrderedDict[int, str] = OrderedDict()  # by who waits for an answer
+        self._asks: OrderedDict[int, str] = OrderedDict()  # approval requests, by pid
         self._takers: dict[str, Callable[[Event], None]] = {
             **self._measures.takers,
             **dict.fromkeys(set(EXEC_TYPES) - _NOT_RUN, self._lives.executed),
@@ -102,30 +93,28 @@ class WhyFold:
 
     @property
     def deaths(self) -> tuple[Why, ...]:
-        """By a signal: the first of them, as the report lists them."""
+        """The first deaths by a signal."""
         return tuple(map(self._in_hindsight, self._deaths))
-
-    def stopped_at(self, ending: Ending) -> Stopped | None:
-        return self._measures.stopped if ending in (Ending.RUNNING, Ending.MOMENT) else None
 
     def knows(self, pid: int) -> bool:
         return self._end_of(pid) is not None or pid in self._lives
 
     def nearest(self, pid: int, count: int) -> list[int]:
-        """Of the processes that are known."""
+        """Return the known pids nearest to this one."""
         known = {*self._ended, *self._lives.pids(), self._command_pid} - {0}
         return sorted(sorted(known, key=lambda each: abs(each - pid))[:count])
 
     def explained(self, ending: Ending) -> Explained:
         why = self.of(ending=ending)
+        may_go_on = ending in (Ending.RUNNING, Ending.MOMENT)
         return Explained(
             why.sentence if why is not None else "",
-            self.stopped_at(ending),
+            self._measures.stopped if may_go_on else None,
             {each.seq: each.sentence for each in self.deaths},
         )
 
     def of(self, pid: int = 0, ending: Ending = Ending.RUNNING) -> Why | None:
-        """COMMAND where there is no pid; None where no such process was ever seen."""
+        """Explain a process, or the command without a pid; None for an unknown process."""
         if not pid or pid == self._command_pid:
             return self._of_command(ending)
         return self._of_process(pid, ending)
@@ -137,7 +126,7 @@ class WhyFold:
         self.is_joined = event.payload.get("joined") is True
 
     def _is_place_holder(self, pid: int) -> bool:
-        """Of a session that commands join: what these are forked from."""
+        """Return whether it only forks the commands that join a shared session."""
         return self.is_joined and pid == self._command_pid
 
     def _limit_exceeded(self, event: Event) -> None:
@@ -166,8 +155,6 @@ class WhyFold:
             self._tell_parent(ended, payload)
         else:
             code = payload.get("exit_code")
-            if not self._tells_of_each and pid != self._command_pid and _is_its_own(code):
-                return
             ran: Ran = living.ran if living is not None else ""
             is_plain = living is None or living.is_plain
             comm = "" if ran else shortened(payload.get("comm"))
@@ -185,8 +172,8 @@ class WhyFold:
             self._ended.popitem(last=False)
 
     def _tell_unseen(self, event: Event, living: Living) -> None:
-        """Whose parent had reaped it first: the parent's status tells whether it died of what it
-        had got last."""
+        """Tell the parent that reaped it before sigwrap did; whether it died of its last signal
+        is told by the parent's own status."""
         name = living.last_name()
         number_of = signal_number(name)
         if number_of is not None:
@@ -213,35 +200,26 @@ class WhyFold:
     def _killed(self, event: Event, name: str, status: int, living: Living) -> Why:
         sent, raised = living.last_sent(name), living.last_raised(name)
         if raised is not None:
-            sender = raised.sender
-            said = sent_by(sender, to_itself=True)
             first = self._first(event, name, living)
-            reason = Reason(Cause.RECORDED, said, sender)
-            if first is not None:
-                reason = Reason(first.cause, first.text, first.sender or sender)
+            if first is None:
+                first = Reason(Cause.RECORDED, sent_by(raised, to_itself=True))
+            reason = first._replace(sender=first.sender or raised)
         elif sent is not None:
-            reason = Reason(Cause.RECORDED, sent_by(sent.sender, to_itself=False), sent.sender)
+            reason = Reason(Cause.RECORDED, sent_by(sent, to_itself=False), sent)
         else:
             reason = (
                 self._by_sigwrap(event, name, living)
                 or self._by_key(name)
                 or unsent(name, event.payload)
             )
-        return Why(
-            pid=event.pid,
-            command=shown(living.ran) or shortened(event.payload.get("comm")),
-            seq=event.seq,
-            status=status,
-            signal_name=printable(name),
-            cause=reason.cause,
-            text=reason.text,
-            sender=reason.sender,
-        )
+        command = shown(living.ran) or shortened(event.payload.get("comm"))
+        about = {"seq": event.seq, "status": status}
+        return why_of(event.pid, command, reason, signal_name=printable(name), **about)
 
     def _first(self, event: Event, name: str, living: Living) -> Reason | None:
-        """From whom a process had got what it has raised again."""
+        """Return who first sent the signal that a process raised again."""
         if (sent := living.last_sent(name)) is not None:
-            return Reason(Cause.RECORDED, sent_by(sent.sender, to_itself=False), sent.sender)
+            return Reason(Cause.RECORDED, sent_by(sent, to_itself=False), sent)
         measures = self._measures
         by = measures.interrupted_by
         if by and (by.get("signal_name") == name or self._passed_on(event.pid, name, living)):
@@ -263,14 +241,13 @@ class WhyFold:
         return Reason(Cause.SIGWRAP, f"{printable(name)} from sigwrap{said}")
 
     def _passed_on(self, pid: int, name: str, living: Living) -> str:
-        """From whom sigwrap had it. COMMAND got it alone; of a command that joined, all its job."""
+        """Say who sent the signal that sigwrap forwarded to the command or to a joined job."""
         forwarded = self._measures.forwarded
         to_parent = "" if living.ppid == self._command_pid else forwarded.get((living.ppid, name))
         return forwarded.get((pid, name)) or to_parent or ""
 
     def _ran_out_of_memory(self, event: Event) -> bool:
-        """Of a kill that the limit's own event may have come before; a kill of sigwrap's own tells
-        nothing of the OOM killer."""
+        """Return whether the OOM killer killed it; the limit's event may have come before."""
         measures = self._measures
         is_for_memory = bool(measures.out_of_memory) and measures.ends_for(measures.out_of_memory)
         return is_for_memory and number(event.payload.get("oom_kills")) > 0
@@ -282,17 +259,9 @@ class WhyFold:
         return Reason(Cause.TERMINAL, f"{printable(name)} from the terminal{terminal_key(name)}")
 
     def _by_itself(self, pid: int, ended: _Ended) -> Why:
-        reason = self._own_end(ended)
-        return Why(
-            pid=pid,
-            command=shown(ended.ran) or ended.comm,
-            seq=ended.seq,
-            status=ended.code if isinstance(ended.code, int) else None,
-            signal_name="",
-            cause=reason.cause,
-            text=reason.text,
-            sender=reason.sender,
-        )
+        status = ended.code if isinstance(ended.code, int) else None
+        command = shown(ended.ran) or ended.comm
+        return why_of(pid, command, self._own_end(ended), seq=ended.seq, status=status)
 
     def _own_end(self, ended: _Ended) -> Reason:
         living, code = ended.living, ended.code
@@ -302,11 +271,8 @@ class WhyFold:
             return Reason(Cause.UNKNOWN, "its exit status is unknown")
         if code == 0:
             return Reason(Cause.ITSELF, ENDED_BY_ITSELF)
-        if living is not None and living.refused is not None:
-            what, rule = shown(living.refused.ran), shortened(living.refused.rule)
-            return denied(f"sigwrap denied its exec of {what} (rule {rule})")
-        if living is not None and living.refused_fork:
-            return denied(f"sigwrap denied its fork (limit {shortened(living.refused_fork)})")
+        if living is not None and living.denied:
+            return denied(living.denied)
         if living is not None and living.refused_file:
             return Reason(Cause.DENIED, f"{ENDED_BY_ITSELF}, probably after {living.refused_file}")
         if self._measures.log_is_full:
@@ -314,7 +280,7 @@ class WhyFold:
         return Reason(Cause.ITSELF, ENDED_BY_ITSELF)
 
     def _in_hindsight(self, why: Why) -> Why:
-        """That it was the kernel's OOM killer is known only when the limit is recorded."""
+        """Name the OOM killer, which is known only once the memory limit's event is there."""
         is_unseen = why.signal_name == "SIGKILL" and why.cause is Cause.OUTSIDE
         if not is_unseen or not self._measures.out_of_memory:
             return why
@@ -328,26 +294,27 @@ class WhyFold:
         living = self._lives.get(pid)
         if ending is Ending.RUNNING and (approval_id := self._asks.get(pid)):
             said = f"waiting for approval (sigwrap approve {approval_id})"
-            return unended(pid, "" if living is None else shown(living.ran), Cause.RUNNING, said)
+            command = "" if living is None else shown(living.ran)
+            return why_of(pid, command, Reason(Cause.RUNNING, said))
         if living is None:
             ended = self._end_of(pid)
             if isinstance(ended, _Ended):
                 return self._by_itself(pid, ended)
             return None if ended is None else self._in_hindsight(ended)
-        cause, said = self._not_ended(ending)
-        return unended(pid, shown(living.ran), cause, said)
+        return why_of(pid, shown(living.ran), self._not_ended(ending))
 
-    def _not_ended(self, ending: Ending) -> tuple[Cause, str]:
+    def _not_ended(self, ending: Ending) -> Reason:
         if self._measures.session_end is not None:
-            return Cause.UNKNOWN, "its end was not recorded"
+            return Reason(Cause.UNKNOWN, "its end was not recorded")
         if ending is Ending.NOT_CLEAN:
             said = f"its end was not recorded: {WHAT_ENDED_IT}"
-            return Cause.SUPERVISOR_DIED, said
+            return Reason(Cause.SUPERVISOR_DIED, said)
+        said = "still running"
         if (stopped := self._measures.stopped) is not None:
-            return Cause.RUNNING, f"stopped since {local_time(stopped.since_ns)} by {stopped.by}"
-        if ending is Ending.MOMENT:
-            return Cause.RUNNING, "still running when the log was copied"
-        return Cause.RUNNING, "still running"
+            said = f"stopped since {local_time(stopped.since_ns)} by {stopped.by}"
+        elif ending is Ending.MOMENT:
+            said = "still running when the log was copied"
+        return Reason(Cause.RUNNING, said)
 
     def _of_command(self, ending: Ending) -> Why | None:
         why = self._of_process(self._command_pid, ending)
@@ -356,14 +323,14 @@ class WhyFold:
         if ending is not Ending.NOT_CLEAN:
             return why
         if why is None:
-            return unended(self._command_pid, "", *self._not_ended(ending))
+            return why_of(self._command_pid, "", self._not_ended(ending))
         if not why.seq:
             return why
         said = f"{why.text}; the session's end was not recorded: {WHAT_ENDED_IT}"
         return replace(why, text=said)
 
     def _is_unexecuted(self, why: Why | None) -> bool:
-        """The log was full before the first exec, which was denied for it."""
+        """Return whether the log was full before the first exec, which was denied for it."""
         ended = self._command_end
         return (
             why is not None

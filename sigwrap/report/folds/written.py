@@ -1,7 +1,7 @@
-"""What was written, made, deleted and renamed, by folder: thousands of files in some lines.
+"""Files that were written, created, deleted and renamed, by folder: thousands in a few lines.
 
-Folders are kept apart as far as memory allows: when there are too many, those furthest down are
-counted with the folder that they are in. In the end a folder in which many others are is one line.
+When there are too many folders, the deepest ones are counted with their parents. In the end, a
+folder with many others in it is one line.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ _Parts = tuple[str, ...]
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Written:
     folder: str
-    is_beneath: bool  # also in the folders beneath
-    counts: dict[str, int]  # by what was done, how often
+    beneath: bool  # also in the folders beneath
+    counts: dict[str, int]  # by operation
 
     @property
     def total(self) -> int:
@@ -70,11 +70,11 @@ class WrittenFold:
         folder.is_beneath |= is_beneath or len(kept) < len(parts)
 
     def result(self) -> tuple[Written, ...]:
-        """The largest first."""
+        """Return the largest first."""
         found = [
             Written(
                 folder=f"/{'/'.join(parts)}"[:_CHARACTERS_KEPT],
-                is_beneath=folder.is_beneath,
+                beneath=folder.is_beneath,
                 counts={each: folder.counts[each] for each in _CHANGES if each in folder.counts},
             )
             for parts, folder in _drawn_together(self._folders).items()
@@ -83,7 +83,7 @@ class WrittenFold:
 
 
 def _drawn_together(folders: dict[_Parts, _Folder]) -> dict[_Parts, _Folder]:
-    """The folder with the most of them in it first, and all that is beneath with it."""
+    """Count the folder with the most child folders and all beneath it as one, until few remain."""
     kept = {parts: _Folder(dict(each.counts), each.is_beneath) for parts, each in folders.items()}
     while len(kept) > WRITTEN_SHOWN:
         into = _with_the_most_in_it(kept)
@@ -96,7 +96,7 @@ def _drawn_together(folders: dict[_Parts, _Folder]) -> dict[_Parts, _Folder]:
 
 
 def _with_the_most_in_it(folders: Iterable[_Parts]) -> _Parts:
-    """Of equal ones the one furthest down, and no folder that has others in others alone."""
+    """Return the deepest of equals, and no folder whose only child folder has the others."""
     inside: dict[_Parts, int] = {}
     for parts in folders:
         if parts:

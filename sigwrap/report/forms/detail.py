@@ -19,18 +19,38 @@ from sigwrap.events import (
 )
 from sigwrap.outcomes import ALLOWED, counted, outcome
 from sigwrap.report.folds.cause import sent_to_sigwrap
-from sigwrap.report.folds.handed import HandedFold
+from sigwrap.report.folds.handed import handed_by
 from sigwrap.report.folds.incidents import INCIDENT_TYPES, Incident
 from sigwrap.report.forms.findings import what
-from sigwrap.report.forms.handed import handed_line
-from sigwrap.report.forms.incidents import sentence
 
 _CHARACTERS_SHOWN = 400
+# What --follow shows besides actions that were not simply allowed, requests and deaths.
+_LIVE = ("interrupt_received", "tree_frozen", "tree_thawed", "tool_call_judged", *INCIDENT_TYPES)
 
 
 def detail(event: Event) -> str:
     said = _said(event)
     return said if len(said) <= _CHARACTERS_SHOWN else f"{said[:_CHARACTERS_SHOWN]}..."
+
+
+def live_line(event: Event, started_ns: int) -> str:
+    """Return a line for a new event of a running session, or "" if it isn't worth one."""
+    became = outcome(event)
+    said = ""
+    if became:
+        said = "" if became == ALLOWED else f"{became}  {detail(event)}"
+    elif event.type == "approval_requested":
+        request = printable(text(event.payload.get("approval_id")))
+        said = f"request {request}  {detail(event)}  (sigwrap approve {request})"
+    elif event.type in _LIVE or (
+        event.payload.get("signal_name") and event.type == "process_exited"
+    ):
+        said = detail(event)
+    return f"{(event.time_ns - started_ns) / 1e9:>+10.3f} s  {said}" if said else ""
+
+
+def is_death(event: Event) -> bool:
+    return event.type == "process_exited" and bool(event.payload.get("signal_name"))
 
 
 def _said(event: Event) -> str:
@@ -39,7 +59,7 @@ def _said(event: Event) -> str:
     if name in DECISION_TYPES:
         return _request(event)
     if name in INCIDENT_TYPES:
-        return sentence(Incident(first=event, last_seq=event.seq))
+        return Incident(first=event, last_seq=event.seq).sentence
     match name:
         case "session_started":
             command = shell_words(texts(payload.get("command")) or ["?"])
@@ -48,11 +68,10 @@ def _said(event: Event) -> str:
         case "session_ended":
             return f"exit status {_text(payload, 'exit_status')}: {_text(payload, 'reason')}"
         case "process_exited":
-            signal_name = payload.get("signal_name")
-            died = f"died of {_text(payload, 'signal_name')}"
-            return f"{_text(payload, 'comm')}  " + (
-                died if signal_name else f"exit {_text(payload, 'exit_code')}"
-            )
+            end = f"exit {_text(payload, 'exit_code')}"
+            if payload.get("signal_name"):
+                end = f"died of {_text(payload, 'signal_name')}"
+            return f"{_text(payload, 'comm')}  {end}"
         case "approval_requested":
             return f"{_text(payload, 'what')}  (rule {_text(payload, 'rule_name')})"
         case "approval_granted" | "approval_denied" | "approval_expired":
@@ -64,9 +83,7 @@ def _said(event: Event) -> str:
             rule = f"(rule {_text(payload, 'rule_name')})"
             return f"{what(event)}  by {_text(payload, 'comm')}  {rule}"
         case "work_handed_outside":
-            fold = HandedFold()
-            fold.add(event)
-            return handed_line(fold.result()[0])
+            return handed_by(event).line
         case "io_recorded":
             size = f"{_text(payload, 'stream')}  {_text(payload, 'size')} B"
             return f"{size}  {_content(payload)}"
@@ -74,9 +91,9 @@ def _said(event: Event) -> str:
             call = "; ".join(text(payload.get("what")).split("\n"))
             return f"{_text(payload, 'tool')}: {printable(call)}  {_text(payload, 'answer')}"
         case "tree_frozen":
-            return f"stopped {counted(number(payload.get('processes')), 'process', 'processes')}"
+            return f"stopped {_processes(payload)}"
         case "tree_thawed":
-            return f"continued {counted(number(payload.get('processes')), 'process', 'processes')}"
+            return f"continued {_processes(payload)}"
         case _ if name.startswith("interrupt_"):
             return interrupt_line(event)
         case _:
@@ -90,20 +107,21 @@ def _said(event: Event) -> str:
 def interrupt_line(event: Event) -> str:
     payload = event.payload
     what = event.type.removeprefix("interrupt_")
-    signal = str(payload.get("signal_name") or "")
     match what:
         case "received":
             left = ", left to the command" if payload.get("taken_by") == "command" else ""
-            text = f"received {sent_to_sigwrap(payload)}{left}"
+            said = f"received {sent_to_sigwrap(payload)}{left}"
         case "escalated":
-            processes = counted(number(payload.get("processes")), "process", "processes")
-            text = f"killed the tree ({processes}): "
-            text += str(payload.get("reason"))
+            said = f"killed the tree ({_processes(payload)}): {payload.get('reason')}"
         case "withdrawn":
-            text = "ignored: the command returned to its prompt"
+            said = "ignored: the command returned to its prompt"
         case _:
-            text = f"{what} {signal}"
-    return printable(text)
+            said = f"{what} {payload.get('signal_name') or ''}"
+    return printable(said)
+
+
+def _processes(payload: Payload) -> str:
+    return counted(number(payload.get("processes")), "process", "processes")
 
 
 def _file(payload: Payload) -> str:
@@ -141,7 +159,7 @@ def _text(payload: Payload, field: str) -> str:
 
 
 def _value(value: Any) -> str:
-    """Return "" for what has fields of its own: `sigwrap export` shows them."""
+    """Return "" for a value with fields of its own, which `sigwrap export` shows."""
     if isinstance(value, list):
         return "" if any(isinstance(each, dict) for each in value) else shell_words(map(str, value))
     return "" if isinstance(value, dict) else printable(str(value))

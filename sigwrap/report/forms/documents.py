@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any
 
-from sigwrap.events import Event, Payload
+from sigwrap.escape import printable
+from sigwrap.events import Event
 from sigwrap.report.check.reproduce import Reproduction
 from sigwrap.report.check.verify import Verification
+from sigwrap.report.folds.attention import Group
+from sigwrap.report.folds.discards import discard_text
 from sigwrap.report.folds.handed import Handed
 from sigwrap.report.folds.incidents import Incident
 from sigwrap.report.folds.steps import Step
 from sigwrap.report.folds.summary import Listed, Summary
-from sigwrap.report.folds.tree import TreeLine, words
-from sigwrap.report.forms.findings import Finding, Findings
-from sigwrap.report.forms.handed import handed_line
-from sigwrap.report.forms.incidents import sentence
-from sigwrap.report.forms.steps import MAY_HAVE_DISCARDED, discarding, steps_title
+from sigwrap.report.folds.tally import Tally
+from sigwrap.report.folds.tree import FORKED, IN_PLACE, REFUSED, Node, words
+from sigwrap.report.forms import findings
+from sigwrap.report.forms.findings import Suggestions
 from sigwrap.report.forms.times import iso_time
 from sigwrap.store.catalog import SessionFile
 
@@ -34,15 +37,15 @@ def report_json(
 def report_document(
     summary: Summary, verification: Verification | None = None, *, size: int = 0
 ) -> dict[str, Any]:
-    started_ns = summary.started_ns
-    findings = map(Findings(summary.started).of, summary.attention.groups)
+    started_ns, suggestions = summary.started_ns, Suggestions(summary.started)
+    stopped, processes = summary.explained.stopped, summary.processes
     return {
         "schema": REPORT_SCHEMA,
         "ending": summary.ending.value,
         "exit_status": summary.ended.get("exit_status"),
         "reason": summary.ended.get("reason"),
         "why": summary.explained.command,
-        "stopped": _stopped(summary),
+        "stopped": stopped and {"since": iso_time(stopped.since_ns), "by": stopped.by},
         "unrecorded": summary.ended.get("unrecorded"),
         "duration_ns": summary.duration_ns,
         "started_at": iso_time(started_ns),
@@ -62,17 +65,17 @@ def report_document(
         "denied": summary.counts.denied,
         "approvals": summary.counts.answers,
         "handed_outside": {
-            "found": [_handed(each, started_ns) for each in summary.handed],
-            "more": summary.handed_more,
+            "found": [_handed(each, started_ns) for each in summary.handed.found],
+            "more": summary.handed.more,
         },
         "attention": {
-            "groups": [_finding(each, started_ns) for each in findings],
+            "groups": [_group(each, suggestions, started_ns) for each in summary.attention.groups],
             "more": summary.attention.more,
         },
         "discards": {
             "found": [
                 {
-                    "text": f"{discarding(each)} {MAY_HAVE_DISCARDED}",
+                    "text": discard_text(each),
                     "pid": each.pid,
                     "first_seq": each.seq,
                     "first_offset_ns": each.time_ns - started_ns,
@@ -83,15 +86,15 @@ def report_document(
         },
         "steps": {
             "by_agent": summary.steps.by_agent,
-            "title": steps_title(summary.steps),
+            "title": summary.steps.title,
             "found": [_step(each, started_ns) for each in summary.steps.found],
             "more": summary.steps.more,
             "own": summary.steps.own,
         },
         "incidents": {
-            "found": [_incident(each, started_ns) for each in summary.incidents],
-            "more": sum(summary.incidents_more.values()),
-            "more_by_kind": summary.incidents_more,
+            "found": [_incident(each, started_ns) for each in summary.incidents.found],
+            "more": sum(summary.incidents.more.values()),
+            "more_by_kind": summary.incidents.more,
         },
         "waiting": [_event(each) for each in summary.waiting],
         "interrupts": _listed(summary.interrupts),
@@ -99,100 +102,81 @@ def report_document(
             "found": [_death(each, summary) for each in summary.deaths.events],
             "more": summary.deaths.more,
         },
-        "failures": {
-            "top": [
-                {"argv": words(command), "exit_code": code, "count": count}
-                for (command, code), count in summary.failures.counts
-            ],
-            "rest": summary.failures.rest,
-            "exact": summary.failures.exact,
-        },
+        "failures": _tally(
+            summary.failures, lambda key: {"argv": words(key.command), "exit_code": key.exit_code}
+        ),
         "recordings": _listed(summary.recordings),
-        "programs": {
-            "top": [{"path": path, "count": count} for path, count in summary.programs.counts],
-            "rest": summary.programs.rest,
-            "exact": summary.programs.exact,
-        },
-        "shadowing": {
-            "top": [
-                {"path": path, "shadows": shadows, "count": count}
-                for (path, shadows), count in summary.shadowing.counts
-            ],
-            "rest": summary.shadowing.rest,
-            "exact": summary.shadowing.exact,
-        },
-        "signals": {
-            "top": [{**edge._asdict(), "count": count} for edge, count in summary.edges.counts],
-            "rest": summary.edges.rest,
-            "exact": summary.edges.exact,
-        },
-        "connections": {
-            "top": [{**talk._asdict(), "count": count} for talk, count in summary.talks.counts],
-            "rest": summary.talks.rest,
-            "exact": summary.talks.exact,
-        },
+        "programs": _tally(summary.programs, lambda path: {"path": path}),
+        "shadowing": _tally(summary.shadowing, lambda key: {"path": key[0], "shadows": key[1]}),
+        "signals": _tally(summary.edges, lambda edge: edge._asdict()),
+        "connections": _tally(summary.talks, lambda talk: talk._asdict()),
         "files": {
-            "changes": summary.changes,
+            "changes": summary.files.changes,
             "folders": [
-                {
-                    "folder": each.folder,
-                    "beneath": each.is_beneath,
-                    "counts": each.counts,
-                    "total": each.total,
-                }
-                for each in summary.written
+                _fields(each, "folder", "beneath", "counts", "total")
+                for each in summary.files.result()
             ],
         },
         "processes": {
-            "count": summary.ran_processes,
-            "known": summary.processes,
-            "in_tree": sum(line.processes for line in summary.tree),
-            "running": summary.running_processes,
-            "lines_not_shown": summary.tree_not_shown,
-            "tree": [_tree_line(line) for line in summary.tree],
+            "count": processes.ran,
+            "known": processes.processes,
+            "in_tree": sum(node.processes for node in summary.tree),
+            "running": processes.running,
+            "lines_not_shown": processes.not_shown,
+            "tree": [_node(node) for node in summary.tree],
         },
     }
 
 
-def _finding(found: Finding, started_ns: int) -> dict[str, Any]:
-    suggestion = found.suggestion
+def _tally(tally: Tally[Any], fields: Callable[[Any], dict[str, Any]]) -> dict[str, Any]:
+    top = [{**fields(key), "count": count} for key, count in tally.counts]
+    return {"top": top, "rest": tally.rest, "exact": tally.exact}
+
+
+def _first(event: Event, started_ns: int) -> dict[str, Any]:
+    return {"first_at": iso_time(event.time_ns), "first_offset_ns": event.time_ns - started_ns}
+
+
+def _group(group: Group, suggestions: Suggestions, started_ns: int) -> dict[str, Any]:
+    suggestion = suggestions.of(group)
+    lines = findings.lines(group)
     return {
-        "kind": found.kind,
-        "outcome": found.outcome,
-        "label": found.label,
-        "answer": found.answer or None,
-        "what": found.what,
-        "examples": [line for line, _ in found.lines[1:]],
-        "command": found.command,
-        "command_lines": [{"what": line, "count": n} for line, n in found.lines],
-        "other_command_lines": found.other_lines,
-        "rule": found.rule,
-        "reason": found.reason,
-        "count": found.count,
-        "by": [{"pid": pid, "command": command, "count": n} for pid, command, n in found.by],
-        "by_more": found.by_more,
-        "first_seq": found.first_seq,
-        "last_seq": found.last_seq,
-        "first_at": iso_time(found.first_ns),
-        "first_offset_ns": found.first_ns - started_ns,
+        "kind": group.kind,
+        "outcome": group.outcome,
+        "label": findings.label(group),
+        "answer": group.answer or None,
+        "what": lines[0][0],
+        "examples": [line for line, _ in lines[1:]],
+        "command": findings.command(group),
+        "command_lines": [{"what": line, "count": n} for line, n in lines],
+        "other_command_lines": group.other_lines,
+        "rule": printable(group.rule),
+        "reason": findings.reason(group),
+        "count": group.count,
+        "by": [
+            {"pid": pid, "command": command, "count": n}
+            for pid, command, n in findings.callers(group)
+        ],
+        "by_more": group.by_more,
+        "first_seq": group.first.seq,
+        "last_seq": group.last_seq,
+        **_first(group.first, started_ns),
         "suggestion": None if suggestion is None else suggestion._asdict(),
     }
 
 
+def _fields(found: object, *names: str) -> dict[str, Any]:
+    return {name: getattr(found, name) for name in names}
+
+
 def _step(step: Step, started_ns: int) -> dict[str, Any]:
     return {
-        "tool": step.tool,
-        "what": step.what,
-        "outcome": step.outcome,
-        "exit_code": step.exit_code,
+        **_fields(step, "tool", "what", "outcome", "exit_code"),
         "signal_name": step.signal_name or None,
         "hook": {"answer": step.answer, "reason": step.reason} if step.answer else None,
-        "is_bad": step.is_bad,
-        "pid": step.pid,
+        **_fields(step, "is_bad", "pid"),
         "commands": step.ran,
-        "below": step.below,
-        "denied": step.denied,
-        "denials": step.denials,
+        **_fields(step, "below", "denied", "denials"),
         "first_seq": step.seq,
         "offset_ns": step.time_ns - started_ns,
         "ended_offset_ns": step.ended_ns - started_ns if step.ended_ns else None,
@@ -201,7 +185,7 @@ def _step(step: Step, started_ns: int) -> dict[str, Any]:
 
 def _handed(each: Handed, started_ns: int) -> dict[str, Any]:
     return {
-        "text": handed_line(each),
+        "text": each.line,
         "pid": each.pid,
         "argv": words(each.command),
         "socket": each.socket,
@@ -209,27 +193,24 @@ def _handed(each: Handed, started_ns: int) -> dict[str, Any]:
         "by_pid": each.first.pid,
         "count": each.often,
         "first_seq": each.first.seq,
-        "first_at": iso_time(each.first.time_ns),
-        "first_offset_ns": each.first.time_ns - started_ns,
+        **_first(each.first, started_ns),
     }
 
 
 def _incident(each: Incident, started_ns: int) -> dict[str, Any]:
     return {
         "type": each.first.type,
-        "text": sentence(each),
+        "text": each.sentence,
         "count": each.count,
         "first_seq": each.first.seq,
         "last_seq": each.last_seq,
-        "first_at": iso_time(each.first.time_ns),
-        "first_offset_ns": each.first.time_ns - started_ns,
+        **_first(each.first, started_ns),
     }
 
 
 def _death(event: Event, summary: Summary) -> dict[str, Any]:
     return {
-        "seq": event.seq,
-        "pid": event.pid,
+        **_fields(event, "seq", "pid"),
         "comm": event.payload.get("comm"),
         "signal_name": event.payload.get("signal_name"),
         "why": summary.explained.killed.get(event.seq),
@@ -238,28 +219,16 @@ def _death(event: Event, summary: Summary) -> dict[str, Any]:
     }
 
 
-def _tree_line(line: TreeLine) -> dict[str, Any]:
+def _node(node: Node) -> dict[str, Any]:
     return {
-        "depth": line.depth,
-        "argv": words(line.command),
-        "exec_in_place": line.in_place,
-        "refused": line.refused,
-        "forked": line.forked,
-        "first_pid": line.first_pid,
-        "first_seq": line.first_seq,
-        "count": line.count,
-        "processes": line.processes,
-        "running": line.running,
-        "failed": line.failed,
-        "not_started": line.not_started,
-        "killed": dict(line.killed),
-        "outcomes": dict(line.outcomes),
+        "depth": node.depth,
+        "argv": words(node.command),
+        "exec_in_place": node.kind == IN_PLACE,
+        "refused": node.kind == REFUSED,
+        "forked": node.kind == FORKED,
+        **_fields(node, "first_pid", "first_seq", "count", "processes", "running", "failed"),
+        **_fields(node, "not_started", "killed", "outcomes"),
     }
-
-
-def _stopped(summary: Summary) -> Payload | None:
-    stopped = summary.explained.stopped
-    return stopped and {"since": iso_time(stopped.since_ns), "by": stopped.by}
 
 
 def verification_json(
@@ -287,37 +256,31 @@ def sessions_json(sessions: list[SessionFile]) -> str:
     return _document(
         {
             "schema": SESSIONS_SCHEMA,
-            "sessions": [
-                {
-                    "session_id": file.id,
-                    "path": file.path,
-                    "name": file.name,
-                    "inside": file.inside,
-                    "command": list(file.command),
-                    "running": file.running,
-                    "stopped": file.is_stopped,
-                    "ended_cleanly": file.ended_cleanly,
-                    "exit_status": file.exit_status,
-                    "denied": file.denied,
-                    "reason": file.reason,
-                    "events": file.events,
-                    "started_at": iso_time(file.started_ns) if file.events else None,
-                    "last_event_at": iso_time(file.last_event_ns) if file.events else None,
-                    "problem": file.problem,
-                    "size": file.size,
-                    "files": len(file.files),
-                    "user": file.user,
-                    "host": file.host,
-                    "recoverable": file.is_in_several_files and not file.ended_cleanly,
-                }
-                for file in sessions
-            ],
+            "sessions": [_session(file) for file in sessions],
         }
     )
 
 
+def _session(file: SessionFile) -> dict[str, Any]:
+    is_known = bool(file.events)
+    return {
+        "session_id": file.id,
+        **_fields(file, "path", "name", "inside"),
+        "command": list(file.command),
+        "running": file.running,
+        "stopped": file.is_stopped,
+        **_fields(file, "ended_cleanly", "exit_status", "denied", "reason", "events"),
+        "started_at": iso_time(file.started_ns) if is_known else None,
+        "last_event_at": iso_time(file.last_event_ns) if is_known else None,
+        **_fields(file, "problem", "size"),
+        "files": len(file.files),
+        **_fields(file, "user", "host"),
+        "recoverable": file.is_in_several_files and not file.ended_cleanly,
+    }
+
+
 def event_json(event: Event) -> str:
-    """One line."""
+    """Return the event as one line."""
     return json.dumps(_event(event), separators=(",", ":"))
 
 
@@ -326,11 +289,7 @@ def _verification(verification: Verification) -> dict[str, Any]:
         "outcome": verification.outcome.value,
         "problem": verification.problem,
         "row": verification.row or None,
-        "events": verification.events,
-        "head": verification.head,
-        "head_given": verification.head_given,
-        "keyed": verification.keyed,
-        "ended": verification.ended,
+        **_fields(verification, "events", "head", "head_given", "keyed", "ended"),
     }
 
 
@@ -342,14 +301,10 @@ def _event(event: Event) -> dict[str, Any]:
     return {
         "seq": event.seq,
         "time": iso_time(event.time_ns),
-        "time_ns": event.time_ns,
-        "type": event.type,
-        "pid": event.pid,
-        "payload": event.payload,
-        "hash": event.hash,
+        **_fields(event, "time_ns", "type", "pid", "payload", "hash"),
     }
 
 
 def _document(content: dict[str, Any]) -> str:
-    # ASCII: a byte that is no UTF-8 stays visible as \udcXX and breaks no reader's decoding.
+    # ASCII: a byte that is not UTF-8 stays visible as \udcXX and breaks no reader's decoding.
     return json.dumps(content, indent=2)

@@ -1,4 +1,4 @@
-"""Lines for a terminal of some width."""
+"""Lines for a terminal of a given width; with 0 columns, lines may have any length."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from collections.abc import Iterator
 from sigwrap.escape import columns_of, cut_to
 
 _NARROWEST = 16
-# A word of YAML in flow style, with what is quoted in it: nothing is broken within.
+# A word of YAML in flow style. A quoted part stays whole.
 _WORD = re.compile(r"""(?:"(?:\\.|[^"\\])*"|'[^']*'|[^\s"'])+\s*""")
 
 
 def wrapped(line: str, columns: int, indent: str = "") -> Iterator[str]:
-    """Broken at spaces, what goes on indented. 0 columns: as long as it is."""
+    """Break a line at spaces, and indent the rest."""
     room = max(columns, _NARROWEST) if columns else 0
     if not room or _fits(line, room):
         yield line
@@ -32,9 +32,10 @@ def wrapped(line: str, columns: int, indent: str = "") -> Iterator[str]:
 
 
 def yaml_wrapped(line: str, columns: int) -> Iterator[str]:
-    """A line in flow style, a proposed rule, or a comment: broken so that it means the same where
-    it is copied to. A word that is too long stays whole; a comment comes before what it was behind.
-    0 columns: as it is."""
+    """Break a line of YAML in flow style, or a comment, so that a copy of it means the same.
+
+    A word that is too long stays whole. A comment moves in front of its line.
+    """
     if fits(line, columns):
         yield line
         return
@@ -53,7 +54,7 @@ def yaml_wrapped(line: str, columns: int) -> Iterator[str]:
 
 
 def _items_and_comment(line: str) -> tuple[list[str], str]:
-    """Each item with the comma behind it."""
+    """Return the items, each with its comma, and the comment."""
     items, item, end = list[str](), "", 0
     while end < len(line) and line[end] != "#":
         found = _WORD.match(line, end)
@@ -67,12 +68,10 @@ def _items_and_comment(line: str) -> tuple[list[str], str]:
 
 
 def fits(line: str, columns: int) -> bool:
-    """0 columns: whatever its length."""
     return not columns or _fits(line, max(columns, _NARROWEST))
 
 
 def cut(line: str, columns: int) -> str:
-    """0 columns: as long as it is."""
     return cut_to(line, max(columns, _NARROWEST)) if columns else line
 
 

@@ -3,32 +3,24 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from sigwrap.escape import printable, shell_words, shortened
 from sigwrap.events import text as text_of
 from sigwrap.events import texts
 from sigwrap.outcomes import AUDITED, DENIED
+from sigwrap.policy.tools.suggest import Suggestion
 from sigwrap.report.check.verify import Outcome, Verification
+from sigwrap.report.folds.attention import Group
+from sigwrap.report.folds.discards import discard_line
 from sigwrap.report.folds.summary import Summary
-from sigwrap.report.forms.findings import (
-    Finding,
-    Findings,
-    audited_line,
-    by_line,
-    rule_line,
-    suggest_command,
-)
-from sigwrap.report.forms.handed import handed_lines
-from sigwrap.report.forms.incidents import others, sentence
+from sigwrap.report.forms import findings
 from sigwrap.report.forms.rules import policy_lines
-from sigwrap.report.forms.steps import discard_line, judged_line, steps_title
 from sigwrap.report.forms.style import PLAIN
-from sigwrap.report.forms.text import Page, TextReport
+from sigwrap.report.forms.text import GROUPS_SHOWN, Page, TextReport
 from sigwrap.report.forms.verification import trust
 
-_GROUPS_SHOWN = 40
 _WARNINGS_SHOWN = 9  # GitHub shows ten of a step
 _COMMAND_CHARACTERS = 200
 
@@ -42,22 +34,21 @@ def render_markdown(
 
 def github_warnings(summary: Summary) -> str:
     """Return a workflow command of GitHub for each group of denied actions."""
-    of_report = Findings(summary.started)
     denied = [each for each in summary.attention.groups if each.outcome == DENIED]
-    lines = []
-    for found in (of_report.of(each, with_rule=False) for each in denied[:_WARNINGS_SHOWN]):
-        times = f", {found.count} times" if found.count > 1 else ""
-        message = f"{found.what} ({rule_line(found)}){times}"
-        for mark, escaped in (("%", "%25"), ("\r", "%0D"), ("\n", "%0A")):
-            message = message.replace(mark, escaped)
-        lines.append(f"::warning title=sigwrap denied::{message}")
+    messages = []
+    for group in denied[:_WARNINGS_SHOWN]:
+        times = f", {group.count} times" if group.count > 1 else ""
+        messages.append(f"{findings.what(group.first)} ({findings.rule_line(group)}){times}")
     if (more := len(denied) - _WARNINGS_SHOWN) > 0:
-        lines.append(f"::warning title=sigwrap denied::{more} more, in the job's summary")
-    return "\n".join(lines)
+        messages.append(f"{more} more, in the job's summary")
+    escapes = str.maketrans({"%": "%25", "\r": "%0D", "\n": "%0A"})
+    return "\n".join(
+        f"::warning title=sigwrap denied::{each.translate(escapes)}" for each in messages
+    )
 
 
 def code(text: str) -> str:
-    """In a code span, where nothing but its own fence means anything."""
+    """Return a code span, in which nothing but its own fence means anything."""
     fence = "`" * (1 + max(map(len, re.findall("`+", text)), default=0))
     room = " " if text.startswith("`") or text.endswith("`") or not text.strip() else ""
     return f"{fence}{room}{text}{room}{fence}"
@@ -81,8 +72,7 @@ def table(titles: Iterable[str], rows: Iterable[Iterable[str]]) -> Iterator[str]
 
 
 def _cell(text: str) -> str:
-    """A bar ends one, in a code span as well, and also where the backslash before it is itself
-    behind one."""
+    """Escape bars, which end a cell even in a code span, unless two backslashes come before."""
     return text.replace("\\|", "\\ |").replace("|", "\\|")
 
 
@@ -90,101 +80,80 @@ def _lines(summary: Summary, verification: Verification | None, text: TextReport
     command = shell_words(texts(summary.started.get("command")) or ["?"])
     command = printable(text_of(summary.started.get("name"))) or command
     yield f"## sigwrap: {code(shortened(command, _COMMAND_CHARACTERS))}"
-    yield ""
-    yield f"**{_plain(text.verdict())}**"
+    said = [_plain(text.verdict())]
     if verification is not None and verification.outcome is not Outcome.INTACT:
-        yield ""
-        yield f"**Log: {_plain(trust(verification, PLAIN))}**"
-    for line in handed_lines(summary):
-        yield ""
-        yield f"**{_plain(line)}**"
+        said.append(f"Log: {_plain(trust(verification, PLAIN))}")
+    for line in (*said, *map(_plain, summary.handed.lines())):
+        yield from ("", f"**{line}**")
     if lines := summary.counts.lines():
-        yield ""
-        yield ", ".join(lines)
+        yield from ("", ", ".join(lines))
     yield from _attention(summary)
-    if summary.incidents:
-        rest = others(summary.incidents_more)
-        said = [*map(sentence, summary.incidents), *([rest] if rest else [])]
-        yield from _titled("Session events", _items(said))
+    if sentences := summary.incidents.sentences():
+        yield from _titled("Session events", _items(sentences))
     for title, lines in text.sections():
-        if title == steps_title(summary.steps):
+        if title == summary.steps.title:
             yield from _titled(title, block(lines))
-            continue
-        yield ""
-        yield f"<details><summary>{title}</summary>"
-        yield ""
-        yield from block(lines)
-        yield ""
-        yield "</details>"
+        else:
+            yield from _folded(title, block(lines))
     yield from _titled("This session", block(text.about()))
 
 
 def _attention(summary: Summary) -> Iterator[str]:
-    of_report = Findings(summary.started)
-    session_id = text_of(summary.started.get("session_id")) or "SESSION"
+    suggestions = findings.Suggestions(summary.started)
     groups = [each for each in summary.attention.groups if each.outcome != AUDITED]
     audited = [each for each in summary.attention.groups if each.outcome == AUDITED]
-    findings = [of_report.of(group) for group in groups[:_GROUPS_SHOWN]]
-    rows = (
-        (
-            found.label,
-            _what(found),
-            _rule(found),
-            str(found.count),
-            f"{code(by_line(found))}, event {found.first_seq}",
-        )
-        for found in findings
-    )
-    titles = ("outcome", "what", "rule", "times", "process, first event")
-    hidden = summary.attention.more + sum(group.count for group in groups[_GROUPS_SHOWN:])
+    shown, hidden = groups[:GROUPS_SHOWN], groups[GROUPS_SHOWN:]
+    proposed = [suggestions.of(group) for group in shown]
+    more = summary.attention.more + sum(group.count for group in hidden)
     said = [discard_line(each) for each in summary.discards.events[:_WARNINGS_SHOWN]]
-    said += [judged_line(each) for each in summary.steps.judged[:_GROUPS_SHOWN]]
-    said += [f"and {hidden} more"] if hidden else []
-    said += [audited_line(audited)] if audited else []
-    if findings:
-        yield from _titled("Needs attention", table(titles, rows))
-        yield ""
-        yield from _items(said)
+    said += [each.judged_line for each in summary.steps.judged[:GROUPS_SHOWN]]
+    said += [f"and {more} more"] if more else []
+    said += [findings.audited_line(audited)] if audited else []
+    if shown:
+        titles = ("outcome", "what", "rule", "times", "process, first event")
+        yield from _titled("Needs attention", table(titles, map(_row, shown)))
+        yield from ("", *_items(said))
     elif said:
         yield from _titled("Needs attention", _items(said))
-    yield from _rules("To allow these, add to your policy", findings)
-    if any(each.suggestion and not each.suggestion.for_all for each in findings):
-        yield ""
-        yield f"To allow all of these, see {code(suggest_command(session_id))}"
+    yield from _rules(proposed, text_of(summary.started.get("session_id")) or "SESSION")
 
 
-def _what(found: Finding) -> str:
-    if not found.is_of_several:
-        return code(found.what)
-    lines = [f"{_times(count)} {code(line)}" for line, count in found.lines]
-    others = [f"{_times(found.other_lines)} others"] if found.other_lines else []
-    return "<br>".join((code(found.command), *lines, *others))
+def _row(group: Group) -> tuple[str, ...]:
+    rule, reason = code(printable(group.rule)), findings.reason(group)
+    return (
+        findings.label(group),
+        _what(group),
+        f"{rule}: {_plain(reason)}" if reason else rule,
+        str(group.count),
+        f"{code(findings.by_line(group))}, event {group.first.seq}",
+    )
+
+
+def _what(group: Group) -> str:
+    if not findings.is_of_several(group):
+        return code(findings.what(group.first))
+    lines = [f"{_times(count)} {code(line)}" for line, count in findings.lines(group)]
+    others = [f"{_times(group.other_lines)} others"] if group.other_lines else []
+    return "<br>".join((code(findings.command(group)), *lines, *others))
 
 
 def _times(count: int) -> str:
     return "once" if count == 1 else f"{count} times"
 
 
-def _rules(title: str, findings: list[Finding]) -> Iterator[str]:
-    lines = list(policy_lines(found.suggestion for found in findings))
-    if lines:
-        yield ""
-        yield f"<details><summary>{title}</summary>"
-        yield ""
-        yield from block(lines, "yaml")
-        yield ""
-        yield "</details>"
-
-
-def _rule(found: Finding) -> str:
-    return f"{code(found.rule)}: {_plain(found.reason)}" if found.reason else code(found.rule)
+def _rules(proposed: Sequence[Suggestion | None], session_id: str) -> Iterator[str]:
+    if lines := list(policy_lines(proposed)):
+        yield from _folded("To allow these, add to your policy", block(lines, "yaml"))
+    if any(each and not each.for_all for each in proposed):
+        yield from ("", f"To allow all of these, see {code(findings.learn_command(session_id))}")
 
 
 def _titled(title: str, lines: Iterable[str]) -> Iterator[str]:
-    yield ""
-    yield f"### {title}"
-    yield ""
-    yield from lines
+    yield from ("", f"### {title}", "", *lines)
+
+
+def _folded(title: str, lines: Iterable[str]) -> Iterator[str]:
+    yield from ("", f"<details><summary>{title}</summary>", "", *lines, "", "</details>")
 
 
 def _items(lines: Iterable[str]) -> Iterator[str]:
@@ -192,5 +161,5 @@ def _items(lines: Iterable[str]) -> Iterator[str]:
 
 
 def _plain(text: str) -> str:
-    """What means something to Markdown or HTML, made to mean nothing."""
+    """Escape what means something to Markdown or HTML."""
     return re.sub(r"([\\`*_{}\[\]()#+!|~<>&@:-])", r"\\\1", printable(text))

@@ -1,4 +1,4 @@
-"""Proposed rules, as the part of a policy that they would be."""
+"""Proposed rules as a part of a policy."""
 
 from __future__ import annotations
 
@@ -13,15 +13,17 @@ def policy_lines(suggestions: Iterable[Suggestion | None]) -> Iterator[str]:
 
 
 def grouped_lines(groups: Iterable[tuple[Iterable[Suggestion], str]]) -> Iterator[str]:
-    """The rules of each group after its comment, if it has one."""
+    """Yield the rules of each group after the group's comment, if there is one."""
     sections = (COMMAND_RULES, SIGNAL_RULES, NETWORK_RULES)
     lines: dict[str, dict[str, None]] = {each: {} for each in sections}
     for suggestions, comment in groups:
         for each in suggestions:
-            if each.line and each.line not in lines[each.section]:
-                if comment:
-                    lines[each.section][comment] = None
-                lines[each.section][each.line] = None
+            if not each.line:
+                continue
+            new = [line for line in each.line.split("\n") if line not in lines[each.section]]
+            if new:
+                lines[each.section].update(dict.fromkeys([comment] if comment else []))
+                lines[each.section].update(dict.fromkeys(new))
     for section, rules in lines.items():
         if rules:
             yield f"{section}:"

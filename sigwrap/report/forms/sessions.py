@@ -20,7 +20,7 @@ _GAP = "  "
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reader:
-    """Who reads the list: now, and on a machine. `columns` is None where there is no terminal."""
+    """The time, terminal and machine of the user who reads the list; no `columns` in a pipe."""
 
     now_ns: int
     columns: int | None = None
@@ -30,77 +30,53 @@ class Reader:
     style: Style = PLAIN
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Line:
-    file: SessionFile
-    cells: tuple[str, ...]
-    what: str
-
-
 def render_sessions(sessions: list[SessionFile], reader: Reader) -> str:
-    """On a terminal a line is no longer than that is wide."""
+    """Return a table that is no wider than the reader's terminal."""
     if not sessions:
         return "no sessions yet"
     is_wide = reader.columns is None or reader.columns >= _WIDE
-    is_named = is_wide and any(file.name for file in sessions)
-    heading = _cells(
-        "SESSION", "NAME", "STARTED", "AGE", "ENDED", "DENIED", "SIZE", is_wide, is_named
-    )
-    lines = [_line(file, reader, is_wide=is_wide, is_named=is_named) for file in sessions]
-    table = [line.cells for line in lines]
-    table.append(heading)
-    widths = [max(map(columns_of, column)) for column in zip(*table, strict=True)]
-    shown = [_shown(line.cells, line.what, widths, reader.columns) for line in lines]
-    ended_at = len(heading) - (3 if is_wide else 2)
-    shown = [
-        _coloured(text, line, ended_at, widths, reader.style)
-        for text, line in zip(shown, lines, strict=True)
-    ]
-    title = _shown(heading, "COMMAND", widths, reader.columns)
-    return "\n".join([reader.style.heading(title), *shown])
+    hidden = {"NAME"} if not is_wide or not any(file.name for file in sessions) else set()
+    if not is_wide:
+        hidden |= {"STARTED", "DENIED"}
+    rows = [_row(file, reader, hidden) for file in sessions]
+    heads = [head for head in rows[0] if head not in hidden]
+    heading = dict(zip(heads, heads, strict=True))
+    widths = {head: max(columns_of(row[head]) for row in (heading, *rows)) for head in heads}
+    widths["COMMAND"] = 0
+    lines = [reader.style.heading(cut(_GAP.join(_padded(heading, widths)), reader.columns or 0))]
+    for file, row in zip(sessions, rows, strict=True):
+        cells = _padded(row, widths)
+        line = cut(_GAP.join(cells).rstrip(), reader.columns or 0)
+        start, end = len(_GAP.join([*cells[: heads.index("ENDED")], ""])), row["ENDED"]
+        is_bad = not file.running and file.exit_status != 0
+        if is_bad and line.startswith(end, start):  # else it was cut there
+            line = line[:start] + reader.style.bad(end) + line[start + len(end) :]
+        lines.append(line)
+    return "\n".join(lines)
 
 
-def _cells(
-    session: str,
-    name: str,
-    started: str,
-    age: str,
-    ended: str,
-    denied: str,
-    size: str,
-    is_wide: bool,
-    is_named: bool,
-) -> tuple[str, ...]:
-    names = (name,) if is_named else ()
-    if is_wide:
-        return (session, *names, started, age, ended, denied, size)
-    if denied.isdecimal() and int(denied):
-        ended += f", {denied} denied"
-    return (session, *names, age, ended, size)
-
-
-def _line(file: SessionFile, reader: Reader, *, is_wide: bool, is_named: bool) -> _Line:
+def _row(file: SessionFile, reader: Reader, hidden: set[str]) -> dict[str, str]:
     session_id, name = printable(file.id), printable(file.name)
     if reader.columns is not None:
         session_id, name = cut_to(session_id, _ID_COLUMNS), cut_to(name, _NAME_COLUMNS)
     began_ns = file.started_ns if file.events else file.changed_ns
-    started = local_time(began_ns, utc=reader.utc)
-    age = ago(reader.now_ns - began_ns) or "now"
-    cells = _cells(
-        session_id,
-        name,
-        started,
-        age,
-        _ending(file, reader.now_ns),
-        "" if file.denied is None else str(file.denied),
-        byte_size(file.size),
-        is_wide,
-        is_named,
-    )
-    what = _what(file, reader)
-    if name and not is_named:
-        what = f"({name}) {what}"
-    return _Line(file=file, cells=cells, what=what)
+    end = _ending(file, reader.now_ns)
+    if "DENIED" in hidden and file.denied:
+        end += f", {file.denied} denied"
+    return {
+        "SESSION": session_id,
+        "NAME": name,
+        "STARTED": local_time(began_ns, utc=reader.utc),
+        "AGE": ago(reader.now_ns - began_ns) or "now",
+        "ENDED": end,
+        "DENIED": "" if file.denied is None else str(file.denied),
+        "SIZE": byte_size(file.size),
+        "COMMAND": f"({name}) " * bool(name and "NAME" in hidden) + _what(file, reader),
+    }
+
+
+def _padded(row: dict[str, str], widths: dict[str, int]) -> list[str]:
+    return [row[head] + " " * (width - columns_of(row[head])) for head, width in widths.items()]
 
 
 def _what(file: SessionFile, reader: Reader) -> str:
@@ -134,22 +110,3 @@ def _ending(file: SessionFile, now_ns: int) -> str:
     if file.is_stopped:
         return "stopped"
     return f"running for {rough_span(now_ns - file.started_ns)}"
-
-
-def _shown(cells: tuple[str, ...], what: str, widths: list[int], columns: int | None) -> str:
-    return cut(_GAP.join([*map(_padded, cells, widths), what]).rstrip(), columns or 0)
-
-
-def _padded(text: str, width: int) -> str:
-    return text + " " * (width - columns_of(text))
-
-
-def _coloured(text: str, line: _Line, at: int, widths: list[int], style: Style) -> str:
-    """How it ended, where that asks for a look."""
-    if line.file.running or line.file.exit_status == 0:
-        return text
-    ending = line.cells[at]
-    start = len(_GAP.join([*map(_padded, line.cells[:at], widths), ""]))
-    if text[start : start + len(ending)] != ending:
-        return text  # it was cut
-    return text[:start] + style.bad(ending) + text[start + len(ending) :]

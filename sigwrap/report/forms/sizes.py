@@ -1,4 +1,4 @@
-"""Sizes as people read them."""
+"""Sizes for people."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ _UNITS = "KMGTPE"
 
 
 def byte_size(size: int) -> str:
-    """In at most four digits, as ls -h has them: 812B, 4.2K, 31M."""
+    """Return a size as ls -h does: 812B, 4.2K, 31M."""
     value, unit = float(size), "B"
     for larger in _UNITS:
         if value < 1000:

@@ -1,4 +1,4 @@
-"""Colour, for terminals whose owner wants it."""
+"""Colour, if the terminal's user wants it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ class Style:
 
     @classmethod
     def suited_to(cls, is_terminal: bool, env: Mapping[str, str]) -> Style:
-        """https://no-color.org: any value but the empty one turns colour off."""
+        """Follow https://no-color.org: any non-empty value turns colour off."""
         return cls(colour=is_terminal and not env.get("NO_COLOR") and env.get("TERM") != "dumb")
 
     def good(self, text: str) -> str:

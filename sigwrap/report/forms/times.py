@@ -1,4 +1,4 @@
-"""Moments and spans as people and programs read them."""
+"""Moments and spans, for people and programs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def local_time(time_ns: int, *, utc: bool = False) -> str:
 
 
 def iso_time(time_ns: int) -> str:
-    """UTC, with all nine digits: sorting the text sorts the moments."""
+    """Return UTC with nine digits, so that sorting the text sorts the moments."""
     seconds, fraction_ns = divmod(time_ns, _NS_PER_S)
     return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}.{fraction_ns:09}Z"
 
@@ -32,12 +32,12 @@ def span(duration_ns: int) -> str:
 
 
 def ago(duration_ns: int) -> str:
-    """In the largest unit that fits; empty for what is not in the past."""
+    """Return such as "5 min ago", or "" for a moment that is not in the past."""
     return f"{rough_span(duration_ns)} ago" if duration_ns >= _NS_PER_S else ""
 
 
 def rough_span(duration_ns: int) -> str:
-    """In the largest unit that fits."""
+    """Return the span in the largest unit that fits."""
     seconds = max(duration_ns // _NS_PER_S, 0)
     for unit, length_s in (("d", 86_400), ("h", 3_600), ("min", 60)):
         if seconds >= length_s:

@@ -1,4 +1,4 @@
-"""The process tree, a line a node, for a terminal."""
+"""The process tree for a terminal, one line for each node."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ from itertools import islice
 
 from sigwrap.escape import printable, shell_words
 from sigwrap.outcomes import ALLOWED, AUDITED
-from sigwrap.report.folds.ending import Ending
 from sigwrap.report.folds.summary import Summary
-from sigwrap.report.folds.tree import TreeLine, words
+from sigwrap.report.folds.tree import FORKED, IN_PLACE, REFUSED, Node, words
 from sigwrap.report.forms.layout import cut
 from sigwrap.report.forms.style import Style
 
@@ -19,10 +18,10 @@ _NARROWEST_COMMAND = 16
 
 
 def tree_title(summary: Summary) -> str:
-    """How many processes there were, and how many of them the lines below it show."""
+    """Return the number of processes, and how many of them the lines show."""
     lines = _chosen(summary.tree, _LINES_SHOWN)
-    count = _of(sum(line.processes for line in lines), summary.processes)
-    alive = summary.running_processes
+    count = _of(sum(line.processes for line in lines), summary.processes.processes)
+    alive = summary.processes.running
     running = f", {_of(sum(line.running for line in lines), alive)} {_alive(summary)}"
     return f"Processes ({count}{running if alive else ''})"
 
@@ -36,20 +35,19 @@ def tree_lines(summary: Summary, style: Style, columns: int) -> Iterator[str]:
     alive = _alive(summary)
     for line in chosen:
         yield _shown(line, alive, style, columns)
-    hidden = len(summary.tree) - len(chosen) + summary.tree_not_shown
+    hidden = len(summary.tree) - len(chosen) + summary.processes.not_shown
     if hidden:
         yield f"... {hidden} more lines (--process PID shows a part of the tree)"
 
 
 def _alive(summary: Summary) -> str:
     """Return the word for processes whose end was not seen."""
-    over = summary.ending in (Ending.ENDED, Ending.NOT_CLEAN)
-    return "with no recorded end" if over else "running"
+    return "with no recorded end" if summary.is_over else "running"
 
 
-def _chosen(tree: Sequence[TreeLine], room: int) -> list[TreeLine]:
-    """In a tree with more lines than that, those where something went wrong come first, with all
-    that is above them."""
+def _chosen(tree: Sequence[Node], room: int) -> list[Node]:
+    """Return all lines if there is room; otherwise those where something went wrong, with their
+    ancestors, and as many others as fit."""
     if len(tree) <= room:
         return list(tree)
     above: list[int] = []
@@ -64,15 +62,15 @@ def _chosen(tree: Sequence[TreeLine], room: int) -> list[TreeLine]:
     return [tree[place] for place in sorted(chosen)]
 
 
-def _is_remarkable(line: TreeLine) -> bool:
-    became = any(name not in (ALLOWED, AUDITED) for name, _ in line.outcomes)
+def _is_remarkable(line: Node) -> bool:
+    became = any(name not in (ALLOWED, AUDITED) for name in line.outcomes)
     return bool(became or line.failed or line.killed or line.not_started or line.running)
 
 
-def _shown(line: TreeLine, alive: str, style: Style, columns: int) -> str:
+def _shown(line: Node, alive: str, style: Style, columns: int) -> str:
     indent = "  " * min(line.depth, _DEEPEST_INDENT)
     deeper = f"[{line.depth} deep] " if line.depth > _DEEPEST_INDENT else ""
-    arrow = "=> " if line.in_place else ""
+    arrow = "=> " if line.kind == IN_PLACE else ""
     notes = _notes(line, alive)
     after = f"  ({printable(', '.join(notes))})" if notes else ""
     before = f"{indent}{deeper}{arrow}{line.first_pid} "
@@ -80,14 +78,14 @@ def _shown(line: TreeLine, alive: str, style: Style, columns: int) -> str:
     command = shell_words(words(line.command))
     if columns:
         command = cut(command, max(room, _NARROWEST_COMMAND))
-    if line.refused:
+    if line.kind == REFUSED:
         after = style.bad(after)
     return before + command + after
 
 
-def _notes(line: TreeLine, alive: str) -> list[str]:
+def _notes(line: Node, alive: str) -> list[str]:
     notes = [] if line.count == 1 else [f"x{line.count}"]
-    if line.forked:
+    if line.kind == FORKED:
         notes.append("only forked")
     if line.running:
         notes.append(f"{line.running} {alive}" if line.count > 1 else alive)
@@ -95,7 +93,7 @@ def _notes(line: TreeLine, alive: str) -> list[str]:
         notes.append(f"{line.failed} failed" if line.count > 1 else "failed")
     if line.not_started:
         notes.append("not started" if line.count == 1 else f"{line.not_started} not started")
-    for outcome, count in line.outcomes:
+    for outcome, count in line.outcomes.items():
         if outcome not in (ALLOWED, AUDITED):
             notes.append(outcome if count == line.count else f"{count} {outcome}")
-    return notes + [f"{count} killed by {name}" for name, count in line.killed]
+    return notes + [f"{count} killed by {name}" for name, count in line.killed.items()]

@@ -1,4 +1,4 @@
-"""How a session ended, or where it stands, in a sentence: what every form begins with."""
+"""The first sentence of every form: how a session ended, or how far it is."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class News(Enum):
 
 
 class Verdict(NamedTuple):
-    sentence: str  # fit for a terminal
+    sentence: str  # escaped for a terminal
     news: News
 
 
@@ -66,7 +66,7 @@ def _is_by_user(summary: Summary) -> bool:
 
 
 def _actions(summary: Summary) -> str:
-    """Return what was denied, and what the sandbox ruled out."""
+    """Say what was denied, and what the sandbox ruled out."""
     if summary.selection is not None or not summary.events:
         return ""
     denied, approved = summary.counts.denied, summary.counts.approved
@@ -94,15 +94,21 @@ _TEMPORARY = ("/tmp", "/var/tmp", "/dev", "/nonexistent")
 _PROBES = ("/etc/x", "/usr/x", "/opt/x", "/root/x", "/home/x/y", "/x")
 
 
+def has_file_wall(summary: Summary) -> bool:
+    """Return whether the kernel enforced the file rules."""
+    return _FILE_WALL in texts(summary.started.get("capabilities"))
+
+
 def _unchanged(summary: Summary) -> str:
-    """Return where nothing was changed, if the kernel enforced it; else nothing."""
+    """Say where nothing can have changed, if the kernel enforced it; otherwise return ""."""
     started = summary.started
     talks = summary.talks
-    asked_servers = talks.rest or any(  # which may change files for it, such as systemd --user
+    asked_servers = talks.rest or any(  # such as systemd --user, which may change files for it
         each.destination.startswith("unix:") and each.outcome != DENIED for each, _ in talks.counts
     )
-    is_enforced = _FILE_WALL in texts(started.get("capabilities"))
-    if not is_enforced or summary.handed or asked_servers or summary.ended.get("unrecorded"):
+    if not has_file_wall(summary) or summary.handed.found or asked_servers:
+        return ""
+    if summary.ended.get("unrecorded"):
         return ""
     try:
         policy = recorded_policy(started, longest=_POLICY_CHARACTERS)

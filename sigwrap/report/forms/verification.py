@@ -1,4 +1,4 @@
-"""Whether a log is what its writer wrote: an answer of its own, and a few words in a report."""
+"""The result of `sigwrap verify`, and its short form in a report."""
 
 from __future__ import annotations
 
@@ -40,9 +40,7 @@ def render_verification(
                     "To detect a truncated log, pass the head printed by the run with --head"
                 )
             return "\n".join(lines)
-        case Outcome.BROKEN:
-            return f"{name}: {trust(verification, style)}"
-        case Outcome.UNCHECKED:
+        case Outcome.BROKEN | Outcome.UNCHECKED:
             return f"{name}: {trust(verification, style)}"
 
 
@@ -65,7 +63,7 @@ def _rows(first: tuple[int, ...], count: int) -> str:
 
 
 def trust(verification: Verification, style: Style) -> str:
-    """Return what is known of the hash chain alone: a report decides nothing again."""
+    """Return the state of the hash chain: a report decides nothing again."""
     match verification.outcome:
         case Outcome.INTACT:
             how = "with the key" if verification.keyed else "no key"

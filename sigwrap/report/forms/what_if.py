@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
+from enum import Enum
 
 from sigwrap.escape import printable
 from sigwrap.outcomes import counted
@@ -23,35 +24,39 @@ _TITLES = {
     Outcome.ABSORBED: "Would be absorbed",
     Outcome.LET_THROUGH: "Would be allowed",
 }
-_AFTER_A_DIFFERENCE = "The commands that would have run after a difference are not known"
+_COLUMNS = ("times", "what", "rule", "was", "first at event", "such as")
 _RULES = "To allow these, add to your policy"
 
 
+class WhatIfForm(Enum):
+    TEXT = "text"
+    MD = "md"
+    JSON = "json"
+
+
 def what_if_text(found: WhatIf, style: Style = PLAIN, columns: int = 0) -> str:
-    """0 columns: lines may be of any length."""
-    lines = [_headline(found)]
-    for title, those in _sections(found):
+    """`columns` is the width of the terminal, or 0 for lines of any length."""
+    lines = [_headline(found, printable(found.policy))]
+    for title, shown, more in _sections(found):
         lines += ["", style.heading(title)]
-        for each in map(_line, _shown(those)):
+        for each in map(_line, shown):
             lines += wrapped(f"  {each}", columns, "      ")
-        lines += [f"  {each}" for each in _more(those)]
-    if rules := list(_rules(found)):
+        lines += [f"  {each}" for each in more]
+    if rules := _rules(found):
         lines += ["", style.heading(_RULES)]
-        for each in rules:
-            lines += yaml_wrapped(f"  {each}", columns)
+        for rule in rules:
+            lines += yaml_wrapped(f"  {rule}", columns)
     if found.differ:
         lines.append("")
     return "\n".join([*lines, *_notes(found)])
 
 
 def what_if_md(found: WhatIf) -> str:
-    policy = code(printable(found.policy))
-    lines = [f"## {_said_of(policy, found)}"]
-    for title, those in _sections(found):
-        titles = ("times", "what", "rule", "was", "first at event", "such as")
-        lines += ["", f"### {title}", "", *table(titles, map(_row, _shown(those)))]
-        lines += [line for each in _more(those) for line in ("", each)]
-    if rules := list(_rules(found)):
+    lines = [f"## {_headline(found, code(printable(found.policy)))}"]
+    for title, shown, more in _sections(found):
+        lines += ["", f"### {title}", "", *table(_COLUMNS, map(_row, shown))]
+        lines += [line for each in more for line in ("", each)]
+    if rules := _rules(found):
         lines += ["", f"### {_RULES}", "", *block(rules, "yaml")]
     if notes := list(_notes(found)):
         lines += ["", *(f"- {each}" for each in notes)]
@@ -90,59 +95,46 @@ def what_if_json(session_id: str, found: WhatIf) -> str:
     return json.dumps(document, indent=2)
 
 
-def _headline(found: WhatIf) -> str:
-    return _said_of(printable(found.policy), found)
-
-
-def _said_of(policy: str, found: WhatIf) -> str:
+def _headline(found: WhatIf, policy: str) -> str:
     decisions = counted(found.decisions, "decision")
     if not found.differ:
         return f"Under {policy}, nothing would differ: {decisions}"
     return f"Under {policy}, {found.differ} of {decisions} would differ"
 
 
-def _sections(found: WhatIf) -> Iterator[tuple[str, list[Difference]]]:
+def _sections(found: WhatIf) -> Iterator[tuple[str, list[Difference], list[str]]]:
+    """Yield a title, the differences to show, and a line about the others."""
     for outcome, title in _TITLES.items():
         those = [each for each in found.differences if each.would_be is outcome]
+        left = len(those) - _SHOWN_OF_EACH
+        more = [f"and {left} more kinds (--format json has them)"] if left > 0 else []
         if those:
-            yield title, those
-
-
-def _shown(those: list[Difference]) -> list[Difference]:
-    return those[:_SHOWN_OF_EACH]
-
-
-def _more(those: list[Difference]) -> Iterator[str]:
-    if len(those) > _SHOWN_OF_EACH:
-        yield f"and {len(those) - _SHOWN_OF_EACH} more kinds (--format json has them)"
+            yield title, those[:_SHOWN_OF_EACH], more
 
 
 def _line(each: Difference) -> str:
-    was = f"was {each.was.value} by {_rule(each.was_by)}"
+    was = f"was {each.was.value} by {printable(each.was_by) or '?'}"
     example = f"first at event {each.first_seq}: {printable(each.example)}"
-    by = _rule(each.would_be_by)
-    return f"{_requests(each)} by rule {by} ({was}; {example})"
+    return f"{_requests(each)} by rule {printable(each.would_be_by) or '?'} ({was}; {example})"
 
 
 def _row(each: Difference) -> Iterable[str]:
     yield str(each.count)
     yield code(printable(each.what))
-    yield code(_rule(each.would_be_by))
-    yield f"{each.was.value} by {code(_rule(each.was_by))}"
+    yield code(printable(each.would_be_by) or "?")
+    yield f"{each.was.value} by {code(printable(each.was_by) or '?')}"
     yield str(each.first_seq)
     yield code(printable(each.example))
 
 
-def _rule(name: str) -> str:
-    return printable(name) or "?"
-
-
-def _rules(found: WhatIf) -> Iterator[str]:
-    shown = [each for _, those in _sections(found) for each in _shown(those)]
-    yield from grouped_lines((each.rules, _for_some(each)) for each in shown)
-    for each in shown:
-        if each.why_not and not each.rules:
-            yield f"# none for {_requests(each)}: {printable(each.why_not)}"
+def _rules(found: WhatIf) -> list[str]:
+    shown = [each for _, those, _ in _sections(found) for each in those]
+    lines = list(grouped_lines((each.rules, _for_some(each)) for each in shown))
+    return lines + [
+        f"# none for {_requests(each)}: {printable(each.why_not)}"
+        for each in shown
+        if each.why_not and not each.rules
+    ]
 
 
 def _for_some(each: Difference) -> str:
@@ -158,7 +150,7 @@ def _requests(each: Difference) -> str:
 
 def _notes(found: WhatIf) -> Iterator[str]:
     if found.differ:
-        yield _AFTER_A_DIFFERENCE
+        yield "The commands that would have run after a difference are not known"
     if found.left_out:
         yield f"{found.left_out} more differ, of too many kinds to list"
     if found.by_other_rule:

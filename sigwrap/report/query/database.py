@@ -1,34 +1,45 @@
-"""The temporary database: made, filled, and then only read.
+"""A temporary database with the events of some sessions, and the views over them.
 
-A database without a name is SQLite's own temporary file: it is in memory as far as the cache goes
-and in $TMPDIR beyond, nobody else can open it, and it is gone with the process, however that ends.
+The events are copied: a log may be in a journal, SQLite attaches ten files at most, and a file may
+be damaged or made to hurt its reader, so only sigwrap.store reads it. Only events that the SQL
+needs are copied. sqlite-utils is not used: its import takes 115 ms, and it is too large for the
+one-file binary.
 
-Only the views that the SQL reads are filled. So it is first prepared against empty ones, which also
-says what is wrong with it before a large log has been read. From then on SQLite asks for leave for
-whatever a statement would do, and only reading gets it.
+A database without a name is SQLite's own temporary file: in memory up to the size of its cache,
+beyond it in $TMPDIR, and gone with the process. SQLite asks an authorizer about all that a query
+would do, and only reading is allowed.
 """
 
 from __future__ import annotations
 
+import json
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
-from typing import Any
 
 from sigwrap.errors import StoreError, UsageError
+from sigwrap.escape import shell_words
+from sigwrap.events import texts
 from sigwrap.report.folds.ending import ending_of
-from sigwrap.report.query.problems import NO_ROOM_HINT, problem_of
-from sigwrap.report.query.rows import Rows, session_row
-from sigwrap.report.query.values import Value
-from sigwrap.report.query.views import SESSIONS, VIEWS, Run, View
+from sigwrap.report.query.forms import Row
+from sigwrap.report.query.problems import sql_problem, write_problem
 from sigwrap.store.reader import Session
+from sigwrap.store.views import EXPORTED, VIEWS, View, log_view
 
-_ROWS_AT_ONCE = 200
 _CACHE_KIB = 32 << 10
 _HEAP_LIMIT = 512 << 20
 _LONGEST_VALUE = 64 << 20
 _LONGEST_SQL = 1 << 20
-_TICK = 10_000  # rows between two looks at what else there is to do
+_ROWS_AT_ONCE = 200
+_TICK = 10_000  # rows between two calls of `meanwhile`, or steps between two looks at signals
+_TABLES = """\
+CREATE TEMP TABLE rows (session TEXT, seq, time_ns, type, pid, payload, hash);
+CREATE TEMP TABLE log_ends (session, state, payload, last, first_ns, last_ns, events, head)"""
+SEARCHED = {
+    "execs": "command, message, reason",
+    "denials": "what, message, reason",
+    "tool_calls": "what, reason",
+}
 
 _READS = {
     sqlite3.SQLITE_SELECT,
@@ -36,18 +47,18 @@ _READS = {
     sqlite3.SQLITE_RECURSIVE,
 }
 _PRAGMAS = {"table_info", "table_xinfo", "table_list"}
-_TABLES_OF_JSON = ("json_each", "json_tree")
+_JSON_TABLES = ("json_each", "json_tree")
 _FORBIDDEN_FUNCTIONS = {"load_extension", "fts3_tokenizer"}
 
 Meanwhile = Callable[[int], None]
 
 
 class QueryDatabase:
-    """`path`: of an empty file to make it in; without one it is temporary."""
+    """`path`: of an empty file that shall hold the views as tables."""
 
     def __init__(self, path: str = "") -> None:
         self._is_temporary = not path
-        with self._room():
+        with self._writing():
             self._connection = sqlite3.connect(path, isolation_level=None)
             self._prepare()
 
@@ -61,93 +72,132 @@ class QueryDatabase:
             "journal_mode = OFF",
             "synchronous = OFF",
             "temp_store = FILE",
-            f"cache_size = -{_CACHE_KIB}",
+            f"temp.cache_size = -{_CACHE_KIB}",
             f"hard_heap_limit = {_HEAP_LIMIT}",
             "trusted_schema = OFF",
         ):
             connection.execute(f"PRAGMA {pragma}").fetchall()
-        for view in VIEWS.values():
-            columns = ", ".join(f'"{column.name}" {column.type}' for column in view.columns)
-            connection.execute(f"CREATE TABLE {view.name} ({columns})")
-        for function in _TABLES_OF_JSON:  # the first use defines it, which a query may not
+        connection.create_function("shell_words", 1, _shell_words, deterministic=True)
+        selects = {"log": log_view("rows")}
+        selects |= {view.name: view.select for view in (*VIEWS.values(), EXPORTED)}
+        views = [f"CREATE TEMP VIEW {name} AS {select}" for name, select in selects.items()]
+        connection.executescript(";".join((_TABLES, *views)))
+        for function in _JSON_TABLES:  # the first use defines it, which a query may not
             connection.execute(f"SELECT 1 FROM {function}('[]')").fetchall()
 
     def close(self) -> None:
         self._connection.close()
 
-    def views_of(self, sql: str) -> list[View[Any]]:
-        """That the SQL reads. UsageError where it is wrong, or would do anything but read."""
+    def views_in(self, sql: str) -> list[View]:
+        """Return the views that the SQL reads; UsageError if it is wrong or not read-only."""
+        read: set[str] = set()
+
+        def note(
+            action: int, name: str | None, second: str | None, _: str | None, view: str | None
+        ) -> int:
+            read.add((view or "").lower())  # spelled as in the SQL
+            return _authorize(action, name, second)
+
         connection = self._connection
-        connection.set_authorizer(_leave)
-        connection.set_progress_handler(lambda: True, 1)  # it is prepared, and goes no further
+        connection.set_authorizer(note)
+        connection.set_progress_handler(lambda: True, 1)  # prepare the statement, and go no further
         try:
             connection.execute(sql).close()
         except (sqlite3.Error, sqlite3.Warning, ValueError) as error:
             if getattr(error, "sqlite_errorcode", None) != sqlite3.SQLITE_INTERRUPT:
-                raise problem_of(error, sql) from error
+                raise sql_problem(error, sql) from error
         finally:
             connection.set_progress_handler(None, 0)
             connection.set_authorizer(None)
-        opened = self._opened_by(sql)
-        roots = connection.execute("SELECT name, rootpage FROM sqlite_master").fetchall()
-        return [VIEWS[name] for name, root in roots if root in opened]
+        return [view for view in VIEWS.values() if view.name in read]
 
-    def _opened_by(self, sql: str) -> set[int]:
-        """The first pages of the tables that its program opens. What SQLite asks leave for is not
-        all that is read: of `a JOIN b USING (seq)` it may name only `a`."""
-        try:
-            program = self._connection.execute(f"EXPLAIN {sql}").fetchall()
-        except sqlite3.Error as error:
-            if error.sqlite_errorcode == sqlite3.SQLITE_ERROR:
-                return set()  # it is an EXPLAIN by itself
-            raise problem_of(error, sql) from error
-        return {int(root) for _, opcode, _, root, *_ in program if opcode == "OpenRead"}
-
-    def fill(self, session: Session, views: list[View[Any]], meanwhile: Meanwhile) -> None:
-        """StoreError where the log can't be read to its end: what comes before is filled in."""
+    def fill(self, session: Session, views: Collection[View], meanwhile: Meanwhile) -> None:
+        """Copy what the views need; of a damaged log the start, and then raise StoreError."""
         damage: StoreError | None = None
-        waiting: dict[str, list[tuple[Value, ...]]] = {view.name: [] for view in views}
-        with self._room():
+        with self._writing():
             self._connection.execute("BEGIN")
             try:
-                for view, row in _rows_of(session, views, meanwhile):
-                    rows = waiting[view.name]
-                    rows.append(row)
-                    if len(rows) >= _ROWS_AT_ONCE:
-                        self._insert(view, rows)
-                        rows.clear()
+                self._copy(session, views, meanwhile)
             except StoreError as error:
                 damage = error
-            for view in views:
-                self._insert(view, waiting[view.name])
             self._connection.execute("COMMIT")
         if damage is not None:
             raise damage
 
-    def _insert(self, view: View[Any], rows: list[tuple[Value, ...]]) -> None:
-        places = ", ".join("?" * len(view.columns))
-        self._connection.executemany(f"INSERT INTO {view.name} VALUES ({places})", rows)
+    def _copy(self, session: Session, views: Collection[View], meanwhile: Meanwhile) -> None:
+        of_events = [view for view in views if view is not VIEWS["sessions"]]
+        if len(of_events) < len(views):
+            self._copy_ends(session)
+        if not of_events:
+            return
+        is_all = not all(view.types for view in of_events)
+        types = frozenset[str]().union(*(view.types for view in of_events))
+        seen = 0
+
+        def is_needed(type_name: object) -> bool:
+            nonlocal seen
+            seen += 1
+            if seen % _TICK == 0:
+                meanwhile(seen)
+            return is_all or type_name in types
+
+        waiting: list[tuple[str | int, ...]] = []
+        try:
+            for row in session.readable_rows(is_needed):
+                waiting.append((session.id, *row))
+                if len(waiting) >= _ROWS_AT_ONCE:
+                    self._insert(waiting)
+                    waiting.clear()
+        finally:
+            self._insert(waiting)
+
+    def _insert(self, rows: list[tuple[str | int, ...]]) -> None:
+        self._connection.executemany("INSERT INTO rows VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
+
+    def _copy_ends(self, session: Session) -> None:
+        ending = ending_of(session)  # before reading, because the session may end meanwhile
+        first, last = session.ends()
+        if first is None or last is None:
+            return
+        state = "ended" if last.type == "session_ended" else ending.value
+        payloads = json.dumps(first.payload), json.dumps(last.payload)
+        times = first.time_ns, last.time_ns
+        self._connection.execute(
+            "INSERT INTO log_ends VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            (session.id, state, *payloads, *times, last.seq, last.hash),
+        )
+
+    def write_tables(self) -> None:
+        """Write the views into the file as tables, with full-text search as Datasette finds it."""
+        with self._writing():
+            for view in VIEWS.values():
+                columns = ", ".join(f'"{each.name}" {each.type}' for each in view.columns)
+                self._connection.executescript(
+                    f"CREATE TABLE main.{view.name} ({columns});"
+                    f"INSERT INTO main.{view.name} SELECT * FROM temp.{view.name}"
+                )
+            for name, columns in SEARCHED.items():
+                self._connection.executescript(
+                    f'CREATE VIRTUAL TABLE main.{name}_fts USING fts5({columns}, content="{name}");'
+                    f"INSERT INTO main.{name}_fts({name}_fts) VALUES ('rebuild')"
+                )
 
     @contextmanager
-    def _room(self) -> Iterator[None]:
+    def _writing(self) -> Iterator[None]:
         try:
             yield
         except sqlite3.Error as error:
-            if self._is_temporary:
-                message, hint = "the log doesn't fit into a temporary database", NO_ROOM_HINT
-            else:
-                message, hint = "the database can't be written", ""
-            raise UsageError(f"{message}: {error}", hint) from error
+            raise write_problem(error, is_temporary=self._is_temporary) from error
 
-    def select(self, sql: str) -> tuple[tuple[str, ...], Iterator[tuple[Value, ...]]]:
-        """The names of the columns, and the rows as they are found."""
-        self._connection.set_authorizer(_leave)
+    def select(self, sql: str) -> tuple[tuple[str, ...], Iterator[Row]]:
+        """Return the names of the columns, and the rows as SQLite finds them."""
+        self._connection.set_authorizer(_authorize)
         # Python's own handlers of signals run between these looks.
         self._connection.set_progress_handler(lambda: False, _TICK)
         try:
             cursor = self._connection.execute(sql)
         except (sqlite3.Error, sqlite3.Warning, ValueError) as error:
-            raise problem_of(error, sql) from error
+            raise sql_problem(error, sql) from error
         if cursor.description is None:
             raise UsageError(
                 "the SQL is not a SELECT", 'such as: sigwrap query "select * from denials"'
@@ -155,14 +205,14 @@ class QueryDatabase:
         return tuple(str(each[0]) for each in cursor.description), _fetched(cursor, sql)
 
 
-def _fetched(cursor: sqlite3.Cursor, sql: str) -> Iterator[tuple[Value, ...]]:
+def _fetched(cursor: sqlite3.Cursor, sql: str) -> Iterator[Row]:
     try:
-        yield from iter(cursor.fetchone, None)  # not from itself, which would be closed, too late
+        yield from iter(cursor.fetchone, None)  # `yield from cursor` would close it too late
     except sqlite3.Error as error:
-        raise problem_of(error, sql) from error
+        raise sql_problem(error, sql) from error
 
 
-def _leave(action: int, name: str | None, second: str | None, *_: object) -> int:
+def _authorize(action: int, name: str | None, second: str | None, *_: str | None) -> int:
     allowed = (
         action in _READS
         or (action == sqlite3.SQLITE_PRAGMA and (name or "").lower() in _PRAGMAS)
@@ -171,36 +221,8 @@ def _leave(action: int, name: str | None, second: str | None, *_: object) -> int
     return sqlite3.SQLITE_OK if allowed else sqlite3.SQLITE_DENY
 
 
-def _rows_of(
-    session: Session, views: list[View[Any]], meanwhile: Meanwhile
-) -> Iterator[tuple[View[Any], tuple[Value, ...]]]:
-    if SESSIONS in views:
-        ending = ending_of(session)  # before reading: it may end meanwhile
-        first, last = session.first(), session.last()
-        if first is not None and last is not None:
-            yield session_row(Run(session=session.id, first=first, last=last, ending=ending))
-    rows = Rows(session.id, views)
-    if not rows.are_of_events:
-        return
-    seen = 0
-
-    def takes(type_name: object) -> bool:
-        nonlocal seen
-        seen += 1
-        if seen % _TICK == 0:
-            meanwhile(seen)
-        return rows.takes(type_name)
-
-    problem: StoreError | None = None
-    try:
-        for event in session.events(of=takes):
-            yield from rows.add(event)
-    except StoreError as error:
-        problem = error
-    yield from rows.rest()
-    if problem is not None:
-        raise problem
-
-
-def all_views() -> list[View[Any]]:
-    return list(VIEWS.values())
+def _shell_words(array: str | None) -> str | None:
+    argv = json.loads(array) if isinstance(array, str) and array.startswith("[") else None
+    if argv is None:
+        return None
+    return shell_words(texts(argv)).encode("utf-8", "backslashreplace").decode()

@@ -1,7 +1,4 @@
-"""A result as a table for people, CSV for spreadsheets, or JSON for programs.
-
-All of them are made row by row, whatever the number of rows.
-"""
+"""A result as a table for people, CSV for spreadsheets, or JSON for programs, row by row."""
 
 from __future__ import annotations
 
@@ -10,49 +7,54 @@ from collections.abc import Iterable, Iterator
 from itertools import chain, islice
 
 from sigwrap.escape import printable, shortened
-from sigwrap.report.query.values import Value
 
+Value = str | int | float | bytes | None
 Row = tuple[Value, ...]
 
-_ROWS_MEASURED = 1_000  # what comes later may be wider than its column
+_ROWS_MEASURED = 1_000  # a later cell may be wider than its column
 _CHARACTERS_MEASURED = 4 << 20
-_WIDEST_PADDED = 60  # in a file or a pipe, where nothing is cut
+_WIDEST_PADDED = 60  # in a file or a pipe, where no cell is cut
 _NARROWEST = 6
 _BETWEEN = "  "
-# What a spreadsheet takes for a formula, which a process could so have run by whoever opens it.
+# A spreadsheet takes these for a formula, with which a process could run code there.
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 def table(names: tuple[str, ...], rows: Iterable[Row], columns: int = 0) -> Iterator[str]:
-    """`columns`: of the terminal, where cells are cut; 0: nothing is."""
+    """`columns`: width of the terminal, to which cells are cut; 0 cuts nothing."""
     rows = iter(rows)
-    shown = _measured(rows)
+    measured = _measured(rows)
     heads = [printable(name) for name in names]
-    widths = [
-        max(len(head), *(len(cells[at]) for cells in shown)) if shown else len(head)
-        for at, head in enumerate(heads)
-    ]
+    found = list(zip(*measured, strict=True)) or [()] * len(heads)
+    widths = [max(map(len, (head, *cells))) for head, cells in zip(heads, found, strict=True)]
     widths = _fitted(widths, columns) if columns else [min(w, _WIDEST_PADDED) for w in widths]
-    numeric = [_is_numeric(shown, at) for at in range(len(heads))]
-    yield _line(heads, widths, numeric, columns)
+    numeric = [any(cells) and all(map(_is_number, filter(None, cells))) for cells in found]
+
+    def line(cells: list[str]) -> str:
+        padded = []
+        for cell, width, is_right in zip(cells, widths, numeric, strict=True):
+            cut = shortened(cell, width) if columns else cell
+            padded.append(cut.rjust(width) if is_right else cut.ljust(width))
+        return _BETWEEN.join(padded).rstrip()
+
+    yield line(heads)
     yield _BETWEEN.join("─" * width for width in widths)
-    for cells in chain(shown, map(_cells, rows)):
-        yield _line(cells, widths, numeric, columns)
+    yield from map(line, chain(measured, map(_cells, rows)))
 
 
 def _measured(rows: Iterator[Row]) -> list[list[str]]:
-    """The first of them, as far as they fit into memory."""
-    shown, characters = [], 0
+    """Return the first rows, as far as they fit into memory."""
+    measured, characters = [], 0
     for row in islice(rows, _ROWS_MEASURED):
-        shown.append(_cells(row))
-        characters += sum(map(len, shown[-1]))
+        measured.append(_cells(row))
+        characters += sum(map(len, measured[-1]))
         if characters > _CHARACTERS_MEASURED:
             break
-    return shown
+    return measured
 
 
 def _fitted(widths: list[int], columns: int) -> list[int]:
-    """The widest columns give way, down to what still says something."""
+    """Narrow the widest columns, but none below _NARROWEST."""
     room = columns - len(_BETWEEN) * (len(widths) - 1)
     fitted = list(widths)
     by_width = sorted(range(len(widths)), key=lambda at: widths[at])
@@ -67,26 +69,8 @@ def _cells(row: Row) -> list[str]:
     return [printable(_text(value)) for value in row]
 
 
-def _is_numeric(shown: list[list[str]], at: int) -> bool:
-    return any(cells[at] for cells in shown) and all(
-        not cells[at] or _is_number(cells[at]) for cells in shown
-    )
-
-
 def _is_number(cell: str) -> bool:
     return cell.lstrip("-").replace(".", "", 1).isdecimal()
-
-
-def _line(cells: list[str], widths: list[int], numeric: list[bool], columns: int) -> str:
-    padded = (
-        _padded(cell if not columns else shortened(cell, width), width, right)
-        for cell, width, right in zip(cells, widths, numeric, strict=True)
-    )
-    return _BETWEEN.join(padded).rstrip()
-
-
-def _padded(cell: str, width: int, right: bool) -> str:
-    return cell.rjust(width) if right else cell.ljust(width)
 
 
 def csv(names: tuple[str, ...], rows: Iterable[Row], *, to_terminal: bool = False) -> Iterator[str]:
@@ -107,15 +91,9 @@ def _csv_cell(value: Value) -> str:
 def json_array(names: tuple[str, ...], rows: Iterable[Row]) -> Iterator[str]:
     line = "["
     for each in json_lines(names, rows):
-        if line != "[":
-            line += ","
-        yield line
+        yield line if line == "[" else f"{line},"
         line = each
-    if line == "[":
-        yield "[]"
-    else:
-        yield line
-        yield "]"
+    yield from ("[]",) if line == "[" else (line, "]")
 
 
 def json_lines(names: tuple[str, ...], rows: Iterable[Row]) -> Iterator[str]:
@@ -126,14 +104,12 @@ def json_lines(names: tuple[str, ...], rows: Iterable[Row]) -> Iterator[str]:
 
 
 def _distinct(names: tuple[str, ...]) -> list[str]:
-    """A second column of a name would take the place of the first."""
+    """Number the columns of one name, because an object has each key once."""
     keys: list[str] = []
-    taken: set[str] = set()
     for name in names:
         key, number = name, 2
-        while key in taken:
+        while key in keys:
             key, number = f"{name}_{number}", number + 1
-        taken.add(key)
         keys.append(key)
     return keys
 

@@ -1,155 +1,63 @@
-"""Generate docs/query.md from the views.
+"""List the views and their columns: `sigwrap query` without SQL, and the tables of docs/query.md.
 
-Run python -m sigwrap.report.query.reference > docs/query.md
+Run python -m sigwrap.report.query.reference docs/query.md
 """
 
 from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import Iterable, Iterator
+from pathlib import Path
 
 from sigwrap.report.forms.layout import wrapped
-from sigwrap.report.query.columns import Column
-from sigwrap.report.query.views import EXPORTED, VIEWS
+from sigwrap.store.views import VIEWS, Column
 
-EXAMPLES = (
+_EXAMPLES = (
     "select time, what, rule, message from denials",
     "select path, count(*) from execs group by path order by 2 desc",
 )
-_MORE_EXAMPLES = (
-    ("--all", "select session, state, exit_status, command from sessions order by started"),
-    ("--all", "select rule, sum(count) from denials group by rule order by 2 desc"),
-    ("", "select pid, comm, command, exit_code from processes where exit_code != 0"),
-    ("", "select signal_name, source, target, sum(count) from signals group by 1, 2, 3"),
-    ("--format nl", "select type, count(*) from events group by type"),
-    (
-        "--format csv -o execs.csv",
-        "select session, time, command, outcome from execs where command like 'git %'",
-    ),
-)
-
-_INTRODUCTION = """\
-# Logs in SQL
-
-`sigwrap query` answers one SELECT about the latest session. Name other sessions after the SQL, or
-pass `--all` for the whole store. Without SQL, it lists the views and columns. This page is
-generated from `sigwrap/report/query/`.
-
-```text
-$ sigwrap query "select what, rule from denials"
-what                    rule
-──────────────────────  ──────────
-git push --force        force-push
-SIGTERM to systemd (1)  system
-```
-
-More examples:
-
-```
-"""
-
-_RULES = """\
-```
-
-- The SQL is SQLite's, with JSON and date functions. It runs on a temporary database and cannot
-  change the log. Counting the denials of a million events takes 2 s, grouping all execs 12 s.
-- A running session is answered up to its newest event.
-- A damaged log is an error. Among several sessions, sigwrap names it on standard error, answers
-  from the part before the damage, and exits with 1. To detect changes, use `sigwrap verify`.
-- `-o FILE` writes the file completely or not at all.
-
-Formats:
-
-- `table` is for people. It cuts cells to the terminal and escapes control characters.
-- `json` (one array) and `nl` (one object per line) are exact, for programs.
-- `csv` is for spreadsheets. A text that looks like a formula (first character `=`, `+`, `-`, `@`,
-  tab or return) gets an apostrophe in front.
-
-## Export
-
-```
-sigwrap export --format sqlite -o log.sqlite --all    # for any SQLite client, or Datasette
-sigwrap export --format csv -o log.csv
-sigwrap export --format jsonl -o log.jsonl
-sigwrap export --format prom
-```
-
-- `sqlite`: a database with the views below as tables.
-- `csv`: one row per event: {exported}. Formulas get an apostrophe as above.
-- `jsonl`: one object per event, complete and exact ([events](events.md)).
-- `prom`: counts and decision times for Prometheus, summed over the sessions.
-
-## Columns that several views have
-
-Columns marked *int* or *real* are numbers, all others text. Times are ISO 8601 in UTC with nine
-digits, so they sort as text. Unknown values are NULL. Bytes that are not UTF-8 are written
-`\\udc80` to `\\udcff`.
-"""
+_HEAD = "| column | meaning |"
 
 
-def reference() -> str:
-    return "\n".join(_lines()) + "\n"
-
-
-def overview(columns: int) -> str:
-    """Return the list of views for a terminal of that width; 0 means no wrapping."""
-    return "\n".join(_overview(columns))
-
-
-def _lines() -> Iterator[str]:
-    yield _INTRODUCTION.rstrip("\n")
-    for sql in EXAMPLES:
-        yield f'sigwrap query "{sql}"'
-    for options, sql in _MORE_EXAMPLES:
-        yield f'sigwrap query {options} "{sql}"'.replace("  ", " ")
-    yield _RULES.format(exported=", ".join(f"`{column.name}`" for column in EXPORTED))
-    common = _common()
-    yield from _table(common.items())
-    yield "\n## Views"
-    for view in VIEWS.values():
-        shared = [column.name for column in view.columns if _is_in(common, column)]
-        own = [
-            (column.name, _told(column)) for column in view.columns if not _is_in(common, column)
-        ]
-        yield f"\n### {view.name}\n\n{view.meaning} Common columns: {', '.join(shared)}.\n"
-        yield from _table(own)
-
-
-def _common() -> dict[str, str]:
-    """Return the columns that two views describe alike, by name."""
-    columns = [column for view in VIEWS.values() for column in view.columns]
-    told = Counter((column.name, _told(column)) for column in columns)
-    return {name: meaning for (name, meaning), times in told.items() if times > 1}
-
-
-def _is_in(common: Mapping[str, str], column: Column[Any]) -> bool:
-    return common.get(column.name) == _told(column)
-
-
-def _told(column: Column[Any]) -> str:
-    kind = {"TEXT": "", "INTEGER": "*int* ", "REAL": "*real* "}[column.type]
-    return f"{kind}{column.meaning}"
-
-
-def _table(rows: Iterable[tuple[str, str]]) -> Iterator[str]:
-    yield "| column | meaning |"
-    yield "| --- | --- |"
-    for name, meaning in rows:
-        yield f"| `{name}` | {meaning} |"
-
-
-def _overview(columns: int) -> Iterator[str]:
+def overview(columns: int) -> Iterator[str]:
+    """Yield the list of views for a terminal of that width; 0 means no wrapping."""
     for view in VIEWS.values():
         names = ", ".join(column.name for column in view.columns)
         yield from wrapped(f"{view.name}: {names}", columns, "    ")
     yield ""
-    for sql in EXAMPLES:
+    for sql in _EXAMPLES:
         yield f'sigwrap query "{sql}"'
-    yield ""
-    yield "For all columns: sigwrap help query"
+    yield from ("", "For all columns: sigwrap help query")
+
+
+def reference(page: str) -> str:
+    """Return the page with its text up to the first table, and the tables of today."""
+    return page.partition(_HEAD)[0] + "\n".join(_tables()) + "\n"
+
+
+def _tables() -> Iterator[str]:
+    times = Counter(_cells(column) for view in VIEWS.values() for column in view.columns)
+    yield from _table(cells for cells, number in times.items() if number > 1)
+    yield "\n## Views"
+    for view in VIEWS.values():
+        cells = [_cells(column) for column in view.columns]
+        common = ", ".join(name for name, meaning in cells if times[name, meaning] > 1)
+        yield f"\n### {view.name}\n\n{view.meaning} Common columns: {common}.\n"
+        yield from _table(each for each in cells if times[each] == 1)
+
+
+def _cells(column: Column) -> tuple[str, str]:
+    kind = {"TEXT": "", "INTEGER": "*int* ", "REAL": "*real* "}[column.type]
+    return column.name, f"{kind}{column.meaning}"
+
+
+def _table(rows: Iterable[tuple[str, str]]) -> Iterator[str]:
+    yield from (_HEAD, "| --- | --- |")
+    for name, meaning in rows:
+        yield f"| `{name}` | {meaning} |"
 
 
 if __name__ == "__main__":
-    sys.stdout.write(reference())
+    path = Path(sys.argv[1])
+    path.write_text(reference(path.read_text(encoding="utf-8")), encoding="utf-8")

@@ -123,7 +123,7 @@ def lines_of(request: Open, session: Session, now_s: float, columns: int = 0) ->
         lines.append(f"  note {order}")
     lines = [row for line in lines for row in rows(line, columns)]
     if _is_any_cut(question):
-        lines.append(f"  in full: {session.command('approvals', '--full', request.id)}")
+        lines.append(f"  in full: {session.command('watch', '--full', request.id)}")
     because = f": {printable(question.message)}" if question.message else ""
     rule = printable(named_rule(question.rule, session.policy))
     lines.append(f"  {rule}{because}")

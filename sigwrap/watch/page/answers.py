@@ -1,19 +1,17 @@
-"""Answers, with the headers that every one has."""
+"""Answers of the page, with the headers that every one has."""
 
 from __future__ import annotations
 
 import json
-from typing import Any
 
 from sigwrap.tuples import NamedTuple
-
-Headers = list[tuple[str, str]]
 
 PAGE_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
     "frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
 )
-_ALWAYS = [
+TEXT = "text/plain; charset=utf-8"
+_ALWAYS = (
     ("X-Content-Type-Options", "nosniff"),
     ("Referrer-Policy", "no-referrer"),
     ("Cache-Control", "no-store"),
@@ -21,39 +19,39 @@ _ALWAYS = [
     ("Cross-Origin-Resource-Policy", "same-origin"),
     ("X-Frame-Options", "DENY"),
     ("Connection", "close"),
-]
+)
 
 
 class Answer(NamedTuple):
     status: int
     kind: str
-    body: bytes
+    body: bytes | None  # None for a stream, which ends with its connection
     more: tuple[tuple[str, str], ...] = ()
     policy: str = PAGE_POLICY
 
     @property
-    def headers(self) -> Headers:
-        length = ("Content-Length", str(len(self.body)))
-        return [*headers(self.kind, self.policy), length, *self.more]
-
-
-def headers(kind: str, policy: str = PAGE_POLICY) -> Headers:
-    return [("Content-Type", kind), ("Content-Security-Policy", policy), *_ALWAYS]
+    def encoded(self) -> bytes:
+        fields = [
+            ("Content-Type", self.kind),
+            ("Content-Security-Policy", self.policy),
+            *_ALWAYS,
+            *self.more,
+        ]
+        if self.body is not None:
+            fields.append(("Content-Length", str(len(self.body))))
+        head = "".join(f"{name}: {value}\r\n" for name, value in fields)
+        return f"HTTP/1.1 {self.status} \r\n{head}\r\n".encode() + (self.body or b"")
 
 
 def plain(status: int, why: str) -> Answer:
-    return Answer(status, "text/plain; charset=utf-8", f"sigwrap: {why}.\n".encode())
+    return Answer(status, TEXT, f"sigwrap: {why}.\n".encode())
 
 
-def said(status: int, sentence: str) -> Answer:
-    """What came of an action."""
-    return _json(status, {"ok": status == 200, "said": sentence})
-
-
-def _json(status: int, document: dict[str, Any]) -> Answer:
+def outcome(status: int, sentence: str) -> Answer:
+    """Return the answer to an order."""
+    document = {"ok": status == 200, "said": sentence}
     return Answer(status, "application/json", json.dumps(document).encode())
 
 
-def led_on(cookie: str) -> Answer:
-    more = (("Location", "/"), ("Set-Cookie", cookie))
-    return Answer(303, "text/plain; charset=utf-8", b"", more)
+def redirect(cookie: str) -> Answer:
+    return Answer(303, TEXT, b"", (("Location", "/"), ("Set-Cookie", cookie)))

@@ -1,4 +1,4 @@
-"""The socket that is listened at: a port of 127.0.0.1, or a file that is the user's own."""
+"""The socket that the page listens on: a port of 127.0.0.1, or a file of the user."""
 
 from __future__ import annotations
 
@@ -19,48 +19,44 @@ _LONGEST_PATH = 107  # sun_path
 
 
 def at_port(port: int) -> socket.socket:
-    """0: any that is free. UsageError where it can't be had."""
-    end = socket.socket(socket.AF_INET, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
+    """Listen on a port, 0 for any free one; UsageError if that fails."""
+    end = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     try:
-        end.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # after one that has just ended
+        end.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # an earlier server's TIME_WAIT
         end.bind((_HOST, port))
         end.listen(_BACKLOG)
     except OSError as error:
         end.close()
-        hint = "choose another port, or omit --port"
-        if error.errno == errno.EADDRINUSE:
-            raise UsageError(f"port {port} is in use", hint) from error
-        raise UsageError(f"cannot listen on port {port}: {error.strerror}", hint) from error
+        is_used = error.errno == errno.EADDRINUSE
+        why = f"port {port} is in use" if is_used else f"port {port}: {error.strerror}"
+        raise UsageError(why, "choose another port, or omit --port") from error
     return end
 
 
 class SocketFile:
-    """Removed again at the end, where it is still this one."""
+    """A socket file, removed at the end if it is still this one."""
 
     def __init__(self, path: str) -> None:
-        """UsageError where there can't be one."""
+        """Listen; UsageError if that fails."""
         self.path = os.path.abspath(path)
-        self._check(path)
-        self.end = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
+        self.end = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         umask = os.umask(0o777 & ~_MODE)
         try:
+            self._check(path)
             self._remove_if_left_over()
             self.end.bind(self.path)
             self._found = os.lstat(self.path)
             refuse_descriptors(self.end)
             self.end.listen(_BACKLOG)
         except OSError as error:
-            self.end.close()
-            if error.errno == errno.EADDRINUSE:
-                hint = "choose another path"
-                raise UsageError(f"--socket {self._shown}: the file exists", hint) from error
-            raise self._refused(error.strerror or "") from error
+            is_used = error.errno == errno.EADDRINUSE
+            raise self._refused("the file exists" if is_used else error.strerror or "") from error
         finally:
             os.umask(umask)
 
     @property
     def is_in_place(self) -> bool:
-        """Who opens it comes to us."""
+        """Return whether the path still leads to this socket."""
         try:
             return os.path.samestat(os.lstat(self.path), self._found)
         except OSError:
@@ -72,31 +68,22 @@ class SocketFile:
             with suppress(OSError):
                 os.unlink(self.path)
 
-    @property
-    def _shown(self) -> str:
-        return printable(self.path)
-
     def _check(self, path: str) -> None:
         if not path:
             raise self._refused("it is empty")
         if len(os.fsencode(self.path)) > _LONGEST_PATH:
             raise self._refused(f"it is longer than {_LONGEST_PATH} bytes")
-        folder = os.path.dirname(self.path)
-        try:
-            found = os.stat(folder)
-        except OSError as error:
-            raise self._refused(f"its directory: {error.strerror}") from error
+        found = os.stat(os.path.dirname(self.path))
         if found.st_uid != os.geteuid() or stat.S_IMODE(found.st_mode) & 0o022:
-            raise UsageError(
-                f"--socket {self._shown}: other users may write to its directory",
-                "choose a directory that only you may write to, such as $XDG_RUNTIME_DIR",
-            )
+            raise self._refused("other users may write to its directory")
 
     def _refused(self, why: str) -> UsageError:
-        return UsageError(f"--socket {self._shown}: {why}", "choose another path")
+        self.end.close()
+        hint = "choose a path in a directory that only you may write to, such as $XDG_RUNTIME_DIR"
+        return UsageError(f"--socket {printable(self.path)}: {why}", hint)
 
     def _remove_if_left_over(self) -> None:
-        """From a server that was killed: nobody listens at it."""
+        """Remove the file of a server that was killed: no process listens on it."""
         try:
             found = os.lstat(self.path)
         except FileNotFoundError:
@@ -109,4 +96,4 @@ class SocketFile:
             except ConnectionRefusedError:
                 os.unlink(self.path)
             except OSError:
-                pass  # it is full, so somebody listens
+                pass  # its backlog is full, so a server listens

@@ -1,25 +1,24 @@
-"""Who is at the other end of a TCP connection on loopback, and whether it is supervised.
+"""The process at the other end of a TCP connection on loopback, and whether it is in a session.
 
-TCP has no SO_PEERCRED. The kernel tells the number of the socket that has the other end
-(linux/sockets/tcp_diag.py), and /proc which processes have that one open; each of these is held by
-a pidfd while it is looked at, so that no other has its number by then. A socket that no process
-shows is nobody's, and refused: one on its way in a message, in a table that a thread has for
-itself, in another network namespace, or of a user whom we may not look at.
+TCP has no SO_PEERCRED. The kernel gives the inode of the other end's socket (tcp_diag), and /proc
+the processes that have it open. A pidfd holds each of these while sigwrap examines it, so that no
+other process gets its number meanwhile. A connection whose socket no visible process has is
+refused: the socket is in a message, in a thread's own descriptor table, in another network
+namespace, or belongs to a process that we may not examine.
 
-Looking through all of /proc takes some milliseconds. So those processes that were let in before are
-looked at first: a browser is found at once. All the others that wait are looked for together, on a
-thread, and one such search follows the other only after a pause: whoever connects all the time
-holds neither the loop nor a processor.
+A search through /proc takes some milliseconds. So processes that were accepted before are examined
+first, which finds a browser at once. One thread searches for all others together, with a pause
+after each search, so that a flood of connections cannot take a processor.
 
-Somebody outside who connects and hands the connection into a session, or forwards what is sent to a
-port of its own, lends out their own right, as with linux/peer.py. Against those the page has its
-cookie.
+A process outside all sessions that passes its connection into one, or forwards a port, lends out
+its own right, as with linux/peer.py. The cookie protects the page from those.
 """
 
 from __future__ import annotations
 
 import os
 import socket
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
@@ -29,11 +28,7 @@ from sigwrap.linux import proc_files, procfs
 from sigwrap.linux.peer import Peer, carries_more_filters_than_us, has_supervisor_above
 from sigwrap.linux.pidfd import has_ended
 from sigwrap.linux.sockets.tcp_diag import Owner, owner_of
-from sigwrap.run.loop import Loop
 from sigwrap.tuples import NamedTuple
-from sigwrap.watch.page.helpers import Helpers
-
-Address = tuple[str, int]
 
 WAY_OUT = "use sigwrap serve --socket FILE, and ssh -L 8000:FILE from another machine"
 _INSIDE = "it is in a supervised session"
@@ -45,111 +40,123 @@ _NOT_LOOPBACK = "it does not come from loopback"
 _NOT_FOUND = f"sigwrap cannot find its process; {WAY_OUT}"
 _LOOPBACK = "127."
 _REMEMBERED = 6
-_FIRST_DESCRIPTORS = 1_000  # looked at in a process that came before
+_FIRST_DESCRIPTORS = 1_000  # examined in a process that was accepted before
 _MOST_DESCRIPTORS = 400_000  # in all of /proc
 _SEARCH_AT_MOST_S = 2.0
 _PAUSE_S = 0.1
 
+Then = Callable[[Peer], None]
+
+
+class _Sought(NamedTuple):
+    owner: Owner
+    until_s: float
+    then: Then
+
 
 class Peers:
-    def __init__(self, loop: Loop, helpers: Helpers) -> None:
-        self._loop = loop
-        self._helpers = helpers
-        self._good: list[int] = []  # processes that were let in before, the latest first
-        self._waiting: list[tuple[Owner, Callable[[Peer], None]]] = []
-        self._is_searching = False
-        self._next_search_s = 0.0
+    def __init__(self, within_s: float) -> None:
+        self._within_s = within_s
+        self._accepted: list[int] = []  # pids, the latest first
+        self._sought: list[_Sought] = []
+        self._changed = threading.Condition()
+        threading.Thread(target=self._search_on, daemon=True).start()
 
-    def examine(self, theirs: Address, ours: Address, then: Callable[[Peer], None]) -> None:
-        """`then` is called at once where that is known at once."""
-        if not theirs[0].startswith(_LOOPBACK):
-            then(Peer(0, -1, "", _NOT_LOOPBACK, False))
-            return
+    @property
+    def sought(self) -> int:
+        return len(self._sought)
+
+    def examine(self, end: socket.socket, then: Then) -> None:
+        """Call `then` with the peer: at once if possible, else on the thread that searches."""
+        theirs, ours = end.getpeername(), end.getsockname()
         owner = owner_of(theirs, ours)
-        if owner is None:
-            then(Peer(0, -1, "", _NOT_FOUND, False))
+        if not theirs[0].startswith(_LOOPBACK):
+            then(_refused(-1, _NOT_LOOPBACK))
+        elif owner is None:
+            then(_refused(-1, _NOT_FOUND))
         elif owner.uid not in (os.geteuid(), 0):
-            then(Peer(0, owner.uid, "", _of_another_user(owner.uid), False))
+            then(_refused(owner.uid, _of_another_user(owner.uid)))
+        elif (found := self._among_the_accepted(owner)) is not None:
+            then(found)
         else:
-            found = self._among_the_remembered(owner)
-            if found is not None:
-                then(found)
-            else:
-                self._waiting.append((owner, then))
-                self._search()
+            with self._changed:
+                self._sought.append(_Sought(owner, time.monotonic() + self._within_s, then))
+                self._changed.notify()
 
-    def _among_the_remembered(self, owner: Owner) -> Peer | None:
-        for pid in self._good:
-            look = looked_at(pid, {_link(owner): owner}, _FIRST_DESCRIPTORS)
-            if owner in look.found:
-                self._remember(look.found[owner])
-                return look.found[owner]
+    def give_up_late(self) -> None:
+        """Refuse the connections whose search takes too long."""
+        now_s = time.monotonic()
+        for each in self._taken(lambda each: each.until_s <= now_s):
+            each.then(_refused(each.owner.uid, _NOT_FOUND))
+
+    def _taken(self, is_wanted: Callable[[_Sought], bool]) -> list[_Sought]:
+        with self._changed:
+            found = [each for each in self._sought if is_wanted(each)]
+            self._sought = [each for each in self._sought if not is_wanted(each)]
+        return found
+
+    def _among_the_accepted(self, owner: Owner) -> Peer | None:
+        for pid in tuple(self._accepted):
+            found = examined(pid, {_link(owner): owner}, _FIRST_DESCRIPTORS).found
+            if owner in found:
+                self._remember(found[owner])
+                return found[owner]
         return None
 
     def _remember(self, peer: Peer) -> None:
-        if peer.pid in self._good:
-            self._good.remove(peer.pid)
-        if not peer.objection:
-            self._good.insert(0, peer.pid)
-            del self._good[_REMEMBERED:]
+        with self._changed:
+            others = [pid for pid in self._accepted if pid != peer.pid]
+            self._accepted = others if peer.objection else [peer.pid, *others][:_REMEMBERED]
 
-    def _search(self) -> None:
-        if self._is_searching or not self._waiting:
-            return
-        if time.monotonic() < self._next_search_s:
-            self._is_searching = True
-            self._loop.call_at(self._next_search_s, self._begin)
-        else:
-            self._begin()
+    def _search_on(self) -> None:
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: self._sought)
+                owners = {each.owner for each in self._sought}
+            self._search(owners)
+            time.sleep(_PAUSE_S)
 
-    def _begin(self) -> None:
-        self._is_searching = True
-        sought, self._waiting = self._waiting, []
-        owners = {owner for owner, _ in sought}
-
-        def found(peers: dict[Owner, Peer] | Exception) -> None:
-            self._is_searching = False
-            self._next_search_s = time.monotonic() + _PAUSE_S
-            for owner, then in sought:
-                peer = None if isinstance(peers, Exception) else peers.get(owner)
-                if peer is not None:
-                    self._remember(peer)
-                then(peer or Peer(0, owner.uid, "", _NOT_FOUND, False))
-            self._search()
-
-        self._helpers.run(lambda: looked_for(owners, proc_files.all_pids()), found)
+    def _search(self, owners: set[Owner]) -> None:
+        try:
+            found = search(owners, proc_files.all_pids())
+        except OSError:
+            found = {}
+        for peer in found.values():
+            self._remember(peer)
+        for each in self._taken(lambda each: each.owner in owners):
+            each.then(found.get(each.owner) or _refused(each.owner.uid, _NOT_FOUND))
 
 
-def looked_for(owners: set[Owner], pids: Iterable[int]) -> dict[Owner, Peer]:
-    """Through all of them: who lends a socket into a session is not the only one that has it. As
-    far as there is time."""
+def search(owners: set[Owner], pids: Iterable[int]) -> dict[Owner, Peer]:
+    """Examine every process, as far as there is time: a socket can be open in several, of which one
+    may be in a session."""
     wanted = {_link(owner): owner for owner in owners}
-    # Those inside come last: however many they are, and descriptors they hold, a browser is found.
+    # Processes in sessions come last: however many descriptors they hold, a browser is found.
     inside_last = sorted(pids, key=carries_more_filters_than_us)
     until_s, left = time.monotonic() + _SEARCH_AT_MOST_S, _MOST_DESCRIPTORS
     found: dict[Owner, Peer] = {}
     for pid in inside_last:
-        look = looked_at(pid, wanted, left)
-        left -= look.descriptors
-        for owner, peer in look.found.items():
-            if owner not in found or peer.objection:  # one that is refused is enough
+        its = examined(pid, wanted, left)
+        left -= its.descriptors
+        for owner, peer in its.found.items():
+            if owner not in found or peer.objection:  # one objection is enough
                 found[owner] = peer
         if left <= 0 or time.monotonic() > until_s:
             break
     return found
 
 
-class _Look(NamedTuple):
+class _Examined(NamedTuple):
     found: dict[Owner, Peer]
     descriptors: int
 
 
-def looked_at(pid: int, wanted: Mapping[str, Owner], most: int) -> _Look:
-    """Which of those it has among its first descriptors."""
+def examined(pid: int, wanted: Mapping[str, Owner], most: int) -> _Examined:
+    """Find which of the wanted sockets a process has among its first descriptors."""
     try:
         pidfd = os.pidfd_open(pid)
     except OSError:
-        return _Look({}, 0)
+        return _Examined({}, 0)
     try:
         its, descriptors = set(), 0
         for link in _open_in(pid, most):
@@ -157,18 +164,22 @@ def looked_at(pid: int, wanted: Mapping[str, Owner], most: int) -> _Look:
             if link in wanted:
                 its.add(wanted[link])
         if not its:
-            return _Look({}, descriptors)
+            return _Examined({}, descriptors)
         command = procfs.command_line(pid)
         is_inside, is_filtered = has_supervisor_above(pid), carries_more_filters_than_us(pid)
         if has_ended(pidfd):  # then what we read may be of another process
-            return _Look({}, descriptors)
+            return _Examined({}, descriptors)
     finally:
         os.close(pidfd)
     objection = _INSIDE if is_inside else _FILTERED if is_filtered else ""
     peers = {
         owner: Peer(pid, owner.uid, command, objection, is_inside or is_filtered) for owner in its
     }
-    return _Look(peers, descriptors)
+    return _Examined(peers, descriptors)
+
+
+def _refused(uid: int, why: str) -> Peer:
+    return Peer(0, uid, "", why, False)
 
 
 def _of_another_user(uid: int) -> str:
@@ -183,7 +194,7 @@ def _link(owner: Owner) -> str:
 
 
 def _open_in(pid: int, most: int) -> Iterator[str]:
-    """What its descriptors lead to; nothing where it may not be looked at, or has ended."""
+    """Yield what its descriptors lead to; nothing if it may not be examined, or has ended."""
     try:
         folder = proc_files.open_file(f"/proc/{pid}/fd", os.O_RDONLY | os.O_DIRECTORY)
     except OSError:
@@ -199,8 +210,3 @@ def _open_in(pid: int, most: int) -> Iterator[str]:
         return
     finally:
         os.close(folder)
-
-
-def addresses(connection: socket.socket) -> tuple[Address, Address]:
-    """The other end's, and ours. OSError where it has left."""
-    return connection.getpeername(), connection.getsockname()

@@ -1,17 +1,16 @@
-"""A peer that was refused, told on standard error, and, where it is inside a session, to the
-sessions: the one that has it records an event. On threads, one at a time, and of a flood a part."""
+"""Refused processes: a line on standard error, and an event in the session that the process belongs
+to. Of a flood only a part is told."""
 
 from __future__ import annotations
 
+import queue
+import threading
 import time
-from collections import deque
 from collections.abc import Callable
 
 from sigwrap.errors import SigwrapError
 from sigwrap.linux.peer import Peer
 from sigwrap.protocols.control_client import ask_everybody
-from sigwrap.run.loop import Loop
-from sigwrap.watch.page.helpers import Helpers
 
 _WHERE = "the page of sigwrap serve"
 _EQUAL_ONES_S = 1.0
@@ -20,54 +19,42 @@ _MOST_WAITING = 16
 
 
 class Refusals:
-    def __init__(
-        self, store: str, loop: Loop, helpers: Helpers, tell: Callable[[str], None]
-    ) -> None:
-        """`tell`: a line to whoever started this; it may wait."""
-        self._loop = loop
+    def __init__(self, store: str, tell: Callable[[str], None]) -> None:
+        """`tell`: prints a line; it may wait."""
         self._store = store
-        self._helpers = helpers
         self._tell = tell
-        self._waiting: deque[Peer] = deque()
+        self._waiting: queue.Queue[Peer] = queue.Queue(_MOST_WAITING)
         self._told: dict[tuple[str, str], float] = {}
         self._left_out = 0
-        self._is_busy = False
+        self._lock = threading.Lock()
+        threading.Thread(target=self._report_on, daemon=True).start()
 
     def add(self, peer: Peer) -> None:
-        now_s = time.monotonic()
-        self._told = {key: at for key, at in self._told.items() if now_s - at < _EQUAL_ONES_S}
-        key = peer.command, peer.objection
-        if key in self._told or len(self._waiting) >= _MOST_WAITING:
-            self._left_out += 1
-            return
-        self._told[key] = now_s
-        self._waiting.append(peer)
-        self._go_on()
+        key, now_s = (peer.command, peer.objection), time.monotonic()
+        with self._lock:
+            self._told = {each: at for each, at in self._told.items() if now_s - at < _EQUAL_ONES_S}
+            if key in self._told or self._waiting.full():
+                self._left_out += 1
+            else:
+                self._told[key] = now_s
+                self._waiting.put(peer)
 
-    def _go_on(self) -> None:
-        if self._is_busy or not self._waiting:
-            return
-        self._is_busy = True
-        peer, left_out = self._waiting.popleft(), self._left_out
-        self._left_out = 0
-        self._helpers.run(lambda: self._report(peer, left_out), self._on_reported)
-
-    def _on_reported(self, _outcome: object) -> None:
-        self._loop.call_at(time.monotonic() + _PAUSE_S, self._after_pause)
-
-    def _after_pause(self) -> None:
-        self._is_busy = False
-        self._go_on()
+    def _report_on(self) -> None:
+        while True:
+            peer = self._waiting.get()
+            with self._lock:
+                left_out, self._left_out = self._left_out, 0
+            self._report(peer, left_out)
+            time.sleep(_PAUSE_S)
 
     def _report(self, peer: Peer, left_out: int) -> None:
-        who = f"process {peer.pid} ({peer.command})" if peer.pid else "a process"
+        process = f"process {peer.pid} ({peer.command})" if peer.pid else "a process"
         others = f" (and {left_out} more since the last line)" if left_out else ""
-        self._tell(f"the page refused {who}: {peer.objection}{others}")
+        self._tell(f"the page refused {process}: {peer.objection}{others}")
         if peer.inside_session:
+            request = {"do": "refused", "pid": peer.pid, "where": _WHERE}
             try:
-                with ask_everybody(
-                    self._store, {"do": "refused", "pid": peer.pid, "where": _WHERE}
-                ):
+                with ask_everybody(self._store, request):
                     pass
             except (SigwrapError, OSError) as failure:
                 self._tell(f"cannot log this refusal in its session: {failure}")

@@ -1,145 +1,187 @@
-"""Connections: who comes, and who goes where there are too many: the one that has been silent
-longest, of those that haven't been let in by their cookie, as long as there are any. A browser that
-is being told what happens never goes for others."""
+"""The server: it accepts connections, has their processes identified, and starts a thread for each
+that may ask, until a signal.
+
+If too many are open, the server closes the one that has been silent longest, first of all those
+without the cookie. It never closes a stream for others.
+"""
 
 from __future__ import annotations
 
+import os
+import select
+import signal
 import socket
+import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from sigwrap.linux.peer import Peer, examine
-from sigwrap.run.loop import Loop
+from sigwrap.watch.board import Order
 from sigwrap.watch.page.answers import plain
-from sigwrap.watch.page.bounds import Bounds
-from sigwrap.watch.page.connection import Connection
-from sigwrap.watch.page.gate import Asked
-from sigwrap.watch.page.peers import Peers, addresses
+from sigwrap.watch.page.connection import Bounds, Connection
+from sigwrap.watch.page.gate import Gate
+from sigwrap.watch.page.peers import Peers
+from sigwrap.watch.page.refusals import Refusals
+from sigwrap.watch.page.reports import Reports
+from sigwrap.watch.page.site import Site
+from sigwrap.watch.page.streams import Events, Streams
 
+_LOOKS_EVERY_S = 0.5
 _PAUSE_S = 0.1
-_KERNEL_BYTES = 1 << 17  # of what it keeps for one client
-_TAKEN_AT_ONCE = 64
 _REFUSALS_ANSWERED = 30  # in a second
+_ENDS_BY = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+def serve(
+    listener: socket.socket,
+    store: str,
+    source: Events,
+    carry_out: Callable[[Order], str],
+    *,
+    report_line: Sequence[str],
+    tell: Callable[[str], None],
+    ready: Callable[[str], None],
+    bounds: Bounds | None = None,
+    is_in_place: Callable[[], bool] = lambda: True,
+) -> bool:
+    """Serve until a signal; return False if `listener` is no longer in place.
+
+    `ready` gets the path that lets the first browser in.
+    """
+    bounds = bounds or Bounds()
+    port = listener.getsockname()[1] if listener.family == socket.AF_INET else None
+    gate = Gate(port, os.urandom)
+    site = Site(gate, carry_out, Streams(source, bounds), Reports(report_line))
+    server = Server(listener, bounds, Refusals(store, tell).add, site.serve, tell)
+    woken, wake = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+
+    def end(_number: int, _frame: object) -> None:
+        with suppress(BlockingIOError):
+            os.write(wake, b".")
+
+    before = {number: signal.signal(number, end) for number in _ENDS_BY}
+    try:
+        ready(gate.entry)
+        return server.run(woken, is_in_place)
+    finally:
+        site.finish()
+        server.close()
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        os.close(woken)
+        os.close(wake)
 
 
 class Server:
     def __init__(
         self,
-        loop: Loop,
         listener: socket.socket,
         bounds: Bounds,
-        peers: Peers,
-        *,
-        on_asked: Callable[[Connection, Asked], None],
         on_refused: Callable[[Peer], None],
+        serve_one: Callable[[Connection], None],
+        tell: Callable[[str], None],
     ) -> None:
-        self.loop = loop
-        self.bounds = bounds
+        listener.setblocking(False)
         self._listener = listener
-        self._peers = peers
-        self._on_asked = on_asked
+        self._bounds = bounds
+        self._peers = Peers(bounds.identified_s)
         self._on_refused = on_refused
+        self._serve_one = serve_one
+        self._tell = tell
         self._connections: set[Connection] = set()
-        self._unknown: set[Connection] = set()  # besides: whose peers are being looked for
+        self._lock = threading.Lock()
         self._refused: deque[float] = deque(maxlen=_REFUSALS_ANSWERED)
-        self._is_watched = False
-        self._watch()
+
+    def run(self, woken: int, is_in_place: Callable[[], bool]) -> bool:
+        """Accept connections until `woken` is readable; return False if the socket is replaced."""
+        poll = select.poll()
+        for fd in (woken, self._listener.fileno()):
+            poll.register(fd, select.POLLIN)
+        while is_in_place():
+            ready = {fd for fd, _ in poll.poll(_LOOKS_EVERY_S * 1000)}
+            if woken in ready:
+                return True
+            self._peers.give_up_late()
+            if self._listener.fileno() in ready:
+                self._accept()
+        return False
 
     def close(self) -> None:
-        self._pause()
-        for connection in (*self._connections, *self._unknown):
-            connection.close()
+        with self._lock:
+            for each in self._connections:
+                each.cut()
 
-    # For connections
-
-    def asked(self, connection: Connection, asked: Asked) -> None:
-        self._on_asked(connection, asked)
-
-    def gone(self, connection: Connection) -> None:
-        self._connections.discard(connection)
-        self._unknown.discard(connection)
-
-    # Who comes
-
-    def _watch(self) -> None:
-        if not self._is_watched:
-            self.loop.watch(self._listener.fileno(), self._on_arrivals)
-            self._is_watched = True
-
-    def _pause(self) -> None:
-        if self._is_watched:
-            self.loop.unwatch(self._listener.fileno())
-            self._is_watched = False
-
-    def _pause_for_a_moment(self) -> None:
-        """Those who come meanwhile wait in the kernel."""
-        self._pause()
-        self.loop.call_at(time.monotonic() + _PAUSE_S, self._watch)
-
-    def _on_arrivals(self, _happened: int) -> None:
-        for _ in range(_TAKEN_AT_ONCE):
-            if len(self._unknown) >= self.bounds.unknown:
-                self._pause_for_a_moment()
-                return
-            try:
-                end, _address = self._listener.accept()
-            except BlockingIOError:
-                return
-            except OSError:  # it has left again; or there are no descriptors
-                self._pause_for_a_moment()
-                return
-            self._on_arrival(end)
-
-    def _on_arrival(self, end: socket.socket) -> None:
-        end.setblocking(False)
-        with suppress(OSError):  # it has left again
-            end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _KERNEL_BYTES)
-        connection = Connection(self, end)
-        self._unknown.add(connection)
-        try:
-            connection.wait()
-        except OSError:  # nothing more can be watched
-            self._unknown.discard(connection)
-            end.close()
-            self._pause_for_a_moment()
+    def _accept(self) -> None:
+        """Accept one; if there is no room, it waits in the kernel."""
+        if self._peers.sought >= self._bounds.unknown:
+            time.sleep(_PAUSE_S)
             return
-
-        def known(peer: Peer) -> None:
-            if connection.is_closed:
-                return
-            self._unknown.discard(connection)
-            if peer.objection:
-                self._refuse(connection, peer)
-            else:
-                self._admit(connection)
-                connection.begin()
-
+        try:
+            end, _address = self._listener.accept()
+        except BlockingIOError:
+            return
+        except OSError:  # the client has left, or there are no descriptors
+            time.sleep(_PAUSE_S)
+            return
+        connection = Connection(end, self._bounds)
         if end.family == socket.AF_UNIX:
-            known(examine(end))
+            self._on_identified(connection, examine(end))
             return
         try:
-            theirs, ours = addresses(end)
-        except OSError:  # it has left again
+            self._peers.examine(end, lambda peer: self._on_identified(connection, peer))
+        except OSError:  # the client has left
             connection.close()
-        else:
-            self._peers.examine(theirs, ours, known)
 
-    def _refuse(self, connection: Connection, peer: Peer) -> None:
-        """Of a flood some are told why."""
-        self._on_refused(peer)
-        now_s = time.monotonic()
-        is_flood = len(self._refused) == _REFUSALS_ANSWERED and now_s - self._refused[0] < 1.0
-        self._refused.append(now_s)
-        if is_flood:
+    def _on_identified(self, connection: Connection, peer: Peer) -> None:
+        if peer.objection:
+            self._on_refused(peer)
+            now_s = time.monotonic()
+            is_flood = len(self._refused) == _REFUSALS_ANSWERED and now_s - self._refused[0] < 1.0
+            self._refused.append(now_s)
+            if is_flood:
+                connection.close()
+                return
+        self._start(connection, peer.objection)
+
+    def _start(self, connection: Connection, objection: str) -> None:
+        with self._lock:
+            has_room = self._make_room()
+            if has_room:
+                self._connections.add(connection)
+        try:
+            if has_room:
+                run = threading.Thread(target=self._run, args=(connection, objection), daemon=True)
+                run.start()
+                return
+        except RuntimeError:  # the system has no room for another thread
+            pass
+        self._end(connection)
+
+    def _make_room(self) -> bool:
+        if len(self._connections) < self._bounds.connections:
+            return True
+        others = [each for each in self._connections if not (each.is_stream or each.is_cut)]
+        if not others or len(self._connections) >= 2 * self._bounds.connections:
+            return False
+        min(others, key=lambda each: (each.is_let_in, each.heard_s)).cut()
+        return True
+
+    def _run(self, connection: Connection, objection: str) -> None:
+        try:
+            if objection:
+                connection.answer(plain(403, f"the page refused this browser: {objection}"))
+            else:
+                self._serve_one(connection)
+        except OSError:
+            pass  # the client left, or was too slow
+        except Exception as bug:
+            self._tell(f"internal error: {type(bug).__name__}: {bug}")
+        finally:
+            self._end(connection)
+
+    def _end(self, connection: Connection) -> None:
+        with self._lock:
+            self._connections.discard(connection)
             connection.close()
-        else:
-            self._admit(connection)
-            connection.answer(plain(403, f"the page refused this browser: {peer.objection}"))
-
-    def _admit(self, connection: Connection) -> None:
-        if len(self._connections) >= self.bounds.connections:
-            others = [each for each in self._connections if not each.is_stream]
-            min(others, key=lambda each: (each.is_let_in, each.heard_s)).close()
-        self._connections.add(connection)

@@ -1,124 +1,100 @@
-"""Browsers that are told what happens, by server-sent events: at first everything, then what is
-new, at most so many messages and lines at a time."""
+"""Server-sent events: each stream starts with everything and goes on with what is new. A client
+that reads slowly gets fewer and newer messages."""
 
 from __future__ import annotations
 
+import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Protocol
 
-from sigwrap.run.loop import Loop
-from sigwrap.watch.board import Board, Line
-from sigwrap.watch.page.answers import headers
-from sigwrap.watch.page.bounds import Bounds
-from sigwrap.watch.page.connection import Connection
-from sigwrap.watch.page.documents import board_text, lines_text
+from sigwrap.watch.board import Board, EventLine
+from sigwrap.watch.documents import board_text, lines_text
+from sigwrap.watch.page.answers import Answer, plain
+from sigwrap.watch.page.connection import Bounds, Connection
 
-_BEAT = "event: beat\ndata: 0\n\n"  # a page that hears none knows that nobody is there any more
+_BEAT = "event: beat\ndata: 0\n\n"  # a page that hears none knows that the server is gone
+_NOW_IS_RIGHT_NS = 1_000_000_000  # the page sets its clock by the time in the board
 
 
-class Seen(Protocol):
-    """What a stream tells of."""
-
-    @property
-    def wakes(self) -> int: ...
-
-    def calm(self) -> None: ...
+class Events(Protocol):
+    """The source of boards and events."""
 
     def board(self) -> Board: ...
 
-    def lines(self, session_id: str, after_seq: int, most: int) -> tuple[list[Line], int]: ...
+    def lines(self, session_id: str, after_seq: int, most: int) -> tuple[list[EventLine], int]: ...
 
-    def attend(self, somebody_looks: bool) -> None: ...
-
-
-class _Stream:
-    def __init__(self, connection: Connection, session_id: str) -> None:
-        self.connection = connection
-        self.session_id = session_id
-        self.told_seq = 0
+    def attend(self, is_watched: bool) -> None: ...
 
 
 class Streams:
-    def __init__(self, loop: Loop, source: Seen, bounds: Bounds) -> None:
-        self._loop = loop
+    def __init__(self, source: Events, bounds: Bounds) -> None:
         self._source = source
         self._bounds = bounds
-        self._streams: list[_Stream] = []
-        self._told: Board | None = None
-        self._text = ""
-        self._next_tick_s = 0.0
-        self._is_due = False
-        self._is_attended = False
-        loop.watch(source.wakes, self._on_news)
-        self._beat()
+        self._lock = threading.Lock()
+        self._count = 0
+        self._made: Board | None = None
+        self._made_text = ""
 
-    def add(self, connection: Connection, session_id: str) -> bool:
-        """False where there are too many."""
-        self._forget_those_that_left()
-        if len(self._streams) >= self._bounds.streams:
-            return False
-        stream = _Stream(connection, session_id)
-        self._streams.append(stream)
-        self._attend()
-        connection.start_stream(headers("text/event-stream"))
-        self._look()
-        # With the moment as it is now: by that the page's clock goes.
-        connection.tell(_message("board", board_text(self._source.board())))
-        self._tell_lines(stream, self._bounds.first_lines)
-        return True
+    def serve(self, connection: Connection, session_id: str) -> None:
+        """Send events until the client leaves."""
+        with self._place() as has_place:
+            if not has_place:
+                connection.answer(plain(503, "too many tabs are open: close some"))
+                return
+            connection.is_stream = True
+            connection.send(Answer(200, "text/event-stream", None).encoded)
+            self._tell(connection, session_id)
 
-    def close(self) -> None:
-        self._loop.unwatch(self._source.wakes)
-        self._streams.clear()
-        self._attend()
+    @contextmanager
+    def _place(self) -> Iterator[bool]:
+        """While a stream is open, sessions know that an approver is watching."""
+        with self._lock:
+            has_place = self._count < self._bounds.streams
+            self._count += has_place
+            if has_place and self._count == 1:
+                self._source.attend(True)
+        try:
+            yield has_place
+        finally:
+            with self._lock:
+                self._count -= has_place
+                if has_place and not self._count:
+                    self._source.attend(False)
 
-    def _on_news(self, _happened: int) -> None:
-        self._source.calm()
-        if not self._is_due:
-            self._is_due = True
-            self._loop.call_at(max(self._next_tick_s, time.monotonic()), self._tick)
+    def _tell(self, connection: Connection, session_id: str) -> None:
+        told: Board | None = None
+        seq, most, told_s = 0, self._bounds.first_lines, 0.0
+        while True:
+            text = ""
+            board = self._source.board()
+            if told is None or board._replace(now_ns=0) != told:
+                told = board._replace(now_ns=0)
+                text = self._board_message(board)
+            lines, left_out = self._source.lines(session_id, seq, most)
+            if lines:
+                seq, most = lines[-1].seq, self._bounds.lines
+                text += _message("events", lines_text(session_id, lines, left_out))
+            if not text and time.monotonic() - told_s >= self._bounds.beat_s:
+                text = _BEAT
+            if text:
+                connection.send(text.encode())
+                told_s = time.monotonic()
+            if connection.has_left(self._bounds.tick_s):
+                return
 
-    def _tick(self) -> None:
-        self._is_due = False
-        self._next_tick_s = time.monotonic() + self._bounds.tick_s
-        self._forget_those_that_left()
-        is_new = bool(self._streams) and self._look()
-        for stream in self._streams:
-            if is_new:
-                stream.connection.tell(_message("board", self._text))
-            self._tell_lines(stream, self._bounds.lines)
-
-    def _look(self) -> bool:
-        """Whether there is anything to see that wasn't there before."""
-        board = self._source.board()
-        if self._told is not None and board._replace(now_ns=0) == self._told._replace(now_ns=0):
-            return False
-        self._told, self._text = board, board_text(board)
-        return True
-
-    def _tell_lines(self, stream: _Stream, most: int) -> None:
-        if not stream.session_id or stream.connection.is_closed:
-            return
-        lines, left_out = self._source.lines(stream.session_id, stream.told_seq, most)
-        if lines or left_out:
-            stream.told_seq = lines[-1].seq if lines else stream.told_seq
-            text = lines_text(stream.session_id, lines, left_out)
-            stream.connection.tell(_message("events", text))
-
-    def _beat(self) -> None:
-        self._forget_those_that_left()
-        for stream in self._streams:
-            stream.connection.tell(_BEAT)
-        self._loop.call_at(time.monotonic() + self._bounds.beat_s, self._beat)
-
-    def _forget_those_that_left(self) -> None:
-        self._streams = [each for each in self._streams if not each.connection.is_closed]
-        self._attend()
-
-    def _attend(self) -> None:
-        if self._is_attended != bool(self._streams):
-            self._is_attended = bool(self._streams)
-            self._source.attend(self._is_attended)
+    def _board_message(self, board: Board) -> str:
+        """Make the message once for all streams: a large board takes some 80 ms."""
+        with self._lock:
+            known = self._made
+            if (
+                known is None
+                or known._replace(now_ns=board.now_ns) != board
+                or board.now_ns - known.now_ns > _NOW_IS_RIGHT_NS
+            ):
+                self._made, self._made_text = board, _message("board", board_text(board))
+            return self._made_text
 
 
 def _message(kind: str, text: str) -> str:

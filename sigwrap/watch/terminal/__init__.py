@@ -1,8 +1,7 @@
-"""`sigwrap watch`: the same on a terminal.
+"""`sigwrap watch` on a terminal.
 
-keys      bytes of a terminal as keys
-face      pure: what is chosen and being typed, and what a key asks for
+state     pure: what is selected and being typed, and what a key does
 drawing   pure: rows for a terminal of some size
-screen    the terminal itself: its modes, and what is on it
-watching  a loop over keys, news and what was done
+screen    the terminal: its modes and content, and its bytes as keys
+watching  a loop over keys, news and finished orders
 """

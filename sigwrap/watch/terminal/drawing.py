@@ -1,5 +1,4 @@
-"""Rows for a terminal of some size. Pure, and without colour: what is chosen is marked by a sign as
-well."""
+"""Rows for a terminal of some size. Pure, and without colour: signs mark what is selected."""
 
 from __future__ import annotations
 
@@ -10,32 +9,28 @@ from sigwrap.escape import columns_of, cut_to, printable, rows, shell_words
 from sigwrap.outcomes import counted
 from sigwrap.report.forms.times import rough_span
 from sigwrap.tuples import NamedTuple
-from sigwrap.watch.board import ENDED, Board, Line, Seen, Waits
-from sigwrap.watch.question import lines_of, origin_of
-from sigwrap.watch.terminal.face import Face, Mode
+from sigwrap.watch.board import ENDED, ApprovalRequest, Board, EventLine, SessionView
+from sigwrap.watch.requests import lines_of, origin_of
+from sigwrap.watch.terminal.state import Mode, ScreenState
 
 FEWEST_COLUMNS, FEWEST_ROWS = 40, 10
 _OTHERS_SHOWN = 3
-_SMALL = 16  # rows: a question comes first there
+_SMALL = 16  # rows: a request comes first there
 _COMMAND_COLUMNS = 12
-_KEYS_OF_QUESTIONS = """
+_KEYS = """
 y    approve once
 a    approve for this session, identical requests too
 n    deny
 m    deny, with a message for the caller
 j k  next and previous request (or arrows)
 v    show the whole request
-"""
-_KEYS_OF_SESSIONS = """
+
 Tab  show the events of the next session
 f    choose which events to show
 /    show only events with these words
 s    stop the session, as Ctrl+C does there
-"""
-_KEYS_OF_ALL = """
 K    kill switch on: ends all your sessions now and blocks new ones
 U    kill switch off
-
 q    quit; sessions go on
 """
 
@@ -46,59 +41,54 @@ class Row(NamedTuple):
     is_chosen: bool = False
 
 
-class Place(NamedTuple):
+class Size(NamedTuple):
     columns: int
     rows: int
 
 
-def drawn(face: Face, lines: Iterable[Line], place: Place, now_ns: int, whole: str) -> list[Row]:
-    """As many as there is room for. `lines`: of the session that is chosen. `whole`: what shows all
-    that is known of a question."""
-    board = face.board
-    if board is None or place.columns < FEWEST_COLUMNS or place.rows < FEWEST_ROWS:
-        face.does_not_fit, face.is_end_shown = True, False
-        small = f"needs {FEWEST_COLUMNS}x{FEWEST_ROWS}"
-        return _fitted([Row(small)], place)
-    bottom = _bottom(face, place)
-    room = place.rows - len(bottom)
-    match face.mode:
-        case Mode.HELP:
-            of_sessions = "" if face.only_questions else _KEYS_OF_SESSIONS
-            keys = _KEYS_OF_QUESTIONS + of_sessions + _KEYS_OF_ALL
-            above = [Row("sigwrap watch: keys", True), *map(Row, keys.splitlines())]
-        case Mode.WHOLE if face.question is not None:
-            above = _whole(face, face.question, place, room, now_ns, whole)
-        case _:
-            above = _board(face, board, lines, place, room, now_ns, whole)
+def drawn(
+    state: ScreenState, lines: Iterable[EventLine], size: Size, now_ns: int, whole: str
+) -> list[Row]:
+    """Return as many rows as fit. `lines`: of the selected session. `whole`: the command that shows
+    a request in full."""
+    if size.columns < FEWEST_COLUMNS or size.rows < FEWEST_ROWS:
+        state.does_not_fit, state.is_end_shown = True, False
+        return _fitted([Row(f"needs {FEWEST_COLUMNS}x{FEWEST_ROWS}")], size)
+    bottom = _bottom(state, size)
+    room = size.rows - len(bottom)
+    request = state.request
+    broken = [] if request is None else _request_rows(request, size, now_ns, whole)
+    if state.mode is Mode.HELP:
+        above = [Row("sigwrap watch: keys", True), *map(Row, _KEYS.splitlines())]
+    elif state.mode is Mode.WHOLE and broken:
+        above = _whole(state, broken, room)
+    else:
+        above = _board(state, lines, broken, size, room, now_ns)
     if len(above) > room:
-        face.does_not_fit = True
-    return _fitted([*above[:room], *[Row("")] * (room - len(above)), *bottom], place)
+        state.does_not_fit = True
+    return _fitted([*above[:room], *[Row("")] * (room - len(above)), *bottom], size)
 
 
 def _board(
-    face: Face,
-    board: Board,
-    lines: Iterable[Line],
-    place: Place,
+    state: ScreenState,
+    lines: Iterable[EventLine],
+    broken: list[Row],
+    size: Size,
     room: int,
     now_ns: int,
-    whole: str,
 ) -> list[Row]:
-    top = _heading(face, board)
-    if face.only_questions:
-        return top + _questions(face, board, place, room - len(top), now_ns, whole)
-    is_small = room < _SMALL and face.question is not None
-    events = _events(face, lines, 0 if is_small else max(3, room // 4))
+    top = _heading(state.board)
+    is_small = room < _SMALL and bool(broken)
+    events = [] if is_small else _events(state, lines, max(3, room // 4))
     for_sessions = 2 if is_small else max(3, room // 4)
     left = room - len(top) - for_sessions - len(events)
-    questions = _questions(face, board, place, left, now_ns, whole)
-    spare = left - len(questions)
-    sessions = _sessions(face, board, place, for_sessions + max(spare, 0), now_ns)
-    above = [*top, *sessions, *questions]
-    return above + (events if is_small else _events(face, lines, room - len(above)))
+    requests = _requests(state, broken, left)
+    spare = max(0, left - len(requests))
+    above = [*top, *_sessions(state, size, for_sessions + spare, now_ns), *requests]
+    return above if is_small else above + _events(state, lines, room - len(above))
 
 
-def _heading(face: Face, board: Board) -> list[Row]:
+def _heading(board: Board) -> list[Row]:
     running = sum(each.state != ENDED for each in board.sessions)
     waiting = len(board.waiting)
     parts = [counted(running, "session")] if running else ["no running sessions"]
@@ -113,30 +103,30 @@ def _heading(face: Face, board: Board) -> list[Row]:
     return found
 
 
-def _sessions(face: Face, board: Board, place: Place, room: int, now_ns: int) -> list[Row]:
+def _sessions(state: ScreenState, size: Size, room: int, now_ns: int) -> list[Row]:
+    board, selected = state.board, state.session
     if not board.sessions:
         return [Row("  no sessions yet; start one: sigwrap -- COMMAND")]
-    chosen = face.session
-    at = board.sessions.index(chosen) if chosen in board.sessions else 0
+    at = board.sessions.index(selected) if selected in board.sessions else 0
     start = max(0, min(at - room + 2, len(board.sessions) - room + 1))
     shown = board.sessions[start : start + room - 1]
     asking = {each.session_id for each in board.waiting}
     cells = [_cells(each, asking, now_ns) for each in shown]
     heading = ("SESSION", "STATE", "AGE", "PROCS", "DENIED")
     widths = [max(map(columns_of, column)) for column in zip(heading, *cells, strict=True)]
-    widths[1] = max(widths[1], len("running"))  # so that nothing moves where one asks
-    widths[0] = min(widths[0], max(place.columns - 34 - _COMMAND_COLUMNS, 12))
+    widths[1] = max(widths[1], len("running"))  # so that nothing moves when a session asks
+    widths[0] = min(widths[0], max(size.columns - 34 - _COMMAND_COLUMNS, 12))
     left_out = len(board.sessions) - len(shown) + board.more
     more = f"   ({left_out} more)" if left_out else ""
     found = [Row(f"  {_padded(heading, widths)}  COMMAND{more}", is_strong=True)]
     for seen, each in zip(shown, cells, strict=True):
-        mark = ">" if seen is chosen else " "
+        mark = ">" if seen is selected else " "
         command = shell_words(seen.command)
-        found.append(Row(f"{mark} {_padded(each, widths)}  {command}", is_chosen=seen is chosen))
+        found.append(Row(f"{mark} {_padded(each, widths)}  {command}", is_chosen=seen is selected))
     return found
 
 
-def _cells(seen: Seen, asking: set[str], now_ns: int) -> tuple[str, ...]:
+def _cells(seen: SessionView, asking: set[str], now_ns: int) -> tuple[str, ...]:
     age = rough_span(now_ns - seen.started_ns) if seen.started_ns else ""
     state = "waiting" if seen.id in asking else seen.state
     if state == ENDED:
@@ -154,23 +144,20 @@ def _padded(cells: Iterable[str], widths: list[int]) -> str:
     return "  ".join(found)
 
 
-def _questions(
-    face: Face, board: Board, place: Place, room: int, now_ns: int, whole: str
-) -> list[Row]:
-    waits = face.question
-    if waits is None:
-        return [Row("")] if face.only_questions else []
-    others = [each for each in board.waiting if each is not waits]
-    at = board.waiting.index(waits) + 1
-    found = [Row(f"-- approval request {at} of {len(board.waiting)}", is_strong=True)]
-    shown = _question_rows(waits, place, now_ns, whole)
-    for_others = min(len(others), _OTHERS_SHOWN, max(0, room - len(shown) - 1))
+def _requests(state: ScreenState, broken: list[Row], room: int) -> list[Row]:
+    """Return the selected request as far as it fits, and the beginnings of some others."""
+    if not broken:
+        return []
+    waiting = state.board.waiting
+    others = [each for each in waiting if each is not state.request]
+    at = next(at for at, each in enumerate(waiting, 1) if each is state.request)
+    for_others = min(len(others), _OTHERS_SHOWN, max(0, room - len(broken) - 1))
     fits = max(2, room - 1 - for_others)
-    face.does_not_fit = len(shown) > fits
-    if face.does_not_fit:
-        left_out = len(shown) - fits + 1
-        shown = [*shown[: fits - 1], Row(f"  ... {counted(left_out, 'more row')}: press v")]
-    found += shown
+    state.does_not_fit = len(broken) > fits
+    if state.does_not_fit:
+        left_out = len(broken) - fits + 1
+        broken = [*broken[: fits - 1], Row(f"  ... {counted(left_out, 'more row')}: press v")]
+    found = [Row(f"-- approval request {at} of {len(waiting)}", is_strong=True), *broken]
     for each in others[:for_others]:
         name = printable(each.session_name or each.session_id)
         line = f"{printable(each.process)}: {printable(each.what)}"
@@ -178,33 +165,32 @@ def _questions(
     return found
 
 
-def _question_rows(waits: Waits, place: Place, now_ns: int, whole: str) -> list[Row]:
-    first, *rest = lines_of(waits, whole)
-    end = time.strftime("%H:%M:%S", time.localtime(waits.deadline_ns // 1_000_000_000))
-    rest.append(f"{origin_of(waits, now_ns)}, at {end}")
+def _request_rows(request: ApprovalRequest, size: Size, now_ns: int, whole: str) -> list[Row]:
+    first, *rest = lines_of(request, whole)
+    end = time.strftime("%H:%M:%S", time.localtime(request.deadline_ns // 1_000_000_000))
+    rest.append(f"{origin_of(request, now_ns)}, at {end}")
     lines = [first, *(f"  {line}" for line in rest)]
-    broken = [row for line in lines for row in rows(line, place.columns)]
+    broken = [row for line in lines for row in rows(line, size.columns)]
     return [Row(row, is_chosen=not at) for at, row in enumerate(broken)]
 
 
-def _whole(face: Face, waits: Waits, place: Place, room: int, now_ns: int, whole: str) -> list[Row]:
-    shown = _question_rows(waits, place, now_ns, whole)
-    face.scrolled = min(face.scrolled, max(0, len(shown) - room + 1))
-    end = face.scrolled + room - 1
-    left = max(0, len(shown) - end)
-    face.is_end_shown |= not left
+def _whole(state: ScreenState, broken: list[Row], room: int) -> list[Row]:
+    state.scrolled = min(state.scrolled, max(0, len(broken) - room + 1))
+    end = state.scrolled + room - 1
+    left = max(0, len(broken) - end)
+    state.is_end_shown |= not left
     more = f", {counted(left, 'more row')} below (press space)" if left else ""
     heading = f"-- whole request{more}; q goes back"
-    return [Row(heading, is_strong=True), *shown[face.scrolled : end]]
+    return [Row(heading, is_strong=True), *broken[state.scrolled : end]]
 
 
-def _events(face: Face, lines: Iterable[Line], room: int) -> list[Row]:
-    seen = face.session
+def _events(state: ScreenState, lines: Iterable[EventLine], room: int) -> list[Row]:
+    seen = state.session
     if room < 2 or seen is None:
         return []
-    words = f", with {face.words!r}" if face.words else ""
-    heading = f"-- events of {printable(seen.name or seen.id)}: {face.shows.value}{words}"
-    shown = [each for each in lines if face.is_shown(each)][-(room - 1) :]
+    words = f", with {state.words!r}" if state.words else ""
+    heading = f"-- events of {printable(seen.name or seen.id)}: {state.shows.value}{words}"
+    shown = [each for each in lines if state.is_shown(each)][-(room - 1) :]
     found = [Row(heading, is_strong=True)]
     found += [Row(_event(each)) for each in shown]
     if not shown:
@@ -213,53 +199,48 @@ def _events(face: Face, lines: Iterable[Line], room: int) -> list[Row]:
     return found
 
 
-def _event(line: Line) -> str:
+def _event(line: EventLine) -> str:
     clock = time.strftime("%H:%M:%S", time.localtime(line.time_ns // 1_000_000_000))
     return f"{clock} {line.outcome or line.type:<8}  {line.text}"
 
 
-def _bottom(face: Face, place: Place) -> list[Row]:
-    match face.mode:
+def _bottom(state: ScreenState, size: Size) -> list[Row]:
+    match state.mode:
         case Mode.FILTER:
-            return [Row(f"show only events with: {_end_of(face.typed, place)}_")]
-        case Mode.MESSAGE if face.is_settled:
+            return [Row(f"show only events with: {_end_of(state.typed, size)}_")]
+        case Mode.MESSAGE if state.is_closed:
             return [Row("this request is closed: Enter or Esc goes back", True)]
         case Mode.MESSAGE:
             return [
-                Row(f"deny {printable(face.message_for)}: Enter sends, Esc goes back", True),
-                Row(f"message: {_end_of(face.typed, place)}_"),
+                Row(f"deny {printable(state.message_for.id)}: Enter sends, Esc goes back", True),
+                Row(f"message: {_end_of(state.typed, size)}_"),
             ]
         case Mode.REASON:
             return [
                 Row("KILL SWITCH: Enter ends all your sessions now, Esc cancels", is_strong=True),
-                Row(f"reason (optional): {_end_of(face.typed, place)}_"),
+                Row(f"reason (optional): {_end_of(state.typed, size)}_"),
             ]
-        case Mode.TOLD:
-            return [Row(f"{face.told}; press any key", True)]
         case Mode.STOP:
-            return [Row(f"stop session {printable(face.stopping)}, as Ctrl+C does? Press y", True)]
+            return [Row(f"stop session {printable(state.stopping)}, as Ctrl+C does? Press y", True)]
         case Mode.LIFT:
             return [Row("turn the kill switch off, so that sessions can start? Press y", True)]
         case Mode.HELP:
             return [Row("any key goes back")]
         case _:
-            is_on = face.board is not None and face.board.killswitch is not None
-            switch = "U kill switch off" if is_on else "K kill"
-            others = (
-                "? help  q quit" if face.only_questions else f"s stop  {switch}  ? help  q quit"
-            )
+            switch = "K kill" if state.board.killswitch is None else "U kill switch off"
+            others = f"s stop  {switch}  ? help  q quit"
             keys = "y approve  a session  n deny  m message  v view  "
-            if place.columns < len(keys + others):
+            if size.columns < len(keys + others):
                 keys, others = "y a n m  v view  ", "? help  q quit"
-            if face.question is None:
+            if state.request is None:
                 keys = ""
-            said = [Row(row, is_strong=True) for row in rows(face.said, place.columns)[:2]]
-            return [*(said if face.said else []), Row(keys + others)]
+            said = [Row(row, is_strong=True) for row in rows(state.status, size.columns)[:2]]
+            return [*(said if state.status else []), Row(keys + others)]
 
 
-def _end_of(typed: str, place: Place) -> str:
-    return printable(typed)[-max(place.columns - 36, 8) :]
+def _end_of(typed: str, size: Size) -> str:
+    return printable(typed)[-max(size.columns - 36, 8) :]
 
 
-def _fitted(found: list[Row], place: Place) -> list[Row]:
-    return [row._replace(text=cut_to(row.text, place.columns)) for row in found[: place.rows]]
+def _fitted(found: list[Row], size: Size) -> list[Row]:
+    return [row._replace(text=cut_to(row.text, size.columns)) for row in found[: size.rows]]

@@ -1,4 +1,4 @@
-"""A loop over keys, news and what was done; nothing in it waits for a session."""
+"""The loop of `sigwrap watch` over keys, news and finished orders. It never waits for a session."""
 
 from __future__ import annotations
 
@@ -12,32 +12,29 @@ import time
 from sigwrap.errors import SigwrapError
 from sigwrap.run.asking.wording import Session, store_option
 from sigwrap.watch import actions
-from sigwrap.watch.orders import KillAll, Order
+from sigwrap.watch.board import KillAll, Order
+from sigwrap.watch.notify import Notifier
 from sigwrap.watch.source import Source
-from sigwrap.watch.telling import Telling
 from sigwrap.watch.terminal.drawing import drawn
-from sigwrap.watch.terminal.face import Face, Quit, Redraw, Suspend, Wish
-from sigwrap.watch.terminal.keys import Keys
-from sigwrap.watch.terminal.screen import Screen
+from sigwrap.watch.terminal.screen import Keys, Screen
+from sigwrap.watch.terminal.state import Command, ScreenState
 
-_DRAWS_EVERY_S = 1.0  # ages and what is left go on
+_DRAWS_EVERY_S = 1.0  # ages and times that are left change
 _LINES = 200
-_AT_ONCE = 4  # actions that are under way
+_AT_ONCE = 4  # orders that are under way
 _ENDS = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT)
 _SIGNALS = (*_ENDS, signal.SIGWINCH, signal.SIGCONT, signal.SIGTSTP)
 _OUR_GROUP = 0
 
 
 class Watching:
-    def __init__(
-        self, store: str, source: Source, screen: Screen, notify: str, *, only_questions: bool
-    ) -> None:
+    def __init__(self, store: str, source: Source, screen: Screen, notify: str) -> None:
         self._store = store
         self._source = source
         self._screen = screen
-        self._face = Face(only_questions=only_questions)
+        self._state = ScreenState()
         self._keys = Keys()
-        self._telling = Telling(notify, store, screen.ring)
+        self._notifier = Notifier(notify, store, screen.ring)
         self._session = Session("", store_option(os.path.abspath(store), os.environ))
         self._wakes, self._wake = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         self._done: queue.SimpleQueue[str] = queue.SimpleQueue()
@@ -46,7 +43,7 @@ class Watching:
         self._has_left = False
 
     def run(self) -> int:
-        """The signal that ended it; 0 where somebody has left."""
+        """Return the signal that ended it, or 0 if the user left."""
         for number in _SIGNALS:
             signal.signal(number, self._note)
         signal.set_wakeup_fd(self._wake, warn_on_full_buffer=False)
@@ -70,31 +67,29 @@ class Watching:
             if self._source.wakes in ready:
                 self._source.calm()
             while not self._done.empty():
-                self._face.said = self._done.get()
+                self._state.status = self._done.get()
                 self._under_way -= 1
             if 0 in ready:
                 data = os.read(0, 1 << 10)
                 if not data:
                     return signal.SIGHUP
                 for key in self._keys.of(data):
-                    wish = self._face.press(key, time.monotonic())
-                    if wish is not None:
-                        self._fulfil(wish)
+                    self._do(self._state.press(key, time.monotonic()))
                 if self._has_left:
                     return 0
 
     def _draw(self) -> None:
         board = self._source.board()
-        self._face.take(board)
-        self._telling.look(board)
-        if self._telling.failed:
-            self._face.said, self._telling.failed = self._telling.failed, ""
-        seen, question = self._face.session, self._face.question
+        self._state.take(board)
+        self._notifier.look(board)
+        if self._notifier.failed:
+            self._state.status, self._notifier.failed = self._notifier.failed, ""
+        seen, request = self._state.session, self._state.request
         lines = [] if seen is None else self._source.lines(seen.id, 0, _LINES)[0]
-        whole = self._session.command("approvals", "--full", question.id) if question else ""
+        whole = self._session.command("watch", "--full", request.id) if request else ""
         now_ns = time.time_ns()
-        self._screen.show(drawn(self._face, lines, self._screen.place, now_ns, whole))
-        self._face.note_drawn(time.monotonic())
+        self._screen.show(drawn(self._state, lines, self._screen.size, now_ns, whole))
+        self._state.note_drawn(time.monotonic())
 
     def _signalled(self) -> int:
         got, self._got = self._got, set()
@@ -109,28 +104,30 @@ class Watching:
     def _note(self, number: int, _frame: object) -> None:
         self._got.add(number)
 
-    def _stop(self, whom: int) -> None:
-        """Until a shell continues it; where there is none, nothing stops."""
+    def _stop(self, pid: int) -> None:
+        """Stop until a shell continues us; without one, nothing stops."""
         self._screen.leave()
         signal.signal(signal.SIGTSTP, signal.SIG_DFL)
-        os.kill(whom, signal.SIGTSTP)
+        os.kill(pid, signal.SIGTSTP)
         signal.signal(signal.SIGTSTP, self._note)
         self._screen.enter()
 
-    def _fulfil(self, wish: Wish) -> None:
-        match wish:
-            case Redraw():
+    def _do(self, wanted: Order | Command | None) -> None:
+        match wanted:
+            case None:
+                pass
+            case Command.REDRAW:
                 self._screen.clear()
-            case Suspend():
+            case Command.SUSPEND:
                 self._stop(_OUR_GROUP)
-            case Quit():
+            case Command.QUIT:
                 self._has_left = True
             case _:
-                self._carry_out(wish)
+                self._carry_out(wanted)
 
     def _carry_out(self, order: Order) -> None:
         if self._under_way >= _AT_ONCE:
-            self._face.said = "busy: wait until the last actions are done"
+            self._state.status = "busy: wait until the last actions are done"
             return
 
         def work() -> None:
@@ -146,5 +143,5 @@ class Watching:
 
         self._under_way += 1
         if isinstance(order, KillAll):
-            self._face.said = "turning the kill switch on"
+            self._state.status = "turning the kill switch on"
         threading.Thread(target=work, daemon=True).start()

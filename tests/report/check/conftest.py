@@ -10,7 +10,7 @@ from tests.report.check.mediated import RULES, Mediated
 
 @pytest.fixture
 def mediated(tmp_path: Path) -> Iterator[Callable[[str], Mediated]]:
-    """A session under a policy, in a store of its own."""
+    """Return a function that starts a session under a policy, in its own store."""
     begun: list[Mediated] = []
 
     def begin(text: str) -> Mediated:

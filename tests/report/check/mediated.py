@@ -1,4 +1,4 @@
-"""A session as sigwrap's own mediators write it, with a kernel and people who answer as told."""
+"""Record a session with sigwrap's own mediators, a simulated kernel and a simulated approver."""
 
 from __future__ import annotations
 
@@ -154,7 +154,7 @@ class Mediated:
         return reproduction(self.session)
 
     def forged(self, change: Callable[[Event], Event]) -> Session:
-        """The whole chain anew, by sigwrap's own writer."""
+        """Write the changed events to a new log with a valid chain."""
         forgeries = self.store / "forged"
         number = len(list(forgeries.iterdir())) if forgeries.exists() else 0
         log = SessionLog.create(str(forgeries / str(number)), "s1")
@@ -164,7 +164,7 @@ class Mediated:
         return Session("s1", log.path)
 
     def edited(self, seq: int, **fields: Any) -> Reproduction:
-        """As if that row had let something through."""
+        """Change one row into an exec that was allowed."""
 
         def change(event: Event) -> Event:
             if event.seq != seq:
@@ -195,7 +195,7 @@ def kill(number: int, aim: Any, how: How = How.NUMBER, handles: bool = False) ->
 
 
 def everything(made: Mediated) -> None:
-    """One of each way in which something is decided."""
+    """Make one decision of each kind."""
     made.run(program("ls"))
     made.run(program("git", "push"))
     made.run(program("npm", "test"), says=YES)

@@ -17,7 +17,7 @@ from tests.store.conftest import journal_of
 
 @pytest.fixture
 def ended(scenario: Scenarios) -> Any:
-    """Eight rows: started, three execs, three exits, ended."""
+    """Return a log of eight rows: started, three execs, three exits, ended."""
     made = scenario()
     for pid in (10, 11, 12):
         made.execute(pid, 1, "make")
@@ -67,7 +67,7 @@ def test_the_first_row_that_breaks_is_named(ended: Any, statement: str, row: int
 
 
 def told(session: Session) -> tuple[Verification, list[int]]:
-    """And the rows of which a report is told in the same pass."""
+    """Return the verification, and the rows that a report gets in the same pass."""
     seen: list[int] = []
     return verify_session(session, None, and_also=lambda event: seen.append(event.seq)), seen
 
@@ -194,7 +194,7 @@ def test_session_ended_must_agree_with_the_rows(
     made.end(**account)
     assert_broken(check(made.session), 3, problem)
     more = scenario(session_id="s2")
-    more.end(counts={"session_started": 1, "killed": 3})  # what is no event
+    more.end(counts={"session_started": 1, "killed": 3})  # not an event
     assert check(more.session).outcome is Outcome.INTACT
 
 
@@ -260,7 +260,7 @@ def test_a_session_killed_before_its_first_event_is_no_proof_of_anything(
 
 
 def rewrite(path: str, session_id: str, key: bytes) -> None:
-    """What an attacker does who has read the source: the whole chain anew."""
+    """Compute the whole chain again, as an attacker can who knows the source."""
     database = sqlite3.connect(path)
     rows = database.execute("SELECT seq, time_ns, type, pid, payload FROM events").fetchall()
     database.close()

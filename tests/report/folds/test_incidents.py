@@ -6,11 +6,10 @@ import pytest
 
 from sigwrap.events import Event
 from sigwrap.report.folds import incidents as module
-from sigwrap.report.folds.incidents import IncidentsFold
-from sigwrap.report.forms.incidents import others, sentence
+from sigwrap.report.folds.incidents import Incidents
 
 
-class Fold(IncidentsFold):
+class Fold(Incidents):
     def __init__(self) -> None:
         super().__init__()
         self.seq = 0
@@ -26,7 +25,7 @@ class Fold(IncidentsFold):
 
     @property
     def said(self) -> list[str]:
-        return [sentence(each) for each in self.result()]
+        return [each.sentence for each in self.found]
 
 
 @pytest.fixture
@@ -62,10 +61,9 @@ def test_many_of_a_kind_leave_the_others_their_room_and_are_counted_as_such(fold
     assert fold.said[0].startswith("agent signal SIGTRUST from trust.boundary: sh tried it")
     assert len(fold.said) == 1 + 2 * limit
     assert fold.more == {"call_refused": 5, "agent_signal trust.path_shadow": 6}
-    assert others(fold.more) == (
+    assert fold.sentences()[-1] == (
         "and 11 more: 5 call refused, 6 agent signal from trust.path_shadow"
     )
-    assert others({}) == ""
 
 
 def test_what_differs_in_what_a_reader_must_know_is_not_one(fold: Fold) -> None:

@@ -3,8 +3,7 @@ from __future__ import annotations
 from typing import Any
 
 from sigwrap.events import Event
-from sigwrap.report.folds.asked import AskedAbout
-from sigwrap.report.folds.selection import Selection
+from sigwrap.report.folds.selection import AskedAbout, Selection
 
 
 def execed(seq: int, pid: int, ppid: int, *argv: str, **more: Any) -> Event:

@@ -7,8 +7,7 @@ from typing import Any
 from sigwrap.events import Event
 from sigwrap.outcomes import outcome
 from sigwrap.policy.presets import as_meant
-from sigwrap.report.folds.steps import STEPS_KEPT, Steps, StepsFold
-from sigwrap.report.forms.steps import steps_lines, steps_title
+from sigwrap.report.folds.steps import STEPS_KEPT, Steps
 
 AGENT = 10
 WRAPPED = "eval 'make test' < /dev/null && pwd -P >| /tmp/claude-1-cwd"  # as Claude Code does
@@ -16,9 +15,9 @@ WRAPPED = "eval 'make test' < /dev/null && pwd -P >| /tmp/claude-1-cwd"  # as Cl
 
 class Log:
     def __init__(self, *command: str, **more: Any) -> None:
-        self.fold = StepsFold()
+        self.fold = Steps()
         self.seq = 0
-        self.fold.started({"command": list(command), "command_pid": AGENT, **more})
+        self.fold.start({"command": list(command), "command_pid": AGENT, **more})
 
     def event(self, kind: str, pid: int, **payload: Any) -> Event:
         self.seq += 1
@@ -31,16 +30,17 @@ class Log:
 
     def judged(self, tool: str, what: str, answer: str = "no opinion", **more: Any) -> None:
         payload = {"tool": tool, "what": what, "answer": answer, **more}
-        self.fold.judged(self.event("tool_call_judged", 0, **payload), True)
+        self.fold.judge(self.event("tool_call_judged", 0, **payload), True)
 
     def exit(self, pid: int, code: int | None = 0, **more: Any) -> None:
-        self.fold.exited(self.event("process_exited", pid, exit_code=code, **more))
+        self.fold.exit(self.event("process_exited", pid, exit_code=code, **more))
 
     def result(self) -> Steps:
-        return self.fold.result(is_over=True)
+        self.fold.end(is_over=True)
+        return self.fold
 
     def shown(self) -> list[str]:
-        return [" ".join(each.split()) for each in steps_lines(self.result(), 0, True)]
+        return [" ".join(each.split()) for each in self.result().lines(0, True)]
 
 
 def test_children_of_a_command_are_its_steps_with_what_ran_below() -> None:
@@ -53,7 +53,7 @@ def test_children_of_a_command_are_its_steps_with_what_ran_below() -> None:
     log.exit(11, 1)
     log.exec(13, 99, "make", below=AGENT)  # by a subshell
     log.exec(14, 13, "rm", "-rf", "/", became="denied")
-    log.fold.denied(13, "SIGTERM to init")
+    log.fold.deny(13, "SIGTERM to init")
     log.exit(13, None, signal_name="SIGKILL")
     log.exec(15, AGENT, "nope", became="denied")
     log.exec(16, AGENT, "sleep", "9")
@@ -63,7 +63,7 @@ def test_children_of_a_command_are_its_steps_with_what_ran_below() -> None:
         "+10.00 s denied nope",
         "+11.00 s no end seen sleep 9",
     ]
-    assert steps_title(log.result()) == "What the command did (4 steps)"
+    assert log.result().title == "What the command did (4 steps)"
 
 
 def test_an_agents_own_commands_are_counted_beside_its_tool_calls() -> None:
@@ -80,7 +80,7 @@ def test_an_agents_own_commands_are_counted_beside_its_tool_calls() -> None:
         "+7.00 s exit 2 rg x",
         "and 2 commands of the agent itself: git (2)",
     ]
-    assert steps_title(log.result()) == "What the agent did (2 tool calls)"
+    assert log.result().title == "What the agent did (2 tool calls)"
 
 
 def test_a_tool_call_below_a_wrapper_is_a_step_of_its_own() -> None:
@@ -121,7 +121,7 @@ def test_equal_steps_in_a_row_are_one_line_and_problems_are_not_hidden() -> None
     for n in range(100):
         log.exec(300 + n, AGENT, "step", str(n))
         log.exit(300 + n, int(n == 90))
-    short = list(steps_lines(log.result(), 0, False))
+    short = list(log.result().lines(0, False))
     assert any("exit 1    step 90" in line for line in short)
     assert len(short) < 20 and "more" in short[-1]
 

@@ -7,16 +7,16 @@ import pytest
 
 from sigwrap.events import Event
 from sigwrap.report.folds.ending import Ending
-from sigwrap.report.folds.summary import LISTED_EVENTS, Failure, SummaryFold
+from sigwrap.report.folds.summary import LISTED, Failure, Summary
 from tests.report.conftest import SECOND, Scenario, Scenarios, summarise
 
 
 def test_any_number_of_unknown_types_hides_no_denial() -> None:
-    fold = SummaryFold()
+    fold = Summary()
     for number in range(300):
         fold.add(Event(number + 1, 0, f"unknown_{number}", 1, {}, ""))
     fold.add(Event(301, 0, "exec_denied", 1, {"argv": ["rm"], "comm": "sh"}, ""))
-    summary = fold.result(Ending.NOT_CLEAN)
+    summary = fold.end(Ending.NOT_CLEAN)
     assert summary.counts.execs == {"denied": 1}
     assert (summary.by_type["exec_denied"], summary.by_type["others"]) == (1, 100)
 
@@ -34,10 +34,10 @@ def test_a_duration_that_can_not_be_is_that_of_the_events(scenario: Scenarios) -
 def test_an_exec_without_arguments_is_known_by_its_path() -> None:
     argvs: tuple[object, ...] = (None, [], "words", {"a": 1})
     for argv in argvs:
-        fold = SummaryFold()
+        fold = Summary()
         payload = {"path": "/bin/x", "argv": argv, "ppid": "no number"}
         fold.add(Event(seq=1, time_ns=1, type="exec_audited", pid=7, payload=payload, hash=""))
-        (line,) = fold.result(Ending.RUNNING).tree
+        (line,) = fold.end(Ending.RUNNING).tree
         assert (line.command, line.first_pid) == ("/bin/x", 7)
 
 
@@ -63,7 +63,7 @@ def test_what_waits_for_an_answer_is_listed_until_it_has_one(made: Scenario) -> 
 @pytest.mark.tier("ci")
 def test_memory_does_not_grow_with_the_log() -> None:
     """Every event is of another process, program, sender and target: the worst case."""
-    fold = SummaryFold()
+    fold = Summary()
 
     def happens(type_name: str, number: int, **payload: Any) -> None:
         fold.add(Event(number, 1, type_name, number, payload, ""))
@@ -83,8 +83,8 @@ def test_memory_does_not_grow_with_the_log() -> None:
     finally:
         tracemalloc.stop()
     assert late < early * 1.5
-    summary = fold.result(Ending.ENDED)
-    assert summary.processes == 20_000
-    assert summary.deaths.more == 20_000 - LISTED_EVENTS
+    summary = fold.end(Ending.ENDED)
+    assert summary.processes.processes == 20_000
+    assert summary.deaths.more == 20_000 - LISTED
     assert not summary.programs.exact
     assert sum(count for _, count in summary.programs.counts) + summary.programs.rest == 20_000

@@ -7,27 +7,25 @@ from sigwrap.report.folds.tally import Tally
 
 
 def test_up_to_its_limit_a_tally_is_exact() -> None:
-    tally: Tally[str] = Tally(limit=3)
+    tally: Tally[str] = Tally(1, limit=3)
     for key, exact in (("a", True), ("b", True), ("c", True), ("a", True), ("d", False)):
         tally.add(key)
-        assert tally.top(1).exact is exact
+        assert tally.exact is exact
 
 
 def test_what_is_frequent_survives_a_flood_of_the_rare() -> None:
-    tally: Tally[int] = Tally(limit=10)
+    tally: Tally[int] = Tally(1, limit=10)
     for number in range(1_000):
         tally.add(number)
         tally.add(-1)
-    top = tally.top(1)
-    assert top.counts == ((-1, 1_000),)
-    assert (top.rest, top.exact) == (1_000, False)
+    assert tally.counts == ((-1, 1_000),)
+    assert (tally.rest, tally.exact) == (1_000, False)
 
 
 @given(st.lists(st.integers(0, 30)), st.integers(2, 12), st.integers(0, 12))
 def test_nothing_is_lost_from_the_sum(keys: list[int], limit: int, size: int) -> None:
-    tally: Tally[int] = Tally(limit=limit)
+    tally: Tally[int] = Tally(size, limit=limit)
     for key in keys:
         tally.add(key)
-    top = tally.top(size)
-    assert sum(count for _, count in top.counts) + top.rest == len(keys)
-    assert all(count <= keys.count(key) for key, count in top.counts)
+    assert sum(count for _, count in tally.counts) + tally.rest == len(keys)
+    assert all(count <= keys.count(key) for key, count in tally.counts)

@@ -588,7 +588,7 @@ def test_only_what_runs_can_be_stopped(ending: Ending, cause: Cause, said: str) 
     log.add("tree_frozen", COMMAND, processes=1, held=0)
     why = log.why(0, ending)
     assert (why.cause, why.text[: len(said)]) == (cause, said)
-    assert (log.fold.stopped_at(ending) is None) is (ending is Ending.NOT_CLEAN)
+    assert (log.fold.explained(ending).stopped is None) is (ending is Ending.NOT_CLEAN)
 
 
 ENDED = "ended by agent signal {} from uid 0, pid 7: lunch"

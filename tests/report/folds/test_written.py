@@ -18,9 +18,9 @@ def test_each_folder_has_its_counts_and_the_largest_comes_first() -> None:
     made.add({"operation": "unseen", "path": ""})
     made.add({"operation": 7, "path": None})
     assert made.result() == (
-        Written(folder="/b", is_beneath=False, counts={"rename": 4, "delete": 1}),
-        Written(folder="/a", is_beneath=False, counts={"create": 1, "write": 1}),
-        Written(folder="/", is_beneath=False, counts={"create": 1}),
+        Written(folder="/b", beneath=False, counts={"rename": 4, "delete": 1}),
+        Written(folder="/a", beneath=False, counts={"create": 1, "write": 1}),
+        Written(folder="/", beneath=False, counts={"create": 1}),
     )
     assert made.changes == {"create": 2, "write": 1, "delete": 1, "rename": 4, "unseen": 2}
 
@@ -29,8 +29,8 @@ def test_a_folder_of_many_is_one_line_and_others_keep_theirs() -> None:
     packages = [("create", f"/p/node_modules/{n}/lib/f") for n in range(500)]
     made = fold(*packages, ("create", "/p/node_modules/1"), ("write", "/p/package-lock.json"))
     assert made.result() == (
-        Written(folder="/p/node_modules", is_beneath=True, counts={"create": 501}),
-        Written(folder="/p", is_beneath=False, counts={"write": 1}),
+        Written(folder="/p/node_modules", beneath=True, counts={"create": 501}),
+        Written(folder="/p", beneath=False, counts={"write": 1}),
     )
 
 
@@ -46,4 +46,4 @@ def test_memory_and_lines_are_bounded_and_nothing_is_lost() -> None:
 
 def test_names_without_end_are_one_line() -> None:
     made = fold(*(("create", f"/{n}/f") for n in range(5_000)))
-    assert made.result() == (Written(folder="/", is_beneath=True, counts={"create": 5_000}),)
+    assert made.result() == (Written(folder="/", beneath=True, counts={"create": 5_000}),)

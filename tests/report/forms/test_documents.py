@@ -6,7 +6,7 @@ from sigwrap.report.check.reproduce import Reproduction
 from sigwrap.report.check.verify import verify_session
 from sigwrap.report.folds.ending import Ending
 from sigwrap.report.folds.selection import Selection
-from sigwrap.report.folds.summary import SummaryFold
+from sigwrap.report.folds.summary import Summary
 from sigwrap.report.forms import documents
 from sigwrap.store.catalog import list_sessions
 from tests.report.conftest import Scenario, summarise
@@ -17,9 +17,9 @@ def test_the_report_holds_what_the_text_holds(made: Scenario) -> None:
     made.signal("SIGTERM", "git", "sh", "parent")
     made.exit(10, None, "SIGKILL")
     head = made.end(exit_status=137)
-    fold = SummaryFold()
+    fold = Summary()
     verification = verify_session(made.session, None, and_also=fold.add)
-    text = documents.report_json(fold.result(Ending.NOT_CLEAN), verification)
+    text = documents.report_json(fold.end(Ending.NOT_CLEAN), verification)
     assert text.isascii()
     document = json.loads(text)
     assert document["schema"] == "sigwrap.report/2"

@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 
+from sigwrap.policy.tools.suggest import Suggestion
 from sigwrap.report.forms.documents import report_document
-from sigwrap.report.forms.findings import Finding, Findings
+from sigwrap.report.forms.findings import Suggestions, reason
 from sigwrap.report.forms.markdown import github_warnings, render_markdown
 from sigwrap.report.forms.text import render_text
 from tests.report.conftest import Scenario, summarise
@@ -14,7 +15,7 @@ POLICY = """\
 version: 1
 name: mine
 command_rules:
-- {name: allow-rm, commands: [ls], decision: allow}
+- {name: allow-rm-rf-a-etc, commands: [ls], decision: allow}
 - {name: forced, commands: [git], subcommands: [push], args_patterns: ['^--?f'], decision: deny}
 - {name: removal, commands: [rm], args_patterns: ['/etc', '/home'], decision: deny}
 """
@@ -24,34 +25,35 @@ def started(*texts: Any) -> dict[str, Any]:
     return {"session_id": "s1", "policy_sources": [{"name": "p.yaml", "text": e} for e in texts]}
 
 
-def found(scenario: Scenario, recorded: dict[str, Any]) -> list[Finding]:
-    return list(map(Findings(recorded).of, summarise(scenario).attention.groups))
+def proposed(scenario: Scenario, recorded: dict[str, Any]) -> list[Suggestion | None]:
+    return list(map(Suggestions(recorded).of, summarise(scenario).attention.groups))
 
 
-def test_with_the_recorded_policy_one_line_is_for_all_of_a_group(made: Scenario) -> None:
+def test_there_is_a_line_for_each_command_line_of_a_group(made: Scenario) -> None:
     for option in ("--force", "-f", "--force-with-lease"):
         made.deny(10, 1, "forced", "git", "push", option, "origin")
-    [with_policy] = found(made, started(POLICY))
-    assert with_policy.suggestion is not None
-    assert with_policy.suggestion.for_all
-    assert with_policy.suggestion.line == (
-        "- {name: allow-git-push-force, commands: [git], subcommands: [push], "
-        'args_patterns: ["^--force$", "^-f$", "^--force-with-lease$"], decision: allow, '
-        "overrides: [forced]}"
-        "  # also matches with more arguments"
-    )
+    [suggestion] = proposed(made, started(POLICY))
+    assert suggestion is not None
+    assert suggestion.for_all
+    assert suggestion.line.split("\n")[1:] == [
+        '- {name: allow-git-push-f-origin, commands: [git], args: [push, "-f", origin], '
+        "decision: allow, overrides: [forced]}",
+        "- {name: allow-git-push-force-with-lease-origin, commands: [git], "
+        'args: [push, "--force-with-lease", origin], decision: allow, overrides: [forced]}',
+    ]
 
 
 def test_where_there_are_more_command_lines_than_are_kept_it_is_for_some(made: Scenario) -> None:
     for number in range(6):
         made.deny(10, 1, "forced", "git", "push", f"-f{number}")
-    [finding] = found(made, started(POLICY))
-    assert finding.suggestion is not None
-    assert not finding.suggestion.for_all
+    [suggestion] = proposed(made, started(POLICY))
+    assert suggestion is not None
+    assert not suggestion.for_all
     summary = summarise(made)
-    assert "proposed rules: sigwrap policy suggest s1" in render_text(summary)
+    summary.started = started(POLICY)
+    assert "proposed rules: sigwrap policy learn s1" in render_text(summary)
     markdown = render_markdown(summary)
-    assert "To allow all of these, see `sigwrap policy suggest s1`" in markdown
+    assert "To allow all of these, see `sigwrap policy learn s1`" in markdown
     assert "<summary>To allow these, add to your policy</summary>" in markdown
 
 
@@ -87,9 +89,9 @@ def test_several_command_lines_are_told_each_with_its_number(made: Scenario) -> 
 
 def test_no_two_rules_of_a_report_have_the_same_name(made: Scenario) -> None:
     made.deny(10, 1, "removal", "rm", "-rf", "/a/etc")
-    made.deny(10, 1, "another", "rm", "-rf", "/a/home")
-    names = [each.suggestion.name for each in found(made, started(POLICY)) if each.suggestion]
-    assert names == ["allow-rm-2", "allow-rm-3"]
+    made.deny(10, 1, "another", "rm", "-rf", "/a/etc/")
+    names = [each.name for each in proposed(made, started(POLICY)) if each]
+    assert names == ["allow-rm-rf-a-etc-2", "allow-rm-rf-a-etc-3"]
 
 
 LONG = "".join(f"- {{name: r{n}, commands: [git], decision: deny}}\n" for n in range(6_000))
@@ -106,26 +108,26 @@ LONG = "".join(f"- {{name: r{n}, commands: [git], decision: deny}}\n" for n in r
         started(f"version: 1\nname: x\ncommand_rules:\n{LONG}"),
     ],
 )
-def test_without_a_policy_that_loads_there_is_a_rule_all_the_same(
+def test_without_a_policy_that_loads_no_rule_is_proposed(
     made: Scenario, recorded: dict[str, Any]
 ) -> None:
     made.deny(10, 1, "forced", "git", "push", "-f", "origin")
-    [finding] = found(made, recorded)
-    assert finding.suggestion is not None
-    assert 'args_patterns: ["^push -f origin$"]' in finding.suggestion.line
+    [suggestion] = proposed(made, recorded)
+    assert suggestion is not None
+    assert suggestion.line == "" and "policy" in suggestion.why_not
 
 
 @pytest.mark.parametrize(
-    ("times", "reason"), [(1, "approved by ann"), (2, "approved by ann, the first time")]
+    ("times", "said"), [(1, "approved by ann"), (2, "approved by ann, the first time")]
 )
 def test_of_several_that_were_approved_only_the_first_is_said_to_be_by_somebody(
-    made: Scenario, times: int, reason: str
+    made: Scenario, times: int, said: str
 ) -> None:
     for who in ("ann", "bob")[:times]:
-        said = {"rule_name": "ask", "reason": f"approved by {who}", "approval_id": f"a-{who}"}
-        made.add("exec_allowed", 10, path="/usr/bin/npm", argv=["npm", "ci"], ppid=1, **said)
-    [finding] = found(made, started(POLICY))
-    assert (finding.outcome, finding.reason) == ("approved", reason)
+        more = {"rule_name": "ask", "reason": f"approved by {who}", "approval_id": f"a-{who}"}
+        made.add("exec_allowed", 10, path="/usr/bin/npm", argv=["npm", "ci"], ppid=1, **more)
+    [group] = summarise(made).attention.groups
+    assert (group.outcome, reason(group)) == ("approved", said)
 
 
 def test_no_rule_is_proposed_for_what_destroys(made: Scenario) -> None:
@@ -134,12 +136,9 @@ def test_no_rule_is_proposed_for_what_destroys(made: Scenario) -> None:
     where = {"direction": "connect", "protocol": "tcp", "destination": "169.254.169.254:80"}
     where |= {"address": "169.254.169.254", "rule_name": "mine"}
     made.add("connection_denied", 10, **where, port=80)
-    for each in found(made, started(POLICY)):
-        assert each.suggestion is not None
-        assert (each.suggestion.line, each.suggestion.why_not[-23:]) == (
-            "",
-            "write the rule yourself",
-        )
+    for each in proposed(made, started(POLICY)):
+        assert each is not None
+        assert (each.line, each.why_not[-23:]) == ("", "write the rule yourself")
 
 
 def test_a_warning_for_each_denial_is_one_line_of_the_workflow(made: Scenario) -> None:

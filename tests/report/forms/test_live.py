@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from sigwrap.events import Event
-from sigwrap.report.forms.live import live_line
+from sigwrap.report.forms.detail import live_line
 
 EXEC = {"path": "/a/pip", "argv": ["pip", "list"], "rule_name": "dev-tools"}
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from sigwrap.events import Event
 from sigwrap.report.check.verify import verify_session
 from sigwrap.report.folds.ending import Ending
-from sigwrap.report.folds.summary import SummaryFold
+from sigwrap.report.folds.summary import Summary
 from sigwrap.report.forms.documents import report_document
 from sigwrap.report.forms.event_rows import EventRows, Row
 from sigwrap.report.forms.page import page
@@ -73,14 +73,14 @@ PUSH = 6  # the event in which git push is denied first
 
 
 def written(log: Scenario, **different: Any) -> Path:
-    fold, rows = SummaryFold(), EventRows(STARTED_NS)
+    fold, rows = Summary(), EventRows(STARTED_NS)
 
     def take(event: Event) -> None:
         rows.add(event)
         fold.add(event)
 
     verification = verify_session(log.session, None, and_also=take)
-    summary = fold.result(Ending.NOT_CLEAN)
+    summary = fold.end(Ending.NOT_CLEAN)
     document = {**report_document(summary, verification), **different}
     ended = verdict(summary, now_ns=STARTED_NS)
     return write(Path(log.store) / "report.html", document, rows.rows(), ended)

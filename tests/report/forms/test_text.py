@@ -6,7 +6,7 @@ import pytest
 
 from sigwrap.report.check.verify import verify_session
 from sigwrap.report.folds.ending import Ending
-from sigwrap.report.folds.summary import SummaryFold
+from sigwrap.report.folds.summary import Summary
 from sigwrap.report.forms.style import Style
 from sigwrap.report.forms.text import Page, render_text
 from sigwrap.report.replay import state_after
@@ -21,10 +21,10 @@ def report(
     *,
     tree: bool = False,
 ) -> str:
-    fold = SummaryFold()
+    fold = Summary()
     verification = verify_session(made.session, key, and_also=fold.add)
     page = Page(utc=True, now_ns=STARTED_NS + 90 * SECOND, columns=columns, tree=tree)
-    return render_text(fold.result(ending), verification, page)
+    return render_text(fold.end(ending), verification, page)
 
 
 def section(title: str, text: str) -> list[str]:
@@ -128,7 +128,7 @@ def test_what_was_not_simply_let_through_comes_first_with_its_rule(made: Scenari
         "by sh (10)",
         "look  git reset --hard may have discarded uncommitted changes (12, event 8)",
         "2 audited: sh, git (--only audited)",
-        "proposed rules: sigwrap policy suggest s1",
+        "proposed rules: sigwrap policy learn s1",
     ]
     assert section("Session events", text) == [
         "+8.000 s  the limit max_execs ended the run: 9 are over 8"

@@ -7,7 +7,7 @@ import pytest
 
 from sigwrap.events import Event
 from sigwrap.report.folds.ending import Ending
-from sigwrap.report.folds.summary import Summary, SummaryFold
+from sigwrap.report.folds.summary import Summary
 from sigwrap.report.forms.documents import report_document
 from sigwrap.report.forms.markdown import render_markdown
 from sigwrap.report.forms.page import page
@@ -75,12 +75,12 @@ def test_every_form_says_the_same_of_how_a_session_ended(
 
 
 def test_a_log_of_hooks_says_how_many_tool_calls_were_judged() -> None:
-    fold = SummaryFold()
+    fold = Summary()
     fold.add(Event(1, 1, "session_started", 0, {"kind": "hook", "command": ["sigwrap"]}, ""))
     for seq, answer in enumerate(("no opinion", "ask", "deny", "deny"), 2):
         payload = {"tool": "Bash", "what": f"make {seq}", "answer": answer, "reason": "why"}
         fold.add(Event(seq, seq, "tool_call_judged", 0, payload, ""))
-    summary = fold.result(Ending.HOOKS)
+    summary = fold.end(Ending.HOOKS)
     said = "Hooks judged 4 tool calls of one conversation: 2 denied, 1 left to the user."
     assert verdict(summary, now_ns=NOW_NS) == (said, News.OPEN)
     text = render_text(summary, None, Page(utc=True, now_ns=NOW_NS))
@@ -125,18 +125,18 @@ def test_what_could_not_be_changed_is_said_only_where_the_kernel_enforced_it(
         "capabilities": capabilities,
         **more,
     }
-    fold = SummaryFold()
+    fold = Summary()
     fold.add(Event(1, 1, "session_started", 0, started, ""))
     tcp = {"direction": "connect", "protocol": "tcp", "destination": "example.com:443"}
     fold.add(Event(2, 2, "connection_allowed", 7, tcp, ""))
-    sentence = verdict(fold.result(Ending.RUNNING), now_ns=NOW_NS).sentence
+    sentence = verdict(fold.end(Ending.RUNNING), now_ns=NOW_NS).sentence
     assert ("Nothing could be changed" in sentence) == bool(said)
     assert said in sentence
     # A server of the user may do what the command cannot.
     fold.add(Event(3, 3, "connection_audited", 7, {**tcp, "destination": "unix:/run/bus"}, ""))
-    sentence = verdict(fold.result(Ending.RUNNING), now_ns=NOW_NS).sentence
+    sentence = verdict(fold.end(Ending.RUNNING), now_ns=NOW_NS).sentence
     assert "Nothing could be changed" not in sentence
     judged = {"tool": "Read", "what": "read /x", "answer": "deny"}
     fold.add(Event(4, 4, "tool_call_judged", 7, judged, ""))
-    sentence = verdict(fold.result(Ending.RUNNING), now_ns=NOW_NS).sentence
+    sentence = verdict(fold.end(Ending.RUNNING), now_ns=NOW_NS).sentence
     assert ". Hooks denied 1 tool call." in sentence

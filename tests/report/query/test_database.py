@@ -1,16 +1,18 @@
-"""SQL over what a session did. What it may not do, and what is said of a mistake, is here too."""
+"""SQL over sessions: what the views show, what SQL may not do, and what a mistake is told."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from sigwrap.errors import StoreError, UsageError
-from sigwrap.report.query.database import QueryDatabase, all_views
+from sigwrap.report.query.database import QueryDatabase
 from sigwrap.store.reader import Session
+from sigwrap.store.views import VIEWS
 from tests.report.conftest import Scenario, Scenarios, tamper
 
 Ask = Callable[..., list[tuple[Any, ...]]]
@@ -26,7 +28,7 @@ def database() -> Iterator[QueryDatabase]:
 @pytest.fixture
 def ask(database: QueryDatabase) -> Ask:
     def answer(sql: str, *sessions: Session) -> list[tuple[Any, ...]]:
-        views = database.views_of(sql)
+        views = database.views_in(sql)
         for session in sessions:
             database.fill(session, views, lambda seen: None)
         return list(database.select(sql)[1])
@@ -113,6 +115,46 @@ def test_several_sessions_are_told_apart(ask: Ask, scenario: Scenarios) -> None:
     assert ask(sql, *(log.session for log in logs)) == [("s1", 1), ("s2", 1)]
 
 
+def test_a_pid_that_is_used_again_is_another_process(ask: Ask, made: Scenario) -> None:
+    made.add("exec_allowed", 7, argv=["a"])
+    made.exit(7)
+    made.add("exec_allowed", 7, argv=["b"])
+    sql = "select command, ended is null from processes order by started"
+    assert ask(sql, made.session) == [("a", 0), ("b", 1)]
+
+
+def test_an_exec_that_failed_was_none(ask: Ask, made: Scenario) -> None:
+    for path in ("/a", "/b"):
+        made.add("exec_allowed", 7, argv=[path[1:]], path=path)
+    made.add("exec_failed", 7, path="/b")
+    sql = "select command, path, execs from processes"
+    assert ask(sql, made.session) == [("a", "/a", 1)]
+
+
+def test_retries_along_path_are_one_denial_as_in_the_report(ask: Ask, made: Scenario) -> None:
+    made.deny(7, 1, "r", "rm", "x")
+    made.deny(7, 1, "r", "rm", "x", retry=True)
+    made.deny(7, 1, "r", "rm", "y")
+    made.exit(7, 127)
+    made.deny(7, 1, "r", "rm", "y")
+    sql = "select denied, (select count(*) from execs) from processes order by started"
+    assert ask(sql, made.session) == [(2, 3), (1, 3)]
+
+
+def test_a_process_shows_the_command_that_ran_instead(ask: Ask, made: Scenario) -> None:
+    instead = {"replacement": "/t", "replacement_argv": ["trash", "x y"]}
+    made.add("exec_redirected", 7, argv=["rm"], **instead)
+    assert ask("select command, path from processes", made.session) == [("trash 'x y'", "/t")]
+
+
+def test_any_bytes_are_valid_text_in_the_database(ask: Ask, made: Scenario) -> None:
+    made.add("exec_allowed", 7, argv=["caf\udce9", "\U0001f4a1"], path="\udce9\\udc\U0001f4a1")
+    sql = "select command, path, hex(path) from execs"
+    ((command, path, digits),) = ask(sql, made.session)
+    assert (command, path) == ("$'caf\\xe9' '\U0001f4a1'", "\\udce9\\udc\U0001f4a1")
+    assert bytes.fromhex(digits).decode() == path
+
+
 @pytest.mark.parametrize(
     ("sql", "views"),
     [
@@ -122,14 +164,14 @@ def test_several_sessions_are_told_apart(ask: Ask, scenario: Scenarios) -> None:
         ("with x as (select * from events) select * from x", ["events"]),
         ("select count(*) from denials natural join execs", ["denials", "execs"]),
         ("select 1 from sessions union select 2 from [Processes]", ["processes", "sessions"]),
-        ("explain select * from execs", []),
-        ("/* x */ explain query plan select * from execs", []),
+        ("select (select max(pid) from FILES y) from denials as execs", ["denials", "files"]),
+        ("explain select * from execs", ["execs"]),
     ],
 )
-def test_only_what_the_sql_reads_is_filled(
+def test_only_the_views_that_the_sql_reads_are_filled(
     database: QueryDatabase, sql: str, views: list[str]
 ) -> None:
-    assert sorted(view.name for view in database.views_of(sql)) == views
+    assert sorted(view.name for view in database.views_in(sql)) == views
 
 
 @pytest.mark.parametrize(
@@ -153,7 +195,7 @@ def test_sql_can_only_read(
     monkeypatch.chdir(tmp_path)
     before = sorted(tmp_path.iterdir())
     with pytest.raises(UsageError, match="is not read-only"):
-        database.views_of(sql)
+        database.views_in(sql)
         database.select(sql)  # VACUUM asks for leave only when it runs
     with pytest.raises(UsageError, match="is not read-only"):
         database.select(sql)
@@ -185,7 +227,7 @@ def test_sql_can_only_read(
 )
 def test_a_mistake_says_what_would_be_right(database: QueryDatabase, sql: str, said: str) -> None:
     with pytest.raises(UsageError) as caught:
-        database.views_of(sql)
+        database.views_in(sql)
     assert said in str(caught.value)
 
 
@@ -202,7 +244,7 @@ def test_a_mistake_says_what_would_be_right(database: QueryDatabase, sql: str, s
 def test_what_fails_when_it_is_answered_says_so(
     database: QueryDatabase, sql: str, said: str
 ) -> None:
-    assert database.views_of(sql) == []
+    assert database.views_in(sql) == []
     with pytest.raises(UsageError, match=said):
         list(database.select(sql)[1])
 
@@ -212,22 +254,20 @@ def test_of_a_damaged_log_what_comes_before_is_filled_in(
 ) -> None:
     tamper(log.session.path, "update events set payload = 'x' where seq = 5")
     with pytest.raises(StoreError, match="row 5"):
-        database.fill(log.session, all_views(), lambda seen: None)
+        database.fill(log.session, VIEWS.values(), lambda seen: None)
     assert list(database.select("select max(seq) from events")[1]) == [(4,)]
     assert list(database.select("select count(*) from processes")[1]) == [(2,)]
 
 
-@pytest.mark.parametrize("is_temporary", [True, False])
 def test_where_there_is_no_room_a_line_says_so(
-    log: Scenario, tmp_path: Path, is_temporary: bool
+    database: QueryDatabase, log: Scenario, tmp_path: Path
 ) -> None:
-    database = QueryDatabase("" if is_temporary else str(tmp_path / "out.db"))
-    try:
-        pages = database._connection.execute("pragma page_count").fetchone()[0]
-        database._connection.execute(f"pragma max_page_count = {pages}")
-        with pytest.raises(UsageError, match="database or disk is full") as caught:
-            while True:
-                database.fill(log.session, all_views(), lambda seen: None)
-        assert ("TMPDIR" in str(caught.value)) is is_temporary
-    finally:
-        database.close()
+    database._connection.execute("pragma temp.max_page_count = 20")
+    with pytest.raises(UsageError, match="temporary database: database or disk is full") as caught:
+        for _ in range(1_000):
+            database.fill(log.session, VIEWS.values(), lambda seen: None)
+    assert "TMPDIR" in str(caught.value)
+    with closing(QueryDatabase(str(tmp_path / "out.db"))) as exported:
+        exported._connection.execute("pragma max_page_count = 1")
+        with pytest.raises(UsageError, match="can't be written: database or disk is full"):
+            exported.write_tables()

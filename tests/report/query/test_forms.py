@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator
 
 from sigwrap.report.query import forms
-from sigwrap.report.query.values import Value
+from sigwrap.report.query.forms import Value
 
 NAMES = ("a", "b")
 

@@ -108,7 +108,7 @@ class Served:
     def request(
         self, method: str, path: str, body: bytes = b"", **different: str | None
     ) -> Answered:
-        """As a browser that has been let in asks; `different`: other fields, None without."""
+        """Send a request as a browser with the cookie; `different`: other fields, None for none."""
         fields: dict[str, str | None] = {"host": self.host, "cookie": self.cookie or None}
         if method == "POST":
             fields |= {

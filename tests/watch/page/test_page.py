@@ -1,4 +1,4 @@
-"""The page in a real browser: what it shows, what it lets somebody do, and what it never does."""
+"""The page in a real browser: what it shows, what its user can do, and what it never does."""
 
 from __future__ import annotations
 

@@ -94,7 +94,7 @@ def test_a_session_is_stopped_and_its_report_is_apart(sigwrap: Sigwrap, browser:
     tab.tell("Page.navigate", url=address.partition("/in/")[0] + path)
     # Its script runs.
     tab.until("origin === 'null' && document.querySelector('.row') !== null")
-    tab.value("fetch('/killswitch', { method: 'POST' }).catch(() => {})")
+    tab.value("fetch('/killswitch/on', { method: 'POST' }).catch(() => {})")
     assert "Content Security Policy" in "".join(tab.complaints)
 
 
@@ -171,7 +171,7 @@ def test_a_file_that_isn_t_its_own_any_more_ends_it(sigwrap: Sigwrap, private: P
 
 
 def test_a_cookie_that_was_stolen_is_of_no_use_to_it(sigwrap: Sigwrap) -> None:
-    """As another server on this host is sent it, for cookies know no ports."""
+    """Another server on this host may receive it: cookies ignore ports."""
     _, address = serving(sigwrap)
     answered = _raw(address, "/in/" + address.partition("/in/")[2])
     cookie = answered.partition(b"Set-Cookie: ")[2].partition(b";")[0].decode()
@@ -185,7 +185,7 @@ def test_a_cookie_that_was_stolen_is_of_no_use_to_it(sigwrap: Sigwrap) -> None:
 
 
 def test_a_flood_of_supervised_processes_keeps_no_browser_out(sigwrap: Sigwrap) -> None:
-    """Each is another process, which nobody has looked at before."""
+    """Each connection is from a new process, which needs a search."""
     page, address = serving(sigwrap)
     place = address.removeprefix("http://").partition("/")[0]
     flood = (
@@ -219,8 +219,8 @@ def test_the_page_is_not_served_from_inside(sigwrap: Sigwrap) -> None:
 def test_the_red_button_ends_every_session_until_it_is_lifted(alone: Sigwrap) -> None:
     _, address = serving(alone)
     session, _ = alone.start_ready("--no-report", "--", "sh", "-c", "echo ready; read line")
-    on, off = '{"on": true, "reason": "it deletes"}', '{"on": false}'
-    orders = ("post", "/killswitch", on, "post", "/killswitch", off)
+    on, off = '{"reason": "it deletes"}', "{}"
+    orders = ("post", "/killswitch/on", on, "post", "/killswitch/off", off)
     [_, (status, said), (lifted, _)] = client(alone, address, "in", *orders)
     assert (status, lifted, "1 session ended" in said) == ("200", "200", True)
     assert session.wait(PATIENCE_S) != 0
@@ -252,12 +252,12 @@ def test_a_port_that_is_taken_is_said(sigwrap: Sigwrap) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--port", "65536"], b"the highest port is 65535"),
+        (["--port", "65536"], b"65536 is not in the range"),
         (["--socket", "/tmp/page"], b"other users may write to its directory"),
         (["--socket", "/nowhere/page"], b"No such file or directory"),
         (["--socket", "/tmp/" + "x" * 120], b"longer than 107 bytes"),
         (["--socket", "page", "--port", "1"], b"can't be combined"),
-        (["--socket", "page", "--open"], b"--open can't be combined with --socket"),
+        (["--socket", "page", "--open"], b"--socket can't be combined with"),
     ],
 )
 def test_what_can_t_be_served_is_said(sigwrap: Sigwrap, words: list[str], said: bytes) -> None:
@@ -296,7 +296,7 @@ def test_it_is_opened_in_the_browser_that_one_has(sigwrap: Sigwrap) -> None:
 
 
 def _raw(address: str, path: str, cookie: str = "") -> bytes:
-    """By this very process."""
+    """Send a request from this process."""
     host = address.removeprefix("http://").partition("/")[0]
     name, _, port = host.partition(":")
     received = b""

@@ -1,4 +1,4 @@
-"""The page's server: whom it serves, what it refuses, and that nobody keeps others from it."""
+"""The page's server: which clients it serves, what it refuses, and its limits."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_every_answer_has_what_keeps_others_out(served: Served) -> None:
 
 
 def test_what_another_page_makes_a_browser_send_changes_nothing(served: Served) -> None:
-    """Though our cookie comes along. tests/watch/page/test_pure.py has all ways."""
+    """The browser sends our cookie along. tests/watch/page/test_pure.py has all cases."""
     for found in (
         served.post("/approve", ORDER, host="evil.example", origin="http://evil.example"),
         served.post("/approve", ORDER, origin="http://127.0.0.1:3000"),
@@ -80,7 +80,7 @@ def test_what_another_page_makes_a_browser_send_changes_nothing(served: Served) 
 
 
 def did_nothing(served: Served) -> None:
-    assert served.post("/killswitch", {"on": False}).status == 200
+    assert served.post("/killswitch/off", {}).status == 200
     assert served.did() == ["lift"]  # and nothing before
 
 
@@ -100,7 +100,7 @@ NO_ORDERS = (
     ("/deny", b'{"session_id": "s1", "id": "q1", "message": 7}'),
     ("/deny", b'{"session_id": "s1", "id": "q1", "message": "%s"}' % (b"x" * 2000)),
     ("/interrupt", b"{}"),
-    ("/killswitch", b"{}"),
+    ("/killswitch/on", b"{}"),
 )
 
 
@@ -115,7 +115,7 @@ def test_what_makes_no_sense_is_said_to(served: Served) -> None:
 
 HEAD = "GET / HTTP/1.1\r\nHost: {host}\r\nCookie: {cookie}\r\n"
 POST = (
-    "POST /killswitch HTTP/1.1\r\nHost: {host}\r\nCookie: {cookie}\r\nOrigin: http://{host}\r\n"
+    "POST /killswitch/off HTTP/1.1\r\nHost: {host}\r\nCookie: {cookie}\r\nOrigin: http://{host}\r\n"
     "X-Sigwrap-Token: {token}\r\nContent-Type: application/json\r\n"
 )
 BODY = '{{"on": false}}'
@@ -156,16 +156,16 @@ TWO_MEANINGS = (
 def test_a_request_with_two_meanings_is_refused(served: Served) -> None:
     for head, status in TWO_MEANINGS:
         assert served.raw(served.filled(head)).status == status, head
-    served.post("/killswitch", {"on": True, "reason": "not lifted before"})
+    served.post("/killswitch/on", {"reason": "not lifted before"})
     assert served.did() == ["kill_all", "not lifted before"]
 
 
-def test_what_comes_behind_a_request_is_nobodys(served: Served) -> None:
+def test_bytes_behind_a_request_are_ignored(served: Served) -> None:
     """A second request on the same connection, in the same packet."""
     post = POST + "Content-Length: 13\r\n\r\n" + BODY
     found = served.raw(served.filled(HEAD + "\r\n" + post))
     assert found.status == 200 and b"HTTP/1.1" not in found.body
-    served.post("/killswitch", {"on": True, "reason": ""})
+    served.post("/killswitch/on", {"reason": ""})
     assert served.did() == ["kill_all", ""]
 
 
@@ -178,7 +178,7 @@ def test_a_request_that_comes_byte_by_byte_is_served(served: Served) -> None:
 # Bounds
 
 
-def test_whoever_doesn_t_end_a_request_is_closed(serve: Serve) -> None:
+def test_an_unfinished_request_is_closed(serve: Serve) -> None:
     page = serve(request_s=2.5)
     page.enter()
     beginnings = ["", "GET / HTTP/1.1\r\nHost:", POST + "Content-Length: 13\r\n\r\n{{"]
@@ -191,9 +191,9 @@ def test_whoever_doesn_t_end_a_request_is_closed(serve: Serve) -> None:
     assert page.get("/").status == 200
 
 
-def test_who_can_t_be_looked_for_is_closed(serve: Serve) -> None:
-    page = serve(env={"SEARCHES_FOREVER": ""}, looked_for_s=0.5)
-    assert page.get(page.entry).status == 0
+def test_a_peer_that_cannot_be_searched_for_is_refused(serve: Serve) -> None:
+    page = serve(env={"SEARCHES_FOREVER": ""}, identified_s=0.5)
+    assert b"sigwrap cannot find its process" in page.get(page.entry).body
 
 
 def test_many_silent_connections_keep_no_browser_out(serve: Serve) -> None:
@@ -207,29 +207,38 @@ def test_many_silent_connections_keep_no_browser_out(serve: Serve) -> None:
     for each in silent[::2]:
         each.sendall(b"GET / HT")
     assert page.get("/").status == 200
-    assert page.post("/killswitch", {"on": False}).status == 200
+    assert page.post("/killswitch/off", {}).status == 200
     page.tell(lines=["s1", [["allowed", "still told"]]])
     said.until(rb"still told")
     for each in (stream, *silent):
         each.close()
 
 
-def test_a_slow_reader_is_closed_and_gets_everything_when_it_comes_again(serve: Serve) -> None:
-    page = serve(tick_s=0.0, stream_bytes=400_000)
+def test_a_slow_reader_holds_up_no_other_and_gets_the_newest(serve: Serve) -> None:
+    page = serve(tick_s=0.01, lines=100)
     page.enter()
-    stream = page.stream("s1")
-    Reader(stream.fileno()).until(rb"event: board")
-    quick = page.stream("s1")
+    slow, quick = page.stream("s1"), page.stream("s1")
     told = Reader(quick.fileno())
     for at in range(60):
         page.tell(lines=["s1", [["allowed", f"line {at} {'x' * 500}"]] * 200])
         told.until(rb"line %d .*\n\n" % at)
-    received = read_all(stream)
-    assert b"line 59" not in received
-    again = page.stream("s1")
-    Reader(again.fileno()).until(rb"line 59")
-    for each in (stream, quick, again):
+    late = Reader(slow.fileno())
+    late.until(rb"line 59")
+    assert re.search(rb'"left_out":[1-9]\d\d\d', late.seen)
+    for each in (slow, quick):
         each.close()
+
+
+def test_a_reader_that_takes_nothing_is_closed(serve: Serve) -> None:
+    page = serve(tick_s=0.01, sending_s=0.5)
+    page.enter()
+    stream = page.stream("s1")
+    for at in range(60):
+        page.tell(lines=["s1", [["allowed", f"line {at} {'x' * 500}"]] * 250])
+    while page.attended():
+        continue
+    assert b"line 59" not in read_all(stream)
+    stream.close()
 
 
 def test_of_a_flood_the_newest_are_told_and_the_rest_is_counted(serve: Serve) -> None:
@@ -244,8 +253,8 @@ def test_of_a_flood_the_newest_are_told_and_the_rest_is_counted(serve: Serve) ->
     stream.close()
 
 
-def test_it_is_told_whether_somebody_looks(serve: Serve) -> None:
-    page = serve(beat_s=0.05)  # a beat finds the stream closed
+def test_the_source_knows_whether_a_page_is_open(serve: Serve) -> None:
+    page = serve()
     page.enter()
     stream = page.stream()
     assert page.attended() is True
@@ -279,7 +288,7 @@ def test_a_huge_board_is_told_in_part_and_the_rest_is_counted(served: Served) ->
     assert len(told["sessions"]) + told["more"] == 900
     assert told["waiting"][0]["is_cut"] is True
     left_out = 300 - len(told["waiting"])
-    assert told["problems"] == [f"{left_out} more approval requests: see sigwrap approvals"]
+    assert told["problems"] == [f"{left_out} more approval requests: see sigwrap watch"]
     stream.close()
 
 
@@ -325,13 +334,13 @@ def test_a_signal_ends_it_cleanly(own: Served, number: signal.Signals) -> None:
 
 
 def test_what_was_asked_for_is_done_before_it_ends(own: Served) -> None:
-    found = own.post("/killswitch", {"on": True, "reason": "slow"})
+    found = own.post("/killswitch/on", {"reason": "slow"})
     assert found.said == {"ok": True, "said": "kill_all: done"}
     assert own.process.wait(PATIENCE_S) == 0
 
 
-def test_a_connection_of_nobody_is_refused(own: Served) -> None:
-    """Its other end is in a message, and in no process."""
+def test_a_connection_without_a_process_is_refused(own: Served) -> None:
+    """The other end is in a message, and in no process."""
     one, other = socket.socketpair()
     os.kill(own.process.pid, signal.SIGSTOP)
     with own.connect() as end:
@@ -348,7 +357,7 @@ def test_a_connection_of_nobody_is_refused(own: Served) -> None:
 
 
 def test_each_connection_of_many_at_once_is_its_own(own: Served) -> None:
-    """Those that nobody came with before are looked for together."""
+    """One search finds the processes of all connections that wait for one."""
     os.kill(own.process.pid, signal.SIGSTOP)
     ends = [own.connect() for _ in range(20)]
     for end in ends:

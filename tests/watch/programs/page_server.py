@@ -13,17 +13,16 @@ from contextlib import suppress
 
 from sigwrap.errors import SessionError
 from sigwrap.store.killswitch import State
-from sigwrap.watch.board import Line
-from sigwrap.watch.orders import Approve, Deny, Interrupt, KillAll, Lift
+from sigwrap.watch.board import Approve, Deny, EventLine, Interrupt, KillAll, Lift
 from sigwrap.watch.page import peers
-from sigwrap.watch.page.bounds import Bounds
+from sigwrap.watch.page.connection import Bounds
 from sigwrap.watch.page.listening import at_port
-from sigwrap.watch.page.running import serve
-from tests.watch.boards import SECOND, board, seen, waits
+from sigwrap.watch.page.server import serve
+from tests.watch.boards import SECOND, board, request, seen
 
 peers._SEARCH_AT_MOST_S = 30.0  # however slow the machine is
 if "SEARCHES_FOREVER" in os.environ:
-    peers.looked_for = lambda owners, pids: signal.pause()
+    peers.search = lambda owners, pids: signal.pause()
 store, bounds = sys.argv[1], json.loads(sys.argv[2])
 _NAMES = {
     Approve: "approve",
@@ -40,13 +39,9 @@ def say(**words):
 
 class Told:
     def __init__(self):
-        self.wakes = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         self.kept = {}
         self.next = {}
         self.now = board()
-
-    def calm(self):
-        os.eventfd_read(self.wakes)
 
     def board(self):
         return self.now._replace(now_ns=time.time_ns())
@@ -60,14 +55,13 @@ class Told:
     def attend(self, somebody_looks):
         say(attended=somebody_looks)
 
-    def wake(self):
-        os.eventfd_write(self.wakes, 1)
-
     def add(self, session_id, lines):
         kept = self.kept.setdefault(session_id, deque(maxlen=5000))
         for outcome, text in lines:
             seq = self.next[session_id] = self.next.get(session_id, 0) + 1
-            kept.append(Line(seq, time.time_ns(), 4000 + seq % 7, "exec_allowed", outcome, text))
+            kept.append(
+                EventLine(seq, time.time_ns(), 4000 + seq % 7, "exec_allowed", outcome, text)
+            )
 
     def show(self, order):
         now_ns = time.time_ns()
@@ -76,7 +70,7 @@ class Told:
             for each in order.get("sessions", ())
         ]
         waiting = tuple(
-            waits(
+            request(
                 each.pop("id"),
                 asked_ns=now_ns,
                 deadline_ns=now_ns + each.pop("left_s", 290) * SECOND,
@@ -119,7 +113,6 @@ def obey():
                 cut()
             case _:
                 source.show(order)
-        source.wake()
         say(obeyed=True)
 
 

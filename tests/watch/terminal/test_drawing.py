@@ -6,32 +6,32 @@ import itertools
 
 from sigwrap.escape import columns_of
 from sigwrap.store.killswitch import State
-from sigwrap.watch.board import ENDED, Board, Line
-from sigwrap.watch.terminal.drawing import Place, drawn
-from sigwrap.watch.terminal.face import Face
-from tests.watch.boards import NOW_NS, board, line, seen, waits
+from sigwrap.watch.board import ENDED, Board, EventLine
+from sigwrap.watch.terminal.drawing import Size, drawn
+from sigwrap.watch.terminal.state import ScreenState
+from tests.watch.boards import NOW_NS, board, line, request, seen
 
-WIDE = Place(80, 24)
+WIDE = Size(80, 24)
 EVIL = "\x1b[2J\x1b]0;x\x07<script>\u202e\n\x9b31m\udcff漢" * 20
 
 
 def shown(
     found: Board,
     *keys: str,
-    place: Place = WIDE,
-    lines: tuple[Line, ...] = (),
-    face: Face | None = None,
+    size: Size = WIDE,
+    lines: tuple[EventLine, ...] = (),
+    state: ScreenState | None = None,
 ) -> list[str]:
-    face = face or Face(only_questions=False)
-    face.take(found)
+    state = state or ScreenState()
+    state.take(found)
     for at, key in enumerate(keys):
-        face.press(key, 10.0 + at)
-    whole = "sigwrap approvals --full 3f9a10"
-    return [row.text.rstrip() for row in drawn(face, lines, place, NOW_NS, whole)]
+        state.press(key, 10.0 + at)
+    whole = "sigwrap watch --full 3f9a10"
+    return [row.text.rstrip() for row in drawn(state, lines, size, NOW_NS, whole)]
 
 
 def test_what_an_answer_needs_is_there() -> None:
-    text = "\n".join(shown(board(seen(), waiting=(waits(),))))
+    text = "\n".join(shown(board(seen(), waiting=(request(),))))
     for part in (
         "1 session, 1 approval request   kill switch off",
         "> s1       waiting  1 min  7      2       npm start",
@@ -60,27 +60,27 @@ def test_events_are_filtered_and_the_last_ones_stay() -> None:
 
 
 def test_a_question_that_does_not_fit_says_so_and_v_shows_all() -> None:
-    long = waits(what=" ".join(f"word{at}" for at in range(400)))
-    face = Face(only_questions=False)
-    rows = shown(board(seen(), waiting=(long,)), face=face)
-    assert face.does_not_fit
+    long = request(what=" ".join(f"word{at}" for at in range(400)))
+    state = ScreenState()
+    rows = shown(board(seen(), waiting=(long,)), state=state)
+    assert state.does_not_fit
     assert any("more rows: press v" in row for row in rows)
-    whole = shown(board(seen(), waiting=(long,)), "v", face=face)
+    whole = shown(board(seen(), waiting=(long,)), "v", state=state)
     assert "more rows below (press space)" in whole[0]
-    end = shown(board(seen(), waiting=(long,)), *[" "] * 30, face=face)
+    end = shown(board(seen(), waiting=(long,)), *[" "] * 30, state=state)
     assert any("word399" in row for row in end)
     assert not any("below" in row for row in end)
 
 
 def test_no_yes_where_the_question_was_not_drawn_whole() -> None:
-    for place in (Place(200, 9), Place(39, 50), Place(40, 10)):
-        face = Face(only_questions=False)
-        long = waits(what=" ".join(f"word{at}" for at in range(400)))
-        shown(board(seen(), waiting=(long,)), place=place, face=face)
-        assert face.press("y", 10.0) is None
-        face.press("v", 11.0)
-        shown(board(seen(), waiting=(long,)), place=place, face=face)
-        assert face.press("y", 12.0) is None
+    for size in (Size(200, 9), Size(39, 50), Size(40, 10)):
+        state = ScreenState()
+        long = request(what=" ".join(f"word{at}" for at in range(400)))
+        shown(board(seen(), waiting=(long,)), size=size, state=state)
+        assert state.press("y", 10.0) is None
+        state.press("v", 11.0)
+        shown(board(seen(), waiting=(long,)), size=size, state=state)
+        assert state.press("y", 12.0) is None
 
 
 def test_the_kill_switch_and_what_can_t_be_seen() -> None:
@@ -94,26 +94,21 @@ def test_the_kill_switch_and_what_can_t_be_seen() -> None:
 
 
 def test_nothing_is_wider_or_longer_or_moves_the_cursor() -> None:
-    for only_questions in (False, True):
-        evil = waits(
-            what=EVIL, process=EVIL, files=(EVIL,) * 9, folder=EVIL, rule=EVIL, message=EVIL
-        )
-        found = board(
-            seen(name=EVIL, command=(EVIL,), ended=EVIL),
-            seen("s2", last=EVIL),
-            waiting=(evil, waits("b", what=EVIL)),
-            killswitch=State(NOW_NS, EVIL, EVIL),
-            problems=("x" * 500,),
-        )
-        sizes = itertools.product((2, 20, 40, 79, 80, 200), (1, 5, 10, 24, 60))
-        for (columns, rows), key in itertools.product(sizes, ("", "?", "v", "m", "/", "K", "s")):
-            face = Face(only_questions=only_questions)
-            face.said = "y" * 300
-            found_rows = shown(
-                found, *([key] if key else []), place=Place(columns, rows), face=face
-            )
-            assert len(found_rows) <= rows
-            for row in found_rows:
-                assert columns_of(row) <= columns
-                assert row.isprintable()
-                assert "\u202e" not in row
+    evil = request(what=EVIL, process=EVIL, files=(EVIL,) * 9, folder=EVIL, rule=EVIL, message=EVIL)
+    found = board(
+        seen(name=EVIL, command=(EVIL,), ended=EVIL),
+        seen("s2", last=EVIL),
+        waiting=(evil, request("b", what=EVIL)),
+        killswitch=State(NOW_NS, EVIL, EVIL),
+        problems=("x" * 500,),
+    )
+    sizes = itertools.product((2, 20, 40, 79, 80, 200), (1, 5, 10, 24, 60))
+    for (columns, rows), key in itertools.product(sizes, ("", "?", "v", "m", "/", "K", "s")):
+        state = ScreenState()
+        state.status = "y" * 300
+        found_rows = shown(found, *([key] if key else []), size=Size(columns, rows), state=state)
+        assert len(found_rows) <= rows
+        for row in found_rows:
+            assert columns_of(row) <= columns
+            assert row.isprintable()
+            assert "\u202e" not in row

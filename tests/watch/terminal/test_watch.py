@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from sigwrap.watch.terminal.face import READ_WITHIN_S
+from sigwrap.watch.terminal.state import READ_WITHIN_S
 from tests.support.harness import PYTHON, UNDER_TEST, Running, Sigwrap
 from tests.support.terminal import Terminal
 from tests.support.waiting import PATIENCE_S, await_that, reader
@@ -48,7 +48,7 @@ READ_S = READ_WITHIN_S + 0.1  # an answer that comes faster is none: no event to
 
 
 def press_once_read(terminal: Terminal, key: str, said: bytes, read_s: float = READ_S) -> None:
-    """As a person, who takes longer than a key that was meant for something else."""
+    """Press a key as a user who has read the request."""
     terminal.output.until(rb"wants to run uname")
     too_early = b"this request is new: read it"
     came = too_early
@@ -104,23 +104,49 @@ def test_the_terminal_is_left_as_it_was_whatever_ends_it(sigwrap: Sigwrap) -> No
         assert terminal.await_status() == status
 
 
-def test_it_says_what_it_needs(sigwrap: Sigwrap) -> None:
-    for words in (("watch",), ("approvals", "--watch")):
-        done = sigwrap.native(UNDER_TEST, *words)
-        assert done.returncode == 125
-        assert b"needs an interactive terminal" in done.stderr
-        mistyped = sigwrap.native(UNDER_TEST, *words, "--store", str(sigwrap.folder / "stroe"))
-        assert mistyped.returncode == 125
-        assert b"stroe" in mistyped.stderr
+def test_without_a_terminal_it_lists_the_requests_and_ends(sigwrap: Sigwrap) -> None:
+    def native(*words: str) -> subprocess.CompletedProcess[bytes]:
+        return sigwrap.native(UNDER_TEST, *words)
+
+    assert native("watch").stdout == b"no approval requests\n"
+    process = asks(sigwrap, "--approvals", "control", text="uname")
+    reader(process.stderr).line()
+    (listed,) = json.loads(native("watch", "--format", "json").stdout)["requests"]
+    for words in (("watch",), ("watch", "--format", "text"), ("watch", "--full", listed["id"])):
+        assert b"wants to run uname" in native(*words).stdout
+    assert approved(sigwrap)
+    assert process.wait(PATIENCE_S) == 0
+    mistyped = native("watch", "--store", str(sigwrap.folder / "stroe"))
+    assert (mistyped.returncode, b"stroe" in mistyped.stderr) == (125, True)
+    unseen = native("watch", "--notify", "bell")
+    assert (unseen.returncode, b"--notify needs a terminal" in unseen.stderr) == (125, True)
 
 
-def test_nobody_inside_watches(as_user: Sigwrap) -> None:
+def test_the_old_names_of_the_list(sigwrap: Sigwrap) -> None:
+    process = asks(sigwrap, "--approvals", "control", text="uname")
+    reader(process.stderr).line()
+    for words in (("approvals",), ("approvals", "list")):
+        text = sigwrap.native(UNDER_TEST, *words).stdout
+        assert b"wants to run uname" in text
+        document = json.loads(sigwrap.native(UNDER_TEST, *words, "--json").stdout)
+        (listed,) = document["requests"]
+        assert document.keys() == {"schema", "requests", "more", "unreachable"}
+    full = sigwrap.native(UNDER_TEST, "approvals", "--full", listed["id"], "--json")
+    assert json.loads(full.stdout)["requests"][0]["id"] == listed["id"]
+    terminal = watch(sigwrap, "approvals", "--watch")
+    terminal.output.until(rb"wants to run uname")
+    leave(terminal)
+    assert approved(sigwrap)
+    process.wait(PATIENCE_S)
+
+
+def test_no_process_in_a_session_watches(as_user: Sigwrap) -> None:
     terminal = as_user.on_terminal("--", UNDER_TEST, "watch")
     terminal.output.until(rb"processes in a session can't watch or approve")
 
 
 def test_a_program_reads_lines_of_json(sigwrap: Sigwrap) -> None:
-    words = [*sigwrap.as_user(), UNDER_TEST, "watch", "--json"]
+    words = [*sigwrap.as_user(), UNDER_TEST, "watch", "--format", "jsonl"]
     watching = sigwrap.start_line(words)
     lines = reader(watching.stdout)
     assert json.loads(lines.line())["sessions"] == []
@@ -154,7 +180,7 @@ def test_an_answer_needs_no_id_where_one_waits(sigwrap: Sigwrap) -> None:
     assert re.search(rb"2 approval requests are open: give an id \(\w{6}, \w{6}; ", several.stderr)
     first.terminate()
     first.wait(PATIENCE_S)
-    unseen = approve()  # another could have come to wait since somebody looked
+    unseen = approve()  # another request could be open by now
     assert (unseen.returncode, b"no terminal to confirm on" in unseen.stderr) == (125, True)
     assert approved(sigwrap)
     assert second.wait(PATIENCE_S) == 0
@@ -174,7 +200,7 @@ def test_without_an_id_it_is_shown_and_asked_about(sigwrap: Sigwrap) -> None:
     assert process.wait(PATIENCE_S) == 0
 
 
-# Where nobody would see it
+# Requests that a full-screen program hides
 
 
 def raw(subject: Sigwrap, programs: Path, *options: str) -> Terminal:
@@ -186,7 +212,7 @@ def raw(subject: Sigwrap, programs: Path, *options: str) -> Terminal:
 
 
 @pytest.mark.parametrize("key", ["r", "R"])
-def test_a_full_screen_is_left_alone_and_nobody_waits_for_long(
+def test_a_full_screen_is_left_alone_and_the_wait_is_short(
     sigwrap: Sigwrap, programs: Path, key: str
 ) -> None:
     """r: its output is a pipe. R: it is the screen itself."""
@@ -207,7 +233,7 @@ def test_a_full_screen_is_left_alone_and_nobody_waits_for_long(
     assert terminal.await_status() == 0
 
 
-def test_once_somebody_has_answered_there_is_time_again(sigwrap: Sigwrap, programs: Path) -> None:
+def test_after_an_answer_there_is_time_again(sigwrap: Sigwrap, programs: Path) -> None:
     terminal = raw(sigwrap, programs, "--unattended-timeout", "60")
     terminal.type("r")
     sigwrap.await_event("approval_requested")
@@ -216,20 +242,20 @@ def test_once_somebody_has_answered_there_is_time_again(sigwrap: Sigwrap, progra
     terminal.type("r")
     await_that(lambda: len(sigwrap.events("approval_requested")) == 2)
     terminal.output.until(rb"key")
-    listed = json.loads(sigwrap.native(UNDER_TEST, "approvals", "--json").stdout)
+    listed = json.loads(sigwrap.native(UNDER_TEST, "watch", "--format", "json").stdout)
     assert listed["requests"][0]["expires_in_s"] > 200
     assert approved(sigwrap)
     terminal.output.until(rb"STATUS 0")
     terminal.type("q")
 
 
-def test_who_watches_is_asked_in_the_place_of_a_full_screen(
+def test_a_watching_user_is_asked_instead_of_a_full_screen(
     sigwrap: Sigwrap, programs: Path
 ) -> None:
-    watching = watch(sigwrap, "approvals", "--watch")
+    watching = watch(sigwrap)
     terminal = raw(sigwrap, programs, "--unattended-timeout", "1")
     terminal.type("r")
-    press_once_read(watching, "y", rb"approved", read_s=1.5)  # longer than where nobody watches
+    press_once_read(watching, "y", rb"approved", read_s=1.5)  # longer than without an approver
     terminal.output.until(rb"STATUS 0")
     assert b"wants to run" not in terminal.output.seen
     terminal.type("q")
@@ -292,7 +318,7 @@ def test_one_that_fails_is_told_of_at_the_end(sigwrap: Sigwrap) -> None:
     [("exit 3", b""), ("bell", b"--notify bell: there is no terminal")],
     ids=["a command that fails", "a bell that no terminal rings"],
 )
-def test_what_tells_nobody_leaves_no_time_to_answer(
+def test_a_failed_notification_leaves_no_time_to_answer(
     sigwrap: Sigwrap, notify: str, said: bytes
 ) -> None:
     options = ("--approvals", "control", "--unattended-timeout", "1", "--notify", notify)

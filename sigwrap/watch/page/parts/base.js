@@ -1,6 +1,6 @@
 const TOKEN = document.querySelector("meta[name=token]").content;
 
-// Only what differs is written: a page that changes nothing is not laid out again.
+// Writes only a difference, so that the browser does not lay out an unchanged page again.
 function put(target, words) {
   if (target.textContent !== words) target.textContent = words;
 }
@@ -30,7 +30,7 @@ function toast(words) {
   toastTimer = setTimeout(() => byId("toast").classList.remove("up"), 5000);
 }
 
-// What came of it, in a sentence; never silent.
+// Sends an order and shows the result, in a sentence.
 async function post(path, order) {
   let came;
   try {
@@ -49,7 +49,7 @@ async function post(path, order) {
   return came.ok;
 }
 
-// Asks once: the focus is on the text, or on the way out. Resolves to null, or to what was typed.
+// Asks for confirmation, with the focus on the text or on Cancel. Resolves to null, or to the text.
 function confirmed({ title, words, yes, no = "Cancel", what = "", isRed = true }) {
   const dialog = byId("ask");
   if (dialog.open) return Promise.resolve(null);
@@ -73,7 +73,7 @@ function confirmed({ title, words, yes, no = "Cancel", what = "", isRed = true }
   });
 }
 
-// Enter in the text means yes; where all would end it only goes on to the button that says so.
+// Enter in the text confirms; before a red button it only moves the focus to that button.
 byId("ask-text").addEventListener("keydown", (event) => {
   if (event.key !== "Enter") return;
   event.preventDefault();
@@ -81,7 +81,7 @@ byId("ask-text").addEventListener("keydown", (event) => {
   else byId("ask").close("yes");
 });
 
-// What is typed on when a dialog has closed was meant for it.
+// Keys that come just after a dialog has closed were meant for the dialog.
 const STILL_TYPED_MS = 1000;
 let closedAt = -STILL_TYPED_MS;
 for (const each of document.querySelectorAll("dialog")) each.addEventListener("close", () => (closedAt = performance.now()));

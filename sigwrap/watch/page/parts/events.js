@@ -1,5 +1,4 @@
-// Events of the chosen session, the newest at the bottom. However many come, a frame shows at most
-// what fits into the list, and no more is kept than that.
+// Events of the chosen session, the newest at the bottom. The list keeps a limited number.
 
 const MOST_ROWS = 500;
 let kept = []; // the newest, whether they are shown or not
@@ -27,7 +26,7 @@ function takeEvents(told) {
   leftOut += told.left_out;
   fresh.push(...told.events);
   if (fresh.length > MOST_ROWS) leftOut += fresh.splice(0, fresh.length - MOST_ROWS).length;
-  // Where nobody looks there are no frames, and what comes is not to pile up.
+  // A hidden tab has no frames, and events must not pile up in it.
   frame ||= requestAnimationFrame(draw);
 }
 

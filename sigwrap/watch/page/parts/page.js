@@ -29,7 +29,7 @@ function hear(show) {
   show();
 }
 
-// Connected anew by ourselves: a browser gives up where it is refused once.
+// Reconnects itself: a browser gives up after one refusal.
 function lose() {
   source?.close();
   if (!isLost) put(byId("state"), "");
@@ -76,12 +76,12 @@ byId("red").addEventListener("click", async () => {
     what: "Reason (optional, shown in messages and logs):",
     yes: "Stop everything",
   });
-  if (reason !== null) post("/killswitch", { on: true, reason });
+  if (reason !== null) post("/killswitch/on", { reason });
 });
 
 byId("lift").addEventListener("click", async () => {
   const answered = await confirmed({ title: "Turn off the kill switch?", words: "Sessions can start again.", yes: "Turn off" });
-  if (answered !== null) post("/killswitch", { on: false });
+  if (answered !== null) post("/killswitch/off", {});
 });
 
 byId("help-button").addEventListener("click", () => byId("help").showModal());

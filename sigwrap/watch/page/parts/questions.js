@@ -1,6 +1,6 @@
-// What waits for an answer, the oldest first. A click or a key that was meant for one question must
-// never answer another: whatever has just come or moved can't be answered yet, and as long as the
-// pointer or the focus is on the list, a question that is over keeps its place.
+// Approval requests, the oldest first. A click or a key that was meant for one must never answer
+// another: a request that has just come or moved takes no answer yet, and while the pointer or the
+// focus is on the list, a closed request keeps its place.
 
 const TOO_NEW_MS = 700;
 const questions = new Map(); // by session and id
@@ -19,7 +19,7 @@ function showQuestions(waiting, sessions) {
   for (const asked of waiting) {
     const known = questions.get(keyOf(asked));
     if (known) {
-      known.asked.deadline = asked.deadline; // somebody has come to watch, say
+      known.asked.deadline = asked.deadline; // it is later once an approver watches
       continue;
     }
     const made = question(asked, names.get(asked.session_id) || asked.session_id);
@@ -52,7 +52,7 @@ function question(asked, session) {
     "li",
     { class: "question", tabindex: "0", onfocusin: () => setCurrent(made) },
     element("div", { class: "top" }, element("span", {}, session), element("span", {}, `${asked.process} (${asked.pid}) ${asked.wants}`), made.left),
-    element("span", { class: "what" }, asked.what + (asked.is_cut ? " … (in full: sigwrap approvals --full)" : "")),
+    element("span", { class: "what" }, asked.what + (asked.is_cut ? " … (in full: sigwrap watch --full)" : "")),
     element(
       "dl",
       { class: "facts" },
@@ -76,7 +76,7 @@ function question(asked, session) {
   return made;
 }
 
-// Where nobody is about to answer one.
+// Removes closed requests, unless the user may be about to answer one.
 function clearOver() {
   const isLast = !openOnes().length;
   let next = null;
@@ -95,7 +95,7 @@ function clearOver() {
   questions.forEach(tick);
 }
 
-// By whatever: another that went, a banner that came. Scrolling is nobody's surprise.
+// A request also moves when another goes or a banner comes. Scrolling does not count.
 function isSettled(each) {
   const place = Math.round(each.node.getBoundingClientRect().top + scrollY);
   if (place !== each.place) {
@@ -105,7 +105,7 @@ function isSettled(each) {
   return performance.now() - each.since >= TOO_NEW_MS;
 }
 
-// A key is never taken for what comes next: that is chosen, and then has its while to be read.
+// The next request is selected, and takes no key until there was time to read it.
 function end(each) {
   if (each.isOver) return;
   const all = openOnes();

@@ -1,4 +1,4 @@
-// Sessions as they come and go: a line each, kept as long as its session is there.
+// Sessions: a line for each, as long as it is on the board.
 
 const lines = new Map();
 let chosen = "";

@@ -1,0 +1,260 @@
+"""sigwrap policy explain."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from typer.core import TyperCommand
+from typer.exceptions import TyperException
+
+from sigwrap.cli.examples import examples
+from sigwrap.cli.group import unknown_option
+from sigwrap.cli.options import JsonOption, words_of
+from sigwrap.cli.output import note, out
+from sigwrap.cli.policy.shared import RootOption, load, plain
+from sigwrap.cli.policy.shell_lines import explain_line, explain_targets, line_text
+from sigwrap.cli.tool_files import not_found, with_shadows
+from sigwrap.errors import UsageError
+from sigwrap.escape import shell_words
+from sigwrap.linux import procfs
+from sigwrap.policy.judge.engine import Engine
+from sigwrap.policy.judge.files import IN_A_FOLDER
+from sigwrap.policy.judge.network import (
+    BadDestination,
+    Direction,
+    Endpoint,
+    Protocol,
+    endpoint_of,
+)
+from sigwrap.policy.judge.request import Operation, SignalRequest, TargetType, with_implied
+from sigwrap.policy.judge.rules import Policy
+from sigwrap.policy.judge.signals import signal_number
+from sigwrap.policy.tools.cases import command_request
+from sigwrap.policy.tools.explain import (
+    Explanation,
+    environment_text,
+    explain_command,
+    explain_environment,
+    explain_file,
+    explain_network,
+    explain_signal,
+    explanation_text,
+)
+from sigwrap.run.settings import DEFAULT_POLICY
+from sigwrap.run.walls import held_file_rules
+from sigwrap.start import onefile
+from sigwrap.start.policy_files import SHIPPED
+
+if TYPE_CHECKING:
+    _Target = TargetType
+else:
+    _Target = words_of(TargetType)
+
+_EXPLAIN_EXAMPLE = "as in sigwrap policy explain -- git push --force"
+
+
+def register(app: typer.Typer) -> None:
+    app.command(cls=_Explain, epilog=examples("policy explain"))(explain)
+
+
+class _Explain(TyperCommand):
+    """Refuse words of the command, or a policy, before `--`."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        behind = args[args.index("--") + 1 :] if "--" in args else None
+        try:
+            rest = super().parse_args(ctx, list(args))
+        except TyperException as problem:
+            unknown = unknown_option(problem)
+            if behind is not None or not unknown:
+                raise
+            why = f"unknown option {shell_words([unknown])}"
+            raise UsageError(why, f"the command goes after --, {_EXPLAIN_EXAMPLE}") from problem
+        command = list(ctx.params.get("command") or ())
+        if command and behind is None and _must_be_a_policy(command[0]):
+            raise _misplaced(command[0], command[1:])
+        if behind is not None and len(command) > len(behind):
+            raise _misplaced(command[0], behind)
+        return rest
+
+
+def _must_be_a_policy(word: str) -> bool:
+    return word in SHIPPED or (word.endswith((".yaml", ".yml")) and os.path.isfile(word))
+
+
+def _misplaced(word: str, command: list[str]) -> UsageError:
+    shown = shell_words(command) if command else "COMMAND"
+    if word in SHIPPED or os.path.isfile(word):
+        right = f"sigwrap policy explain -p {shell_words([word])} -- {shown}"
+        return UsageError(f"{shell_words([word])} is a policy, not a command", right)
+    line = f"sigwrap policy explain -- {shown}"
+    return UsageError(f"{shell_words([word])} is neither an option nor after --", line)
+
+
+def explain(
+    command: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="-- COMMAND...", help="Command line to explain"),
+    ] = None,
+    policy: Annotated[
+        str, typer.Option("--policy", "-p", metavar="NAME|FILE", help="Policy to explain")
+    ] = DEFAULT_POLICY,
+    signal: Annotated[
+        str | None, typer.Option("--signal", metavar="SIGNAL", help="Explain a signal")
+    ] = None,
+    target: Annotated[
+        list[_Target] | None,
+        typer.Option("--target", help="Type of the signal's target (repeat for several types)"),
+    ] = None,
+    target_command: Annotated[
+        str, typer.Option("--target-command", metavar="NAME", help="Name of the target")
+    ] = "",
+    target_pid: Annotated[
+        int,
+        typer.Option("--target-pid", metavar="PID", help="Pid of the target", show_default=False),
+    ] = 0,
+    handled: Annotated[
+        bool, typer.Option("--handled", help="The target catches or ignores the signal")
+    ] = False,
+    depth: Annotated[
+        int, typer.Option("--depth", metavar="N", help="Depth in the process tree")
+    ] = 1,
+    file: Annotated[
+        str | None,
+        typer.Option("--file", metavar="PATH", help="Explain access to a file"),
+    ] = None,
+    read: Annotated[bool, typer.Option("--read", help="Read it [default for --file]")] = False,
+    write: Annotated[bool, typer.Option("--write", help="Change it")] = False,
+    create: Annotated[bool, typer.Option("--create", help="Create it, or move it there")] = False,
+    delete: Annotated[bool, typer.Option("--delete", help="Delete it, or move it away")] = False,
+    execute: Annotated[bool, typer.Option("--execute", help="Execute it")] = False,
+    connect: Annotated[
+        str | None,
+        typer.Option(
+            "--connect",
+            metavar="HOST:PORT|unix:PATH",
+            help="Explain a connection",
+        ),
+    ] = None,
+    listen: Annotated[
+        str | None,
+        typer.Option("--listen", metavar="ADDRESS:PORT", help="Explain a server"),
+    ] = None,
+    udp: Annotated[bool, typer.Option("--udp", help="Use UDP for --connect")] = False,
+    environment: Annotated[
+        bool,
+        typer.Option("--env", help="Explain which environment variables the policy removes"),
+    ] = False,
+    root: RootOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Explain which rule decides, and why.
+
+    It also shows the earlier rules that do not match, and the files and addresses that the command
+    names. For a shell line (bash -c '…'), it explains each command in that line.
+    """
+    given = [each for each in (signal, file, connect, listen) if each is not None]
+    if bool(command) + len(given) + environment != 1:
+        raise UsageError(
+            "give one of -- COMMAND..., --signal SIGNAL, --file PATH, --connect HOST:PORT, "
+            "--listen ADDRESS:PORT and --env"
+        )
+    flags = zip(Operation, (read, write, create, delete, execute), strict=True)
+    operations = [operation for operation, is_wanted in flags if is_wanted]
+    if operations and file is None:
+        raise UsageError(f"--{operations[0].value} needs --file PATH")
+    if udp and connect is None:
+        raise UsageError("--udp needs --connect HOST:PORT")
+    engine = Engine(load(policy, root))
+    if environment:
+        _explain_environment(engine.policy, as_json=as_json)
+    elif command:
+        _explain_command(engine, _command_words(command), depth, as_json=as_json)
+    elif file is not None:
+        found = [_explained_file(engine, file, each) for each in operations or [Operation.READ]]
+        _print(*found, as_json=as_json)
+    elif signal is not None:
+        types = (TargetType(each.value) for each in target or [TargetType.EXTERNAL])
+        request = SignalRequest(
+            signal=_signal_number(signal),
+            target_types=with_implied(types),
+            target_command=target_command,
+            target_pid=target_pid,
+            handled=handled,
+        )
+        _print(explain_signal(engine, request), as_json=as_json)
+    else:
+        protocol = Protocol.UDP if udp else Protocol.TCP
+        direction = Direction.BIND if connect is None else Direction.CONNECT
+        endpoint = _endpoint(connect or listen or "", direction, protocol)
+        _print(explain_network(engine, endpoint), as_json=as_json)
+
+
+def _print(*explanations: Explanation, as_json: bool) -> None:
+    if as_json:
+        plainly = [plain(each) for each in explanations]
+        out(json.dumps(plainly[0] if len(plainly) == 1 else plainly, indent=2))
+    else:
+        out("\n\n".join(map(explanation_text, explanations)))
+
+
+def _explain_command(engine: Engine, words: list[str], depth: int, *, as_json: bool) -> None:
+    request = with_shadows(command_request(words, folder=os.getcwd(), depth=depth))
+    explanation = explain_command(engine, request)
+    for name in not_found(request):
+        note(f"{shell_words([name])} is not in PATH; explained as if in /usr/bin")
+    line = explain_line(engine, words, depth) or explain_targets(engine, words, depth)
+    if line is None:
+        _print(explanation, as_json=as_json)
+    elif as_json:
+        out(json.dumps({**plain(explanation), "line": plain(line)}, indent=2))
+    else:
+        out(line_text(explanation, line))
+
+
+def _signal_number(name: str) -> int:
+    number = signal_number(name)
+    if number is None:
+        raise UsageError(f"unknown signal: {name}")
+    return number
+
+
+def _endpoint(text: str, direction: Direction, protocol: Protocol) -> Endpoint:
+    try:
+        found = endpoint_of(text, direction, protocol)
+    except BadDestination as problem:
+        raise UsageError(f"{shell_words([text])}: {problem}") from problem
+    if not found.socket.startswith("/"):
+        return found
+    # A run knows an existing socket by its real path, and by the names that the policy gives it.
+    return found._replace(socket=os.path.realpath(found.socket), names=frozenset({found.socket}))
+
+
+def _explained_file(engine: Engine, file: str, operation: Operation) -> Explanation:
+    given = os.path.abspath(os.path.expanduser(file))
+    path = os.path.realpath(given)
+    if operation in IN_A_FOLDER:  # these act on a link itself, not on its target
+        folder, name = os.path.split(given)
+        path = os.path.join(os.path.realpath(folder), name)
+    held, exists = held_file_rules(engine), os.path.lexists(path)
+    return explain_file(engine, held, operation, path, given, exists=exists)
+
+
+def _explain_environment(policy: Policy, *, as_json: bool) -> None:
+    own = onefile.original_environment(procfs.environment())
+    explained = explain_environment(policy, [os.fsdecode(name) for name in own])
+    out(json.dumps(plain(explained), indent=2) if as_json else environment_text(explained))
+
+
+def _command_words(command: list[str]) -> list[str]:
+    """Split a single argument with spaces: it is a whole command line in quotes."""
+    if len(command) == 1 and " " in command[0]:
+        try:
+            command = shlex.split(command[0])
+        except ValueError as error:
+            raise UsageError(f"not a valid command line: {error}") from error
+    return command

@@ -1,0 +1,164 @@
+"""sigwrap policy learn."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from itertools import chain
+from typing import Annotated
+
+import typer
+
+from sigwrap.cli.chain_note import note_broken_chains
+from sigwrap.cli.examples import examples
+from sigwrap.cli.options import StoreOption, store_folder
+from sigwrap.cli.output import note, out
+from sigwrap.cli.policy.shared import (
+    policy_then,
+    selector_from,
+    started_of,
+    variables,
+    write_new,
+)
+from sigwrap.cli.several import SessionsArgument
+from sigwrap.errors import PolicyError, SessionError, UsageError
+from sigwrap.escape import shell_words
+from sigwrap.events import text
+from sigwrap.policy.judge.engine import Engine
+from sigwrap.policy.judge.rules import Policy
+from sigwrap.policy.language.shapes import PATTERNS, Form
+from sigwrap.policy.language.variables import BUILT_IN
+from sigwrap.policy.tools.generate import generate_policy
+from sigwrap.policy.tools.learn import Head, Learned, Only, learned_policy
+from sigwrap.policy.tools.show import policy_text
+from sigwrap.report.check.recorded_policy import NoPolicy, recorded_sources, recorded_variables
+from sigwrap.start.policy_files import SHIPPED, load_policy, read_source
+from sigwrap.store.catalog import open_session
+from sigwrap.store.reader import Session
+
+
+def register(app: typer.Typer) -> None:
+    app.command(epilog=examples("policy learn"))(learn)
+
+
+def learn(
+    sessions: SessionsArgument = None,
+    new: Annotated[
+        bool,
+        typer.Option("--new", help="Print a new policy that allows only what the sessions did"),
+    ] = False,
+    only: Annotated[
+        list[Only] | None,
+        typer.Option(
+            "--only",
+            help="Outcome of the actions; rules for audited actions deny "
+            "[default: denied and asked]",
+            show_default=False,
+        ),
+    ] = None,
+    output: Annotated[
+        str | None,
+        typer.Option(
+            "--output", "-o", metavar="FILE", help="Write to this new file", show_default=False
+        ),
+    ] = None,
+    name: Annotated[
+        str, typer.Option("--name", metavar="NAME", help="Name of the policy")
+    ] = "learned",
+    extends: Annotated[
+        str | None,
+        typer.Option(
+            "--extends",
+            metavar="NAME|FILE",
+            help="Base of the policy [default: the policy of the session]",
+            show_default=False,
+        ),
+    ] = None,
+    store: StoreOption = None,
+) -> None:
+    """Print rules for denied actions of a session.
+
+    It also covers actions that needed approval. The output is a policy that extends the policy of
+    the session, with a rule for each action and its exact arguments. If that policy has changed
+    since, the output contains it as the log has it. Read the rules before you use them: a program
+    may have tried something it should not do.
+
+    With --new, the output allows the programs and subcommands that ran, with any arguments, the
+    signals to any target of the same type, and the connections. It denies everything else. If the
+    sessions audited files, it allows writing only in the directories in which they wrote.
+    """
+    if not re.fullmatch(PATTERNS[Form.NAME], name):
+        raise UsageError(f"--name {shell_words([name])}: not a valid policy name")
+    if new and (only or extends):
+        raise UsageError("--new can't be combined with --only or --extends")
+    folder = store_folder(store)
+    opened = [open_session(folder, each) for each in sessions or [""]]
+    note_broken_chains(opened)
+    if new:
+        events = chain.from_iterable(each.events() for each in opened)
+        learned = Learned(generate_policy(events, name=name), 0)
+    elif len(opened) > 1:
+        raise UsageError("rules are for one session", "give one, or --new")
+    else:
+        kinds = frozenset(only or (Only.DENIED, Only.ASKED))
+        if Only.AUDITED in kinds and len(kinds) > 1:
+            raise UsageError("--only audited can't be combined with another --only")
+        learned = _learned(opened[0], kinds, name, extends, output or "learned.yaml")
+    if not learned.text:
+        return
+    if output is None:
+        out(learned.text.rstrip())
+        return
+    write_new(output, learned.text)
+    rules = f" with {learned.rules} rule{'s' * (learned.rules != 1)}" if learned.rules else ""
+    out(f"wrote {shell_words([output])}{rules}. Read it, then run:")
+    out(f"  sigwrap policy check {shell_words([output])}")
+
+
+def _learned(
+    session: Session, only: frozenset[Only], name: str, extends: str | None, file: str
+) -> Learned:
+    recorded = recorded_variables(started_of(session))
+    # With the variables of the run, a path in its policy means the same as then.
+    here = {each: recorded.get(each) or variables(None).get(each, "") for each in BUILT_IN}
+    selector = extends or _selector(session)
+    base = load_policy(selector, variables=here) if extends else _unchanged(selector, session, here)
+    head = Head(name, selector_from(selector, file), session.id)
+    if base is None:
+        note(f"{shell_words([selector])} has changed since; using its text from the log")
+        base = policy_then(session, here)
+        head = head._replace(base=base)
+    learned = learned_policy(session.events(), Engine(base), only, head)
+    if not learned.text:
+        became = " or ".join(each.past for each in Only if each in only)
+        note(f"nothing to learn: nothing was {became} in {session.id}")
+    return learned
+
+
+def _selector(session: Session) -> str:
+    """Return the name of a shipped policy, or the path of a file, which may no longer exist."""
+    started = started_of(session)
+    try:
+        source = recorded_sources(started)[0]
+    except NoPolicy as why:
+        raise SessionError(f"{session.id}: {why}", "name the base with --extends") from why
+    shipped = source.name.removesuffix(".yaml")
+    if shipped in SHIPPED and read_source(shipped).text == source.text:
+        return shipped
+    path = os.path.normpath(os.path.join(text(started.get("cwd")) or "/", source.name))
+    # The shipped policy of another version has another text.
+    return shipped if shipped in SHIPPED and not os.path.isfile(path) else path
+
+
+def _unchanged(selector: str, session: Session, here: Mapping[str, str]) -> Policy | None:
+    """Return the policy if it still is that of the session, or is shipped.
+
+    No error names what is in another file: a log can name any file of this machine.
+    """
+    try:
+        now = load_policy(selector, variables=here)
+    except PolicyError:
+        return None
+    same = selector in SHIPPED or policy_text(now) == policy_text(policy_then(session, here))
+    return now if same else None

@@ -1,0 +1,235 @@
+"""Checks of what a run finds: /proc, limits, directories, terminals, libraries.
+
+Each runs in a child process.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import resource
+import sys
+from collections.abc import Sequence
+
+from sigwrap.bare import signal
+from sigwrap.bare.contextlib import suppress
+from sigwrap.doctor import items
+from sigwrap.doctor.items import Finding
+from sigwrap.errors import KernelError, SessionError, StoreError
+from sigwrap.linux import held_terminals, kept_library, landlock, libc, limits, proc_files, procfs
+from sigwrap.linux import process as linux_process
+from sigwrap.linux.descriptors import require_enough
+from sigwrap.linux.mounts import kind_of
+from sigwrap.linux.session_cgroup import SessionCgroup
+from sigwrap.linux.supervisors import hides_processes
+from sigwrap.linux.terminal_typists import find_typist
+from sigwrap.policy.judge.names import SocketNames
+from sigwrap.policy.judge.network import SOCKETS
+from sigwrap.run.opening import new_session_id
+from sigwrap.store import killswitch
+from sigwrap.store.location import default_store, sessions_folder
+from sigwrap.store.writer import SessionLog
+
+_NAMED_BY = ("TMPDIR", "TEMP", "TMP")
+_OTHERWISE = ("/tmp", "/var/tmp", "/usr/tmp")
+_NEW_USER = 0x10000000  # CLONE_NEWUSER
+_A_LIBRARY = "_ctypes"
+_MUCH_MEMORY = 1 << 40
+
+
+def try_kill_switch(store: str | None) -> Finding:
+    folder = default_store(os.environ) if store is None else store
+    try:
+        unseen = killswitch.refuse_if_on(killswitch.stores(folder, os.environ), store)
+    except SessionError as refusal:
+        return Finding(items.KILL_SWITCH, refusal.message, "on", f"sigwrap: {refusal}")
+    if unseen:
+        return Finding(items.KILL_SWITCH, unseen[0], "unseen", f"sigwrap: {unseen[0]}")
+    return Finding(items.KILL_SWITCH, "off")
+
+
+def try_proc() -> Finding:
+    proc_files.hold()
+    try:
+        proc_files.require()
+    except SessionError as refusal:
+        return Finding(items.PROC, refusal.message, "absent", f"sigwrap: {refusal}")
+    if procfs.can_be_covered():
+        return Finding(items.PROC, "this user may mount over /proc", "coverable")
+    if hides_processes():
+        return Finding(items.PROC, "/proc hides the processes of other users (hidepid)", "hides")
+    how = "a private mount" if proc_files.is_ours() else "this user cannot mount over /proc"
+    return Finding(items.PROC, how)
+
+
+def try_processes() -> Finding:
+    try:
+        pid = linux_process.fork()
+    except KernelError as refusal:
+        return Finding(items.PROCESSES, refusal.message, "refused", f"sigwrap: {refusal}")
+    if pid == 0:
+        os._exit(0)
+    os.waitpid(pid, 0)
+    return Finding(items.PROCESSES, f"fork works; {_most(resource.RLIMIT_NPROC)}")
+
+
+def try_open_files() -> Finding:
+    try:
+        require_enough()
+    except SessionError as refusal:
+        return Finding(items.OPEN_FILES, refusal.message, "few", f"sigwrap: {refusal}")
+    return Finding(items.OPEN_FILES, _most(resource.RLIMIT_NOFILE))
+
+
+def _most(kind: int) -> str:
+    _soft, hard = resource.getrlimit(kind)
+    return "no limit" if hard == resource.RLIM_INFINITY else f"at most {hard}"
+
+
+def try_limits() -> Finding:
+    tight = ", ".join(limits.not_lifted())
+    if tight:
+        return Finding(items.LIMITS, tight, "tight", f"sigwrap: {tight} {limits.LIMIT_US_TOO}")
+    return Finding(items.LIMITS, "no hard limit that affects sigwrap")
+
+
+def try_cgroup() -> Finding:
+    group = SessionCgroup(new_session_id())
+    pid = linux_process.fork()
+    if pid == 0:
+        libc.set_parent_death_signal(signal.SIGKILL)
+        signal.pause()
+    try:
+        group.take(pid, counts_time=True, memory_bytes=_MUCH_MEMORY)
+        counted = {"processor time": group.counts_time, "memory": group.counts_memory}
+    finally:
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+        group.remove()
+    counts = [what for what, is_counted in counted.items() if is_counted]
+    if not counts:
+        return Finding(items.CGROUP, "cannot create one in this process's cgroup", "absent")
+    return Finding(items.CGROUP, f"created; it counts {' and '.join(counts)}")
+
+
+def try_memory_files() -> Finding:
+    proc_files.hold()
+    path = getattr(sys.modules.get(_A_LIBRARY), "__file__", None)
+    try:
+        if path is None:  # it is built into the interpreter
+            os.close(kept_library.written(_A_LIBRARY, b""))
+        else:
+            kept_library.load(kept_library.read(path))
+    except (OSError, ImportError) as refusal:
+        return Finding(items.MEMORY_FILES, str(refusal), "refused")
+    return Finding(items.MEMORY_FILES, "loaded a library from memory")
+
+
+def try_terminal() -> Finding:
+    proc_files.hold()
+    held_terminals.hold()
+    try:
+        for fd in os.openpty():
+            os.close(fd)
+    except OSError as refusal:
+        return Finding(
+            items.TERMINAL, f"cannot create a pseudo-terminal: {refusal.strerror}", "no pty"
+        )
+    if held_terminals.controlling < 0:
+        return Finding(items.TERMINAL, "no controlling terminal", "none")
+    typist = find_typist(walled=landlock.is_available(), keeps=_agent_default_keeps).typist
+    if typist is not None:
+        return Finding(items.TERMINAL, typist.why, "typed")
+    return Finding(items.TERMINAL, "approval requests can be shown on it")
+
+
+def _agent_default_keeps(sockets: Sequence[str]) -> bool:
+    names = [name for each in ("tmux", "screen", "zellij") for name in SOCKETS[each]]
+    kept = [any(SocketNames(name).matches(each) for name in names) for each in sockets]
+    return bool(kept) and all(kept)
+
+
+def try_libc() -> Finding:
+    try:
+        version = os.confstr("CS_GNU_LIBC_VERSION")
+    except (OSError, ValueError):
+        version = None
+    if version is None:
+        return Finding(items.LIBC, "not glibc", "other")
+    return Finding(items.LIBC, version)
+
+
+def try_user_namespaces() -> Finding:
+    if libc.libc.unshare(_NEW_USER) != 0:
+        why = libc.failure("unshare").message
+        return Finding(items.USER_NAMESPACES, f"cannot create one: {why}", "refused")
+    return Finding(items.USER_NAMESPACES, "created one")
+
+
+def try_store(store: str | None) -> Finding:
+    proc_files.hold()
+    made: list[str] = []
+    try:
+        folder = sessions_folder(default_store(os.environ) if store is None else store)
+        made = _missing_folders(folder)
+        log = SessionLog.create(os.path.dirname(folder), new_session_id())
+        log.discard()
+        return _of_file_system(folder)
+    except StoreError as refusal:
+        return Finding(items.STORE, refusal.message, "refused", f"sigwrap: {refusal}")
+    finally:
+        for each in made:
+            with suppress(OSError):
+                os.rmdir(each)
+
+
+def _missing_folders(path: str) -> list[str]:
+    """Return the directories that do not exist yet, the lowest first."""
+    missing = []
+    while path and not os.path.lexists(path):
+        missing.append(path)
+        path = os.path.dirname(path)
+    return missing
+
+
+def _of_file_system(folder: str) -> Finding:
+    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        kind, is_local = kind_of(fd)
+        status = os.fstatvfs(fd)
+    finally:
+        os.close(fd)
+    room = status.f_bavail * status.f_frsize
+    found = f"created a log; {kind or 'unknown file system'}, {room >> 20} MiB free"
+    return Finding(items.STORE, found, "" if is_local else "served")
+
+
+def temporary_folders() -> list[str]:
+    """Return the directories that the binary's bootloader tries, in its order."""
+    named = [os.environ[name] for name in _NAMED_BY if os.environ.get(name)]
+    return [*named, *_OTHERWISE]
+
+
+def try_temporary() -> Finding:
+    why = ""
+    for folder in temporary_folders():
+        path = os.path.join(folder, f"sigwrap-doctor-{os.urandom(6).hex()}")
+        try:
+            fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o700)
+        except OSError as refusal:
+            why = why or f"{folder}: {refusal.strerror}"
+            continue
+        os.unlink(path)
+        return _mapped_as_code(folder, fd)
+    return Finding(items.TEMPORARY, why, "unusable")
+
+
+def _mapped_as_code(folder: str, fd: int) -> Finding:
+    try:
+        os.write(fd, bytes(mmap.PAGESIZE))
+        mmap.mmap(fd, mmap.PAGESIZE, mmap.MAP_PRIVATE, mmap.PROT_READ | mmap.PROT_EXEC).close()
+    except PermissionError:
+        return Finding(items.TEMPORARY, f"{folder}: mounted noexec", "noexec")
+    except OSError as refusal:
+        return Finding(items.TEMPORARY, f"{folder}: {refusal.strerror}", "unusable")
+    return Finding(items.TEMPORARY, f"{folder}: writable, allows executables")

@@ -1,0 +1,259 @@
+"""A policy that extends the recorded one by rules for what a session denied or asked about."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from enum import Enum
+
+from sigwrap.escape import printable
+from sigwrap.events import DECISION_TYPES, Event, kind_of, text, times
+from sigwrap.policy.judge.engine import Engine
+from sigwrap.policy.judge.recorded import programs_here
+from sigwrap.policy.judge.request import DEFAULT_RULE, Action, CommandRequest, Decision
+from sigwrap.policy.judge.rules import Policy
+from sigwrap.policy.tools.again import Again
+from sigwrap.policy.tools.draft import SECTIONS, NoRule
+from sigwrap.policy.tools.generate import requests_from_events
+from sigwrap.policy.tools.literal import yaml_word
+from sigwrap.policy.tools.show import policy_text
+from sigwrap.policy.tools.suggest import Drafts, Suggester, decide, drafted
+from sigwrap.tuples import NamedTuple
+
+MOST_RULES = 300
+_MOST_CHARACTERS = 150_000  # of all rules: a policy has at most 256 Ki
+_MOST_REASONS = 50
+_OPEN_REQUESTS_KEPT = 1_000
+_WORD_SHOWN = 60
+_WHY_SHOWN = 200
+
+
+class Only(Enum):
+    """Outcomes of actions that rules are made for."""
+
+    DENIED = "denied"
+    ASKED = "asked"
+    AUDITED = "audited"
+
+    @property
+    def past(self) -> str:
+        return "sent for approval" if self is Only.ASKED else self.value
+
+
+class Head(NamedTuple):
+    """The start of the policy."""
+
+    name: str
+    extends: str
+    session_id: str
+    base: Policy | None = None  # the policy of the session, if it has changed since
+
+
+class Learned(NamedTuple):
+    text: str  # empty if there is nothing to learn
+    rules: int
+
+
+def learned_policy(
+    events: Iterable[Event], engine: Engine, only: frozenset[Only], head: Head
+) -> Learned:
+    found = _Found(engine, only)
+    found.read(events)
+    is_empty = not (found.proposals or found.reasons or found.left_out)
+    return Learned("" if is_empty else found.text(head), len(found.proposals))
+
+
+@dataclass(slots=True)
+class _Proposal:
+    """Rules, and what they are for."""
+
+    lines: list[str]
+    section: str
+    became: Only
+    rule: str  # that decided
+    why: str  # empty if the requests have different reasons
+    count: int = 0
+
+
+class _Found:
+    def __init__(self, engine: Engine, only: frozenset[Only]) -> None:
+        self._engine, self._only = engine, only
+        self._decision = "deny" if Only.AUDITED in only else "allow"
+        self._suggester = Suggester(engine)
+        self._decisions = Again(self._decide)
+        self._drafts = Again(self._draft, "rule_name", "masked", "type")
+        self._characters = 0
+        self.proposals: dict[Drafts, _Proposal] = {}
+        self.reasons: Counter[str] = Counter()
+        self.left_out = 0
+
+    def read(self, events: Iterable[Event]) -> None:
+        for event, _ in requests_from_events(self._with_open_requests(events)):
+            decided = self._decisions.decided(event)
+            became = _outcome(event, decided)
+            # A search along PATH ends as soon as the first attempt is allowed.
+            if became not in self._only or event.payload.get("retry") is True:
+                continue
+            drafts = self._drafts.decided(event)
+            if isinstance(drafts, str):
+                self._add_reason(f"{_what(event)}: {drafts}", times(event.payload))
+            else:
+                self._add(event, drafts, decided, became)
+
+    def text(self, head: Head) -> str:
+        rules = {section: list(self._rule_lines(section)) for section in SECTIONS}
+        lines = [*map(_comment, self._about(head)), *self._last_lines(), ""]
+        if head.base is None:
+            lines += ["version: 1", f"name: {head.name}", f"extends: {yaml_word(head.extends)}"]
+        else:
+            lines += policy_text(head.base._replace(name=head.name, bases=())).split("\n")
+        indent = "  " if head.base is None else ""  # as policy show has it
+        for section, found in rules.items():
+            if not found:
+                continue
+            if f"{section}:" not in lines:
+                lines += ["", f"{section}:"]
+            at = lines.index(f"{section}:") + 1
+            lines[at:at] = [indent + each for each in found]
+        return "\n".join(lines) + "\n"
+
+    def _decide(self, event: Event) -> Decision:
+        [(_, request)] = requests_from_events([event])
+        if isinstance(request, CommandRequest):
+            return self._engine.decide_exec(request, programs_here(event.payload, request))
+        return decide(self._engine, request)
+
+    def _draft(self, event: Event) -> Drafts | str:
+        [(_, request)] = requests_from_events([event])
+        try:
+            return drafted(event, request, self._decision, self._engine)
+        except NoRule as why:
+            return str(why)
+
+    def _add(self, event: Event, drafts: Drafts, decided: Decision, became: Only) -> None:
+        count = times(event.payload)
+        rule = text(event.payload.get("rule_name")) or decided.rule
+        why = _why(event, decided)
+        proposal = self.proposals.get(drafts)
+        if proposal is None:
+            size = sum(len(value) for each in drafts for _, value in each.keys)
+            if len(self.proposals) >= MOST_RULES or self._characters + size > _MOST_CHARACTERS:
+                self.left_out += count
+                return
+            self._characters += size
+            lines = list(map(self._suggester.line, drafts))
+            proposal = _Proposal(lines, drafts[0].section, became, rule, why)
+            self.proposals[drafts] = proposal
+        proposal.count += count
+        if why != proposal.why:
+            proposal.why = ""
+
+    def _add_reason(self, what: str, count: int) -> None:
+        if what in self.reasons or len(self.reasons) < _MOST_REASONS:
+            self.reasons[what] += count
+        else:
+            self.left_out += count
+
+    def _with_open_requests(self, events: Iterable[Event]) -> Iterator[Event]:
+        """Pass events on. An approval request without an outcome counts as an event of its exec."""
+        waiting: dict[int, Event] = {}
+        for event in events:
+            if event.type == "session_started":
+                yield from self._open(waiting)
+                waiting = {}
+            elif event.type == "approval_requested" and len(waiting) < _OPEN_REQUESTS_KEPT:
+                waiting[event.pid] = event
+            elif event.type in DECISION_TYPES:
+                waiting.pop(event.pid, None)
+            yield event
+        yield from self._open(waiting)
+
+    def _open(self, waiting: dict[int, Event]) -> Iterator[Event]:
+        for event in waiting.values():
+            asked = event.payload.get("exec")
+            if isinstance(asked, dict):
+                about = {name: event.payload.get(name) for name in ("rule_name", "comm", "message")}
+                yield event._replace(type="exec_allowed", payload={**asked, **about})
+            elif Only.ASKED in self._only:
+                what = _short(text(event.payload.get("what")) or "something", _WORD_SHOWN)
+                self._add_reason(f"{what}: not answered yet, and the log has no details", 1)
+
+    def _about(self, head: Head) -> Iterator[str]:
+        became = " or ".join(each.past for each in Only if each in self._only)
+        yield (
+            f"Rules that {self._decision} actions that were {became} in {head.session_id}, "
+            f"under the policy {self._engine.policy.name}."
+        )
+        yield "Read each rule before you use it: a program may have tried something it should not"
+        yield "do. Delete the rules for actions that should stay as they were. A command rule"
+        yield "matches only these arguments."
+        yield "Then: sigwrap policy check FILE, and sigwrap -p FILE -- COMMAND"
+        if head.base is not None:
+            yield f"{head.extends} has changed since. Below is that policy as the log has it, with"
+            yield "the new rules first."
+
+    def _rule_lines(self, section: str) -> Iterator[str]:
+        found = [each for each in self.proposals.values() if each.section == section]
+        written = set[str]()
+        for each in sorted(found, key=lambda each: -each.count):
+            why = f": {_short(each.why, _WHY_SHOWN)}" if each.why else ""
+            rule = f"; rule {_short(each.rule, _WORD_SHOWN)}" if each.rule else ""
+            became = f"{_times(each.count)} {each.became.past}"
+            yield _comment(f"{became}{rule}{why}")
+            # Two requests may need the same rule, such as the one for an interpreter.
+            yield from (line for line in each.lines if line not in written)
+            written.update(each.lines)
+
+    def _last_lines(self) -> Iterator[str]:
+        if self.reasons:
+            yield "#"
+            yield "# No rule can change:"
+            for what, count in self.reasons.most_common():
+                yield _comment(f"  {_times(count)} {what}")
+        if self.left_out:
+            yield "#"
+            yield f"# Left out, because there are too many: {_times(self.left_out)}"
+
+
+def _outcome(event: Event, decided: Decision) -> Only | None:
+    rule = text(event.payload.get("rule_name"))
+    by_policy = rule == DEFAULT_RULE or not rule.startswith(("builtin:", "limits.", "trust."))
+    if decided.action is Action.APPROVE and by_policy:
+        return Only.ASKED
+    if event.type in ("exec_denied", "signal_blocked", "connection_denied"):
+        return Only.DENIED
+    if decided.action is Action.AUDIT and event.payload.get("decision") == Action.AUDIT.value:
+        return Only.AUDITED
+    return None
+
+
+def _why(event: Event, decided: Decision) -> str:
+    """Return the message of the rule, or the recorded reason if another rule decided then."""
+    if decided.message and decided.rule == event.payload.get("rule_name"):
+        return decided.message
+    reason = text(event.payload.get("reason"))
+    return "" if reason.startswith("rule ") else reason
+
+
+def _what(event: Event) -> str:
+    payload = event.payload
+    match kind_of(event.type):
+        case "exec":
+            return _short(text(payload.get("path")) or "an exec", _WORD_SHOWN)
+        case "connection":
+            return _short(text(payload.get("destination")) or "a connection", _WORD_SHOWN)
+    name = _short(text(payload.get("signal_name")) or "a signal", _WORD_SHOWN)
+    return f"{name} to {_short(text(payload.get('target_cmd')) or '?', _WORD_SHOWN)}"
+
+
+def _times(count: int) -> str:
+    return "once" if count == 1 else f"{count} times"
+
+
+def _short(word: str, longest: int) -> str:
+    return word if len(word) <= longest else f"{word[: longest - 1]}…"
+
+
+def _comment(line: str) -> str:
+    return f"# {printable(line)}"

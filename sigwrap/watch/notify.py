@@ -1,0 +1,65 @@
+"""Notifications of new approval requests: a command of the user, or the terminal's bell."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable
+
+from sigwrap.escape import printable
+from sigwrap.linux import procfs
+from sigwrap.mediate.questions import wants
+from sigwrap.protocols.front import Notice
+from sigwrap.run.settings import BELL
+from sigwrap.start import onefile
+from sigwrap.watch.board import ApprovalRequest, Board
+
+
+class Notifier:
+    """Runs `command` once for all requests that are new since it last ran: one at a time."""
+
+    def __init__(self, command: str, store: str, ring: Callable[[], None]) -> None:
+        self._command = command
+        self._store = store
+        self._ring = ring
+        self._known: set[tuple[str, str]] = set()
+        self._running: subprocess.Popen[bytes] | None = None
+        self.failed = ""
+
+    def look(self, board: Board) -> None:
+        keys = {(each.session_id, each.id): each for each in board.waiting}
+        new = [each for key, each in keys.items() if key not in self._known]
+        if not self._command or not new or not self._is_free():
+            return
+        self._known = set(keys)
+        if self._command == BELL:
+            self._ring()
+        else:
+            self._run(new[0])
+
+    def _is_free(self) -> bool:
+        if self._running is None:
+            return True
+        status = self._running.poll()
+        if status is None:
+            return False
+        self._running = None
+        if status:
+            self.failed = f"the --notify command failed with status {status}"
+        return True
+
+    def _run(self, request: ApprovalRequest) -> None:
+        what = f"{request.process} {wants(request.kind)}: {request.masked or request.what}"
+        notice = Notice(request.id, printable(what), printable(request.rule), self._store)
+        environment = onefile.original_environment(procfs.environment())
+        try:
+            self._running = subprocess.Popen(
+                ["/bin/sh", "-c", self._command],
+                env={**environment, **notice.variables},
+                cwd="/",
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                start_new_session=True,
+            )
+        except OSError as error:
+            self.failed = f"cannot run the --notify command: {error.strerror}"

@@ -1,0 +1,132 @@
+"""Approval requests: as the sessions list them, and in printable lines."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from sigwrap.escape import note_on_order, printable, shell_words
+from sigwrap.events import number, text, texts
+from sigwrap.mediate.questions import wants
+from sigwrap.protocols.control import ControlReply
+from sigwrap.protocols.control_client import Answered, Unreachable, ask_everybody
+from sigwrap.store.journal import writer_lives
+from sigwrap.store.location import JOURNAL_SUFFIX, database_path, journal_path, sessions_folder
+from sigwrap.watch.board import ApprovalRequest
+
+_LIST = {"do": "list"}
+_AGAIN_AFTER_S = 0.6  # a session replaces a socket that was removed within half a second
+_LOOKS_FOR_S = 1.0
+_LONGEST_S = 1e9
+_NS_PER_S = 1_000_000_000
+_NOT_FROM_HERE = "cannot be approved on this terminal: processes in the session could type on it"
+
+
+@contextmanager
+def listed_by_all(store: str) -> Iterator[tuple[list[Answered], list[Unreachable]]]:
+    """Ask all sessions for their requests. A running one that does not answer is a failure: a
+    process in a session can remove control sockets."""
+    with ask_everybody(store, _LIST) as (answered, failures):
+        if not _silent(store, answered, failures):
+            yield answered, failures
+            return
+    time.sleep(_AGAIN_AFTER_S)
+    with ask_everybody(store, _LIST) as (answered, failures):
+        failures += [
+            Unreachable(f"session {each} is running but does not answer", each)
+            for each in _silent(store, answered, failures)
+        ]
+        yield answered, failures
+
+
+def _silent(store: str, answered: list[Answered], failures: list[Unreachable]) -> list[str]:
+    known = {each.client.session_id for each in answered} | {each.session_id for each in failures}
+    try:
+        names = os.listdir(sessions_folder(store))
+    except OSError:
+        return []
+    ids = [each.removesuffix(JOURNAL_SUFFIX) for each in names if each.endswith(JOURNAL_SUFFIX)]
+    until_s = time.monotonic() + _LOOKS_FOR_S
+    return sorted(
+        each
+        for each in ids
+        if each not in known
+        and time.monotonic() < until_s
+        and writer_lives(journal_path(database_path(store, each)))
+    )
+
+
+def requests_in(reply: ControlReply) -> list[dict[str, Any]]:
+    found = reply.get("requests")
+    return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
+
+
+def request_of(
+    session_id: str, reply: ControlReply, listed: dict[str, Any], now_ns: int
+) -> ApprovalRequest:
+    """`reply`: that of its session, which lists the request."""
+    note = text(listed.get("note"))
+    if reply.get("typed") is True:
+        note = "; ".join([note, _NOT_FROM_HERE] if note else [_NOT_FROM_HERE])
+    return ApprovalRequest(
+        session_id=session_id,
+        session_name=text(reply.get("name")),
+        id=text(listed.get("id")),
+        kind=text(listed.get("kind")),
+        pid=number(listed.get("pid")),
+        process=text(listed.get("process")),
+        depth=number(listed.get("depth")),
+        what=text(listed.get("what")),
+        masked=text(listed.get("masked")),
+        is_cut=listed.get("is_cut") is True,
+        runs=text(listed.get("runs")),
+        loads=text(listed.get("loads")),
+        files=tuple(texts(listed.get("files"))),
+        folder=text(listed.get("folder")),
+        note=note,
+        rule=text(listed.get("rule")),
+        policy=text(listed.get("policy")),
+        message=text(listed.get("message")),
+        may_always=listed.get("may_always") is True,
+        asked_ns=now_ns - _ns(listed.get("waited_s")),
+        deadline_ns=now_ns + _ns(listed.get("expires_in_s")),
+    )
+
+
+def lines_of(request: ApprovalRequest, whole: str) -> list[str]:
+    """Return what the request is about; the last line names the rule. `whole`: the command that
+    shows a request in full."""
+    policy = f", policy {printable(request.policy)}" if request.policy else ""
+    message = f": {printable(request.message)}" if request.message else ""
+    lines = [
+        f"{printable(request.id)}  {shell_words([request.process])} (pid {request.pid}, depth "
+        f"{request.depth}) {wants(request.kind)} {printable(request.what)}"
+    ]
+    if request.is_cut:
+        lines.append(f"in full: {whole}")
+    if request.files:
+        lines.append(f"file {', then '.join(shell_words([file]) for file in request.files)}")
+    more = {"runs": request.runs, "loads": request.loads}
+    lines += [f"{name} {printable(each)}" for name, each in more.items() if each]
+    if request.folder:
+        lines.append(f"directory {shell_words([request.folder])}")
+    if request.note:
+        lines.append(f"note {printable(request.note)}")
+    if order := note_on_order(lines):
+        lines.append(f"note {order}")
+    return [*lines, f"rule {printable(request.rule)}{policy}{message}"]
+
+
+def origin_of(request: ApprovalRequest, now_ns: int) -> str:
+    left_s = max(0, request.deadline_ns - now_ns) // _NS_PER_S
+    left = f"{left_s} s" if left_s < 60 else f"{left_s // 60}:{left_s % 60:02}"
+    name = f"{printable(request.session_name)} " if request.session_name else ""
+    return f"session {name}{printable(request.session_id)}; expires in {left}"
+
+
+def _ns(seconds: object) -> int:
+    is_one = isinstance(seconds, int | float) and abs(seconds) < _LONGEST_S
+    return int(float(str(seconds)) * 1e9) if is_one else 0
