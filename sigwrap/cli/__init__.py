@@ -1,14 +1,14 @@
 """The command line: commands, options, and what sigwrap prints.
 
-main          `sigwrap`: starts a hook, a plain run and an agent at once; hands the rest to typer
-presets       an agent by its name alone
-run_options   the table of run options, and the reader of a plain line
+main          `sigwrap`: starts a run or a hook at once; leaves other lines to typer
+run_line      the line of a run, or of an agent by its name
+run_options   the table of run options, and their reader
 run           a run, from its settings to its exit status
 app           sigwrap as typer has it: the root of all commands, errors as one line
 table         every command: its module and its line of help
 old_names     old names of commands
 group         commands under one name, and the errors for an unknown one
-run_command   typer's `run`, made from the table of run options
+run_command   typer's `run`, for the help, completion and the manual page
 examples      lines that teach, in every help
 options       options that several commands share: --store, --format, SESSION
 showing       what the commands that read logs have in common

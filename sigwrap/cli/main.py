@@ -1,10 +1,9 @@
-"""`sigwrap`: starts a hook, a plain run and an agent at once, and leaves other lines to typer."""
+"""`sigwrap`: starts a run or a hook at once, and leaves other lines to typer."""
 
 from __future__ import annotations
 
 import sigwrap
-from sigwrap.cli.run_options import read_plain_line
-from sigwrap.run.settings import RunSettings
+from sigwrap.cli.run_line import is_run, read_run_line
 from sigwrap.status import BLOCKED
 
 
@@ -21,17 +20,19 @@ def main(words: list[str]) -> int:
         line = read_hook_line(words)
         if line is not None:
             return answer(line)
-    settings = read_plain_line(words) or _by_preset(words)
-    if settings is not None:
-        from sigwrap.cli.run import start
+    if is_run(words):
+        if "-c" in words:
+            from sigwrap.cli.shell import run_string
 
-        return start(settings)
-    if "-c" in words:
-        from sigwrap.cli.shell import run_string
+            status = run_string(words)
+            if status is not None:
+                return status
+        settings = read_run_line(words)
+        if settings is not None:
+            from sigwrap.cli.run import start
 
-        status = run_string(words)
-        if status is not None:
-            return status
+            return start(settings)
+        words = ["run", "--help"]
     from sigwrap.cli.app import run_app
 
     status = run_app(words)
@@ -44,9 +45,3 @@ def version() -> str:
 
     how = "with C extension" if is_wanted() else "without C extension"
     return f"sigwrap {sigwrap.__version__}, {how}"
-
-
-def _by_preset(words: list[str]) -> RunSettings | None:
-    from sigwrap.cli.presets import read_preset_line
-
-    return read_preset_line(words)
