@@ -16,7 +16,6 @@ from sigwrap.cli import doctor as doctor_command
 from sigwrap.cli import export as export_command
 from sigwrap.cli import help as help_command
 from sigwrap.cli import hook as hook_command
-from sigwrap.cli import install as install_command
 from sigwrap.cli import killswitch as killswitch_commands
 from sigwrap.cli import link as link_command
 from sigwrap.cli import man as man_command
@@ -124,7 +123,6 @@ query_command.register(app)
 export_command.register(app)
 doctor_command.register(app)
 hook_command.register(app)
-install_command.register(app)
 completion_command.register(app)
 link_command.register(app)
 help_command.register(app)

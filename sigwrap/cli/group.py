@@ -116,7 +116,7 @@ class Root(Group):
         "Look at sessions": "sessions report replay why query export verify",
         "Approve and stop": "approvals approve deny watch serve signal killswitch",
         "Policies": "policy",
-        "Agents": "hook install uninstall",
+        "Agents": "hook",
     }
     other_heading = "Set-up"
 

@@ -1,5 +1,5 @@
-"""`sigwrap`: a hook, and a run whose line is plain or begins with an agent's name, start at once;
-every other line is typer's."""
+"""`sigwrap`: starts a hook, and a run with a plain line or an agent's name, at once; typer reads
+every other line."""
 
 from __future__ import annotations
 
@@ -15,6 +15,10 @@ def main(words: list[str]) -> int:
         line = read_hook_line(words)
         if line is not None:
             return answer(line)
+        if words[1:2] and words[1] not in ("run", "install", "uninstall", "--help", "-h"):
+            words = ["hook", "run", *words[1:]]  # as older versions wrote it into settings
+    if words[:1] in (["install"], ["uninstall"]):
+        words = ["hook", *words]
     settings = read_plain_line(words) or _by_preset(words)
     if settings is not None:
         from sigwrap.cli.run import start
@@ -29,8 +33,9 @@ def main(words: list[str]) -> int:
     from sigwrap.cli.app import run_app
 
     status = run_app(words)
-    # Whatever keeps a hook from judging: to the agent's program no other status means no.
-    return BLOCKED if status and words[:1] == ["hook"] else status
+    # To an agent, no other status of a hook means a denial.
+    is_call = words[:1] == ["hook"] and words[1:2] not in (["install"], ["uninstall"])
+    return BLOCKED if is_call and (status or len(words) == 1) else status
 
 
 def _by_preset(words: list[str]) -> RunSettings | None:
