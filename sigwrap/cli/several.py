@@ -1,4 +1,4 @@
-"""The sessions that a command reads, and a line for each that can't be read."""
+"""Read several sessions in one command, and report those that cannot be read."""
 
 from __future__ import annotations
 
@@ -41,7 +41,11 @@ _PROBLEMS_SHOWN = 10
 
 
 class Several:
-    """A session that can't be read is an error if it is the only one, else a line and status 1."""
+    """The chosen sessions.
+
+    An unreadable session is an error if it is the only one. Otherwise it costs one line, and the
+    exit status is 1.
+    """
 
     def __init__(self, store: str, selectors: Iterable[str], every: bool) -> None:
         self._problems = 0
@@ -71,7 +75,7 @@ class Several:
         return [path for each in self.sessions for path in each.files]
 
     def read(self, reader: Callable[[Session, Callable[[int], None]], None]) -> None:
-        """Call `reader` with each session and a function to report how many events it has read."""
+        """Call `reader` with each session and a function that takes the number of events read."""
         progress = Progress()
         total = len(self.sessions)
         try:
