@@ -1,14 +1,14 @@
 """The command line: commands, options, and what sigwrap prints.
 
-main          `sigwrap`: starts a hook, a plain run and an agent at once; hands the rest to typer
-presets       an agent by its name alone
-run_options   the table of run options, and the reader of a plain line
+main          `sigwrap`: starts a run or a hook at once; leaves other lines to typer
+run_line      the line of a run, or of an agent by its name
+run_options   the table of run options, and their reader
 run           a run, from its settings to its exit status
 app           sigwrap as typer has it: the root of all commands, errors as one line
 table         every command: its module and its line of help
 old_names     old names of commands
 group         commands under one name, and the errors for an unknown one
-run_command   typer's `run`, made from the table of run options
+run_command   typer's `run`, for the help, completion and the manual page
 examples      lines that teach, in every help
 options       options that several commands share: --store, --format, SESSION
 showing       what the commands that read logs have in common
@@ -27,15 +27,15 @@ killswitch    killswitch on, off, status
 serve         serve: the page
 why           why
 query         query
-hook          hook: a tool call of an agent, judged before it happens
-hook_call     its work: judged, recorded and answered, without typer
+hook          hook run, and the group of its commands
+hook_call     judges a tool call, records it and answers, without typer
 hook_log      the event of a judged tool call
 hook_facts    what a hook looks up on the machine
-install       install, uninstall: the hook in an agent's own settings
+install       hook install, hook uninstall: the hook in an agent's own settings
 export        export
 doctor        doctor
 several       the sessions that query and export read
-whole_file    a file that is written completely or not at all
+whole_file    writes a file completely or not at all
 progress      how far something long is
 policy        the commands of sigwrap policy
 completion    completion, and the command that its scripts call
@@ -45,7 +45,7 @@ help          help: the pages of docs/
 tool_files    the files that a command name leads to
 forward       `sigwrap-forward`
 stub          `sigwrap-stub`
-shell       `sigwrap-shell` and `sigwrap -c`
-joining     a command in a session that is joined by name, and that session
+shell       `sigwrap-shell`, `sigwrap -c`, and the session that commands join
+joining     runs a command in a session that is joined by name
 output        the one place that prints
 """

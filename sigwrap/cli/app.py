@@ -15,9 +15,8 @@ from sigwrap.cli.main import version
 from sigwrap.cli.old_names import renamed
 from sigwrap.cli.options import NO_PAGER_HELP, UTC_HELP
 from sigwrap.cli.output import note, out
-from sigwrap.cli.run_options import leading_options
 from sigwrap.cli.table import COMMANDS
-from sigwrap.errors import InternalError, SigwrapError, UsageError
+from sigwrap.errors import InternalError, SigwrapError
 from sigwrap.escape import shell_words, shortened
 from sigwrap.linux.descriptors import reserve_standard_streams
 from sigwrap.run.settings import AGENTS
@@ -49,28 +48,6 @@ class Root(LazyGroup):
 
     def words(self) -> dict[str, str]:
         return {**super().words(), **dict.fromkeys(AGENTS, "Run this agent")}
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        own = {name for each in self.get_params(ctx) for name in each.opts}
-        if args[:1] and args[0].startswith("-") and args[0] not in own:
-            if "--" not in args and not ctx.resilient_parsing:
-                raise self._no_command(ctx, args)
-            args = ["run", *args]
-        return super().parse_args(ctx, args)
-
-    def _no_command(self, ctx: Any, args: list[str]) -> UsageError:
-        """Return what is wrong with a line of options without `--`."""
-        given, rest = leading_options(args)
-        if rest and rest[0] in self.list_commands(ctx):
-            return UsageError(f"options of {rest[0]} go after it", f"see sigwrap {rest[0]} --help")
-        try:  # a wrong option comes first
-            self.get_command(ctx, "run").make_context("run", list(args), parent=ctx)
-        except TyperException as problem:
-            return explained(problem, "sigwrap run")
-        options = [word for words in given for word in words]
-        line = shell_words([*options, "--", *(rest or ["npm", "start"])])
-        missing = "-- is missing before the command" if rest else "no command given"
-        return UsageError(missing, f"sigwrap {line}")
 
     def other_meaning(self, args: list[str]) -> str:
         line = shortened(shell_words(args), _LINE_SHOWN)
@@ -151,11 +128,8 @@ def run_app(words: list[str]) -> int:
         return failure.status
     except BrokenPipeError:
         return status.from_signal(13)
-    except MemoryError:
-        note("not enough memory")
-        return status.REFUSED
-    except (OSError, ImportError):
-        raise  # __main__ says what the system refused, or can't be loaded
+    except (OSError, ImportError, MemoryError):
+        raise  # __main__ prints a line about these
     except Exception as bug:
         if os.environ.get("SIGWRAP_DEBUG"):
             raise

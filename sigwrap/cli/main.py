@@ -1,10 +1,9 @@
-"""`sigwrap`: starts a hook, a plain run and an agent at once, and leaves other lines to typer."""
+"""`sigwrap`: starts a run or a hook at once, and leaves other lines to typer."""
 
 from __future__ import annotations
 
 import sigwrap
-from sigwrap.cli.run_options import read_plain_line
-from sigwrap.run.settings import RunSettings
+from sigwrap.cli.run_line import is_run, read_run_line
 from sigwrap.status import BLOCKED
 
 
@@ -14,29 +13,33 @@ def main(words: list[str]) -> int:
 
         out(version())
         return 0
-    is_hook = words[:1] == ["hook"]
-    if is_hook:
+    is_call = words[:1] == ["hook"] and words[1:2] not in (["install"], ["uninstall"])
+    if is_call:
         from sigwrap.cli.hook_call import answer, read_hook_line
 
         line = read_hook_line(words)
         if line is not None:
             return answer(line)
-    settings = read_plain_line(words) or _by_preset(words)
-    if settings is not None:
-        from sigwrap.cli.run import start
+        if words[1:2] and words[1] not in ("run", "--help", "-h"):
+            words = ["hook", "run", *words[1:]]  # as older versions wrote it into settings
+    if is_run(words):
+        if "-c" in words:
+            from sigwrap.cli.shell import run_string
 
-        return start(settings)
-    if "-c" in words:
-        from sigwrap.cli.shell import run_string
+            status = run_string(words)
+            if status is not None:
+                return status
+        settings = read_run_line(words)
+        if settings is not None:
+            from sigwrap.cli.run import start
 
-        status = run_string(words)
-        if status is not None:
-            return status
+            return start(settings)
+        words = ["run", "--help"]
     from sigwrap.cli.app import run_app
 
     status = run_app(words)
     # An agent takes only this status for a denial, so a hook that fails must not end with another.
-    return BLOCKED if status and is_hook else status
+    return BLOCKED if is_call and (status or len(words) == 1) else status
 
 
 def version() -> str:
@@ -44,9 +47,3 @@ def version() -> str:
 
     how = "with C extension" if is_wanted() else "without C extension"
     return f"sigwrap {sigwrap.__version__}, {how}"
-
-
-def _by_preset(words: list[str]) -> RunSettings | None:
-    from sigwrap.cli.presets import read_preset_line
-
-    return read_preset_line(words)

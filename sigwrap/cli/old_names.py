@@ -19,7 +19,7 @@ _BEFORE_A_COMMAND = ("--utc", "--no-pager")
 def renamed(words: list[str], old_names: dict[str, str] = OLD_NAMES) -> list[str]:
     """Return the line with a command's new name in place of its old one.
 
-    A name that the table of commands has is none of the old ones.
+    A name in the table of commands is never replaced.
     """
     start = next((at for at, word in enumerate(words) if word not in _BEFORE_A_COMMAND), 0)
     before, line = words[:start], words[start:]

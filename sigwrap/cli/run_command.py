@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from typer._types import TyperChoice
@@ -10,9 +9,8 @@ from typer.core import TyperArgument, TyperCommand, TyperOption
 
 from sigwrap import status
 from sigwrap.cli.examples import examples
+from sigwrap.cli.run_line import read_run_line
 from sigwrap.cli.run_options import RUN_OPTIONS, FlagOption, ValueOption
-from sigwrap.errors import UsageError
-from sigwrap.escape import shell_words
 from sigwrap.run.settings import RunSettings
 
 _HELP = """Run a command under supervision.
@@ -25,29 +23,19 @@ _STATUS_HELP = "\n".join(
 
 
 class _Run(TyperCommand):
+    """Reads its line by the table, and lets typer make the help and completion alone."""
+
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        words = args[:-1] if args[-1:] == ["--"] else list(args)
-        rest = super().parse_args(ctx, args)
-        if not ctx.params["command"] and not ctx.resilient_parsing:
-            line = shell_words([*words, "--", "npm", "start"])
-            raise UsageError("no command given", f"sigwrap {line}")
-        return rest
+        settings = None if ctx.resilient_parsing else read_run_line(["run", *args])
+        if settings is None:
+            return super().parse_args(ctx, ["--help"] if not ctx.resilient_parsing else args)
+        ctx.obj = settings
+        return []
 
+    def invoke(self, ctx: Any) -> int:
+        from sigwrap.cli.run import start  # the help does without
 
-def _run(command: list[str], **given: Any) -> int:
-    from sigwrap.cli.run import start  # the help does without
-
-    fields: dict[str, Any] = {}
-    for option in RUN_OPTIONS:
-        value = given[option.field]
-        match option:
-            case ValueOption(kind=kind) if value is not None:
-                fields[option.field] = kind.read(value)
-            case FlagOption(choices):
-                # True for the first word, False for the second.
-                chosen = dict(zip((True, False), choices.values(), strict=False))
-                fields |= {option.field: chosen[value]} if value in chosen else {}
-    return start(RunSettings(command=tuple(command), **fields))
+        return start(ctx.obj)
 
 
 def _parameter(option: ValueOption | FlagOption) -> TyperOption:
@@ -66,7 +54,6 @@ def _parameter(option: ValueOption | FlagOption) -> TyperOption:
         help=option.help,
         default=_word(RunSettings._field_defaults[option.field]),
         show_default=True,
-        callback=_checked(option),
     )
 
 
@@ -76,21 +63,8 @@ def _word(default: Any) -> str | None:
     return str(getattr(default, "value", default)) if default else None
 
 
-def _checked(option: ValueOption) -> Callable[[Any, Any, str | None], str | None]:
-    def check(_context: Any, _parameter: Any, word: str | None) -> str | None:
-        try:
-            if word is not None:
-                option.kind.read(word)
-        except ValueError as error:
-            raise UsageError(f"{option.names[0]} {error}") from error
-        return word
-
-    return check
-
-
 RUN = _Run(
     "run",
-    callback=_run,
     help=_HELP,
     epilog=f"{examples('run')}\n\n{_STATUS_HELP}",
     rich_markup_mode=None,

@@ -1,8 +1,7 @@
 """The table of run options: their names, what they set, what they mean.
 
-`read_plain_line` reads a well-formed line by this table, without typer, whose import would be a
-third of the start-up time. typer reads every other line and says what is wrong with it;
-run_command.py makes typer's command from the same table.
+A run is read by this table and not by typer, whose import would be a third of its start-up time.
+run_command.py makes typer's `run` from the table, for the help, completion and the manual page.
 """
 
 from __future__ import annotations
@@ -13,12 +12,15 @@ from collections.abc import Callable
 from sigwrap.amounts import size_bytes, span_s
 from sigwrap.bare.enum import Enum
 from sigwrap.errors import UsageError
-from sigwrap.escape import shortened
+from sigwrap.escape import shell_words, shortened
+from sigwrap.hints import Any
 from sigwrap.mediate.interrupts import InterruptsEnd
-from sigwrap.run.settings import ApprovalMode, Nested, Report, RunSettings
+from sigwrap.nearest import nearest_word
+from sigwrap.run.settings import ApprovalMode, Nested, Report
 from sigwrap.store.location import DEFAULT_STORE
 from sigwrap.tuples import NamedTuple
 
+_HELP = "see sigwrap run --help"
 _NAME_BYTES_MAX = 64
 _SECONDS_MAX = 1_000_000_000  # thirty years: a clock must not overflow
 
@@ -73,8 +75,15 @@ class Kind(NamedTuple):
     is_choice: bool = False
 
 
-def _one_of(words: type[Enum]) -> Kind:
-    return Kind("|".join(each.value for each in words), words, is_choice=True)
+def _one_of(kind: type[Enum]) -> Kind:
+    words = [each.value for each in kind]
+
+    def read(word: str) -> Enum:
+        if word not in words:
+            raise ValueError(f"{word or repr(word)}: not one of {', '.join(words)}")
+        return kind(word)
+
+    return Kind("|".join(words), read, is_choice=True)
 
 
 _TIME = Kind("TIME", _seconds, "_s")
@@ -203,58 +212,69 @@ _FLAGS = {
 }
 
 
-def read_plain_line(words: list[str]) -> RunSettings | None:
-    """Return the settings of a run; None for a line that needs typer."""
-    if "--" not in words:
-        return None
-    end = words.index("--")
-    options, command = words[:end], words[end + 1 :]
-    if options[:1] == ["run"]:
-        options = options[1:]
-    fields = read_options(options)
-    if fields is None:
-        return None
-    return RunSettings(command=tuple(command), **fields) if command else None  # type: ignore[arg-type]
+class RunLine(NamedTuple):
+    options: list[str]  # as typed
+    fields: dict[str, Any]  # of RunSettings
+    rest: list[str]
+    has_dashes: bool  # before the rest
 
 
-def read_options(words: list[str]) -> dict[str, object] | None:
-    """Return fields of RunSettings; None if a word is not a plain option of a run."""
-    options = list(words)
-    fields: dict[str, object] = {}
-    while options:
-        word = options.pop(0)
+def split_line(words: list[str]) -> RunLine | None:
+    """Read the options at the start of a line; return None if one of them asks for help.
+
+    UsageError says which option is wrong.
+    """
+    fields: dict[str, Any] = {}
+    rest = list(words)
+    while rest and rest[0].startswith("-") and rest[0] not in ("-", "--"):
+        word = rest.pop(0)
+        if word in ("-h", "--help"):
+            return None
         if word in _FLAGS:
             field, chosen = _FLAGS[word]
             fields[field] = chosen
             continue
         name, equals, value = word.partition("=")
+        if name not in _VALUES and word[:2] in _VALUES:
+            name, equals, value = word[:2], "=", word[2:]
         if name not in _VALUES:
-            return None
+            raise misplaced(rest) or _wrong_option(name)
         option = _VALUES[name]
-        if not (equals or options):
-            raise _without_value(name, option)
+        if not equals:
+            if rest[:1] in ([], ["--"]):
+                line = f"sigwrap {name} {option.kind.wanted} -- COMMAND"
+                raise UsageError(f"{name} needs a value", line)
+            value = rest.pop(0)
         try:
-            fields[option.field] = option.kind.read(value if equals else options.pop(0))
-        except ValueError:
-            return None
-    return fields
+            fields[option.field] = option.kind.read(value)
+        except ValueError as error:
+            raise UsageError(f"{name} {error}", _HELP) from error
+    options = words[: len(words) - len(rest)]
+    has_dashes = rest[:1] == ["--"]
+    return RunLine(options, fields, rest[has_dashes:], has_dashes)
 
 
-def leading_options(words: list[str]) -> tuple[list[tuple[str, ...]], list[str]]:
-    """Split a line without `--` into its options, each with its value, and the rest."""
-    given: list[tuple[str, ...]] = []
-    rest = list(words)
-    while rest and rest[0].startswith("-") and rest[0] not in ("-", "--"):
-        word = rest.pop(0)
-        option = _VALUES.get(word)
-        if option is None:
-            given.append((word,))
-        elif rest:
-            given.append((word, rest.pop(0)))
-        else:
-            raise _without_value(word, option)
-    return given, rest
+def misplaced(rest: list[str]) -> UsageError | None:
+    """Return the error for options before a command; None if the rest begins with no command."""
+    from sigwrap.cli.table import COMMANDS  # for a mistake only
+
+    if not rest or not any(rest[0] in rows for rows in COMMANDS.values()):
+        return None
+    return UsageError(f"options of {rest[0]} go after it", f"see sigwrap {rest[0]} --help")
 
 
-def _without_value(name: str, option: ValueOption) -> UsageError:
-    return UsageError(f"{name} needs a value", f"sigwrap {name} {option.kind.wanted} -- COMMAND")
+def _wrong_option(name: str) -> UsageError:
+    if name in _FLAGS:
+        return UsageError(f"{name} takes no value", _HELP)
+    near = nearest_word(name, [*_VALUES, *_FLAGS])
+    meant = f'did you mean "{near}"? ' if near else ""
+    return UsageError(f"unknown option {shell_words([name])}", f"{meant}{_HELP}")
+
+
+def read_options(words: list[str]) -> dict[str, object] | None:
+    """Return fields of RunSettings; None if the words are not options of a run alone."""
+    try:
+        line = split_line(words)
+    except UsageError:
+        return None
+    return None if line is None or line.rest or line.has_dashes else line.fields

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 import yaml
 
-from sigwrap.cli.run_options import read_plain_line
+from sigwrap.cli.run_line import read_run_line
 from tests.support.bare_machine import BareMachine
 from tests.support.github_runner import ACTION, TEMP, Runner
 
@@ -161,6 +161,6 @@ def test_the_entry_points_of_the_documents_are_lines_that_it_reads() -> None:
     for line in lines:
         assert json.loads(line)[-1] == "--"
     plain = next(json.loads(line) for line in lines if '"sigwrap"' in line)
-    assert read_plain_line([*plain[1:], "my-agent"]) is not None
+    assert read_run_line([*plain[1:], "my-agent"]) is not None
     (service,) = re.findall(r"^ExecStart=\S+ (.*)$", CONTAINERS, re.MULTILINE)
-    assert read_plain_line(service.split()) is not None
+    assert read_run_line(service.split()) is not None

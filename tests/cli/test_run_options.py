@@ -1,4 +1,4 @@
-"""The reader of a plain line and typer make the same settings of the same words."""
+"""The options of a run, and what sigwrap says about a line that is wrong."""
 
 from __future__ import annotations
 
@@ -8,31 +8,16 @@ import shlex
 import pytest
 
 from sigwrap.cli import run
-from sigwrap.cli.app import run_app
-from sigwrap.cli.run_options import RUN_OPTIONS, ValueOption, read_plain_line
-from sigwrap.errors import UsageError
+from sigwrap.cli.main import main
+from sigwrap.cli.output import note
+from sigwrap.cli.run_options import RUN_OPTIONS, ValueOption, read_options
+from sigwrap.errors import SigwrapError
 from sigwrap.run.settings import ApprovalMode, Nested, Report, RunSettings
-
-LINES = [
-    "-- true",
-    "run -- true",
-    "-p ci -- npm start",
-    "--policy=my.yaml --root / --name demo --store /tmp/store -- npm start",
-    "--grace 2.5 --approval-timeout 3 -- true",
-    "--approvals deny --nested join -- true",
-    "--grace 1m30s --approval-timeout 2d --log-size 1.5G -- true",
-    "--report -- true",
-    "--no-report --best-effort --durable -- sh -c true -- --grace 3",
-    "--killswitch-url https://example.com/x --killswitch-fail-closed -- true",
-]
-NOT_PLAIN = ["", "true", "--grace", "report --json", "--grace x -- true", "--grace -1 -- true"]
-NOT_PLAIN += ["--grace inf -- true", "--nope -- true", "--approvals maybe -- true", "-pci -- true"]
-NOT_PLAIN += ["--report=yes -- true", "--"]
 
 
 @pytest.fixture
 def started(monkeypatch: pytest.MonkeyPatch) -> list[RunSettings]:
-    """Collect the runs that typer would have started."""
+    """Collect runs instead of starting them."""
     settings: list[RunSettings] = []
 
     def start(given: RunSettings) -> int:
@@ -43,6 +28,15 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[RunSettings]:
     return settings
 
 
+def typed(*words: str) -> int:
+    """Run sigwrap with these words, and print its error as a process does."""
+    try:
+        return main(list(words))
+    except SigwrapError as failure:
+        note(*failure.lines)
+        return failure.status
+
+
 def test_every_setting_but_the_command_has_its_option() -> None:
     assert [each.field for each in RUN_OPTIONS if each.field not in RunSettings._fields] == []
     assert {each.field for each in RUN_OPTIONS} == set(RunSettings._fields) - {
@@ -51,58 +45,68 @@ def test_every_setting_but_the_command_has_its_option() -> None:
     }
 
 
-@pytest.mark.parametrize("line", LINES)
-def test_both_readers_agree(line: str, started: list[RunSettings]) -> None:
-    plain = read_plain_line(line.split())
-    assert plain is not None
-    assert run_app(line.split()) == 0
-    assert started == [plain]
+def test_each_option_sets_what_it_says(started: list[RunSettings]) -> None:
+    line = "--policy=my.yaml --root / --name demo --store /tmp/store --grace 2.5 --join-idle=1m30s"
+    more = "--approval-timeout 3 --approvals deny --nested join --log-size 1.5K -- true"
+    assert typed(*line.split(), *more.split()) == 0
+    assert typed(*"--no-report --best-effort --durable -- sh -c true -- --grace 3".split()) == 0
+    assert typed(*"run -pci npm start".split()) == typed(*"--utc run -p ci -- npm start".split())
+    assert started == [
+        RunSettings(
+            command=("true",),
+            policy="my.yaml",
+            root="/",
+            name="demo",
+            store="/tmp/store",
+            grace_s=2.5,
+            join_idle_s=90.0,
+            approval_timeout_s=3.0,
+            approvals=ApprovalMode.DENY,
+            nested=Nested.JOIN,
+            log_size_bytes=1536,
+        ),
+        RunSettings(
+            command=("sh", "-c", "true", "--", "--grace", "3"),
+            report=Report.NEVER,
+            best_effort=True,
+            durable=True,
+        ),
+        RunSettings(command=("npm", "start"), policy="ci"),
+        RunSettings(command=("npm", "start"), policy="ci"),
+    ]
 
 
-def test_each_option_sets_what_it_says() -> None:
-    read = read_plain_line([*LINES[3].split()[:-3], *LINES[4].split()[:-2], *LINES[5].split()])
-    assert read == RunSettings(
-        command=("true",),
-        policy="my.yaml",
-        root="/",
-        name="demo",
-        store="/tmp/store",
-        grace_s=2.5,
-        approval_timeout_s=3.0,
-        approvals=ApprovalMode.DENY,
-        nested=Nested.JOIN,
-    )
-    read = read_plain_line(LINES[8].split())
-    assert read == RunSettings(
-        command=("sh", "-c", "true", "--", "--grace", "3"),
-        report=Report.NEVER,
-        best_effort=True,
-        durable=True,
-    )
-
-
-@pytest.mark.parametrize("line", NOT_PLAIN)
-def test_what_is_not_plain_is_left_to_typer(line: str) -> None:
-    assert read_plain_line(line.split()) is None
-
-
-def test_an_option_whose_value_would_be_the_double_dash_is_named() -> None:
-    with pytest.raises(UsageError, match="--grace needs a value"):
-        read_plain_line(["--grace", "--", "true"])
+@pytest.mark.parametrize(
+    ("line", "fields"),
+    [
+        ("", {}),
+        ("--name x --durable", {"name": "x", "durable": True}),
+        ("--name", None),
+        ("--nope", None),
+        ("--durable -- true", None),
+        ("true", None),
+    ],
+)
+def test_options_alone_are_read(line: str, fields: dict[str, object] | None) -> None:
+    assert read_options(line.split()) == fields
 
 
 @pytest.mark.parametrize(
     ("line", "complaint"),
     [
         ("--grace x -- true", "--grace x: not a duration (such as 45s"),
+        ("--grace -1 -- true", "--grace -1: not a duration"),
+        ("--grace inf -- true", "--grace inf: not a duration"),
+        ("--report=yes -- true", "--report takes no value (see sigwrap run --help)"),
+        ("--", "no command given (sigwrap -- npm start)"),
         ("--grace 9999w -- true", "--grace 9999w: more than 1000000000 seconds"),
-        ("--approvals maybe -- true", "'maybe' is not one of 'auto', 'tty', 'control', 'deny'"),
+        ("--approvals maybe -- true", "--approvals maybe: not one of auto, tty, control, deny"),
         ("--policy ci --", "no command given (sigwrap --policy ci -- npm start)"),
         ("run --policy ci", "no command given (sigwrap --policy ci -- npm start)"),
         ("run", "no command given (sigwrap -- npm start)"),
         ("run --grace x", "--grace x: not a duration (such as 45s"),
-        ("--name a/b -- true", "--name a/b: a session name can't contain / or end with .db\n"),
-        ("--name=a.db -- true", "--name a.db: a session name can't contain / or end with .db\n"),
+        ("--name a/b -- true", "--name a/b: a session name can't contain / or end with .db (see"),
+        ("--name=a.db -- true", "--name a.db: a session name can't contain / or end with .db (see"),
         ("--log-size 0 -- true", "--log-size 0: must be greater than 0"),
         (
             "--policy ci npm start",
@@ -116,7 +120,7 @@ def test_an_option_whose_value_would_be_the_double_dash_is_named() -> None:
         ),
         ("--quiet claude", "unknown option --quiet (see sigwrap run --help)"),
         ("-p", "-p needs a value (sigwrap -p NAME|FILE -- COMMAND)"),
-        ("run --grace", "--grace needs a value (see sigwrap run --help)"),
+        ("--grace -- true", "--grace needs a value (sigwrap --grace TIME -- COMMAND)"),
         ("policy check --root", "--root needs a value (see sigwrap policy check --help)"),
         (
             "export",
@@ -124,7 +128,7 @@ def test_an_option_whose_value_would_be_the_double_dash_is_named() -> None:
         ),
         ("--store logs report", "options of report go after it (see sigwrap report --help)\n"),
         ("--json policy check", "options of policy go after it (see sigwrap policy --help)\n"),
-        ("--nested bad ls", "--nested: 'bad' is not one of 'refuse', 'join' (see sigwrap run"),
+        ("--nested bad ls", "--nested bad: not one of refuse, join (see sigwrap run --help)"),
         ("--polcy ci ls", 'unknown option --polcy (did you mean "--policy"? see sigwrap run '),
         ("-p ci - ls", "-- is missing before the command (sigwrap -p ci -- - ls)"),
         ("--speed 3 replay last", "unknown option --speed (did you mean"),
@@ -147,10 +151,10 @@ def test_an_option_whose_value_would_be_the_double_dash_is_named() -> None:
         ),
     ],
 )
-def test_typer_says_what_is_wrong(
+def test_an_error_is_one_line_and_names_what_is_wrong(
     line: str, complaint: str, started: list[RunSettings], capfd: pytest.CaptureFixture[str]
 ) -> None:
-    assert run_app(line.split()) == 125
+    assert typed(*line.split()) == 125
     assert complaint in capfd.readouterr().err
     assert started == []
 
@@ -159,9 +163,9 @@ def test_typer_says_what_is_wrong(
 def test_a_line_that_is_suggested_is_accepted(
     line: str, started: list[RunSettings], capfd: pytest.CaptureFixture[str]
 ) -> None:
-    assert run_app(line.split()) == 125
+    assert typed(*line.split()) == 125
     (suggested,) = re.findall(r"\(sigwrap (.+)\)", capfd.readouterr().err)
-    assert run_app(shlex.split(suggested)) == 0
+    assert typed(*shlex.split(suggested)) == 0
     assert len(started) == 1
 
 
@@ -170,7 +174,7 @@ def test_an_empty_word_is_not_taken_for_an_option_that_was_left_out(
     option: str, started: list[RunSettings], capfd: pytest.CaptureFixture[str]
 ) -> None:
     """A variable that is not set gives such a word."""
-    assert run_app([option, "", "--", "true"]) == 125
+    assert typed(option, "", "--", "true") == 125
     assert f"{option} '': the value can't be empty" in capfd.readouterr().err
     assert started == []
 
@@ -179,7 +183,7 @@ def test_an_empty_word_is_not_taken_for_an_option_that_was_left_out(
 def test_a_name_of_several_commands_alone_shows_them(
     line: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    assert run_app(line.split()) == 0
+    assert typed(*line.split()) == 0
     shown = capfd.readouterr()
     assert shown.out.startswith(f"Usage: {' '.join(['sigwrap', *line.split()])} [OPTIONS] COMMAND")
     assert shown.err == ""
@@ -187,7 +191,7 @@ def test_a_name_of_several_commands_alone_shows_them(
 
 @pytest.mark.parametrize("line", ["run --help", "--help-all"])
 def test_the_help_has_every_option(line: str, capfd: pytest.CaptureFixture[str]) -> None:
-    assert run_app(line.split()) == 0
+    assert typed(*line.split()) == 0
     shown = " ".join(capfd.readouterr().out.split())
     for option in RUN_OPTIONS:
         names = option.names if isinstance(option, ValueOption) else tuple(option.choices)
@@ -196,6 +200,6 @@ def test_the_help_has_every_option(line: str, capfd: pytest.CaptureFixture[str])
 
 
 def test_the_first_help_has_six_options_of_a_run(capfd: pytest.CaptureFixture[str]) -> None:
-    assert run_app(["--help"]) == 0
+    assert typed("--help") == 0
     shown = capfd.readouterr().out.partition("Options of a run:")[2].partition("Global options:")[0]
     assert len(re.findall(r"^  -", shown, re.MULTILINE)) == 6

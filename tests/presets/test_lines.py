@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sigwrap.cli.presets import read_preset_line
-from sigwrap.cli.run_options import read_plain_line
+from sigwrap.cli.run_line import read_run_line
 from sigwrap.errors import UsageError
 from sigwrap.run.settings import ApprovalMode
 
@@ -24,45 +23,43 @@ def test_an_agent_by_its_name() -> None:
         ("--policy=ci --durable gemini -y", "gemini -y", "ci"),
     ]:
         words = line.split()
-        assert read_plain_line(words) is None
-        found = read_preset_line(words)
+        found = read_run_line(words)
         assert found is not None and found.preset in words
         assert (" ".join(found.command), found.policy) == (command, policy), line
 
 
 def test_options_of_the_run_stand_before_the_name() -> None:
-    found = read_preset_line(["--approvals", "deny", "claude", "--approvals", "x"])
+    found = read_run_line(["--approvals", "deny", "claude", "--approvals", "x"])
     assert found is not None
     assert found.approvals is ApprovalMode.DENY
     assert found.command == ("claude", "--approvals", "x")
 
 
 def test_other_lines_are_not_an_agents() -> None:
-    for line in [
-        "",
-        "report",
-        "run claude",
-        "-p claude",
-        "-c claude",
-        "-p x ls",
-    ]:
-        assert read_preset_line(line.split()) is None, line
+    for line in ["", "report", "report claude", "--utc claude"]:
+        assert read_run_line(line.split()) is None, line
+    found = read_run_line(["run", "claude"])
+    assert found is not None
+    assert (found.command, found.preset) == (("claude",), "")
+    for line in ["-p claude", "-c claude", "-p x ls"]:
+        with pytest.raises(UsageError):
+            read_run_line(line.split())
 
 
 def test_a_line_with_two_dashes_runs_a_program_without_its_preset() -> None:
-    found = read_plain_line(["--", "codex", "exec"])
+    found = read_run_line(["--", "codex", "exec"])
     assert found is not None
     assert (found.command, found.preset) == (("codex", "exec"), "")
 
 
 def test_an_option_without_its_value_is_said() -> None:
     with pytest.raises(UsageError, match="--policy needs a value"):
-        read_preset_line(["--policy"])
+        read_run_line(["--policy"])
 
 
 def test_it_joins_no_session_of_another() -> None:
     with pytest.raises(
         UsageError, match="--join-name can't be combined with the preset claude"
     ) as raised:
-        read_preset_line(["--join-name", "x", "claude", "-p", "hi"])
+        read_run_line(["--join-name", "x", "claude", "-p", "hi"])
     assert raised.value.hint == "to run without the preset: sigwrap --join-name x -- claude -p hi"
