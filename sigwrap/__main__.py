@@ -80,7 +80,7 @@ def _role(program: str) -> Callable[[list[str]], int]:
             from sigwrap.cli.shell import main as role
         case "sigwrap-joined":
             claim_supervisor_memory()
-            from sigwrap.cli.joining import start_session as role
+            from sigwrap.cli.shell import start_session as role
         case _:
             claim_supervisor_memory()
             from sigwrap.cli.main import main as role

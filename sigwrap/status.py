@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-BLOCKED = 2  # of `sigwrap hook`: an agent's program takes no other status for a denial
+BLOCKED = 2  # of `sigwrap hook run`: to an agent, no other status is a denial
 LIMIT_REACHED = 124
 REFUSED = 125
 NOT_EXECUTABLE = 126

@@ -82,7 +82,8 @@ class _Seen:
 
 
 class DriftWatch:
-    """Compare commands with a profile of `sigwrap policy learn --new`, which allows what ran."""
+    """Held against a policy that `sigwrap policy generate` has made: it allows what was observed,
+    and nothing else."""
 
     def __init__(self, profile: Policy) -> None:
         why = _why_it_is_none(profile)

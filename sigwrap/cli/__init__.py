@@ -27,15 +27,15 @@ killswitch    killswitch on, off, status
 serve         serve: the page
 why           why
 query         query
-hook          hook: a tool call of an agent, judged before it happens
-hook_call     its work: judged, recorded and answered, without typer
+hook          hook run, and the group of its commands
+hook_call     judges a tool call, records it and answers, without typer
 hook_log      the event of a judged tool call
 hook_facts    what a hook looks up on the machine
-install       install, uninstall: the hook in an agent's own settings
+install       hook install, hook uninstall: the hook in an agent's own settings
 export        export
 doctor        doctor
 several       the sessions that query and export read
-whole_file    a file that is written completely or not at all
+whole_file    writes a file completely or not at all
 progress      how far something long is
 policy        the commands of sigwrap policy
 completion    completion, and the command that its scripts call
@@ -45,7 +45,7 @@ help          help: the pages of docs/
 tool_files    the files that a command name leads to
 forward       `sigwrap-forward`
 stub          `sigwrap-stub`
-shell       `sigwrap-shell` and `sigwrap -c`
-joining     a command in a session that is joined by name, and that session
+shell       `sigwrap-shell`, `sigwrap -c`, and the session that commands join
+joining     runs a command in a session that is joined by name
 output        the one place that prints
 """

@@ -47,12 +47,12 @@ EXAMPLES = {
         "sigwrap serve --socket $XDG_RUNTIME_DIR/sigwrap-page",
     ),
     "doctor": ("sigwrap doctor", "sigwrap doctor --format json"),
-    "hook": ("cat call.json | sigwrap hook claude-code -p agent-strict",),
-    "install": (
-        "sigwrap install claude-code --dry-run",
-        "sigwrap install gemini --user --policy agent-strict",
+    "hook run": ("cat call.json | sigwrap hook run claude-code -p agent-strict",),
+    "hook install": (
+        "sigwrap hook install claude-code --dry-run",
+        "sigwrap hook install gemini --user --policy agent-strict",
     ),
-    "uninstall": ("sigwrap uninstall claude-code",),
+    "hook uninstall": ("sigwrap hook uninstall claude-code",),
     "completion": ("source <(sigwrap completion bash)",),
     "link": ("sudo sigwrap link /usr/local/bin",),
     "man": ("sigwrap man | man -l -",),

@@ -6,7 +6,6 @@ import os
 from collections.abc import Iterator
 from contextlib import closing
 from enum import Enum
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -14,7 +13,7 @@ import typer
 from sigwrap.cli.examples import examples
 from sigwrap.cli.options import StoreOption, store_folder
 from sigwrap.cli.output import out_lines
-from sigwrap.cli.several import AllOption, SessionsArgument, Several
+from sigwrap.cli.several import AllOption, OutputOption, SessionsArgument, Several
 from sigwrap.cli.showing import reader_may_leave
 from sigwrap.cli.whole_file import whole_file, write_lines
 from sigwrap.errors import UsageError
@@ -43,16 +42,7 @@ def export(
     sessions: SessionsArgument = None,
     every: AllOption = False,
     store: StoreOption = None,
-    output: Annotated[
-        Path | None,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="FILE",
-            help="Output file, written completely or not at all",
-            show_default=False,
-        ),
-    ] = None,
+    output: OutputOption = None,
 ) -> None:
     """Export events as JSON lines, CSV, Prometheus metrics or SQLite."""
     if export_format is ExportFormat.SQLITE and output is None:

@@ -1,4 +1,4 @@
-"""sigwrap hook: the options of the command (hook_call.py judges the call)."""
+"""sigwrap hook: the commands of an agent's hook (hook_call.py judges a call)."""
 
 from __future__ import annotations
 
@@ -8,27 +8,33 @@ from typing import Annotated
 
 import typer
 
+from sigwrap.cli import install
 from sigwrap.cli.examples import examples
+from sigwrap.cli.group import App, Group
 from sigwrap.cli.hook_call import HookLine, answer
 from sigwrap.cli.options import StoreOption
 from sigwrap.errors import UsageError
 from sigwrap.hooks.formats import AGENTS, AgentProgram
 from sigwrap.run.settings import DEFAULT_POLICY
 
-HookPolicyOption = Annotated[
+PolicyOption = Annotated[
     str, typer.Option("--policy", "-p", metavar="NAME|FILE", help="Policy that decides")
 ]
 
-
-def register(app: typer.Typer) -> None:
-    app.command(epilog=examples("hook"))(hook)
+app = App(cls=Group, help="Judge an agent's tool calls before they run.")
 
 
-def hook(
+def register(root: typer.Typer) -> None:
+    install.register(app)
+    root.add_typer(app, name="hook")
+
+
+@app.command(epilog=examples("hook run"))
+def run(
     program: Annotated[
         AgentProgram, typer.Argument(metavar="AGENT", help=f"Agent that calls: {AGENTS}")
     ],
-    policy: HookPolicyOption = DEFAULT_POLICY,
+    policy: PolicyOption = DEFAULT_POLICY,
     root: Annotated[
         Path | None,
         typer.Option(
@@ -44,8 +50,9 @@ def hook(
 
     The answer is in the agent's own format. It is empty if the policy allows the call: then the
     agent asks as usual. Otherwise it asks the user or denies the call, with a reason. The decision
-    is logged. To set up the hook: sigwrap install.
+    is logged. To set up the hook: sigwrap hook install.
     """
     if sys.stdin is not None and sys.stdin.isatty():
-        raise UsageError("no tool call on standard input", "to set up the hook: sigwrap install")
+        hint = "to set up the hook: sigwrap hook install"
+        raise UsageError("no tool call on standard input", hint)
     return answer(HookLine(program, policy, str(root or ""), store))

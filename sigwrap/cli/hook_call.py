@@ -1,6 +1,6 @@
-"""A tool call on standard input: judged, recorded, and answered.
+"""Judges a tool call from standard input, records it, and answers.
 
-Without typer: an agent starts this before each tool call, and waits for it.
+It does without typer: an agent starts this before each tool call, and waits for it.
 """
 
 from __future__ import annotations
@@ -18,8 +18,6 @@ from sigwrap.errors import InternalError, SessionError, SigwrapError
 from sigwrap.hints import Any, NoReturn
 from sigwrap.hooks.calls import BadCall, Call, FileCall, ShellCall, WebCall
 from sigwrap.hooks.formats import FORMATS, AgentProgram, call_in, project_in
-from sigwrap.hooks.judged_line import judged
-from sigwrap.hooks.shell_line import read_line
 from sigwrap.hooks.verdict import (
     Answer,
     Finding,
@@ -56,7 +54,8 @@ class HookLine(NamedTuple):
 
 
 def read_hook_line(words: list[str]) -> HookLine | None:
-    """Read a line as `sigwrap install` writes it; None for any other, which is typer's."""
+    """Read `hook run AGENT` and `hook AGENT` with plain options; None for any other line."""
+    words = words[1:] if words[1:2] == ["run"] else words
     if sys.stdin is None or sys.stdin.isatty() or len(words) < 2 or len(words) % 2:
         return None
     names, values = words[2::2], words[3::2]
@@ -67,7 +66,21 @@ def read_hook_line(words: list[str]) -> HookLine | None:
     except ValueError:
         return None
     given = {_OPTIONS[name]: value for name, value in zip(names, values, strict=True)}
-    return HookLine(program, **given) if words[0] == "hook" and all(values) else None
+    return HookLine(program, **given)
+
+
+def hook_in_line(line: str) -> HookLine | None:
+    """Read the line that `hook install` writes into an agent's settings; None for any other."""
+    if " hook " not in line or not line.endswith(f" || exit {BLOCKED}"):
+        return None
+    import shlex
+
+    try:
+        words = shlex.split(line)[:-3]
+    except ValueError:
+        return None
+    is_sigwrap = os.path.basename(words[0]) == "sigwrap" and words[1:2] == ["hook"]
+    return read_hook_line(words[1:]) if is_sigwrap else None
 
 
 def answer(given: HookLine) -> int:
@@ -144,12 +157,13 @@ def _judged(
     found = [
         finding
         for doing in call.doings
-        for finding in _findings(doing, call, engine, machine, inside=inside)
+        for finding in _findings(program, doing, call, engine, machine, inside=inside)
     ]
     return combined(found), engine.policy.name
 
 
 def _findings(
+    program: AgentProgram,
     doing: ShellCall | FileCall | WebCall,
     call: Call,
     engine: Engine,
@@ -161,6 +175,7 @@ def _findings(
     match doing:
         case ShellCall():
             folder = os.path.join(call.folder or os.getcwd(), doing.folder)
+            inside = inside or _runs_in_a_session(program)
             yield from _of_line(doing.line, folder, engine, machine, inside=inside)
         case FileCall():
             path = os.path.join(call.folder or os.getcwd(), os.path.expanduser(doing.path))
@@ -179,10 +194,19 @@ def _findings(
             yield finding_of(what, found, name, inside=inside)
 
 
+def _runs_in_a_session(program: AgentProgram) -> bool:
+    """Return whether the agent's settings have sigwrap run its shell commands."""
+    prefix = os.environ.get("CLAUDE_CODE_SHELL_PREFIX", "")
+    return program is AgentProgram.CLAUDE_CODE and os.path.basename(prefix) == "sigwrap-shell"
+
+
 def _of_line(
     line: str, folder: str, engine: Engine, machine: ThisMachine, *, inside: bool
 ) -> Iterator[Finding]:
     """Judge the line, and the shell that the agent starts for it."""
+    from sigwrap.hooks.judged_line import judged
+    from sigwrap.hooks.shell_visit import read_line
+
     shell = machine.request(("bash", "-c", line), folder, _DEPTH_OF_THE_SHELL, frozenset())
     decision = engine.decide_command(shell)
     yield finding_of("the agent's shell", decision, engine.policy.name, inside=inside)

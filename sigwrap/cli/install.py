@@ -1,4 +1,4 @@
-"""sigwrap install, uninstall: the hook in an agent's own settings."""
+"""sigwrap hook install, uninstall: the hook in an agent's own settings."""
 
 from __future__ import annotations
 
@@ -19,17 +19,23 @@ from sigwrap.cli.policy.shared import load
 from sigwrap.cli.whole_file import whole_file
 from sigwrap.errors import UsageError
 from sigwrap.hooks.formats import AGENTS, AgentProgram
-from sigwrap.hooks.json_text import BadText
-from sigwrap.hooks.settings import PLACES, hook_line, installed, uninstalled
+from sigwrap.hooks.settings import (
+    PLACES,
+    SHELL_NAME,
+    BadText,
+    hook_line,
+    installed,
+    shell_variables,
+    uninstalled,
+)
 from sigwrap.start.policy_files import SHIPPED
 
 _MAX_BYTES = 4 << 20
-_HOW_TO_MEND = (
-    "the file was not changed; repair it, or move it away and try again (then --dry-run shows a "
-    "new one)"
-)
+_BACKUP = ".before-sigwrap"
+_INSIDE = "processes in a session can't change the hooks of an agent"
+_HOW_TO_MEND = "the file was not changed; repair it, or move it away and try again"
 
-ProgramArgument = Annotated[
+AgentArgument = Annotated[
     AgentProgram, typer.Argument(metavar="AGENT", help=f"Agent whose settings change: {AGENTS}")
 ]
 ProjectOption = Annotated[
@@ -46,12 +52,12 @@ YesOption = Annotated[bool, typer.Option("--yes", help="Change the file without 
 
 
 def register(app: typer.Typer) -> None:
-    app.command(epilog=examples("install"))(install)
-    app.command(epilog=examples("uninstall"))(uninstall)
+    app.command(epilog=examples("hook install"))(install)
+    app.command(epilog=examples("hook uninstall"))(uninstall)
 
 
 def install(
-    program: ProgramArgument,
+    program: AgentArgument,
     project: ProjectOption = False,
     shared: SharedOption = False,
     user: UserOption = False,
@@ -70,17 +76,34 @@ def install(
 ) -> None:
     """Add the sigwrap hook to an agent's settings.
 
-    It shows the change first. The rest of the file stays as it is.
+    It shows the change first, and keeps a backup of the file. The shell commands of Claude Code
+    then run in a sigwrap session, one for each conversation.
     """
-    refuse_inside("processes in a session can't change the hooks of an agent")
+    refuse_inside(_INSIDE)
     path = _path(program, project=project, user=user, shared=shared)
     for_all = not user and (shared or not PLACES[program].own)
-    line = hook_line(program, _sigwrap(for_all=for_all), _policy(policy))
+    if policy:
+        load(policy, Path.cwd())  # with a bad policy, the hook would deny every call
+        policy = policy if policy in SHIPPED else os.path.abspath(policy)
+    sigwrap = _found("sigwrap", for_all=for_all)
+    if not sigwrap:
+        raise UsageError("sigwrap is not in PATH", "add its directory to PATH, and try again")
+    shell = _found(SHELL_NAME, for_all=for_all)
+    variables = {}
+    if program is AgentProgram.CLAUDE_CODE and sys.platform == "linux":
+        if shell:
+            root = "" if user or shared else os.getcwd()
+            variables = shell_variables(shell, policy, root)
+        else:
+            note(
+                "sigwrap-shell is not in PATH, so the agent's shell commands are judged by the hook"
+                " alone (sigwrap link ~/.local/bin makes it; then install again)"
+            )
     before = _read(path)
     try:
-        after = installed(before, program, line)
+        after = installed(before, program, hook_line(program, [sigwrap], policy), variables)
     except BadText as problem:
-        raise _unfit(path, problem) from problem
+        raise UsageError(f"{path}: {problem}", _HOW_TO_MEND) from problem
     if after == before:
         out(f"{path} already has the hook")
         return
@@ -90,34 +113,32 @@ def install(
 
 
 def uninstall(
-    program: ProgramArgument,
+    program: AgentArgument,
     project: ProjectOption = False,
     shared: SharedOption = False,
     user: UserOption = False,
     dry_run: DryRunOption = False,
     yes: YesOption = False,
 ) -> None:
-    """Remove the sigwrap hook from an agent's settings.
-
-    If nothing else has changed, the file is again as it was before install, byte for byte.
-    """
-    refuse_inside("processes in a session can't change the hooks of an agent")
+    """Remove the sigwrap hook from an agent's settings."""
+    refuse_inside(_INSIDE)
     paths = [_path(program, project=project, user=user, shared=True)]
     if not (user or shared):
         paths.insert(0, _path(program, project=project, user=user, shared=False))
-    changes = []
+    is_there = False
     for path in dict.fromkeys(paths):
         before = _read(path)
+        if before is None:
+            continue
         try:
-            after = uninstalled(before, program) if before is not None else before
+            after = uninstalled(before, program)
         except BadText as problem:
-            raise _unfit(path, problem) from problem
+            raise UsageError(f"{path}: {problem}", _HOW_TO_MEND) from problem
         if after != before:
-            changes.append((path, before, after))
-    if not changes:
+            is_there = True
+            _change(path, before, after, dry_run=dry_run, yes=yes)
+    if not is_there:
         out("\n".join(f"{path} does not have the hook" for path in dict.fromkeys(paths)))
-    for path, before, after in changes:
-        _change(path, before, after, dry_run=dry_run, yes=yes)
 
 
 def _path(program: AgentProgram, *, project: bool, user: bool, shared: bool) -> str:
@@ -135,29 +156,23 @@ def _path(program: AgentProgram, *, project: bool, user: bool, shared: bool) -> 
     return os.path.join(os.path.abspath(own), place.user)
 
 
-def _sigwrap(*, for_all: bool) -> list[str]:
-    """Settings of a project are shared between machines, so they have the bare name if PATH finds
-    this program by it."""
-    found = shutil.which("sigwrap")
-    called = sys.argv[0] if os.path.basename(sys.argv[0]).startswith("sigwrap") else ""
-    own = shutil.which(called) if called else None
-    if own is None and found is None:
-        raise UsageError("sigwrap is not in PATH", "add its directory to PATH, and try again")
-    path = os.path.abspath(own or found or "")
-    is_same = found is not None and os.path.realpath(found) == os.path.realpath(path)
-    return ["sigwrap"] if for_all and is_same else [path]
+def _found(name: str, *, for_all: bool) -> str:
+    """Return how to call one of sigwrap's programs; empty if it is not there.
 
-
-def _policy(policy: str) -> str:
-    """Load it once: a hook with a bad policy would deny everything."""
-    if not policy:
-        return ""
-    load(policy, Path.cwd())
-    return policy if policy in SHIPPED else os.path.abspath(policy)
+    Settings that several machines share have the bare name, if PATH finds this sigwrap by it.
+    """
+    by_name = shutil.which(name) or ""
+    called = shutil.which(sys.argv[0]) or "" if "sigwrap" in os.path.basename(sys.argv[0]) else ""
+    beside = os.path.join(os.path.dirname(os.path.abspath(called)), name) if called else ""
+    if name == "sigwrap" and called:
+        beside = os.path.abspath(called)
+    path = beside if os.access(beside, os.X_OK) else by_name
+    is_same = by_name != "" and os.path.realpath(by_name) == os.path.realpath(path)
+    return name if for_all and is_same else path
 
 
 def _read(path: str) -> str | None:
-    """None where it isn't there."""
+    """Return the text of a file; None if it is not there."""
     try:
         with open(path, "rb", opener=_opened) as file:
             state = os.fstat(file.fileno())
@@ -184,10 +199,6 @@ def _opened(path: str, flags: int) -> int:
     return os.open(path, flags | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
 
 
-def _unfit(path: str, problem: BadText) -> UsageError:
-    return UsageError(f"{path}: {problem}", _HOW_TO_MEND)
-
-
 def _change(path: str, before: str | None, after: str | None, *, dry_run: bool, yes: bool) -> None:
     out(_difference(path, before, after))
     if dry_run:
@@ -201,23 +212,30 @@ def _change(path: str, before: str | None, after: str | None, *, dry_run: bool, 
         raise UsageError(f"{path} has changed in the meantime", "try again")
     if before is not None and not os.access(path, os.W_OK):
         raise UsageError(f"{path} is read-only", "make it writable, and try again")
-    if after is None:
-        try:
-            os.unlink(path)
-        except OSError as failure:
-            raise UsageError(f"can't remove {path}: {failure.strerror}") from failure
-        out(f"removed {path}")
-        return
     try:
         os.makedirs(os.path.dirname(path), exist_ok=True)
+        if after is None:
+            os.unlink(path)
     except FileExistsError as failure:
         what = f"{os.path.dirname(path)} is not a directory"
         raise UsageError(what, "remove it") from failure
     except OSError as failure:
-        raise UsageError(f"can't create the directory of {path}: {failure.strerror}") from failure
-    with whole_file(path) as place, open(place, "w", encoding="utf-8", newline="") as file:
-        file.write(after)
-    out(f"changed {path}")
+        raise UsageError(f"can't change {path}: {failure.strerror}") from failure
+    if after is None:
+        out(f"removed {path}")
+        return
+    if before is not None:
+        _write(f"{path}{_BACKUP}", before, mode_of=path)
+    _write(path, after)
+    out(f"changed {path}" + (f" (backup: {path}{_BACKUP})" if before is not None else ""))
+
+
+def _write(path: str, text: str, *, mode_of: str = "") -> None:
+    with (
+        whole_file(path, mode_of=mode_of) as place,
+        open(place, "w", encoding="utf-8", newline="") as file,
+    ):
+        file.write(text)
 
 
 def _difference(path: str, before: str | None, after: str | None) -> str:

@@ -1,20 +1,18 @@
-"""A command in a session that is joined by name, and that session itself."""
+"""Runs a command in a session that commands join by name."""
 
 from __future__ import annotations
 
 import os
 
-from sigwrap.bare import json
 from sigwrap.bare.digests import blake2b
 from sigwrap.cli.output import note_in_time
-from sigwrap.cli.run import start
 from sigwrap.errors import SessionError, SigwrapError, UsageError
 from sigwrap.front.background import NotStarted
 from sigwrap.front.joining import join
 from sigwrap.hints import NoReturn
 from sigwrap.linux.death import die_of
 from sigwrap.linux.listening import somebody_listens
-from sigwrap.run.settings import Nested, RunSettings, as_json, from_json
+from sigwrap.run.settings import Nested, RunSettings, as_json
 from sigwrap.start import onefile
 from sigwrap.start.command import Inherited, become, find_program
 from sigwrap.start.policy_files import SHIPPED, read_source
@@ -65,17 +63,17 @@ def _join(settings: RunSettings, inherited: Inherited) -> int:
 
 
 def _absolute_root(root: str) -> str:
-    """By default it is the folder of who joins first."""
+    """By default, it is the directory of the command that joins first."""
     return root if root == RunSettings._field_defaults["root"] else os.path.abspath(root)
 
 
 def _wherever(policy: str) -> str:
-    """A file is one in whatever folder the next command joins from."""
+    """The next command may join from another directory."""
     return policy if policy in SHIPPED else os.path.abspath(policy)
 
 
 def _digest_of_files(*files: str) -> str:
-    """By which a session knows that they have changed since. What can't be read has none."""
+    """By this digest, a session knows that the files have changed since."""
     texts = [_text(file) for file in files if file and file not in SHIPPED]
     return blake2b("\0".join(texts).encode()).hexdigest() if texts else ""
 
@@ -83,12 +81,12 @@ def _digest_of_files(*files: str) -> str:
 def _text(file: str) -> str:
     try:
         return read_source(file).text
-    except SigwrapError:  # who starts the session says so
+    except SigwrapError:  # the start of the session reports it
         return ""
 
 
 def _run_inside(settings: RunSettings, inherited: Inherited) -> NoReturn:
-    """The session that is there already has the command."""
+    """Run the command in the session around it."""
     session = os.fsdecode(inherited.environment.get(b"SIGWRAP_SESSION", b""))
     where = f"session {session}" if session else "another supervisor"
     if settings.nested is not Nested.JOIN:
@@ -98,15 +96,3 @@ def _run_inside(settings: RunSettings, inherited: Inherited) -> NoReturn:
         )
     program = find_program(settings.command[0], inherited.environment)
     become(program, settings.command, inherited, {})
-
-
-def start_session(words: list[str]) -> int:
-    """`words`: the descriptor of a file with the settings. Only who joins starts it."""
-    if len(words) != 1 or not words[0].isdigit():
-        raise SessionError("only sigwrap can start this program")
-    asked = int(words[0])
-    settings = from_json(json.loads(os.pread(asked, os.fstat(asked).st_size, 0)))
-    os.close(asked)
-    for fd in (settings.ready_fd, settings.door_fd):
-        os.set_inheritable(fd, False)
-    return start(settings)

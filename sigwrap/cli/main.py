@@ -13,13 +13,15 @@ def main(words: list[str]) -> int:
 
         out(version())
         return 0
-    is_hook = words[:1] == ["hook"]
-    if is_hook:
+    is_call = words[:1] == ["hook"] and words[1:2] not in (["install"], ["uninstall"])
+    if is_call:
         from sigwrap.cli.hook_call import answer, read_hook_line
 
         line = read_hook_line(words)
         if line is not None:
             return answer(line)
+        if words[1:2] and words[1] not in ("run", "--help", "-h"):
+            words = ["hook", "run", *words[1:]]  # as older versions wrote it into settings
     if is_run(words):
         if "-c" in words:
             from sigwrap.cli.shell import run_string
@@ -37,7 +39,7 @@ def main(words: list[str]) -> int:
 
     status = run_app(words)
     # An agent takes only this status for a denial, so a hook that fails must not end with another.
-    return BLOCKED if status and is_hook else status
+    return BLOCKED if is_call and (status or len(words) == 1) else status
 
 
 def version() -> str:

@@ -7,7 +7,6 @@ import re
 from collections.abc import Iterator
 from contextlib import closing
 from enum import Enum
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -16,13 +15,12 @@ from sigwrap.cli.examples import examples
 from sigwrap.cli.options import JsonOption, PagerOption, StoreOption, chosen_format, store_folder
 from sigwrap.cli.output import out_lines
 from sigwrap.cli.pager import pager
-from sigwrap.cli.several import AllOption, SessionsArgument, Several
+from sigwrap.cli.several import AllOption, OutputOption, SessionsArgument, Several
 from sigwrap.cli.showing import columns, reader_may_leave
 from sigwrap.cli.whole_file import write_lines
 from sigwrap.errors import UsageError
 from sigwrap.escape import shell_words
 from sigwrap.report.query import forms
-from sigwrap.report.query.forms import Value
 
 _A_WORD = r"[\w.:/-]+"
 
@@ -59,10 +57,7 @@ def query(
         ),
     ] = None,
     as_json: JsonOption = False,
-    output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", metavar="FILE", help="Output file", show_default=False),
-    ] = None,
+    output: OutputOption = None,
     no_pager: PagerOption = False,
 ) -> None:
     """Query logs with SQL.
@@ -88,35 +83,28 @@ def query(
         if views:
             several.read(lambda session, seen: database.fill(session, views, seen))
         names, rows = database.select(sql)
-        if output is None:
-            _show(_lines(kind, names, rows, to_file=False), no_pager=no_pager)
+        to_terminal = output is None and os.isatty(1)
+        lines = _lines(kind, names, rows, to_terminal=to_terminal)
+        if output is not None:
+            write_lines(str(output), lines, reads=several.paths)
+        elif to_terminal:
+            with pager(wanted=not no_pager) as show:
+                for line in lines:
+                    show(line)
         else:
-            write_lines(str(output), _lines(kind, names, rows, to_file=True), reads=several.paths)
+            with reader_may_leave():
+                out_lines(lines)
     several.finish()
 
 
-def _show(lines: Iterator[str], *, no_pager: bool) -> None:
-    if os.isatty(1):
-        with pager(wanted=not no_pager) as show:
-            for line in lines:
-                show(line)
-    else:
-        with reader_may_leave():
-            out_lines(lines)  # many at once
-
-
 def _lines(
-    query_format: QueryFormat,
-    names: tuple[str, ...],
-    rows: Iterator[tuple[Value, ...]],
-    *,
-    to_file: bool,
+    kind: QueryFormat, names: tuple[str, ...], rows: Iterator[forms.Row], *, to_terminal: bool
 ) -> Iterator[str]:
-    match query_format:
+    match kind:
         case QueryFormat.TABLE:
-            return forms.table(names, rows, columns(to_file))
+            return forms.table(names, rows, columns(to_file=not to_terminal))
         case QueryFormat.CSV:
-            return forms.csv(names, rows, to_terminal=not to_file and os.isatty(1))
+            return forms.csv(names, rows, to_terminal=to_terminal)
         case QueryFormat.JSON:
             return forms.json_array(names, rows)
         case QueryFormat.NL:

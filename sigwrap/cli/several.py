@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -25,6 +26,16 @@ SessionsArgument = Annotated[
     ),
 ]
 AllOption = Annotated[bool, typer.Option("--all", help="Read every session in the store")]
+OutputOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--output",
+        "-o",
+        metavar="FILE",
+        help="Output file, written completely or not at all",
+        show_default=False,
+    ),
+]
 
 _PROBLEMS_SHOWN = 10
 

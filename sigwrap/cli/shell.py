@@ -1,18 +1,19 @@
-"""`sigwrap-shell`, and `sigwrap -c STRING`: a shell's command line under supervision.
+"""`sigwrap-shell`, `sigwrap -c STRING`, and the session that such commands join.
 
-It takes what bash takes, and hands it on to a real shell. Inside a session it is that shell at
-once: what it runs is judged there already. What a run is to be like stands in a variable, since
-whoever calls a shell gives it no options of ours.
+`sigwrap-shell` takes what bash takes, and hands it on to a real shell. Inside a session it becomes
+that shell at once. The options of the run are in a variable: the caller of a shell gives it none
+of ours.
 """
 
 from __future__ import annotations
 
 import os
 
+from sigwrap.bare import json
 from sigwrap.cli.run_options import read_options
-from sigwrap.errors import UsageError
+from sigwrap.errors import SessionError, UsageError
 from sigwrap.linux.listening import somebody_listens
-from sigwrap.run.settings import Nested, Report, RunSettings
+from sigwrap.run.settings import Nested, Report, RunSettings, from_json
 from sigwrap.start.command import CommandError, Inherited, become, find_program
 
 OPTIONS_VARIABLE = "SIGWRAP_OPTIONS"
@@ -22,12 +23,18 @@ _SHELLS = ("bash", "sh")
 
 
 def main(words: list[str]) -> int:
-    return _run(words, {})
+    prefix = os.path.basename(os.environ.get("CLAUDE_CODE_SHELL_PREFIX", ""))
+    if prefix != _OURS or len(words) != 1 or words[0].startswith("-"):
+        return _run(words, {})
+    # Claude Code gives its prefix one word: a line to run. Its hooks come this way as well.
+    from sigwrap.cli.hook_call import answer, hook_in_line
+
+    hook = hook_in_line(words[0])
+    return _run(["-c", words[0]], {}) if hook is None else answer(hook)
 
 
 def run_string(words: list[str]) -> int | None:
-    """`[OPTIONS] -c STRING [NAME ARGS…]`; None where the line is another, or its options are not
-    plain."""
+    """Run `[OPTIONS] -c STRING [NAME ARGS…]`; return None if the line has another form."""
     if "-c" not in words or not words[0].startswith("-"):
         return None
     end = words.index("-c")
@@ -40,13 +47,7 @@ def run_string(words: list[str]) -> int | None:
 
 
 def _run(words: list[str], fields: dict[str, object]) -> int:
-    given = os.environ.get(OPTIONS_VARIABLE, "").split()
-    by_variable = read_options(given)
-    if by_variable is None:
-        raise UsageError(
-            f"${OPTIONS_VARIABLE}: not options of sigwrap run: {' '.join(given)}",
-            "see sigwrap run --help",
-        )
+    by_variable = _options()
     shell = _shell()
     variables = {}
     if os.path.basename(os.environ.get("SHELL", "")) == _OURS:
@@ -61,6 +62,24 @@ def _run(words: list[str], fields: dict[str, object]) -> int:
     return start(settings, variables)
 
 
+def _options() -> dict[str, object]:
+    text = os.environ.get(OPTIONS_VARIABLE, "")
+    given = text.split()
+    if "$" in text or "'" in text:
+        import shlex
+
+        try:
+            given = [os.path.expandvars(word) for word in shlex.split(text)]
+        except ValueError:
+            given = [text]
+    found = read_options(given)
+    if found is None:
+        raise UsageError(
+            f"${OPTIONS_VARIABLE}: not options of sigwrap run: {text}", "see sigwrap run --help"
+        )
+    return found
+
+
 def _shell() -> bytes:
     environment = os.environb
     wanted = os.environ.get(SHELL_VARIABLE, "")
@@ -72,3 +91,17 @@ def _shell() -> bytes:
         except CommandError as failure:
             last = failure
     raise last
+
+
+def start_session(words: list[str]) -> int:
+    """Start the session that commands join. `words`: the descriptor of a file with its settings."""
+    if len(words) != 1 or not words[0].isdigit():
+        raise SessionError("only sigwrap can start this program")
+    from sigwrap.cli.run import start
+
+    given = int(words[0])
+    settings = from_json(json.loads(os.pread(given, os.fstat(given).st_size, 0)))
+    os.close(given)
+    for fd in (settings.ready_fd, settings.door_fd):
+        os.set_inheritable(fd, False)
+    return start(settings)

@@ -37,9 +37,7 @@ COMMANDS: dict[str, Rows] = {
         "policy": ("policy.commands", "Write, check and explain policies"),
     },
     "Agents": {
-        "hook": ("hook", "Judge an agent's tool call from standard input"),
-        "install": ("install", "Add the sigwrap hook to an agent's settings"),
-        "uninstall": ("install", "Remove the sigwrap hook from an agent's settings"),
+        "hook": ("hook", "Judge an agent's tool calls before they run"),
     },
     "Set-up": {
         "doctor": ("doctor", "Check what sigwrap can do on this machine"),

@@ -1,5 +1,7 @@
-"""A file that is written completely or not at all: beside its place under another name, and put
-there when it is whole. What is no regular file (/dev/stdout, a FIFO) is written to as it is."""
+"""Writes a file completely or not at all: under another name first, which it then renames.
+
+It writes directly to what is not a regular file: /dev/stdout, a FIFO.
+"""
 
 from __future__ import annotations
 
@@ -25,13 +27,17 @@ _NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP)  # as of FAT
 
 
 @contextmanager
-def whole_file(path: str, *, reads: Iterable[str] = (), only_new: bool = False) -> Iterator[str]:
-    """Where to write; `reads`: what is read meanwhile, and must stay. `only_new`: what is there
-    already stays too."""
+def whole_file(
+    path: str, *, reads: Iterable[str] = (), only_new: bool = False, mode_of: str = ""
+) -> Iterator[str]:
+    """Return where to write. `reads`: files that must stay. `only_new`: refuse if it exists.
+
+    `mode_of`: another file, whose mode it gets.
+    """
     with _as_complaint(path):
         target = os.path.realpath(path)
         _refuse_logs(path, target, reads)
-        mode = _mode(target)
+        mode = _mode(mode_of or target)
         if only_new and os.path.lexists(path):
             raise there_already(path)
     if mode is not None and not stat.S_ISREG(mode):
@@ -71,7 +77,7 @@ def write_lines(
 
 
 class _ReadingFailed(Exception):
-    """What is to be written could not be read: no fault of the file's."""
+    """Reading what is to be written failed, not writing it."""
 
     def __init__(self, why: OSError) -> None:
         self.why = why
@@ -101,7 +107,7 @@ def there_already(path: str) -> UsageError:
 def _put(unfinished: str, target: str, *, only_new: bool) -> None:
     if only_new:
         try:
-            os.link(unfinished, target)  # which replaces nothing; a rename would
+            os.link(unfinished, target)  # replaces nothing, unlike a rename
         except FileExistsError as error:
             raise there_already(target) from error
         except OSError as error:
@@ -127,7 +133,7 @@ def _is_same(one: str, other: str) -> bool:
     try:
         return os.path.samefile(one, other)
     except OSError:
-        return False  # one of them isn't there
+        return False  # one of them is missing
 
 
 def _mode(path: str) -> int | None:
@@ -158,4 +164,4 @@ def _remove(path: str) -> None:
     try:
         os.unlink(path)
     except OSError:
-        pass  # it was put in its place, or taken away
+        pass  # it was renamed or removed

@@ -100,9 +100,11 @@ def _command_in(
     for other in _other_readings(command, words, folder, machine):
         asked = machine.request(other, folder, command.depth, line.variables)
         decision = _stricter(decision, engine.decide_command(asked))
-    if command.is_function and decision.rule == DEFAULT_RULE:
-        why = "a function that this line defines"
-        return Finding(command.text, Answer.NO_OPINION, why, decision, is_command=True)
+    if not command.is_sure and decision.rule == DEFAULT_RULE:
+        if decision.action in _LENIENT:
+            return Finding(command.text, Answer.NO_OPINION, "no rule is about it", decision)
+        why = "the program that it runs is not known in advance"
+        return _unknown(Unknown(command.text, why), inside=inside)
     found = finding_of(command.text, decision, engine.policy.name, inside=inside)
     found = found._replace(is_command=True)
     if sure is None or found.answer is not Answer.NO_OPINION:

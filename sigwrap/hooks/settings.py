@@ -1,34 +1,24 @@
-"""An agent's settings with sigwrap's hook in them, and without: a text to a text.
-
-Taking it out is putting it in, backwards: of the texts that the settings may have been before, the
-one from which the same text comes again. So nothing has to be remembered anywhere.
-"""
+"""An agent's settings with sigwrap's hook in them, and without: one JSON text to another."""
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Iterator, Mapping
-from itertools import product
+from collections.abc import Mapping
 
 from sigwrap.escape import shell_words
-from sigwrap.hints import Any
+from sigwrap.hints import Any, NoReturn
 from sigwrap.hooks.formats import AgentProgram
-from sigwrap.hooks.json_text import (
-    BadText,
-    Container,
-    checked,
-    container_at,
-    elements,
-    fresh,
-    root,
-    with_member,
-    without_member,
-)
 from sigwrap.status import BLOCKED
 from sigwrap.tuples import NamedTuple
 
-_HOOKS = "hooks"
+PREFIX_VARIABLE = "CLAUDE_CODE_SHELL_PREFIX"
+OPTIONS_VARIABLE = "SIGWRAP_OPTIONS"
+SHELL_NAME = "sigwrap-shell"
+
+_HOOKS, _ENV = "hooks", "env"
 _TIMEOUT_S = 60
+_SESSION = "--join-name claude-$CLAUDE_CODE_SESSION_ID"
 _MATCHERS = {
     AgentProgram.CLAUDE_CODE: "Bash|Monitor|Read|Grep|Write|Edit|MultiEdit|NotebookEdit|WebFetch",
     AgentProgram.CODEX: "Bash|shell|apply_patch|view_image",
@@ -41,14 +31,18 @@ _CURSOR_EVENTS = {
 }
 
 
+class BadText(Exception):
+    """The text is not JSON that can be changed; says why and where."""
+
+
 class Place(NamedTuple):
     """Where a program has its settings."""
 
-    project: str  # beneath the project's folder
-    user: str  # beneath the program's own
-    own_folder: str  # of a user, beneath the home folder
-    variable: str = ""  # that says another
-    own: str = ""  # beneath the project's folder, and not shared with others
+    project: str  # below the project's directory
+    user: str  # below the program's own
+    own_folder: str  # of a user, below the home directory
+    variable: str = ""  # that names another
+    own: str = ""  # below the project's directory, and not shared with others
 
 
 PLACES: Mapping[AgentProgram, Place] = {
@@ -66,21 +60,26 @@ PLACES: Mapping[AgentProgram, Place] = {
 
 
 def hook_line(program: AgentProgram, sigwrap: list[str], policy: str) -> str:
-    """Where sigwrap can't even start, the call is denied."""
-    words = [*sigwrap, "hook", program.value, *(["--policy", policy] if policy else [])]
+    """If sigwrap cannot even start, the line denies the call."""
+    words = [*sigwrap, "hook", "run", program.value, *(["--policy", policy] if policy else [])]
     return f"{shell_words(words)} || exit {BLOCKED}"
 
 
+def shell_variables(shell: str, policy: str, root: str) -> dict[str, str]:
+    """Return the variables by which Claude Code runs each shell command in a session of sigwrap's,
+    one for each conversation."""
+    options = [_SESSION, "--approvals control"]
+    options += [f"--policy {shell_words([policy])}"] if policy else []
+    options += [f"--root {shell_words([root])}"] if root else []
+    return {PREFIX_VARIABLE: shell, OPTIONS_VARIABLE: " ".join(options)}
+
+
 def entries(program: AgentProgram, line: str) -> dict[str, Any]:
-    """Of each event, what is put into its list."""
+    """Return what is put into the list of each event."""
     if program is AgentProgram.CURSOR:
+        entry = {"command": line, "timeout": _TIMEOUT_S, "failClosed": True}
         return {
-            event: {
-                "command": line,
-                "timeout": _TIMEOUT_S,
-                "failClosed": True,
-                **({"matcher": matcher} if matcher else {}),
-            }
+            event: {**entry, **({"matcher": matcher} if matcher else {})}
             for event, matcher in _CURSOR_EVENTS.items()
         }
     is_gemini = program is AgentProgram.GEMINI
@@ -88,158 +87,110 @@ def entries(program: AgentProgram, line: str) -> dict[str, Any]:
         "type": "command",
         "command": line,
         "timeout": _TIMEOUT_S * 1000 if is_gemini else _TIMEOUT_S,
+        **({"name": "sigwrap"} if is_gemini else {}),
     }
-    if is_gemini:
-        handler["name"] = "sigwrap"
     event = "BeforeTool" if is_gemini else "PreToolUse"
     return {event: {"matcher": _MATCHERS[program], _HOOKS: [handler]}}
 
 
-def installed(text: str | None, program: AgentProgram, line: str) -> str:
-    """The same text where it is in there already. `text`: None where there is no file."""
-    wanted = entries(program, line)
-    versions: dict[str, Any] = {"version": 1} if program is AgentProgram.CURSOR else {}
-    if text is None:
-        return fresh({**versions, _HOOKS: {event: [entry] for event, entry in wanted.items()}})
-    value = _checked(text)
-    if _has(value, wanted, program):
-        return text
-    before = uninstalled(text, program)
-    if before is None:
-        return installed(None, program, line)
-    text, missing = before, versions.keys() - checked(before)
-    if _HOOKS not in checked(text):
-        hooks = {event: [entry] for event, entry in wanted.items()}
-        text = with_member(text, root(text), _HOOKS, hooks)
-        for key in missing:
-            text = with_member(text, root(text), key, versions[key])
-        return text
-    if missing:
-        raise BadText(f"it has {_HOOKS!r} but not {', '.join(map(repr, missing))}")
-    for event, entry in wanted.items():
-        hooks_object = _hooks(text)
-        member = hooks_object.find(event)
-        if member is None:
-            text = with_member(text, hooks_object, event, [entry])
-        else:
-            text = with_member(text, container_at(text, member.value), "", entry)
-    return text
+def installed(
+    text: str | None, program: AgentProgram, line: str, variables: Mapping[str, str]
+) -> str:
+    """Return the settings with the hook. `text`: None if there is no file."""
+    value = _checked(text) if text is not None else {}
+    before = _copy(value)
+    _take_out(value, program)
+    if program is AgentProgram.CURSOR:
+        value.setdefault("version", 1)
+    hooks = value.setdefault(_HOOKS, {})
+    for event, entry in entries(program, line).items():
+        hooks.setdefault(event, []).append(entry)
+    if variables and PREFIX_VARIABLE not in value.get(_ENV, {}):
+        value.setdefault(_ENV, {}).update(variables)
+    return text if text is not None and value == before else _written(value, text)
 
 
 def uninstalled(text: str, program: AgentProgram) -> str | None:
-    """None: the file was made for it. The same text where it isn't in there."""
+    """Return the settings without the hook; None if nothing is left of them."""
     value = _checked(text)
-    line = _line_in(value, program)
-    if line is None:
+    before = _copy(value)
+    _take_out(value, program)
+    if value == before:
         return text
-    for before in _may_have_been(text, program):
-        if _comes_again(before, text, program, line):
-            return before
-    return _without_entries(text, program, frozenset())
+    return None if value in ({}, {"version": 1}) else _written(value, text)
 
 
-def _may_have_been(text: str, program: AgentProgram) -> Iterator[str | None]:
-    """From the one that had the least."""
-    yield None
-    whole = root(text)
-    hooks = whole.find(_HOOKS)
-    if hooks is not None:
-        bare = without_member(text, whole, hooks)
-        version = root(bare).find("version")
-        if program is AgentProgram.CURSOR and version is not None:
-            yield without_member(bare, root(bare), version)
-        yield bare
-    events = [*entries(program, "")]
-    for kept in product((False, True), repeat=len(events)):
-        empty = frozenset(event for event, is_kept in zip(events, kept, strict=True) if is_kept)
-        yield _without_entries(text, program, empty)
-
-
-def _comes_again(before: str | None, text: str, program: AgentProgram, line: str) -> bool:
-    if before is not None and _line_in(checked(before), program) is not None:
-        return False
-    return installed(before, program, line) == text
-
-
-def _without_entries(text: str, program: AgentProgram, empty: frozenset[str]) -> str:
-    """`empty`: events whose lists stay, empty or not."""
+def _take_out(value: dict[str, Any], program: AgentProgram) -> None:
+    hooks, env = value.get(_HOOKS, {}), value.get(_ENV, {})
     for event in entries(program, ""):
-        while (found := _own(text, event, program)) is not None:
-            array, member = found
-            is_last = len(array.members) == 1 and event not in empty
-            if is_last:
-                hooks = _hooks(text)
-                named = hooks.find(event)
-                assert named is not None
-                text = without_member(text, hooks, named)
-            else:
-                text = without_member(text, array, member)
-    return text
+        listed = hooks.get(event, [])
+        kept = [each for each in listed if not _is_ours(each, program)]
+        if len(kept) < len(listed):
+            hooks[event] = kept
+            if not kept:
+                del hooks[event]
+    if _is_our_prefix(env, program):
+        del env[PREFIX_VARIABLE]
+        env.pop(OPTIONS_VARIABLE, None)
+    for key in (_HOOKS, _ENV):
+        if value.get(key) == {}:
+            del value[key]
 
 
-def _own(text: str, event: str, program: AgentProgram) -> tuple[Container, Any] | None:
-    if _HOOKS not in checked(text):
-        return None
-    listed = _hooks(text).find(event)
-    if listed is None or text[listed.value] != "[":
-        return None
-    array = container_at(text, listed.value)
-    for member, value in elements(text, array):
-        if _line_of(value, program) is not None:
-            return array, member
-    return None
+def _is_our_prefix(env: dict[str, Any], program: AgentProgram) -> bool:
+    prefix, options = env.get(PREFIX_VARIABLE), str(env.get(OPTIONS_VARIABLE))
+    is_ours = isinstance(prefix, str) and prefix.endswith(SHELL_NAME)
+    return is_ours and options.startswith(_SESSION) and program is AgentProgram.CLAUDE_CODE
 
 
-def _hooks(text: str) -> Container:
-    member = root(text).find(_HOOKS)
-    assert member is not None
-    return container_at(text, member.value)
-
-
-def _has(value: dict[str, Any], wanted: Mapping[str, Any], program: AgentProgram) -> bool:
-    hooks = value.get(_HOOKS, {})
-    for event, entry in wanted.items():
-        own = [each for each in hooks.get(event, []) if _line_of(each, program) is not None]
-        if own != [entry]:
-            return False
-    return True
-
-
-def _line_in(value: dict[str, Any], program: AgentProgram) -> str | None:
-    hooks = value.get(_HOOKS, {})
-    found = (
-        line
-        for event in entries(program, "")
-        for each in hooks.get(event, [])
-        if (line := _line_of(each, program)) is not None
-    )
-    return next(found, None)
-
-
-def _line_of(entry: Any, program: AgentProgram) -> str | None:
-    """Of one that sigwrap has put there, and nobody has put others beside it."""
-    if not isinstance(entry, dict):
-        return None
-    handler = entry
+def _is_ours(entry: Any, program: AgentProgram) -> bool:
+    """Return whether sigwrap has put it there, and there is nothing else in it."""
+    handlers = entry.get(_HOOKS) if isinstance(entry, dict) else None
     if program is not AgentProgram.CURSOR:
-        handlers = entry.get(_HOOKS)
-        if not isinstance(handlers, list) or len(handlers) != 1:
-            return None
-        handler = handlers[0]
-    line = handler.get("command") if isinstance(handler, dict) else None
-    mark = rf"(\S*/)?sigwrap\S*'? hook {program.value}( |$)"
-    return line if isinstance(line, str) and re.search(rf"(^|[\s'])'?{mark}", line) else None
+        entry = handlers[0] if isinstance(handlers, list) and len(handlers) == 1 else None
+    line = entry.get("command") if isinstance(entry, dict) else None
+    mark = rf"(^|[\s'])'?(\S*/)?sigwrap\S*'? hook (run )?{program.value}( |$)"
+    return isinstance(line, str) and re.search(mark, line) is not None
 
 
 def _checked(text: str) -> dict[str, Any]:
-    value = checked(text)
+    try:
+        value = json.loads(text, object_pairs_hook=_without_twins, parse_constant=_no_constant)
+    except json.JSONDecodeError as problem:
+        is_comment = text[problem.pos : problem.pos + 1] == "/"
+        why = "comments are not allowed in JSON" if is_comment else problem.msg
+        raise BadText(f"line {problem.lineno}: {why}") from problem
+    except RecursionError as problem:
+        raise BadText("it is nested too deeply") from problem
+    except ValueError as problem:
+        raise BadText("a number in it is too long") from problem
     if not isinstance(value, dict):
         raise BadText("it is not a JSON object")
-    hooks = value.get(_HOOKS, {})
-    if not isinstance(hooks, dict):
-        raise BadText(f"{_HOOKS!r} is not an object")
-    for event, listed in hooks.items():
-        if isinstance(listed, list) or not any(event in entries(each, "") for each in AgentProgram):
-            continue
-        raise BadText(f"{_HOOKS!r}, {event!r} is not a list")
+    for key in (_HOOKS, _ENV):
+        if not isinstance(value.get(key, {}), dict):
+            raise BadText(f"{key!r} is not an object")
+    for event in {event for each in AgentProgram for event in entries(each, "")}:
+        if not isinstance(value.get(_HOOKS, {}).get(event, []), list):
+            raise BadText(f"{_HOOKS!r}, {event!r} is not a list")
     return value
+
+
+def _without_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise BadText("it has the same key twice")
+    return found
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise BadText(f"{name} is not valid JSON")
+
+
+def _copy(value: Any) -> Any:
+    return json.loads(json.dumps(value))
+
+
+def _written(value: Any, text: str | None) -> str:
+    """Indent as the text before does."""
+    found = re.match(r"\s*\{[^\S\n]*\n([ \t]+)", text or "")
+    return json.dumps(value, indent=found[1] if found else 2, ensure_ascii=False) + "\n"

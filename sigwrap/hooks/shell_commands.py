@@ -1,5 +1,4 @@
-"""What a simple command of a shell line comes to: a program, or something that the shell does
-itself."""
+"""A simple command of a shell line: a program, or something that the shell does itself."""
 
 from __future__ import annotations
 
@@ -8,11 +7,8 @@ from itertools import takewhile
 from posixpath import join, normpath
 
 from sigwrap.bare import re
-from sigwrap.hooks.evaluated import RUNS_QUOTED, would_be_expanded
-from sigwrap.hooks.option_words import said
 from sigwrap.hooks.shell_line import (
     MAX_COMMANDS,
-    MAX_NESTED,
     After,
     Command,
     FileUse,
@@ -23,91 +19,76 @@ from sigwrap.hooks.shell_line import (
 from sigwrap.hooks.shell_tree import RESERVED
 from sigwrap.hooks.shells import (
     BUILTINS,
-    FROM_INPUT,
-    NOT_FOR_SHELLS,
-    OTHER_GLOBS,
+    NOT_FOR_SH,
     OTHER_SHELLS,
     SHELLS,
     SIGNALLERS,
     is_descriptor,
     is_harmless,
     is_of_a_process,
-    runs_nothing,
     script_of,
 )
-from sigwrap.hooks.started import WHICH_PROGRAM, Started, started
-from sigwrap.hooks.starter import Starter
-from sigwrap.hooks.variables import started_by
+from sigwrap.hooks.starters import NOT_READ, WHICH_COMMAND, WHICH_PROGRAM, Started, started
+from sigwrap.hooks.variables import may_run
 from sigwrap.hooks.words import NOT_KNOWN, Word
 from sigwrap.hooks.wrapped import (
-    Chain,
-    Timed,
+    FROM_INPUT,
+    assignments_of,
     chain_of,
-    clears,
     filled,
-    is_wrapped_too_often,
-    moves,
-    renames,
-    splits_otherwise,
-    timed,
-    variable_of,
+    has_any,
+    hides_its_program,
     words_of,
 )
 from sigwrap.policy.judge.match import UNTOLD
 
-OTHER_MEANING = "it changes the meaning of later words"
+RUNS_QUOTED = "the shell may run the text in its quotes"
 
+_OTHER_MEANING = "it changes the meaning of later words"
+_TOO_MANY = "the line has too many commands"
+_WHICH_VARIABLE = "the variable that it sets is not known in advance"
 _MOVES = frozenset({"cd", "pushd", "popd"})
 _PREFIXES = frozenset({"command", "builtin", "exec", "noglob", "nocorrect", "-"})
-MEANT_OTHERWISE = BUILTINS | _PREFIXES | {"cat"}  # where a function has that name
 _DECLARING = frozenset({"export", "declare", "typeset", "readonly", "local"})
-# Which of these options have the name of a variable, and whether operands are such names.
-_FILLING = {
-    "read": (Starter(short="a:d:ei:n:N:p:rst:u:"), "-a", True),
-    "mapfile": (Starter(short="d:n:O:s:tu:C:c:"), "", True),
-    "readarray": (Starter(short="d:n:O:s:tu:C:c:"), "", True),
-    "getopts": (Starter(), "", True),
-    "printf": (Starter(short="v:"), "-v", False),
-    "wait": (Starter(short="fnp:"), "-p", False),
-}
-_EXEC = Starter(short="a:cl")
+_FILLING = frozenset({"read", "mapfile", "readarray", "getopts", "printf", "wait"})
 _SHELL_WITHOUT = frozenset({"sudo", "doas", "chroot"})
-_EVALUATING = {"mapfile": "C", "readarray": "C", "compgen": "CFW", "complete": "CFW", "bind": "x"}
-_WHICH_VARIABLE = "the variable that it sets is not known in advance"
+# Builtins that the hook does not read, by themselves or with one of these options.
+_NOT_READ = {
+    **dict.fromkeys(("coproc", "fc", "enable", "bind", "complete", "compgen"), ""),
+    "mapfile": "C",
+    "readarray": "C",
+    "jobs": "x",
+    "hash": "p",
+    "printf": "v",
+}
+_OWN_JOBS = re.compile(r"""kill( -[\w-]+)*( (%[\w+-]*|"?\$!"?))+$""")
 _OF_THE_STACK = re.compile(r"[+-]\d*$")
 _MOST_WORDS = 1000
 
 
 class Commands:
-    """Of one text."""
+    """Takes in the commands of one text."""
 
     def __init__(self, out: Found, depth: int, nested: int) -> None:
         self._out, self._depth, self._nested = out, depth, nested
 
     def run(self, text: str, words: tuple[Word, ...], folders: Folders) -> After:
-        after = self._run(text, words, folders)
-        if words and words[0].text in self._out.functions and self._out.functions_move:
-            self._out.move(())
-            return After(self._out.anywhere(after.well), self._out.anywhere(after.failed))
-        return after
-
-    def _run(self, text: str, words: tuple[Word, ...], folders: Folders) -> After:
         same = After(folders, folders)
         if not words:
             return same
         name = words[0].text
         if len(self._out.commands) >= MAX_COMMANDS:
-            self._out.not_known(text, "the line has too many commands")
+            self._out.not_known(text, _TOO_MANY)
         elif not words[0].known or ("/" in name and is_of_a_process(name, folders)):
             self._out.not_known(text, WHICH_PROGRAM)
         elif name in RESERVED:
             self._out.not_known(text, f"{name!r} cannot be parsed here")
+        elif name == "time":
+            return self._timed(text, words, folders)
         elif name in _PREFIXES:
             return self.run(text, self._behind_prefix(text, words), folders)
-        elif name == "time" and (found := timed(words)):
-            return self._timed(text, found, folders)
         elif name in _MOVES:
-            return self._moved(words, folders)
+            return After(self._moved_to(name, words[1:], folders), folders)
         elif name in BUILTINS:
             after = self._builtin(text, name, words, folders)
             return After(after, after)
@@ -115,95 +96,92 @@ class Commands:
             self._program(text, words, folders)
         return same
 
+    def _timed(self, text: str, words: tuple[Word, ...], folders: Folders) -> After:
+        """Read bash's keyword: assignments may follow it."""
+        options = [*takewhile(lambda word: word.text in ("-p", "--"), words[1:])]
+        left = words[1 + len(options) :]
+        if left and (left[0].text in RESERVED or left[0].text.startswith("-")):
+            if left[0].text in RESERVED:
+                self._out.not_known(text, "it is not clear which command is timed")
+            self._program(text, words, folders)
+            return After(folders, folders)
+        count = assignments_of(left)
+        self.set_by_words(text, (word.text for word in left[:count]), folders)
+        return self.run(text, left[count:], folders)
+
     def _behind_prefix(self, text: str, words: tuple[Word, ...]) -> tuple[Word, ...]:
-        """The command behind `command`, `builtin`, `exec` and the like; empty where nothing is
-        run."""
+        """Return the command behind `command`, `builtin`, `exec` and the like."""
         name = words[0].text
-        if name == "exec":
-            found = said(_EXEC, words)
-            if found.has("-a"):  # `exec -a rm busybox` is rm
-                self._out.not_known(text, "it runs under another name")
-            if found.has("-c"):  # with nothing in the environment
-                self._out.home = ""
-            return found.operands
         options = [*takewhile(lambda word: word.text.startswith("-"), words[1:])]
         if Word("--") in options:
             options = options[: options.index(Word("--")) + 1]
-        looks_only = name == "command" and any({"v", "V"} & set(each.text) for each in options)
+        letters = "".join(word.text for word in options)
+        if name == "exec" and not {"a", "c", UNTOLD}.isdisjoint(letters):
+            self._out.not_known(text, "it runs under another name, or in another environment")
+            takes_next = bool(options) and options[-1].text.endswith("a")
+            return words[1 + len(options) + takes_next :]
+        looks_only = name == "command" and not {"v", "V"}.isdisjoint(letters)
         return () if looks_only else words[1 + len(options) :]
 
-    def _program(
-        self, text: str, words: tuple[Word, ...], folders: Folders, within: int = 0
-    ) -> None:
-        """`within` how many others that run it."""
+    def _program(self, text: str, words: tuple[Word, ...], folders: Folders) -> None:
         words = filled(words)
         argv = tuple(word.text for word in words)
         chain = [*chain_of(argv)]
         names = frozenset(name for name, _ in chain)
         is_fed = any(name in FROM_INPUT for name, _ in chain[:-1])
         innermost = chain[-1][1]
-        before = argv[: len(argv) - len(innermost)]
+        before = argv[1 : len(argv) - len(innermost)]
         if is_fed:  # `xargs env` runs what it is fed
             innermost = [*chain_of((*argv, UNTOLD))][-1][1]
-        if _hides_its_program(chain, names, before, innermost, folders):
+        program = innermost[0]
+        is_elsewhere = "/" in program and is_of_a_process(program, folders)
+        if UNTOLD in program or is_elsewhere or hides_its_program(chain, before):
             self._out.not_known(text, WHICH_PROGRAM)
-        elif chain[0][0] == "time" and innermost[0] in RESERVED:
-            self._out.not_known(text, "it is not clear which command is timed")
         elif chain[-1][0] in _SHELL_WITHOUT and _starts_a_shell(innermost):
             self._out.not_known(text, "the standard input of its shell is not known")
         if len(words) > _MOST_WORDS:
             self._out.not_known(text, "it has too many words")
-        folders = self._around(names, before, folders)
+        if has_any("clears", chain, before):
+            self._out.home = ""
+        if has_any("moves", chain, before):
+            paths = [word.rpartition("=")[2] for word in before if "/" in word]
+            folders = bounded(("", *(_joined(each, path) for each in folders for path in paths)))
         self.set_by_words(text, before, folders)
-        if "git" in names:
-            self._note_git_aliases(text, argv)
-        is_function = argv[0] in self._out.functions
         given = (*words, NOT_KNOWN) if is_fed else words
-        self._out.commands.append(Command(given, text, folders, self._depth, is_function))
+        self._out.commands.append(Command(given, text, folders, self._depth, self._out.is_sure))
         for name, each in chain:
             if name in SHELLS or name in OTHER_SHELLS:
                 self._shell(text, name, each, folders, is_fed=is_fed)
             else:
                 told = words_of(each, words)
-                told = (*told, NOT_KNOWN) if is_fed else told
-                self._started(text, name, told, folders, within)
-        if any(not runs_nothing(name, argv) for name in SIGNALLERS & names):
-            self._signals(text)
+                self._started(text, name, (*told, NOT_KNOWN) if is_fed else told, folders)
+        if not names.isdisjoint(SIGNALLERS) and not _says_only(argv):
+            self._out.not_known(text, "its target is not known in advance", is_signal=True)
 
-    def _around(self, names: frozenset[str], before: Sequence[str], folders: Folders) -> Folders:
-        """The folders in which a command runs by what wraps it."""
-        if clears(names, before):
-            self._out.home = ""
-        if not moves(names, before):
-            return folders
-        self._out.moved = True
-        paths = [word.rpartition("=")[2] for word in before if "/" in word]
-        return bounded(("", *(_joined(each, path) for each in folders for path in paths)))
-
-    def _note_git_aliases(self, text: str, argv: Sequence[str]) -> None:
-        if not self._out.git_aliases.isdisjoint(argv):
-            self._out.not_known(text, OTHER_MEANING)
-        self._out.git_aliases |= {word[6:] for word in argv if word[:6].casefold() == "alias."}
-
-    def _started(
-        self, text: str, name: str, words: tuple[Word, ...], folders: Folders, within: int
-    ) -> None:
+    def _started(self, text: str, name: str, words: tuple[Word, ...], folders: Folders) -> None:
         for each in started(name, words):
-            self._start(text, each, folders, within)
+            if each.unknown:
+                self._out.not_known(text, each.unknown)
+            elif each.is_sure or not self._out.is_one_of_several:  # its readings are among these
+                self._start(text, each, ("",) if each.moved else folders)
 
-    def _start(self, text: str, each: Started, folders: Folders, within: int) -> None:
-        where = ("",) if each.moved else folders
-        self._out.moved |= each.moved
-        self.set_by_words(text, each.assignments, where)
-        if each.unknown:
-            self._out.not_known(text, each.unknown)
-        if each.line and len(self._out.commands) >= MAX_COMMANDS:
-            self._out.not_known(text, "the line has too many commands")
-        elif each.line:
-            self._note_dialect(text, "sh", each.line)
-            self._out.read(each.line, where, self._depth + 1, self._nested + 1)
-        if each.words:
-            self._run_by_another(text, each.words, where, within + 1)
+    def _start(self, text: str, each: Started, folders: Folders) -> None:
+        if len(self._out.commands) >= MAX_COMMANDS:
+            self._out.not_known(text, _TOO_MANY)
+            return
+        before = self._out.is_sure, self._out.is_one_of_several
+        self._out.is_sure &= each.is_sure
+        self._out.is_one_of_several = bool(each.words) and not each.is_sure
+        if each.line:
+            if NOT_FOR_SH.search(each.line):
+                self._out.not_known(text, "sh may read its line differently than bash")
+            self._out.read(each.line, folders, self._depth + 1, self._nested + 1)
+        elif each.words and not each.words[0].known:
+            self._out.not_known(text, WHICH_PROGRAM)
+        elif each.words:
+            self.set_by_words(text, (word.text for word in each.words), folders)
+            self._program(text, each.words, folders)
+        self._out.is_sure, self._out.is_one_of_several = before
 
     def set_variable(self, text: str, name: str, value: Word, folders: Folders) -> None:
         name = name.partition("[")[0]
@@ -212,22 +190,20 @@ class Commands:
             self._out.unsure.add(name)
         if UNTOLD in name:
             self._out.not_known(text, _WHICH_VARIABLE)
-        elif name in ("BASH_ALIASES", "BASH_CMDS"):
-            self._out.not_known(text, OTHER_MEANING)
-        elif name in ("HOME", "IFS"):  # which splits `$HOME`
+        elif name in ("HOME", "IFS"):  # IFS splits `$HOME`
             self._out.home = ""
-        self._out.has_cdpath |= name == "CDPATH"
-        self._out.globs_otherwise |= name == "GLOBIGNORE"
-        for each in started_by(name, value):
-            self._start(text, each, folders, 0)
+        elif may_run(name, value):
+            self._out.not_known(text, NOT_READ)
+            if value.text and value.known:
+                self._start(text, Started(line=value.text.lstrip("|-")), ("",))
 
     def set_by_words(self, text: str, words: Iterable[str], folders: Folders) -> None:
         """Take in the assignments among them, `A=1` and `A+=1`."""
         for word in words:
-            if "=" in word:
-                value = word.partition("=")[2]
-                told = NOT_KNOWN if "+=" in word else Word(value)
-                self.set_variable(text, variable_of(word), told, folders)
+            name, equals, value = word.partition("=")
+            if equals and not name.startswith("-"):
+                told = NOT_KNOWN if name.endswith("+") else Word(value)
+                self.set_variable(text, name.rstrip("+"), told, folders)
                 if would_be_expanded(word) or ("(" in word and UNTOLD in word):
                     self._out.not_known(text, RUNS_QUOTED)
 
@@ -241,19 +217,6 @@ class Commands:
         if any(name == "HOME" or UNTOLD in name for name in names):
             self._out.home = ""
 
-    def _run_by_another(
-        self, text: str, words: tuple[Word, ...], folders: Folders, within: int
-    ) -> None:
-        """It is a program, whatever the shell itself does by that name."""
-        if len(self._out.commands) >= MAX_COMMANDS or within > MAX_NESTED:
-            self._out.not_known(text, "the line has too many commands")
-        elif not words[0].known:
-            self._out.not_known(text, WHICH_PROGRAM)
-        else:
-            self._program(text, words, folders, within)
-            if words[0].text in _PREFIXES and words[1:]:  # somewhere `command` is a program
-                self._run_by_another(text, words[1:], folders, within + 1)
-
     def _shell(
         self, text: str, name: str, argv: Sequence[str], folders: Folders, *, is_fed: bool
     ) -> None:
@@ -261,63 +224,48 @@ class Commands:
         if is_fed or script.unknown:
             why = f"the commands for {name} are not known in advance"
             self._out.not_known(text, script.unknown or why)
-        self._note_dialect(text, name, script.line)
         if script.line:
-            moves = self._out.moves
             self._out.read(script.line, folders, self._depth + 1, self._nested + 1)
-            self._out.moves = moves
 
-    def _note_dialect(self, text: str, name: str, line: str) -> None:
-        other = NOT_FOR_SHELLS.get(name)
-        if other and other.search(line):
-            self._out.not_known(text, f"{name} may read its line differently than bash")
-
-    def _builtin(self, text: str, name: str, words: Sequence[Word], folders: Folders) -> Folders:
-        """The folders in which the shell is then."""
+    def _builtin(self, text: str, name: str, words: tuple[Word, ...], folders: Folders) -> Folders:
+        """Return the directories in which the shell is then."""
         arguments = [word.text for word in words[1:]]
         operands = arguments[1:] if arguments[:1] == ["--"] else arguments
         first = operands[0] if operands else ""
-        if name in _DECLARING:  # `command export A=1`: to the grammar, a command's words
+        if name in _DECLARING:  # behind `command`; the grammar reads it otherwise
             self.declared(text, arguments, folders)
-        for variable in _filled(name, words):
-            self.set_variable(text, variable.text, NOT_KNOWN, folders)
+        if name in _FILLING and (name not in ("printf", "wait") or _has_option(arguments, "vp")):
+            for variable in arguments:
+                self.set_variable(text, variable, NOT_KNOWN, folders)
         if name == "unset":
             self.unset(arguments)
-        if name == "eval":
-            return self._evaluated(text, " ".join(operands), folders)
-        if name == "trap" and first not in ("", "-", "-p", "-l"):
-            after = self._evaluated(text, first, self._out.anywhere(folders))
-            return bounded((*folders, *after))
-        if name in ("shopt", "set"):
-            self._out.globs_otherwise |= not OTHER_GLOBS.isdisjoint(arguments)
+        if name == "eval" or (name == "trap" and first not in ("", "-", "-p", "-l")):
+            line = " ".join(operands) if name == "eval" else first
+            return self._evaluated(text, name, line, folders)
         if _gives_other_meaning(name, arguments):
-            self._out.not_known(text, OTHER_MEANING)
-        elif (
-            name in ("coproc", "fc")
-            or (name == "jobs" and _has_option(arguments, "x"))
-            or _has_option(arguments, _EVALUATING.get(name, ""))
+            self._out.not_known(text, _OTHER_MEANING)
+        elif name in _NOT_READ and (
+            _has_option(arguments, _NOT_READ[name]) or (arguments and not _NOT_READ[name])
         ):
-            self._out.not_known(text, "sigwrap cannot tell what it runs")
+            self._out.not_known(text, NOT_READ)
         elif name in (".", "source"):
             if not first or UNTOLD in first or is_descriptor(first, folders):
                 self._out.not_known(text, "the commands that it reads are not known in advance")
             else:
                 self._out.files.append(FileUse(False, Word(first), text, folders))
         elif name == "kill":
-            if not runs_nothing(name, arguments):
-                self._signals(text)
+            if not (_says_only(arguments) or _OWN_JOBS.match(text)):
+                self._out.not_known(text, "its target is not known in advance", is_signal=True)
         elif name != "echo" and any(map(would_be_expanded, arguments)):
             self._out.not_known(text, RUNS_QUOTED)
         return folders
 
-    def _timed(self, text: str, found: Timed, folders: Folders) -> After:
-        self.set_by_words(text, (word.text for word in found.assignments), folders)
-        return self.run(text, found.command, folders)
-
-    def _moved(self, words: tuple[Word, ...], folders: Folders) -> After:
-        well = self._moved_to(words[0].text, words[1:], folders)
-        self._out.move(well)
-        return After(well, folders)
+    def _evaluated(self, text: str, name: str, line: str, folders: Folders) -> Folders:
+        """The hook reads what eval and trap run only to deny it."""
+        self._out.not_known(text, WHICH_COMMAND if UNTOLD in line else f"it runs text by {name}")
+        if UNTOLD not in line:
+            self._out.read(line, bounded((*folders, "")), self._depth, self._nested + 1)
+        return bounded((*folders, ""))
 
     def _moved_to(self, name: str, arguments: tuple[Word, ...], folders: Folders) -> Folders:
         options = [*takewhile(lambda word: re.fullmatch("-[A-Za-z@]+", word.text), arguments)]
@@ -330,67 +278,32 @@ class Commands:
             return ("",)
         if target.text == "-" or _OF_THE_STACK.match(target.text):
             return ("",)
-        if self._out.has_cdpath and not target.text.startswith(("/", "./", "../")):
-            return ("",)
         found = tuple(_joined(each, target.text) for each in folders)
         # By links or not, or only in the stack of pushd.
         return bounded(("", *folders, *found) if options else found)
 
-    def _evaluated(self, text: str, line: str, folders: Folders) -> Folders:
-        if UNTOLD in line:
-            self._out.not_known(text, "the command that it runs is not known in advance")
-            return ("",)
-        return self._out.read(line, folders, self._depth, self._nested + 1)
 
-    def _signals(self, text: str) -> None:
-        self._out.not_known(text, "its target is not known in advance", is_signal=True)
-
-
-def _hides_its_program(
-    chain: Chain,
-    names: frozenset[str],
-    before: Sequence[str],
-    innermost: Sequence[str],
-    folders: Folders,
-) -> bool:
-    program = innermost[0]
-    return (
-        UNTOLD in program
-        or ("/" in program and is_of_a_process(program, folders))
-        or any(UNTOLD in word for word in before)
-        or is_wrapped_too_often(chain)
-        or splits_otherwise(chain)
-        or renames(names, before)
-        or ("env" in names and len(program.split()) > 1)  # `env -u x -S 'a b'`
-    )
-
-
-def _filled(name: str, words: Sequence[Word]) -> Iterable[Word]:
-    """The names of variables that a builtin gives a value."""
-    if name not in _FILLING:
-        return ()
-    starter, options, are_operands = _FILLING[name]
-    found = said(starter, words)
-    return (*(found.operands if are_operands else ()), *found.values_of(options))
+def would_be_expanded(text: str) -> bool:
+    """Return whether bash runs something if it takes quoted text for an index."""
+    return any(each in text for each in ("$(", "`", "<(", ">("))
 
 
 def _gives_other_meaning(name: str, arguments: Sequence[str]) -> bool:
     match name:
         case "alias":
             return any("=" in word or UNTOLD in word for word in arguments)
-        case "enable":
-            return bool(arguments)
-        case "hash":
-            return _has_option(arguments, "p")
         case "shopt" | "set":
-            given = takewhile(lambda word: word != "--", arguments)
-            return not all(word in OTHER_GLOBS or is_harmless(word) for word in given)
+            return not all(map(is_harmless, takewhile(lambda word: word != "--", arguments)))
     return False
 
 
 def _has_option(arguments: Sequence[str], letters: str) -> bool:
-    """One of them, by itself or among others: `-tC`."""
+    """Return whether one of the letters is an option, by itself or among others: `-tC`."""
     return any(word.startswith("-") and not set(letters).isdisjoint(word) for word in arguments)
+
+
+def _says_only(argv: Sequence[str]) -> bool:
+    return any(word in ("-l", "-L", "--help", "--version") for word in argv)
 
 
 def _starts_a_shell(argv: Sequence[str]) -> bool:

@@ -1,18 +1,33 @@
-"""The statements of a shell line, in the order in which they run, and in which folders."""
+"""Reads a shell line: its statements in the order in which they run, and in which directories."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from sigwrap.bare import re
 from sigwrap.hints import TYPE_CHECKING
-from sigwrap.hooks.evaluated import RUNS_QUOTED, evaluates_values, may_be_run, would_be_expanded
-from sigwrap.hooks.shell_commands import (
-    MEANT_OTHERWISE,
-    OTHER_MEANING,
-    Commands,
+from sigwrap.hooks.shell_commands import RUNS_QUOTED, Commands, would_be_expanded
+from sigwrap.hooks.shell_line import (
+    MAX_NESTED,
+    After,
+    FileUse,
+    Folders,
+    Found,
+    Line,
+    bounded,
 )
-from sigwrap.hooks.shell_line import After, FileUse, Folders, Found, bounded
-from sigwrap.hooks.shell_tree import SUBSTITUTIONS, all_nodes, is_lost_word, literal_runs
+from sigwrap.hooks.shell_tree import (
+    SUBSTITUTIONS,
+    Unparsable,
+    all_nodes,
+    doubt,
+    is_lost_word,
+    literal_runs,
+    parsed,
+)
+from sigwrap.hooks.shells import SHELLS, script_of
 from sigwrap.hooks.words import NOT_KNOWN, Known, Word, word_of
+from sigwrap.hooks.wrapped import chain_of
 from sigwrap.policy.judge.match import UNTOLD
 
 if TYPE_CHECKING:
@@ -25,28 +40,88 @@ _IN_A_SHELL_OF_ITS_OWN = SUBSTITUTIONS | {"subshell", "pipeline"}
 _WORDS = frozenset({"raw_string", "ansi_c_string", "word", "string", "concatenation"})
 _QUOTED = frozenset({"raw_string", "ansi_c_string", "string"})
 _EXPANSIONS = SUBSTITUTIONS | {"simple_expansion", "expansion", "arithmetic_expansion", "number"}
-_MOVES = re.compile(rb"\b(cd|pushd|popd|chdir|PWD=)|\bpwd\s*\(")
+_PARTS_OF_A_HEREDOC = frozenset(
+    {"heredoc_start", "heredoc_body", "heredoc_end", "file_descriptor", "heredoc_content"}
+)
+_MOVES = re.compile(rb"cd|pushd|popd|chdir|PWD=|pwd\s*\(|eval|trap")
 _SAME_FOLDER = re.compile(r"/(\./|/)+")
-# Each leads to another program or folder for each process that asks.
+# Each leads to another program or directory for each process that looks.
 _OF_A_PROCESS = re.compile(
     r"(^|/)proc/(self|thread-self|\d+|\0)/(.*/)?(exe|cwd|root|(fd|map_files)(/.*)?)(/|$)"
     r"|/dev/fd/\d+/."
 )
-_PARTS_OF_A_HEREDOC = frozenset(
-    {"heredoc_start", "heredoc_body", "heredoc_end", "file_descriptor", "heredoc_content"}
+# Values that bash evaluates run what is in them: `x='a[$(b)]'; ((x))`.
+_RUN_BY_EVALUATION = re.compile(r"[$<>]\(|`|\[[^]]*[$\\]")
+_EVALUATES = re.compile(
+    rb"\(\(|\$\[|\$\{(!|[^}]*:[^-=?+\d])|\w\[|\(\s*\[[\w$]|\[\[.*?-(eq|ne|lt|le|gt|ge|v)\b"
+    rb"|(\[|\btest)\s+(!\s+)?-v\b|\b(let|unset|compgen|printf\s+-v|wait\s+-)\b"
+    rb"|\b(declare|typeset|local|readonly|export)\s+-",
+    re.DOTALL,
 )
 
 
-class Visitor:
-    """Of one text."""
+def read_line(text: str, *, folder: str, home: str, depth: int) -> Line:
+    """`depth`: of what the line itself runs."""
+    return _read([text], folder, home, depth)
+
+
+def read_words(argv: Sequence[str], *, folder: str, home: str, depth: int) -> Line | None:
+    """Read the lines of the shells that a command starts; None if there are none."""
+    scripts = [
+        script_of(name, each, (folder,)).line for name, each in chain_of(argv) if name in SHELLS
+    ]
+    lines = [line for line in scripts if line]
+    return _read(lines, folder, home, depth + 1) if lines else None
+
+
+def _read(lines: Sequence[str], folder: str, home: str, depth: int) -> Line:
+    found = _Reading(home, folder)
+    for line in lines:
+        found.read(line, (folder,), depth, 0)
+    if found.evaluates:
+        for text in sorted(found.quoted):
+            found.not_known(text, RUNS_QUOTED)
+    return Line(
+        tuple(dict.fromkeys(found.commands)),
+        tuple(dict.fromkeys(found.files)),
+        tuple(dict.fromkeys(found.unknown)),
+        frozenset(found.variables),
+        frozenset(found.unsure),
+        "\n".join(lines),
+        folder,
+    )
+
+
+class _Reading(Found):
+    def read(self, line: str, folders: Folders, depth: int, nested: int) -> Folders:
+        self.quoted.discard(line)
+        try:
+            if nested > MAX_NESTED:
+                raise Unparsable("its shells are nested too deeply")
+            text = line.encode("utf-8", "surrogateescape")
+            root = parsed(text)
+            why = doubt(root, text)
+        except UnicodeEncodeError:
+            self.not_known(line, "it contains a lone surrogate")
+            return ("",)
+        except Unparsable as failure:
+            self.not_known(line, str(failure))
+            return ("",)
+        if why:
+            self.not_known(line, why)
+        return _Visitor(self, root, text, depth, nested).sequence(root, folders)
+
+
+class _Visitor:
+    """Visits the statements of one text."""
 
     def __init__(self, out: Found, root: Node, text: bytes, depth: int, nested: int) -> None:
         self._out, self._text = out, text
-        self._behind: dict[int, list[Word]] = {}  # of a command, by its node
-        # What follows may be set in whatever way, and holds for the shells that the line starts.
-        if b"HOME" in text.replace(b"$HOME", b"").replace(b"${HOME}", b""):
+        self._behind: dict[int, list[Word]] = {}  # words of a command, by its node
+        # A later statement may set it in a loop; IFS splits it.
+        left = text.replace(b"$HOME", b"").replace(b"${HOME}", b"")
+        if b"HOME" in left or b"IFS" in left:
             out.home = ""
-        out.has_cdpath |= b"CDPATH" in text
         self._folder = "" if nested or _MOVES.search(text) else out.folder
         self._commands = Commands(out, depth, nested)
         self._note_values(root)
@@ -54,7 +129,7 @@ class Visitor:
             out.not_known(self._shown(root), "the shell may run the text of a value")
 
     def _note_values(self, root: Node) -> None:
-        """What is quoted, and whether the shell takes values for more than text."""
+        """Note what is quoted, and whether the shell takes values for more than text."""
         code = bytearray(self._text)
         for node, _ in all_nodes(root):
             if node.type == "heredoc_body":
@@ -64,16 +139,14 @@ class Visitor:
                 texts = [self._word(node).text]
             else:
                 continue
-            is_code = any(child.is_named for child in node.children)
-            if node.type not in ("string", "word") and not is_code:
+            if node.type not in ("string", "word") and not any(map(_is_named, node.children)):
                 code[node.start_byte : node.end_byte] = bytes(node.end_byte - node.start_byte)
-            self._out.quoted.update(text for text in texts if may_be_run(text))
-        self._out.evaluates |= evaluates_values(bytes(code))
+            self._out.quoted.update(text for text in texts if _RUN_BY_EVALUATION.search(text))
+        self._out.evaluates |= _EVALUATES.search(bytes(code)) is not None
 
     def sequence(self, node: Node, folders: Folders) -> Folders:
-        for child in node.children:
-            if child.is_named:
-                folders = self._visit(child, folders).either
+        for child in filter(_is_named, node.children):
+            folders = self._visit(child, folders).either
         return folders
 
     def _visit(self, node: Node, folders: Folders) -> After:
@@ -89,17 +162,15 @@ class Visitor:
             inner = self._visit(node.children[-1], folders)
             return After(inner.failed, inner.well)
         if kind in _IN_A_SHELL_OF_ITS_OWN:
-            inside, moves = folders, self._out.moves
-            for child in node.children:
-                if child.is_named:
-                    after = self._visit(child, inside).either
-                    inside = folders if kind == "pipeline" else after
-            self._out.moves = moves
+            inside = folders
+            for child in filter(_is_named, node.children):
+                after = self._visit(child, inside).either
+                inside = folders if kind == "pipeline" else after
             return same
         if kind == "function_definition":
-            return self._function(node, folders)
-        if kind == "for_statement":
-            self._iterated(node, folders)
+            self._out.not_known(self._shown(node), "it defines a function")
+            after = self.sequence(node, bounded((*folders, "")))
+            return After(after, after)
         if kind in _LOOPS:
             return self._loop(node, folders)
         if kind in _ASSIGNMENTS:
@@ -118,34 +189,20 @@ class Visitor:
         after = bounded((*folders, *self.sequence(node, folders)))
         return After(after, after)
 
-    def _function(self, node: Node, folders: Folders) -> After:
-        name, moves = self._shown(node.child_by_field_name("name") or node), self._out.moves
-        self._out.functions.add(name)
-        if name in MEANT_OTHERWISE:
-            self._out.not_known(self._shown(node), OTHER_MEANING)
-        self.sequence(node, self._out.anywhere(folders))
-        self._out.functions_move |= self._out.moves > moves
-        self._out.moves = moves
-        return After(folders, folders)
-
     def _loop(self, node: Node, folders: Folders) -> After:
-        place, moves = (self._text, node.start_byte), self._out.moves
-        if place in self._out.moving:
-            folders = self._out.anywhere(folders)
+        if _MOVES.search(self._text[node.start_byte : node.end_byte]):
+            folders = bounded((*folders, ""))
+        if node.type == "for_statement":
+            name, was_unsure = self._shown(node.children[1]), set(self._out.unsure)
+            self._set(node.children[1], NOT_KNOWN, folders)
+            values = [*filter(_is_named, node.children[2:-1])]
+            if values and not any(UNTOLD in self._word(value).text for value in values):
+                self._out.unsure -= {name} - was_unsure
         after = bounded((*folders, *self.sequence(node, folders)))
-        if self._out.moves > moves:
-            self._out.moving.add(place)
         return After(after, after)
 
-    def _iterated(self, node: Node, folders: Folders) -> None:
-        name, was_unsure = self._shown(node.children[1]), set(self._out.unsure)
-        self._set(node.children[1], NOT_KNOWN, folders)
-        values = [child for child in node.children[2:-1] if child.is_named]
-        if values and not any(UNTOLD in self._word(value).text for value in values):
-            self._out.unsure -= {name} - was_unsure
-
     def _within(self, node: Node, folders: Folders) -> None:
-        """What a word or a condition runs to get its value."""
+        """Visit what a word or a condition runs to get its value."""
         if node.type in SUBSTITUTIONS:
             self._visit(node, folders)
             return
@@ -166,7 +223,7 @@ class Visitor:
         return After(bounded((*first.well, *second.well)), second.failed)
 
     def _redirected(self, node: Node, folders: Folders) -> After:
-        """In the grammar, words behind a redirection hang from it, and are the command's."""
+        """In the grammar, the words of a command behind a redirection hang from it."""
         bodies = [child for child in node.children if not child.type.endswith("_redirect")]
         behind: list[Word] = []
         at = node.start_byte
@@ -189,12 +246,12 @@ class Visitor:
         return after
 
     def _redirect(self, node: Node, folders: Folders) -> list[Node]:
-        """The words behind it."""
+        """Return the words behind it."""
         if node.type == "heredoc_redirect":
             return self._here_document(node, folders)
         self._within(node, folders)
         if node.type != "file_redirect":
-            return [child for child in node.children if child.is_named][1:]
+            return [*filter(_is_named, node.children)][1:]
         operator = next((child.type for child in node.children if not child.is_named), "")
         words = [
             child for child in node.children if child.is_named and child.type != "file_descriptor"
@@ -216,7 +273,7 @@ class Visitor:
         return words[1:]
 
     def _here_document(self, node: Node, folders: Folders) -> list[Node]:
-        """`cat <<EOF | sh`: what follows hangs from it as well."""
+        """Visit it, and what hangs from it: `cat <<EOF | sh`."""
         behind: list[Node] = []
         for child in node.children:
             if child.type in _PARTS_OF_A_HEREDOC:
@@ -248,18 +305,18 @@ class Visitor:
         return self._commands.run(self._shown(node), told, folders)
 
     def _evaluated(self, node: Node, folders: Folders) -> None:
-        """Of [[ ]], declare and the like: an index in them is evaluated once more."""
+        """Visit [[ ]], declare and the like, which evaluate an index once more."""
         self._within(node, folders)
         for child in node.children:
             if child.type in _ASSIGNMENTS:
                 self._assigned(child, folders)
             elif child.is_named and self._has_quoted_expansion(child):
                 self._out.not_known(self._shown(node), RUNS_QUOTED)
+        words = [self._word(child).text for child in node.children[1:] if child.type in _WORDS]
         if node.type == "declaration_command":
-            words = [self._word(child).text for child in node.children if child.type in _WORDS]
             self._commands.declared(self._shown(node), words, folders)
         if node.type == "unset_command":
-            self._commands.unset([self._word(child).text for child in node.children[1:]])
+            self._commands.unset(self._word(child).text for child in node.children[1:])
 
     def _assigned(self, node: Node, folders: Folders) -> None:
         for child in node.children:
@@ -273,8 +330,8 @@ class Visitor:
                 self._out.not_known(self._shown(node), f"{RUNS_QUOTED} later")
 
     def _set(self, name: Node, value: Word, folders: Folders) -> None:
-        variable = self._shown(name).partition("[")[0]
-        self._commands.set_variable(self._shown(name.parent or name), variable, value, folders)
+        text = self._shown(name.parent or name)
+        self._commands.set_variable(text, self._shown(name), value, folders)
 
     def _has_quoted_expansion(self, node: Node) -> bool:
         if node.type in SUBSTITUTIONS:
@@ -285,8 +342,6 @@ class Visitor:
 
     def _word(self, node: Node) -> Word:
         word = word_of(node, self._text, Known(self._out.home, self._folder))
-        if word.pattern and self._out.globs_otherwise:
-            return NOT_KNOWN
         path = _SAME_FOLDER.sub("/", word.text)
         return Word(UNTOLD) if _OF_A_PROCESS.search(path) else word
 
@@ -295,8 +350,12 @@ class Visitor:
         return own.decode("utf-8", "surrogateescape")
 
 
+def _is_named(node: Node) -> bool:
+    return node.is_named
+
+
 def _last_command(body: Node) -> Node | None:
-    """The command to which words behind a redirection belong: `b`, in `a && b >f c`."""
+    """Return the command to which words behind a redirection belong: `b` in `a && b >f c`."""
     while body.type in _ENDS_IN_A_COMMAND:
         body = body.children[-1]
     return body if body.type == "command" else None

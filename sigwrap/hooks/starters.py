@@ -1,254 +1,287 @@
-"""Programs that run another one, or a shell's line, and where in their words that stands.
+"""What a program runs for its caller, read from its words.
 
-A table, from which hooks/started.py reads. Those that only put something before a command (`env`,
-`nice`, `sudo`) are in policy/judge/wrappers.py, where a run needs them too. An option that isn't in
-the table may take the next word or not: then it isn't known which program is run.
+Where a command begins among a program's words depends on its options. The hook does not know them:
+it takes each word for the beginning of a command, and for a shell line. If a rule denies one of
+these readings, it denies the line.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
-from sigwrap.hooks.git_starters import STARTERS_OF_GIT
-from sigwrap.hooks.option_starters import STARTERS_OF_OPTIONS
-from sigwrap.hooks.starter import EVERYWHERE, Starter, Then
+from sigwrap.bare import re
+from sigwrap.hooks.calls import address
+from sigwrap.hooks.git_words import of_git
+from sigwrap.hooks.shells import is_descriptor
+from sigwrap.hooks.variables import harmless, may_run
+from sigwrap.hooks.words import Word
+from sigwrap.policy.judge.match import UNTOLD
+from sigwrap.policy.judge.network import packed_address
+from sigwrap.tuples import NamedTuple
 
-_SAYS_ONLY = "--help --version"
-_SAYS = f"-h -V {_SAYS_ONLY}"
-_PERSONALITY = Starter(
-    short="BFILRSTXZ3vhV",
-    long="32bit fdpic-funcptrs short-inode addr-compat-layout addr-no-randomize whole-seconds "
-    "sticky-timeouts read-implies-exec mmap-page-zero 3gb 4gb uname-2.6 verbose list show? help "
-    "version",
-    nothing=f"{_SAYS} --list --show",
-    shell=True,
+WHICH_PROGRAM = "the program that it runs is not known in advance"
+NOT_READ = "sigwrap does not read what it runs"
+WHICH_COMMAND = "the command that it runs is not known in advance"
+
+_MAX_WORDS = 100
+_MAX_LINES = 20
+_OF_A_SHELL = re.compile(r"[\s;&|<>`$(){}]")
+
+# A command of these begins at one of their words.
+_SHOWN = frozenset(
+    "strace ltrace valgrind setpriv prlimit systemd-inhibit systemd-cat dbus-run-session gosu "
+    "su-exec tini tini-static catatonit dumb-init perf choom ssh-agent gpg-agent pyenv rbenv "
+    "nodenv cmake cttyhack unbuffer flock watch debconf git-bisect git-submodule".split()
 )
-_SU = Starter(
-    Then.SHELL,
-    "c:fg:G:lmpPTs:u:hVw:",
-    "command= session-command= fast login preserve-environment shell= group= supp-group= pty "
-    "no-pty user= whitelist-environment= help version",
-    options_behind=EVERYWHERE,
-    lines="-c --command --session-command",
-    moves="- -l --login",
-    unread="-s --shell",
-    nothing=_SAYS,
+# These start a shell, run lines of a language of their own, or what they find in files.
+_HIDDEN = frozenset(
+    "su runuser sg newgrp unshare nsenter setarch linux32 linux64 i386 x86_64 uname26 pkexec "
+    "fakeroot script parallel systemd-run capsh run-parts tmux screen ed ex vi vim view vimdiff "
+    "nvim start-stop-daemon dpkg-architecture git-filter-branch git-for-each-repo git-merge-index "
+    "git-remote-ext".split()
 )
-STARTERS: Mapping[str, Starter] = {
-    "strace": Starter(
-        short="a:Ab:cCdDe:E:fFhiI:knNo:O:p:P:qrs:S:tTu:U:vVwxX:yYzZ",
-        long="abbrev= absolute-timestamps? argv0= arg0= attach= columns= const-print-style= "
-        "daemonize? debug decode-fds? decode-pids= detach-on= env= failed-only fault= follow-forks "
-        "help inject= instruction-pointer interruptible= kvm= no-abbrev output-append-mode "
-        "output-separately output= quiet? raw= read= relative-timestamps? seccomp-bpf "
-        "secontext? signal= stack-trace-frame-limit= stack-traces? status= string-limit= "
-        "strings-in-hex? successful-only summary summary-columns= summary-only summary-sort-by= "
-        "summary-syscall-overhead= summary-wall-clock syscall-limit= syscall-number syscall-times? "
-        "tips? trace-fds= trace-path= trace= user= verbose= version write=",
-        piped="-o --output",
-        assigns="-E --env",
-        nothing=_SAYS,
+_SAYS_ONLY = frozenset({"--help", "--version"})
+_IN_ITS_OWN_DIRECTORY = _HIDDEN | {"cmake", "git-bisect", "git-submodule"}
+_ACTIONS_OF_FIND = frozenset({"-exec", "-execdir", "-ok", "-okdir"})
+_THIS_MACHINE = frozenset({"localhost", "ip6-localhost", "ip6-loopback"})
+_LOOPBACKS = frozenset({bytes(4), bytes(16), bytes(15) + b"\x01"})  # all zeroes lead here too
+_SSH_VALUES = "BbcDEeFIiJLlmOopPQRSWw"
+_SSH_SETTING = (
+    "o[\\s=\"']*(proxycommand|localcommand|knownhostscommand|remotecommand|hostname|include|match"
+    "|\0)"
+)
+_MAKE_VARIABLE = re.compile(r"\s*([^\s=:]+?)\s*((?::{0,3}|[?+!])=)\s*(.*)", re.DOTALL)
+_MAKE_FUNCTION = re.compile(r"\$[({]\s*[a-z-]+\s")
+
+
+class Started(NamedTuple):
+    """One reading of what is run, or why it cannot be read."""
+
+    words: tuple[Word, ...] = ()  # of a program
+    line: str = ""  # of a shell
+    unknown: str = ""
+    moved: bool = False  # to a directory that is not known
+    is_sure: bool = False  # the words are a command, in every reading
+
+
+class _Options(NamedTuple):
+    """Options by which a program runs something."""
+
+    letters: str = ""
+    long: str = ""  # counts abbreviated as well
+    valued: str = ""  # other letters, which take the rest of their word
+    harmless: str = "(?!)"  # values that run nothing else
+    runs: str = ""  # the only values, behind the option's name, that run something
+
+
+_GIT_REMOTE = _Options(long="upload-pack receive-pack exec sendmail-cmd")
+_SSH_FILES = _Options("SDFbo", valued="cilJPRsXB", runs=f"[SDFb]|{_SSH_SETTING}")
+_APT = _Options(
+    "oc",
+    "option config-file",
+    "ta",
+    runs=r"c|(o|option=)[\s\"']*(apt::update::|dpkg::pre-|dpkg::post-|dpkg::tools|dir::|\0)",
+)
+_OPTIONS: Mapping[str, _Options] = {
+    "split": _Options(long="filter"),
+    "tar": _Options(
+        "IF",
+        "use-compress-program info-script new-volume-script to-command checkpoint-action "
+        "rmt-command rsh-command",
+        "bCfgHKLNTVX",
+        harmless=r"(\S*/)?(p?gzip|pigz|p?xz|zstd(mt)?|[lp]?bzip2|lz4|lzma|brotli)( -[\w=-]+)*",
     ),
-    "ltrace": Starter(
-        short="a:A:bcCD:e:fF:hil:Ln:o:p:rs:StTu:Vw:x:",
-        long="align= config= debug= demangle help indent= library= no-signals output= version "
-        "where=",
-        piped="-o --output",
-        nothing=_SAYS,
-    ),
-    "valgrind": Starter(short="hqvd", long="*", nothing=f"-h {_SAYS_ONLY}"),
-    "unshare": Starter(
-        short="mhuinpUCTVfrcR:w:S:G:l:",
-        long="mount? uts? ipc? net? pid? user? cgroup? time? fork forward-signals map-user= "
-        "map-group= map-users= map-groups= map-root-user map-current-user map-auto map-subids "
-        "kill-child? mount-proc? mount-binfmt? load-interp= owner= propagation= setgroups= "
-        "keep-caps root= wd= setuid= setgid= monotonic= boottime= help version",
-        moves="-R -w --root --wd",
-        unread="-l --load-interp",
-        shell=True,
-        nothing=_SAYS,
-    ),
-    "nsenter": Starter(
-        short="ahVt:m::u::i::n::p::C::U::T::S:G:r::w::W:eFZcN:",
-        long="all help version target= mount? uts? ipc? net? pid? cgroup? user? user-parent time? "
-        "setuid= setgid= preserve-credentials keep-caps root? wd? wdns= env no-fork join-cgroup "
-        "follow-context net-socket=",
-        moves="*",
-        shell=True,
-        nothing=_SAYS,
-    ),
-    "setpriv": Starter(
-        short="dhV",
-        long="dump nnp no-new-privs ambient-caps= inh-caps= bounding-set= list-caps ruid= euid= "
-        "rgid= egid= reuid= regid= clear-groups keep-groups init-groups groups= securebits= "
-        "pdeathsig= ptracer= selinux-label= apparmor-profile= landlock-access= landlock-rule= "
-        "seccomp-filter= reset-env help version",
-        nothing=f"{_SAYS} -d --dump --list-caps",
-    ),
-    "setarch": _PERSONALITY._replace(operands=1, options_behind=1, first_operand_first=True),
-    **dict.fromkeys(("linux32", "linux64", "i386", "x86_64", "uname26"), _PERSONALITY),
-    "prlimit": Starter(
-        short="p:o:c::d::e::f::i::l::m::n::q::r::s::t::u::v::x::y::hV",
-        long="pid= output= noheadings raw verbose core? data? nice? fsize? sigpending? memlock? "
-        "rss? nofile? msgqueue? rtprio? stack? cpu? nproc? as? locks? rttime? help version",
-        nothing=f"{_SAYS} -p --pid",
-    ),
-    "systemd-run": Starter(
-        short="hH:M:u:p:rdE:tPqGSC:vi",
-        long="help version no-ask-password user system host= machine= scope unit= property= "
-        "description= slice= slice-inherit no-block remain-after-exit wait send-sighup "
-        "service-type= uid= gid= nice= working-directory= same-dir setenv= pty pty-late pipe quiet "
-        "collect shell path-property= socket-property= on-active= on-boot= on-startup= "
-        "on-unit-active= on-unit-inactive= on-calendar= on-timezone-change on-clock-change "
-        "timer-property= capsule= expand-environment= ignore-failure background= job-mode= json= "
-        "verbose no-pager root-directory= same-root-dir",
-        assigns="-E --setenv",
-        moves="*",
-        nothing=f"-h {_SAYS_ONLY}",
-        unread="-S --shell",
-        unread_values="exec",
-    ),
-    "systemd-inhibit": Starter(
-        short="h",
-        long="help version no-pager no-legend no-ask-password what= who= why= mode= list",
-        nothing=f"-h --list {_SAYS_ONLY}",
-    ),
-    "systemd-cat": Starter(
-        short="ht:p:",
-        long="help version identifier= priority= stderr-priority= level-prefix= namespace=",
-        nothing=f"-h {_SAYS_ONLY}",
-    ),
-    "pkexec": Starter(
-        short="u:", long="user= disable-internal-agent keep-cwd help version", moves="*", shell=True
-    ),
-    "fakeroot": Starter(
-        short="l:f:i:s:ub:hv",
-        long="lib= faked= unknown-is-real fd-base= help version",
-        nothing=f"-h -v {_SAYS_ONLY}",
-        shell=True,
-    ),
-    "dbus-run-session": Starter(long="config-file= dbus-daemon= help version", nothing=_SAYS_ONLY),
-    **dict.fromkeys(("gosu", "su-exec"), Starter(operands=1)),
-    **dict.fromkeys(
-        ("tini", "tini-static", "catatonit"),
-        Starter(short="p:sgwvle:hP", long="version", nothing="-h --version"),
-    ),
-    "dumb-init": Starter(
-        short="cr:vhV", long="single-child rewrite= verbose help version", nothing=_SAYS
-    ),
-    "perf": Starter(
-        Then.SUBCOMMAND, "hv", "help version no-pager paginate", nothing=f"-h -v {_SAYS_ONLY}"
-    ),
-    **dict.fromkeys(
-        ("perf stat", "perf record", "perf trace"),
-        Starter(
-            short="ade:F:ghI:o:p:qr:st:vx:",
-            long="all-cpus append call-graph= count= detailed duration= event= field-separator= "
-            "filter= freq= interval-print= no-inherit output= pid= post= pre= quiet repeat= "
-            "summary sync tid= verbose",
-            unread="--pre --post",
-        ),
-    ),
-    "choom": Starter(short="n:p:hV", long="adjust= pid= help version", nothing=f"{_SAYS} -p --pid"),
-    "ssh-agent": Starter(short="cDdkst:Tua:E:O:P:"),
-    "gpg-agent": Starter(
-        short="qvsch",
-        long="daemon server supervised homedir= options= sh csh quiet verbose help version "
-        "default-cache-ttl= max-cache-ttl= pinentry-program= enable-ssh-support",
-        nothing=f"-h {_SAYS_ONLY}",
-        unread="--pinentry-program",
-    ),
-    **dict.fromkeys(("pyenv", "rbenv", "nodenv"), Starter(Then.SUBCOMMAND, long="help version")),
-    **dict.fromkeys(("pyenv exec", "rbenv exec", "nodenv exec"), Starter()),
-    "cmake": Starter(Then.NOTHING, "E", words="-E"),  # what it has by a program's name is like that
-    "chdir": Starter(operands=1, moves="*"),  # only cmake's
-    "debconf": Starter(
-        short="p:f:o:h", long="owner= frontend= priority= terse help", nothing="-h --help"
-    ),
-    "cttyhack": Starter(),
-    "unbuffer": Starter(short="p"),
-    "start-stop-daemon": Starter(
-        Then.NOTHING,
-        "SKTHVx:n:u:g:c:r:d:N:P:I:k:bCmoqvta:s:p:R:O:",
-        "exec= startas= start stop",
-        options_behind=EVERYWHERE,
-        unread="-x -a --exec --startas",
-    ),
-    "dpkg-architecture": Starter(
-        Then.NOTHING, "a:t:A:T:W:P:e:i:q:slufLc:", options_behind=EVERYWHERE, unread="-c"
-    ),
-    # Their own language has the shell run lines, or they run whatever they find.
-    **dict.fromkeys(
-        "capsh run-parts tmux screen ed ex vi vim view vimdiff nvim".split(),
-        Starter(Then.NOTHING, unread="*"),
-    ),
-    "su": _SU,
-    "runuser": _SU._replace(words="-u --user"),
-    "sg": Starter(Then.ONE_WORD, "c", operands=1, options_behind=1, moves="-", shell=True),
-    "newgrp": Starter(Then.SHELL, options_behind=EVERYWHERE, moves="-"),
-    "script": Starter(
-        Then.SHELL,
-        "aB:c:eE:fI:O:o:qm:T:t::hV",
-        "append log-io= command= return echo= flush force log-in= log-out= output-limit= quiet "
-        "logging-format= log-timing= timing? help version",
-        options_behind=EVERYWHERE,
-        lines="-c --command",
-        nothing=_SAYS,
-    ),
-    "flock": Starter(
-        short="sexnoFuw:E:hV",
-        long="shared exclusive unlock nonblock nb timeout= wait= conflict-exit-code= close no-fork "
-        "fcntl verbose start= length= help version",
-        operands=1,
-        lines="-c --command",
-        nothing=_SAYS,
-    ),
-    "watch": Starter(
-        Then.LINE,
-        "bcCd::efghn:pq:rs:tvwx",
-        "beep color no-color differences? cumulative errexit follow chgexit equexit= interval= "
-        "precise no-rerun shotsdir= no-title no-wrap no-linewrap exec help version",
-        words="-x --exec",
-        nothing=f"-h -v {_SAYS_ONLY}",
-    ),
-    # Its lines are filled with words from its standard input, or from behind `:::`.
-    "parallel": Starter(
-        Then.LINE,
-        "0a:B:C:D:d:E:e::I:i::j:kL:l::mM:n:N:P:pqrs:S:tTuU:vVwWxXh",
-        "arg-file= colsep= delay= delimiter= dry-run env= eta gnu group halt= jobs= joblog= "
-        "keep-order line-buffer linebuffer load= max-args= max-procs= memfree= nice= no-notice "
-        "no-run-if-empty null pipe pipe-part pipepart progress quiet quote resume results= "
-        "retries= shuf silent tag tagstring= timeout= tmpdir= trim= ungroup verbose will-cite "
-        "workdir= xargs help version citation",
-        nothing=_SAYS_ONLY,
-        unread="*",
-    ),
-    "ssh": Starter(
-        Then.LINE,
-        "1246aAb:B:c:CD:e:E:fF:gGi:I:J:kKl:L:m:MnNo:O:p:P:qQ:R:sS:tTvVw:W:xXyY",
-        operands=1,
-        options_behind=1,
-        moves="*",
-        nothing="-G -N -O -Q -V -W",
-        unread="-F",
-        unread_values="proxycommand localcommand knownhostscommand remotecommand hostname include "
-        "match",
-        shell=True,
-        on_a_host=True,
-    ),
-    **dict.fromkeys(
-        ("make", "gmake"),
-        Starter(
-            Then.NOTHING,
-            "bC:def:iI:j::kl::no:O::pqrRsStvwW:BE:L",
-            "eval= directory= file= makefile= include-dir= jobs? old-file= assume-old= what-if= "
-            "new-file= assume-new= environment-overrides",
-            options_behind=EVERYWHERE,
-            unread="-E --eval",
-            reads="-f --file --makefile",
-            sets_shell=True,
-        ),
-    ),
-    **STARTERS_OF_OPTIONS,
-    **STARTERS_OF_GIT,
+    "sort": _Options(long="compress-program"),
+    "rsync": _Options("e", "rsh", "BfTM@", harmless=harmless("GIT_SSH_COMMAND")),
+    "install": _Options(long="strip-program"),
+    "wget": _Options("e", "use-askpass execute", "oaiOPQtTwUADRIXlB", runs=r".*askpass|.*\0"),
+    "dpkg": _Options(long="pre-invoke post-invoke status-logger"),
+    **dict.fromkeys(("apt", "apt-get", "apt-cache", "aptitude"), _APT),
+    **dict.fromkeys(("scp", "sftp"), _SSH_FILES),
+    "ssh": _Options("Fo", valued=_SSH_VALUES, runs=f"F|{_SSH_SETTING}"),
+    **dict.fromkeys(("gcc", "g++", "cc", "c++", "gfortran"), _Options(long="wrapper")),
+    "git-rebase": _Options("x", "exec", "CXsS"),
+    "git-difftool": _Options("x", "extcmd", "t"),
+    "git-grep": _Options("O", "open-files-in-pager", "efmABC"),
+    "git-clone": _GIT_REMOTE._replace(letters="u", valued="cobj"),
+    **{
+        f"git-{name}": _GIT_REMOTE
+        for name in "fetch pull push ls-remote archive fetch-pack send-pack send-email".split()
+    },
 }
+_NO_ABBREVIATIONS = frozenset({"strip", "checkpoint"})  # options of their own
+
+
+def started(name: str, words: Sequence[Word]) -> Iterator[Started]:
+    """Return what `name` may run; its own name is the first of the words."""
+    if name == "find":
+        yield from _of_find(words)
+    elif name == "git":
+        yield from _of_git(words)
+    elif name in ("make", "gmake"):
+        yield from _of_make(words)
+    elif name in _HIDDEN and not (len(words) == 2 and words[1].text in _SAYS_ONLY):
+        yield Started(unknown=NOT_READ)
+        yield from _readings(name, words)
+    elif name in _SHOWN:
+        yield from _readings(name, words)
+    elif name in _OPTIONS:
+        yield from _of_options(name, words)
+
+
+def _readings(name: str, words: Sequence[Word]) -> Iterator[Started]:
+    moved = name in _IN_ITS_OWN_DIRECTORY
+    if any(not word.known for word in words[1:]):
+        yield Started(unknown=WHICH_PROGRAM)
+    texts = [word.text for word in words]
+    if len(words) > _MAX_WORDS or sum(map(bool, map(_OF_A_SHELL.search, texts))) > _MAX_LINES:
+        yield Started(unknown=NOT_READ)
+        return
+    for at, text in enumerate(texts[1:], 1):
+        value = text.partition("=")[2] or text[2:] if text.startswith("-") else text
+        if UNTOLD in value:
+            continue
+        if text.startswith("-") or text != text.lstrip("|!") or _OF_A_SHELL.search(text):
+            yield Started(line=value.lstrip("|!"), moved=moved)
+        if not text.startswith("-"):
+            yield Started(words=tuple(words[at:]), moved=moved)
+            line = " ".join(texts[at:])
+            if any(map(_OF_A_SHELL.search, texts[at:])) and UNTOLD not in line:
+                yield Started(line=line, moved=moved)
+
+
+def _of_options(name: str, words: Sequence[Word]) -> Iterator[Started]:
+    options = _OPTIONS[name]
+    for key, value in _given(options, words):
+        told = f"{key}{value}".casefold()
+        if UNTOLD in key:
+            yield Started(unknown=NOT_READ)
+        elif options.runs and not re.match(options.runs.casefold(), told):
+            continue
+        elif not re.fullmatch(options.harmless, value):
+            yield Started(unknown=NOT_READ)
+            if UNTOLD not in value:
+                yield Started(line=value, moved=name.startswith("git-"))
+    if name == "ssh":
+        yield from _of_ssh(words)
+
+
+def _given(options: _Options, words: Sequence[Word]) -> Iterator[tuple[str, str]]:
+    """Return each of the options that the words have, and its value."""
+    long = options.long.split()
+    for at, word in enumerate(words[1:], 1):
+        text = word.text
+        following = words[at + 1].text if at + 1 < len(words) else ""
+        if not text.startswith("-") or text in ("-", "--"):
+            continue
+        name, equals, value = text.lstrip("-").partition("=")
+        if (UNTOLD in name and text.startswith("--")) or (
+            name not in _NO_ABBREVIATIONS
+            and any(each.startswith(name) for each in long)
+            and (text.startswith("--") or len(name) > 1)
+        ):
+            yield name + equals, value if equals else following
+        if text.startswith("--"):
+            continue
+        for place, letter in enumerate(text[1:], 2):
+            if letter in options.letters or (letter == UNTOLD and options.letters):
+                yield letter, text[place:].removeprefix("=") or following
+            if letter in options.letters or letter in options.valued:
+                break
+
+
+def _of_find(words: Sequence[Word]) -> Iterator[Started]:
+    """The names that find gives its commands are not known."""
+    left = [*words[1:]]
+    while left:
+        word = left.pop(0)
+        if word.splits or word.text == "-files0-from":
+            yield Started(unknown=WHICH_COMMAND)
+        action = word.text
+        if action not in _ACTIONS_OF_FIND:
+            continue
+        command: list[Word] = []
+        while left:
+            word = left.pop(0)
+            may_end = action in ("-exec", "-execdir") and bool(command)
+            if word.text == ";" or (word.text == "+" and may_end and command[-1].text == UNTOLD):
+                break
+            is_name = "{}" in word.text
+            command.append(Word(word.text.replace("{}", UNTOLD)) if is_name else word)
+        if command:
+            yield Started(words=tuple(command), moved=action.endswith("dir"), is_sure=True)
+
+
+def _of_git(words: Sequence[Word]) -> Iterator[Started]:
+    found = of_git(words)
+    if found.is_hidden:
+        yield Started(unknown=NOT_READ)
+    yield from (Started(line=line, moved=True) for line in found.lines)
+    if found.rest and UNTOLD in found.rest[0].text:
+        yield Started(unknown=WHICH_PROGRAM)
+    elif found.rest:
+        name = f"git-{found.rest[0].text}"
+        is_short = name == "git-bisect" and [word.text for word in found.rest[1:2]] != ["run"]
+        if not is_short:
+            for each in started(name, found.rest):
+                yield each._replace(moved=each.moved or found.moved)
+
+
+def _of_make(words: Sequence[Word]) -> Iterator[Started]:
+    """Its variables are put into shell lines, and it reads rules from files."""
+    files = _Options("fE", "file makefile eval", "CIjloW")
+    for key, value in _given(files, words):
+        is_file = value != "-" and UNTOLD not in value and not is_descriptor(value)
+        if not (is_file and key.startswith(("f", "m"))):
+            yield Started(unknown=NOT_READ)
+    for word in words[1:]:
+        found = _MAKE_VARIABLE.fullmatch(word.text)
+        if found is None:
+            if word.text.startswith(UNTOLD) or (word.text == "-" and word is not words[0]):
+                yield Started(unknown=NOT_READ)
+            continue
+        name, operator, value = found.groups()
+        is_quoted = name == "SHELL" and not {UNTOLD, "$", '"', "'", "\\"}.isdisjoint(value)
+        if (
+            UNTOLD in name
+            or operator == "!="
+            or name == ".SHELLFLAGS"
+            or is_quoted
+            or _MAKE_FUNCTION.search(word.text)
+            or re.search("[;&|`#]", value)
+            or may_run(name, Word(value))
+        ):
+            yield Started(unknown=NOT_READ)
+            if UNTOLD not in value:
+                yield Started(line=value)
+
+
+def _of_ssh(words: Sequence[Word]) -> Iterator[Started]:
+    at = 1
+    while at < len(words) and words[at].text.startswith("-"):
+        letters = words[at].text[1:]
+        taken = next((place for place, each in enumerate(letters) if each in _SSH_VALUES), -1)
+        at += 2 if taken == len(letters) - 1 >= 0 else 1
+    if at >= len(words):
+        return
+    host = words[at].text
+    if UNTOLD in host or any(UNTOLD in word.text for word in words[1:at]):
+        yield Started(unknown="the machine that it runs on is not known in advance")
+    elif _is_this_machine(host):
+        yield Started(unknown=NOT_READ)
+        for each in _readings("ssh", words[at:]):
+            yield each._replace(moved=True)
+
+
+def _is_this_machine(host: str) -> bool:
+    """Whether it is a name that every machine has for itself."""
+    name = host.casefold().removeprefix("ssh://").rpartition("@")[2]
+    if name.startswith("["):
+        name = name[1:].partition("]")[0]
+    elif name.count(":") == 1:
+        name = name.partition(":")[0]
+    name = address(name.rstrip("."))
+    if name in _THIS_MACHINE or name.endswith(".localhost"):
+        return True
+    found = packed_address(name)
+    return found is not None and (found in _LOOPBACKS or (len(found) == 4 and found[0] == 127))

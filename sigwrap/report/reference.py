@@ -32,7 +32,8 @@ events (seq INTEGER PRIMARY KEY, time_ns INTEGER, type TEXT, pid INTEGER, payloa
 - `payload` is JSON. Bytes that are not UTF-8 are written `\\udc80` to `\\udcff`.
 - While a session runs, and after a crash, the complete log is `<session id>.journal` beside the
   database: one line per event, columns separated by tabs. sigwrap's own commands read both. Another
-  SQLite client sees a database that lags behind until the session ends.
+  SQLite client sees a database that lags behind until the session ends. Then it has views over the
+  events ([query](query.md)), which are not part of the hash chain.
 - An event has at most 8 KiB of JSON. Longer fields are cut, and `cut` has the original length and
   the BLAKE2b digest (16 bytes, hex) of each.
 - `v` in the payload is the version of the type, 1 unless the table says otherwise. sigwrap reads

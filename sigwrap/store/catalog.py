@@ -1,4 +1,4 @@
-"""Which sessions a store holds, and which one the user means."""
+"""The sessions of a store, and the one that the user means."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _POLICY_SUFFIXES = (".yaml", ".yml")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionFile:
-    """`problem` says why a file can't be read; then the rest is unknown."""
+    """What is known of a session. If it can't be read, `problem` says why."""
 
     id: str
     path: str
@@ -57,17 +57,17 @@ class SessionFile:
 
     @property
     def size(self) -> int:
-        """In bytes, of all its files."""
+        """Return the size of all its files in bytes."""
         return sum(each.size for each in self.files)
 
     @property
     def changed_ns(self) -> int:
-        """When its files were; 0 where none is left."""
+        """Return when its files last changed; 0 if there is none."""
         return int(max((each.changed_s for each in self.files), default=0.0) * 1e9)
 
     @property
     def is_in_several_files(self) -> bool:
-        """What a writer leaves that was killed."""
+        """Return whether a killed writer left a journal or an unfinished file."""
         names = (each.name for each in self.files if each.folder == SESSIONS_FOLDER)
         journal = self.id + JOURNAL_SUFFIX
         is_over = not (self.running or self.is_of_hooks)
@@ -75,7 +75,7 @@ class SessionFile:
 
 
 def list_sessions(store: str) -> list[SessionFile]:
-    """Oldest first."""
+    """Return all sessions, oldest first."""
     files: dict[str, list[Belonging]] = {}
     for each in belongings(store):
         files.setdefault(each.session_id, []).append(each)
@@ -87,7 +87,7 @@ def list_sessions(store: str) -> list[SessionFile]:
 
 
 def recent_sessions(store: str, most: int) -> list[SessionFile]:
-    """Latest first; of those alone whose files were changed last, for who has no time."""
+    """Return at most so many sessions, latest first, and inspect only those that changed last."""
     changed: dict[str, float] = {}
     for each in belongings(store):
         if each.folder == SESSIONS_FOLDER:
@@ -99,8 +99,11 @@ def recent_sessions(store: str, most: int) -> list[SessionFile]:
 
 
 def open_session(store: str, selector: str, *, even_damaged: bool = False) -> Session:
-    """`selector`: an id, a unique beginning or end of one, a --name (its newest), a file, or ""
-    (latest). `even_damaged`: a database in a file, of which maybe nothing can be read."""
+    """Open the session that `selector` names.
+
+    It is an id, a unique start or end of one, a --name (the newest), a file, or "" (the latest).
+    `even_damaged` accepts a file in which nothing can be read.
+    """
     if is_path(selector):
         return _open_file(selector, even_damaged=even_damaged)
     ids = session_ids(store)
@@ -124,7 +127,7 @@ def is_path(selector: str) -> bool:
 
 
 def chosen(sessions: list[SessionFile], selector: str) -> SessionFile | None:
-    """SessionError where it could be several."""
+    """Return the session that the selector names; SessionError if several match."""
     for file in sessions:
         if file.id == selector:
             return file
@@ -137,7 +140,7 @@ def chosen(sessions: list[SessionFile], selector: str) -> SessionFile | None:
     )
     if named:
         return named[-1]
-    # Before the end of an id lies the date: what people type is what differs.
+    # An id begins with the date, so people type its end.
     by_end = [file for file in sessions if file.id.endswith(selector) and file not in by_start]
     candidates = by_start + by_end
     if len(candidates) > 1:
@@ -149,7 +152,7 @@ def chosen(sessions: list[SessionFile], selector: str) -> SessionFile | None:
 
 
 def meant(store: str, selector: str) -> str:
-    """By who mistyped it: what to say to him."""
+    """Return a hint for a selector that names no session."""
     latest_first = list_sessions(store)[::-1]
     words = [word for file in latest_first for word in (file.name, file.id) if word]
     near = nearest_word(selector, words[:_COMPARED])
@@ -167,8 +170,10 @@ def _with_command(file: SessionFile) -> str:
 
 
 def that_joined_no_other(sessions: list[SessionFile]) -> list[SessionFile]:
-    """What happened to those that did is in the log of that other session. Whoever starts one can
-    call that other session what he likes."""
+    """Return the sessions that joined no other, or all if every one did.
+
+    The log of the other session has the events, and the joining command chooses its name.
+    """
     return [file for file in sessions if not file.is_joined] or sessions
 
 
@@ -190,7 +195,7 @@ def _open_file(path: str, *, even_damaged: bool) -> Session:
         raise SessionError(f"can't read {path}: {error.strerror}") from error
     if not is_file:
         raise SessionError(f"there is no event log {path}")
-    # A file that was downloaded may have any name: the log says whose it is.
+    # A downloaded file may have any name, so the log says which session it is.
     session = Session(os.path.basename(path).removesuffix(DATABASE_SUFFIX), path)
     try:
         started = session.first()
@@ -211,7 +216,7 @@ def session_ids(store: str) -> list[str]:
         return []
     except OSError as error:
         raise StoreError(f"can't read the store {folder}: {error.strerror}") from error
-    suffixes = (DATABASE_SUFFIX, JOURNAL_SUFFIX)  # somebody may have removed one of them
+    suffixes = (DATABASE_SUFFIX, JOURNAL_SUFFIX)  # one of them may be missing
     return sorted({os.path.splitext(name)[0] for name in names if name.endswith(suffixes)})
 
 

@@ -1,9 +1,9 @@
-"""The session's database as a reader sees it, whoever made it.
+"""The session's database as a reader sees it, whichever program made it.
 
-SQLite runs what a file says: a view or a virtual table named like the table can go on for ever, a
-damaged one can be long, and what lies beside it (a WAL, its index in shared memory, a journal to be
-rolled back) belongs to somebody else. So the file is read as it is, nothing beside it is looked at,
-and its table is exactly the one that sigwrap makes.
+SQLite runs what a file says: a view or a virtual table named like the table may never end, a
+damaged one may take long, and files beside it (a WAL, its shared memory, a journal to roll back)
+may be another program's. So only the file itself is read, and only if its table is exactly the one
+that sigwrap makes. Views in the file are never read.
 """
 
 from __future__ import annotations
@@ -64,8 +64,8 @@ class Database:
         except sqlite3.OperationalError as error:
             if self._connection.text_factory is not str:
                 raise self._unreadable(error) from error
-            # One row that is no UTF-8 would be the end of all that are fetched with it. With other
-            # characters in its place the row is there, and has another hash than it says.
+            # A row that is not UTF-8 would fail all rows that are fetched with it. With replaced
+            # characters the row is there, and its hash does not match.
             self._connection.text_factory = _utf8_as_far_as_it_is
             return self._fetch(query, *values)
         except sqlite3.Error as error:
@@ -89,7 +89,7 @@ class Database:
 
 @contextmanager
 def opened(path: str) -> Iterator[Database]:
-    """StoreError for what is no event log."""
+    """Open the database; StoreError if the file is no event log."""
     try:
         open_plain_file(path).close()
         with closing(_connect(path)) as connection:
@@ -104,7 +104,7 @@ def opened(path: str) -> Iterator[Database]:
 
 
 def last_row(path: str) -> Row | None:
-    """None also of a database that is missing, or damaged."""
+    """Return the last row; None also if the database is missing or damaged."""
     try:
         with opened(path) as database:
             return database.last()
@@ -113,7 +113,7 @@ def last_row(path: str) -> Row | None:
 
 
 def is_database(path: str) -> bool:
-    """Whether it begins as one, be it whole or not."""
+    """Return whether the file begins as a database, complete or not."""
     try:
         with open_plain_file(path) as file:
             return bool(file.read(len(_MAGIC)) == _MAGIC)
@@ -154,7 +154,7 @@ def _check(path: str, connection: sqlite3.Connection) -> None:
 
 @contextmanager
 def _limited(connection: sqlite3.Connection) -> Iterator[None]:
-    """What takes longer is interrupted."""
+    """Interrupt a statement that takes longer than PATIENCE_S."""
     deadline = time.monotonic() + PATIENCE_S
     connection.set_progress_handler(lambda: time.monotonic() > deadline, _STEPS_BETWEEN_LOOKS)
     try:

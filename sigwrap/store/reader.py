@@ -1,9 +1,9 @@
-"""A session's log, whether its writer is running, has ended, or was killed half-way.
+"""A session's log, whether its writer is running, has ended, or was killed.
 
-The journal has all of it until the writer has put the whole database in its place, and ends. What a
-writer that was killed leaves is the journal, and a database that lags behind it. A database that
-ends with session_ended is whole: a journal that lies beside it, and has no writer, takes its place
-for nobody, since anybody could have put it there.
+The journal has every event until the writer has put the complete database in place and ends. A
+killed writer leaves the journal, and a database that lags behind. A database that ends with
+session_ended is complete: a journal beside it without a writer is ignored, because any process of
+the user could have put it there.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Session:
 
     @property
     def size(self) -> int:
-        """In bytes, of all its files."""
+        """Return the size of all its files in bytes."""
         total = 0
         for path in self.files:
             try:
@@ -49,19 +49,21 @@ class Session:
 
     @property
     def has_journal(self) -> bool:
-        """Until the writer has ended, and where it was killed until somebody recovers the log. A
-        copy, such as a checkpoint, has none."""
+        """Return whether the journal is there: until the writer ends or the log is recovered.
+
+        A copy such as a checkpoint has none.
+        """
         return os.path.exists(journal_path(self.path))
 
     @property
     def lies_among_sessions(self) -> bool:
-        """In a store, where no copies are."""
+        """Return whether the log is in a store's folder of sessions, which holds no copies."""
         return os.path.basename(os.path.dirname(os.path.abspath(self.path))) == SESSIONS_FOLDER
 
     def events(
         self, after_seq: int = 0, *, of: Callable[[object], bool] | None = None
     ) -> Iterator[Event]:
-        """`of`: only those of a type for which it is true, as no others need be decoded."""
+        """Yield the events, or only those whose type meets `of`; others are not decoded."""
         rows = self.rows(after_seq)
         if of is not None:
             rows = (row for row in rows if of(row.type))
@@ -89,14 +91,15 @@ class Session:
             raise self._named(error) from error
 
     def row_of_the_lagging_database(self) -> Row | None:
-        """Its last, where rows come from the journal: that has to be there as well. To be asked
-        before the journal is read, which grows first."""
+        """Return the database's last row if rows come from the journal, which must have it too.
+
+        Call it before reading the journal, which grows first.
+        """
         with self._journal() as journal:
             return None if journal is None or journal.is_empty else last_row(self.path)
 
     def first_stray_row(self) -> int:
-        """Of a journal beside a database that is whole: the first row that is another one in the
-        database; 0 where there is none."""
+        """Return the first row of a journal beside a complete database that differs, or 0."""
         journal = JournalFile.open(journal_path(self.path))
         if journal is None:
             return 0
@@ -104,7 +107,7 @@ class Session:
             return first_stray_row(journal, self.path) if self._is_whole else 0
 
     def followed(self, wait: Callable[[], None]) -> Iterator[Event]:
-        """Each event as it is recorded, until its writer is gone; `wait` waits for more."""
+        """Yield each event as it is recorded, until the writer is gone; `wait` waits for more."""
         seq = 0
         is_running = True
         while is_running:
@@ -130,7 +133,7 @@ class Session:
         return self.ends()[1]
 
     def ends(self) -> tuple[Event | None, Event | None]:
-        """The first and the last, without reading what lies between them."""
+        """Return the first and the last event without reading those between."""
         with self._journal() as journal:
             last = None if journal is None else journal.last()
             first = None if journal is None or last is None else next(journal.rows(), None)
@@ -144,7 +147,7 @@ class Session:
 
     @property
     def is_of_hooks(self) -> bool:
-        """Whether it is the log of an agent's hooks, which has no writer of its own."""
+        """Return whether this is the log of an agent's hooks, which has no writer of its own."""
         try:
             first = self.first()
         except StoreError:
@@ -153,7 +156,7 @@ class Session:
 
     @property
     def is_stopped(self) -> bool:
-        """As a whole; as far as the latest events tell. A stopped session has few."""
+        """Return whether all of it is stopped, by its latest events; a stopped session has few."""
         with self._journal() as journal:
             latest = [] if journal is None else journal.latest()
         types = (row.type for row in reversed(latest) if row.type in _STANDSTILL)
@@ -172,7 +175,7 @@ class Session:
 
     @property
     def _is_whole(self) -> bool:
-        """Its database, and nobody writes any more."""
+        """Return whether the database has the end of the log, and no writer is running."""
         return not self.running and is_end(last_row(self.path))
 
     @contextmanager

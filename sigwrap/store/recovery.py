@@ -1,9 +1,8 @@
-"""The log of a session whose writer was killed, in one file again.
+"""Merge the log of a session whose writer was killed into one file.
 
-What such a writer leaves is a journal, which has every event, and a database that lags behind it.
-A database with all of them is written under a name of its own and synced, takes the place of the
-other by one rename, and only then the journal goes: whoever kills this in between loses nothing,
-and it can be begun anew.
+Such a writer leaves a journal with every event, and a database that lags behind. A new database
+with all events is written under a name of its own and synced. It replaces the old one by a rename,
+and only then the journal is removed. A kill in between loses nothing, and recovery can start again.
 """
 
 from __future__ import annotations
@@ -27,8 +26,11 @@ from sigwrap.store.writer import FOLD_BATCH, make_private_database
 
 
 def recover(store: str, session_id: str, files: Iterable[Belonging]) -> int:
-    """How many events its database has now; `files`: of this session. SessionError where it runs,
-    StoreError where its journal is damaged, and then it is as it was."""
+    """Merge the files of this session, and return how many events its database has.
+
+    Raise SessionError if it is running. Raise StoreError if its journal is damaged, and change
+    nothing.
+    """
     names = Names(session_id)
     with held(store, SESSIONS_FOLDER) as folder, without_writer(folder, session_id) as journal_fd:
         database = os.path.join(folder.path, names.database)

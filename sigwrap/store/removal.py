@@ -1,4 +1,4 @@
-"""Removing sessions: all their files, and never those of one that runs."""
+"""Remove sessions with all their files, except running ones."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _NS_PER_S = 1_000_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Removed:
-    """`left`: paths of what has the name of a file of the session's, and isn't the user's."""
+    """`left`: paths that have the name of a session's file but are no file of the user's."""
 
     size: int
     left: tuple[str, ...]
@@ -25,7 +25,7 @@ class Removed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surplus:
-    """Which sessions are too many. None: that is no reason."""
+    """Which sessions are surplus; None sets no limit."""
 
     older_than_s: float | None = None
     keep: int | None = None
@@ -33,7 +33,7 @@ class Surplus:
 
 
 def surplus(sessions: list[SessionFile], wanted: Surplus, now_ns: int) -> list[SessionFile]:
-    """Of those that have ended, oldest first. The `keep` latest stay, whatever else is wanted."""
+    """Return the surplus sessions that have ended, oldest first, but never the `keep` latest."""
     latest_first = sorted(sessions, key=_ended_ns, reverse=True)
     kept = {file.id for file in latest_first[: wanted.keep or 0]}
     too_large = _beyond(latest_first, wanted.max_size)
@@ -51,7 +51,7 @@ def surplus(sessions: list[SessionFile], wanted: Surplus, now_ns: int) -> list[S
 
 
 def _beyond(latest_first: list[SessionFile], max_size: int | None) -> set[str]:
-    """Those that have no room any more. A large one leaves none for older ones."""
+    """Return the ids of the sessions that no longer fit, counted from the latest."""
     if max_size is None:
         return set()
     size, found = sum(file.size for file in latest_first if file.running), set()
@@ -68,8 +68,10 @@ def _ended_ns(file: SessionFile) -> int:
 
 
 def remove(store: str, session_id: str, files: Iterable[Belonging]) -> Removed:
-    """`files`: of this session. SessionError where it runs. The journal goes last: until then a
-    session that did not end has all its events."""
+    """Remove the files of this session; raise SessionError if it is running.
+
+    The journal goes last, because until then a session that did not end has all its events.
+    """
     with held(store, SESSIONS_FOLDER) as sessions, without_writer(sessions, session_id):
         journal = Names(session_id).journal
         size, left = 0, []

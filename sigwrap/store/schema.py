@@ -50,20 +50,19 @@ _FILE_SHELL_WORDS = (
 
 _MADE = 3  # the table, and its triggers
 _NUMBERS = 8
-# Rows are only added, at the end: nothing that was written is read again, and of a large batch what
-# is written soon is still in the processor's cache. SQLite's own 2 MB take half as much time again.
+# Rows are only added at the end and never read again. A small cache stays in the processor's own;
+# SQLite's usual 2 MB take 1.5 times as long.
 _CACHE_KIB = 256
-# What is recorded of a stream takes many pages: with SQLite's own 4 KiB, twice the time.
+# A recorded stream fills many pages; with SQLite's usual 4 KiB it takes twice as long.
 _PAGE_BYTES = 16 << 10
 
 
 def open_new_database(path: str, fd: int) -> sqlite3.Connection:
-    """On the empty file that is held by `fd`: OSError or sqlite3.Error where it can't, or where the
-    path leads to something else by now.
+    """Make the database in the empty file that `fd` holds.
 
-    Nobody else gets to see it: so there is no shared memory (a -shm file that somebody empties
-    kills by SIGBUS), no file beside it, no lock that matters, and nothing to sync: whoever is
-    killed leaves the journal.
+    Raise OSError or sqlite3.Error, also if the path leads to another file by now. No other program
+    sees the file. So it has no shared memory (a program that empties a -shm file kills its users by
+    SIGBUS), no file beside it, no lock, and nothing to sync: a killed writer leaves the journal.
     """
     lowest = os.dup(fd)
     os.close(lowest)
@@ -108,8 +107,10 @@ def add_views(database: sqlite3.Connection) -> None:
 
 
 def _has_taken(fd: int, lowest: int) -> bool:
-    """SQLite opens a file by its path only. Which one it did open its descriptor tells, one of the
-    lowest that were free."""
+    """Return whether SQLite, which opens a file by its path, opened the one that `fd` holds.
+
+    Its descriptor is one of the lowest that were free.
+    """
     held = os.fstat(fd)
     for number in range(lowest, lowest + _NUMBERS):
         try:

@@ -63,7 +63,7 @@ def test_a_table_is_names_with_what_is_beside_them() -> None:
 def test_a_topic_is_a_page_or_a_command_and_a_mistake_says_what_is_near(sigwrap: Sigwrap) -> None:
     assert sigwrap.run("help").stdout.startswith(b"Documentation\n")
     assert sigwrap.run("help", "exit-status").stdout.startswith(b"Exit status\n")
-    assert sigwrap.run("help", "uninstall").stdout.startswith(b"Usage: sigwrap uninstall ")
+    assert sigwrap.run("help", "link").stdout.startswith(b"Usage: sigwrap link ")
     for wrong, said in (("polcy", b'did you mean "policy"?'), ("../README", b"no help topic")):
         done = sigwrap.run("help", wrong)
         assert done.returncode == 125 and said in done.stderr

@@ -99,6 +99,7 @@ def test_an_exported_database_is_what_other_clients_read(run: Run, tmp_path: Pat
         assert {"sessions", "execs", "denials", "events"} <= set(database.table_names())
         (row,) = database["denials"].rows
         assert (row["kind"], row["rule"], row["count"]) == ("exec", "no-rm", 1)
+        assert [found["rule"] for found in database.table("execs").search("rf")] == ["no-rm"]
         assert database.execute("pragma integrity_check").fetchone() == ("ok",)
     finally:
         database.close()

@@ -46,8 +46,8 @@ STATUSES = {
     "sigwrap policy diff agent-default ci": 1,  # they differ
 }
 WHOLE = {
-    "sigwrap hook": "sigwrap hook --help",
-    "sigwrap install claude-code": "sigwrap install claude-code --yes",
+    "sigwrap hook run": "sigwrap hook run --help",
+    "sigwrap hook install claude-code": "sigwrap hook install claude-code --yes",
     "sigwrap -c": "sigwrap -c true",
     "sigwrap approve": "sigwrap approve {id}",
     "sigwrap deny": "sigwrap deny {id}",

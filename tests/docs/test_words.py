@@ -29,7 +29,6 @@ BANNED = {
 # Text that has to have such a word: (file, a piece of the text) and why.
 ARGUED = {
     ("", "builtin:everybody"): "a rule's name, which is in logs",
-    ("hooks/starters.py", "wall"): "a program's name",
     ("judge/tools.py", "--kill-whom"): "an option of another program",
 }
 

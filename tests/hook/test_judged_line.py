@@ -8,7 +8,7 @@ import pytest
 
 from sigwrap.cli.hook_facts import ThisMachine
 from sigwrap.hooks.judged_line import judged
-from sigwrap.hooks.shell_line import read_line
+from sigwrap.hooks.shell_visit import read_line
 from sigwrap.hooks.verdict import Answer, Verdict, combined
 from sigwrap.policy.judge.engine import Engine
 from sigwrap.start.policy_files import host_variables, load_policy
@@ -147,7 +147,7 @@ def test_a_line_gets_the_strictest_answer(engine: Engine, project: Path) -> None
         ("echo > new", DENY),
         ('echo > "$x"', ASK),
         ("kill -9 1", ASK),
-        ("git() { :; }; git push", NO_OPINION),
+        ("git() { :; }; git push", ASK),
         ("git() { :; }; unset -f git; git push --force", DENY),
     ]:
         found = verdict(engine, project, line)

@@ -49,7 +49,7 @@ def test_an_equal_request_is_not_decided_again() -> None:
         ("signal_sent", SIGNAL, {"target_handles": None}),
     ],
 )
-def test_whatever_a_decision_rests_on_makes_another_request(
+def test_another_field_makes_another_request(
     kind: str, known: dict[str, Any], other: dict[str, Any]
 ) -> None:
     assert asked(event(kind, known, 1), event(kind, {**known, **other}, 2)) == [1, 2]
@@ -71,7 +71,7 @@ class _Read(dict[str, Any]):
         return super().__contains__(name)
 
 
-def test_every_field_that_a_request_is_made_of_tells_requests_apart() -> None:
+def test_every_field_of_a_request_is_in_its_key() -> None:
     an_exec, a_signal = _Read({}), _Read({})
     programs_here(an_exec, command_request(an_exec))
     crowd(an_exec)
@@ -82,7 +82,7 @@ def test_every_field_that_a_request_is_made_of_tells_requests_apart() -> None:
         assert read.names <= told_apart.names
 
 
-def test_any_number_of_requests_takes_only_so_much_memory() -> None:
+def test_the_cache_is_bounded() -> None:
     events = [event("exec_allowed", {"path": str(seq)}, seq) for seq in range(5_000)]
     again = Again(lambda event: event.seq)
     assert [again.decided(each) for each in events] == list(range(5_000))

@@ -70,7 +70,7 @@ def test_check_names_every_problem_and_exits_125(run: Run, tmp_path: Path) -> No
     assert "agent-strict: ok" in out
 
 
-def test_check_is_content_with_warnings(run: Run, tmp_path: Path) -> None:
+def test_check_exits_0_with_warnings(run: Run, tmp_path: Path) -> None:
     mine = tmp_path / "mine.yaml"
     mine.write_text(f'{GOOD}env_policy: {{remove: ["*"]}}\n')
     status, out, _ = run("check", str(mine))
@@ -131,7 +131,7 @@ def test_show_as_json(run: Run, tmp_path: Path) -> None:
     assert workspace["paths"][0] == str(tmp_path)
 
 
-def test_what_cannot_be_pinned_is_said_in_one_line(
+def test_pin_refuses_a_tool_in_one_line(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -161,7 +161,7 @@ def test_explain_a_command(run: Run) -> None:
     assert run("explain", "--", "git push --force")[1] == out
 
 
-def test_explain_takes_a_socket_by_where_it_lies(run: Run, tmp_path: Path) -> None:
+def test_explain_resolves_the_path_of_a_socket(run: Run, tmp_path: Path) -> None:
     (tmp_path / "there").mkdir()
     (tmp_path / "link").symlink_to("there")
     policy = tmp_path / "policy.yaml"
@@ -172,7 +172,7 @@ def test_explain_takes_a_socket_by_where_it_lies(run: Run, tmp_path: Path) -> No
         assert "rule keep matches" in run(*words)[1]
 
 
-def test_explain_names_the_network_rules_that_it_passes(run: Run, tmp_path: Path) -> None:
+def test_explain_lists_network_rules_that_do_not_match(run: Run, tmp_path: Path) -> None:
     policy = tmp_path / "policy.yaml"
     rule = '{name: one, destinations: ["10.0.0.1"], ports: [80], decision: allow}'
     policy.write_text(f"version: 1\nname: test\nnetwork_rules:\n  - {rule}\n")
@@ -185,7 +185,7 @@ def test_explain_a_signal_as_json(run: Run) -> None:
     assert json.loads(out)["decision"]["rule"] == "outside"
 
 
-def test_explain_what_cannot_be_explained(run: Run) -> None:
+def test_explain_refuses_invalid_arguments(run: Run) -> None:
     for words in (
         [],
         ["--signal", "KILL", "--", "ls"],
@@ -272,14 +272,12 @@ def test_learn_new_prints_one_policy_for_several_sessions(
         ("show ci --root /no/such", "--root /no/such: no such directory"),
     ],
 )
-def test_a_word_in_the_wrong_place_is_refused_with_the_right_line(
-    run: Run, line: str, said: str
-) -> None:
+def test_explain_shows_the_right_line_for_a_misplaced_word(run: Run, line: str, said: str) -> None:
     assert run(*line.split()) == (REFUSED, "", said)
 
 
 @pytest.mark.skipif(not mount_points(), reason="no cgroup file system here")
-def test_explain_knows_that_nobody_writes_to_cgroups(run: Run, tmp_path: Path) -> None:
+def test_explain_denies_writing_cgroup_files(run: Run, tmp_path: Path) -> None:
     mine = tmp_path / "mine.yaml"
     rule = "{name: all, paths: [/sys/**], operations: [write, read], decision: allow}"
     file = f"{mount_points()[0]}/cgroup.procs"
@@ -301,7 +299,7 @@ def test_explain_knows_that_nobody_writes_to_cgroups(run: Run, tmp_path: Path) -
         assert out.startswith(f"read {file}: allow\n")
 
 
-def test_explain_shows_all_that_runs_instead(run: Run, tmp_path: Path) -> None:
+def test_explain_shows_the_replacement(run: Run, tmp_path: Path) -> None:
     rule = (
         "command_rules:\n  - {name: r, commands: [gh], decision: redirect,\n"
         "     redirect_to: {command: /opt/gh, args: [-q], append_args: true}}\n"
@@ -318,7 +316,7 @@ def test_without_a_command_it_shows_its_help(run: Run) -> None:
     assert "learn" in out and "explain" in out
 
 
-def test_list_has_what_is_shipped_and_the_files_here(
+def test_list_has_shipped_policies_and_files(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -404,7 +402,7 @@ def test_init_asks_three_questions_on_a_terminal(tmp_path: Path) -> None:
     assert not (tmp_path / "other.yaml").exists()
 
 
-def test_init_with_options_asks_nothing_and_says_what_has_no_effect(
+def test_init_with_options_asks_nothing(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -426,7 +424,7 @@ def test_init_with_options_asks_nothing_and_says_what_has_no_effect(
         (["x\0.yaml"], "is not a valid policy name"),
     ],
 )
-def test_init_says_what_cannot_be_written(
+def test_init_refuses_names_and_bases(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str], why: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -469,13 +467,13 @@ def test_a_shipped_policy_differs_from_all_others_and_not_from_itself(run: Run, 
         assert run("diff", name, other)[0] == (name != other)
 
 
-def test_schema_is_the_one_of_the_documents(run: Run) -> None:
+def test_schema_is_the_documented_one(run: Run) -> None:
     out = run("schema")[1]
     assert out == (ROOT / "docs" / "policy.schema.json").read_text()
     assert json.loads(out)["$id"] == "urn:sigwrap:policy:1"
 
 
-def test_explain_says_that_a_program_is_not_found_and_answers(run: Run) -> None:
+def test_explain_notes_a_program_that_is_not_in_path(run: Run) -> None:
     status, out, err = run("explain", "--", "no-such-program", "x")
     assert status == 0 and out.startswith("/usr/bin/no-such-program x: audit\n")
     assert err == "sigwrap: no-such-program is not in PATH; explained as if in /usr/bin\n"
@@ -597,7 +595,7 @@ def test_learn_extends_only_the_file_that_was_recorded(
         assert err == "" and "\nextends:" in out and "name: no-ship" not in out
 
 
-def test_learn_can_be_asked_for_less(run: Run, denied: str) -> None:
+def test_learn_only_some_outcomes(run: Run, denied: str) -> None:
     out = run("learn", denied, "--only", "asked")[1]
     assert "allow-npm-install" in out and "git" not in out
     status, out, err = run("learn", denied, "--only", "audited")
@@ -613,7 +611,7 @@ def test_learn_can_be_asked_for_less(run: Run, denied: str) -> None:
         (["--new", "--extends", "ci"], "--new can't be combined with --only"),
     ],
 )
-def test_learn_says_what_it_cannot_do(run: Run, denied: str, words: list[str], why: str) -> None:
+def test_learn_refuses_invalid_options(run: Run, denied: str, words: list[str], why: str) -> None:
     status, _, err = run("learn", denied, *words)
     assert status == REFUSED and why in err
 

@@ -34,7 +34,7 @@ def explain(engine: MakeEngine, *argv: str, depth: int = 1) -> str:
     )
 
 
-def test_the_rule_that_decides_and_what_the_caller_is_told(engine: MakeEngine) -> None:
+def test_the_deciding_rule_and_its_message(engine: MakeEngine) -> None:
     assert explain(engine, "git", "push", "--force") == (
         "/usr/bin/git push --force: deny\n"
         "  Why: rule forced matches (policy.yaml:7:5).\n"
@@ -46,7 +46,7 @@ def test_the_rule_that_decides_and_what_the_caller_is_told(engine: MakeEngine) -
     )
 
 
-def test_why_each_rule_was_passed(engine: MakeEngine) -> None:
+def test_why_each_earlier_rule_does_not_match(engine: MakeEngine) -> None:
     text = explain(engine, "git", "pull")
     assert "forced   is for the subcommands push (this is pull)" in text
     assert "exact    is for the arguments push x (line" in text
@@ -57,7 +57,7 @@ def test_why_each_rule_was_passed(engine: MakeEngine) -> None:
     assert "needs an argument that matches ^--force" in explain(engine, "git", "push")
 
 
-def test_of_many_words_the_first_are_named(engine: MakeEngine) -> None:
+def test_many_words_are_cut(engine: MakeEngine) -> None:
     for count, shown in ((5, "a, b, c, d, e"), (6, "a, b, c, d, e, 1 more")):
         rules = f"[{{name: r, commands: [x], subcommands: [{', '.join('abcdef'[:count])}]"
         compiled = engine(f"command_rules: {rules}, decision: deny}}]\n")
@@ -99,7 +99,7 @@ def test_a_signal(engine: MakeEngine) -> None:
     assert "own  is for other targets: children, process x (line 18)" in text
 
 
-def test_a_signal_that_a_rule_passes_on_since_the_target_handles_it(engine: MakeEngine) -> None:
+def test_a_rule_for_targets_without_a_handler(engine: MakeEngine) -> None:
     policy = engine(
         "signal_rules:\n"
         "  - {name: deaf, signals: [USR1], target: agent, handled: false, decision: deny}\n"
@@ -115,7 +115,7 @@ def test_a_signal_that_a_rule_passes_on_since_the_target_handles_it(engine: Make
     assert text(handled=False).startswith("SIGUSR1 to agent: deny\n  Why: rule deaf matches")
 
 
-def test_a_rule_that_escalates_says_what_follows(engine: MakeEngine) -> None:
+def test_a_rule_that_escalates(engine: MakeEngine) -> None:
     rules = "command_rules:\n  - {name: r, commands: [ls], decision: deny, escalate: SIGPOLICY}\n"
     text = explanation_text(explain_command(engine(rules), command_request(["ls"])))
     assert text.endswith("Then sigwrap raises SIGPOLICY and kills the whole process tree.")

@@ -95,6 +95,8 @@ terraform apply --auto-approve      auto-approve
 ssh host -t                         ! t
 bash -lc x                          l c login
 bash x -c                           ! c
+bash +e -c x                        c   ? e
+bash +O extglob -c x                c   ! i
 unknown -xf                         x   ? f
 unknown --odd --force               odd   ? force
 unknown --odd=x --force             force

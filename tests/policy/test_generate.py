@@ -92,7 +92,7 @@ def test_the_policy_is_minimal_and_readable() -> None:
     )
 
 
-def test_recorded_programs_bring_the_whole_request_back(parse: Parse) -> None:
+def test_recorded_programs_give_the_whole_request(parse: Parse) -> None:
     programs = (
         Program(path="/w/run", name="run", argv=("run",)),
         Program(path="/usr/bin/dash", name="sh", argv=("sh", "/w/run")),
@@ -106,7 +106,7 @@ def test_recorded_programs_bring_the_whole_request_back(parse: Parse) -> None:
     assert Engine(parse(policy)).decide_command(request).action is Action.ALLOW
 
 
-def test_a_subcommand_that_no_policy_can_name_is_left_out_and_said(parse: Parse) -> None:
+def test_an_invalid_subcommand_is_left_out_with_a_comment(parse: Parse) -> None:
     unreadable = ran("/usr/bin/git", "caf\udce9")
     text = generate_policy([ran("/usr/bin/git", "x\ny"), unreadable], name="odd")
     engine = Engine(parse(text))
@@ -118,11 +118,11 @@ def test_a_subcommand_that_no_policy_can_name_is_left_out_and_said(parse: Parse)
     assert parse(generate_policy([unreadable], name="odd")).command_rules == ()
 
 
-def test_a_folder_is_no_program(parse: Parse) -> None:
+def test_a_directory_is_no_program(parse: Parse) -> None:
     assert parse(generate_policy([ran("/")], name="odd")).command_rules == ()
 
 
-def test_a_relative_path_starts_at_the_folder_of_the_caller() -> None:
+def test_a_relative_path_starts_at_the_directory_of_the_caller() -> None:
     ((_, request),) = requests_from_events([ran("../tools/./run", cwd="/project/app")])
     assert isinstance(request, CommandRequest)
     assert request.programs[0].path == "/project/tools/run"
@@ -131,7 +131,7 @@ def test_a_relative_path_starts_at_the_folder_of_the_caller() -> None:
     assert request.programs[0].path == "/bin/ls"
 
 
-def test_a_redirected_signal_is_asked_for_as_it_was_sent() -> None:
+def test_a_redirected_signal_counts_as_the_original_one() -> None:
     redirected = sent(15, "children", kind="signal_redirected", original_signal=9)
     ((_, request),) = requests_from_events([redirected])
     assert isinstance(request, SignalRequest)
@@ -140,7 +140,7 @@ def test_a_redirected_signal_is_asked_for_as_it_was_sent() -> None:
 
 
 @given(st.lists(requests, max_size=6), st.lists(signals, max_size=6))
-def test_a_generated_policy_denies_nothing_of_what_it_was_made_from(
+def test_a_generated_policy_allows_what_it_was_made_from(
     commands: list[CommandRequest], sent: list[SignalRequest]
 ) -> None:
     observing = Engine(base("version: 1\nname: x\ndefaults: {command: audit, signal: allow}\n"))
@@ -194,7 +194,7 @@ CONNECTIONS = [
 ]
 
 
-def test_connections_become_rules_for_what_was_let_through(parse: Parse) -> None:
+def test_allowed_connections_become_rules(parse: Parse) -> None:
     text = generate_policy(CONNECTIONS, name="locked")
     assert "defaults: {command: deny, signal: deny, network: deny}\n" in text
     rules = text.partition("network_rules:\n")[2].splitlines()
@@ -211,7 +211,7 @@ def test_connections_become_rules_for_what_was_let_through(parse: Parse) -> None
     assert not lint(policy)
 
 
-def test_of_a_log_from_elsewhere_no_word_is_taken_for_everybody(parse: Parse) -> None:
+def test_no_word_of_a_hostile_log_matches_every_host(parse: Parse) -> None:
     hostile = [
         reached("*:443", address="192.0.2.1"),
         reached("private:443", address="192.0.2.1"),
@@ -229,7 +229,7 @@ def test_of_a_log_from_elsewhere_no_word_is_taken_for_everybody(parse: Parse) ->
     assert "# Left out, because no rule can name them:\n" in text
 
 
-def test_without_a_connection_nothing_is_said_of_the_network(parse: Parse) -> None:
+def test_without_connections_there_is_no_network_default(parse: Parse) -> None:
     assert parse(generate_policy(OBSERVED, name="x")).default_network is Action.ALLOW
     only_denied = generate_policy(CONNECTIONS[-2:], name="x")
     assert parse(only_denied).default_network is Action.DENY
@@ -239,7 +239,7 @@ def audited(operation: str, path: str, to: str = "") -> Event:
     return event("file_audited", operation=operation, path=path, to=to)
 
 
-def test_what_was_written_may_be_written_again_and_nothing_else(parse: Parse) -> None:
+def test_only_written_directories_may_be_written(parse: Parse) -> None:
     seen = [
         audited("create", "/project/a/[x] ${HOME}/f"),
         audited("write", "/project/b/f"),
@@ -259,7 +259,7 @@ def test_what_was_written_may_be_written_again_and_nothing_else(parse: Parse) ->
     assert files.by_rules(Operation.READ, "/etc/x").action is Action.ALLOW
 
 
-def test_many_folders_are_drawn_together(parse: Parse) -> None:
+def test_many_directories_become_a_few(parse: Parse) -> None:
     seen = [audited("create", f"/home/me/p/node_modules/{n}/lib/f") for n in range(500)]
     seen.append(audited("create", "/home/me/p/dist/f"))
     (written, *_) = parse(generate_policy(seen, name="x")).file_rules

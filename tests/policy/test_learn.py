@@ -55,7 +55,7 @@ def agent() -> Engine:
     return Engine(base(AGENT))
 
 
-def test_there_is_a_rule_for_each_thing_with_how_often_by_whom_and_why(agent: Engine) -> None:
+def test_there_is_a_rule_for_each_action_with_its_count_and_reason(agent: Engine) -> None:
     events = [
         ran(agent, "git", "push", "--force", comm="sh"),
         ran(agent, "git", "push", "--force", comm="node"),
@@ -92,7 +92,7 @@ def test_there_is_a_rule_for_each_thing_with_how_often_by_whom_and_why(agent: En
     assert [decided(after, each).action.value for each in events[:4]] == ["allow"] * 4
 
 
-def test_a_reason_that_only_some_of_them_have_is_left_out(agent: Engine) -> None:
+def test_a_reason_of_only_some_actions_is_left_out(agent: Engine) -> None:
     def approved(by: str) -> Event:
         asked = ran(agent, "npm", "install", "x", comm="sh", reason=f"approved by {by}")
         return asked._replace(type="exec_allowed", payload={**asked.payload, "message": ""})
@@ -118,7 +118,7 @@ def question(event: Event, *, is_told: bool = True, pid: int = 9) -> Event:
 
 
 @pytest.mark.parametrize("is_told", [True, False])
-def test_what_waits_for_an_answer_was_asked_about(agent: Engine, is_told: bool) -> None:
+def test_an_open_approval_request_counts(agent: Engine, is_told: bool) -> None:
     event = ran(agent, "npm", "install", "left-pad", comm="sh")
     found = learned(AGENT, [question(event, is_told=is_told)])
     if is_told:
@@ -136,7 +136,7 @@ def test_what_waits_for_an_answer_was_asked_about(agent: Engine, is_told: bool) 
     assert not learned(AGENT, [question(event, is_told=is_told)], denied).text
 
 
-def test_a_question_and_what_came_of_it_are_one(agent: Engine) -> None:
+def test_an_approval_request_and_its_outcome_count_once(agent: Engine) -> None:
     event = ran(agent, "npm", "install", "left-pad", comm="sh")
     started = event._replace(type="session_started", payload={})
     answered = [question(event), event._replace(pid=9)]
@@ -146,7 +146,7 @@ def test_a_question_and_what_came_of_it_are_one(agent: Engine) -> None:
     assert "# 2 times sent for approval" in learned(AGENT, events).text
 
 
-def test_what_a_wrapper_wraps_is_asked_about_when_the_wrapper_executes_it(agent: Engine) -> None:
+def test_a_wrapped_command_counts_when_the_wrapper_executes_it(agent: Engine) -> None:
     def program(*argv: str) -> Program:
         return Program(path=f"/usr/bin/{argv[0]}", name=argv[0], argv=argv)
 
@@ -160,7 +160,7 @@ def test_what_a_wrapper_wraps_is_asked_about_when_the_wrapper_executes_it(agent:
     assert "# once sent for approval; rule pkg-install" in found.text
 
 
-def test_a_shell_that_tries_three_folders_was_refused_once(agent: Engine) -> None:
+def test_a_search_along_path_counts_once(agent: Engine) -> None:
     folders = ("/usr/local/bin", "/usr/bin", "/bin")
     events = [
         ran(agent, "git", "push", "--force", path=f"{each}/git", comm="sh") for each in folders
@@ -237,7 +237,7 @@ def test_hostile_words_stay_words(word: str) -> None:
     st.lists(requests | signals, max_size=8),
     st.sampled_from([ALLOW, frozenset({Only.AUDITED})]),
 )
-def test_what_was_denied_comes_out_so_and_nothing_else_changes(
+def test_denied_actions_are_allowed_and_no_others_change(
     commands: list[str],
     signal_lines: list[str],
     asked: list[CommandRequest | SignalRequest],
@@ -268,7 +268,7 @@ def arguments(event: Event) -> list[tuple[str, ...]]:
 
 
 @given(st.lists(strange_decisions(), max_size=6), st.sampled_from(list(Only)))
-def test_whatever_a_log_holds_the_policy_loads(events: list[Event], only: Only) -> None:
+def test_the_policy_of_any_log_loads(events: list[Event], only: Only) -> None:
     text = policy([], [])
     found = learned(text, events, frozenset({only}))
     if found.text:
@@ -289,7 +289,7 @@ def event_of(engine: Engine, request: CommandRequest | SignalRequest) -> Event:
     )
 
 
-def test_a_connection_that_was_denied_gets_its_rule_and_no_other_changes() -> None:
+def test_a_denied_connection_gets_a_rule() -> None:
     text = (
         "version: 1\nname: base\ndefaults: {network: deny}\nnetwork_rules:\n"
         "  - {name: ask, destinations: [private], decision: approve, message: is it ours?}\n"

@@ -1,5 +1,4 @@
-"""A word that a process chose is in a policy as just that word: whatever it is, the rule that
-somebody lets it through by is for no other."""
+"""Words that a process chose read back from a policy as the same words, and match nothing else."""
 
 from __future__ import annotations
 
@@ -46,7 +45,7 @@ def test_each_odd_word_reads_back_as_itself() -> None:
 
 
 @given(st.lists(words, min_size=1, max_size=5))
-def test_yaml_reads_back_as_just_these_words(found: list[str]) -> None:
+def test_yaml_reads_back_as_the_same_words(found: list[str]) -> None:
     _reads_back(found)
 
 
@@ -74,7 +73,7 @@ def _reads_back(found: list[str]) -> None:
 @example("a\nb", "a b")
 @example("${HOME}", "home")
 @example("~", "user")
-def test_a_glob_names_the_program_that_was_recorded_and_no_other(name: str, other: str) -> None:
+def test_a_glob_matches_only_its_name(name: str, other: str) -> None:
     if len(glob := glob_of(name)) > 1_000:
         return
     head = "version: 1\nname: x\ndefaults: {command: deny}\ncommand_rules:\n"
@@ -91,7 +90,7 @@ def test_a_glob_names_the_program_that_was_recorded_and_no_other(name: str, othe
 
 
 @given(names)
-def test_what_stands_as_it_is_is_read_as_it_stands(word: str) -> None:
+def test_a_plain_word_is_read_as_it_is(word: str) -> None:
     if stands_as_it_is(word):
         head = "version: 1\nname: x\ncommand_rules:\n"
         rule = f"- {{name: r, commands: [{yaml_word(word)}], decision: deny}}\n"

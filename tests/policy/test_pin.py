@@ -25,7 +25,7 @@ def of_digest(name: str, digest: str) -> CommandRequest:
     return CommandRequest((Program(f"/usr/bin/{name}", name, (name,), lambda: digest),))
 
 
-def test_any_other_digest_is_denied_and_one_that_cannot_be_had(engine: MakeEngine) -> None:
+def test_a_changed_or_unreadable_file_is_denied(engine: MakeEngine) -> None:
     decide = engine(DENIES).decide_command
     for digest, rule in ((A, "builtin:default"), (B, "builtin:default"), ("c3" * 32, "pin")):
         assert decide(of_digest("git", digest)).rule == rule
@@ -50,7 +50,7 @@ def test_another_spelling_is_not_the_tools_own_file(engine: MakeEngine) -> None:
     assert decide(CommandRequest((python, spelled))).action is Action.ALLOW
 
 
-def test_who_looks_at_no_file_takes_it_for_the_pinned_one(engine: MakeEngine) -> None:
+def test_without_a_digest_a_file_counts_as_the_pinned_one(engine: MakeEngine) -> None:
     compiled = engine(DENIES)
     request = command_request(["git", "push"])
     assert compiled.decide_command(request).action is Action.ALLOW
@@ -58,7 +58,7 @@ def test_who_looks_at_no_file_takes_it_for_the_pinned_one(engine: MakeEngine) ->
     assert "pin  is for files with a digest that it does not list" in text
 
 
-def test_a_wider_pin_below_another_is_not_said_to_be_in_vain(parse: Parse) -> None:
+def test_a_wider_pin_below_another_gets_no_warning(parse: Parse) -> None:
     head = "version: 1\nname: x\ncommand_rules:\n"
     rule = "  - {name: %s, commands: [git], not_sha256: [%s], decision: deny}\n"
     one, two = f'"{A}"', f'"{A}", "{B}"'
@@ -87,7 +87,7 @@ def test_one_rule_for_each_name(parse: Parse) -> None:
     assert lint(policy) == ()
 
 
-def test_a_name_of_any_characters_is_meant_as_it_stands(engine: MakeEngine) -> None:
+def test_a_name_may_have_any_characters(engine: MakeEngine) -> None:
     for name in ("[", "a*b", "g++", "${HOME}", "on", "é", 'a"b', "a\\b"):
         compiled = engine("defaults: {command: allow}\n" + pin_rules([Pin(name, "/x", A)]) + "\n")
         assert compiled.decide_command(of_digest(name, A)).action is Action.ALLOW, name

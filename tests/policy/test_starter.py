@@ -33,12 +33,12 @@ def decide(text: str, line: str) -> str:
     return Engine(base(text)).decide_command(command_request(line.split())).action.value
 
 
-def test_what_deploys_is_found_in_the_projects_files() -> None:
+def test_scripts_and_targets_that_deploy_are_found() -> None:
     assert Project(Kind.NODE, ("deploy", "release:prod"), ("publish",)) == FOUND
 
 
 @pytest.mark.parametrize("text", ["", "[", "5", '{"scripts": 5}', '{"scripts": {}}', "[" * 9999])
-def test_a_package_that_is_none_has_no_scripts(text: str) -> None:
+def test_an_invalid_package_has_no_scripts(text: str) -> None:
     assert Project.of({"package.json": text}) == Project(Kind.NODE)
 
 
@@ -46,7 +46,7 @@ def test_a_package_that_is_none_has_no_scripts(text: str) -> None:
 @pytest.mark.parametrize("project", [Project(), FOUND])
 @pytest.mark.parametrize("network", Network)
 @pytest.mark.parametrize("push", Push)
-def test_it_loads_without_a_doubt_and_passes_its_tests(
+def test_it_loads_without_warnings_and_passes_its_tests(
     extends: str, project: Project, network: Network, push: Push
 ) -> None:
     for kind in Kind:
@@ -58,7 +58,7 @@ def test_it_loads_without_a_doubt_and_passes_its_tests(
         assert all(each.passed for each in results)
 
 
-def test_each_answer_changes_what_it_is_about() -> None:
+def test_each_answer_changes_its_decisions() -> None:
     closed = Answers(Kind.PYTHON, Network.LISTED, Push.DENY)
     engine = Engine(base(starter_policy("mine", "agent-default", Project(), closed, decide)))
     for destination, action in (
@@ -73,7 +73,7 @@ def test_each_answer_changes_what_it_is_about() -> None:
     assert engine.decide_command(command_request(["git", "push"])).action.value == "deny"
 
 
-def test_what_deploys_is_asked_about() -> None:
+def test_deploying_needs_approval() -> None:
     text = starter_policy("mine", "agent-observe", FOUND, OTHER, decide)
     assert decide(text, "npm run deploy") == decide(text, "make publish") == "approve"
     assert decide(text, "npm test") == decide(text, "make build") == "audit"

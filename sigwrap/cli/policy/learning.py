@@ -128,7 +128,7 @@ def _learned(
     if base is None:
         note(f"{shell_words([selector])} has changed since; using its text from the log")
         base = policy_then(session, here)
-        head = head._replace(base=base)
+        head = head._replace(base=base, extends=selector)
     learned = learned_policy(session.events(), Engine(base), only, head)
     if not learned.text:
         became = " or ".join(each.past for each in Only if each in only)

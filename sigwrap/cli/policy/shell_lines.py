@@ -11,8 +11,9 @@ from sigwrap.cli.output import note
 from sigwrap.escape import printable, shell_words
 from sigwrap.hooks.judged_line import judged, words_in
 from sigwrap.hooks.line_targets import LineTargets
-from sigwrap.hooks.shell_line import Command, Line, read_words
+from sigwrap.hooks.shell_line import Command, Line
 from sigwrap.hooks.shell_tree import NoParser
+from sigwrap.hooks.shell_visit import read_words
 from sigwrap.hooks.verdict import Answer, Finding, combined
 from sigwrap.hooks.words import Word
 from sigwrap.policy.judge.engine import Engine

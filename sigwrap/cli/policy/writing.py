@@ -6,14 +6,12 @@ import os
 import re
 import sys
 from enum import Enum
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from sigwrap.cli.examples import examples
-from sigwrap.cli.options import words_of
 from sigwrap.cli.output import note, out
 from sigwrap.cli.policy.shared import selector_from, variables, write_new
 from sigwrap.cli.tool_files import pinned
@@ -21,8 +19,6 @@ from sigwrap.cli.whole_file import there_already
 from sigwrap.errors import UsageError
 from sigwrap.escape import shell_words
 from sigwrap.policy.judge.engine import Engine
-from sigwrap.policy.judge.request import Action
-from sigwrap.policy.judge.rules import Policy
 from sigwrap.policy.language.document import Source
 from sigwrap.policy.language.parse import parse_policy
 from sigwrap.policy.language.shapes import PATTERNS, Form
@@ -40,14 +36,8 @@ from sigwrap.policy.tools.starter import (
 from sigwrap.run.settings import DEFAULT_POLICY
 from sigwrap.start.policy_files import SHIPPED, find_base, load_policy
 
-if TYPE_CHECKING:
-    _Decision = Action
-else:
-    _Decision = words_of(Action)
-
 _SUFFIXES = (".yaml", ".yml")
 _MOST_READ = 1 << 20
-_SESSIONS_NAMED = 3
 
 
 def register(app: typer.Typer) -> None:
@@ -100,13 +90,18 @@ def init(
         answers = _asked(project)
     else:
         answers = Answers(kind or project.kind, network or Network.ANY, push or Push.ALLOW)
-    load = partial(_load_text, file, variables(None))
+
+    def engine_of(text: str) -> Engine:
+        source = Source(name=file, text=text)
+        return Engine(parse_policy(source, variables=variables(None), find_base=find_base))
 
     def decide(text: str, line: str) -> str:
-        return Engine(load(text)).decide_command(command_request(line.split())).action.value
+        return engine_of(text).decide_command(command_request(line.split())).action.value
 
     text = starter_policy(called, base, project, answers, decide)
-    _complain(load(text), selector)
+    if not all(each.passed for each in run_cases(engine_of(text))):
+        why = f"the rules of {shell_words([selector])} allow every host"
+        raise UsageError(why, "leave out --network")
     write_new(file, text)
     word = shell_words([file])
     out(f"wrote {word}, which extends {shell_words([selector])}. Read it, then run:")
@@ -130,15 +125,6 @@ def _asked(project: Project) -> Answers:
         Network(ask("Which hosts may its commands reach?", Network.ANY)),
         Push(ask("May they git push?", Push.ASK)),
     )
-
-
-def _complain(policy: Policy, base: str) -> None:
-    """Raise UsageError if rules of the base contradict the answers."""
-    failed = [each for each in run_cases(Engine(policy)) if not each.passed]
-    if failed:
-        raise UsageError(
-            f"the rules of {shell_words([base])} allow every host", "leave out --network"
-        )
 
 
 def pin(
@@ -166,11 +152,6 @@ def _called(name: str, file: str) -> str:
         return stem
     folder = os.path.basename(os.path.abspath("."))
     return re.sub(r"[^A-Za-z0-9._-]+", "-", folder).strip("-._") or "project"
-
-
-def _load_text(file: str, known: dict[str, str], text: str) -> Policy:
-    """Parse a text as if it were in that file."""
-    return parse_policy(Source(name=file, text=text), variables=known, find_base=find_base)
 
 
 def _project_files() -> dict[str, str]:

@@ -184,6 +184,7 @@ _SAME_OPTIONS = {"podman": "docker", "apt": "apt-get", "aptitude": "apt-get"}
 _GROUPS = {"docker": ("container", "image")}  # `docker container rm` is `docker rm`
 _SINGLE_DASH = frozenset({"find", "terraform", "java", "openssl"})
 _WHOLE_WORDS = _SINGLE_DASH | {"docker", "gh", "kubectl", "cargo", "pnpm"}  # no abbreviations
+_SHELLS = frozenset({"bash", "sh", "dash", "zsh"})  # `+e` undoes `-e`
 _DASH_OPTIONAL = frozenset({"tar"})  # of the first argument: `tar xzf`
 _SUBCOMMANDS_DIFFER = frozenset({"git"})  # `git -C` is not `git branch -C`
 _MAX_WORDS = 2  # of a subcommand in the table
@@ -251,6 +252,9 @@ class _Scanner:
         """Return whether options may still follow."""
         may_be_value, self._may_be_value = self._may_be_value, False
         is_first = self._position == 2
+        if argument.startswith("+") and self._tool in _SHELLS:
+            self._short(argument[1:], is_sure=False)
+            return True
         if argument == "--" or not self._is_option(argument, is_first=is_first):
             if argument == "--" or self._options.stop_at_operand:
                 self._is_sure = False

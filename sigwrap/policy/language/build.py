@@ -225,38 +225,35 @@ def _network_problems(rule: Checked) -> Iterator[Problem]:
             yield _problem(rule, "destinations", why, destination)
 
 
-_KEYS_OF_CASES = {
-    "command": ("depth", "truncated", "traced", "system_file", "loads_code", "cwd"),
-    "signal": ("target", "target_command", "target_pid", "handled"),
-    "file": ("operation",),
-    "connect": ("protocol",),
-    "listen": (),
-}
-_DECISIONS_OF_CASES = {
-    "command": COMMAND_DECISIONS,
-    "signal": SIGNAL_DECISIONS,
-    "file": FILE_DECISIONS,
-    "connect": PLAIN_DECISIONS,
-    "listen": PLAIN_DECISIONS,
+# By the key that makes a test: its other keys, and the decisions that it may expect.
+_CASES = {
+    "command": (
+        ("depth", "truncated", "traced", "system_file", "loads_code", "cwd"),
+        COMMAND_DECISIONS,
+    ),
+    "signal": (("target", "target_command", "target_pid", "handled"), SIGNAL_DECISIONS),
+    "file": (("operation",), FILE_DECISIONS),
+    "connect": (("protocol",), PLAIN_DECISIONS),
+    "listen": ((), PLAIN_DECISIONS),
 }
 _NEEDED_IN_CASES = {"signal": "target", "file": "operation"}
 
 
 def _case_problems(case: Checked) -> Iterator[Problem]:
-    kinds = [each for each in _KEYS_OF_CASES if each in case.places]
+    kinds = [each for each in _CASES if each in case.places]
     if len(kinds) != 1:
         message = "a test needs exactly one of command, signal, file, connect and listen"
         yield Problem(place=case.place, message=message)
         return
     (kind,) = kinds
-    for other, keys in _KEYS_OF_CASES.items():
+    for other, (keys, _) in _CASES.items():
         for key in keys if other != kind else ():
             if key in case.places:
                 yield _problem(case, key, f"{key} is only for tests with {other}")
     needed = _NEEDED_IN_CASES.get(kind)
     if needed and needed not in case.places:
         yield _problem(case, kind, f"a test with {kind} needs {needed}")
-    if case.get("decision") not in (*_DECISIONS_OF_CASES[kind], None):
+    if case.get("decision") not in (*_CASES[kind][1], None):
         message = f"a test with {kind} cannot expect this decision"
         yield _problem(case, "decision", message, case.get("decision"))
     if kind in ("connect", "listen") and kind in case.values:

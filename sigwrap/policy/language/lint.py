@@ -7,7 +7,8 @@ purpose of `extends`.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypeVar
 
 from sigwrap.policy.judge.environment import ALWAYS_REMOVED, judge_names
 from sigwrap.policy.judge.files import FileRules
@@ -45,62 +46,73 @@ _DNS = 53
 _NO_SERVERS = "no server will start: no rule allows listening (direction: bind)"
 _NO_NAMES = "host names cannot be looked up: no rule allows DNS (port 53)"
 _NO_LOOPBACK = "programs cannot connect to this machine: no rule allows loopback"
+_CONDITIONS = [(key.field, key.covers) for key in COMMAND_RULE.keys if key.covers is not None]
+AnyRule = TypeVar("AnyRule", CommandRule, SignalRule, FileRule, NetworkRule)
 _NEEDED = ("PATH", "HOME", _UNLIKELY_NAME)
 
 
 def lint(policy: Policy) -> tuple[Problem, ...]:
-    command_rules = [each for each in policy.command_rules if each.place.file == policy.file]
-    signal_rules = [each for each in policy.signal_rules if each.place.file == policy.file]
+    def own(rules: Sequence[AnyRule]) -> list[AnyRule]:
+        return [each for each in rules if each.place.file == policy.file]
+
+    command_rules, signal_rules = own(policy.command_rules), own(policy.signal_rules)
+    file_rules, network_rules = own(policy.file_rules), own(policy.network_rules)
     return (
-        *_shadowed_command_rules(command_rules),
+        *_shadowed(command_rules, lambda rule: rule.commands, _RulesAbove(command_rules).first),
         *_loose_allow_rules(command_rules),
-        *_shadowed_signal_rules(signal_rules),
+        *_shadowed(signal_rules, lambda rule: rule.targets or (None,), _signal_rule_above),
         *_rules_on_sigwrap(signal_rules),
         *_rules_on_oneself(signal_rules),
-        *_shadowed_file_rules(policy),
-        *_idle_file_rules(policy),
-        *_shadowed_network_rules(policy),
-        *_doubtful_network_rules(policy),
+        *_shadowed(file_rules, lambda rule: rule.paths, _FileRulesAbove(policy, file_rules).first),
+        *_idle_file_rules(policy, file_rules),
+        *_shadowed(network_rules, lambda rule: rule.destinations, _network_rule_above),
+        *_doubtful_network_rules(network_rules),
         *_closed_network(policy),
         *_doubtful_env_policy(policy),
     )
 
 
-def _shadowed_command_rules(rules: Sequence[CommandRule]) -> Iterator[Problem]:
-    above = _RulesAbove()
-    for rule in rules:
+def _shadowed(
+    rules: list[AnyRule],
+    parts_of: Callable[[AnyRule], Sequence[Any]],
+    first_above: Callable[[list[AnyRule], int, Any], AnyRule | None],
+) -> Iterator[Problem]:
+    """Warn of rules with parts that a rule above decides."""
+    for position, rule in enumerate(rules):
         shadowing: dict[str, list[str]] = {}
-        for word in rule.commands:
-            first = above.first_to_shadow(rule, word)
-            if first is not None:
-                shadowing.setdefault(_named(first), []).append(word)
-        yield from _shadow_problems(rule, shadowing, len(rule.commands))
-        above.add(rule)
+        parts = parts_of(rule)
+        for part in parts:
+            above = first_above(rules, position, part)
+            if above is not None:
+                shown = part if isinstance(part, str) else target_name(part)
+                name = f"rule {above.name} (line {above.place.line})"
+                shadowing.setdefault(name, []).append(shown)
+        shadowed = sum(map(len, shadowing.values()))
+        for name, words in shadowing.items():
+            is_all = shadowed == len(parts)
+            scope = "can never match" if is_all else f"cannot match {', '.join(words)}"
+            yield _warning(rule, f"rule {rule.name} {scope}: {name} decides first")
 
 
 class _RulesAbove:
-    """The rules above a rule, by the words that name a command.
+    """Command rules by the words that name a command.
 
     A policy may have ten thousand words, and to compare all pairs would take minutes.
     """
 
-    def __init__(self) -> None:
-        self._rules: list[CommandRule] = []
+    def __init__(self, rules: Sequence[CommandRule]) -> None:
         self._by_word: dict[str, list[int]] = {}
         # By whether a glob has a slash, and by its literal prefix.
         self._globs: dict[tuple[bool, str], list[tuple[int, Glob]]] = {}
         self._comparisons = 0
+        for position, rule in enumerate(rules):
+            for word in dict.fromkeys(rule.commands):
+                self._by_word.setdefault(word, []).append(position)
+                if is_glob(word):
+                    glob = Glob(word)
+                    self._globs.setdefault(("/" in word, glob.prefix), []).append((position, glob))
 
-    def add(self, rule: CommandRule) -> None:
-        position = len(self._rules)
-        self._rules.append(rule)
-        for word in dict.fromkeys(rule.commands):
-            self._by_word.setdefault(word, []).append(position)
-            if is_glob(word):
-                glob = Glob(word)
-                self._globs.setdefault(("/" in word, glob.prefix), []).append((position, glob))
-
-    def first_to_shadow(self, rule: CommandRule, word: str) -> CommandRule | None:
+    def first(self, rules: list[CommandRule], at: int, word: str) -> CommandRule | None:
         # A name without a slash matches /usr/bin/npm too.
         texts = () if is_glob(word) else dict.fromkeys((word, word.rpartition("/")[2]))
         found = {
@@ -108,12 +120,12 @@ class _RulesAbove:
         }
         for text in texts:
             found.update(self._matching(text))
-        for position in sorted(found):
+        for position in sorted(each for each in found if each < at):
             self._comparisons += 1
             if self._comparisons > _MOST_COMPARISONS:
                 return None
-            if _conditions_cover(self._rules[position], rule):
-                return self._rules[position]
+            if _conditions_cover(rules[position], rules[at]):
+                return rules[position]
         return None
 
     def _matching(self, text: str) -> Iterator[int]:
@@ -128,11 +140,7 @@ class _RulesAbove:
 
 def _conditions_cover(above: CommandRule, rule: CommandRule) -> bool:
     """Return whether `above` matches all that meets the conditions of `rule`."""
-    return all(
-        key.covers(getattr(above, key.field), getattr(rule, key.field))
-        for key in COMMAND_RULE.keys
-        if key.covers is not None
-    )
+    return all(covers(getattr(above, field), getattr(rule, field)) for field, covers in _CONDITIONS)
 
 
 def _loose_allow_rules(rules: Sequence[CommandRule]) -> Iterator[Problem]:
@@ -165,60 +173,47 @@ def _is_of_a_whole_line(pattern: str) -> bool:
     return bool(_WHOLE_LINE.fullmatch(pattern)) and " " in pattern.replace("[^ ]", "")
 
 
-def _shadowed_signal_rules(rules: Sequence[SignalRule]) -> Iterator[Problem]:
-    for position, rule in enumerate(rules):
-        shadowing: dict[str, list[str]] = {}
-        targets: tuple[Target | None, ...] = rule.targets or (None,)
-        for target in targets:
-            above = [
-                each
-                for each in rules[:position]
-                if each.handled in (None, rule.handled) and _covers_target(each, target)
-            ]
-            taken = frozenset[int]().union(*(each.signals for each in above))
-            if rule.signals <= taken:
-                first = next(each for each in above if each.signals & rule.signals)
-                shadowing.setdefault(_named(first), []).append(target_name(target))
-        yield from _shadow_problems(rule, shadowing, len(targets))
+def _signal_rule_above(
+    rules: list[SignalRule], at: int, target: Target | None
+) -> SignalRule | None:
+    rule = rules[at]
+    above = [
+        each
+        for each in rules[:at]
+        if each.handled in (None, rule.handled) and _covers_target(each, target)
+    ]
+    if not rule.signals <= frozenset[int]().union(*(each.signals for each in above)):
+        return None
+    return next(each for each in above if each.signals & rule.signals)
 
 
-def _shadowed_file_rules(policy: Policy) -> Iterator[Problem]:
-    """Compare the paths that are no globs."""
-    rules = _own_file_rules(policy)
-    by_name = {rule.name: rule for rule in rules}
-    files = FileRules(rules, default_of(policy, "file", policy.default_file))
-    for rule in rules:
-        shadowing: dict[str, list[str]] = {}
-        for path in rule.paths:
-            deciding = {files.by_rules(each, path).rule for each in rule.operations}
-            if not is_glob(path.removesuffix("/**")) and rule.name not in deciding:
-                shadowing.setdefault(_named(by_name[deciding.pop()]), []).append(path)
-        yield from _shadow_problems(rule, shadowing, len(rule.paths))
+class _FileRulesAbove:
+    """Compares the paths that are no globs."""
+
+    def __init__(self, policy: Policy, rules: Sequence[FileRule]) -> None:
+        self._by_name = {rule.name: rule for rule in rules}
+        self._files = FileRules(rules, default_of(policy, "file", policy.default_file))
+
+    def first(self, rules: list[FileRule], at: int, path: str) -> FileRule | None:
+        rule = rules[at]
+        deciding = {self._files.by_rules(each, path).rule for each in rule.operations}
+        if is_glob(path.removesuffix("/**")) or rule.name in deciding:
+            return None
+        return self._by_name[deciding.pop()]
 
 
-def _idle_file_rules(policy: Policy) -> Iterator[Problem]:
+def _idle_file_rules(policy: Policy, rules: Sequence[FileRule]) -> Iterator[Problem]:
     files = FileRules.of(policy)
     distinguished = files.restricted | files.audited
-    for rule in _own_file_rules(policy):
+    for rule in rules:
         idle = [each.value for each in rule.operations if each not in distinguished]
         if rule.decision is Action.ALLOW and idle and not _EVERYTHING.intersection(rule.paths):
             message = f"rule {rule.name} has no effect: no rule or default denies or audits these"
             yield _warning(rule, message, ", ".join(idle))
 
 
-def _own_file_rules(policy: Policy) -> list[FileRule]:
-    return [each for each in policy.file_rules if each.place.file == policy.file]
-
-
-def _shadowed_network_rules(policy: Policy) -> Iterator[Problem]:
-    rules = _own_network_rules(policy)
-    for position, rule in enumerate(rules):
-        shadowing: dict[str, list[str]] = {}
-        for each in rule.destinations:
-            first = next((r for r in rules[:position] if _covers_connection(r, rule, each)), None)
-            if first is not None:
-                shadowing.setdefault(_named(first), []).append(each)
-        yield from _shadow_problems(rule, shadowing, len(rule.destinations))
+def _network_rule_above(rules: list[NetworkRule], at: int, destination: str) -> NetworkRule | None:
+    return next((r for r in rules[:at] if _covers_connection(r, rules[at], destination)), None)
 
 
 def _covers_connection(above: NetworkRule, rule: NetworkRule, destination: str) -> bool:
@@ -230,8 +225,8 @@ def _covers_connection(above: NetworkRule, rule: NetworkRule, destination: str) 
     )
 
 
-def _doubtful_network_rules(policy: Policy) -> Iterator[Problem]:
-    for rule in _own_network_rules(policy):
+def _doubtful_network_rules(rules: Sequence[NetworkRule]) -> Iterator[Problem]:
+    for rule in rules:
         of_sockets = [each for each in rule.destinations if each.startswith(UNIX)]
         if rule.ports and of_sockets:
             message = f"rule {rule.name} cannot match unix sockets, which have no ports"
@@ -286,10 +281,6 @@ def _has_loopback(rule: NetworkRule) -> bool:
     return "localhost" in rule.destinations or any(
         each.is_that_of(address) for each in wanted for address in here
     )
-
-
-def _own_network_rules(policy: Policy) -> list[NetworkRule]:
-    return [each for each in policy.network_rules if each.place.file == policy.file]
 
 
 def _covers_target(above: SignalRule, target: Target | None) -> bool:
@@ -392,17 +383,6 @@ def _may_share_a_name(first: str, second: str) -> bool:
         return NameGlob(first).matches(second)
     one, other = Glob(first).prefix, Glob(second).prefix
     return one.startswith(other) or other.startswith(one)
-
-
-def _shadow_problems(rule: Rule, shadowing: dict[str, list[str]], total: int) -> Iterator[Problem]:
-    shadowed = sum(map(len, shadowing.values()))
-    for above, words in shadowing.items():
-        scope = "can never match" if shadowed == total else f"cannot match {', '.join(words)}"
-        yield _warning(rule, f"rule {rule.name} {scope}: {above} decides first")
-
-
-def _named(rule: Rule) -> str:
-    return f"rule {rule.name} (line {rule.place.line})"
 
 
 def _warning(rule: Rule, message: str, offending: str = "") -> Problem:

@@ -25,15 +25,14 @@ Found = TypeVar("Found")
 
 
 class Again(Generic[Found]):
-    """Cache what `decide` finds, by the request and by the values of `more` fields."""
+    """Cache what `decide` finds, by the request."""
 
-    def __init__(self, decide: Callable[[Event], Found], *more: str) -> None:
+    def __init__(self, decide: Callable[[Event], Found]) -> None:
         self._decide = decide
-        self._more = more
         self._known: dict[str, Found] = {}
 
     def decided(self, event: Event) -> Found:
-        key = _key(event, self._more)
+        key = _key(event)
         if key not in self._known:
             if len(self._known) >= _MOST_KEPT:
                 self._known.clear()
@@ -41,10 +40,10 @@ class Again(Generic[Found]):
         return self._known[key]
 
 
-def _key(event: Event, more: tuple[str, ...] = ()) -> str:
+def _key(event: Event) -> str:
     """Return a text, because the fields may be of any type."""
     fields: tuple[str, ...] = _OF_AN_EXEC
     if event.type not in EXEC_TYPES:
         fields = _OF_A_CONNECTION if event.type in CONNECTION_TYPES else _OF_A_SIGNAL
     # An ellipsis is in no log: a field that is null is not the same as a missing one.
-    return repr((fields[0], [event.payload.get(each, ...) for each in (*fields, *more)]))
+    return repr((fields[0], [event.payload.get(each, ...) for each in fields]))

@@ -16,7 +16,7 @@ from sigwrap.policy.judge.engine import (
     Facts,
 )
 from sigwrap.policy.judge.environment import Kept, Removed, judge_names
-from sigwrap.policy.judge.files import CGROUP_RULE, IN_A_FOLDER, FileRules
+from sigwrap.policy.judge.files import CGROUP_RULE, IN_A_FOLDER, PARTED_RULE, FileRules
 from sigwrap.policy.judge.layers import Compiled, always, held_back, weakened
 from sigwrap.policy.judge.network import Direction, Endpoint
 from sigwrap.policy.judge.path_shadow import PATH_SHADOW_RULE, what_was_found
@@ -171,7 +171,7 @@ def explain_file(
             return None
         return _why_not_weaker(stricter[rule.name]) if rule.name in stricter else _OTHER_FILES
 
-    rules = () if decision.rule == CGROUP_RULE else policy.file_rules
+    rules = () if decision.rule in (CGROUP_RULE, PARTED_RULE) else policy.file_rules
     what = f"{operation.value} {path}"
     judgement = _judgement(what, decision, rules, lambda rule: rule.name == decision.rule, why)
     judgement = replace(judgement, notes=tuple(notes))

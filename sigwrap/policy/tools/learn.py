@@ -7,18 +7,18 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import Enum
 
-from sigwrap.escape import printable
+from sigwrap.escape import printable, shortened
 from sigwrap.events import DECISION_TYPES, Event, kind_of, text, times
 from sigwrap.policy.judge.engine import Engine
 from sigwrap.policy.judge.recorded import programs_here
 from sigwrap.policy.judge.request import DEFAULT_RULE, Action, CommandRequest, Decision
 from sigwrap.policy.judge.rules import Policy
 from sigwrap.policy.tools.again import Again
-from sigwrap.policy.tools.draft import SECTIONS, NoRule
+from sigwrap.policy.tools.draft import SECTIONS
 from sigwrap.policy.tools.generate import requests_from_events
 from sigwrap.policy.tools.literal import yaml_word
 from sigwrap.policy.tools.show import policy_text
-from sigwrap.policy.tools.suggest import Drafts, Suggester, decide, drafted
+from sigwrap.policy.tools.suggest import Drafts, Suggester, decide
 from sigwrap.tuples import NamedTuple
 
 MOST_RULES = 300
@@ -82,7 +82,6 @@ class _Found:
         self._decision = "deny" if Only.AUDITED in only else "allow"
         self._suggester = Suggester(engine)
         self._decisions = Again(self._decide)
-        self._drafts = Again(self._draft, "rule_name", "masked", "type")
         self._characters = 0
         self.proposals: dict[Drafts, _Proposal] = {}
         self.reasons: Counter[str] = Counter()
@@ -95,7 +94,7 @@ class _Found:
             # A search along PATH ends as soon as the first attempt is allowed.
             if became not in self._only or event.payload.get("retry") is True:
                 continue
-            drafts = self._drafts.decided(event)
+            drafts = self._suggester.drafts(event, self._decision)
             if isinstance(drafts, str):
                 self._add_reason(f"{_what(event)}: {drafts}", times(event.payload))
             else:
@@ -123,13 +122,6 @@ class _Found:
         if isinstance(request, CommandRequest):
             return self._engine.decide_exec(request, programs_here(event.payload, request))
         return decide(self._engine, request)
-
-    def _draft(self, event: Event) -> Drafts | str:
-        [(_, request)] = requests_from_events([event])
-        try:
-            return drafted(event, request, self._decision, self._engine)
-        except NoRule as why:
-            return str(why)
 
     def _add(self, event: Event, drafts: Drafts, decided: Decision, became: Only) -> None:
         count = times(event.payload)
@@ -176,7 +168,7 @@ class _Found:
                 about = {name: event.payload.get(name) for name in ("rule_name", "comm", "message")}
                 yield event._replace(type="exec_allowed", payload={**asked, **about})
             elif Only.ASKED in self._only:
-                what = _short(text(event.payload.get("what")) or "something", _WORD_SHOWN)
+                what = shortened(text(event.payload.get("what")) or "something", _WORD_SHOWN)
                 self._add_reason(f"{what}: not answered yet, and the log has no details", 1)
 
     def _about(self, head: Head) -> Iterator[str]:
@@ -197,8 +189,8 @@ class _Found:
         found = [each for each in self.proposals.values() if each.section == section]
         written = set[str]()
         for each in sorted(found, key=lambda each: -each.count):
-            why = f": {_short(each.why, _WHY_SHOWN)}" if each.why else ""
-            rule = f"; rule {_short(each.rule, _WORD_SHOWN)}" if each.rule else ""
+            why = f": {shortened(each.why, _WHY_SHOWN)}" if each.why else ""
+            rule = f"; rule {shortened(each.rule, _WORD_SHOWN)}" if each.rule else ""
             became = f"{_times(each.count)} {each.became.past}"
             yield _comment(f"{became}{rule}{why}")
             # Two requests may need the same rule, such as the one for an interpreter.
@@ -240,19 +232,15 @@ def _what(event: Event) -> str:
     payload = event.payload
     match kind_of(event.type):
         case "exec":
-            return _short(text(payload.get("path")) or "an exec", _WORD_SHOWN)
+            return shortened(text(payload.get("path")) or "an exec", _WORD_SHOWN)
         case "connection":
-            return _short(text(payload.get("destination")) or "a connection", _WORD_SHOWN)
-    name = _short(text(payload.get("signal_name")) or "a signal", _WORD_SHOWN)
-    return f"{name} to {_short(text(payload.get('target_cmd')) or '?', _WORD_SHOWN)}"
+            return shortened(text(payload.get("destination")) or "a connection", _WORD_SHOWN)
+    name = shortened(text(payload.get("signal_name")) or "a signal", _WORD_SHOWN)
+    return f"{name} to {shortened(text(payload.get('target_cmd')) or '?', _WORD_SHOWN)}"
 
 
 def _times(count: int) -> str:
     return "once" if count == 1 else f"{count} times"
-
-
-def _short(word: str, longest: int) -> str:
-    return word if len(word) <= longest else f"{word[: longest - 1]}…"
 
 
 def _comment(line: str) -> str:

@@ -34,6 +34,7 @@ from sigwrap.policy.tools.reference_notes import (
     DESTINATIONS,
     INTRODUCTION,
     NOTES,
+    OLD_KEYS,
     TARGETS,
     VARIABLES,
     VARIABLES_NOTE,
@@ -75,7 +76,19 @@ def page() -> str:
     variables = {f"${{{name}}}": meaning for name, meaning in VARIABLES.items()}
     parts += ["## Variables", table(("Variable", "Value"), _quoted(variables)), VARIABLES_NOTE]
     parts += ["## Built-in rules", table(("Rule", "Meaning"), _quoted(built_in_rules))]
+    parts += ["## Old keys", OLD_KEYS, table(("Old key", "Now"), _old_keys())]
     return "\n\n".join(parts) + "\n"
+
+
+def _old_keys() -> list[tuple[str, str]]:
+    groups = [(POLICY.title, POLICY), *_subgroups(POLICY)]
+    found = {
+        key.name if group is POLICY else f"{title}.{key.name}": key.new
+        for title, group in groups
+        for key in group.keys
+        if key.new
+    }
+    return [(f"`{name}`", f"`{new}`") for name, new in found.items()]
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

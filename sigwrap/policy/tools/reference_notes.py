@@ -61,6 +61,10 @@ VARIABLES = {
 VARIABLES_NOTE = """\
 `vars` adds variables. `${X:-default}` has a default for an unset or empty variable."""
 
+OLD_KEYS = """\
+sigwrap still reads these. `sigwrap policy check` names the new key; `--write` replaces the old \
+one in the file."""
+
 BUILT_IN_RULES = {
     "default": "No rule matched",
     "probe": "Signal 0 only tests for a process",

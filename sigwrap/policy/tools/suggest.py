@@ -58,8 +58,8 @@ _LONGEST_ARGUMENTS = 4_000  # characters of one rule
 _LONGEST_PATH_SHOWN = 200
 _MOST_PROGRAMS = 8
 _MOST_JUDGED = 100
+_MOST_CHECKED = 1_000  # an engine takes some milliseconds
 _ONE_PROCESS = (TargetType.SELF, TargetType.ROOT)  # there is no other process of this type
-_LENIENT = (Action.ALLOW.value, Action.AUDIT.value)
 _BUILT_IN = "builtin:"
 _LIMITS = "limits."
 
@@ -88,14 +88,19 @@ class Suggestion(NamedTuple):
 
 
 class Suggester:
-    """Propose rules whose names are unique, also among those of the recorded policy."""
+    """Propose rules, by the engine of the recorded policy, or none if there is no such engine.
 
-    def __init__(self, engine: Engine) -> None:
+    The names of the rules are unique, also among those of the recorded policy.
+    """
+
+    def __init__(self, engine: Engine | None) -> None:
         self._engine = engine
         self._names: dict[Draft, str] = {}
-        self._taken = {
-            rule.name for section in SECTIONS for rule in getattr(engine.policy, section)
-        }
+        self._checked: dict[Drafts, str] = {}  # why the engine would not decide so, or ""
+        self._taken: set[str] = set()
+        if engine is not None:
+            rules = (getattr(engine.policy, section) for section in SECTIONS)
+            self._taken = {rule.name for rule in chain.from_iterable(rules)}
 
     def rule_for(
         self, events: Iterable[Event], decision: str = "allow", *, are_some: bool = False
@@ -107,15 +112,31 @@ class Suggester:
         drafts = dict[Draft, None]()
         section = why_not = ""
         for event, request in requests_from_events(events):
-            section = section_of(request)
-            try:
-                drafts.update(dict.fromkeys(drafted(event, request, decision, self._engine)))
-            except NoRule as why:
-                why_not = why_not or str(why)
+            section = _section_of(request)
+            found = self.drafts(event, decision)
+            if isinstance(found, str):
+                why_not = why_not or found
+            else:
+                drafts.update(dict.fromkeys(found))
         if not drafts:
             return Suggestion(section, "", "", why_not) if why_not else None
         for_all = not (are_some or why_not)
         return self.suggestion(tuple(drafts))._replace(for_all=for_all)
+
+    def drafts(self, event: Event, decision: str = "allow") -> Drafts | str:
+        """Return rules that make `decision` the answer to a request, or why there are none."""
+        if self._engine is None:
+            return "the recorded policy cannot be loaded"
+        [(_, request)] = requests_from_events([event])
+        try:
+            found = _drafted(event, request, decision, self._engine)
+        except NoRule as why:
+            return str(why)
+        if found not in self._checked:
+            if len(self._checked) >= _MOST_CHECKED:
+                return "too many different actions"
+            self._checked[found] = _still_decides(request, decision, self._engine, found)
+        return self._checked[found] or found
 
     def suggestion(self, drafts: Drafts) -> Suggestion:
         lines = "\n".join(self.line(each) for each in drafts)
@@ -127,32 +148,31 @@ class Suggester:
         return rule_line(draft, self._names[draft])
 
 
-def drafted(event: Event, request: Request, decision: str, engine: Engine) -> Drafts:
-    """Return rules that make `decision` the answer to a request; NoRule says why none can."""
-    if decision in _LENIENT:
+def _drafted(event: Event, request: Request, decision: str, engine: Engine) -> Drafts:
+    action = Action(decision)
+    if action is not Action.DENY:
         _refuse_destructive(event)
     match request:
         case SignalRequest():
-            drafts = [_about_signal(event.payload, request)]
+            about = [each for each in engine.signal_rules if request.signal in each.rule.signals]
+            stricter = in_the_way(about, lambda rule: rule.matches(request), action)
+            found = {_about_signal(event.payload, request): stricter}
         case Endpoint():
             _refuse_built_in(text(event.payload.get("rule_name")))
-            drafts = [connections.draft_of(request)]
+            found = {connections.draft_of(request): engine.network.in_the_way(request, action)}
         case CommandRequest():
-            drafts = _about_exec(event.payload, request, decision, engine)
-    overrides = tuple(dict.fromkeys(_overridden(request, Action(decision), engine)))
-    found = tuple(
-        each._replace(
-            words=(decision, *each.words),
-            keys=(*each.keys, ("decision", decision)),
-            overrides=overrides,
+            found = _about_exec(event.payload, request, action, engine)
+    return tuple(
+        draft._replace(
+            words=(decision, *draft.words),
+            keys=(*draft.keys, ("decision", decision)),
+            overrides=tuple(dict.fromkeys(overrides)),
         )
-        for each in drafts
+        for draft, overrides in found.items()
     )
-    _check(request, decision, engine, found)
-    return found
 
 
-def section_of(request: Request) -> str:
+def _section_of(request: Request) -> str:
     match request:
         case CommandRequest():
             return COMMAND_RULES
@@ -172,8 +192,8 @@ def decide(engine: Engine, request: Request) -> Decision:
             return engine.network.decide(request)
 
 
-def _check(request: Request, decision: str, engine: Engine, drafts: Drafts) -> None:
-    """Raise NoRule unless the engine decides so in a policy that extends its own by these rules."""
+def _still_decides(request: Request, decision: str, engine: Engine, drafts: Drafts) -> str:
+    """Return what a policy that extends the engine's by the rules decides, or "" if `decision`."""
     section, policy = drafts[0].section, engine.policy
     # The rules are loaded without the base, so `overrides` is added afterwards.
     lines = (rule_line(each._replace(overrides=()), f"r{n}") for n, each in enumerate(drafts))
@@ -184,13 +204,15 @@ def _check(request: Request, decision: str, engine: Engine, drafts: Drafts) -> N
     )
     rules = getattr(policy, section)
     layer = 1 + max((each.layer for each in rules), default=0)
-    first = (
-        each._replace(layer=layer, overrides=drafts[0].overrides) for each in getattr(own, section)
-    )
+    first = [
+        each._replace(layer=layer, overrides=draft.overrides)
+        for each, draft in zip(getattr(own, section), drafts, strict=True)
+    ]
     together: dict[str, Any] = {section: (*first, *rules)}
     found = decide(Engine(policy._replace(**together)), request)
-    if found.action.value != decision:
-        raise NoRule(f"the policy would still decide {found.action.value}, by {found.rule}")
+    if found.action.value == decision:
+        return ""
+    return f"the policy would still decide {found.action.value}, by {found.rule}"
 
 
 def _refuse_destructive(event: Event) -> None:
@@ -215,24 +237,11 @@ def _refuse_built_in(rule: str) -> None:
         raise NoRule(f"a limit: raise limits.{key}")
 
 
-def _overridden(request: Request, action: Action, engine: Engine) -> Iterable[str]:
-    """Return the rules of the recorded policy that are stricter, and decide without an override."""
-    match request:
-        case SignalRequest():
-            rules = [each for each in engine.signal_rules if request.signal in each.rule.signals]
-            return in_the_way(rules, lambda rule: rule.matches(request), action)
-        case Endpoint():
-            return engine.network.in_the_way(request, action)
-        case CommandRequest():
-            facts = [Facts(each, request, engine.home) for each in request.programs]
-            found = [in_the_way(engine.command_rules, matching(each), action) for each in facts]
-            return chain.from_iterable(found)
-
-
 def _about_exec(
-    payload: Payload, request: CommandRequest, decision: str, engine: Engine
-) -> list[Draft]:
-    lenient = decision in _LENIENT
+    payload: Payload, request: CommandRequest, action: Action, engine: Engine
+) -> dict[Draft, list[str]]:
+    """Return rules, each with the stricter rules of the policy that it overrides."""
+    lenient = action is not Action.DENY
     if lenient:
         _refuse_built_in(text(payload.get("rule_name")))
         if payload.get("elsewhere"):
@@ -247,17 +256,21 @@ def _about_exec(
         raise NoRule("the log masks a secret in its arguments; write the rule yourself")
     if "cut" in payload:
         raise NoRule("its arguments are cut in the log; write the rule yourself")
-    programs = _subjects(request, decision, engine) if lenient else list(request.programs[:1])
+    programs = _subjects(request, action, engine) if lenient else list(request.programs[:1])
     loads_code = list(_loads_code(programs, request, engine))
-    drafts = dict.fromkeys(
-        _about_program(each, request.cwd if lenient else None, loads_code) for each in programs
-    )
-    if len(drafts) > _MOST_PROGRAMS:
+    found: dict[Draft, list[str]] = {}
+    for program in programs:
+        draft = _about_program(program, request.cwd if lenient else None, loads_code)
+        facts = Facts(program, request, engine.home)
+        found.setdefault(draft, []).extend(
+            in_the_way(engine.command_rules, matching(facts), action)
+        )
+    if len(found) > _MOST_PROGRAMS:
         raise NoRule("it runs too many programs for a proposal")
-    return list(drafts)
+    return found
 
 
-def _subjects(request: CommandRequest, decision: str, engine: Engine) -> list[Program]:
+def _subjects(request: CommandRequest, action: Action, engine: Engine) -> list[Program]:
     """Return the programs that need a rule: the strictest decision applies to all of them."""
     if len(request.programs) > _MOST_JUDGED:
         raise NoRule("it runs too many programs to judge")
@@ -266,7 +279,7 @@ def _subjects(request: CommandRequest, decision: str, engine: Engine) -> list[Pr
         decided = engine.decide_program(program, request)
         by_default = program.counts_by_name and decided.rule == DEFAULT_RULE
         is_held_against = program.shadows and not engine.is_chosen(program, request)
-        if is_held_against or (decided.action.value != decision and not by_default):
+        if is_held_against or (decided.action is not action and not by_default):
             found.append(program)
     return found or list(request.programs[:1])
 

@@ -13,13 +13,12 @@ from sigwrap.escape import shell_words
 from sigwrap.events import DECISION_TYPES, EXEC_TYPES, Event, Payload, kind_of, number, text, texts
 from sigwrap.policy.judge.network import reaching
 from sigwrap.policy.judge.recorded import command_request, signal_request
-from sigwrap.policy.judge.request import Action, Decision, most_specific
+from sigwrap.policy.judge.request import Action, most_specific
 from sigwrap.policy.judge.rules import Policy
 from sigwrap.policy.judge.signals import ALL, signal_name
 from sigwrap.policy.judge.subcommand import has_subcommands, name_for_subcommands, subcommand
-from sigwrap.policy.tools.draft import NoRule, Together
-from sigwrap.policy.tools.generate import requests_from_events
-from sigwrap.policy.tools.suggest import Suggester, Suggestion, drafted
+from sigwrap.policy.tools.draft import Together
+from sigwrap.policy.tools.suggest import Suggester, Suggestion
 from sigwrap.report.check.recorded_policy import NoPolicy, recorded_policy
 from sigwrap.report.check.redecide import Redecider, replaced_otherwise
 
@@ -94,6 +93,7 @@ class WhatIfFold:
     def __init__(self, policy: Policy) -> None:
         self._policy = policy
         self._redecider = Redecider(policy, None)
+        self._suggester = Suggester(self._redecider.engine)
         self._recorded: Redecider | None = None
         self._found = WhatIf(policy=policy.name)
         self._started = 0
@@ -149,7 +149,8 @@ class WhatIfFold:
             group = self._groups[key] = _Group(event.seq, example, Together())
         group.count += 1
         if would_be in (Outcome.DENIED, Outcome.ASKED):
-            self._draft_rule(group.rules, event, decision)
+            as_decided = event._replace(payload={**event.payload, "rule_name": decision.rule})
+            group.rules.add(self._suggester.drafts(as_decided))
 
     def _was(self, event: Event) -> Outcome:
         """Return the recorded outcome.
@@ -164,17 +165,7 @@ class WhatIfFold:
                 return _OUTCOMES[then.decision.action]
         return was
 
-    def _draft_rule(self, rules: Together, event: Event, decision: Decision) -> None:
-        as_decided = event._replace(payload={**event.payload, "rule_name": decision.rule})
-        [(_, request)] = requests_from_events([as_decided])
-        try:
-            engine = self._redecider.engine
-            rules.add(drafted(as_decided, request, Action.ALLOW.value, engine))
-        except NoRule as why:
-            rules.add(str(why))
-
     def _differences(self) -> Iterator[Difference]:
-        suggestion = Suggester(self._redecider.engine).suggestion
         for (kind, what, was, was_by, would_be, would_be_by), group in self._groups.items():
             yield Difference(
                 kind=kind,
@@ -186,7 +177,7 @@ class WhatIfFold:
                 count=group.count,
                 first_seq=group.first_seq,
                 example=group.example,
-                rules=tuple(map(suggestion, group.rules.rules)),
+                rules=tuple(map(self._suggester.suggestion, group.rules.rules)),
                 rules_for=group.rules.requests,
                 why_not=group.rules.why_not,
             )

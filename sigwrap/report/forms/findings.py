@@ -10,14 +10,12 @@ from sigwrap.outcomes import APPROVED, AUDITED, REFUSED
 from sigwrap.policy.judge.engine import Engine
 from sigwrap.policy.judge.network import Direction, reaching
 from sigwrap.policy.presets import as_meant
-from sigwrap.policy.tools.draft import COMMAND_RULES, NETWORK_RULES, SIGNAL_RULES
 from sigwrap.policy.tools.suggest import Suggester, Suggestion
 from sigwrap.report.check.recorded_policy import NoPolicy, recorded_policy
 from sigwrap.report.folds.attention import Group
 from sigwrap.report.folds.steps import shell_line
 from sigwrap.report.folds.tree import words
 
-_SECTIONS = {"exec": COMMAND_RULES, "signal": SIGNAL_RULES, "connection": NETWORK_RULES}
 _COMMAND_CHARACTERS = 300
 _CALLER_CHARACTERS = 60
 _REASON_CHARACTERS = 300
@@ -33,18 +31,20 @@ class Suggestions:
         self._suggester: Suggester | None = None
 
     def of(self, group: Group) -> Suggestion | None:
-        section = _SECTIONS.get(group.kind)
-        if group.outcome in (APPROVED, REFUSED) or section is None:
+        if group.outcome in (APPROVED, REFUSED):
             return None
         decision = "deny" if group.outcome == AUDITED else "allow"
         if self._suggester is None:
-            try:
-                policy = recorded_policy(self._started, longest=_POLICY_CHARACTERS)
-            except NoPolicy as why:
-                return Suggestion(section, "", "", str(why))
-            self._suggester = Suggester(Engine(policy))
+            self._suggester = Suggester(_engine(self._started))
         events = tuple(event for event, _ in group.lines)
         return self._suggester.rule_for(events, decision, are_some=group.other_lines > 0)
+
+
+def _engine(started: Payload) -> Engine | None:
+    try:
+        return Engine(recorded_policy(started, longest=_POLICY_CHARACTERS))
+    except NoPolicy:
+        return None
 
 
 def label(group: Group) -> str:

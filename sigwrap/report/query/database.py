@@ -30,11 +30,11 @@ _CACHE_KIB = 32 << 10
 _HEAP_LIMIT = 512 << 20
 _LONGEST_VALUE = 64 << 20
 _LONGEST_SQL = 1 << 20
-_ROWS_AT_ONCE = 200
 _TICK = 10_000  # rows between two calls of `meanwhile`, or steps between two looks at signals
 _TABLES = """\
 CREATE TEMP TABLE rows (session TEXT, seq, time_ns, type, pid, payload, hash);
 CREATE TEMP TABLE log_ends (session, state, payload, last, first_ns, last_ns, events, head)"""
+_VIEW_OF = {"log": "events", "rows": "events", "log_ends": "sessions"}  # for SQL that reads these
 SEARCHED = {
     "execs": "command, message, reason",
     "denials": "what, message, reason",
@@ -95,6 +95,8 @@ class QueryDatabase:
         def note(
             action: int, name: str | None, second: str | None, _: str | None, view: str | None
         ) -> int:
+            if view is None and action == sqlite3.SQLITE_READ:
+                read.add(_VIEW_OF.get(name or "", ""))
             read.add((view or "").lower())  # spelled as in the SQL
             return _authorize(action, name, second)
 
@@ -141,17 +143,7 @@ class QueryDatabase:
                 meanwhile(seen)
             return is_all or type_name in types
 
-        waiting: list[tuple[str | int, ...]] = []
-        try:
-            for row in session.readable_rows(is_needed):
-                waiting.append((session.id, *row))
-                if len(waiting) >= _ROWS_AT_ONCE:
-                    self._insert(waiting)
-                    waiting.clear()
-        finally:
-            self._insert(waiting)
-
-    def _insert(self, rows: list[tuple[str | int, ...]]) -> None:
+        rows = ((session.id, *row) for row in session.readable_rows(is_needed))
         self._connection.executemany("INSERT INTO rows VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
 
     def _copy_ends(self, session: Session) -> None:

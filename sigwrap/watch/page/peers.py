@@ -119,7 +119,7 @@ class Peers:
     def _search(self, owners: set[Owner]) -> None:
         try:
             found = search(owners, proc_files.all_pids())
-        except OSError:
+        except Exception:  # refuses these peers, and goes on with the next search
             found = {}
         for peer in found.values():
             self._remember(peer)

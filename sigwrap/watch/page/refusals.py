@@ -8,7 +8,6 @@ import threading
 import time
 from collections.abc import Callable
 
-from sigwrap.errors import SigwrapError
 from sigwrap.linux.peer import Peer
 from sigwrap.protocols.control_client import ask_everybody
 
@@ -56,5 +55,5 @@ class Refusals:
             try:
                 with ask_everybody(self._store, request):
                     pass
-            except (SigwrapError, OSError) as failure:
+            except Exception as failure:  # the thread goes on with the next refusal
                 self._tell(f"cannot log this refusal in its session: {failure}")

@@ -166,6 +166,9 @@ def test_any_bytes_are_valid_text_in_the_database(ask: Ask, made: Scenario) -> N
         ("select 1 from sessions union select 2 from [Processes]", ["processes", "sessions"]),
         ("select (select max(pid) from FILES y) from denials as execs", ["denials", "files"]),
         ("explain select * from execs", ["execs"]),
+        ("select count(*) from LOG", ["events"]),
+        ("select max(last), max(fields) from log, log_ends e", ["events", "sessions"]),
+        ("select count(*) from (select 1 from log)", ["events"]),
     ],
 )
 def test_only_the_views_that_the_sql_reads_are_filled(
