@@ -19,7 +19,7 @@ from sigwrap.report.folds.summary import Listed, Summary
 from sigwrap.report.folds.tally import Tally
 from sigwrap.report.folds.tree import FORKED, IN_PLACE, REFUSED, Node, words
 from sigwrap.report.forms import findings
-from sigwrap.report.forms.findings import Suggestions
+from sigwrap.report.forms.rules import Suggestions
 from sigwrap.report.forms.times import iso_time
 from sigwrap.store.catalog import SessionFile
 

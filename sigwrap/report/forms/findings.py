@@ -7,11 +7,8 @@ from collections.abc import Sequence
 from sigwrap.escape import printable, shell_words, shortened
 from sigwrap.events import Event, Payload, kind_of, number, text, texts
 from sigwrap.outcomes import APPROVED, AUDITED, REFUSED
-from sigwrap.policy.judge.engine import Engine
 from sigwrap.policy.judge.network import Direction, reaching
 from sigwrap.policy.presets import as_meant
-from sigwrap.policy.tools.suggest import Suggester, Suggestion
-from sigwrap.report.check.recorded_policy import NoPolicy, recorded_policy
 from sigwrap.report.folds.attention import Group
 from sigwrap.report.folds.steps import shell_line
 from sigwrap.report.folds.tree import words
@@ -19,32 +16,7 @@ from sigwrap.report.folds.tree import words
 _COMMAND_CHARACTERS = 300
 _CALLER_CHARACTERS = 60
 _REASON_CHARACTERS = 300
-_POLICY_CHARACTERS = 100_000  # of a policy that isn't shipped: half a second
 _NAMES_SHOWN = 5
-
-
-class Suggestions:
-    """The rules that a report proposes. It loads the recorded policy once a rule is needed."""
-
-    def __init__(self, started: Payload) -> None:
-        self._started = started
-        self._suggester: Suggester | None = None
-
-    def of(self, group: Group) -> Suggestion | None:
-        if group.outcome in (APPROVED, REFUSED):
-            return None
-        decision = "deny" if group.outcome == AUDITED else "allow"
-        if self._suggester is None:
-            self._suggester = Suggester(_engine(self._started))
-        events = tuple(event for event, _ in group.lines)
-        return self._suggester.rule_for(events, decision, are_some=group.other_lines > 0)
-
-
-def _engine(started: Payload) -> Engine | None:
-    try:
-        return Engine(recorded_policy(started, longest=_POLICY_CHARACTERS))
-    except NoPolicy:
-        return None
 
 
 def label(group: Group) -> str:

@@ -16,7 +16,7 @@ from sigwrap.report.folds.attention import Group
 from sigwrap.report.folds.discards import discard_line
 from sigwrap.report.folds.summary import Summary
 from sigwrap.report.forms import findings
-from sigwrap.report.forms.rules import policy_lines
+from sigwrap.report.forms.rules import Suggestions, policy_lines
 from sigwrap.report.forms.style import PLAIN
 from sigwrap.report.forms.text import GROUPS_SHOWN, Page, TextReport
 from sigwrap.report.forms.verification import trust
@@ -99,7 +99,7 @@ def _lines(summary: Summary, verification: Verification | None, text: TextReport
 
 
 def _attention(summary: Summary) -> Iterator[str]:
-    suggestions = findings.Suggestions(summary.started)
+    suggestions = Suggestions(summary.started)
     groups = [each for each in summary.attention.groups if each.outcome != AUDITED]
     audited = [each for each in summary.attention.groups if each.outcome == AUDITED]
     shown, hidden = groups[:GROUPS_SHOWN], groups[GROUPS_SHOWN:]

@@ -6,8 +6,9 @@ import pytest
 
 from sigwrap.policy.tools.suggest import Suggestion
 from sigwrap.report.forms.documents import report_document
-from sigwrap.report.forms.findings import Suggestions, reason
+from sigwrap.report.forms.findings import reason
 from sigwrap.report.forms.markdown import github_warnings, render_markdown
+from sigwrap.report.forms.rules import Suggestions
 from sigwrap.report.forms.text import render_text
 from tests.report.conftest import Scenario, summarise
 
