@@ -120,55 +120,36 @@ def _session(document: dict[str, Any]) -> dict[str, Any]:
 def _shown(document: dict[str, Any]) -> dict[str, Any]:
     """Return the document with command lines instead of words, and with what fits."""
     session = _session(document)
-    processes = document.get("processes") or {}
-    attention = document.get("attention") or {}
+    session = {name: session[name] for name in session if name not in ("policy_text", "sources")}
     failures = document.get("failures") or {}
-    lines = [_with_command(line) for line in processes.get("tree") or []]
-    # The examples are among the command lines.
-    groups = [
-        {name: group[name] for name in group if name != "examples"}
-        for group in attention.get("groups") or []
-    ]
-    shown_lines, shown_groups = _first(lines, _TREE_BYTES), _first(groups, _GROUPS_BYTES)
+    top = [_with_line(each, "argv") for each in failures.get("top") or []]
     return {
         **document,
-        "attention": {
-            **attention,
-            "groups": shown_groups,
-            "more": number(attention.get("more")) + _times(groups[len(shown_groups) :]),
-        },
-        "session": {
-            **{name: session[name] for name in session if name not in ("policy_text", "sources")},
-            "command": shell_words(texts(session.get("command")) or ["?"]),
-        },
-        "failures": {
-            **failures,
-            "top": [_with_command(each) for each in failures.get("top") or []],
-        },
-        "processes": {
-            **processes,
-            "tree": shown_lines,
-            "lines_not_shown": number(processes.get("lines_not_shown"))
-            + _times(lines[len(shown_lines) :]),
-        },
+        "attention": _fitted(document.get("attention"), "groups", "more", _GROUPS_BYTES),
+        "session": _with_line(session, "command"),
+        "failures": {**failures, "top": top},
+        "processes": _fitted(document.get("processes"), "tree", "lines_not_shown", _TREE_BYTES),
     }
 
 
-def _with_command(line: dict[str, Any]) -> dict[str, Any]:
-    return {**line, "argv": shell_words(texts(line.get("argv")) or ["?"])}
+def _with_line(found: dict[str, Any], name: str) -> dict[str, Any]:
+    return {**found, name: shell_words(texts(found.get(name)) or ["?"])}
 
 
-def _first(found: list[dict[str, Any]], room: int) -> list[dict[str, Any]]:
-    """Return the first ones that fit."""
-    for at, each in enumerate(found):
-        room -= len(_json(each).encode())
-        if room < 0:
-            return found[:at]
-    return found
-
-
-def _times(left_out: list[dict[str, Any]]) -> int:
-    return sum(number(each.get("count")) for each in left_out)
+def _fitted(part: dict[str, Any] | None, items: str, more: str, room: int) -> dict[str, Any]:
+    """Return the part with the first items that fit, and the number of the others."""
+    part = part or {}
+    kept, left_out = [], number(part.get(more))
+    for each in part.get(items) or []:
+        item = _with_line(each, "argv") if "argv" in each else each
+        # The examples are among the command lines.
+        item = {name: item[name] for name in item if name != "examples"}
+        room -= len(_json(item).encode())
+        if room >= 0:
+            kept.append(item)
+        else:
+            left_out += number(item.get("count"))
+    return {**part, items: kept, more: left_out}
 
 
 def _events(events: Iterable[Row], expected: int) -> Iterator[str]:
