@@ -1,4 +1,4 @@
-"""What a word of a shell line comes to before it runs: quotes taken off, as far as it is known."""
+"""Reads a word of a shell line: its text without quotes, as far as it is known before it runs."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ def _in_quotes(node: Node, text: bytes, known: Known) -> Iterator[str]:
 
 
 def _here_document(node: Node, text: bytes) -> str:
-    """Of `$(cat <<'EOF' …)`, by which agents write long texts: nothing in it is expanded."""
+    """Read `$(cat <<'EOF' …)`, by which agents write long texts: nothing in it is expanded."""
     statements = [child for child in node.children if child.is_named]
     if node.type != "command_substitution" or len(statements) != 1:
         return UNTOLD
@@ -175,7 +175,7 @@ def _unescaped_in_quotes(text: str) -> str:
 
 
 def _expanded(expansion: bytes, known: Known) -> str:
-    """Unquoted, what has blanks or a glob in it would be something else again."""
+    """Return a value that has no blanks or globs: unquoted, it stays one word."""
     value = known.home if expansion in _HOME else known.folder if expansion in _FOLDER else ""
     return value if value and not set(value) & set(" \t\n*?[") else UNTOLD
 
