@@ -143,7 +143,7 @@ COMMAND_RULE = Group(
             "An argument, or what follows its `=`, names one of these files",
             covers=any_of,
         ),
-        Key("sources", _PATHS, "As `paths`, without the last argument", old=True, covers=any_of),
+        Key("sources", _PATHS, "As `paths`, without the last argument", covers=any_of),
         Key("depth", _DEPTH, "Depth of the caller", old=True, covers=is_deeper),
         Key("sha256", _DIGESTS, "The file has one of these digests", make=frozenset, covers=any_of),
         Key(
@@ -153,10 +153,8 @@ COMMAND_RULE = Group(
             make=frozenset,
             covers=all_of,
         ),
-        Key("truncated", Flag(), "The arguments are too long", old=True, covers=same),
-        Key(
-            "traced", Flag(), "The caller is traced, or the file unreadable", old=True, covers=same
-        ),
+        Key("truncated", Flag(), "The arguments are too long to judge completely", covers=same),
+        Key("traced", Flag(), "The caller is traced, or the file unreadable", covers=same),
         Key(
             "system_file",
             Flag(),
@@ -309,8 +307,8 @@ TEST_CASE = Group(
             "A command line as for a shell, or a list of words",
         ),
         Key("depth", Number(), "The caller's depth [default: 1]", old=True),
-        Key("truncated", Flag(), "[default: false]", old=True),
-        Key("traced", Flag(), "[default: false]", old=True),
+        Key("truncated", Flag(), "[default: false]"),
+        Key("traced", Flag(), "[default: false]"),
         Key("system_file", Flag(), "[default: whether the path is in a system directory]"),
         Key("loads_code", Flag(), "[default: whether `env` sets such a variable]"),
         Key("cwd", _TEMPLATE, "Working directory [default: `${PROJECT_ROOT}`]"),
