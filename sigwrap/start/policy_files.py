@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 import sigwrap
 from sigwrap.errors import PolicyError, UsageError
@@ -152,23 +152,6 @@ def _absolute(folder: str) -> str:
 
 def _is_undecodable(character: str) -> bool:
     return "\ud800" <= character <= "\udfff"
-
-
-def rewrite(path: str, change: Callable[[str], str]) -> str:
-    """Change the text of a policy's file in place, and return the difference."""
-    source = _file(path)
-    if source is None or (new := change(source.text)) == source.text:
-        return ""
-    try:
-        with open(path, "r+b") as file:
-            file.write(new.encode())
-            file.truncate()
-    except OSError as error:
-        raise PolicyError(f"can't write {path}: {error.strerror}") from error
-    import difflib
-
-    lines = (source.text.splitlines(), new.splitlines())
-    return "\n".join(difflib.unified_diff(*lines, path, path, lineterm="", n=0))
 
 
 def packaged(directory: str, file: str) -> str:

@@ -1,4 +1,4 @@
-"""A flag is the same in each of its spellings; what allows needs one that is surely there."""
+"""A flag is the same in each of its spellings."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ from sigwrap.policy.judge.tools import tool_named
 from sigwrap.policy.tools.cases import command_request
 from tests.policy.conftest import MakeEngine
 
-# A line, then flags of which each is there for sure, after `?` those that are only possible, and
-# after `!` those that are not there.
+# A line, then the flags that it may have, and after `!` flags that it does not have.
 LINES = """\
 rm -rf x                            r f R recursive force   ! v verbose i
 rm -fr x                            r f
@@ -28,35 +27,35 @@ rm --no-p -R /                      no-preserve-root r
 rm ./-rf -                          ! r f
 rm --frce x                         ! f
 cp -a x y                           a archive R recursive p d
-cp -S -f x y                        S suffix   ! f
+cp -S -f x y                        S suffix f
 cp -S-f x y                         S   ! f
-cp -rS -f x y                       r S ! f
-cp --suffix -f x y                  suffix   ! f
+cp -rS -f x y                       r S f
+cp --suffix -f x y                  suffix f
 cp --suffix=-f -r x y               suffix r   ! f
-cp --suf -f x y                     suffix   ? f
+cp --suf -f x y                     suffix f
 mv -t x -f y                        f t
 chmod -R 777 /                      R recursive
 chmod -vR 777 /                     R v
 chown --recursive a:b /             R
 tar xzf a.tar                       x z f file extract
-tar -xzf -P                         x z f   ! P
+tar -xzf -P                         x z f P
 tar xfC a.tar dir -P                x f C P
 tar --extract --file a.tar          x f
 sed -i.bak s/a/b/ x                 i in-place   ! b k
 sed -ni s/a/b/ x                    n i
-sed -e -i x                         e   ! i
-find . -name -delete                name   ! delete
+sed -e -i x                         e i
+find . -name -delete                name delete
 find . -exec rm -delete {} ; -delete  exec delete
-find . -exec rm -delete {} +        exec   ! delete
+find . -exec rm -delete {} +        exec delete
 curl -sSLo out http://x             s S L o silent   ! u t
-curl -o -k http://x                 o   ! k insecure
+curl -o -k http://x                 o k insecure
 curl --insecure http://x            k
 git push --force                    f force   ! d
 git push -uf origin main            u f
-git push --forc                     ? f force force-with-lease
+git push --forc                   f force force-with-lease
 git push --force-with-lease         force-with-lease   ! f
-git push --force --no-force         ? f
-git push -o -f                      o   ! f
+git push --force --no-force       f
+git push -o -f                      o f
 git push origin -- -f               ! f
 git -C -f push x                    ! f C
 git --odd x push -f                 f
@@ -66,45 +65,58 @@ git branch -d -f x                  d f
 git -C x branch y                   ! C c f
 git branch -C x y                   C c f
 git clean -fdx                      f d x
-git clean -e -f                     e   ! f
+git clean -e -f                     e f
 git reset --ha                      hard
-git unknown -c --force              c   ? force
+git unknown -c --force              c force
 docker run --privileged x           privileged
 docker run x --privileged           ! privileged
 docker run -v a:b --privileged x    v volume privileged
-docker run -v --privileged x        v   ! privileged
-docker run --odd x --privileged y   odd   ? privileged
+docker run -v --privileged x        v privileged
+docker run --odd x --privileged y   odd privileged
 docker --context x run -d y         d detach
 docker container run -d y           d
 podman run -it --rm x               i t rm
-docker run --privileged=false x     ? privileged
+docker run --privileged=false x   privileged
 gh pr merge 1 -sd                   s d squash delete-branch
-gh pr review 1 -b -a                b   ! a approve
+gh pr review 1 -b -a                b a approve
 npm i -g x                          g global
 npm --global i x                    g
-npm --dry-run false publish         ? dry-run
+npm --dry-run false publish       dry-run
 npm --dry-run publish               dry-run
-npm --prefix -g x                   prefix   ! g
+npm --prefix -g x                   prefix g
 pip install --user -U x             user U upgrade
 pip3 install --upgrade x            U
-pip install -r -U                   r   ! U
+pip install -r -U                   r U
 python3 -m pip install -U x         U
-kubectl -n --force delete x         n   ! force
+kubectl -n --force delete x         n force
 terraform apply -auto-approve       auto-approve
 terraform apply --auto-approve      auto-approve
-ssh host -t                         ! t
+ssh host -t                         t
+ssh host ls -t                      ! t
+bash -oc posix 'x'                  o c
+bash -Oc extglob x                  O c
+git commit -n -m x                  no-verify n
+git reset --h                       hard
+shred --remove x                    u
+cp --preserve x y                   p
+curl --noproxy -o -k x              k
+tar -V -C --remove-files -cf o z    remove-files
+find . -anewer -exec -delete        delete
+npm i -save-dev x                   save-dev D
+docker image prune -fa              a
+docker volume prune -f -a           a all
 bash -lc x                          l c login
 bash x -c                           ! c
-bash +e -c x                        c   ? e
+bash +e -c x                        c   ! e
 bash +O extglob -c x                c   ! i
-unknown -xf                         x   ? f
-unknown --odd --force               odd   ? force
+unknown -xf                         x f
+unknown --odd --force               odd force
 unknown --odd=x --force             force
 unknown --odd x --force             force
-unknown --forc                      ? force
-unknown -x -- --force               x   ? force
+unknown --forc                    force
+unknown -x -- --force               x force
 unknown -- --force                  ! force
-unknown --force=0                   ? force
+unknown --force=0                 force
 unknown -f=x                        f ! x
 """
 
@@ -114,14 +126,11 @@ def test_the_flags_of_a_line(line: str) -> None:
     command, _, flags = line.partition("   ")
     command, flags = (command, flags) if flags else line.split("  ", 1)
     found = _all_flags(shlex.split(command))
-    rest, _, absent = flags.partition("!")
-    sure, _, possible = rest.partition("?")
-    for flag in sure.split():
-        assert (found.has(flag, surely=True), found.has(flag, surely=False)) == (True, True), flag
-    for flag in possible.split():
-        assert (found.has(flag, surely=True), found.has(flag, surely=False)) == (False, True), flag
+    present, _, absent = flags.partition("!")
+    for flag in present.split():
+        assert found.has(flag), flag
     for flag in absent.split():
-        assert not found.has(flag, surely=False), flag
+        assert not found.has(flag), flag
 
 
 def _all_flags(argv: list[str]):  # type: ignore[no-untyped-def]
@@ -132,7 +141,7 @@ def _all_flags(argv: list[str]):  # type: ignore[no-untyped-def]
 @pytest.mark.parametrize("key", sorted(_OPTIONS))
 def test_an_option_has_one_meaning(key: str) -> None:
     words = [word for word in _OPTIONS[key].split() if word != "."]
-    names = [name for word in words for name in word.rstrip("=?;").partition(":")[0].split(",")]
+    names = [name for word in words for name in word.rstrip("=?").partition(":")[0].split(",")]
     assert len(names) == len(set(names))
     tool = tool_named(key)
     if tool is not None:
@@ -148,7 +157,6 @@ command_rules:
   - {name: remove, commands: [rm], flags: [-r, --force], decision: deny}
   - {name: exact, commands: [make], args: [deploy, "${PROJECT_ROOT}"], decision: deny}
   - {name: bare, commands: [make], args: [], decision: approve}
-  - {name: dry, commands: [git, odd], flags: [dry-run], decision: allow}
   - {name: status, commands: [git], args: [status], decision: allow}
   - {name: other, commands: [git, odd], decision: approve}
 """
@@ -162,9 +170,6 @@ command_rules:
         ("busybox rm -fr x", "remove"),
         ("git push -f", "forced"),
         ("git-push -f", "forced"),
-        ("git push --dry-run", "dry"),
-        ("git push --dry-run --no-dry-run", "other"),
-        ("git push -n", "dry"),
         ("odd -x --dry-run", "other"),
         ("odd -x --force", "forced"),
         ("make deploy /project/app", "exact"),
@@ -184,7 +189,6 @@ def test_the_rule_for_a_line(engine: MakeEngine, line: str, rule: str) -> None:
         ("make deploy", "exact", Action.DENY),  # more of them may follow
         ("make other", "builtin:default", Action.AUDIT),
         ("git status", "other", Action.APPROVE),
-        ("git push --dry-run", "other", Action.APPROVE),
         ("git push --force", "forced", Action.DENY),
     ],
 )

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from difflib import unified_diff
 from pathlib import Path
 from typing import Annotated
 
 import typer
+from yaml import YAMLError
 
 from sigwrap.cli.examples import examples
 from sigwrap.cli.options import (
@@ -21,6 +23,7 @@ from sigwrap.cli.options import (
 from sigwrap.cli.output import note, out
 from sigwrap.cli.policy.shared import PolicyArgument, RootOption, load, plain
 from sigwrap.cli.tried import show_tried
+from sigwrap.cli.whole_file import whole_file
 from sigwrap.errors import PolicyError, UsageError
 from sigwrap.escape import printable
 from sigwrap.policy.judge.engine import Engine
@@ -28,8 +31,9 @@ from sigwrap.policy.language.lint import lint
 from sigwrap.policy.problems import InvalidPolicy, Problem
 from sigwrap.policy.tools.cases import run_cases, weakenings
 from sigwrap.policy.tools.renamed import with_new_keys
+from sigwrap.policy.tools.show import policy_text
 from sigwrap.report.forms.what_if import WhatIfForm
-from sigwrap.start.policy_files import SHIPPED, rewrite
+from sigwrap.start.policy_files import SHIPPED, read_source
 from sigwrap.status import REFUSED
 from sigwrap.store.catalog import open_session
 
@@ -76,10 +80,24 @@ def check(
 def _write_new_keys(file: str, root: Path | None, *, print_line: Callable[[str], object]) -> None:
     """Replace old keys in a policy that loads, and print the differences."""
     try:
-        load(file, root)
+        before = policy_text(load(file, root))
     except PolicyError:
         return  # the check says what is wrong
-    for line in rewrite(file, with_new_keys).splitlines():
+    old = read_source(file).text
+    try:
+        new = with_new_keys(old)
+        if new == old:
+            return
+        with whole_file(file) as place:
+            Path(place).write_text(new, encoding="utf-8", newline="")
+            if policy_text(load(place, root)) != before:
+                raise LookupError("another policy")
+    except (PolicyError, LookupError, AttributeError, YAMLError) as error:
+        raise UsageError(
+            f"{file}: the old keys can't be replaced without changing the policy",
+            "replace them by hand: policy check names them",
+        ) from error
+    for line in unified_diff(old.splitlines(), new.splitlines(), file, file, lineterm="", n=0):
         print_line(printable(line))
 
 

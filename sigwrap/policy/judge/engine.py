@@ -345,11 +345,6 @@ class CompiledCommandRule:
             return not self._lenient and args[: len(given)] == given
         return given == args
 
-    def _has_flags(self, wanted: tuple[str, ...], facts: Facts) -> bool:
-        if self._lenient and facts.truncated:
-            return False
-        return all(facts.flags.has(each, surely=self._lenient) for each in wanted)
-
     def _is_about(self, paths: Paths, facts: Facts, *, sources_only: bool) -> bool:
         meant = facts.paths(sources_only=sources_only)
         return paths.match(meant) if self._lenient else paths.may_match(meant)
@@ -378,7 +373,7 @@ class CompiledCommandRule:
             return "subcommands"
         if rule.args is not None and not self._has_args(rule.args, facts):
             return "args"
-        if rule.flags and not self._has_flags(rule.flags, facts):
+        if rule.flags and not all(map(facts.flags.has, rule.flags)):
             return "flags"
         if rule.truncated is not None and rule.truncated != facts.truncated:
             return "truncated"

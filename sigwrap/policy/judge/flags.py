@@ -1,9 +1,9 @@
-"""Which flags a command line has, in any of their spellings.
+"""Flags of a command line in any of their spellings, for rules that deny, approve or redirect.
 
 `-rf`, `-r -f`, `-fr` and `--recursive --force` are the same two flags of rm. The table says which
-spellings are one option, and which options take a value. An option that is not in the table may
-take a value too, and then that value is no flag. So a flag is sure or only possible. A rule that
-denies needs a possible flag, a rule that allows a sure one.
+spellings are one option, and which options take a value. In doubt a flag is there: a word that
+begins with a hyphen counts even where it may be a value, and the start of a long flag counts for
+all flags that begin so. So no rule may allow by a flag, which another word may also undo.
 """
 
 from __future__ import annotations
@@ -12,23 +12,20 @@ from collections.abc import Mapping, Sequence
 
 from sigwrap.bare.functools import lru_cache
 from sigwrap.policy.judge.match import MAX_MATCHED_ARGUMENTS
-from sigwrap.policy.judge.subcommand import VALUES_OF_FLAGS, tool_name
+from sigwrap.policy.judge.subcommand import tool_name
 from sigwrap.policy.judge.tools import tool_named
 from sigwrap.tuples import NamedTuple
 
-_TRUE = frozenset({"", "1", "true", "True", "TRUE", "yes"})
-
 # Spellings of one option are joined by commas: one letter is a short flag, more are a long one.
-# `=` after them: the option takes a value. `?`: a short flag may have a value attached. `;`: what
-# follows up to `;` or `+` is another command. `:xy`: the option implies -x and -y. `.` first: the
-# options end at the first argument that is none.
+# `=` after them: the option takes a value. `?`: a short flag may have a value attached. `:xy`: the
+# option implies -x and -y. `.` first: the options end at the first argument that is none.
 _REMOVING = "f,force v,verbose preserve-root no-preserve-root "
 _CHANGING = "c,changes f,silent,quiet v,verbose R,recursive reference= preserve-root "
 _PLACING = (
-    "b backup f,force i,interactive n,no-clobber S,suffix= t,target-directory= "
+    "b,backup f,force i,interactive n,no-clobber S,suffix= t,target-directory= "
     "T,no-target-directory v,verbose u,update strip-trailing-slashes Z context "
 )
-_GIT = "q,quiet v,verbose progress no-verify "
+_GIT = "q,quiet v,verbose progress "
 _CONTAINER = (
     ". d,detach i,interactive t,tty rm privileged v,volume= mount= p,publish= P,publish-all "
     "e,env= env-file= name= network,net= network-alias= u,user= w,workdir= entrypoint= cap-add= "
@@ -40,12 +37,12 @@ _CONTAINER = (
 )
 _SHELL = ". c i l,login s x e u v n r,restricted o= O= rcfile,init-file= norc noprofile posix"
 _OPTIONS: dict[str, str] = {
-    "rm": _REMOVING + "i I interactive r,R,recursive d,dir one-file-system",
+    "rm": _REMOVING + "i,interactive I r,R,recursive d,dir one-file-system",
     "rmdir": "p,parents v,verbose ignore-fail-on-non-empty",
-    "shred": "f,force n,iterations= random-source= s,size= u remove v,verbose x,exact z,zero",
+    "shred": "f,force n,iterations= random-source= s,size= u,remove v,verbose x,exact z,zero",
     "cp": _PLACING
-    + "a,archive:dRp attributes-only copy-contents d H L,dereference l,link P,no-dereference p "
-    "preserve no-preserve= parents R,r,recursive reflink remove-destination sparse= "
+    + "a,archive:dRp attributes-only copy-contents d H L,dereference l,link P,no-dereference "
+    "p,preserve no-preserve= parents R,r,recursive reflink remove-destination sparse= "
     "s,symbolic-link x,one-file-system debug",
     "mv": _PLACING + "debug exchange no-copy",
     "ln": _PLACING + "d,F,directory L,logical P,physical r,relative s,symbolic",
@@ -73,7 +70,7 @@ _OPTIONS: dict[str, str] = {
     "b,backup backup-dir= suffix= H,hard-links A,acls X,xattrs S,sparse i,itemize-changes "
     "R,relative W,whole-file L,copy-links K k C 0,from0 max-delete= password-file= port= "
     "timeout=",
-    "find": "H L P D= delete exec; execdir; ok; okdir; name= iname= path= ipath= wholename= "
+    "find": "H L P D= delete exec execdir ok okdir name= iname= path= ipath= wholename= "
     "regex= iregex= type= xtype= size= user= group= uid= gid= perm= newer= mtime= mmin= atime= "
     "amin= ctime= cmin= maxdepth= mindepth= inum= links= samefile= lname= ilname= fstype= "
     "regextype= printf= fprint= fprint0= fprintf= fls= files0-from= empty print print0 prune "
@@ -93,7 +90,8 @@ _OPTIONS: dict[str, str] = {
     "post-file= body-data= body-file= method= no-check-certificate e,execute= N,timestamping "
     "no-parent m,mirror l,level= A,accept= R,reject= D,domains= t,tries= T,timeout= Q,quota= "
     "user= password= load-cookies= S k p",
-    "git push": _GIT + "all,branches mirror d,delete tags follow-tags signed atomic n,dry-run "
+    "git push": _GIT
+    + "no-verify all,branches mirror d,delete tags follow-tags signed atomic n,dry-run "
     "receive-pack,exec= repo= f,force force-with-lease force-if-includes u,set-upstream "
     "o,push-option= thin no-thin prune recurse-submodules= 4,ipv4 6,ipv6 porcelain",
     "git reset": "soft mixed hard merge keep q,quiet N,intent-to-add p,patch pathspec-from-file= "
@@ -109,21 +107,20 @@ _OPTIONS: dict[str, str] = {
     "git switch": "c,create= C,force-create= d,detach f,force discard-changes m,merge conflict= "
     "orphan= t? track no-track q,quiet progress guess no-guess ignore-other-worktrees",
     "git commit": _GIT
-    + "a,all m,message= n amend F,file= C,reuse-message= c,reedit-message= fixup= squash= "
-    "author= date= s,signoff S? gpg-sign e,edit no-edit t,template= cleanup= allow-empty "
+    + "a,all m,message= n,no-verify amend F,file= C,reuse-message= c,reedit-message= fixup= "
+    "squash= author= date= s,signoff S,gpg-sign? e,edit no-edit t,template= cleanup= allow-empty "
     "allow-empty-message o,only i,include p,patch u? untracked-files dry-run short branch "
     "porcelain z,null reset-author trailer= status no-status no-gpg-sign",
     "git tag": "d,delete f,force a,annotate s,sign u,local-user= m,message= F,file= l,list "
     "v,verify n? contains points-at= sort= format= e,edit cleanup= create-reflog no-sign "
     "i,ignore-case",
     "git merge": _GIT
-    + "n m,message= F,file= s,strategy= X,strategy-option= ff no-ff ff-only squash abort "
-    "continue quit e,edit no-edit S? gpg-sign into-name= commit no-commit stat "
+    + "n no-verify m,message= F,file= s,strategy= X,strategy-option= ff no-ff ff-only squash abort "
+    "continue quit e,edit no-edit S,gpg-sign? into-name= commit no-commit stat "
     "allow-unrelated-histories",
-    "git rebase": _GIT
-    + "i,interactive onto= continue abort skip quit edit-todo x,exec= f,force-rebase,no-ff "
-    "s,strategy= X,strategy-option= autosquash autostash root m,merge r? rebase-merges "
-    "empty= C= keep-base update-refs S? gpg-sign n stat no-stat signoff",
+    "git rebase": _GIT + "no-verify i,interactive onto= continue abort skip quit edit-todo x,exec= "
+    "f,force-rebase,no-ff s,strategy= X,strategy-option= autosquash autostash root m,merge r? "
+    "rebase-merges empty= C= keep-base update-refs S,gpg-sign? n stat no-stat signoff",
     "git add": "A,all u,update f,force n,dry-run p,patch i,interactive N,intent-to-add e,edit "
     "v,verbose refresh ignore-errors ignore-missing chmod= renormalize sparse "
     "pathspec-from-file=",
@@ -149,6 +146,7 @@ _OPTIONS: dict[str, str] = {
     "docker rmi": "f,force no-prune",
     "docker build": "t,tag= f,file= push load q,quiet no-cache pull build-arg= target= platform= "
     "o,output= secret= ssh= label= cache-from= cache-to= network= add-host= progress= builder=",
+    "docker prune": "a,all f,force filter=",
     "docker system": "a,all f,force volumes filter=",
     "npm": "g,global f,force D,save-dev S,save O,save-optional E,save-exact P,save-prod y,yes "
     "s,silent h,help v,version l,long q,quiet w,workspace= ws,workspaces C,prefix= c,call= "
@@ -181,14 +179,14 @@ _OPTIONS: dict[str, str] = {
     "zsh": _SHELL,
 }
 _SAME_OPTIONS = {"podman": "docker", "apt": "apt-get", "aptitude": "apt-get"}
-_GROUPS = {"docker": ("container", "image")}  # `docker container rm` is `docker rm`
+_GROUPS = {"docker": ("builder", "container", "image", "network", "volume")}  # `docker image rm`
 _SINGLE_DASH = frozenset({"find", "terraform", "java", "openssl"})
 _WHOLE_WORDS = _SINGLE_DASH | {"docker", "gh", "kubectl", "cargo", "pnpm"}  # no abbreviations
-_SHELLS = frozenset({"bash", "sh", "dash", "zsh"})  # `+e` undoes `-e`
+_SHELLS = frozenset({"bash", "sh", "dash", "zsh"})  # `-oc NAME LINE`: values follow the letters
 _DASH_OPTIONAL = frozenset({"tar"})  # of the first argument: `tar xzf`
 _SUBCOMMANDS_DIFFER = frozenset({"git"})  # `git -C` is not `git branch -C`
 _MAX_WORDS = 2  # of a subcommand in the table
-_COMMAND_ENDS = frozenset({";", "+"})
+_OPERANDS = {"ssh": 2}  # it reads options after the host too
 
 
 class _Options(NamedTuple):
@@ -196,7 +194,6 @@ class _Options(NamedTuple):
     implied: Mapping[str, str]
     with_value: frozenset[str]
     attached: frozenset[str]
-    commands: frozenset[str]  # another command follows
     stop_at_operand: bool
     abbreviated: bool  # the start of a long option is enough
 
@@ -205,17 +202,15 @@ class Flags(NamedTuple):
     """The flags of a command line, as they are written."""
 
     options: _Options
-    possible: tuple[str, ...]
-    sure: tuple[str, ...]
+    found: frozenset[str]
+    starts: tuple[str, ...]  # long flags that may be short for others
 
-    def has(self, flag: str, *, surely: bool) -> bool:
-        """Return whether the command line has this flag in any spelling."""
-        options = self.options
-        wanted = options.spellings.get(flag, frozenset((flag,)))
-        if surely:
-            undone = {f"no-{each}" for each in wanted}
-            return not wanted.isdisjoint(self.sure) and undone.isdisjoint(self.possible)
-        return any(name in wanted or _starts(name, wanted, options) for name in self.possible)
+    def has(self, flag: str) -> bool:
+        """Return whether the command line may have this flag in any spelling."""
+        wanted = self.options.spellings.get(flag, frozenset((flag,)))
+        return not wanted.isdisjoint(self.found) or any(
+            len(each) > 1 and each.startswith(self.starts) for each in wanted
+        )
 
 
 def has_table(name: str) -> bool:
@@ -232,38 +227,37 @@ class _Scanner:
         self._tool = _SAME_OPTIONS.get(tool, tool)
         self._options = _options(tool, self._tool)
         self._argv = argv[: MAX_MATCHED_ARGUMENTS + 1]
-        self._position = 1
         self._words = [self._tool]
-        self._possible: list[str] = []
-        self._sure: list[str] = []
-        # The argument may be the value of the option before it.
-        self._may_be_value = False
-        self._is_sure = True
+        self._found: set[str] = set()
+        self._starts: list[str] = []
+        self._values = 0  # how many of the following arguments are values
+        self._may_be_value = False  # of an option that is not in the table
+        self._operands = 0
 
     def flags(self) -> Flags:
-        while self._position < len(self._argv):
-            argument = self._argv[self._position]
-            self._position += 1
-            if not self._read(argument):
+        for position, argument in enumerate(self._argv[1:]):
+            if not self._read(argument, is_first=position == 0):
                 break
-        return Flags(self._options, tuple(self._possible), tuple(self._sure))
+        return Flags(self._options, frozenset(self._found), tuple(self._starts))
 
-    def _read(self, argument: str) -> bool:
+    def _read(self, argument: str, *, is_first: bool) -> bool:
         """Return whether options may still follow."""
         may_be_value, self._may_be_value = self._may_be_value, False
-        is_first = self._position == 2
+        is_value, self._values = self._values > 0, max(0, self._values - 1)
         if argument.startswith("+") and self._tool in _SHELLS:
-            self._short(argument[1:], is_sure=False)
-            return True
-        if argument == "--" or not self._is_option(argument, is_first=is_first):
-            if argument == "--" or self._options.stop_at_operand:
-                self._is_sure = False
-                return may_be_value
+            self._values += argument[-1] in self._options.with_value
+        elif argument == "--":
+            return is_value or may_be_value
+        elif self._is_option(argument, is_first=is_first):
+            if argument.startswith("--") or self._tool in _SINGLE_DASH:
+                self._long(argument.lstrip("-"))
+            else:
+                self._short(argument)
+        elif not is_value:
+            self._operands += 1
+            if self._options.stop_at_operand:
+                return may_be_value or self._operands < _OPERANDS.get(self._tool, 1)
             self._operand(argument)
-        elif argument.startswith("--") or self._tool in _SINGLE_DASH:
-            self._long(argument.lstrip("-"), is_sure=not may_be_value)
-        else:
-            self._short(argument, is_sure=not may_be_value)
         return True
 
     def _is_option(self, argument: str, *, is_first: bool) -> bool:
@@ -279,88 +273,53 @@ class _Scanner:
         is_first = len(self._words) == 2
         if key in _OPTIONS or (is_first and self._tool in _SUBCOMMANDS_DIFFER):
             self._options = _options("", key)
-            self._possible.clear()
-            self._sure.clear()
+            self._found.clear()
+            self._starts.clear()
 
-    def _long(self, argument: str, *, is_sure: bool) -> None:
-        name, has_value, value = argument.partition("=")
+    def _long(self, argument: str) -> None:
+        name, has_value, _ = argument.partition("=")
         options = self._options
-        name = _meant(name, options)
-        if has_value:
-            is_sure = is_sure and (name in options.with_value or value in _TRUE)
-        elif name in options.commands:
-            self._skip_command()
-        elif name in options.with_value and name == argument:
-            self._position += 1
-        elif name in options.spellings and name not in options.with_value:
-            is_sure = is_sure and self._following not in VALUES_OF_FLAGS
-        else:
-            self._may_be_value = True
-        self._add(name, is_sure=is_sure)
+        self._found.add(name)
+        if len(name) == 1 or name not in options.spellings:
+            if options.abbreviated:
+                self._starts.append(name)
+            self._may_be_value = not has_value
+        elif name in options.with_value and not has_value:
+            self._values += 1
 
-    def _short(self, argument: str, *, is_sure: bool) -> None:
+    def _short(self, argument: str) -> None:
         options = self._options
         letters = argument.removeprefix("-")
+        self._found.add(letters)  # some tools take long flags with one hyphen
         for at, letter in enumerate(letters, start=1):
             if letter == "=":
                 return
-            for each in (letter, *options.implied.get(letter, "")):
-                self._add(each, is_sure=is_sure)
+            self._found |= {letter, *options.implied.get(letter, "")}
+            is_last = at == len(letters)
             if letter in options.with_value:
-                if letters == argument:  # as in `tar xfC a.tar dir`
-                    self._position += 1
+                if self._tool in _SHELLS or letters == argument:  # as in `tar xfC a.tar dir`
+                    self._values += 1
                     continue
-                self._position += at == len(letters)
+                self._values += is_last
                 return
             if letter in options.attached:
                 return
             if letter not in options.spellings:
-                is_sure = False
-                self._may_be_value = at == len(letters)
-            elif self._following in VALUES_OF_FLAGS and not options.stop_at_operand:
-                is_sure = False
-
-    def _add(self, name: str, *, is_sure: bool) -> None:
-        self._possible.append(name)
-        if is_sure and self._is_sure:
-            self._sure.append(name)
-
-    @property
-    def _following(self) -> str:
-        return self._argv[self._position] if self._position < len(self._argv) else ""
-
-    def _skip_command(self) -> None:
-        while self._position < len(self._argv) and self._following not in _COMMAND_ENDS:
-            self._position += 1
-
-
-def _starts(name: str, wanted: frozenset[str], options: _Options) -> bool:
-    """Return whether a long flag may be short for a wanted one."""
-    if len(name) < 2 or name in options.spellings or not options.abbreviated:
-        return False
-    return any(each.startswith(name) for each in wanted)
-
-
-def _meant(name: str, options: _Options) -> str:
-    """Return the one option that a long flag is short for, or the flag itself."""
-    if len(name) < 2 or name in options.spellings or not options.abbreviated:
-        return name
-    found = {each: all_of for each, all_of in options.spellings.items() if each.startswith(name)}
-    return next(iter(found)) if len(set(found.values())) == 1 else name
+                self._may_be_value = is_last
 
 
 @lru_cache(maxsize=256)
 def _options(tool: str, key: str) -> _Options:
     spellings: dict[str, frozenset[str]] = {}
     implied: dict[str, str] = {}
-    marked: dict[str, set[str]] = {"=": set(), "?": set(), ";": set()}
+    marked: dict[str, set[str]] = {"=": set(), "?": set()}
     words = _OPTIONS.get(key, "").split()
     known = tool_named(tool)
     if known is not None:
         words += [f"{each.lstrip('-')}=" for each in sorted(known.with_value)]
         words += [each.lstrip("-") for each in sorted(known.flags)]
     for word in words:
-        written, _, letters = word.rstrip("=?;").partition(":")
+        written, _, letters = word.rstrip("=?").partition(":")
         names = frozenset(written.split(","))
         for name in names:
             spellings.setdefault(name, names)
@@ -371,7 +330,6 @@ def _options(tool: str, key: str) -> _Options:
         implied,
         frozenset(marked["="]),
         frozenset(marked["?"]),
-        frozenset(marked[";"]),
         words[:1] == ["."],
         key.partition(" ")[0] not in _WHOLE_WORDS,
     )

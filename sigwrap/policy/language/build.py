@@ -41,6 +41,7 @@ from sigwrap.policy.problems import Place, Problem, nearest_word
 
 _QUOTING = frozenset("'\"\\")
 
+_LETS_THROUGH = (Action.ALLOW.value, Action.AUDIT.value)
 _AUDITED = ("write", "create", "delete")
 _AUDITED_WORDS = "write, create and delete"
 _NOT_AUDITED = (
@@ -75,6 +76,10 @@ def inconsistencies(
         yield from _redirect_problems(rule)
         if depth := rule.get("depth"):
             yield from _range_problems(depth)
+        if "flags" in rule.values and rule.get("decision") in _LETS_THROUGH:
+            yield _problem(
+                rule, "flags", "flags cannot allow, since other words may undo them: use args"
+            )
         if not shipped and (patterns := rule.get("args_patterns")):
             try:
                 check_regexes(patterns)

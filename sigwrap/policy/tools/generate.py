@@ -116,8 +116,10 @@ class _Profile:
         yield f"name: {yaml_word(name)}"
         yield f"description: {_DESCRIPTION}"
         yield f"defaults: {{command: deny, signal: deny{network}}}"
-        if self._lines:
-            yield from ("", "command_rules:", *self._command_lines())
+        rules = list(self._command_lines())
+        if any("decision" in each for each in rules):
+            yield from ("", "command_rules:")
+        yield from rules
         if self._signals:
             yield from ("", "signal_rules:", *self._signal_lines())
         if self._connections:

@@ -103,7 +103,8 @@ only `"*"` allows.
 For some 40 tools, such as git and npm, it skips the values of options (`git -C dir push`) and \
 knows short forms (`npm i`). `git-push` counts as `git push`, `python3 -m pip` as `pip`. \
 An unknown option may take a value: a rule that allows must match in both readings. `flags` ends \
-at `--`; of longer lists, `args` and `flags` allow nothing.
+at `--`, and is only for rules that deny, approve or redirect. Of longer lists, `args` allows \
+nothing.
 
 **Paths.** sigwrap resolves `.`, `..`, `//`, `~`, `/proc/self/root` and a final `*`, but no \
 symbolic links. Relative arguments start at the caller's directory, relative paths of a rule at \
