@@ -173,7 +173,11 @@ COMMAND_RULE = Group(
         _NAME,
         _DESCRIPTION,
         *_CONDITIONS,
-        Key(ANY.title, ListOf(ANY, 1), "Alternatives: with these keys, one of them must hold"),
+        Key(
+            ANY.title,
+            ListOf(ANY, 1),
+            "Alternatives: one of them must match, and the keys beside it",
+        ),
         Key("decision", _decision(*COMMAND_DECISIONS), "The decision", required=True),
         _MESSAGE,
         Key("redirect_to", _REDIRECT, "The replacement, with `decision: redirect`"),
