@@ -1,4 +1,4 @@
-"""What became of an action, and how many there were: the one place that counts.
+"""Outcomes of actions, and their counts. Every count of a session comes from here.
 
 An action is an exec, a signal or a connection. Its outcome does not depend on the policy's word: a
 request that an approver denied is denied.
@@ -16,7 +16,7 @@ ABSORBED = "absorbed"
 DENIED = "denied"
 REFUSED = "refused"  # a file, by the kernel
 
-# From what one would act on first.
+# The most serious first.
 OUTCOMES = (DENIED, REFUSED, REDIRECTED, ABSORBED, APPROVED, AUDITED, ALLOWED)
 
 # Answers to an approval request.
@@ -109,7 +109,7 @@ class Counts:
         return self.answers.get(APPROVED, 0)
 
     def lines(self) -> list[str]:
-        """Such as "5 commands (1 denied)", one for each kind."""
+        """Return such as "5 commands (1 denied)", one line for each kind."""
         found = []
         for kind, name in _NAMES.items():
             counts = self.of_kind(kind)

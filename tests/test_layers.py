@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import graphlib
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -248,6 +249,20 @@ def test_a_run_does_not_import_what_reads_the_command_line() -> None:
     )
     done = subprocess.run([sys.executable, "-c", look], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
+
+
+def test_no_modules_import_each_other_in_a_circle() -> None:
+    names = {
+        ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path
+        for path in (ROOT / "sigwrap").rglob("*.py")
+    }
+    imported: dict[str, set[str]] = {}
+    for name, path in names.items():
+        found = {each for _, each in _imports(_parse(path))}
+        imported[name] = {each if each in names else each.rpartition(".")[0] for each in found} - {
+            name
+        }
+    graphlib.TopologicalSorter(imported).prepare()  # CycleError names the modules
 
 
 def _modules(part: str) -> list[Path]:

@@ -11,10 +11,9 @@ from typer.exceptions import TyperException
 
 from sigwrap import status
 from sigwrap.cli.group import LazyGroup, explained
-from sigwrap.cli.main import version
 from sigwrap.cli.old_names import renamed
 from sigwrap.cli.options import NO_PAGER_HELP, UTC_HELP
-from sigwrap.cli.output import note, out
+from sigwrap.cli.output import note, out, version
 from sigwrap.cli.table import COMMANDS
 from sigwrap.errors import InternalError, SigwrapError
 from sigwrap.escape import shell_words, shortened

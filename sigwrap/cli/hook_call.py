@@ -98,7 +98,7 @@ def answer(given: HookLine) -> int:
         inside = is_inside_a_session()
         verdict, policy = _judged(program, text, call, given, inside=inside)
         said, reason = verdict.answer, verdict.reason
-        if said is Answer.ASK and call.nobody_asked:
+        if said is Answer.ASK and call.cannot_ask:
             said = Answer.DENY
             reason = denial(f"{reason.removeprefix('sigwrap: ')}. {_NOT_ASKED}")
         took_us = (time.perf_counter_ns() - started_ns) // 1000

@@ -1,4 +1,4 @@
-"""What a hook looks up on the machine: programs in PATH, names that match a glob, real paths."""
+"""Looks up for a hook: programs in PATH, names that match a glob, real paths."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _CLASS = re.compile(r"\[[:.=]")
 
 
 class TooMany(Exception):
-    """Names in the folders that a glob is about."""
+    """There are too many names in the directories of a glob."""
 
 
 class ThisMachine:
@@ -134,7 +134,7 @@ def _strictness(decision: Decision) -> int:
 
 
 def _resolved(program: Program) -> Program:
-    """As a run sees it: the file that is there."""
+    """Return the program with its real file, as a run sees it."""
     if not program.path_is_told or program.found or not os.path.exists(program.path):
         return program
     return program._replace(path=_real(program.path))
@@ -148,7 +148,7 @@ def _with_variables(program: Program, variables: frozenset[str]) -> Program:
 
 
 def _expanded(pattern: str, folder: str) -> Iterator[str]:
-    """As bash does it without its options: hidden names only where the pattern says the dot."""
+    """Expand a glob as bash does; hidden names match only a pattern with the dot."""
     start = "/" if pattern.startswith("/") else ""
     parts = [part for part in pattern.split("/") if part]
     found, looked_at = [start], 0

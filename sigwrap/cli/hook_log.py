@@ -1,5 +1,5 @@
-"""The event of a judged tool call: in the log of the run around it, or in a log of its own for each
-conversation with an agent."""
+"""Records a judged tool call: in the log of the run around it, or in one log for each conversation
+with an agent."""
 
 from __future__ import annotations
 

@@ -63,17 +63,17 @@ def _join(settings: RunSettings, inherited: Inherited) -> int:
 
 
 def _absolute_root(root: str) -> str:
-    """By default, it is the directory of the command that joins first."""
+    """Return the project; by default, the directory of the command that joins first."""
     return root if root == RunSettings._field_defaults["root"] else os.path.abspath(root)
 
 
 def _wherever(policy: str) -> str:
-    """The next command may join from another directory."""
+    """Return a name that holds in any directory: the next command may join from another."""
     return policy if policy in SHIPPED else os.path.abspath(policy)
 
 
 def _digest_of_files(*files: str) -> str:
-    """By this digest, a session knows that the files have changed since."""
+    """Return a digest by which a session knows that the files have changed."""
     texts = [_text(file) for file in files if file and file not in SHIPPED]
     return blake2b("\0".join(texts).encode()).hexdigest() if texts else ""
 

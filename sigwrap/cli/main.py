@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import sigwrap
 from sigwrap.cli.run_line import is_run, read_run_line
 from sigwrap.status import BLOCKED
 
 
 def main(words: list[str]) -> int:
     if words == ["--version"]:
-        from sigwrap.cli.output import out
+        from sigwrap.cli.output import out, version
 
         out(version())
         return 0
@@ -40,10 +39,3 @@ def main(words: list[str]) -> int:
     status = run_app(words)
     # An agent takes only this status for a denial, so a hook that fails must not end with another.
     return BLOCKED if is_call and (status or len(words) == 1) else status
-
-
-def version() -> str:
-    from sigwrap.linux.execs.repeated import is_wanted
-
-    how = "with C extension" if is_wanted() else "without C extension"
-    return f"sigwrap {sigwrap.__version__}, {how}"

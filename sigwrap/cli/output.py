@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 
+import sigwrap
 from sigwrap.errors import KernelError
 from sigwrap.escape import bounded, printable
 
@@ -69,3 +70,10 @@ def out_bytes(data: bytes, fd: int = 1) -> None:
     # Unbuffered: sigwrap forks, and each process would write its copy of a buffer.
     while data:
         data = data[os.write(fd, data) :]
+
+
+def version() -> str:
+    from sigwrap.linux.execs.repeated import is_wanted
+
+    how = "with C extension" if is_wanted() else "without C extension"
+    return f"sigwrap {sigwrap.__version__}, {how}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Iterable
 from enum import Enum
 from pathlib import Path
 from typing import Annotated
@@ -36,10 +37,8 @@ from sigwrap.report.folds.ending import Ending, ending_of
 from sigwrap.report.folds.selection import ASKED, ONLY, Selection
 from sigwrap.report.folds.summary import Summary
 from sigwrap.report.forms.detail import live_line
-from sigwrap.report.forms.documents import report_document, report_json
 from sigwrap.report.forms.event_rows import EventRows
 from sigwrap.report.forms.layout import cut
-from sigwrap.report.forms.markdown import github_warnings, render_markdown
 from sigwrap.report.forms.text import Page, TextReport, render_text
 from sigwrap.report.forms.verdict import verdict
 from sigwrap.report.when import EXAMPLES, moment_ns
@@ -113,7 +112,7 @@ def report(
     ] = False,
     tree: Annotated[
         bool,
-        typer.Option("--tree", help="Also the process tree, signals and most used programs"),
+        typer.Option("--tree", help="Also the process tree, signals and failed commands"),
     ] = False,
     utc: UtcOption = False,
     no_pager: PagerOption = False,
@@ -162,7 +161,8 @@ def report(
     )
     text = _rendered(kind, summary, verification, page, rows)
     if github:
-        append(Path(os.environ[_GITHUB_SUMMARY]), render_markdown(summary, verification, page))
+        markdown = _rendered(Format.MD, summary, verification, page, None)
+        append(Path(os.environ[_GITHUB_SUMMARY]), markdown)
     if output is not None:
         write_lines(str(output), [text], reads=opened.files)
     else:
@@ -195,21 +195,24 @@ def _rendered(
     page: Page,
     rows: EventRows | None,
 ) -> str:
-    match kind:
-        case Format.TEXT:
-            return render_text(summary, verification, page)
-        case Format.MD:
-            return render_markdown(summary, verification, page)
-        case Format.GITHUB:
-            return github_warnings(summary)
-        case Format.JSON:
-            return report_json(summary, verification, size=page.size)
-        case Format.HTML:
-            from sigwrap.report.forms import page as html
+    """Return the report; it imports only what this format needs."""
+    if kind is Format.TEXT:
+        return render_text(summary, verification, page)
+    if kind in (Format.MD, Format.GITHUB):
+        from sigwrap.report.forms import markdown
 
-            document = report_document(summary, verification, size=page.size)
-            ended = verdict(summary, now_ns=page.now_ns, utc=page.utc)
-            return "".join(html.page(document, ended, rows.rows() if rows is not None else []))
+        if kind is Format.GITHUB:
+            return markdown.github_warnings(summary)
+        return markdown.render_markdown(summary, verification, page)
+    from sigwrap.report.forms import documents
+
+    if kind is Format.JSON:
+        return documents.report_json(summary, verification, size=page.size)
+    from sigwrap.report.forms import page as html
+
+    document = documents.report_document(summary, verification, size=page.size)
+    ended = verdict(summary, now_ns=page.now_ns, utc=page.utc)
+    return "".join(html.page(document, ended, rows.rows() if rows is not None else []))
 
 
 def _selection(
@@ -225,15 +228,10 @@ def _selection(
         return None
     for each in only:
         if each not in ONLY:
-            near = nearest_word(each, ONLY)
-            meant = f'did you mean "{near}"? ' if near else ""
-            raise UsageError(
-                f"--only {shell_words([each])}: unknown outcome",
-                f"{meant}outcomes: {', '.join(ONLY)}",
-            )
+            meant = f"{_meant(each, ONLY)}outcomes: {', '.join(ONLY)}"
+            raise UsageError(f"--only {shell_words([each])}: unknown outcome", meant)
     first, last = session.first(), session.last()
-    started_ns = first.time_ns if first is not None else 0
-    ended_ns = last.time_ns if last is not None else 0
+    started_ns, ended_ns = (0 if each is None else each.time_ns for each in (first, last))
     if session.running:
         ended_ns = time.time_ns()
 
@@ -243,9 +241,8 @@ def _selection(
         try:
             return moment_ns(words, started_ns=started_ns, ended_ns=ended_ns, utc=utc)
         except (ValueError, OverflowError) as error:
-            raise UsageError(
-                f"{option} {shell_words([words])}: not a time", f"such as {EXAMPLES}"
-            ) from error
+            problem = f"{option} {shell_words([words])}: not a time"
+            raise UsageError(problem, f"such as {EXAMPLES}") from error
 
     return Selection(
         since_ns=moment("--since", since),
@@ -259,10 +256,14 @@ def _selection(
 def _note_what_was_not_found(selection: Selection | None) -> None:
     if selection is None or selection.taken:
         return
-    if selection.rule and selection.rule not in selection.rules_seen:
-        near = nearest_word(selection.rule, selection.rules_seen)
-        meant = f'did you mean "{near}"? ' if near else ""
-        shown = ", ".join(list(selection.rules_seen)[:10]) or "none"
-        note(f"no decisions of rule {selection.rule} ({meant}rules with decisions: {shown})")
-    else:
+    rule, seen = selection.rule, selection.rules_seen
+    if not rule or rule in seen:
         note("no events match the options")
+        return
+    shown = ", ".join(list(seen)[:10]) or "none"
+    note(f"no decisions of rule {rule} ({_meant(rule, seen)}rules with decisions: {shown})")
+
+
+def _meant(word: str, words: Iterable[str]) -> str:
+    near = nearest_word(word, words)
+    return f'did you mean "{near}"? ' if near else ""

@@ -1,4 +1,4 @@
-"""What the commands that read logs have in common: the key, colour, and a reader who leaves."""
+"""Helpers of the commands that read logs: the key, colour, the terminal's width."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def style(to_file: bool = False) -> Style:
 
 
 def columns(to_file: bool = False) -> int:
-    """Of the terminal; 0 where there is none, and lines may be of any length."""
+    """Return the terminal's width; 0 without a terminal, where lines may have any length."""
     return 0 if to_file or not os.isatty(1) else shutil.get_terminal_size().columns
 
 
@@ -36,7 +36,7 @@ def append(path: Path, text: str) -> None:
 
 @contextmanager
 def reader_may_leave() -> Iterator[None]:
-    """`sigwrap replay | head` is no failure."""
+    """Ignore a closed pipe, as in `sigwrap replay | head`."""
     try:
         yield
     except BrokenPipeError:

@@ -1,4 +1,4 @@
-"""A tool call, as the agent's program hands it to its hook, to what it would do."""
+"""Reads a tool call, as the agent's program gives it to its hook: what it would do."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _PATCH = {
 
 
 class BadCall(Exception):
-    """It isn't what the program documents, and why. Deny it."""
+    """The call is not what the program documents; says why. Deny it."""
 
 
 class ShellCall(NamedTuple):
@@ -51,13 +51,13 @@ class Call(NamedTuple):
     tool: str
     folder: str  # in which it happens
     doings: tuple[Doing, ...]  # empty: nothing that a policy speaks of
-    nobody_asked: bool = False  # the program would take a question for a yes
+    cannot_ask: bool = False  # the program would not ask its user
     conversation: str = ""  # the agent's own id of it
     id: str = ""  # of the call, where the agent has one
 
 
 def text_in(given: Mapping[str, Any], *names: str) -> str:
-    """The first that is there."""
+    """Return the first text that is there."""
     for name in names:
         value = given.get(name)
         if isinstance(value, str) and value:
@@ -99,7 +99,7 @@ def web_address(url: str) -> WebCall:
 
 
 def patch(given: Mapping[str, Any]) -> tuple[Doing, ...]:
-    """Of apply_patch: each file that it names."""
+    """Return each file that a patch of apply_patch names."""
     found = tuple(_patched(text_in(given, "command", "input", "patch")))
     if not found:
         raise BadCall("its patch names no file")
@@ -129,7 +129,7 @@ def _plain(text: str) -> str:
 
 
 def address(host: str) -> str:
-    """A number, or parts in other digits, is an IPv4 address to whoever fetches it."""
+    """Return the IPv4 address that programs read in a number, or in parts with other digits."""
     if not _NUMBERS.fullmatch(host.rstrip(".")):
         return host
     try:
@@ -144,7 +144,7 @@ def address(host: str) -> str:
 
 
 def _number(part: str) -> int:
-    """As C writes it: a 0 before it is octal, 0x hexadecimal."""
+    """Read a number as C does: 0 before it is octal, 0x hexadecimal."""
     is_octal = len(part) > 1 and part.startswith("0") and not part.startswith("0x")
     return int(part, 8 if is_octal else 0)
 

@@ -1,4 +1,4 @@
-"""Each program's own format: what it says of a tool call, and how it is answered.
+"""The format of each program: how it describes a tool call, and how it is answered.
 
 An answer that lets a call through leaves every question to the program itself: none of them says
 that the user has agreed. Cursor alone has no word for that, and its `allow` stands for it. Where a
@@ -18,7 +18,7 @@ from sigwrap.hooks.verdict import Answer
 from sigwrap.policy.judge.request import Operation
 from sigwrap.tuples import NamedTuple
 
-_NOBODY_IS_ASKED = frozenset({"bypassPermissions", "dontAsk"})
+_NEVER_ASKS = frozenset({"bypassPermissions", "dontAsk"})
 _READ, _WRITE = Operation.READ, Operation.WRITE
 
 Reader = Callable[[Mapping[str, Any]], tuple[Doing, ...]]
@@ -42,7 +42,7 @@ class Format(NamedTuple):
 
 
 def call_in(program: AgentProgram, text: bytes) -> Call:
-    """BadCall says what is wrong with it."""
+    """Read a call; BadCall says what is wrong with it."""
     try:
         given = json.loads(text.decode("utf-8"))
     except (ValueError, RecursionError) as problem:
@@ -66,19 +66,19 @@ def call_in(program: AgentProgram, text: bytes) -> Call:
         return Call(tool, folder, ())
     if not isinstance(tool_input, dict):
         raise BadCall("the call has no object 'tool_input'")
-    is_asked = found.has_questions and given.get("permission_mode") not in _NOBODY_IS_ASKED
+    is_asked = found.has_questions and given.get("permission_mode") not in _NEVER_ASKS
     return Call(
         tool,
         folder,
         reader(tool_input),
-        nobody_asked=not is_asked,
+        cannot_ask=not is_asked,
         conversation=calls.optional(given, "session_id", "conversation_id"),
         id=calls.optional(given, "tool_use_id", "tool_call_id", "call_id", "generation_id"),
     )
 
 
 def project_in(text: bytes) -> str:
-    """Cursor says it in the call."""
+    """Return the project's directory, which Cursor names in the call."""
     try:
         roots = json.loads(text.decode("utf-8")).get("workspace_roots")
     except (ValueError, AttributeError, RecursionError):

@@ -14,7 +14,7 @@ _WITH_VALUE = frozenset(
     "-C --git-dir --work-tree --namespace --super-prefix --attr-source --shallow-file".split()
 )
 _KNOWN = re.compile(
-    "-[pPhvC]|--((no-|git-dir|work-tree|exec-path|namespace|attr-source|super-prefix|shallow-file|"
+    "-[pPhvC]|--((no-|git-dir|work-tree|namespace|attr-source|super-prefix|shallow-file|"
     "html-|man-|info-|list-).*|bare|paginate|version|help|.*-pathspecs)"
 )
 _MOVES = frozenset({"-C", "--git-dir", "--work-tree"})

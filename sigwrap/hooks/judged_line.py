@@ -1,5 +1,5 @@
-"""A shell line judged by a policy: each command in it, each file that it opens, and what isn't
-known of it. What has to be looked up on the machine is handed in."""
+"""Judges a shell line by a policy: each command in it, each file that it opens, and what is not
+known of it. `Machine` looks up what has to be looked up."""
 
 from __future__ import annotations
 
@@ -26,6 +26,9 @@ from sigwrap.policy.judge.subcommand import name_for_subcommands, subcommand
 
 _LENIENT = frozenset({Action.ALLOW, Action.AUDIT})
 _OF_ALL_WORDS = frozenset({"args", "flags", "paths", "sources", "args_patterns"})
+_READING = frozenset(  # subcommands of git that only read, whatever words follow but --output
+    "show log diff status rev-parse blame ls-files cat-file describe merge-base rev-list".split()
+)
 _NO_FOLDER = "/nonexistent" + "/x" * 9  # of which no rule speaks; `..` doesn't lead out of it soon
 _POSSIBLE_FOLDERS = ("/", "/usr", "/var")  # with what a rule may speak of, where none is known
 
@@ -36,13 +39,13 @@ class Machine(line_targets.Machine, Protocol):
     ) -> CommandRequest: ...
 
     def names(self, pattern: str, folder: str) -> tuple[str, ...] | None:
-        """What a glob comes to now; None where that can't be told."""
+        """Return the names that match a glob now; None if they are not known."""
 
     def where(self, word: str, folder: str) -> str:
-        """Where a path leads that goes by symbolic links; what is none, as it is."""
+        """Return a path with its symbolic links resolved; any other word as it is."""
 
     def file(self, path: str, folder: str, *, writes: bool) -> Decision | None:
-        """None where the folder isn't known, and it depends on that."""
+        """Return None if the path depends on a directory that is not known."""
 
 
 def judged(line: Line, engine: Engine, machine: Machine, *, inside: bool) -> Iterator[Finding]:
@@ -53,10 +56,12 @@ def judged(line: Line, engine: Engine, machine: Machine, *, inside: bool) -> Ite
             yield _command(command, folder, line, engine, machine, inside=inside)
             words = words_in(command, folder, machine)
             yield from targets.of_command(command, words, folder)
-    yield from targets.of_mentions()
     for use in line.files:
+        if not use.writes and not use.word.known and targets.shows_values_of(use.text):
+            continue
         for folder in use.folders:
             yield _file(use, folder, engine, machine, inside=inside)
+    yield from targets.of_mentions()
     for unknown in line.unknown:
         if not (unknown.is_signal and _lets_all_signals(policy)):
             yield _unknown(unknown, inside=inside)
@@ -109,6 +114,8 @@ def _command_in(
     found = found._replace(is_command=True)
     if sure is None or found.answer is not Answer.NO_OPINION:
         return found
+    if sure > 1 and words[:1] == ("git",) and words[1] in _READING and "--o" not in line.text:
+        return found
     stricter = _strictest_possible(engine, request, sure)
     if STRICTNESS[stricter.action] <= STRICTNESS[Action.AUDIT]:
         return found
@@ -131,7 +138,7 @@ def _stricter(one: Decision, other: Decision) -> Decision:
 
 
 def words_in(command: Command, folder: str, machine: Machine) -> tuple[str, ...]:
-    """As they are where globs come to what is there now."""
+    """Return the words, with globs replaced by the names that match now."""
     return tuple(_expanded(command.words, folder, machine))
 
 
@@ -147,15 +154,17 @@ def _expanded(words: Sequence[Word], folder: str, machine: Machine) -> Iterator[
 
 
 def _known_beginning(words: Sequence[Word]) -> int | None:
-    """How many words are there for sure before one that may be several; None where all are known.
-    A glob's names are judged as they are now."""
+    """Return how many words come before one that may be several; None if all are known.
+
+    The names of a glob are judged as they are now.
+    """
     if all(word.known or word.pattern for word in words):
         return None
     return next((at for at, word in enumerate(words) if word.splits or word.pattern), len(words))
 
 
 def _strictest_possible(engine: Engine, request: CommandRequest, sure: int) -> Decision:
-    """Of what the rules could say, whatever the unknown words turn out to be."""
+    """Return the strictest decision that the unknown words could lead to."""
     outer = len(request.programs[0].argv)
     found = [
         decision
@@ -191,7 +200,7 @@ def _asks_for_words(rule: CompiledCommandRule) -> bool:
 
 
 def _is_settled(rule: CompiledCommandRule, facts: Facts, sure: int) -> bool:
-    """Its subcommand is one that is known, and none of the rule's begins so."""
+    """Return whether the known words rule out the rule's subcommands."""
     name = name_for_subcommands(facts.basename, facts.program.name)
     found = subcommand(name, facts.program.argv[:sure])
     if not found or UNTOLD in found:

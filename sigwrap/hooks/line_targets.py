@@ -87,7 +87,7 @@ class Machine(Protocol):
     def exists(self, path: str, folder: str) -> bool: ...
 
     def reads_everything_below(self, path: str) -> bool:
-        """Whether no rule denies reading a part of the directory."""
+        """Return whether no rule denies reading a part of the directory."""
 
     def connection(self, host: str, port: int) -> Decision | None: ...
 
@@ -133,6 +133,14 @@ class LineTargets:
         yield from self._files(_Program("", before), folder)
         yield from self._files(program, folder)
         yield from self._addresses(program)
+
+    def shows_values_of(self, text: str) -> bool:
+        """Return whether a redirection's file is a variable, and the line shows its values."""
+        found = re.fullmatch(r'\d*< *"?\$(\w+)"?', text)
+        if found is None or found[1] not in self._line.variables - self._line.unsure:
+            return False
+        self._mentions.append(self._line.text)
+        return True
 
     def of_mentions(self) -> Iterator[Finding]:
         """Judge what the line mentions in code or hides behind a variable."""
@@ -271,7 +279,7 @@ def _innermost(words: Sequence[str]) -> _Program:
 
 
 def _runs_code(program: _Program) -> bool:
-    """Whether its arguments or its standard input are code."""
+    """Return whether its arguments or its standard input are code."""
     if not _INTERPRETER.fullmatch(program.name):
         return False
     operands = [word for word in program.words if not word.startswith("-")]
@@ -281,7 +289,7 @@ def _runs_code(program: _Program) -> bool:
 
 
 def _paths(word: str) -> Iterator[str]:
-    """What in a word may be a path: all of it, an option's value, what is before a colon."""
+    """Yield what in a word may be a path: all of it, an option's value, what is before a colon."""
     if _SCHEME.match(word):
         if word.lower().startswith("file://"):
             yield word[len("file://") :]

@@ -261,7 +261,7 @@ class Commands:
         return folders
 
     def _evaluated(self, text: str, name: str, line: str, folders: Folders) -> Folders:
-        """The hook reads what eval and trap run only to deny it."""
+        """Read what eval and trap run, but only to deny it."""
         self._out.not_known(text, WHICH_COMMAND if UNTOLD in line else f"it runs text by {name}")
         if UNTOLD not in line:
             self._out.read(line, bounded((*folders, "")), self._depth, self._nested + 1)

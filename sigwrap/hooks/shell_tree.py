@@ -53,11 +53,11 @@ _GET_ONE = "install tree-sitter and tree-sitter-bash, or use the binary release"
 
 
 class NoParser(SigwrapError):
-    """Deny: nothing is known of the line."""
+    """Nothing is known of the line: deny it."""
 
 
 class Unparsable(Exception):
-    """The text is none that is parsed at all, and why."""
+    """The text cannot be parsed at all; says why."""
 
 
 def _grammar() -> Any:
@@ -91,7 +91,7 @@ def parsed(text: bytes) -> Node:
 
 
 def doubt(root: Node, text: bytes) -> str:
-    """Why the tree can't be relied on; empty where it can."""
+    """Return why the tree is not reliable; empty if it is."""
     if text[root.start_byte : root.end_byte].strip(_BLANK) != text.strip(_BLANK):
         return "it cannot be parsed completely"
     for count, (node, depth) in enumerate(all_nodes(root)):
@@ -200,7 +200,7 @@ def _within(node: Node | None, kind: str) -> Node | None:
 
 
 def _ends_as_told(document: Node, text: bytes) -> bool:
-    """At the first line that is its delimiter and nothing else, and begins where it must."""
+    """Return whether it ends at the first line that is its delimiter and nothing else."""
     parts = {child.type: child for child in document.children}
     start, end = map(parts.get, ("heredoc_start", "heredoc_end"))
     if start is None or end is None or _within(document.parent, "heredoc_redirect") is not None:
@@ -218,7 +218,7 @@ def _ends_as_told(document: Node, text: bytes) -> bool:
 
 
 def unescaped(word: bytes) -> bytes:
-    """Without each backslash and what it quotes."""
+    """Remove each backslash and what it quotes."""
     return _ESCAPED.sub(b"", word)
 
 
@@ -228,8 +228,11 @@ def is_lost_word(gap: bytes) -> bool:
 
 
 def _has_unread_expansion(leaf: Node, text: bytes) -> bool:
-    """Whether a leaf hides what it runs. The grammar takes a pattern for one word: `${x%$(a)}`,
-    `[[ x =~ <(a) ]]`; and it ends one at `\\}`. Within "…", single quotes may protect nothing."""
+    """Return whether a leaf hides what it runs.
+
+    The grammar takes a pattern for one word: `${x%$(a)}`, `[[ x =~ <(a) ]]`; and it ends one at
+    `\\}`. Within "…", single quotes may protect nothing.
+    """
     own = text[leaf.start_byte : leaf.end_byte]
     is_unsure = b'"' in own or _is_in_an_expansion(leaf)
     left = unescaped(own) if is_unsure else _ESCAPED_OR_QUOTED.sub(b"", own)
@@ -238,7 +241,7 @@ def _has_unread_expansion(leaf: Node, text: bytes) -> bool:
 
 
 def _gaps(node: Node, text: bytes) -> Iterator[bytes]:
-    """What is between the children."""
+    """Yield the text between the children."""
     at = node.start_byte
     for child in node.children:
         yield text[at : child.start_byte]
@@ -247,7 +250,7 @@ def _gaps(node: Node, text: bytes) -> Iterator[bytes]:
 
 
 def _has_words_that_touch(node: Node) -> bool:
-    """Or a `$` that doesn't touch the string that it is taken for a part of."""
+    """Return whether words touch, or a `$` does not touch the string that it would belong to."""
     children = [child for child in node.children if not child.type.endswith("_redirect")]
     for one, other in pairwise(children):
         touches = one.end_byte == other.start_byte
@@ -285,7 +288,7 @@ def _is_in_an_expansion(node: Node) -> bool:
 
 
 def literal_runs(node: Node, text: bytes) -> Iterator[bytes]:
-    """What is in quotes, between what is expanded in them."""
+    """Yield the text in quotes, between the expansions in it."""
     at = node.start_byte
     for child in node.children:
         if child.is_named and child.type not in _TEXT:
@@ -300,7 +303,7 @@ def _is_expanded(gap: bytes) -> bool:
 
 
 def _is_quoted_heredoc(node: Node, text: bytes) -> bool:
-    """Its delimiter has a quote in it: then nothing is expanded."""
+    """Return whether the delimiter is quoted: then nothing is expanded."""
     above = _within(node.parent, "heredoc_redirect")
     if above is None:
         return False

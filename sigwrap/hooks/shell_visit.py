@@ -223,7 +223,7 @@ class _Visitor:
         return After(bounded((*first.well, *second.well)), second.failed)
 
     def _redirected(self, node: Node, folders: Folders) -> After:
-        """In the grammar, the words of a command behind a redirection hang from it."""
+        """Visit it: in the grammar, words of the command behind a redirection hang from it."""
         bodies = [child for child in node.children if not child.type.endswith("_redirect")]
         behind: list[Word] = []
         at = node.start_byte

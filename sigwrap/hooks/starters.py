@@ -1,4 +1,4 @@
-"""What a program runs for its caller, read from its words.
+"""Reads from a program's words what it runs for its caller.
 
 Where a command begins among a program's words depends on its options. The hook does not know them:
 it takes each word for the beginning of a command, and for a shell line. If a rule denies one of
@@ -191,7 +191,7 @@ def _given(options: _Options, words: Sequence[Word]) -> Iterator[tuple[str, str]
 
 
 def _of_find(words: Sequence[Word]) -> Iterator[Started]:
-    """The names that find gives its commands are not known."""
+    """Read its commands; the names that find puts into them are not known."""
     left = [*words[1:]]
     while left:
         word = left.pop(0)
@@ -228,7 +228,7 @@ def _of_git(words: Sequence[Word]) -> Iterator[Started]:
 
 
 def _of_make(words: Sequence[Word]) -> Iterator[Started]:
-    """Its variables are put into shell lines, and it reads rules from files."""
+    """Read the variables that make puts into shell lines, and the files of its rules."""
     files = _Options("fE", "file makefile eval", "CIjloW")
     for key, value in _given(files, words):
         is_file = value != "-" and UNTOLD not in value and not is_descriptor(value)
@@ -274,7 +274,7 @@ def _of_ssh(words: Sequence[Word]) -> Iterator[Started]:
 
 
 def _is_this_machine(host: str) -> bool:
-    """Whether it is a name that every machine has for itself."""
+    """Return whether it is a name that every machine has for itself."""
     name = host.casefold().removeprefix("ssh://").rpartition("@")[2]
     if name.startswith("["):
         name = name[1:].partition("]")[0]

@@ -1,4 +1,4 @@
-"""What a hook answers, and why: of several answers the strictest holds."""
+"""The answer of a hook, and why: the strictest of several."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _STRICTNESS = {answer: rank for rank, answer in enumerate(Answer)}
 
 
 class Finding(NamedTuple):
-    """Of one command, one file, or what isn't known."""
+    """The answer on one command, one file, or something that is not known."""
 
     what: str
     answer: Answer
@@ -83,7 +83,7 @@ def finding_of(what: str, decision: Decision, policy: str, *, inside: bool) -> F
 
 
 def asked(what: str, why: str, *, inside: bool) -> Finding:
-    """The hook cannot know; inside a session, the session does."""
+    """Ask, because the hook does not know; inside a session, leave it to the session."""
     if inside:
         return Finding(what, Answer.NO_OPINION, f"{why}: {LEFT_TO_THE_SESSION}")
     return Finding(what, Answer.ASK, why)

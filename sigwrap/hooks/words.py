@@ -1,4 +1,4 @@
-"""What a word of a shell line comes to before it runs: quotes taken off, as far as it is known."""
+"""Reads a word of a shell line: its text without quotes, as far as it is known before it runs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,6 @@ _ESCAPES = dict(
 )
 _HOME = (b"$HOME", b"${HOME}")
 _FOLDER = (b"$PWD", b"${PWD}", b"$(pwd)", b"`pwd`")
-_DIGITS = {"x": 2, "u": 4, "U": 8}
 
 
 class Word(NamedTuple):
@@ -146,7 +145,7 @@ def _in_quotes(node: Node, text: bytes, known: Known) -> Iterator[str]:
 
 
 def _here_document(node: Node, text: bytes) -> str:
-    """Of `$(cat <<'EOF' …)`, by which agents write long texts: nothing in it is expanded."""
+    """Read `$(cat <<'EOF' …)`, by which agents write long texts: nothing in it is expanded."""
     statements = [child for child in node.children if child.is_named]
     if node.type != "command_substitution" or len(statements) != 1:
         return UNTOLD
@@ -175,43 +174,15 @@ def _unescaped_in_quotes(text: str) -> str:
 
 
 def _expanded(expansion: bytes, known: Known) -> str:
-    """Unquoted, what has blanks or a glob in it would be something else again."""
+    """Return a value that has no blanks or globs: unquoted, it stays one word."""
     value = known.home if expansion in _HOME else known.folder if expansion in _FOLDER else ""
     return value if value and not set(value) & set(" \t\n*?[") else UNTOLD
 
 
 def _ansi(text: str) -> str:
-    """Of $'…'. What is rare isn't known."""
-    kept, position = [], 0
-    while position < len(text):
-        if text[position] != "\\":
-            kept.append(text[position])
-            position += 1
-            continue
-        letter = text[position + 1 : position + 2]
-        position += 2
-        if letter in _ESCAPES:
-            kept.append(_ESCAPES[letter])
-            continue
-        base, most = (8, 3) if letter in "01234567" else (16, _DIGITS.get(letter, 0))
-        position -= base == 8
-        digits = _digits(text[position : position + most], base)
-        if not digits:
-            return UNTOLD
-        number = int(digits, base)
-        position += len(digits)
-        if not 0 < number < 0x80:
-            return UNTOLD
-        kept.append(chr(number))
-    return "".join(kept)
-
-
-def _digits(text: str, base: int) -> str:
-    wanted = "01234567" if base == 8 else "0123456789abcdefABCDEF"
-    count = 0
-    while count < len(text) and text[count] in wanted:
-        count += 1
-    return text[:count]
+    """Read $'…'; the text is not known if it has other escapes than a letter's."""
+    kept = re.sub(r"\\(.)", lambda found: _ESCAPES.get(found[1], UNTOLD), text)
+    return UNTOLD if UNTOLD in kept else kept
 
 
 def _decoded(text: bytes) -> str:

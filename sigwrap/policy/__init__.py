@@ -1,5 +1,4 @@
-"""What may run, who may signal whom, and what may be reached: a policy and a described request in,
-a decision out.
+"""Policies: a policy and the description of a request in, a decision out.
 
 Nothing here touches the kernel, the clock or the process table, and nothing reads a file: texts
 are handed in (start/policy_files.py reads them).

@@ -236,7 +236,7 @@ class AgentSignals:
         match info.signal:
             case AgentSignal.SIGSTOP:
                 by = _from_root(root)
-                self._recorder.tell(f"stopped by {by}; sigwrap signal SIGCONT continues it")
+                self._recorder.tell(f"stopped by {by}; sigwrap resume continues it")
                 self._stopped_by, self._stopped_s = by, time.monotonic()
                 self._freezing.freeze()
             case AgentSignal.SIGCONT:

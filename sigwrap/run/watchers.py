@@ -138,7 +138,7 @@ class Watchers:
     def _look_for_drift(self, profile: DriftWatch, effect: TellWatchers) -> None:
         program = profile.outside(subject_of(effect.facts, traced=effect.traced))
         if program is not None:
-            what = f"{line_of(effect.facts)}: {profile.name} doesn't have {program.path}"
+            what = f"{line_of(effect.facts)}: {program.path} is not in the profile {profile.name}"
             key = program_and_subcommand(program)
             self._tell_once(self._drifts, key, _DRIFT, what)
 

@@ -159,9 +159,12 @@ def rewrite(path: str, change: Callable[[str], str]) -> str:
     source = _file(path)
     if source is None or (new := change(source.text)) == source.text:
         return ""
-    with open(path, "r+b") as file:
-        file.write(new.encode())
-        file.truncate()
+    try:
+        with open(path, "r+b") as file:
+            file.write(new.encode())
+            file.truncate()
+    except OSError as error:
+        raise PolicyError(f"can't write {path}: {error.strerror}") from error
     import difflib
 
     lines = (source.text.splitlines(), new.splitlines())

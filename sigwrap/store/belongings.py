@@ -133,4 +133,4 @@ def _may_be_starting(journal: os.stat_result) -> bool:
 
 def runs(session_id: str) -> SessionError:
     shown = printable(session_id)
-    return SessionError(f"session {shown} is running", f"to end it: sigwrap signal {shown} SIGTERM")
+    return SessionError(f"session {shown} is running", f"to end it: sigwrap stop {shown}")

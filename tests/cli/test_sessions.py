@@ -90,7 +90,7 @@ def test_one_that_runs_stays(sigwrap: Sigwrap, running: Running) -> None:
     record(sigwrap.store, "s1", days_ago=9)
     done = sigwrap.run("sessions", "rm", "runs", "s1")
     assert done.returncode == 125
-    assert b"is running (to end it: sigwrap signal" in done.stderr
+    assert b"is running (to end it: sigwrap stop" in done.stderr
     assert done.stdout.splitlines()[-1].startswith(b"1 session removed")
     pruned = sigwrap.run("sessions", "prune", "--keep", "0")
     assert pruned.stdout == b"0 sessions removed, 0B freed\n"

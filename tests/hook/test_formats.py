@@ -144,13 +144,13 @@ def test_a_call_of_another_shape_is_refused(program: AgentProgram, text: bytes) 
 
 
 def test_where_a_question_would_not_be_asked_is_known() -> None:
-    for program, mode, nobody in [
+    for program, mode, never in [
         (CLAUDE, "default", False),
         (CLAUDE, "bypassPermissions", True),
         (CODEX, "default", True),
     ]:
         text = call(program, tool_name="Bash", tool_input={"command": "x"}, permission_mode=mode)
-        assert call_in(program, text).nobody_asked is nobody, program
+        assert call_in(program, text).cannot_ask is never, program
 
 
 def test_answers_are_as_each_program_documents_them() -> None:

@@ -94,6 +94,9 @@ cat $(cat list)
 cat list | xargs cat
 cat "$KEY_OF_THIS_TEST"
 f=~/.ssh/id_rsa; cat $f
+f=~/.ssh/id_rsa; cat < $f
+f=~/.s; g=sh/id_rsa; cat < $f$g
+git show $(echo --output=x)
 for f in ~/.ssh/*; do cat "$f"; done
 cat /home/$USER/.ssh/id_rsa
 cat ~root/.ssh/id_rsa
@@ -162,6 +165,11 @@ cat package.json | jq '.scripts'
 cat src/{app.ts,util.py}
 cat ~/.ssh/known_hosts ~/.ssh/config
 for f in src/*.py; do echo "== $f"; head -3 "$f"; done
+for f in src/*.py; do wc -l < "$f"; done
+git show "$UNKNOWN_TO_THIS_TEST"
+git log -1 $(git rev-parse HEAD)
+npm run dev & sleep 5; curl -s localhost:3000; kill %1
+rm -rf "$PWD/build"
 while read -r f; do wc -l "$f"; done < <(git ls-files '*.py')
 ls -la ~ && ls ~/.config
 mkdir -p src/{Button,Card} && touch src/Button.ts

@@ -66,7 +66,7 @@ def test_every_command_of_a_line_is_found() -> None:
 def test_words_are_what_is_left_of_them_without_their_quotes() -> None:
     for line, found in [
         (r"\rm -r\f 'a b' \"c", 'rm|-rf|a b|"c'),
-        ("r\"m\" -r'f' $'\\x2f\\n\\101'", "rm|-rf|/\nA"),
+        ("r\"m\" -r'f' $'/\\n\\'a' $'\\x2f' $'\\101'", "rm|-rf|/\n'a|_|_"),
         ("rm \\\n  x", "rm|x"),
         ('rm "a\\$b\\"c\\`d\\e"', 'rm|a$b"c`d\\e'),
         ("rm '' \"\"", "rm||"),

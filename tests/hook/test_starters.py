@@ -106,6 +106,7 @@ git $x push
 git --unheard-of push
 git -c "$x" commit
 git --config-env=alias.x=X x
+git --exec-path=x status
 git -c core.hooksPath=x commit
 git -c help.autocorrect=1 psuh
 git config core.hooksPath x

@@ -133,7 +133,7 @@ def test_another_policy_is_refused_and_the_session_goes_on(subject: Sigwrap) -> 
     refused = subject.run("--join-name", "agent", "--policy", "agent-strict", "--", "true")
     assert refused.returncode == REFUSED
     assert b"session agent runs with --policy agent-observe" in refused.stderr
-    assert b"sigwrap signal agent SIGTERM" in refused.stderr
+    assert b"sigwrap stop agent" in refused.stderr
     for options, said in (
         (("--durable",), b"session agent runs without --durable"),
         (("--grace", "3"), b"session agent runs with --grace 10 "),
@@ -338,7 +338,7 @@ def test_a_signal_to_a_command_that_is_not_there_yet_waits_for_it(subject: Sigwr
     await_that(lambda: bool(subject.events("interrupt_forwarded")))
     subject.run("signal", "agent", "SIGCONT")
     assert process.wait(30) == 128 + signal.SIGTERM
-    said = b"session agent was stopped by SIGSTOP (continue it: sigwrap signal agent SIGCONT)"
+    said = b"session agent was stopped by SIGSTOP (continue it: sigwrap resume agent)"
     assert said in process.stderr.read()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 
@@ -38,6 +39,31 @@ def test_it_takes_what_bash_takes(as_user: Sigwrap, shell: str) -> None:
     done = as_user.native(shell, input=b"echo from standard input\n")
     assert done.stdout == b"from standard input\n"
     assert as_user.sealed_events("session_started")[0].payload["policy"] == "agent-default"
+
+
+def test_as_claude_codes_prefix_it_takes_a_line_and_answers_hooks(
+    as_user: Sigwrap, shell: str
+) -> None:
+    """One session for each conversation; a hook is answered outside it."""
+    env = {
+        "CLAUDE_CODE_SHELL_PREFIX": shell,
+        "CLAUDE_CODE_SESSION_ID": "c1",
+        "SIGWRAP_OPTIONS": "--join-name 'claude-$CLAUDE_CODE_SESSION_ID' --policy agent-observe"
+        " --join-idle 2",
+    }
+    assert _run(as_user, shell, "echo a b; exit 3", **env) == (3, "a b\n", "")
+    assert _run(as_user, shell, "true", **env)[0] == 0
+    (started,) = as_user.events("session_started")
+    assert started.payload["name"] == "claude-c1"
+    call = {"hook_event_name": "PreToolUse", "tool_name": "Bash", "cwd": "/", "session_id": "c1"}
+    for line, answer in (("git push --force", "deny"), ("npm install x", "")):
+        text = json.dumps({**call, "tool_input": {"command": line}}).encode()
+        hook = f"{UNDER_TEST} hook run claude-code || exit 2"
+        done = as_user.native(shell, hook, env=env, input=text)
+        assert (done.returncode, done.stderr) == (0, b"")
+        said = json.loads(done.stdout)["hookSpecificOutput"] if done.stdout else {}
+        assert said.get("permissionDecision", "") == answer, line
+    assert len(as_user.events("command_joined")) == 2
 
 
 def test_inside_a_session_it_is_the_real_shell_at_once(as_user: Sigwrap, shell: str) -> None:

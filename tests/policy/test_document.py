@@ -13,8 +13,8 @@ from sigwrap.policy.language.document import (
     ScalarNode,
     SequenceNode,
     Source,
-    read_document,
 )
+from sigwrap.policy.language.yaml_text import read_document
 from sigwrap.policy.problems import InvalidPolicy
 
 

@@ -89,7 +89,39 @@ def test_the_policy_is_minimal_and_readable() -> None:
         "    signals: [SIGKILL, SIGTERM]\n"
         "    target: children\n"
         "    decision: allow\n"
+        "\n"
+        "# The sessions recorded no connections, so this policy restricts none.\n"
+        "\n"
+        "# The sessions audited no files, so this policy restricts none.\n"
     )
+
+
+def test_a_program_with_a_denial_keeps_its_arguments(parse: Parse) -> None:
+    text = generate_policy(
+        [
+            ran("/usr/bin/rm", "-rf", "build"),
+            ran("/usr/bin/git", "push", "origin"),
+            ran("/usr/bin/git", "status"),
+            ran("/usr/bin/git", "push", "--token", "***", masked=True),
+            ran("/usr/bin/rm", "-rf", "/", kind="exec_denied"),
+            ran("/usr/bin/git", "push", "--force", kind="exec_denied"),
+        ],
+        name="p",
+    )
+    engine = Engine(parse(text))
+    for words, action in (
+        (("rm", "-rf", "build"), "allow"),
+        (("rm", "-rf", "/"), "deny"),
+        (("rm", "-rf", "build", "/"), "deny"),
+        (("git", "push", "origin"), "allow"),
+        (("git", "push", "--force"), "deny"),
+        (("git", "push", "--token", "***"), "deny"),
+        (("git", "status", "-s"), "allow"),
+    ):
+        [(_, request)] = requests_from_events([ran(f"/usr/bin/{words[0]}", *words[1:])])
+        assert isinstance(request, CommandRequest)
+        assert engine.decide_command(request).action.value == action, words
+    assert "# The sessions were denied git push with other arguments.\n" in text
 
 
 def test_recorded_programs_give_the_whole_request(parse: Parse) -> None:

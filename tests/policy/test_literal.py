@@ -11,7 +11,7 @@ from sigwrap.policy.judge.engine import Engine
 from sigwrap.policy.judge.match import to_bytes
 from sigwrap.policy.judge.request import CommandRequest, Program
 from sigwrap.policy.language.document import MappingNode, SequenceNode, Source
-from sigwrap.policy.language.yaml_text import read_text
+from sigwrap.policy.language.yaml_text import read_document
 from sigwrap.policy.tools.literal import (
     as_it_is_read,
     glob_of,
@@ -54,7 +54,7 @@ def _reads_back(found: list[str]) -> None:
     assert printable(written.replace("\n", "")) == written.replace("\n", "")
     assert len(written.splitlines()) == 2
     read = [as_it_is_read(each) for each in found]
-    node = read_text(Source("x.yaml", written))
+    node = read_document(Source("x.yaml", written))
     assert isinstance(node, MappingNode)
     listed = node.entries[0][1]
     assert isinstance(listed, SequenceNode)

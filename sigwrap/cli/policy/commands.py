@@ -9,8 +9,9 @@ from sigwrap.cli.table import POLICY
 
 _HELP = """Write, check and explain policies.
 
-Start with list and init, then use check, test and explain. With suggest, you get rules for actions
-that a session denied; with generate, a policy from the actions of a session.
+Start with list and init, then use check and explain. With learn, you get rules for actions that a
+session denied, or a whole policy from its actions; with try, the decisions that a policy would have
+made in a session.
 """
 
 

@@ -85,8 +85,9 @@ def learn(
     may have tried something it should not do.
 
     With --new, the output allows the programs and subcommands that ran, with any arguments, the
-    signals to any target of the same type, and the connections. It denies everything else. If the
-    sessions audited files, it allows writing only in the directories in which they wrote.
+    signals to any target of the same type, and the connections. A program or subcommand of which
+    something was denied keeps its exact arguments. The output denies other commands and signals. It
+    restricts the network if the sessions recorded connections, and writing if they audited files.
     """
     if not re.fullmatch(PATTERNS[Form.NAME], name):
         raise UsageError(f"--name {shell_words([name])}: not a valid policy name")

@@ -64,12 +64,6 @@ def is_shipped(name: str, text: str) -> bool:
         return False
 
 
-def read_document(source: Source) -> Node:
-    from sigwrap.policy.language.yaml_text import read_text
-
-    return read_text(source)
-
-
 def form_of_shipped(file: str) -> Form:
     try:
         # importlib is imported for nothing else.

@@ -158,6 +158,12 @@ def _loose_allow_rules(rules: Sequence[CommandRule]) -> Iterator[Problem]:
                 "subcommands, or deny the others in an earlier rule"
             )
             yield _warning(rule, message, loose)
+        elif rule.paths and rule.args is None and not rule.args_patterns:
+            message = (
+                f"rule {rule.name} allows any arguments if one of them is one of these paths; use "
+                "args, or deny the others in an earlier rule"
+            )
+            yield _warning(rule, message, rule.paths[0])
 
 
 def _matches_anything(pattern: str) -> bool:

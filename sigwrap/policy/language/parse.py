@@ -26,7 +26,6 @@ from sigwrap.policy.language.document import (
     Node,
     ScalarNode,
     Source,
-    read_document,
 )
 from sigwrap.policy.language.fill import Filler, variable_problem
 from sigwrap.policy.language.parts import IMPLIED, Parts
@@ -73,6 +72,8 @@ class _Loader:
         if form is not None:
             return self._checked_beforehand(form, source, overrides, above)
         try:
+            from sigwrap.policy.language.yaml_text import read_document  # not for shipped ones
+
             document = read_document(source)
         except InvalidPolicy as error:
             self.problems.extend(error.problems)

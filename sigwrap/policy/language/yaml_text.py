@@ -32,7 +32,7 @@ _WORDS: dict[str, bool | None] = {"true": True, "false": False, "null": None, "~
 _Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
-def read_text(source: Source) -> Node:
+def read_document(source: Source) -> Node:
     start = _place(source.name, None)
     if len(source.text) > MAX_TEXT_CHARACTERS:
         raise _invalid(start, f"the policy is longer than {MAX_TEXT_CHARACTERS} characters")

@@ -1,8 +1,10 @@
 """Requests from recorded events, and a policy that allows what sessions did.
 
 The policy allows programs and subcommands with any arguments, because a build has other arguments
-each time. It learns from what was allowed, not from what was denied, absorbed or redirected. If the
-session audited files, it allows writing only in the directories in which the session wrote.
+each time. A program or subcommand of which the session denied something gets only the exact
+arguments that were allowed. The policy learns nothing from actions that were denied, absorbed or
+redirected. If the session audited files, it allows writing only in the directories in which the
+session wrote.
 """
 
 from __future__ import annotations
@@ -39,6 +41,8 @@ _DESCRIPTION = (
     "signals any target of their type."
 )
 _ENDPOINT_SHOWN = 100
+_MOST_LINES = 100  # of one program or subcommand
+_LONGEST_LINE = 4_000
 _MOST_PLACES = 50
 _CHANGES = "[write, create, delete]"
 _TEMPORARY = "/tmp"
@@ -61,33 +65,50 @@ def generate_policy(events: Iterable[Event], *, name: str) -> str:
     profile, written = _Profile(), set[str]()
     for event, request in requests_from_events(_noting_changes(events, written)):
         if event.type in LEARNED_EVENTS:
-            profile.add(request)
+            profile.add(request, is_whole=not _is_changed(event))
+        elif event.type == "exec_denied":
+            profile.add_denied(request)
         profile.judges_network |= isinstance(request, Endpoint)
     lines = [*profile.lines(name), *_file_lines(written)]
+    if not profile.judges_network:
+        lines += ["", "# The sessions recorded no connections, so this policy restricts none."]
+    if not written:
+        lines += ["", "# The sessions audited no files, so this policy restricts none."]
     return "\n".join(lines) + "\n"
+
+
+def _is_changed(event: Event) -> bool:
+    """Return whether the log masks or cuts words of this event."""
+    return event.payload.get("masked") is True or "cut" in event.payload
 
 
 class _Profile:
     def __init__(self) -> None:
-        self._names: set[str] = set()
-        self._subcommands: dict[str, set[str]] = {}
+        # By program and subcommand, which is empty for a program that has none.
+        self._lines: dict[tuple[str, str], dict[tuple[str, ...], None]] = {}
+        self._denied: set[tuple[str, str]] = set()
         self._not_text: set[str] = set()  # commands with a subcommand that no policy can contain
         self._signals: dict[TargetType, set[int]] = {}
         self._connections: dict[Draft, None] = {}
         self._left_out: set[str] = set()
         self.judges_network = False  # without network rules, no connection is recorded
 
-    def add(self, request: Request) -> None:
+    def add(self, request: Request, *, is_whole: bool) -> None:
         match request:
             case CommandRequest():
                 for program in request.programs:
                     if not program.counts_by_name:
-                        self._add_program(program)
+                        self._add_program(program, is_whole=is_whole and not request.truncated)
             case SignalRequest() if request.signal in ALL and request.target_types:
                 target = most_specific(request.target_types)
                 self._signals.setdefault(target, set()).add(request.signal)
             case Endpoint():
                 self._add_connection(request)
+
+    def add_denied(self, request: Request) -> None:
+        if isinstance(request, CommandRequest):
+            for program in request.programs:
+                self._denied |= {(called, word) for called, word in _kinds(program)}
 
     def lines(self, name: str) -> Iterator[str]:
         network = ", network: deny" if self.judges_network else ""
@@ -95,7 +116,7 @@ class _Profile:
         yield f"name: {yaml_word(name)}"
         yield f"description: {_DESCRIPTION}"
         yield f"defaults: {{command: deny, signal: deny{network}}}"
-        if self._names or self._subcommands:
+        if self._lines:
             yield from ("", "command_rules:", *self._command_lines())
         if self._signals:
             yield from ("", "signal_rules:", *self._signal_lines())
@@ -108,23 +129,17 @@ class _Profile:
             yield from ("", "# Left out, because they are not valid text: subcommands of")
             yield f"# {', '.join(sorted(self._not_text))}"
 
-    def _add_program(self, program: Program) -> None:
-        basename = program.path.rpartition("/")[2]
-        name = program.name if is_system_file(program) else basename  # as a rule allows it
-        if not name:
-            return  # only in a log that sigwrap did not write
-        called = name_for_subcommands(basename, name)
-        if not has_subcommands(called):
-            self._names.add(name)
-            return
-        words = {next(iter(each), "") for each in readings(called, program.argv)}
-        # After `--`, a subcommand may look like an option, which a rule cannot name.
-        named = {word for word in words if word == "-" or not word.startswith("-")}
-        valid = {word for word in named if as_it_is_read(word) == word}
-        if valid:
-            self._subcommands.setdefault(called, set()).update(valid)
-        if valid != named:
-            self._not_text.add(called)
+    def _add_program(self, program: Program, *, is_whole: bool) -> None:
+        kinds = _kinds(program)
+        valid = {(called, word) for called, word in kinds if as_it_is_read(word) == word}
+        self._not_text |= {called for called, _ in kinds - valid}
+        arguments = program.argv[1:]
+        for kind in valid:
+            lines = self._lines.setdefault(kind, {})
+            is_text = all(as_it_is_read(each) == each for each in arguments)
+            is_short = sum(map(len, arguments)) < _LONGEST_LINE and len(lines) < _MOST_LINES
+            if is_whole and is_text and is_short:
+                lines[arguments] = None
 
     def _add_connection(self, endpoint: Endpoint) -> None:
         try:
@@ -134,16 +149,33 @@ class _Profile:
                 self._left_out.add(str(endpoint)[:_ENDPOINT_SHOWN])
 
     def _command_lines(self) -> Iterator[str]:
-        for command, words in sorted(self._subcommands.items()):
+        names: list[str] = []
+        tools: dict[str, list[str]] = {}
+        for called, word in sorted(self._lines.keys() - self._denied):
+            if has_subcommands(called):
+                tools.setdefault(called, []).append(word)
+            else:
+                names.append(called)
+        for command, words in tools.items():
             yield f"  - name: {command}"
             yield f"    commands: [{command}]"
-            yield f"    subcommands: {yaml_list(sorted(words))}"
+            yield f"    subcommands: {yaml_list(words)}"
             yield "    decision: allow"
-        if self._names:
+        taken = set(tools) | {"other-commands"}
+        for called, word in sorted(self._lines.keys() & self._denied):
+            yield (
+                f"  # The sessions were denied {called} {word}".rstrip() + " with other arguments."
+            )
+            for arguments in self._lines[called, word]:
+                yield f"  - name: {unused_name((called, *arguments), taken)}"
+                yield f"    commands: {yaml_list([glob_of(called)])}"
+                yield f"    args: {yaml_list(each.replace('${', '${_:-$}{') for each in arguments)}"
+                yield "    decision: allow"
+        if names:
             yield "  - name: other-commands"
             yield "    commands:"
-            for word in sorted({glob_of(name) for name in self._names}):
-                yield f"      - {yaml_word(word)}"
+            for glob in sorted(map(glob_of, names)):
+                yield f"      - {yaml_word(glob)}"
             yield "    decision: allow"
 
     def _signal_lines(self) -> Iterator[str]:
@@ -160,6 +192,20 @@ class _Profile:
         for draft in sorted(self._connections):
             allowing = draft._replace(keys=(*draft.keys, ("decision", "allow")))
             yield f"  {rule_line(allowing, unused_name(draft.words, taken))}"
+
+
+def _kinds(program: Program) -> set[tuple[str, str]]:
+    """Return the names by which a rule allows this program, each with a subcommand or ""."""
+    basename = program.path.rpartition("/")[2]
+    name = program.name if is_system_file(program) else basename
+    if not name:
+        return set()  # only in a log that sigwrap did not write
+    called = name_for_subcommands(basename, name)
+    if not has_subcommands(called):
+        return {(name, "")}
+    words = {next(iter(each), "") for each in readings(called, program.argv)}
+    # After `--`, a subcommand may look like an option, which a rule cannot name.
+    return {(called, word) for word in words if word == "-" or not word.startswith("-")}
 
 
 def _signal_words(numbers: set[int]) -> list[str]:

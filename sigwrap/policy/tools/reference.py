@@ -123,7 +123,8 @@ def _short_names(numbers: frozenset[int]) -> str:
 
 
 def _key_cell(key: Key) -> str:
-    return f"`{key.name}`{' (required)' if key.required and not key.unless else ''}"
+    other = f", or `{key.unless}`" if key.unless else ""
+    return f"`{key.name}`{f' (required{other})' if key.required else ''}"
 
 
 def _subgroups(group: Group) -> Iterator[tuple[str, Group]]:

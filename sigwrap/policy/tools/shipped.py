@@ -16,10 +16,11 @@ from sigwrap.hints import Any
 from sigwrap.policy.language import build
 from sigwrap.policy.language.beforehand import FILLED, TEXT
 from sigwrap.policy.language.check import Checker
-from sigwrap.policy.language.document import ScalarNode, Source, digest_of, read_document
+from sigwrap.policy.language.document import ScalarNode, Source, digest_of
 from sigwrap.policy.language.schema import POLICY
 from sigwrap.policy.language.shapes import Form
 from sigwrap.policy.language.variables import BUILT_IN, Room
+from sigwrap.policy.language.yaml_text import read_document
 from sigwrap.policy.problems import Place
 
 _HEAD = '"""The shipped policies, checked. Made from policies/ by policy/tools/shipped.py."""'

@@ -1,16 +1,22 @@
-"""Execs, signals, connections and files that were not simply allowed, in groups.
+"""Execs, signals, connections and files that were not simply allowed, in groups; and their words.
 
 A group is what one rule did to one command, to one signal from one program to another, or to one
-destination.
+destination. All words are escaped for a terminal.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from sigwrap.events import EXEC_TYPES, Event, Payload, kind_of, text, texts, times
-from sigwrap.outcomes import ANSWER_OF, APPROVED, AUDITED, OUTCOMES
+from sigwrap.escape import printable, shell_words, shortened
+from sigwrap.events import EXEC_TYPES, Event, Payload, kind_of, number, text, texts, times
+from sigwrap.outcomes import ANSWER_OF, APPROVED, AUDITED, OUTCOMES, REFUSED
+from sigwrap.policy.judge.network import Direction, reaching
 from sigwrap.policy.judge.subcommand import has_subcommands, subcommand
+from sigwrap.policy.presets import as_meant
+from sigwrap.report.folds.steps import shell_line
+from sigwrap.report.folds.tree import CommandLine, words
 from sigwrap.tuples import NamedTuple
 
 GROUPS_LIMIT = 1_000
@@ -18,13 +24,22 @@ _CALLERS_KEPT = 5
 _LINES_KEPT = 4
 _ANSWERS_KEPT = 1_000
 _CHARACTERS_KEPT = 200
+_COMMAND_CHARACTERS = 300
+_CALLER_CHARACTERS = 60
+_REASON_CHARACTERS = 300
+_NAMES_SHOWN = 5
 
 
 class By(NamedTuple):
     """The process that asked for an action."""
 
     pid: int  # of the first one that ran this command
-    command: str
+    command: CommandLine
+
+    @property
+    def shown(self) -> str:
+        line = shell_words(words(self.command)) if self.command else "?"
+        return shortened(line, _CALLER_CHARACTERS)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -44,6 +59,74 @@ class Group:
     @property
     def kind(self) -> str:
         return kind_of(self.first.type)
+
+    @property
+    def label(self) -> str:
+        """The outcome, and whether it needed approval."""
+        if self.outcome == REFUSED:
+            return "probably refused"
+        if self.answer in ("", APPROVED):
+            return self.outcome
+        return "approval expired" if self.answer == "expired" else "not approved"
+
+    @property
+    def program(self) -> str:
+        """The program of an exec, and its subcommand if it has any."""
+        return shortened(shell_words(self.command), _COMMAND_CHARACTERS)
+
+    @property
+    def whats(self) -> list[tuple[str, int]]:
+        """Its first command lines, or what else it did, and how often."""
+        return [(what(event), count) for event, count in self.lines]
+
+    @property
+    def is_of_several(self) -> bool:
+        """Whether it has several command lines, so that each needs its own number."""
+        return len(self.lines) > 1 or self.other_lines > 0
+
+    @property
+    def reason(self) -> str:
+        """The rule's message, or what the decision says beyond the rule's name."""
+        payload = self.first.payload
+        message, given = text(payload.get("message")), text(payload.get("reason"))
+        shadows = text(payload.get("shadows"))
+        if self.outcome == AUDITED and shadows:
+            message = f"shadows {shadows}"
+        if "exit_code" in payload:
+            message = f"its command ended with {payload['exit_code']}"
+        elif not message and not given.startswith(f"rule {self.rule}"):
+            message = given
+            if self.outcome == APPROVED and self.count > 1:
+                message += ", the first time"  # another approver may have approved the others
+        return shortened(printable(" ".join(message.split())), _REASON_CHARACTERS)
+
+    @property
+    def rule_line(self) -> str:
+        said = self.reason
+        return f"rule {printable(self.rule) or '?'}{f': {said}' if said else ''}"
+
+    @property
+    def callers(self) -> list[tuple[int, str, int]]:
+        """The pid, the command and the number of actions of each caller."""
+        return [(by.pid, by.shown, count) for by, count in self.by.values()]
+
+    @property
+    def by_line(self) -> str:
+        found = self.callers
+        shown = ", ".join(
+            f"{command} ({pid})" + (f" {count} times" if len(found) > 1 and count > 1 else "")
+            for pid, command, count in found
+        )
+        others = f", others {self.by_more} times" if self.by_more else ""
+        return f"by {shown}{others}"
+
+    @property
+    def is_asked_by_its_shell(self) -> bool:
+        """Whether its only caller is a shell that was given this very command."""
+        if len(self.by) != 1 or self.by_more:
+            return False
+        ((by, _),) = self.by.values()
+        return bool(by.command) and shell_line(words(by.command)) == what(self.first)
 
     def add(self, event: Event, by: By) -> None:
         count = times(event.payload)
@@ -91,7 +174,7 @@ class Attention:
         answer = self._answers.pop(event.pid, "") if self._answers else ""
         if became == APPROVED:
             answer = APPROVED  # approval of a script covers what it runs
-        what = _WHAT[kind_of(event.type)](payload)
+        what = _KEYS[kind_of(event.type)](payload)
         key = became, answer, rule, what
         group = self._groups.get(key)
         if group is None:
@@ -115,7 +198,7 @@ class Attention:
         )
 
 
-def _command(payload: Payload) -> tuple[str, ...]:
+def _command_key(payload: Payload) -> tuple[str, ...]:
     argv = texts(payload.get("argv"))
     path = text(payload.get("path")) or (argv[0] if argv else "")
     name = path.rpartition("/")[2][:_CHARACTERS_KEPT]
@@ -124,21 +207,86 @@ def _command(payload: Payload) -> tuple[str, ...]:
     return (name,)
 
 
-def _signal(payload: Payload) -> tuple[str, ...]:
+def _signal_key(payload: Payload) -> tuple[str, ...]:
     names = "signal_name", "source_cmd", "target_cmd", "target_type", "original_signal"
     return _fields(payload, names)
 
 
-def _connection(payload: Payload) -> tuple[str, ...]:
+def _connection_key(payload: Payload) -> tuple[str, ...]:
     return _fields(payload, ("direction", "protocol", "destination"))
 
 
-def _file(payload: Payload) -> tuple[str, ...]:
+def _file_key(payload: Payload) -> tuple[str, ...]:
     return _fields(payload, ("operation", "path"))
 
 
 def _fields(payload: Payload, names: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(str(payload.get(each))[:_CHARACTERS_KEPT] for each in names)
+
+
+_KEYS = {
+    "file": _file_key,
+    "exec": _command_key,
+    "signal": _signal_key,
+    "connection": _connection_key,
+}
+
+
+def learn_command(session_id: str) -> str:
+    return f"sigwrap policy learn {shell_words([session_id])}"
+
+
+def audited_line(groups: Sequence[Group]) -> str:
+    """Return such as "4 audited: python3 (2), git (2)"."""
+    by_name: dict[str, int] = {}
+    for group in groups:
+        name = group.command[0] if group.command else what(group.first)
+        by_name[name] = by_name.get(name, 0) + group.count
+    listed = sorted(by_name.items(), key=lambda each: -each[1])
+    names = ", ".join(
+        f"{printable(name)} ({n})" if n > 1 else printable(name)
+        for name, n in listed[:_NAMES_SHOWN]
+    )
+    more = ", …" if len(listed) > _NAMES_SHOWN else ""
+    return f"{sum(by_name.values())} audited: {names}{more} (--only audited)"
+
+
+def what(event: Event) -> str:
+    """Return a command line, a signal and its target, a direction and a destination, or a file."""
+    return shortened(_WHAT[kind_of(event.type)](event.payload), _COMMAND_CHARACTERS)
+
+
+def _command(payload: Payload) -> str:
+    argv = texts(payload.get("argv"))
+    path = text(payload.get("path"))
+    shown = shell_words(as_meant(argv) or [path or "?"])
+    if path and argv and path.rpartition("/")[2] != argv[0].rpartition("/")[2]:
+        shown = f"{shell_words([path])} as {shown}"
+    replacement = texts(payload.get("replacement_argv"))
+    return f"{shown} => {shell_words(replacement)}" if replacement else shown
+
+
+def _signal(payload: Payload) -> str:
+    target = printable(text(payload.get("target_cmd")) or "?")
+    kind = printable(text(payload.get("target_type")))
+    pid = number(payload.get("target_pid"))
+    name = printable(text(payload.get("signal_name")))
+    about = ", ".join(each for each in (str(pid or ""), kind) if each)
+    return f"{name} to {target} ({about})" if about else f"{name} to {target}"
+
+
+_DIRECTIONS = tuple(each.value for each in Direction)
+
+
+def _connection(payload: Payload) -> str:
+    """Use the words that the denied caller reads."""
+    destination = printable(text(payload.get("destination")) or "?")
+    direction = text(payload.get("direction"))
+    return reaching(direction, destination) if direction in _DIRECTIONS else destination
+
+
+def _file(payload: Payload) -> str:
+    return printable(f"{text(payload.get('operation'))} {text(payload.get('path'))}")
 
 
 _WHAT = {"file": _file, "exec": _command, "signal": _signal, "connection": _connection}

@@ -8,7 +8,6 @@ from enum import Enum
 from sigwrap.escape import printable, shell_words
 from sigwrap.events import Payload, number
 from sigwrap.policy.judge.signals import ALL, signal_name
-from sigwrap.tuples import NamedTuple
 
 _LINE_CHARACTERS = 100
 
@@ -64,19 +63,15 @@ class Sender:
     event_type: str
 
 
-class Reason(NamedTuple):
-    cause: Cause
-    text: str
-    sender: Sender | None = None
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Why:
-    pid: int
-    command: str
-    seq: int  # of its process_exited; 0 if there is none
-    status: int | None  # as a shell shows it
-    signal_name: str
+    """Why a process ended. A cause comes first; the process is filled in by `replace`."""
+
+    pid: int = 0
+    command: str = ""
+    seq: int = 0  # of its process_exited; 0 if there is none
+    status: int | None = None  # as a shell shows it
+    signal_name: str = ""
     cause: Cause
     text: str
     sender: Sender | None = None
@@ -84,6 +79,10 @@ class Why:
     @property
     def sentence(self) -> str:
         return self.text if self.status is None else f"exit {self.status}: {self.text}"
+
+
+def because(cause: Cause, text: str, sender: Sender | None = None) -> Why:
+    return Why(cause=cause, text=text, sender=sender)
 
 
 def shown_command(argv: list[str]) -> str:
@@ -139,27 +138,27 @@ def _named(pid: int, signal: Payload) -> str:
     return f'{pid} "{shortened(signal.get("sender_cmd"))}"'
 
 
-def unsent(name: str, exited: Payload) -> Reason:
+def unsent(name: str, exited: Payload) -> Why:
     """Explain a signal without a recorded sender, by its number and what the kernel says."""
     shown = printable(name)
     if name in _BY_THE_KERNEL:
-        return Reason(Cause.KERNEL, f"{shown} from the kernel: {_BY_THE_KERNEL[name]}")
+        return because(Cause.KERNEL, f"{shown} from the kernel: {_BY_THE_KERNEL[name]}")
     if name == "SIGKILL":
         return _killed_from_outside(exited)
     if name in _KEYS or name == "SIGHUP":
-        return Reason(
+        return because(
             Cause.OUTSIDE,
             f"{shown} from the terminal{terminal_key(name)} or from outside the session: "
             f"{_NOT_INSIDE}",
         )
-    return Reason(Cause.UNKNOWN, f"{shown} from an unknown sender: {_NOT_INSIDE}")
+    return because(Cause.UNKNOWN, f"{shown} from an unknown sender: {_NOT_INSIDE}")
 
 
-def _killed_from_outside(exited: Payload) -> Reason:
+def _killed_from_outside(exited: Payload) -> Why:
     seconds = exited.get("cpu_limit_s")
     if isinstance(seconds, int) and seconds > 0:
         said = f"its hard CPU time limit, {seconds} s (ulimit -t)"
-        return Reason(Cause.KERNEL, f"SIGKILL from the kernel: {said}")
+        return because(Cause.KERNEL, f"SIGKILL from the kernel: {said}")
     senders, known = ["a process outside the session"], _NOT_INSIDE
     if seconds != 0 and "oom_kills" in exited:
         senders.insert(0, "the kernel (a hard ulimit -t)")
@@ -168,42 +167,21 @@ def _killed_from_outside(exited: Payload) -> Reason:
     else:
         senders.insert(0, "the kernel's OOM killer")
     said = " or ".join(senders) if len(senders) < 3 else f"{senders[0]}, {' or '.join(senders[1:])}"
-    return Reason(Cause.OUTSIDE, f"SIGKILL from {said}: {known}")
+    return because(Cause.OUTSIDE, f"SIGKILL from {said}: {known}")
 
 
-def denied(what: str) -> Reason:
-    return Reason(Cause.DENIED, f"{_AFTER}{what}")
+def denied(what: str) -> Why:
+    return because(Cause.DENIED, f"{_AFTER}{what}")
 
 
-def like_its_child(child: Why) -> Reason:
+def like_its_child(child: Why) -> Why:
     passed_on, of_child = child.text.removeprefix(_PASSED_ON), f'{child.pid} "{child.command}"'
     if passed_on != child.text:
         text = f"{_PASSED_ON}descendant {passed_on.partition(' ')[2]}"
     else:
         text = f"{_PASSED_ON}child {of_child}: {child.text.removeprefix(_AFTER)}"
     cause = Cause.DENIED if child.cause is Cause.DENIED else Cause.ITSELF
-    return Reason(cause, text, child.sender)
-
-
-def why_of(
-    pid: int,
-    command: str,
-    reason: Reason,
-    *,
-    seq: int = 0,
-    status: int | None = None,
-    signal_name: str = "",
-) -> Why:
-    return Why(
-        pid=pid,
-        command=command,
-        seq=seq,
-        status=status,
-        signal_name=signal_name,
-        cause=reason.cause,
-        text=reason.text,
-        sender=reason.sender,
-    )
+    return because(cause, text, child.sender)
 
 
 def terminal_key(name: str) -> str:

@@ -1,4 +1,4 @@
-"""How a log ends: whether anything more can come, and what is missing otherwise."""
+"""Find how a log ends: at its session's end, before it, or not yet."""
 
 from __future__ import annotations
 
@@ -18,8 +18,10 @@ class Ending(Enum):
 
 
 def ending_of(session: Session) -> Ending:
-    """To be asked before the log is read: a session that ends meanwhile must not look as if it had
-    crashed. ENDED is what its last event says."""
+    """Return how the log ends, unless its last event says ENDED.
+
+    Call it before reading the log: a session that ends meanwhile must not look like a crash.
+    """
     if session.is_of_hooks:
         return Ending.HOOKS
     if session.running:

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from sigwrap.escape import printable
 from sigwrap.events import Event, Payload
-from sigwrap.report.folds.cause import ENDED_BY_ITSELF, Cause, Reason, Why, sent_to_sigwrap, why_of
+from sigwrap.report.folds.cause import ENDED_BY_ITSELF, Cause, Why, because, sent_to_sigwrap
 from sigwrap.status import COMMAND_ENDED, COMMAND_NOT_RUN
 from sigwrap.tuples import NamedTuple
 
@@ -150,8 +150,8 @@ def at_the_end(pid: int, why: Why | None, measures: Measures, is_unexecuted: boo
     text = _reason(str(end.get("reason") or "ended"), why, measures)
     status_shown = status if isinstance(status, int) else None
     if why is None:
-        return why_of(pid, "", Reason(Cause.SIGWRAP, text), status=status_shown)
-    if why.seq:
+        why = because(Cause.SIGWRAP, text)
+    elif why.seq:
         text = _with_death(text, why, status, measures, is_unexecuted)
     return replace(why, pid=pid, status=status_shown, text=text)
 

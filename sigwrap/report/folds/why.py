@@ -19,15 +19,14 @@ from sigwrap.report.folds.cause import (
     DELIVERED,
     ENDED_BY_ITSELF,
     Cause,
-    Reason,
     Why,
+    because,
     denied,
     like_its_child,
     sent_by,
     shortened,
     terminal_key,
     unsent,
-    why_of,
 )
 from sigwrap.report.folds.ending import WHAT_ENDED_IT, Ending
 from sigwrap.report.folds.lives import Lives, Living, Ran, shown
@@ -202,31 +201,36 @@ class WhyFold:
         if raised is not None:
             first = self._first(event, name, living)
             if first is None:
-                first = Reason(Cause.RECORDED, sent_by(raised, to_itself=True))
-            reason = first._replace(sender=first.sender or raised)
+                first = because(Cause.RECORDED, sent_by(raised, to_itself=True))
+            reason = replace(first, sender=first.sender or raised)
         elif sent is not None:
-            reason = Reason(Cause.RECORDED, sent_by(sent, to_itself=False), sent)
+            reason = because(Cause.RECORDED, sent_by(sent, to_itself=False), sent)
         else:
             reason = (
                 self._by_sigwrap(event, name, living)
                 or self._by_key(name)
                 or unsent(name, event.payload)
             )
-        command = shown(living.ran) or shortened(event.payload.get("comm"))
-        about = {"seq": event.seq, "status": status}
-        return why_of(event.pid, command, reason, signal_name=printable(name), **about)
+        return replace(
+            reason,
+            pid=event.pid,
+            command=shown(living.ran) or shortened(event.payload.get("comm")),
+            seq=event.seq,
+            status=status,
+            signal_name=printable(name),
+        )
 
-    def _first(self, event: Event, name: str, living: Living) -> Reason | None:
+    def _first(self, event: Event, name: str, living: Living) -> Why | None:
         """Return who first sent the signal that a process raised again."""
         if (sent := living.last_sent(name)) is not None:
-            return Reason(Cause.RECORDED, sent_by(sent, to_itself=False), sent)
+            return because(Cause.RECORDED, sent_by(sent, to_itself=False), sent)
         measures = self._measures
         by = measures.interrupted_by
         if by and (by.get("signal_name") == name or self._passed_on(event.pid, name, living)):
-            return Reason(Cause.RECORDED, measures.interrupted)
+            return because(Cause.RECORDED, measures.interrupted)
         return self._by_sigwrap(event, name, living)
 
-    def _by_sigwrap(self, event: Event, name: str, living: Living) -> Reason | None:
+    def _by_sigwrap(self, event: Event, name: str, living: Living) -> Why | None:
         measures = self._measures
         if living.is_mismatched and name == "SIGKILL":
             said = ": the loaded program is not the one that sigwrap checked"
@@ -238,7 +242,7 @@ class WhyFold:
             said = ", which ends the processes that the command left behind"
         else:
             return None
-        return Reason(Cause.SIGWRAP, f"{printable(name)} from sigwrap{said}")
+        return because(Cause.SIGWRAP, f"{printable(name)} from sigwrap{said}")
 
     def _passed_on(self, pid: int, name: str, living: Living) -> str:
         """Say who sent the signal that sigwrap forwarded to the command or to a joined job."""
@@ -252,32 +256,33 @@ class WhyFold:
         is_for_memory = bool(measures.out_of_memory) and measures.ends_for(measures.out_of_memory)
         return is_for_memory and number(event.payload.get("oom_kills")) > 0
 
-    def _by_key(self, name: str) -> Reason | None:
+    def _by_key(self, name: str) -> Why | None:
         interrupt = self._measures.interrupt
         if interrupt.get("origin") != "terminal" or interrupt.get("signal_name") != name:
             return None
-        return Reason(Cause.TERMINAL, f"{printable(name)} from the terminal{terminal_key(name)}")
+        return because(Cause.TERMINAL, f"{printable(name)} from the terminal{terminal_key(name)}")
 
     def _by_itself(self, pid: int, ended: _Ended) -> Why:
         status = ended.code if isinstance(ended.code, int) else None
         command = shown(ended.ran) or ended.comm
-        return why_of(pid, command, self._own_end(ended), seq=ended.seq, status=status)
+        why = self._own_end(ended)
+        return replace(why, pid=pid, command=command, seq=ended.seq, status=status)
 
-    def _own_end(self, ended: _Ended) -> Reason:
+    def _own_end(self, ended: _Ended) -> Why:
         living, code = ended.living, ended.code
         if living is not None and living.child is not None and living.child.status == code:
             return like_its_child(self._in_hindsight(living.child))
         if code is None:
-            return Reason(Cause.UNKNOWN, "its exit status is unknown")
+            return because(Cause.UNKNOWN, "its exit status is unknown")
         if code == 0:
-            return Reason(Cause.ITSELF, ENDED_BY_ITSELF)
+            return because(Cause.ITSELF, ENDED_BY_ITSELF)
         if living is not None and living.denied:
             return denied(living.denied)
         if living is not None and living.refused_file:
-            return Reason(Cause.DENIED, f"{ENDED_BY_ITSELF}, probably after {living.refused_file}")
+            return because(Cause.DENIED, f"{ENDED_BY_ITSELF}, probably after {living.refused_file}")
         if self._measures.log_is_full:
             return denied(f"sigwrap denied every exec and signal: {self._measures.log_is_full}")
-        return Reason(Cause.ITSELF, ENDED_BY_ITSELF)
+        return because(Cause.ITSELF, ENDED_BY_ITSELF)
 
     def _in_hindsight(self, why: Why) -> Why:
         """Name the OOM killer, which is known only once the memory limit's event is there."""
@@ -295,26 +300,26 @@ class WhyFold:
         if ending is Ending.RUNNING and (approval_id := self._asks.get(pid)):
             said = f"waiting for approval (sigwrap approve {approval_id})"
             command = "" if living is None else shown(living.ran)
-            return why_of(pid, command, Reason(Cause.RUNNING, said))
+            return replace(because(Cause.RUNNING, said), pid=pid, command=command)
         if living is None:
             ended = self._end_of(pid)
             if isinstance(ended, _Ended):
                 return self._by_itself(pid, ended)
             return None if ended is None else self._in_hindsight(ended)
-        return why_of(pid, shown(living.ran), self._not_ended(ending))
+        return replace(self._not_ended(ending), pid=pid, command=shown(living.ran))
 
-    def _not_ended(self, ending: Ending) -> Reason:
+    def _not_ended(self, ending: Ending) -> Why:
         if self._measures.session_end is not None:
-            return Reason(Cause.UNKNOWN, "its end was not recorded")
+            return because(Cause.UNKNOWN, "its end was not recorded")
         if ending is Ending.NOT_CLEAN:
             said = f"its end was not recorded: {WHAT_ENDED_IT}"
-            return Reason(Cause.SUPERVISOR_DIED, said)
+            return because(Cause.SUPERVISOR_DIED, said)
         said = "still running"
         if (stopped := self._measures.stopped) is not None:
             said = f"stopped since {local_time(stopped.since_ns)} by {stopped.by}"
         elif ending is Ending.MOMENT:
             said = "still running when the log was copied"
-        return Reason(Cause.RUNNING, said)
+        return because(Cause.RUNNING, said)
 
     def _of_command(self, ending: Ending) -> Why | None:
         why = self._of_process(self._command_pid, ending)
@@ -323,7 +328,7 @@ class WhyFold:
         if ending is not Ending.NOT_CLEAN:
             return why
         if why is None:
-            return why_of(self._command_pid, "", self._not_ended(ending))
+            return replace(self._not_ended(ending), pid=self._command_pid)
         if not why.seq:
             return why
         said = f"{why.text}; the session's end was not recorded: {WHAT_ENDED_IT}"

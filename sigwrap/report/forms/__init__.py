@@ -5,7 +5,6 @@ verification  whether a log is what its writer wrote
 text          the report for a terminal
 tree          the process tree for a terminal
 markdown      the report for a CI job's summary
-findings      what needs attention, in words
 rules         proposed rules as a part of a policy
 layout        lines for a terminal of a given width
 documents     the same reports as JSON

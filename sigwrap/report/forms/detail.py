@@ -18,10 +18,10 @@ from sigwrap.events import (
     times,
 )
 from sigwrap.outcomes import ALLOWED, counted, outcome
+from sigwrap.report.folds.attention import what
 from sigwrap.report.folds.cause import sent_to_sigwrap
 from sigwrap.report.folds.handed import handed_by
 from sigwrap.report.folds.incidents import INCIDENT_TYPES, Incident
-from sigwrap.report.forms.findings import what
 
 _CHARACTERS_SHOWN = 400
 # What --follow shows besides actions that were not simply allowed, requests and deaths.

@@ -18,8 +18,7 @@ from sigwrap.report.folds.steps import Step
 from sigwrap.report.folds.summary import Listed, Summary
 from sigwrap.report.folds.tally import Tally
 from sigwrap.report.folds.tree import FORKED, IN_PLACE, REFUSED, Node, words
-from sigwrap.report.forms import findings
-from sigwrap.report.forms.findings import Suggestions
+from sigwrap.report.forms.rules import Suggestions
 from sigwrap.report.forms.times import iso_time
 from sigwrap.store.catalog import SessionFile
 
@@ -139,24 +138,21 @@ def _first(event: Event, started_ns: int) -> dict[str, Any]:
 
 def _group(group: Group, suggestions: Suggestions, started_ns: int) -> dict[str, Any]:
     suggestion = suggestions.of(group)
-    lines = findings.lines(group)
+    lines = group.whats
     return {
         "kind": group.kind,
         "outcome": group.outcome,
-        "label": findings.label(group),
+        "label": group.label,
         "answer": group.answer or None,
         "what": lines[0][0],
         "examples": [line for line, _ in lines[1:]],
-        "command": findings.command(group),
+        "command": group.program,
         "command_lines": [{"what": line, "count": n} for line, n in lines],
         "other_command_lines": group.other_lines,
         "rule": printable(group.rule),
-        "reason": findings.reason(group),
+        "reason": group.reason,
         "count": group.count,
-        "by": [
-            {"pid": pid, "command": command, "count": n}
-            for pid, command, n in findings.callers(group)
-        ],
+        "by": [{"pid": pid, "command": command, "count": n} for pid, command, n in group.callers],
         "by_more": group.by_more,
         "first_seq": group.first.seq,
         "last_seq": group.last_seq,

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 from sigwrap.events import DECISION_TYPES, Event, Payload, text, texts, times
 from sigwrap.outcomes import ALLOWED, outcome
+from sigwrap.report.folds.attention import what
 from sigwrap.report.folds.incidents import INCIDENT_TYPES
 from sigwrap.report.folds.selection import AskedAbout
 from sigwrap.report.forms.detail import detail, is_death
-from sigwrap.report.forms.findings import what
 
 Row = tuple[int, int, str, int, str, str, str, str, int]
 """seq, offset_ns, type, pid, outcome, text, rule, command, flags"""

@@ -12,11 +12,10 @@ from sigwrap.events import texts
 from sigwrap.outcomes import AUDITED, DENIED
 from sigwrap.policy.tools.suggest import Suggestion
 from sigwrap.report.check.verify import Outcome, Verification
-from sigwrap.report.folds.attention import Group
+from sigwrap.report.folds.attention import Group, audited_line, learn_command, what
 from sigwrap.report.folds.discards import discard_line
 from sigwrap.report.folds.summary import Summary
-from sigwrap.report.forms import findings
-from sigwrap.report.forms.rules import policy_lines
+from sigwrap.report.forms.rules import Suggestions, policy_lines
 from sigwrap.report.forms.style import PLAIN
 from sigwrap.report.forms.text import GROUPS_SHOWN, Page, TextReport
 from sigwrap.report.forms.verification import trust
@@ -38,7 +37,7 @@ def github_warnings(summary: Summary) -> str:
     messages = []
     for group in denied[:_WARNINGS_SHOWN]:
         times = f", {group.count} times" if group.count > 1 else ""
-        messages.append(f"{findings.what(group.first)} ({findings.rule_line(group)}){times}")
+        messages.append(f"{what(group.first)} ({group.rule_line}){times}")
     if (more := len(denied) - _WARNINGS_SHOWN) > 0:
         messages.append(f"{more} more, in the job's summary")
     escapes = str.maketrans({"%": "%25", "\r": "%0D", "\n": "%0A"})
@@ -99,7 +98,7 @@ def _lines(summary: Summary, verification: Verification | None, text: TextReport
 
 
 def _attention(summary: Summary) -> Iterator[str]:
-    suggestions = findings.Suggestions(summary.started)
+    suggestions = Suggestions(summary.started)
     groups = [each for each in summary.attention.groups if each.outcome != AUDITED]
     audited = [each for each in summary.attention.groups if each.outcome == AUDITED]
     shown, hidden = groups[:GROUPS_SHOWN], groups[GROUPS_SHOWN:]
@@ -108,7 +107,7 @@ def _attention(summary: Summary) -> Iterator[str]:
     said = [discard_line(each) for each in summary.discards.events[:_WARNINGS_SHOWN]]
     said += [each.judged_line for each in summary.steps.judged[:GROUPS_SHOWN]]
     said += [f"and {more} more"] if more else []
-    said += [findings.audited_line(audited)] if audited else []
+    said += [audited_line(audited)] if audited else []
     if shown:
         titles = ("outcome", "what", "rule", "times", "process, first event")
         yield from _titled("Needs attention", table(titles, map(_row, shown)))
@@ -119,22 +118,22 @@ def _attention(summary: Summary) -> Iterator[str]:
 
 
 def _row(group: Group) -> tuple[str, ...]:
-    rule, reason = code(printable(group.rule)), findings.reason(group)
+    rule, reason = code(printable(group.rule)), group.reason
     return (
-        findings.label(group),
+        group.label,
         _what(group),
         f"{rule}: {_plain(reason)}" if reason else rule,
         str(group.count),
-        f"{code(findings.by_line(group))}, event {group.first.seq}",
+        f"{code(group.by_line)}, event {group.first.seq}",
     )
 
 
 def _what(group: Group) -> str:
-    if not findings.is_of_several(group):
-        return code(findings.what(group.first))
-    lines = [f"{_times(count)} {code(line)}" for line, count in findings.lines(group)]
+    if not group.is_of_several:
+        return code(what(group.first))
+    lines = [f"{_times(count)} {code(line)}" for line, count in group.whats]
     others = [f"{_times(group.other_lines)} others"] if group.other_lines else []
-    return "<br>".join((code(findings.command(group)), *lines, *others))
+    return "<br>".join((code(group.program), *lines, *others))
 
 
 def _times(count: int) -> str:
@@ -145,7 +144,7 @@ def _rules(proposed: Sequence[Suggestion | None], session_id: str) -> Iterator[s
     if lines := list(policy_lines(proposed)):
         yield from _folded("To allow these, add to your policy", block(lines, "yaml"))
     if any(each and not each.for_all for each in proposed):
-        yield from ("", f"To allow all of these, see {code(findings.learn_command(session_id))}")
+        yield from ("", f"To allow all of these, see {code(learn_command(session_id))}")
 
 
 def _titled(title: str, lines: Iterable[str]) -> Iterator[str]:

@@ -1,7 +1,7 @@
-"""The report as one HTML file that asks nobody for anything: no network, and no script but its own.
+"""The report as one HTML file: without network access, and without any script but its own.
 
-Style and script are the files in page_parts. What a log says reaches the page as JSON only, made
-printable here, and the script shows it as text.
+Style and script are the files in page_parts. The page gets the log's content only as JSON that is
+escaped here, and its script shows it as text.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from sigwrap.report.forms.event_rows import IMPORTANT_KEPT, SAMPLE_KEPT, Row
 from sigwrap.report.forms.verdict import News, Verdict
 
 _STYLES = ("colours.css", "page.css")
-# In the order in which they use each other: they are one script.
+# In the order in which they use each other, since they become one script.
 _SCRIPTS = (
     "elements.js",
     "base.js",
@@ -32,7 +32,7 @@ _SCRIPTS = (
     "page.js",
 )
 
-_LARGEST = (1 << 53) - 1  # that a script counts exactly
+_LARGEST = (1 << 53) - 1  # a script counts exactly up to it
 _DEEPEST = 6
 _ITEMS_KEPT = 1_000
 _EVENTS_KEPT = IMPORTANT_KEPT + SAMPLE_KEPT
@@ -42,8 +42,8 @@ _TITLE_CHARACTERS = 120
 _HEADLINE_CHARACTERS = 400
 _EVENT_CHARACTERS = 300
 _WORD_CHARACTERS = 80
-# The page stays small enough to open at once, whatever is in it: what doesn't fit is counted, and
-# texts of many events are cut to what is there for each.
+# These bounds keep the page small enough to open at once. What doesn't fit is counted, and texts
+# of many events are cut to an equal share.
 _EVENTS_BYTES = 3_000_000
 _GROUPS_BYTES = 700_000
 _TREE_BYTES = 700_000
@@ -52,7 +52,7 @@ _FEWEST_BYTES = 16
 
 
 def page(document: dict[str, Any], verdict: Verdict, events: Iterable[Row]) -> Iterator[str]:
-    """`document`: as report_document has it, which says of how many events these are some."""
+    """`document`: from report_document; `events`: all of its events, or a sample."""
     style = "".join(map(part, _STYLES))
     script = "\n".join(("(() => {", '"use strict";', *map(part, _SCRIPTS), "})();"))
     headline, more, tone = _headline(document, verdict)
@@ -83,7 +83,7 @@ def page(document: dict[str, Any], verdict: Verdict, events: Iterable[Row]) -> I
 
 
 def part(name: str) -> str:
-    """Through this module's loader: in a zipapp there is no file."""
+    """Read a file of page_parts through this module's loader, which works in a zipapp too."""
     loader: Any = __spec__.loader
     data: bytes = loader.get_data(os.path.join(os.path.dirname(__file__), "page_parts", name))
     return data.decode()
@@ -95,7 +95,7 @@ def _hash(source: str) -> str:
 
 
 def _escaped(words: str) -> str:
-    """html.escape, without the names of all characters, which html imports."""
+    """Escape as html.escape does; the html module imports a table of all character names."""
     return words.translate(_MEANS_SOMETHING)
 
 
@@ -118,61 +118,42 @@ def _session(document: dict[str, Any]) -> dict[str, Any]:
 
 
 def _shown(document: dict[str, Any]) -> dict[str, Any]:
-    """With command lines in the place of words."""
+    """Return the document with command lines instead of words, and with what fits."""
     session = _session(document)
-    processes = document.get("processes") or {}
-    attention = document.get("attention") or {}
+    session = {name: session[name] for name in session if name not in ("policy_text", "sources")}
     failures = document.get("failures") or {}
-    lines = [_with_command(line) for line in processes.get("tree") or []]
-    # The examples are among the command lines.
-    groups = [
-        {name: group[name] for name in group if name != "examples"}
-        for group in attention.get("groups") or []
-    ]
-    shown_lines, shown_groups = _first(lines, _TREE_BYTES), _first(groups, _GROUPS_BYTES)
+    top = [_with_line(each, "argv") for each in failures.get("top") or []]
     return {
         **document,
-        "attention": {
-            **attention,
-            "groups": shown_groups,
-            "more": number(attention.get("more")) + _times(groups[len(shown_groups) :]),
-        },
-        "session": {
-            **{name: session[name] for name in session if name not in ("policy_text", "sources")},
-            "command": shell_words(texts(session.get("command")) or ["?"]),
-        },
-        "failures": {
-            **failures,
-            "top": [_with_command(each) for each in failures.get("top") or []],
-        },
-        "processes": {
-            **processes,
-            "tree": shown_lines,
-            "lines_not_shown": number(processes.get("lines_not_shown"))
-            + _times(lines[len(shown_lines) :]),
-        },
+        "attention": _fitted(document.get("attention"), "groups", "more", _GROUPS_BYTES),
+        "session": _with_line(session, "command"),
+        "failures": {**failures, "top": top},
+        "processes": _fitted(document.get("processes"), "tree", "lines_not_shown", _TREE_BYTES),
     }
 
 
-def _with_command(line: dict[str, Any]) -> dict[str, Any]:
-    return {**line, "argv": shell_words(texts(line.get("argv")) or ["?"])}
+def _with_line(found: dict[str, Any], name: str) -> dict[str, Any]:
+    return {**found, name: shell_words(texts(found.get(name)) or ["?"])}
 
 
-def _first(found: list[dict[str, Any]], room: int) -> list[dict[str, Any]]:
-    """Those that fit."""
-    for at, each in enumerate(found):
-        room -= len(_json(each).encode())
-        if room < 0:
-            return found[:at]
-    return found
-
-
-def _times(left_out: list[dict[str, Any]]) -> int:
-    return sum(number(each.get("count")) for each in left_out)
+def _fitted(part: dict[str, Any] | None, items: str, more: str, room: int) -> dict[str, Any]:
+    """Return the part with the first items that fit, and the number of the others."""
+    part = part or {}
+    kept, left_out = [], number(part.get(more))
+    for each in part.get(items) or []:
+        item = _with_line(each, "argv") if "argv" in each else each
+        # The examples are among the command lines.
+        item = {name: item[name] for name in item if name != "examples"}
+        room -= len(_json(item).encode())
+        if room >= 0:
+            kept.append(item)
+        else:
+            left_out += number(item.get("count"))
+    return {**part, items: kept, more: left_out}
 
 
 def _events(events: Iterable[Row], expected: int) -> Iterator[str]:
-    """A word that many events share is there once, and its place in its list stands for it."""
+    """Yield the events; a word that many of them share is an index into a list."""
     names = ("types", "outcomes", "rules", "commands")
     places: dict[str, dict[str, int]] = {name: {} for name in names}
     left, room = min(expected, _EVENTS_KEPT), _EVENTS_BYTES
@@ -207,7 +188,7 @@ def _fitting(words: object, characters: int, share: int) -> str:
 
 
 def _json(value: object, items: int = _ITEMS_KEPT) -> str:
-    """That no parser of HTML finds an end or a comment in."""
+    """Return JSON in which an HTML parser finds no end tag and no comment."""
     shown = json.dumps(
         _plain(value, items), ensure_ascii=False, separators=(",", ":"), allow_nan=False
     )
@@ -215,7 +196,7 @@ def _json(value: object, items: int = _ITEMS_KEPT) -> str:
 
 
 def _plain(value: object, items: int, depth: int = 0) -> object:
-    """Fit for a screen and for a script, and of a size that somebody may read."""
+    """Escape a value for a screen and a script, and cut it to a readable size."""
     match value:
         case None | bool():
             return value

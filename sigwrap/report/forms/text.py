@@ -12,14 +12,13 @@ from sigwrap.escape import printable, shell_words
 from sigwrap.events import EVENT_TYPES, Event, number, text, texts
 from sigwrap.outcomes import AUDITED, DENIED, counted
 from sigwrap.report.check.verify import Verification
-from sigwrap.report.folds.attention import Group
+from sigwrap.report.folds.attention import Group, audited_line, learn_command, what
 from sigwrap.report.folds.discards import MAY_HAVE_DISCARDED, discard_line
 from sigwrap.report.folds.ending import Ending
 from sigwrap.report.folds.summary import Failure, Listed, SignalEdge, Summary, Talk
 from sigwrap.report.folds.tally import Tally
 from sigwrap.report.folds.tree import words
 from sigwrap.report.folds.written import UNSEEN, Written
-from sigwrap.report.forms import findings
 from sigwrap.report.forms.detail import detail, interrupt_line
 from sigwrap.report.forms.layout import cut, wrapped
 from sigwrap.report.forms.sizes import byte_size
@@ -250,27 +249,27 @@ class TextReport:
         if hidden := summary.attention.more + sum(each.count for each in groups[GROUPS_SHOWN:]):
             yield f"and {hidden} more: sigwrap query, or sigwrap report --format html"
         if audited:
-            yield from self._wrapped(findings.audited_line(audited))
+            yield from self._wrapped(audited_line(audited))
         if any(group.outcome == DENIED for group in groups):
-            yield f"proposed rules: {findings.learn_command(self._id)}"
+            yield f"proposed rules: {learn_command(self._id)}"
 
     def _group(self, group: Group) -> Iterator[str]:
         style = self.page.style
-        label, is_of_several = findings.label(group), findings.is_of_several(group)
         times = f"{group.count} times  " if group.count > 1 else ""
-        what = findings.command(group) if is_of_several else findings.what(group.first)
-        line = f"{label}  {times}{what}  ({findings.rule_line(group)}), event {group.first.seq}"
+        label = group.label
+        said = group.program if group.is_of_several else what(group.first)
+        line = f"{label}  {times}{said}  ({group.rule_line}), event {group.first.seq}"
         first, *rest = self._wrapped(line)
         paint = style.bad if group.outcome == DENIED else style.heading
         yield paint(label) + first[len(label) :]
         yield from rest
-        if is_of_several:
-            for said, count in findings.lines(group):
+        if group.is_of_several:
+            for said, count in group.whats:
                 yield cut(f"    {count:>5}  {said}", self._columns)
             if group.other_lines:
                 yield f"    {group.other_lines:>5}  others"
-        if not findings.is_asked_by_its_shell(group):
-            yield from wrapped(f"    {findings.by_line(group)}", self._columns, "      ")
+        if not group.is_asked_by_its_shell:
+            yield from wrapped(f"    {group.by_line}", self._columns, "      ")
 
     def _waiting(self) -> Iterator[str]:
         if self.summary.ending not in (Ending.RUNNING, Ending.MOMENT):

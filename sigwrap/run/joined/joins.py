@@ -190,7 +190,7 @@ class Joins:
             caller.tell(
                 {
                     "refused": f"session {name} runs {other}",
-                    "hint": f"end it (sigwrap signal {name} SIGTERM), or join another session",
+                    "hint": f"end it (sigwrap stop {name}), or join another session",
                 }
             )
             self._on_gone(caller)
@@ -208,7 +208,7 @@ class Joins:
             return
         caller.tell({"taken": caller.number})  # before it has an effect: it isn't run once more
         if self._is_frozen():
-            how = f"continue it: sigwrap signal {name} SIGCONT"
+            how = f"continue it: sigwrap resume {name}"
             caller.tell({"say": f"session {name} was stopped by SIGSTOP ({how})"})
         given = call._replace(environment=environment.given)
         words = kept_library.written("words", file_of_words(given))

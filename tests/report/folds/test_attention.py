@@ -46,7 +46,7 @@ def shown(fold: Fold) -> list[tuple[str, int, str, int]]:
     ]
 
 
-def test_what_a_rule_denied_comes_before_what_nobody_answered(fold: Fold) -> None:
+def test_rule_denials_come_before_unanswered_requests(fold: Fold) -> None:
     fold.answered(fold.event("approval_denied", 11))
     fold.exec("denied", "npm")
     fold.exec("denied", "rm", pid=12)
@@ -54,7 +54,7 @@ def test_what_a_rule_denied_comes_before_what_nobody_answered(fold: Fold) -> Non
     assert [each.first.payload["argv"] for each in fold.groups] == [["rm"], ["dd"], ["npm"]]
 
 
-def test_what_was_approved_is_in_its_order_though_about_some_nobody_was_asked_again(
+def test_approved_groups_are_in_order_of_their_first_event(
     fold: Fold,
 ) -> None:
     fold.answered(fold.event("approval_granted", 11))
@@ -110,7 +110,7 @@ def test_signals_are_counted_as_often_as_they_were_sent(fold: Fold) -> None:
     assert [[n for _, n in each.lines] for each in fold.groups] == [[30_000], [1]]
 
 
-def test_who_asked_is_counted_and_the_rest_is_only_a_number(fold: Fold) -> None:
+def test_callers_are_counted_and_the_rest_is_only_a_number(fold: Fold) -> None:
     for number in range(8):
         fold.exec("denied", "rm", by=By(number, f"sh{number % 7}"))
     (group,) = fold.groups
@@ -119,7 +119,7 @@ def test_who_asked_is_counted_and_the_rest_is_only_a_number(fold: Fold) -> None:
     assert group.by_more == 2
 
 
-def test_what_somebody_was_asked_about_says_what_came_of_it(fold: Fold) -> None:
+def test_a_group_has_the_answer_to_its_approval_request(fold: Fold) -> None:
     for answer, became in (
         ("approval_denied", "denied"),
         ("approval_expired", "denied"),

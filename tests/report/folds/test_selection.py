@@ -56,7 +56,7 @@ def test_of_a_process_and_all_that_it_started() -> None:
     assert taken(Selection(process="none"), *events) == []
 
 
-def test_of_what_somebody_was_asked_about_whatever_came_of_it() -> None:
+def test_asked_selects_approval_requests_with_any_answer() -> None:
     def event(seq: int, name: str, pid: int, **payload: object) -> Event:
         return Event(seq, seq, name, pid, payload, "")
 
@@ -80,7 +80,7 @@ def test_of_what_somebody_was_asked_about_whatever_came_of_it() -> None:
     assert taken(both, *events) == sorted([*asked, 5, 11])
 
 
-def test_those_who_were_answered_do_not_fill_the_memory() -> None:
+def test_answered_requests_do_not_fill_the_memory() -> None:
     about = AskedAbout()
     for pid in range(2_000):
         about.is_it(Event(pid, pid, "approval_denied", pid, {}, ""), "")

@@ -159,7 +159,7 @@ def test_a_refused_exec_is_a_leaf() -> None:
     assert (tree.processes, tree.ran, tree.running) == (2, 1, 1)
 
 
-def test_who_was_refused_is_a_process_once_whatever_it_does_then() -> None:
+def test_a_refused_process_is_counted_once_whatever_it_does_then() -> None:
     tree = of_a_shell()
     tree.denied(11, 10, "rm")
     tree.denied(11, 10, "dd")
@@ -172,7 +172,7 @@ def test_who_was_refused_is_a_process_once_whatever_it_does_then() -> None:
     assert sum(line.processes for line in tree.lines()) == 4
 
 
-def test_who_was_killed_after_a_refusal_died_on_its_line() -> None:
+def test_a_process_killed_after_a_refusal_died_on_its_line() -> None:
     tree = of_a_shell()
     tree.denied(11, 10, "rm")
     tree.ends(11, 10, None, "SIGKILL")

@@ -75,7 +75,7 @@ def log() -> Log:
 # Who sent it
 
 
-def test_who_waits_for_an_answer_is_said_to_and_so_is_command_before_its_first_exec(
+def test_a_process_that_waits_for_approval_is_named_so_even_before_its_first_exec(
     log: Log,
 ) -> None:
     log.exec(8, COMMAND, "sh")
@@ -533,7 +533,7 @@ def test_memory_does_not_grow_with_the_log_and_commands_end_is_kept(log: Log) ->
 # What a process raises at itself
 
 
-def test_a_process_that_raises_a_signal_again_had_it_from_whoever_sent_it_first(log: Log) -> None:
+def test_a_process_that_raises_a_signal_again_had_it_from_the_first_sender(log: Log) -> None:
     log.signal(7, 8, "SIGTERM", rule_name="first")
     log.signal(8, 8, "SIGTERM")
     log.die(8, "SIGTERM")

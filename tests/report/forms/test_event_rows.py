@@ -32,7 +32,7 @@ def test_a_row_says_what_became_of_what_and_by_which_rule() -> None:
     ]
 
 
-def test_a_row_knows_what_somebody_was_asked_about_and_what_is_another_try() -> None:
+def test_a_row_marks_approval_requests_and_retries() -> None:
     found = event_rows.EventRows(1_001)
     refused: dict[str, Any] = {"path": "/bin/npm", "argv": ["npm"]}
     found.add(event(1, "approval_requested"))

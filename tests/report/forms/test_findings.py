@@ -6,8 +6,8 @@ import pytest
 
 from sigwrap.policy.tools.suggest import Suggestion
 from sigwrap.report.forms.documents import report_document
-from sigwrap.report.forms.findings import Suggestions, reason
 from sigwrap.report.forms.markdown import github_warnings, render_markdown
+from sigwrap.report.forms.rules import Suggestions
 from sigwrap.report.forms.text import render_text
 from tests.report.conftest import Scenario, summarise
 
@@ -120,14 +120,14 @@ def test_without_a_policy_that_loads_no_rule_is_proposed(
 @pytest.mark.parametrize(
     ("times", "said"), [(1, "approved by ann"), (2, "approved by ann, the first time")]
 )
-def test_of_several_that_were_approved_only_the_first_is_said_to_be_by_somebody(
+def test_an_approver_is_named_only_for_the_first_of_several_approvals(
     made: Scenario, times: int, said: str
 ) -> None:
     for who in ("ann", "bob")[:times]:
         more = {"rule_name": "ask", "reason": f"approved by {who}", "approval_id": f"a-{who}"}
         made.add("exec_allowed", 10, path="/usr/bin/npm", argv=["npm", "ci"], ppid=1, **more)
     [group] = summarise(made).attention.groups
-    assert (group.outcome, reason(group)) == ("approved", said)
+    assert (group.outcome, group.reason) == ("approved", said)
 
 
 def test_no_rule_is_proposed_for_what_destroys(made: Scenario) -> None:

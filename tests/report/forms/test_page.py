@@ -127,7 +127,7 @@ def node(command: str) -> str:
 
 
 @needs_chromium
-def test_it_asks_nobody_for_anything_and_what_needs_attention_comes_first(
+def test_it_makes_no_request_and_what_needs_attention_comes_first(
     browser: Browser, recorded: Scenario
 ) -> None:
     file = written(recorded)
@@ -224,7 +224,7 @@ def test_typing_filters_and_names_what_the_filter_does_not_know(
 
 
 @needs_chromium
-def test_another_try_along_path_and_what_somebody_was_asked_about_are_marked(
+def test_retries_along_path_and_approval_requests_are_marked(
     browser: Browser, scenario: Any
 ) -> None:
     log = scenario()

@@ -1,4 +1,4 @@
-// Nothing of a log is ever parsed as HTML: texts become text nodes, here and nowhere else.
+// Texts of a log become text nodes, here and nowhere else. They are never parsed as HTML.
 
 const byId = (id) => document.getElementById(id);
 

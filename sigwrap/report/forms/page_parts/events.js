@@ -1,5 +1,5 @@
-// The list of events shows the rows that are in view and no other, so that any number of them opens
-// and scrolls at once.
+// The list of events shows only the rows in view, so that any number of them opens and scrolls at
+// once.
 
 const events = readJson("events");
 const rows = list(events.rows);
@@ -47,7 +47,7 @@ function filterEvents() {
   drawRows();
 }
 
-// What is counted once above the list is here as often as it was tried.
+// Retries along PATH are rows here; the counts above the list leave them out.
 function foundWords() {
   const tries = view.places.filter((place) => isAnotherTry(rows[place])).length;
   const unknown = unknownWords().map((each) => `; ${each}`).join("");
@@ -136,7 +136,7 @@ function stepToAttention(by) {
   toast(by > 0 ? "No later event needs attention." : "No earlier event needs attention.");
 }
 
-// To an event, whatever is filtered away.
+// Jump to an event. If the filter hides it, clear the filter.
 function jump(seq) {
   const place = placeOfSeq.get(seq);
   if (place === undefined) {

@@ -1,5 +1,5 @@
-// A filter is a list of terms, all of which must hold. A part of the page that doesn't know what a
-// term asks for (the tree knows no rules) lets it hold.
+// A filter is a list of terms, all of which must hold. Where a part of the page has no such field
+// (the tree has no rules), the term holds.
 
 const FIELDS = ["rule", "pid", "only", "type"];
 
@@ -43,7 +43,7 @@ function listenToFilterBox() {
 
 const quoted = (words) => (/[\s":]/.test(words) || words.startsWith("-") ? `"${words.replaceAll('"', "")}"` : words);
 
-// A link that narrows the page down to something.
+// A link that sets the filter.
 const narrowing = (line, title, ...children) => {
   const go = (click) => { click.preventDefault(); setFilter(line); };
   return element("a", { class: "narrowing", href: `#f=${encodeURIComponent(line)}`, title, onclick: go }, ...children);

@@ -66,7 +66,7 @@ function startKeys() {
   });
 }
 
-// One thing at a time, the last opened first.
+// Escape closes one thing at a time, the last opened first.
 function escape(key) {
   if (!byId("detail").hidden) closeDetail();
   else if (byId("filter").value) setFilter("");

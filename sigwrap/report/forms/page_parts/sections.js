@@ -13,9 +13,9 @@ function addSection(id, title, count, ...children) {
   return section;
 }
 
-// What the line above it has said.
+// Sentences that the verdict has said already.
 const SAYS_NOTHING = /: (it ended by itself|the command ended|interrupted by SIGINT from the terminal \(Ctrl\+C\))$/;
-// The user's own Ctrl+C is no failure.
+// The user's own Ctrl+C is not a failure.
 const byUser = list(record(report.interrupts).events).some((each) => record(each.payload).origin === "terminal");
 const isBad = (step) => step.is_bad && !(byUser && step.signal_name === "SIGINT");
 
@@ -112,7 +112,7 @@ const groupThing = (group) => ({
   type: (value, any) => any.some((each) => each.startsWith(group.kind)),
 });
 
-// Of some, only the number is known.
+// Some are only counted.
 const asker = (by) => (["", "''"].includes(shown(by.command)) ? `process ${shown(by.pid)}` : `${by.command} (${shown(by.pid)})`);
 
 function suggestionLabel(group, suggestion) {

@@ -1,4 +1,4 @@
-// When what ran: the commands of tool calls, below them every process from its first exec to its end,
+// What ran when: the commands of tool calls, below them every process from its first exec to its end,
 // and at the bottom a tick for each event that needs attention. A click goes to the event.
 
 const LANES = { call: [6, 20, 0.16], process: [24, 7, 0.004], tick: [1, 10, 0] }; // how many, how high, least width
@@ -13,7 +13,7 @@ function startTimeline() {
     const [lanes, height, share] = LANES[name];
     const ends = [];
     for (const bar of bars.slice(0, BARS_MOST)) {
-      // The label is to the right of where the bar begins, or at the page's end to its left.
+      // The label is right of the bar's start, or left of it near the page's end.
       const isLate = name === "call" && bar.from > lastUs * (1 - share);
       const begin = isLate ? Math.min(bar.from, bar.to - lastUs * share) : bar.from;
       const end = Math.max(bar.to, begin + lastUs * share);

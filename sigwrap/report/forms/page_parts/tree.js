@@ -1,5 +1,4 @@
-// The process tree: lines with a depth, top to bottom. A folded line hides those below it that are
-// deeper.
+// The process tree: lines with a depth, top to bottom. A folded line hides the deeper lines below it.
 
 const MANY_LINES = 100;
 const FIRST_DEPTHS = 3;
@@ -40,7 +39,7 @@ function startTree() {
   arrangeTree();
 }
 
-// How many there were, and how many of them are among these lines.
+// The number of processes, and how many of them these lines show.
 function countProcesses(lines) {
   const processes = record(report.processes);
   const sum = (name) => lines.reduce((all, line) => all + (line[name] ?? 0), 0);
@@ -51,7 +50,7 @@ function countProcesses(lines) {
   byId("processes").querySelector(".count").textContent = ` ${count}${alive}`;
 }
 
-// What is to be said of those whose end nobody saw.
+// The word for processes without a recorded end.
 const aliveWords = () =>
   ["ended", "did not end cleanly"].includes(report.ending) ? "with no recorded end" : "running";
 
@@ -124,7 +123,7 @@ const lineThing = (line) => ({
   only: (value, any) => any.some((each) => line.outcomes[each]),
 });
 
-// What matches the filter is shown with all that it is below, whether or not that is folded.
+// Lines that match the filter are shown with their ancestors, even in a folded part.
 function arrangeTree() {
   const isAsked = (term) => term.field === "only" && term.any.includes("asked");
   const known = filter.terms.filter((term) => ["text", "pid", "only"].includes(term.field) && !isAsked(term));
@@ -181,7 +180,7 @@ function treeKey(key) {
   key.stopPropagation();
 }
 
-// The line of an event's process, unfolded.
+// Show the line of an event's process, and unfold its ancestors.
 function revealInTree(row) {
   const line = tree.lines.find((each) => each.first_seq === row[SEQ]) ?? tree.lines.findLast((each) => each.first_pid === row[PID]);
   tree.box?.querySelector("[aria-current]")?.removeAttribute("aria-current");
