@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from sigwrap.policy.judge.engine import Engine
 from sigwrap.policy.judge.request import (
     Action,
     CommandRedirect,
@@ -13,9 +14,23 @@ from sigwrap.policy.judge.request import (
     with_implied,
 )
 from sigwrap.policy.judge.rules import CommandCase, PidRange, ProcessPattern, SignalCase
+from sigwrap.policy.tools.cases import command_request
+from sigwrap.policy.tools.show import policy_text
 from tests.policy.conftest import Parse, Problems
 
 RULE = "command_rules:\n  - {name: r, commands: [x], decision: deny%s}\n"
+ALTERNATIVES = """\
+version: 1
+name: base
+command_rules:
+- name: r
+  commands: [git]
+  any:
+  - {subcommands: [push], flags: [f]}
+  - {subcommands: [tag]}
+  decision: deny
+  message: no, thanks
+"""
 REDIRECT = "command_rules:\n  - {name: r, commands: [x], decision: redirect, redirect_to: {%s}}\n"
 SIGNAL_RULE = "signal_rules:\n  - {name: r, signals: [TERM], decision: %s}\n"
 TARGET = "signal_rules:\n  - {name: r, signals: [9], decision: deny, target: %s}\n"
@@ -56,6 +71,46 @@ def test_what_is_left_out_of_a_rule(parse: Parse) -> None:
     assert command.redirect_to == CommandRedirect(command="y", via=Via.EXEC)
     assert (signal.targets, signal.redirect_signal, signal.fallback) == ((), 0, None)
     assert signal.log is True
+
+
+def test_alternatives_are_rules_of_one_name_each_at_its_own_line(parse: Parse) -> None:
+    policy = parse(ALTERNATIVES)
+    assert [(each.name, each.place.line, each.message) for each in policy.command_rules] == [
+        ("r", 7, "no, thanks"),
+        ("r", 8, "no, thanks"),
+    ]
+    first, second = policy.command_rules
+    assert (first.commands, first.subcommands, first.flags) == (("git",), ("push",), ("f",))
+    assert (second.commands, second.subcommands, second.args) == (("git",), ("tag",), None)
+
+
+def test_alternatives_are_shown_as_one_rule(parse: Parse) -> None:
+    shown = policy_text(parse(ALTERNATIVES))
+    assert shown.count("name: r\n") == 1 and shown.index("any:") < shown.index("decision:")
+    again = parse(shown).command_rules
+    places = [each.place for each in again]
+    assert [each._replace(place=places[0]) for each in again] == [
+        each._replace(place=places[0]) for each in parse(ALTERNATIVES).command_rules
+    ]
+
+
+def test_an_override_covers_all_alternatives(parse: Parse) -> None:
+    mine = (
+        "version: 1\nname: mine\nextends: base\ncommand_rules:\n"
+        "- {name: m, commands: [git], decision: allow, overrides: [%s]}\n"
+    )
+    for overrides, expected in (("", "r"), ("r", "m")):
+        engine = Engine(parse(mine % overrides, {"base": ALTERNATIVES}))
+        for line in ("push -f", "tag x"):
+            decided = engine.decide_command(command_request(["git", *line.split()]))
+            assert decided.rule == expected
+
+
+def test_an_override_of_a_rule_that_became_an_alternative_is_told_its_rule(
+    problems: Problems,
+) -> None:
+    (problem,) = problems(RULE % ", overrides: [r-by-mv]")
+    assert str(problem).endswith('no rule of a base has this name: "r-by-mv" (did you mean "r"?)')
 
 
 def test_a_range_of_one_depth(parse: Parse) -> None:

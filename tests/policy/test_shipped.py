@@ -23,6 +23,7 @@ from sigwrap.policy.judge.request import (
 )
 from sigwrap.policy.judge.rules import Policy
 from sigwrap.policy.judge.signals import ALL, signal_name
+from sigwrap.policy.language.document import Source
 from sigwrap.policy.language.lint import lint
 from sigwrap.policy.language.parse import parse_policy
 from sigwrap.policy.tools.cases import command_request, run_cases
@@ -122,6 +123,29 @@ def test_strict_runs_nothing_where_its_rules_are_not_held_or_the_systems_is_shad
     policy = load("agent-strict")
     assert not policy.tolerates_old_kernels and policy.warnings == ()
     assert policy.trust.path_shadow is Action.DENY
+
+
+@pytest.mark.parametrize(
+    ("case", "decision"),
+    [
+        ("connect: unix:/home/user/.docker/run/docker.sock", "approve"),
+        ("connect: unix:/var/run/postgresql/.s.PGSQL.5432", "allow"),
+        ("connect: '8.8.8.8:53', protocol: udp", "allow"),
+        ("listen: '0.0.0.0:8000'", "allow"),
+        ("file: ~/.aws/credentials, operation: read", "deny"),
+        ("file: ~/.local/state/sigwrap/x, operation: delete", "deny"),
+        ("file: /tmp/x, operation: create", "allow"),
+        ("file: /sys/fs/cgroup/cgroup.procs, operation: write", "deny"),
+        ("file: /dev/sda, operation: write", "deny"),
+        ("signal: 33, target: self", "allow"),
+    ],
+)
+def test_more_of_agent_default(case: str, decision: str) -> None:
+    """Its own `tests:` have one for each rule."""
+    test = f"tests: [{{{case}, decision: {decision}}}]\n"
+    source = Source("x.yaml", f"version: 1\nname: x\nextends: agent-default\n{test}")
+    engine = Engine(parse_policy(source, variables=VARIABLES, find_base=find_base))
+    assert [str(each) for each in run_cases(engine) if not each.passed] == []
 
 
 OF_AN_AGENT = """

@@ -25,6 +25,7 @@ from sigwrap.policy.judge.rules import (
 from sigwrap.policy.judge.signals import signal_number
 from sigwrap.policy.language.parts import IMPLIED, NetworkDefault, Parts
 from sigwrap.policy.language.schema import (
+    ANY,
     COMMAND_DECISIONS,
     DEFAULTS,
     FILE_DECISIONS,
@@ -74,6 +75,8 @@ def inconsistencies(
         yield _problem(policy, "network", "network is already set in defaults")
     for rule in policy.get("command_rules", ()):
         yield from _redirect_problems(rule)
+        yield from _any_problems(rule)
+    for rule in _alternatives(policy.get("command_rules", ())):
         if depth := rule.get("depth"):
             yield from _range_problems(depth)
         if "flags" in rule.values and rule.get("decision") in _LETS_THROUGH:
@@ -119,10 +122,24 @@ def parts(policy: Checked) -> Parts:
     if "env_policy" in sections:
         sections["env_policy"]["place"] = policy.place_of("env_policy")
     rules = {
-        name: tuple(made(each, group) for each in policy.get(name, ()))
+        name: tuple(made(each, group) for each in _alternatives(policy.get(name, ())))
         for name, group in RULES.items()
     }
     return Parts(values, sections, _network_default(policy), **rules)
+
+
+def _alternatives(rules: Sequence[Checked]) -> Iterator[Checked]:
+    """Yield each rule, or a rule of its name for each of its alternatives."""
+    for rule in rules:
+        given = rule.get(ANY.title)
+        if not given:
+            yield rule
+        for each in given or ():
+            alternative = Checked(each.place)
+            alternative.values = rule.values | each.values
+            alternative.places = rule.places | each.places
+            del alternative.values[ANY.title], alternative.places[ANY.title]
+            yield alternative
 
 
 def _network_default(policy: Checked) -> NetworkDefault | None:
@@ -175,7 +192,17 @@ def _override_problems(rules: Sequence[Checked], names: set[str]) -> Iterator[Pr
         for name in rule.get("overrides", ()):
             if name not in names:
                 problem = _problem(rule, "overrides", "no rule of a base has this name", name)
-                yield problem._replace(nearest=nearest_word(name, names))
+                longer = (each for each in names if name.startswith(f"{each}-"))
+                nearest = max(longer, key=len, default="") or nearest_word(name, names)
+                yield problem._replace(nearest=nearest)
+
+
+def _any_problems(rule: Checked) -> Iterator[Problem]:
+    for alternative in rule.get(ANY.title, ()):
+        if "commands" not in rule.places | alternative.places:
+            yield _problem(alternative, "", 'missing key "commands", here or beside any')
+        for key in rule.places.keys() & alternative.places.keys():
+            yield _problem(alternative, key, f"{key} is given beside any too; use only one")
 
 
 def _redirect_problems(rule: Checked) -> Iterator[Problem]:

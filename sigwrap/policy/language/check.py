@@ -78,7 +78,7 @@ class Checker(Filler):
             if key.old and {key.name, key.new.partition(":")[0]} <= seen:
                 self.note(node, f"{key.name} is an old name of {key.new}; use only one")
         for key in group.keys:
-            if key.required and key.name not in seen and _MERGE_KEY not in seen:
+            if key.required and seen.isdisjoint((key.name, key.unless, _MERGE_KEY)):
                 self.note(node, f'missing key "{key.name}" in {group.title}')
         return checked
 

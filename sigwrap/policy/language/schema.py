@@ -107,65 +107,76 @@ _DEPTH = Group(
     "depth", (Key("min", Number(), "Lowest"), Key("max", Number(), "Highest")), rules.Depth
 )
 
+_CONDITIONS = (
+    Key(
+        "commands",
+        ListOf(Text(Form.PROGRAM), 1),
+        'Names, or paths with links resolved; `bin/x` is below the project. `"*"` is all',
+        required=True,
+        unless="any",
+    ),
+    Key("args", _TEMPLATES, "All arguments, in order; `[]` is none", covers=same),
+    Key(
+        "flags",
+        ListOf(Text(Form.FLAG), 1),
+        "All of these, in any spelling: `[r, f]` is `-rf`, `--force -R`",
+        covers=all_of,
+    ),
+    Key(
+        "args_patterns",
+        ListOf(Text(Form.REGEX), 1),
+        "Found in one argument, or in all joined by spaces; `^` and `$` are the text's ends",
+        covers=any_of,
+    ),
+    Key(
+        "subcommands",
+        ListOf(Text(Form.SUBCOMMAND), 1),
+        'The first arguments that are no options, as in `pr merge`; `""` is none',
+        covers=any_of,
+    ),
+    Key(
+        "paths",
+        _PATHS,
+        "An argument, or what follows its `=`, names one of these files",
+        covers=any_of,
+    ),
+    Key("sources", _PATHS, "As `paths`, without the last argument", covers=any_of),
+    Key("depth", _DEPTH, "Depth of the caller", old=True, covers=is_deeper),
+    Key("sha256", _DIGESTS, "The file has one of these digests", make=frozenset, covers=any_of),
+    Key(
+        "not_sha256",
+        _DIGESTS,
+        "The file has none of these digests",
+        make=frozenset,
+        covers=all_of,
+    ),
+    Key("truncated", Flag(), "The arguments are too long to judge completely", covers=same),
+    Key("traced", Flag(), "The caller is traced, or the file unreadable", covers=same),
+    Key(
+        "system_file",
+        Flag(),
+        "Only root can change the file, its directory and the link that names it",
+        covers=same,
+    ),
+    Key(
+        "loads_code",
+        Flag(),
+        "A variable such as `LD_PRELOAD` makes the program load other code",
+        covers=same,
+    ),
+)
+ANY = Group("any", tuple(each._replace(required=False) for each in _CONDITIONS))
+
 COMMAND_RULE = Group(
     "command_rules",
     (
         _NAME,
         _DESCRIPTION,
+        *_CONDITIONS,
         Key(
-            "commands",
-            ListOf(Text(Form.PROGRAM), 1),
-            'Names, or paths with links resolved; `bin/x` is below the project. `"*"` is all',
-            required=True,
-        ),
-        Key("args", _TEMPLATES, "All arguments, in order; `[]` is none", covers=same),
-        Key(
-            "flags",
-            ListOf(Text(Form.FLAG), 1),
-            "All of these, in any spelling: `[r, f]` is `-rf`, `--force -R`",
-            covers=all_of,
-        ),
-        Key(
-            "args_patterns",
-            ListOf(Text(Form.REGEX), 1),
-            "Found in one argument, or in all joined by spaces; `^` and `$` are the text's ends",
-            covers=any_of,
-        ),
-        Key(
-            "subcommands",
-            ListOf(Text(Form.SUBCOMMAND), 1),
-            'The first arguments that are no options, as in `pr merge`; `""` is none',
-            covers=any_of,
-        ),
-        Key(
-            "paths",
-            _PATHS,
-            "An argument, or what follows its `=`, names one of these files",
-            covers=any_of,
-        ),
-        Key("sources", _PATHS, "As `paths`, without the last argument", covers=any_of),
-        Key("depth", _DEPTH, "Depth of the caller", old=True, covers=is_deeper),
-        Key("sha256", _DIGESTS, "The file has one of these digests", make=frozenset, covers=any_of),
-        Key(
-            "not_sha256",
-            _DIGESTS,
-            "The file has none of these digests",
-            make=frozenset,
-            covers=all_of,
-        ),
-        Key("truncated", Flag(), "The arguments are too long to judge completely", covers=same),
-        Key("traced", Flag(), "The caller is traced, or the file unreadable", covers=same),
-        Key(
-            "system_file",
-            Flag(),
-            "Only root can change the file, its directory and the link that names it",
-            covers=same,
-        ),
-        Key(
-            "loads_code",
-            Flag(),
-            "A variable such as `LD_PRELOAD` makes the program load other code",
-            covers=same,
+            ANY.title,
+            ListOf(ANY, 1),
+            "Alternatives: one of them must match, and the keys beside it",
         ),
         Key("decision", _decision(*COMMAND_DECISIONS), "The decision", required=True),
         _MESSAGE,

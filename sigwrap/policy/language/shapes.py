@@ -109,6 +109,7 @@ class Key(NamedTuple):
     shape: Shape
     meaning: str
     required: bool = False
+    unless: str = ""  # it is not required beside this key
     old: bool = False  # read as ever, and left out of the reference
     new: str = ""  # how an old key is written now
     to: str = ""  # the field of the named tuple, if it has another name

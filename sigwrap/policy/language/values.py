@@ -60,7 +60,7 @@ def entries(value: Any, group: Group) -> dict[str, Any]:
     """Return the keys and values of a rule or section, without what is left at its default."""
     shown = {}
     for key in group.keys:
-        if key.old and key.new:
+        if (key.old and key.new) or key.field not in value._fields:  # `any`: see policy/tools/show
             continue
         given = getattr(value, key.field)
         if key.required or given != value._field_defaults.get(key.field):

@@ -12,7 +12,7 @@ from typing import Any
 
 from sigwrap.amounts import SECONDS_PATTERN, SIZE_PATTERN
 from sigwrap.policy.judge.signals import ALL, GROUPS, signal_name
-from sigwrap.policy.language.schema import POLICY, RULE_KEYS
+from sigwrap.policy.language.schema import ANY, POLICY, RULE_KEYS
 from sigwrap.policy.language.shapes import (
     PATTERNS,
     Duration,
@@ -59,6 +59,8 @@ def page() -> str:
     """Return docs/policy-reference.md."""
     parts = [INTRODUCTION]
     for title, group in [(POLICY.title, POLICY), *_subgroups(POLICY)]:
+        if group is ANY:  # its keys are those of command_rules
+            continue
         parts.append(f"## {title}")
         keys = [key for key in group.keys if not key.old]
         if title.endswith("_rules"):
@@ -121,7 +123,8 @@ def _short_names(numbers: frozenset[int]) -> str:
 
 
 def _key_cell(key: Key) -> str:
-    return f"`{key.name}`{' (required)' if key.required else ''}"
+    other = f", or `{key.unless}`" if key.unless else ""
+    return f"`{key.name}`{f' (required{other})' if key.required else ''}"
 
 
 def _subgroups(group: Group) -> Iterator[tuple[str, Group]]:
@@ -168,6 +171,8 @@ def _value(shape: Shape) -> str:
             return f"list of {_value(shape.item)}"
         case MapOf():
             return f"names and values: {_value(shape.value)}"
+        case Group(title=ANY.title):
+            return "mappings of the keys above"
         case Group():
             return f"[{shape.title}](#{shape.title.replace('.', '')})"
         case OneOf():
@@ -181,7 +186,10 @@ def _group_schema(group: Group) -> dict[str, Any]:
         "additionalProperties": False,
         "properties": {key.name: _key_schema(key) for key in group.keys},
     }
-    required = [key.name for key in group.keys if key.required]
+    required = [key.name for key in group.keys if key.required and not key.unless]
+    for key in group.keys:
+        if key.required and key.unless:
+            schema["anyOf"] = [{"required": [key.name]}, {"required": [key.unless]}]
     return {**schema, "required": required} if required else schema
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from itertools import groupby
 from typing import Any
 
 import yaml
@@ -9,9 +11,10 @@ import yaml
 from sigwrap.escape import printable
 from sigwrap.policy.judge.request import Action
 from sigwrap.policy.judge.rules import Policy, Rule
-from sigwrap.policy.language.schema import BOUNDARY, RULES, SECTIONS
+from sigwrap.policy.language.schema import ANY, BOUNDARY, RULES, SECTIONS
 from sigwrap.policy.language.values import entries
 
+_CONDITIONS = frozenset(key.name for key in ANY.keys)
 _GROUPS = {group.type: group for group in RULES.values()}
 
 
@@ -42,11 +45,25 @@ def policy_entries(policy: Policy) -> dict[str, Any]:
             )
             if action is not usual
         },
-        **{name: list(map(rule_entries, getattr(policy, name))) for name in RULES},
+        **{name: list(_rules(getattr(policy, name))) for name in RULES},
         **{name: entries(getattr(policy, name), group) for name, group in SECTIONS.items()},
     }
     sections["on"] = sections.pop("watch") | entries(policy.trust, BOUNDARY)
     return {name: value for name, value in sections.items() if value}
+
+
+def _rules(rules: Iterable[Rule]) -> Iterator[dict[str, Any]]:
+    """Yield the entries of each rule; those of one name are alternatives of one rule."""
+    for _, alternatives in groupby(rules, key=lambda rule: rule.name):
+        shown = list(map(rule_entries, alternatives))
+        if len(shown) == 1:
+            yield shown[0]
+            continue
+        conditions = [{key: each[key] for key in each if key in _CONDITIONS} for each in shown]
+        rule: dict[str, Any] = {}
+        for key, value in shown[0].items():
+            rule |= {ANY.title: conditions} if key in _CONDITIONS else {key: value}
+        yield rule
 
 
 def _text(policy: Policy, sections: dict[str, Any]) -> str:
