@@ -17,6 +17,7 @@ _VARIES = [
     # Not on every machine.
     (r", file rules enforced by the kernel| Nothing could be changed outside .*", ""),
     (r"\d+([.:]\d+)*", "N"),
+    (r"^Killed\n", ""),  # dash says so only if the process ends after `wait` has begun
     (r" +", " "),
 ]
 

@@ -99,7 +99,7 @@ matches the real file only: a link `ls` to bash is bash. Only links that root al
 such as `sh` for dash, count by their own names. For programs on the caller's own mounts or root, \
 only `"*"` allows.
 
-**Arguments.** sigwrap judges the first 64 KiB and 4,096 arguments. \
+**Arguments.** sigwrap judges the first 64 KiB and 4,096 arguments; a longer list is `truncated`. \
 For some 40 tools, such as git and npm, it skips the values of options (`git -C dir push`) and \
 knows short forms (`npm i`). `git-push` counts as `git push`, `python3 -m pip` as `pip`. \
 An unknown option may take a value: a rule that allows must match in both readings. `flags` ends \
