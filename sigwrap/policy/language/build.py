@@ -73,6 +73,9 @@ def inconsistencies(
         and "network" in defaults.places
     ):
         yield _problem(policy, "network", "network is already set in defaults")
+    trust, on = policy.get("trust"), policy.get("on")
+    if trust and on and "boundary" in trust.places and "boundary" in on.places:
+        yield _problem(trust, "boundary", "boundary is already set in on")
     for rule in policy.get("command_rules", ()):
         yield from _redirect_problems(rule)
         yield from _any_problems(rule)

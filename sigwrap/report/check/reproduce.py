@@ -85,6 +85,7 @@ class ReproductionFold:
         self._other_version = ""
         self._started = 0
         self._redirected = 0
+        self._redirect_rules: set[str] = set()
         self._approved: set[int] = set()  # hashes: a log may have any number of approvals
 
     def add(self, event: Event) -> None:
@@ -124,9 +125,11 @@ class ReproductionFold:
         execs = self._started + (self._redirected if is_limit else 0)
         again = self._redecider.decide(event, execs)
         self._started += event.type in _STARTS_A_PROGRAM
-        self._redirected += event.type == "exec_redirected"
+        if event.type == "exec_redirected":
+            self._redirected += 1
+            self._redirect_rules.add(text(event.payload.get("rule_name")))
         if isinstance(again, str):
-            if not (problem := _built_in_problem(event)):
+            if not (problem := self._built_in_problem(event)):
                 self._leave(event, again)
                 return
             doubt = ""
@@ -155,6 +158,15 @@ class ReproductionFold:
             is_approved = hash(_approval(event, kind_of(event.type))) in self._approved
             return "" if is_approved else NO_APPROVAL
         return ""
+
+    def _built_in_problem(self, event: Event) -> str:
+        """Return what is impossible about a decision of a built-in rule."""
+        if event.payload.get("stub") is True:
+            is_known = text(event.payload.get("rule_name")) in self._redirect_rules
+            return "" if is_known else "it says that a stub ran this, and no redirect came before"
+        if event.type in DENIED_TYPES or event.type in SIGNAL_TYPES:
+            return ""
+        return f"no built-in rule decides {event.type}"
 
     def _object(self, row: int, problem: str) -> None:
         if not self._found.problem:
@@ -186,11 +198,3 @@ def _may_result(event: Event, decision: str, action: Action) -> bool:
     is_of_group = "correlation" in event.payload
     is_denied = (event.type, decision) == ("signal_blocked", "deny")
     return is_of_group and is_denied and event.payload.get("syscall") not in _REACHES_SOME
-
-
-def _built_in_problem(event: Event) -> str:
-    """Return what is impossible about a decision of a built-in rule."""
-    is_stubs = event.payload.get("stub") is True
-    if event.type in DENIED_TYPES or event.type in SIGNAL_TYPES or is_stubs:
-        return ""
-    return f"no built-in rule decides {event.type}"

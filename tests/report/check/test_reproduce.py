@@ -193,6 +193,7 @@ FORGERIES = {
     "a denial": allowed(PUSH, **BY_REST),
     "a denial alone": allowed(PUSH, decision="allow"),
     "its type": allowed(PUSH),
+    "a denial, as if a stub had run it": allowed(PUSH, decision="allow", stub=True),
     "an allowance": denied(LS, decision="deny", rule_name="push"),
     "what ran": allowed(LS, argv=["git", "push"], path="/usr/bin/git"),
     "a denied request": allowed(INSTALLS, decision="approve", approval_id="a9"),
