@@ -21,7 +21,7 @@ from sigwrap.cli.options import (
     store_folder,
 )
 from sigwrap.cli.output import note, out
-from sigwrap.cli.policy.shared import PolicyArgument, RootOption, load, plain
+from sigwrap.cli.policy.shared import PolicyArgument, RootOption, load, plain, variables
 from sigwrap.cli.tried import show_tried
 from sigwrap.cli.whole_file import whole_file
 from sigwrap.errors import PolicyError, UsageError
@@ -33,7 +33,7 @@ from sigwrap.policy.tools.cases import run_cases, weakenings
 from sigwrap.policy.tools.renamed import with_new_keys
 from sigwrap.policy.tools.show import policy_text
 from sigwrap.report.forms.what_if import WhatIfForm
-from sigwrap.start.policy_files import SHIPPED, read_source
+from sigwrap.start.policy_files import SHIPPED, load_policy, read_source
 from sigwrap.status import REFUSED
 from sigwrap.store.catalog import open_session
 
@@ -43,6 +43,7 @@ _HOW_TO_WEAKEN = (
 )
 _CASES_EXAMPLE = "such as tests: [{command: git push --force, decision: deny}]"
 _TESTS_FAIL = 1
+_EXAMPLE = {"HOME": "/home/user", "PROJECT_ROOT": "/home/user/project"}
 
 
 def register(app: typer.Typer) -> None:
@@ -114,7 +115,12 @@ def _checked(file: str, root: Path | None, *, prints: bool) -> tuple[int, list[P
         return REFUSED, []
     else:
         weakened = weakenings(policy)
-        results = list(run_cases(Engine(policy)))
+        if file in SHIPPED and root is None:
+            # Its tests are about a project in a home directory, wherever this runs.
+            tested = load_policy(file, variables={**variables(None), **_EXAMPLE})
+        else:
+            tested = policy
+        results = list(run_cases(Engine(tested)))
         failed = [each for each in results if not each.passed]
         found = [*weakened, *policy.warnings, *lint(policy)]
         verdict = "ok, with warnings" if found else "ok"
