@@ -43,7 +43,7 @@ _HIDDEN = frozenset(
 )
 # Of these, the words behind the program are its own; how many words come before it.
 _OPERANDS_BEFORE = {"strace": 0, "ltrace": 0, "valgrind": 0, "perf": 1}
-_BEHIND_PERF = frozenset({"record", "stat", "report"})  # `perf kvm stat record a`
+_BEHIND_PERF = frozenset({"record", "stat", "report", "trace"})  # `perf stat record a`
 _NO_VALUE = re.compile(r"-[fqv]+|--([a-z-]+=.*)?")  # options of theirs without the next word
 _SAYS_ONLY = frozenset({"--help", "--version"})
 _IN_ITS_OWN_DIRECTORY = _HIDDEN | {"cmake", "git-bisect", "git-submodule"}
@@ -163,6 +163,8 @@ def _readings(name: str, words: Sequence[Word]) -> Iterator[Started]:
 def _program_at(name: str, words: Sequence[Word]) -> int:
     """Return the place of the first word that is the program, or one of its arguments, for sure."""
     operands = _OPERANDS_BEFORE.get(name, len(words))
+    if name == "perf" and words[1:] and words[1].text not in _BEHIND_PERF:
+        return len(words)
     for at, (before, word) in enumerate(pairwise(words), 1):
         is_own = at == 1 or not before.text.startswith("-") or _NO_VALUE.fullmatch(before.text)
         if name == "perf" and word.text in _BEHIND_PERF and operands == 0:

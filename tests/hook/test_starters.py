@@ -168,6 +168,7 @@ ssh -oProxyCommand='git push -f' example.com
 ssh $x git push
 perf stat $x
 perf stat record $x
+perf lock contention $x
 cmake $x -E a
 GIT_PAGER='less -R;a' git log
 GIT_PAGER='less -oa' git log
