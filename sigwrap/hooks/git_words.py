@@ -73,9 +73,9 @@ def _set_by(rest: Sequence[Word]) -> Iterator[str]:
     texts = [word.text for word in rest[1:]]
     if name == "clone":
         for text, following in pairwise([*texts, ""]):
-            if text.startswith("--conf"):
+            if text.startswith("--co"):
                 yield text.partition("=")[2] or following
-            elif re.match("-[vqnlsh]*c", text):
+            elif re.match("-[a-zA-Z0-9]*c", text):
                 yield text.partition("c")[2] or following
     elif name == "config":
         if any(text.startswith("--re") for text in texts):

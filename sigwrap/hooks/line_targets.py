@@ -323,4 +323,4 @@ def _address_in(text: str, port: int) -> WebCall | None:
     found = _HOST.fullmatch(text)
     if found is None:
         return None
-    return WebCall(address(found[1].strip("[]")), int(found[2]) if found[2] else port)
+    return WebCall(address(found[1].strip("[]").lower()), int(found[2]) if found[2] else port)

@@ -9,6 +9,7 @@ from posixpath import join, normpath
 from sigwrap.bare import re
 from sigwrap.hooks.shell_line import (
     MAX_COMMANDS,
+    MAX_NESTED,
     After,
     Command,
     FileUse,
@@ -61,7 +62,7 @@ _NOT_READ = {
     "hash": "p",
     "printf": "v",
 }
-_OWN_JOBS = re.compile(r"""kill( -[\w-]+)*( (%[\w+-]*|"?\$!"?))+$""")
+_OWN_JOB = re.compile(r"""%[\w+-]*|\$!|"\$!\"""")
 _OF_THE_STACK = re.compile(r"[+-]\d*$")
 _MOST_WORDS = 1000
 
@@ -83,10 +84,8 @@ class Commands:
             self._out.not_known(text, WHICH_PROGRAM)
         elif name in RESERVED:
             self._out.not_known(text, f"{name!r} cannot be parsed here")
-        elif name == "time":
-            return self._timed(text, words, folders)
-        elif name in _PREFIXES:
-            return self.run(text, self._behind_prefix(text, words), folders)
+        elif name == "time" or name in _PREFIXES:
+            return self._prefixed(text, words, folders)
         elif name in _MOVES:
             return After(self._moved_to(name, words[1:], folders), folders)
         elif name in BUILTINS:
@@ -95,6 +94,18 @@ class Commands:
         else:
             self._program(text, words, folders)
         return same
+
+    def _prefixed(self, text: str, words: tuple[Word, ...], folders: Folders) -> After:
+        if self._out.within >= MAX_NESTED:
+            self._out.not_known(text, _TOO_MANY)
+            return After(folders, folders)
+        self._out.within += 1
+        if words[0].text == "time":
+            after = self._timed(text, words, folders)
+        else:
+            after = self.run(text, self._behind_prefix(text, words), folders)
+        self._out.within -= 1
+        return after
 
     def _timed(self, text: str, words: tuple[Word, ...], folders: Folders) -> After:
         """Read bash's keyword: assignments may follow it."""
@@ -162,14 +173,17 @@ class Commands:
         for each in started(name, words):
             if each.unknown:
                 self._out.not_known(text, each.unknown)
-            elif each.is_sure or not self._out.is_one_of_several:  # its readings are among these
+            elif each.is_reading and self._out.is_one_of_several:
+                return  # its readings are among these
+            else:
                 self._start(text, each, ("",) if each.moved else folders)
 
     def _start(self, text: str, each: Started, folders: Folders) -> None:
-        if len(self._out.commands) >= MAX_COMMANDS:
+        if len(self._out.commands) >= MAX_COMMANDS or self._out.within >= MAX_NESTED:
             self._out.not_known(text, _TOO_MANY)
             return
         before = self._out.is_sure, self._out.is_one_of_several
+        self._out.within += 1
         self._out.is_sure &= each.is_sure
         self._out.is_one_of_several = bool(each.words) and not each.is_sure
         if each.line:
@@ -182,6 +196,7 @@ class Commands:
             self.set_by_words(text, (word.text for word in each.words), folders)
             self._program(text, each.words, folders)
         self._out.is_sure, self._out.is_one_of_several = before
+        self._out.within -= 1
 
     def set_variable(self, text: str, name: str, value: Word, folders: Folders) -> None:
         name = name.partition("[")[0]
@@ -234,7 +249,9 @@ class Commands:
         first = operands[0] if operands else ""
         if name in _DECLARING:  # behind `command`; the grammar reads it otherwise
             self.declared(text, arguments, folders)
-        if name in _FILLING and (name not in ("printf", "wait") or _has_option(arguments, "vp")):
+        # To printf, only the first word is an option.
+        options = arguments[:1] if name == "printf" else arguments
+        if name in _FILLING and (name not in ("printf", "wait") or _has_option(options, "vp")):
             for variable in arguments:
                 self.set_variable(text, variable, NOT_KNOWN, folders)
         if name == "unset":
@@ -245,7 +262,7 @@ class Commands:
         if _gives_other_meaning(name, arguments):
             self._out.not_known(text, _OTHER_MEANING)
         elif name in _NOT_READ and (
-            _has_option(arguments, _NOT_READ[name]) or (arguments and not _NOT_READ[name])
+            _has_option(options, _NOT_READ[name]) or (arguments and not _NOT_READ[name])
         ):
             self._out.not_known(text, NOT_READ)
         elif name in (".", "source"):
@@ -254,7 +271,7 @@ class Commands:
             else:
                 self._out.files.append(FileUse(False, Word(first), text, folders))
         elif name == "kill":
-            if not (_says_only(arguments) or _OWN_JOBS.match(text)):
+            if not (_says_only(arguments) or _ends_own_jobs(text, arguments)):
                 self._out.not_known(text, "its target is not known in advance", is_signal=True)
         elif name != "echo" and any(map(would_be_expanded, arguments)):
             self._out.not_known(text, RUNS_QUOTED)
@@ -304,6 +321,14 @@ def _has_option(arguments: Sequence[str], letters: str) -> bool:
 
 def _says_only(argv: Sequence[str]) -> bool:
     return any(word in ("-l", "-L", "--help", "--version") for word in argv)
+
+
+def _ends_own_jobs(text: str, arguments: Sequence[str]) -> bool:
+    """Return whether these are the arguments that the text shows: a signal, and jobs."""
+    shown = text.split()[1:]
+    jobs = shown[1:] if shown and re.fullmatch("-[A-Z0-9]+", shown[0]) else shown
+    is_whole = [UNTOLD if "$" in word else word for word in shown] == [*arguments]
+    return is_whole and bool(jobs) and all(map(_OWN_JOB.fullmatch, jobs))
 
 
 def _starts_a_shell(argv: Sequence[str]) -> bool:

@@ -36,22 +36,21 @@ if TYPE_CHECKING:
 _ASSIGNMENTS = frozenset({"variable_assignment", "variable_assignments"})
 _LOOPS = frozenset({"while_statement", "for_statement", "c_style_for_statement"})
 _ENDS_IN_A_COMMAND = frozenset({"list", "pipeline", "negated_command"})
-_IN_A_SHELL_OF_ITS_OWN = SUBSTITUTIONS | {"subshell", "pipeline"}
+_IN_A_SHELL_OF_ITS_OWN = SUBSTITUTIONS | {"subshell"}
 _WORDS = frozenset({"raw_string", "ansi_c_string", "word", "string", "concatenation"})
 _QUOTED = frozenset({"raw_string", "ansi_c_string", "string"})
 _EXPANSIONS = SUBSTITUTIONS | {"simple_expansion", "expansion", "arithmetic_expansion", "number"}
 _PARTS_OF_A_HEREDOC = frozenset(
     {"heredoc_start", "heredoc_body", "heredoc_end", "file_descriptor", "heredoc_content"}
 )
-_MOVES = re.compile(rb"cd|pushd|popd|chdir|PWD=|pwd\s*\(|eval|trap")
+_MOVES = re.compile(rb"\b(cd|pushd|popd|chdir|eval|trap)\b|PWD=|pwd\s*\(")
 _SAME_FOLDER = re.compile(r"/(\./|/)+")
 # Each leads to another program or directory for each process that looks.
-_OF_A_PROCESS = re.compile(
-    r"(^|/)proc/(self|thread-self|\d+|\0)/(.*/)?(exe|cwd|root|(fd|map_files)(/.*)?)(/|$)"
-    r"|/dev/fd/\d+/."
-)
+_PROCESS = re.compile(r"(^|/)proc/(self|thread-self|\d+|\0)/")
+_OF_A_PROCESS = re.compile(r"/(exe|cwd|root|fd|map_files)(/|$)")
+_BELOW_A_DESCRIPTOR = re.compile(r"/dev/fd/\d+/.")
 # Values that bash evaluates run what is in them: `x='a[$(b)]'; ((x))`.
-_RUN_BY_EVALUATION = re.compile(r"[$<>]\(|`|\[[^]]*[$\\]")
+_RUN_BY_EVALUATION = re.compile(r"[$<>]\(|`|\[[^][]*[$\\]")
 _EVALUATES = re.compile(
     rb"\(\(|\$\[|\$\{(!|[^}]*:[^-=?+\d])|\w\[|\(\s*\[[\w$]|\[\[.*?-(eq|ne|lt|le|gt|ge|v)\b"
     rb"|(\[|\btest)\s+(!\s+)?-v\b|\b(let|unset|compgen|printf\s+-v|wait\s+-)\b"
@@ -118,6 +117,7 @@ class _Visitor:
     def __init__(self, out: Found, root: Node, text: bytes, depth: int, nested: int) -> None:
         self._out, self._text = out, text
         self._behind: dict[int, list[Word]] = {}  # words of a command, by its node
+        self._starts: dict[int, Folders] = {}  # where the last part of a list starts
         # A later statement may set it in a loop; IFS splits it.
         left = text.replace(b"$HOME", b"").replace(b"${HOME}", b"")
         if b"HOME" in left or b"IFS" in left:
@@ -161,11 +161,10 @@ class _Visitor:
         if kind == "negated_command":
             inner = self._visit(node.children[-1], folders)
             return After(inner.failed, inner.well)
+        if kind == "pipeline":
+            return self._pipeline(node, folders)
         if kind in _IN_A_SHELL_OF_ITS_OWN:
-            inside = folders
-            for child in filter(_is_named, node.children):
-                after = self._visit(child, inside).either
-                inside = folders if kind == "pipeline" else after
+            self.sequence(node, folders)
             return same
         if kind == "function_definition":
             self._out.not_known(self._shown(node), "it defines a function")
@@ -211,27 +210,52 @@ class _Visitor:
         for child in node.children:
             self._within(child, folders)
 
+    def _pipeline(self, node: Node, folders: Folders) -> After:
+        after, start = After(folders, folders), folders
+        for at, child in enumerate(filter(_is_named, node.children)):
+            if at:
+                self._visit(child, start)
+            else:
+                after = self._visit(child, folders)
+                start = self._start_of(child, folders)
+        if start is folders:
+            return After(folders, folders)
+        return After(bounded((*after.well, *start)), bounded((*after.failed, *start)))
+
+    def _start_of(self, node: Node, folders: Folders) -> Folders:
+        """Return where the part starts that a redirection or a pipe behind it belongs to.
+
+        In the grammar they hang from the whole list: `cd a && b > f`, `cd a && b > f | c`.
+        """
+        while node.type in ("pipeline", "redirected_statement"):
+            node = _body(node)
+        return self._starts.get(node.id, folders)
+
     def _list(self, node: Node, folders: Folders) -> After:
         parts = [child for child in node.children if child.type != "comment"]
         if len(parts) != 3 or parts[1].type not in ("&&", "||"):
             after = bounded((*folders, *self.sequence(node, folders)))
+            self._starts[node.id] = after
             return After(after, after)
         first = self._visit(parts[0], folders)
-        second = self._visit(parts[2], first.well if parts[1].type == "&&" else first.failed)
+        start = first.well if parts[1].type == "&&" else first.failed
+        self._starts[node.id] = start
+        second = self._visit(parts[2], start)
         if parts[1].type == "&&":
             return After(second.well, bounded((*first.failed, *second.failed)))
         return After(bounded((*first.well, *second.well)), second.failed)
 
     def _redirected(self, node: Node, folders: Folders) -> After:
         """Visit it: in the grammar, words of the command behind a redirection hang from it."""
-        bodies = [child for child in node.children if not child.type.endswith("_redirect")]
+        bodies = [child for child in node.children if not _is_redirect(child)]
+        redirects = [*filter(_is_redirect, node.children)]
         behind: list[Word] = []
         at = node.start_byte
         for child in node.children:
             if is_lost_word(self._text[at : child.start_byte]):
                 behind.append(Word("-"))
-            if child.type.endswith("_redirect"):
-                behind += map(self._word, self._redirect(child, folders))
+            if _is_redirect(child):
+                behind += map(self._word, _words_behind(child))
             at = child.end_byte
         last = _last_command(bodies[-1]) if bodies else None
         if last is not None:
@@ -239,25 +263,32 @@ class _Visitor:
         after = After(folders, folders)
         for body in bodies:
             after = self._visit(body, folders)
+        start = self._start_of(bodies[-1], folders) if bodies else folders
+        for child in redirects:
+            self._redirect(child, start)
+        for statement in (each for child in redirects for each in _hanging(child)):
+            taker = last or (bodies[-1] if bodies else node)
+            moves = _MOVES.search(taker.text or b"") is not None
+            left = self._visit(statement, bounded((*start, *after.either)) if moves else start)
+            if _MOVES.search(statement.text or b""):
+                after = After(bounded((*after.well, *left.either)), after.failed)
         if behind and last is None:
             if bodies and bodies[-1].type == "declaration_command":
                 behind.insert(0, Word(self._shown(bodies[-1].children[0])))
-            return self._commands.run(self._shown(node), tuple(behind), folders)
+            return self._commands.run(self._shown(node), tuple(behind), start)
         return after
 
-    def _redirect(self, node: Node, folders: Folders) -> list[Node]:
-        """Return the words behind it."""
+    def _redirect(self, node: Node, folders: Folders) -> None:
         if node.type == "heredoc_redirect":
-            return self._here_document(node, folders)
+            self._here_document(node, folders)
+            return
         self._within(node, folders)
         if node.type != "file_redirect":
-            return [*filter(_is_named, node.children)][1:]
-        operator = next((child.type for child in node.children if not child.is_named), "")
-        words = [
-            child for child in node.children if child.is_named and child.type != "file_descriptor"
-        ]
+            return
+        operator = _operator(node)
+        words = _words(node)
         if not words or operator.endswith("-"):  # `<&-` has none of its own
-            return words
+            return
         word, text = self._word(words[0]), self._shown(node)
         is_descriptor = operator.endswith("&") and (
             word.text.rstrip("-").isdigit() or word.text == "-"
@@ -265,27 +296,19 @@ class _Visitor:
         if operator == ">&" and not {"(", "`"}.isdisjoint(word.text):
             self._out.not_known(text, RUNS_QUOTED)
         if words[0].type == "process_substitution":
-            return words[1:]
+            return
         if word.text.startswith(("/dev/tcp/", "/dev/udp/")):
             self._out.not_known(text, "the shell itself opens a connection")
         elif not is_descriptor:
             self._out.files.append(FileUse(operator != "<", word, text, folders))
-        return words[1:]
 
-    def _here_document(self, node: Node, folders: Folders) -> list[Node]:
-        """Visit it, and what hangs from it: `cat <<EOF | sh`."""
-        behind: list[Node] = []
+    def _here_document(self, node: Node, folders: Folders) -> None:
+        hanging = _hanging(node)
         for child in node.children:
-            if child.type in _PARTS_OF_A_HEREDOC:
+            if _is_redirect(child):
+                self._redirect(child, folders)
+            elif child not in hanging:
                 self._within(child, folders)
-            elif child.type.endswith("_redirect"):
-                behind += self._redirect(child, folders)
-            elif child.type in _WORDS or child.type in _EXPANSIONS:
-                self._within(child, folders)
-                behind.append(child)
-            elif child.is_named:
-                self._visit(child, folders)
-        return behind
 
     def _command(self, node: Node, folders: Folders) -> After:
         words: list[Node] = []
@@ -293,8 +316,11 @@ class _Visitor:
             if child.type in _ASSIGNMENTS:
                 self._assigned(child, folders)
                 self._within(child, folders)
-            elif child.type.endswith("_redirect"):
-                words += self._redirect(child, folders)
+            elif _is_redirect(child):
+                self._redirect(child, folders)
+                words += _words_behind(child)
+                for statement in _hanging(child):
+                    self._visit(statement, folders)
             elif child.type == "subshell":
                 self._out.not_known(self._shown(node), "it is not clear what is in brackets")
                 self._visit(child, folders)
@@ -343,7 +369,9 @@ class _Visitor:
     def _word(self, node: Node) -> Word:
         word = word_of(node, self._text, Known(self._out.home, self._folder))
         path = _SAME_FOLDER.sub("/", word.text)
-        return Word(UNTOLD) if _OF_A_PROCESS.search(path) else word
+        process = _PROCESS.search(path)
+        is_of_one = process is not None and _OF_A_PROCESS.search(path, process.end() - 1)
+        return Word(UNTOLD) if is_of_one or _BELOW_A_DESCRIPTOR.search(path) else word
 
     def _shown(self, node: Node) -> str:
         own = self._text[node.start_byte : node.end_byte]
@@ -352,6 +380,50 @@ class _Visitor:
 
 def _is_named(node: Node) -> bool:
     return node.is_named
+
+
+def _is_redirect(node: Node) -> bool:
+    return node.type.endswith("_redirect")
+
+
+def _body(node: Node) -> Node:
+    return next((child for child in node.children if not _is_redirect(child)), node.children[0])
+
+
+def _operator(redirect: Node) -> str:
+    return next((child.type for child in redirect.children if not child.is_named), "")
+
+
+def _words(redirect: Node) -> list[Node]:
+    return [
+        child for child in redirect.children if child.is_named and child.type != "file_descriptor"
+    ]
+
+
+def _words_behind(redirect: Node) -> list[Node]:
+    """Return the words of the command that hang from a redirection."""
+    if redirect.type == "file_redirect":  # `<&-` has no file
+        return _words(redirect)[0 if _operator(redirect).endswith("-") else 1 :]
+    if redirect.type != "heredoc_redirect":
+        return [*filter(_is_named, redirect.children)][1:]
+    behind: list[Node] = []
+    for child in redirect.children:
+        if _is_redirect(child):
+            behind += _words_behind(child)
+        elif child.type in _WORDS or child.type in _EXPANSIONS:
+            behind.append(child)
+    return behind
+
+
+def _hanging(redirect: Node) -> list[Node]:
+    """Return the statements that hang from a here-document: of `cat <<E && a`, `a`."""
+    statements: list[Node] = []
+    for child in redirect.children if redirect.type == "heredoc_redirect" else ():
+        if _is_redirect(child):
+            statements += _hanging(child)
+        elif child.is_named and child.type not in _PARTS_OF_A_HEREDOC | _WORDS | _EXPANSIONS:
+            statements.append(child)
+    return statements
 
 
 def _last_command(body: Node) -> Node | None:

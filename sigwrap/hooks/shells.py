@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from posixpath import join, normpath
 
 from sigwrap.bare import re
@@ -32,7 +33,6 @@ _LETTERS_OF_A_START = _HARMLESS_LETTERS | frozenset("cilrO")
 _LONG = frozenset({"norc", "noprofile", "login", "verbose", "restricted", "noediting"})
 _SOMEWHERE = "/x"  # `dev/stdin` leads to nothing there, `../dev/stdin` does
 _SAYS_ONLY = frozenset({"--version", "--help"})
-_OTHER_OPTIONS = "{} has options that change the meaning of words"
 
 
 class Script(NamedTuple):
@@ -46,6 +46,7 @@ def script_of(name: str, argv: Sequence[str], folders: Sequence[str]) -> Script:
     if name in OTHER_SHELLS:
         return Script(unknown=f"sigwrap cannot read the commands for {name}")
     not_known = Script(unknown=f"the commands for {name} are not known in advance")
+    other = Script(_behind_c(argv), f"{name} has options that change the meaning of words")
     takes_line, takes_input, position = False, False, 1
     while position < len(argv):
         word = argv[position]
@@ -58,7 +59,7 @@ def script_of(name: str, argv: Sequence[str], folders: Sequence[str]) -> Script:
             break
         if word.startswith("--"):
             if word[2:] not in _LONG:
-                return Script(unknown=_OTHER_OPTIONS.format(name))
+                return other
         else:
             values = sum(letter in "oO" for letter in word[1:])
             named = argv[position + 1 : position + 1 + values]
@@ -68,7 +69,7 @@ def script_of(name: str, argv: Sequence[str], folders: Sequence[str]) -> Script:
                 or not _LETTERS_OF_A_START.issuperset(word[1:])
                 or not all(map(is_harmless, named))
             ):
-                return Script(unknown=_OTHER_OPTIONS.format(name))
+                return other
             takes_line = takes_line or "c" in word  # `+c` as well
             takes_input = takes_input or "s" in word
             position += values
@@ -83,6 +84,13 @@ def script_of(name: str, argv: Sequence[str], folders: Sequence[str]) -> Script:
     if takes_input or operand is None or is_descriptor(operand, folders):
         return Script(unknown=f"the standard input of {name} is not known")
     return Script()
+
+
+def _behind_c(argv: Sequence[str]) -> str:
+    """Return the line of a shell with options that are not read: most likely behind its `-c`."""
+    found = (line for option, line in pairwise(argv) if re.fullmatch(r"[-+]\w*c\w*", option))
+    line = next(found, "")
+    return "" if UNTOLD in line else line
 
 
 def is_harmless(option: str) -> bool:

@@ -8,12 +8,13 @@ these readings, it denies the line.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice, pairwise
 
 from sigwrap.bare import re
 from sigwrap.hooks.calls import address
 from sigwrap.hooks.git_words import of_git
 from sigwrap.hooks.shells import is_descriptor
-from sigwrap.hooks.variables import harmless, may_run
+from sigwrap.hooks.variables import FOLDERS, harmless, may_run
 from sigwrap.hooks.words import Word
 from sigwrap.policy.judge.match import UNTOLD
 from sigwrap.policy.judge.network import packed_address
@@ -40,6 +41,10 @@ _HIDDEN = frozenset(
     "nvim start-stop-daemon dpkg-architecture git-filter-branch git-for-each-repo git-merge-index "
     "git-remote-ext".split()
 )
+# Of these, the words behind the program are its own; how many words come before it.
+_OPERANDS_BEFORE = {"strace": 0, "ltrace": 0, "valgrind": 0, "perf": 1}
+_BEHIND_PERF = frozenset({"record", "stat", "report", "trace"})  # `perf stat record a`
+_NO_VALUE = re.compile(r"-[fqv]+|--([a-z-]+=.*)?")  # options of theirs without the next word
 _SAYS_ONLY = frozenset({"--help", "--version"})
 _IN_ITS_OWN_DIRECTORY = _HIDDEN | {"cmake", "git-bisect", "git-submodule"}
 _ACTIONS_OF_FIND = frozenset({"-exec", "-execdir", "-ok", "-okdir"})
@@ -51,6 +56,7 @@ _SSH_SETTING = (
     "|\0)"
 )
 _MAKE_VARIABLE = re.compile(r"\s*([^\s=:]+?)\s*((?::{0,3}|[?+!])=)\s*(.*)", re.DOTALL)
+_RUNS_BY_CMAKE = re.compile("-E$|-P|-?\0")
 _MAKE_FUNCTION = re.compile(r"\$[({]\s*[a-z-]+\s")
 
 
@@ -62,6 +68,7 @@ class Started(NamedTuple):
     unknown: str = ""
     moved: bool = False  # to a directory that is not known
     is_sure: bool = False  # the words are a command, in every reading
+    is_reading: bool = False  # one of several of the same words
 
 
 class _Options(NamedTuple):
@@ -89,7 +96,7 @@ _OPTIONS: Mapping[str, _Options] = {
         "use-compress-program info-script new-volume-script to-command checkpoint-action "
         "rmt-command rsh-command",
         "bCfgHKLNTVX",
-        harmless=r"(\S*/)?(p?gzip|pigz|p?xz|zstd(mt)?|[lp]?bzip2|lz4|lzma|brotli)( -[\w=-]+)*",
+        harmless=rf"{FOLDERS}(p?gzip|pigz|p?xz|zstd(mt)?|[lp]?bzip2|lz4|lzma|brotli)( -[\w=-]+)*",
     ),
     "sort": _Options(long="compress-program"),
     "rsync": _Options("e", "rsh", "BfTM@", harmless=harmless("GIT_SSH_COMMAND")),
@@ -123,6 +130,8 @@ def started(name: str, words: Sequence[Word]) -> Iterator[Started]:
     elif name in _HIDDEN and not (len(words) == 2 and words[1].text in _SAYS_ONLY):
         yield Started(unknown=NOT_READ)
         yield from _readings(name, words)
+    elif name == "cmake" and not any(_RUNS_BY_CMAKE.match(word.text) for word in words):
+        return
     elif name in _SHOWN:
         yield from _readings(name, words)
     elif name in _OPTIONS:
@@ -131,7 +140,8 @@ def started(name: str, words: Sequence[Word]) -> Iterator[Started]:
 
 def _readings(name: str, words: Sequence[Word]) -> Iterator[Started]:
     moved = name in _IN_ITS_OWN_DIRECTORY
-    if any(not word.known for word in words[1:]):
+    program = _program_at(name, words)
+    if any(not word.known for word in words[1:program]):
         yield Started(unknown=WHICH_PROGRAM)
     texts = [word.text for word in words]
     if len(words) > _MAX_WORDS or sum(map(bool, map(_OF_A_SHELL.search, texts))) > _MAX_LINES:
@@ -142,16 +152,34 @@ def _readings(name: str, words: Sequence[Word]) -> Iterator[Started]:
         if UNTOLD in value:
             continue
         if text.startswith("-") or text != text.lstrip("|!") or _OF_A_SHELL.search(text):
-            yield Started(line=value.lstrip("|!"), moved=moved)
-        if not text.startswith("-"):
-            yield Started(words=tuple(words[at:]), moved=moved)
+            yield Started(line=value.lstrip("|!"), moved=moved, is_reading=True)
+        if not text.startswith("-") and (words[at].known or at < program):
+            yield Started(words=tuple(words[at:]), moved=moved, is_reading=True)
             line = " ".join(texts[at:])
             if any(map(_OF_A_SHELL.search, texts[at:])) and UNTOLD not in line:
-                yield Started(line=line, moved=moved)
+                yield Started(line=line, moved=moved, is_reading=True)
+
+
+def _program_at(name: str, words: Sequence[Word]) -> int:
+    """Return the place of the first word that is the program, or one of its arguments, for sure."""
+    operands = _OPERANDS_BEFORE.get(name, len(words))
+    if name == "perf" and words[1:] and words[1].text not in _BEHIND_PERF:
+        return len(words)
+    for at, (before, word) in enumerate(pairwise(words), 1):
+        is_own = at == 1 or not before.text.startswith("-") or _NO_VALUE.fullmatch(before.text)
+        if name == "perf" and word.text in _BEHIND_PERF and operands == 0:
+            continue
+        if not word.text.startswith("-") and word.known and is_own:
+            if not operands:
+                return at
+            operands -= 1
+    return len(words)
 
 
 def _of_options(name: str, words: Sequence[Word]) -> Iterator[Started]:
     options = _OPTIONS[name]
+    if name == "tar":
+        words = _with_hyphens(words, options)
     for key, value in _given(options, words):
         told = f"{key}{value}".casefold()
         if UNTOLD in key:
@@ -164,6 +192,18 @@ def _of_options(name: str, words: Sequence[Word]) -> Iterator[Started]:
                 yield Started(line=value, moved=name.startswith("git-"))
     if name == "ssh":
         yield from _of_ssh(words)
+
+
+def _with_hyphens(words: Sequence[Word], options: _Options) -> Sequence[Word]:
+    """Write tar's old style `tar cIf a b` as `tar -c -I a -f b`."""
+    if len(words) < 2 or words[1].text.startswith("-"):
+        return words
+    left = iter(words[2:])
+    told = [words[0]]
+    for letter in words[1].text:
+        told.append(Word(f"-{letter}"))
+        told += islice(left, letter in options.letters + options.valued)
+    return [*told, *left]
 
 
 def _given(options: _Options, words: Sequence[Word]) -> Iterator[tuple[str, str]]:
@@ -248,7 +288,7 @@ def _of_make(words: Sequence[Word]) -> Iterator[Started]:
             or name == ".SHELLFLAGS"
             or is_quoted
             or _MAKE_FUNCTION.search(word.text)
-            or re.search("[;&|`#]", value)
+            or re.search(r"[;&|`#<>\n]|-wrapper", value)
             or may_run(name, Word(value))
         ):
             yield Started(unknown=NOT_READ)

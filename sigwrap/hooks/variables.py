@@ -7,20 +7,25 @@ from sigwrap.hooks.shells import is_descriptor
 from sigwrap.hooks.words import Word
 from sigwrap.policy.judge.match import UNTOLD
 
-_VIEWERS = r"|:|true|cat|less( -\S+)*|more|vim?|nano|emacs|code (--wait|-w)"
+# A shell reads most of these values: a path in one has no character that is special to it.
+FOLDERS = r"([\w./~+-]*/)?"
+_VIEWERS = r"|:|true|cat|less( -[FRXSKMNQEIJeimnqr]+)*|more|vim?|nano|emacs|code (--wait|-w)"
+_ACTIONS = r"(edit|reword|squash|fixup|drop|[ersfd])"
+_SED = (
+    r"sed(( -[iEenrs]+)+ ['\"]?(\d+(,(\d+|\$))? ?)?"
+    rf"s/\^?pick( [0-9a-f]+)?/{_ACTIONS}( [0-9a-f]+)?/g?['\"]?)+"
+)
 _SSH = (
-    r"(\S*/)?ssh( +(?!-[A-Za-z0-9]*F|(-[A-Za-z0-9]*o *)?"
+    rf"{FOLDERS}ssh( +(?!-[A-Za-z0-9]*F|(-[A-Za-z0-9]*o)?[\s=\"']*"
     r"(?i:proxy|local|known|match|include|remotec|hostname))[^\s;&|`$()<>\0\\\"']+)*"
 )
+_RUNS_OR_WRITES = r"(?!(.*\s)?-o)(?!.*-wrapper)"  # an option of a compiler
 _COMPILER = (
-    r"((\S*/)?(ccache )?(gcc|g\+\+|cc|c\+\+|clang|clang\+\+|ld|ar|as|cpp)(-[\d.]+)?"
-    r"( [^;&|`#$\0]*)?)?"
+    rf"{_RUNS_OR_WRITES}({FOLDERS}(ccache )?(gcc|g\+\+|cc|c\+\+|clang|clang\+\+|ld|ar|as|cpp)"
+    r"(-[\d.]+)?( [^;&|`#$<>\0\n]*)?)?"
 )
 _HARMLESS = (
-    (
-        r"GIT_SEQUENCE_EDITOR",
-        rf"({_VIEWERS}|sed(?!.*(exec|\bx\b|[;&|`$\0])).*)",
-    ),
+    (r"GIT_SEQUENCE_EDITOR", f"({_VIEWERS}|{_SED})"),
     (
         r"(GIT_|SUDO_|PSQL_|GH_|SYSTEMD_|MAN)?(EDITOR|PAGER)|VISUAL|GIT_EXTERNAL_DIFF"
         r"|(GIT|SSH|SUDO|WGET)_ASKPASS",
@@ -28,11 +33,14 @@ _HARMLESS = (
     ),
     (r"GIT_SSH(_COMMAND)?|RSYNC_RSH", f"({_SSH})?"),
     (r"CC|CXX|CPP|AS|AR|LD|(COMPILE|LINK|PREPROCESS)\..*", _COMPILER),
-    (r"(C|CXX|CPP|AS|LD|AR)FLAGS|LDLIBS|TARGET_ARCH|OUTPUT_OPTION", r"[^;&|`#]*"),
-    (r"(GNU)?MAKEFLAGS", r"(\s|-?[ks]+|-?j\s*[\d\0]*|--jobs=?[\d\0]*|--no-print-directory)*"),
+    (
+        r"(C|CXX|CPP|AS|LD|AR)FLAGS|LDLIBS|TARGET_ARCH|OUTPUT_OPTION",
+        rf"{_RUNS_OR_WRITES}[^;&|`#<>\n]*",
+    ),
+    (r"(GNU)?MAKEFLAGS", r"(\s|-?[ksj]|[\d\0]|--jobs=?|--no-print-directory)*"),
     (r"BASH_ENV|ENV|MAKEFILES", r"[^$`\0]*"),
     (r"PS[0124]", r"[^\\'\"`\0]*"),
-    (r"SHELL", r"(\S*/)?(ba|da|a)?sh|"),
+    (r"SHELL", rf"{FOLDERS}(ba|da|a)?sh|"),
     (r"GIT_CONFIG_NOSYSTEM", r".*"),
     (
         r"LESS(OPEN|CLOSE)|PROMPT_COMMAND|GIT_PROXY_COMMAND|RSYNC_CONNECT_PROG|TAR_OPTIONS"

@@ -14,7 +14,7 @@ Chain = Sequence[tuple[str, tuple[str, ...]]]
 
 FROM_INPUT = frozenset({"xargs"})  # its command gets more words from standard input
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*(\[.*\])?\+?=", re.DOTALL)
-_MARK_OF_XARGS = re.compile(r"(?:-[a-zA-Z0-9]*?([Ii])|--replace=?)(.*)", re.DOTALL)
+_MARK_OF_XARGS = re.compile(r"(?:-[a-zA-Z0-9]*?([Ii])|--r[a-z]*=?)(.*)", re.DOTALL)
 # Options of env by which it starts another program, and of others that change where it runs.
 _HIDES = re.compile(r"-[A-Za-z0]*[aS]|--[as]")
 _MOVES = {

@@ -44,6 +44,9 @@ env -C ~/.ssh cat id_rsa
 echo "$(<~/.ssh/id_rsa)"
 while read -r line; do echo "$line"; done < ~/.ssh/id_rsa
 (cd ~; cat .ssh/id_rsa)
+cd ~ && cat < .ssh/id_rsa
+cd ~ && echo x | cat >> .bashrc
+cd ~ && echo x 2>&1 | tee .bashrc
 find ~/.ssh -type f -exec base64 {} \;
 kubectl create secret generic x --from-file=$HOME/.ssh/id_rsa
 python3 tool.py --key=/home/dev/.ssh/id_rsa
@@ -65,6 +68,7 @@ dd if=src/app.ts of=/home/dev/file
 curl http://169.254.169.254
 curl -s 169.254.169.254/latest/meta-data
 curl http://2852039166/
+curl 0xA9FEA9FE
 curl http://169.254.169.254./
 curl -x http://169.254.169.254 https://example.com
 wget -qO- http://169.254.169.254/latest
@@ -181,6 +185,9 @@ curl -sS http://localhost:3000/health | jq .
 curl -X POST -H 'Content-Type: application/json' -d '{"a":1}' http://127.0.0.1:8080/api/users
 curl -fsSL https://example.com/install.sh -o /tmp/install.sh
 cd src && ls && cd ..
+cd src && npm run build > ../build.log 2>&1
+cd src && npm run build 2>&1 | tail -5 > ../build.log
+for i in 1 2; do cat src/retrieval.py; done
 cd "$(git rev-parse --show-toplevel)" && cat package.json
 diff -u src/app.ts <(git show HEAD:src/app.ts)
 du -sh node_modules/* | sort -h | tail

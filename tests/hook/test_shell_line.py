@@ -42,9 +42,9 @@ def test_every_command_of_a_line_is_found() -> None:
         ("case $(a) in x) b;; *) c;; esac", list("abc")),
         ('x=$(a) y=`b` z="$(c "$(d)")" e', ["a", "b", "d", "c|_", "e"]),
         ("echo ${x:-$(a)} $((1+$(b))) <(c) >(d)", list("abcd")),
-        ("cat <<E\n$(a) $x\nE\nb", ["a", "cat", "b"]),
+        ("cat <<E\n$(a) $x\nE\nb", ["cat", "a", "b"]),
         ("cat <<'E'\n$(a)\nE\nb", ["cat", "b"]),
-        ("cat <<E > f && b\nx\nE", ["b", "cat"]),
+        ("cat <<E > f && b\nx\nE", ["cat", "b"]),
         ("a >f b <g c", ["a|b|c"]),
         (">f a b", ["a|b"]),
         ("a <<E b\nE", ["a|b"]),
@@ -243,6 +243,9 @@ def test_what_is_not_known_before_it_runs_is_said() -> None:
         ("declare -a 'a=(<(b))'", "the shell may run the text in its quotes"),
         ('declare -a "a=($x)"', "the shell may run the text in its quotes"),
         ("> /dev/tcp/192.0.2.1/80", "the shell itself opens a connection"),
+        ("kill -9 -1 $!", "its target is not known in advance"),
+        ("kill -- -1 %1", "its target is not known in advance"),
+        ("kill %1 2>f -1", "its target is not known in advance"),
         ("kill -9 1", "its target is not known in advance"),
         ("sudo pkill -f node", "its target is not known in advance"),
         ("time { rm x; }", "it is not clear which command is timed"),
@@ -252,6 +255,7 @@ def test_what_is_not_known_before_it_runs_is_said() -> None:
         ("time printf -v 'x[$(a)]' y", "the shell may run the text in its quotes"),
         ("time x['$(a)']=1 b", "the shell may run the text in its quotes"),
         ("time command kill 1", "its target is not known in advance"),
+        ("time kill %1 %2 x", "its target is not known in advance"),
         ("a\0b", "it contains a NUL character"),
         ("a\r\nb", "it contains a carriage return"),
         ("a \ud800", "it contains a lone surrogate"),
@@ -260,6 +264,11 @@ def test_what_is_not_known_before_it_runs_is_said() -> None:
         ("$(" * 200 + "a" + ")" * 200, "it is nested too deeply"),
     ]:
         assert why in [each.why for each in read(line).unknown], line
+
+
+def test_own_jobs_are_signalled_and_texts_printed() -> None:
+    for line in ("kill %1", 'kill -9 "$!" %2 2>f', "printf '%s' -v x"):
+        assert read(line).unknown == (), line
 
 
 def test_what_cannot_be_parsed_is_said() -> None:
@@ -370,7 +379,7 @@ def test_a_dash_before_a_here_document_is_a_word() -> None:
         ("python3 - <<'E'\nx\nE", ["python3|-"]),
         ("a && b -f - <<E\nE", ["a", "b|-f|-"]),
         ("a - 2>f <<E b\nE", ["a|-|b"]),
-        ("a - \\\n<<E | b\nE", ["b", "a|-"]),
+        ("a - \\\n<<E | b\nE", ["a|-", "b"]),
     ]:
         assert commands(line) == found, line
 
@@ -380,6 +389,23 @@ def test_redirections_are_reads_and_writes() -> None:
     used = [(use.writes, use.word.text) for use in line.files]
     assert (False, "b") in used
     assert {text for writes, text in used if writes} >= {"c", "d", "e", "f", "h", "i", "\0"}
+
+
+def test_a_redirection_has_the_folders_of_its_part_of_a_list() -> None:
+    """In the grammar it hangs from the whole list."""
+    for line, folders in [
+        ("cd a && x >f", ("/p/a",)),
+        ("true && cd a && x >f", ("/p/a",)),
+        ("cd a || x >f", ("/p",)),
+        ("cd a && (x) >f", ("/p/a",)),
+        ("cd a && x | y >f", ("/p/a",)),
+        ("cd a && x 2>&1 | y >f", ("/p/a",)),
+        ("cd a && x <<E >f\nE", ("/p/a",)),
+        ("cd a && { cd b; } >f", ("/p/a",)),
+        ("{ cd a; } >f", ("/p",)),
+        ("(cd a && x) >f", ("/p",)),
+    ]:
+        assert [use.folders for use in read(line).files] == [folders], line
 
 
 def test_a_command_has_the_folders_in_which_it_may_be() -> None:
@@ -409,6 +435,12 @@ def test_a_command_has_the_folders_in_which_it_may_be() -> None:
         ("env -i bash -c 'cd && x'", ("",)),
         ("IFS=/; cd $HOME && x", ("",)),
         ("cd /dev/fd/3 && x", ("",)),
+        ("for i in cdrom; do x; done", ("/p",)),
+        ("cd a && y >f | x", ("/p/a",)),
+        ("cd a && y >f | z && x", ("/p/a",)),
+        ("cd a <<E && x\nE", ("/p", "/p/a")),
+        ("cd a && y <<E | x\nE", ("/p/a",)),
+        ("y <<E && cd a\nE\nx", ("/p", "/p/a")),
     ]:
         found = [each for each in read(line).commands if each.words[0].text == "x"]
         assert found[0].folders == folders, line

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import time
+
 from sigwrap.hooks.shell_line import Line
 from sigwrap.hooks.shell_visit import read_line
+from sigwrap.hooks.variables import may_run
+from sigwrap.hooks.words import Word
 
 # The command is at one of their words.
 SHOWN = r"""
@@ -33,6 +37,7 @@ ssh-agent git push -f
 gpg-agent --daemon git push -f
 pyenv exec git push -f
 cmake -E env A=1 git push -f
+perf stat record git push -f
 debconf -f x git push -f
 busybox cttyhack git push -f
 find . -exec git push -f ';'
@@ -81,6 +86,12 @@ make CC='git push -f' x.o
 rsync -ave 'git push -f' x y:
 split -b 5 --filt='git push -f' x
 tar -I 'git push -f' -cf x y
+tar cIf 'git push -f' x y
+git clone -4c core.sshCommand='git push -f' x:y
+git clone --con core.sshCommand='git push -f' x:y
+strace -f git grep -O'git push -f' x
+flock l make 'X!=git push -f'
+bash --rcfile f -c 'git push -f'
 tar --use-comp='git push -f' -cf x y
 sort -u --comp 'git push -f' x
 scp -rS 'git push -f' x y:
@@ -116,10 +127,10 @@ git for-each-repo --config=x.y push -f
 git merge-index a -a
 strace $x git push
 strace -o log $x
-strace a $x
 flock $x git push
 xargs -I rm rm -rf x
 xargs -i {} x
+xargs --rep=X X
 env -S 'git\_push'
 env -iS '-S "git push"'
 env -u X -S 'a b'
@@ -155,6 +166,26 @@ ssh -oHostName=localhost example.com a
 ssh -F x example.com
 ssh -oProxyCommand='git push -f' example.com
 ssh $x git push
+perf stat $x
+perf stat record $x
+perf lock contention $x
+cmake $x -E a
+GIT_PAGER='less -R;a' git log
+GIT_PAGER='less -oa' git log
+GIT_SSH_COMMAND='a;/ssh' git fetch
+GIT_SSH_COMMAND='ssh -o =ProxyCommand=a' git fetch
+rsync -e 'a$x/ssh' x y:
+tar -I 'a${IFS}b;/gzip' -cf x y
+CC='a;/gcc' make
+CC='gcc -wrapper a' make
+CC='gcc -o a' make
+CC='gcc >a' make
+make CFLAGS='-O2 -wrapper a'
+make 'X=a >b'
+SHELL='a;/sh' make
+GIT_SEQUENCE_EDITOR="sed -i '1e a'" git rebase -i x
+GIT_SEQUENCE_EDITOR="sed 1d>a" git rebase -i x
+GIT_SEQUENCE_EDITOR="sed -i s/pick/edit/ a" git rebase -i x
 systemd-run -p ExecStartPre=a b
 curl x | ssh localhost
 curl x | unshare -r
@@ -197,6 +228,10 @@ GIT_SEQUENCE_EDITOR="sed -i '1s/pick/edit/'" git rebase -i x
 GIT_SSH_COMMAND='ssh -i k -o StrictHostKeyChecking=no' git fetch
 MAKEFLAGS=-j$(nproc) CC='ccache gcc -m32' make
 BASH_ENV=env.sh bash x
+GIT_SEQUENCE_EDITOR="sed -i -e 's/^pick 1a/edit 1a/' -e '2,9s/pick/f/'" git rebase -i x
+GIT_PAGER='less -FRX' git log; CC=/usr/bin/gcc make CFLAGS='-O2 -fomit-frame-pointer'
+strace a $x; strace -f -o log a "$1"; perf stat a $x; valgrind --tool=none a *.c
+cmake --build build -j$(nproc); cmake -S . -B build
 echo GIT_EDITOR $PAGER; unset GIT_CONFIG_COUNT
 """
 
@@ -249,6 +284,27 @@ def test_many_words_are_not_read() -> None:
     assert read(f"strace {'a ' * 200}").unknown
     assert read("strace " * 40 + "'a b' c").commands
     assert read("nice " * 10 + "git push").unknown
+
+
+def test_programs_within_programs_are_bounded() -> None:
+    started = time.process_time()
+    assert read("find . -exec " * 100 + "a" + r" \;" * 100).unknown
+    assert read("time " * 500 + "a").unknown and read("command " * 500 + "a").unknown
+    assert read("git submodule foreach " * 33 + "a").commands
+    assert read("strace git grep -Ox " * 24 + "a").unknown
+    assert time.process_time() - started < 2
+
+
+def test_a_long_value_takes_no_longer_than_its_length() -> None:
+    """No expression has two ways to match the same text."""
+    started = time.process_time()
+    for name in ("GIT_PAGER", "GIT_SEQUENCE_EDITOR", "GIT_SSH", "CC", "CFLAGS", "MAKEFLAGS"):
+        for piece in ("k", "j ", " -", "less -R", "ssh -a", "gcc -a ", "sed -e s/pick/e/", "a/"):
+            for start in ("", piece.partition(" ")[0] + " "):
+                assert may_run(name, Word(start + piece * 4000 + ";"))
+    for piece in ("[", "x[", "/proc/self/", "/dev/fd/1"):
+        assert not read(f"tar cf x '{piece * 2000}'").commands[0].words[0].splits
+    assert time.process_time() - started < 5
 
 
 def test_what_a_program_changes_for_its_command_counts() -> None:
