@@ -92,7 +92,7 @@ def _write_new_keys(file: str, root: Path | None, *, print_line: Callable[[str],
         with whole_file(file) as place:
             Path(place).write_text(new, encoding="utf-8", newline="")
             if policy_text(load(place, root)) != before:
-                raise LookupError("another policy")
+                raise PolicyError("it would be another policy")
     except (PolicyError, LookupError, AttributeError, YAMLError) as error:
         raise UsageError(
             f"{file}: the old keys can't be replaced without changing the policy",

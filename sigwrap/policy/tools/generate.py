@@ -26,8 +26,14 @@ from sigwrap.policy.judge.request import (
 from sigwrap.policy.judge.signals import ALL, GROUPS, signal_name
 from sigwrap.policy.judge.subcommand import has_subcommands, name_for_subcommands, readings
 from sigwrap.policy.tools import connections
-from sigwrap.policy.tools.draft import Draft, NoRule, rule_line, unused_name
-from sigwrap.policy.tools.literal import as_it_is_read, glob_of, yaml_list, yaml_word
+from sigwrap.policy.tools.draft import COMMAND_RULES, Draft, NoRule, rule_line, unused_name
+from sigwrap.policy.tools.literal import (
+    as_it_is_read,
+    glob_of,
+    yaml_arguments,
+    yaml_list,
+    yaml_word,
+)
 
 LEARNED_EVENTS = frozenset(
     {
@@ -108,7 +114,7 @@ class _Profile:
     def add_denied(self, request: Request) -> None:
         if isinstance(request, CommandRequest):
             for program in request.programs:
-                self._denied |= {(called, word) for called, word in _kinds(program)}
+                self._denied |= _kinds(program)
 
     def lines(self, name: str) -> Iterator[str]:
         network = ", network: deny" if self.judges_network else ""
@@ -116,10 +122,9 @@ class _Profile:
         yield f"name: {yaml_word(name)}"
         yield f"description: {_DESCRIPTION}"
         yield f"defaults: {{command: deny, signal: deny{network}}}"
-        rules = list(self._command_lines())
-        if any("decision" in each for each in rules):
+        if any(found or kind not in self._denied for kind, found in self._lines.items()):
             yield from ("", "command_rules:")
-        yield from rules
+        yield from self._command_lines()
         if self._signals:
             yield from ("", "signal_rules:", *self._signal_lines())
         if self._connections:
@@ -136,11 +141,11 @@ class _Profile:
         valid = {(called, word) for called, word in kinds if as_it_is_read(word) == word}
         self._not_text |= {called for called, _ in kinds - valid}
         arguments = program.argv[1:]
+        is_text = all(as_it_is_read(each) == each for each in arguments)
+        is_kept = is_whole and is_text and sum(map(len, arguments)) < _LONGEST_LINE
         for kind in valid:
             lines = self._lines.setdefault(kind, {})
-            is_text = all(as_it_is_read(each) == each for each in arguments)
-            is_short = sum(map(len, arguments)) < _LONGEST_LINE and len(lines) < _MOST_LINES
-            if is_whole and is_text and is_short:
+            if is_kept and len(lines) < _MOST_LINES:
                 lines[arguments] = None
 
     def _add_connection(self, endpoint: Endpoint) -> None:
@@ -169,10 +174,14 @@ class _Profile:
                 f"  # The sessions were denied {called} {word}".rstrip() + " with other arguments."
             )
             for arguments in self._lines[called, word]:
-                yield f"  - name: {unused_name((called, *arguments), taken)}"
-                yield f"    commands: {yaml_list([glob_of(called)])}"
-                yield f"    args: {yaml_list(each.replace('${', '${_:-$}{') for each in arguments)}"
-                yield "    decision: allow"
+                named = (called, *arguments)
+                keys = (
+                    ("commands", yaml_list([glob_of(called)])),
+                    ("args", yaml_arguments(arguments)),
+                    ("decision", "allow"),
+                )
+                draft = Draft(COMMAND_RULES, named, keys)
+                yield f"  {rule_line(draft, unused_name(named, taken))}"
         if names:
             yield "  - name: other-commands"
             yield "    commands:"

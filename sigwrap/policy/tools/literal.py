@@ -24,6 +24,11 @@ def yaml_list(words: Iterable[str]) -> str:
     return f"[{', '.join(map(yaml_word, words))}]"
 
 
+def yaml_arguments(words: Iterable[str]) -> str:
+    """Write the value of `args`. sigwrap replaces variables there, but not in their defaults."""
+    return yaml_list(each.replace("${", "${_:-$}{") for each in words)
+
+
 def yaml_word(word: str) -> str:
     """Write a word in one line. YAML has no lone surrogates: the engine's reading replaces them."""
     word = as_it_is_read(word)

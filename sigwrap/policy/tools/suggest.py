@@ -49,6 +49,7 @@ from sigwrap.policy.tools.literal import (
     as_it_is_read,
     glob_of,
     stands_as_it_is,
+    yaml_arguments,
     yaml_list,
     yaml_word,
 )
@@ -297,8 +298,7 @@ def _about_program(
     commands = _choosing(program, folder or "") if is_chosen else (_command_of(program),)
     keys = (
         ("commands", yaml_list(commands)),
-        # Variables are replaced in arguments; a default is taken as it is written.
-        ("args", yaml_list(each.replace("${", "${_:-$}{") for each in arguments)),
+        ("args", yaml_arguments(arguments)),
         *loads_code,
     )
     is_by_name = program.counts_by_name or program.shadows or is_system_file(program)
