@@ -58,8 +58,10 @@ class _TooMany(Exception):
 
 
 class _Holders:
-    """Which processes hold the other ends of pseudo-terminals, and unix sockets, of those that we
-    may look into; the session may look into no others either."""
+    """The processes that hold the other ends of pseudo-terminals, and unix sockets.
+
+    Only readable processes are searched; the session can read no others either.
+    """
 
     def __init__(self) -> None:
         self._of_terminal: dict[int, list[int]] = {}  # by its index
@@ -79,8 +81,11 @@ class _Holders:
 
 
 def find_typist(*, walled: bool, keeps: Callable[[Sequence[str]], bool]) -> Found:
-    """`walled`: a Landlock domain is around the session. `keeps`: the policy keeps the session from
-    connecting to these unix sockets."""
+    """Find a program that can type on the terminal for the session.
+
+    `walled`: the session is in a Landlock domain. `keeps`: the policy keeps the session from
+    connecting to these unix sockets.
+    """
     terminals, looked_at = [procfs.controlling_terminal(os.getpid())], set[int]()
     multiplexers, variables = set[int](), set(_VARIABLES)
     try:
@@ -151,10 +156,14 @@ def _listening_sockets(pid: int) -> list[str]:
 
 
 def _clients_of(pid: int, holders: _Holders) -> set[int] | None:
-    """The processes at the other ends of a process's unix sockets; None where no process holds one
-    of them, such as a socket that is being handed over."""
+    """Return the processes at the other ends of a process's unix sockets.
+
+    None if no process holds one of them, such as a socket that is being handed over.
+    """
     clients, unheld = set[int](), set[int]()
     for look in range(_LOOKS):
+        if look:
+            holders = _Holders()  # a client may have come or gone since
         missing = set[int]()
         for number in _sockets_of(pid):
             if peer := peer_of(number):
@@ -164,7 +173,6 @@ def _clients_of(pid: int, holders: _Holders) -> set[int] | None:
         unheld = missing & unheld if look else missing
         if not unheld:
             return clients - {pid}
-        holders = _Holders()  # a client may have come or gone since
     return None
 
 

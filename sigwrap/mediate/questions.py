@@ -110,6 +110,9 @@ class QuestionQueue:
         """The oldest first."""
         return tuple(self._open.values())
 
+    def find(self, approval_id: str) -> Open | None:
+        return self._open.get(approval_id)
+
     def ask(self, question: Question, now_s: float, *, for_next: bool = False) -> Open:
         """`for_next`: an approval is for the next attempt of the same process."""
         approval_id = self._new_id()

@@ -20,7 +20,7 @@ _ANSWERS = ("no opinion", "ask", "deny")
 _TEXTS = (
     *("agent", "conversation", "call_id", "tool", "what", "cwd", "answer", "rule_name", "reason"),
 )
-_OF_A_FINDING = frozenset({"what", "answer", "why", "rule_name"})
+_OF_A_FINDING = ("what", "answer", "why", "rule_name")
 _MOST_FINDINGS = 20
 _AT_ONCE = 8
 _PAUSE_S = 0.05  # after so many, so that a flood cannot starve the loop
@@ -89,9 +89,9 @@ def _decoded(text: bytes) -> tuple[int, Payload] | None:
         return None
     if not isinstance(found, dict) or found.get("answer") not in _ANSWERS:
         return None
-    payload: Payload = {name: found[name] for name in _TEXTS if isinstance(found.get(name), str)}
+    payload = _texts(found, _TEXTS)
     payload["findings"] = [
-        {name: value for name, value in each.items() if name in _OF_A_FINDING and _is_text(value)}
+        _texts(each, _OF_A_FINDING)
         for each in _list(found.get("findings"))[:_MOST_FINDINGS]
         if isinstance(each, dict)
     ]
@@ -99,8 +99,8 @@ def _decoded(text: bytes) -> tuple[int, Payload] | None:
     return _number(found.get("pid")), payload
 
 
-def _is_text(value: object) -> bool:
-    return isinstance(value, str)
+def _texts(found: Payload, names: tuple[str, ...]) -> Payload:
+    return {name: found[name] for name in names if isinstance(found.get(name), str)}
 
 
 def _list(value: object) -> list[object]:

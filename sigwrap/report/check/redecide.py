@@ -37,16 +37,16 @@ class Redecided(NamedTuple):
 
 
 class Redecider:
-    """Decides events under `policy`.
+    """Decides events under the policy of `engine`.
 
     `recorded` is the session's own policy if it is known. The log has only the facts that it
     asked for.
     """
 
-    def __init__(self, policy: Policy, recorded: Policy | None) -> None:
-        self.engine = Engine(policy)
-        self._limits = policy.limits
-        self._is_recorded = policy is recorded
+    def __init__(self, engine: Engine, recorded: Policy | None) -> None:
+        self.engine = engine
+        self._limits = engine.policy.limits
+        self._is_recorded = engine.policy is recorded
         rules = () if recorded is None else recorded.command_rules
         self._has_code = any(each.loads_code is not None for each in rules)
         hosts = frozenset[str]() if recorded is None else NetworkRules.of(recorded).names

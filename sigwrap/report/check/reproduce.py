@@ -22,6 +22,7 @@ from sigwrap.events import (
     text,
     texts,
 )
+from sigwrap.policy.judge.engine import Engine
 from sigwrap.policy.judge.network import reaching
 from sigwrap.policy.judge.recorded import JUDGEMENT
 from sigwrap.policy.judge.request import Action, Decision
@@ -111,7 +112,7 @@ class ReproductionFold:
         except NoPolicy as none:
             self._no_policy = str(none)
             return
-        self._redecider = Redecider(policy, policy)
+        self._redecider = Redecider(Engine(policy), policy)
         if not self._other_version and started.get("policy") != policy.name:
             self._object(1, "the recorded policy has another name")
 

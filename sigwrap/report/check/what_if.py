@@ -11,6 +11,7 @@ from enum import Enum
 
 from sigwrap.escape import shell_words
 from sigwrap.events import DECISION_TYPES, EXEC_TYPES, Event, Payload, kind_of, number, text, texts
+from sigwrap.policy.judge.engine import Engine
 from sigwrap.policy.judge.network import reaching
 from sigwrap.policy.judge.recorded import command_request, signal_request
 from sigwrap.policy.judge.request import Action, most_specific
@@ -91,9 +92,9 @@ class _Group:
 
 class WhatIfFold:
     def __init__(self, policy: Policy) -> None:
-        self._policy = policy
-        self._redecider = Redecider(policy, None)
-        self._suggester = Suggester(self._redecider.engine)
+        self._engine = Engine(policy)
+        self._redecider = Redecider(self._engine, None)
+        self._suggester = Suggester(self._engine)
         self._recorded: Redecider | None = None
         self._found = WhatIf(policy=policy.name)
         self._started = 0
@@ -118,8 +119,8 @@ class WhatIfFold:
             recorded = recorded_policy(started)
         except NoPolicy:
             return
-        self._redecider = Redecider(self._policy, recorded)
-        self._recorded = Redecider(recorded, recorded)
+        self._redecider = Redecider(self._engine, recorded)
+        self._recorded = Redecider(Engine(recorded), recorded)
 
     def _decide(self, event: Event) -> None:
         self._found.decisions += 1

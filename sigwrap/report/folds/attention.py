@@ -189,6 +189,15 @@ class Attention:
         group.add(event, by)
 
     @property
+    def serious(self) -> list[Group]:
+        """All but the audited ones."""
+        return [each for each in self.groups if each.outcome != AUDITED]
+
+    @property
+    def audited(self) -> list[Group]:
+        return [each for each in self.groups if each.outcome == AUDITED]
+
+    @property
     def groups(self) -> list[Group]:
         """The most serious first; among equals, those without an approval request."""
         found = self._groups.values()

@@ -140,7 +140,8 @@ class Steps:
         if self.own:
             names = ", ".join(f"{printable(name)} ({n})" for name, n in self.own.items())
             yield shortened(
-                f"and {sum(self.own.values())} commands of the agent itself: {names}", 200
+                f"and {sum(self.own.values())} commands of the agent itself: {names}",
+                _OWN_CHARACTERS,
             )
 
     def start(self, payload: Payload) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any
 
 from sigwrap.events import (
@@ -20,7 +21,9 @@ from sigwrap.events import (
     times,
 )
 from sigwrap.outcomes import ALLOWED, APPROVAL_ANSWERS, DENIED, Counts, outcome
+from sigwrap.policy.judge.rules import Policy
 from sigwrap.policy.presets import as_meant
+from sigwrap.report.check.recorded_policy import NoPolicy, recorded_policy
 from sigwrap.report.folds.attention import Attention, By
 from sigwrap.report.folds.discards import may_discard_changes
 from sigwrap.report.folds.ending import Ending
@@ -38,6 +41,7 @@ LISTED = 50  # events or keys of a kind
 _PROGRAMS_LISTED = 20
 _CHARACTERS_KEPT = 200
 _LONGEST_NS = 1 << 63
+_POLICY_CHARACTERS = 100_000  # of a policy that isn't shipped: half a second
 _TYPES_KEPT = 200
 _OTHERS = "others"
 _STREAMS = frozenset({"stdin", "stdout", "stderr"})
@@ -181,6 +185,14 @@ class Summary:
     @property
     def is_over(self) -> bool:
         return self.ending in (Ending.ENDED, Ending.NOT_CLEAN)
+
+    @cached_property
+    def policy(self) -> Policy | None:
+        """The recorded policy; None if it cannot be loaded or is too long."""
+        try:
+            return recorded_policy(self.started, longest=_POLICY_CHARACTERS)
+        except NoPolicy:
+            return None
 
     @property
     def duration_ns(self) -> int:

@@ -42,9 +42,7 @@ def live_line(event: Event, started_ns: int) -> str:
     elif event.type == "approval_requested":
         request = printable(text(event.payload.get("approval_id")))
         said = f"request {request}  {detail(event)}  (sigwrap approve {request})"
-    elif event.type in _LIVE or (
-        event.payload.get("signal_name") and event.type == "process_exited"
-    ):
+    elif event.type in _LIVE or is_death(event):
         said = detail(event)
     return f"{(event.time_ns - started_ns) / 1e9:>+10.3f} s  {said}" if said else ""
 

@@ -36,7 +36,7 @@ def report_json(
 def report_document(
     summary: Summary, verification: Verification | None = None, *, size: int = 0
 ) -> dict[str, Any]:
-    started_ns, suggestions = summary.started_ns, Suggestions(summary.started)
+    started_ns, suggestions = summary.started_ns, Suggestions(summary)
     stopped, processes = summary.explained.stopped, summary.processes
     return {
         "schema": REPORT_SCHEMA,

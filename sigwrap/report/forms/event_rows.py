@@ -55,10 +55,6 @@ class EventRows:
                 self._step *= 2
         self._plain += 1
 
-    @property
-    def kept(self) -> int:
-        return len(self._important) + len(self._sample)
-
     def rows(self) -> list[Row]:
         found = sorted([*self._important, *self._sample], key=lambda each: each[0].seq)
         return [_row(event, self._started_ns, flags) for event, flags in found]

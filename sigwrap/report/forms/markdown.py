@@ -9,7 +9,7 @@ from dataclasses import replace
 from sigwrap.escape import printable, shell_words, shortened
 from sigwrap.events import text as text_of
 from sigwrap.events import texts
-from sigwrap.outcomes import AUDITED, DENIED
+from sigwrap.outcomes import DENIED
 from sigwrap.policy.tools.suggest import Suggestion
 from sigwrap.report.check.verify import Outcome, Verification
 from sigwrap.report.folds.attention import Group, audited_line, learn_command, what
@@ -98,9 +98,8 @@ def _lines(summary: Summary, verification: Verification | None, text: TextReport
 
 
 def _attention(summary: Summary) -> Iterator[str]:
-    suggestions = Suggestions(summary.started)
-    groups = [each for each in summary.attention.groups if each.outcome != AUDITED]
-    audited = [each for each in summary.attention.groups if each.outcome == AUDITED]
+    suggestions = Suggestions(summary)
+    groups, audited = summary.attention.serious, summary.attention.audited
     shown, hidden = groups[:GROUPS_SHOWN], groups[GROUPS_SHOWN:]
     proposed = [suggestions.of(group) for group in shown]
     more = summary.attention.more + sum(group.count for group in hidden)

@@ -4,22 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from sigwrap.events import Payload
 from sigwrap.outcomes import APPROVED, AUDITED, REFUSED
 from sigwrap.policy.judge.engine import Engine
 from sigwrap.policy.tools.draft import COMMAND_RULES, NETWORK_RULES, SIGNAL_RULES
 from sigwrap.policy.tools.suggest import Suggester, Suggestion
-from sigwrap.report.check.recorded_policy import NoPolicy, recorded_policy
 from sigwrap.report.folds.attention import Group
-
-_POLICY_CHARACTERS = 100_000  # of a policy that isn't shipped: half a second
+from sigwrap.report.folds.summary import Summary
 
 
 class Suggestions:
     """The rules that a report proposes. It loads the recorded policy once a rule is needed."""
 
-    def __init__(self, started: Payload) -> None:
-        self._started = started
+    def __init__(self, summary: Summary) -> None:
+        self._summary = summary
         self._suggester: Suggester | None = None
 
     def of(self, group: Group) -> Suggestion | None:
@@ -27,16 +24,10 @@ class Suggestions:
             return None
         decision = "deny" if group.outcome == AUDITED else "allow"
         if self._suggester is None:
-            self._suggester = Suggester(_engine(self._started))
+            policy = self._summary.policy
+            self._suggester = Suggester(None if policy is None else Engine(policy))
         events = tuple(event for event, _ in group.lines)
         return self._suggester.rule_for(events, decision, are_some=group.other_lines > 0)
-
-
-def _engine(started: Payload) -> Engine | None:
-    try:
-        return Engine(recorded_policy(started, longest=_POLICY_CHARACTERS))
-    except NoPolicy:
-        return None
 
 
 def policy_lines(suggestions: Iterable[Suggestion | None]) -> Iterator[str]:

@@ -10,7 +10,7 @@ from typing import Any
 
 from sigwrap.escape import printable, shell_words
 from sigwrap.events import EVENT_TYPES, Event, number, text, texts
-from sigwrap.outcomes import AUDITED, DENIED, counted
+from sigwrap.outcomes import DENIED, counted
 from sigwrap.report.check.verify import Verification
 from sigwrap.report.folds.attention import Group, audited_line, learn_command, what
 from sigwrap.report.folds.discards import MAY_HAVE_DISCARDED, discard_line
@@ -236,8 +236,7 @@ class TextReport:
 
     def _attention(self) -> Iterator[str]:
         summary = self.summary
-        groups = [each for each in summary.attention.groups if each.outcome != AUDITED]
-        audited = [each for each in summary.attention.groups if each.outcome == AUDITED]
+        groups, audited = summary.attention.serious, summary.attention.audited
         for group in groups[:GROUPS_SHOWN]:
             yield from self._group(group)
         for event in summary.discards.events[:_DISCARDS_SHOWN]:

@@ -9,7 +9,7 @@ from sigwrap.events import text, texts
 from sigwrap.outcomes import DENIED, counted
 from sigwrap.policy.judge.files import FileRules
 from sigwrap.policy.judge.request import Action, Operation
-from sigwrap.report.check.recorded_policy import NoPolicy, recorded_policy, recorded_variables
+from sigwrap.report.check.recorded_policy import recorded_variables
 from sigwrap.report.folds.ending import WHAT_ENDED_IT, Ending
 from sigwrap.report.folds.summary import Summary
 from sigwrap.report.forms.times import local_time, span
@@ -17,7 +17,6 @@ from sigwrap.status import COMMAND_ENDED
 from sigwrap.tuples import NamedTuple
 
 _FILE_WALL = "file_wall"
-_POLICY_CHARACTERS = 100_000  # of a policy that isn't shipped: half a second
 
 
 class News(Enum):
@@ -110,9 +109,7 @@ def _unchanged(summary: Summary) -> str:
         return ""
     if summary.ended.get("unrecorded"):
         return ""
-    try:
-        policy = recorded_policy(started, longest=_POLICY_CHARACTERS)
-    except NoPolicy:
+    if (policy := summary.policy) is None:
         return ""
     rules = FileRules.of(policy)
     denied = (rules.by_rules(each, path).action for each in _WRITES for path in _PROBES)

@@ -348,7 +348,7 @@ class Approvals:
 
     def _on_terminal_answer(self, approval_id: str, verdict: Verdict) -> None:
         if verdict is not Verdict.NO and self._look_again_for_typist() is not None:
-            request = next((each for each in self._queue.open if each.id == approval_id), None)
+            request = self._queue.find(approval_id)
             if request is not None and self._prompt is not None:
                 self._prompt.show(request, or_by_command=self._mode in _BY_CONTROL)
             return
@@ -500,12 +500,11 @@ class Approvals:
     def _show(self, approval_id: str) -> ControlReply:
         """One request, uncut."""
         now_s = time.monotonic()
-        for each in self._queue.open:
-            if each.id == approval_id:
-                self._attendance.note_look(now_s)
-                request = self._listed(each, now_s, full=True)
-                return {"ok": True, "request": request, **self._how_it_stands()}
-        return self._no_such(approval_id)
+        if (found := self._queue.find(approval_id)) is None:
+            return self._no_such(approval_id)
+        self._attendance.note_look(now_s)
+        request = self._listed(found, now_s, full=True)
+        return {"ok": True, "request": request, **self._how_it_stands()}
 
     def _listed(self, request: Open, now_s: float, *, full: bool = False) -> Payload:
         deadline_s = self._deadline_s(request, now_s)

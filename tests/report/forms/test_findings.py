@@ -26,7 +26,9 @@ def started(*texts: Any) -> dict[str, Any]:
 
 
 def proposed(scenario: Scenario, recorded: dict[str, Any]) -> list[Suggestion | None]:
-    return list(map(Suggestions(recorded).of, summarise(scenario).attention.groups))
+    summary = summarise(scenario)
+    summary.started = recorded
+    return list(map(Suggestions(summary).of, summary.attention.groups))
 
 
 def test_there_is_a_line_for_each_command_line_of_a_group(made: Scenario) -> None:
