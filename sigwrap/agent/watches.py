@@ -12,14 +12,13 @@ from sigwrap.bare.collections import deque
 from sigwrap.bare.digests import blake2b
 from sigwrap.errors import PolicyError
 from sigwrap.policy.judge.engine import Engine
-from sigwrap.policy.judge.request import Action, CommandRequest, Program
+from sigwrap.policy.judge.request import LENIENT, CommandRequest, Program
 from sigwrap.policy.judge.rules import Policy
 from sigwrap.policy.judge.subcommand import has_subcommands, name_for_subcommands, readings
 
 MAX_EXECS_WATCHED = 1024
 
 _DIGEST_SIZE = 16
-_LETS_RUN = (Action.ALLOW, Action.AUDIT)
 
 
 class LoopWatch:
@@ -100,18 +99,18 @@ class DriftWatch:
 
     def outside(self, request: CommandRequest) -> Program | None:
         """Return the first program of the request that is outside the profile."""
-        if self._engine.decide_command(request).action in _LETS_RUN:
+        if self._engine.decide_command(request).action in LENIENT:
             return None
         for program in request.programs:
             if program.counts_by_name:  # another spelling, which no profile has
                 continue
-            if self._engine.decide_program(program, request).action not in _LETS_RUN:
+            if self._engine.decide_program(program, request).action not in LENIENT:
                 return program
         return request.programs[0]
 
 
 def _why_it_is_none(policy: Policy) -> str:
-    if policy.default_command in _LETS_RUN:
+    if policy.default_command in LENIENT:
         return "it allows commands that none of its rules names"
     for rule in policy.command_rules:
         if rule.sha256 or rule.not_sha256:  # the exec would wait for the digest

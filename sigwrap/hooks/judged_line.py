@@ -15,6 +15,7 @@ from sigwrap.policy.judge.engine import CompiledCommandRule, Engine, Facts
 from sigwrap.policy.judge.match import UNTOLD
 from sigwrap.policy.judge.request import (
     DEFAULT_RULE,
+    LENIENT,
     STRICTNESS,
     Action,
     CommandRequest,
@@ -24,7 +25,6 @@ from sigwrap.policy.judge.request import (
 from sigwrap.policy.judge.rules import Policy
 from sigwrap.policy.judge.subcommand import name_for_subcommands, subcommand
 
-_LENIENT = frozenset({Action.ALLOW, Action.AUDIT})
 _OF_ALL_WORDS = frozenset({"args", "flags", "paths", "sources", "args_patterns"})
 _READING = frozenset(  # subcommands of git that only read, whatever words follow but --output
     "show log diff status rev-parse blame ls-files cat-file describe merge-base rev-list".split()
@@ -69,7 +69,7 @@ def judged(line: Line, engine: Engine, machine: Machine, *, inside: bool) -> Ite
 
 def _lets_all_signals(policy: Policy) -> bool:
     decisions = {policy.default_signal, *(rule.decision for rule in policy.signal_rules)}
-    return decisions <= _LENIENT
+    return decisions <= LENIENT
 
 
 def _unknown(unknown: Unknown, *, inside: bool) -> Finding:
@@ -106,7 +106,7 @@ def _command_in(
         asked = machine.request(other, folder, command.depth, line.variables)
         decision = _stricter(decision, engine.decide_command(asked))
     if not command.is_sure and decision.rule == DEFAULT_RULE:
-        if decision.action in _LENIENT:
+        if decision.action in LENIENT:
             return Finding(command.text, Answer.NO_OPINION, "no rule is about it", decision)
         why = "the program that it runs is not known in advance"
         return _unknown(Unknown(command.text, why), inside=inside)
@@ -184,7 +184,7 @@ def _possible(
         failing = rule.failing_condition(facts)
         if failing is None:
             yield rule.decision
-            is_last = rule.decision.action not in _LENIENT or not _asks_for_words(rule)
+            is_last = rule.decision.action not in LENIENT or not _asks_for_words(rule)
             if is_last and not rule.rule.layer:  # with other words, a base may be stricter
                 return
         elif failing in _OF_ALL_WORDS or (

@@ -68,7 +68,7 @@ from sigwrap.mediate.signal_question import question_about, to_one
 from sigwrap.mediate.signal_rules import Attempt
 from sigwrap.mediate.wording import refusal, waiting, with_rules_message
 from sigwrap.policy.judge.engine import Engine
-from sigwrap.policy.judge.request import PROTECTS_SIGWRAP, Action, Decision, TargetType
+from sigwrap.policy.judge.request import LENIENT, PROTECTS_SIGWRAP, Action, Decision, TargetType
 from sigwrap.policy.judge.signals import signal_name
 from sigwrap.tuples import NamedTuple
 
@@ -465,7 +465,7 @@ def _unlogged(*judged: _Judged) -> Unrecorded | None:
 
 def _goes_on(judged: _Judged, *, granted: bool = False) -> bool:
     action = judged.decision.action
-    return action in (Action.ALLOW, Action.AUDIT) or (granted and action is Action.APPROVE)
+    return action in LENIENT or (granted and action is Action.APPROVE)
 
 
 def _denied(judged: _Judged) -> _Judged:

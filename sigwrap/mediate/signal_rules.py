@@ -6,6 +6,7 @@ from sigwrap.events import Payload
 from sigwrap.mediate.lineage import Types
 from sigwrap.policy.judge.engine import Engine
 from sigwrap.policy.judge.request import (
+    LENIENT,
     PROTECTS_SIGWRAP,
     Action,
     Decision,
@@ -166,7 +167,7 @@ def is_coalesced(attempt: Attempt, decision: Decision) -> bool:
     """A process that signals itself over and over (a Go program preempting its threads), and one
     that looks into its child at every turn (a debugger)."""
     if attempt.syscall in _REPEATED:
-        return decision.action in (Action.ALLOW, Action.AUDIT)
+        return decision.action in LENIENT
     return decision.action is Action.ALLOW and TargetType.SELF in attempt.target_types
 
 

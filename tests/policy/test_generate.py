@@ -124,6 +124,18 @@ def test_a_program_with_a_denial_keeps_its_arguments(parse: Parse) -> None:
     assert "# The sessions were denied git push with other arguments.\n" in text
 
 
+def test_a_name_in_a_comment_adds_no_rule(parse: Parse) -> None:
+    name = "a\n  - {name: all, commands: ['*'], decision: allow} #"
+    events = [ran(f"/w/{name}", "x"), ran(f"/w/{name}", "y", kind="exec_denied")]
+    git = ("/usr/bin/git", "x\n  - {name: all, commands: ['*'], decision: allow} #")
+    events += [ran(*git), ran(*git, "y", kind="exec_denied")]
+    assert "*" not in {
+        word
+        for rule in parse(generate_policy(events, name="p")).command_rules
+        for word in rule.commands
+    }
+
+
 def test_recorded_programs_give_the_whole_request(parse: Parse) -> None:
     programs = (
         Program(path="/w/run", name="run", argv=("run",)),

@@ -18,6 +18,7 @@ from sigwrap.policy.judge.path_shadow import found_at, goes_by_its_own_name, hel
 from sigwrap.policy.judge.paths import arguments_as_paths
 from sigwrap.policy.judge.request import (
     DEFAULT_RULE,
+    LENIENT,
     PROBE_RULE,
     PROTECTS_SIGWRAP,
     STRICTNESS,
@@ -66,8 +67,7 @@ class Engine:
             *(rule.decision for rule in policy.command_rules),
         }
         self.lets_everything_run = (
-            decisions <= {Action.ALLOW, Action.AUDIT}
-            and policy.trust.path_shadow is not Action.DENY
+            decisions <= LENIENT and policy.trust.path_shadow is not Action.DENY
         )
         self._literals = frozenset(word for rule in self.command_rules for word in rule.literals)
         self._candidates_by_words: dict[frozenset[str], _Candidates] = {}
@@ -195,7 +195,7 @@ class Facts:
         self.program = program
         self.request = request
         self.home = home
-        self.basename = program.name if program.counts_by_name else program.path.rpartition("/")[2]
+        self.basename = program.basename
         self._arguments: Arguments | None = None
         self._flags: Flags | None = None
         self._readings: tuple[frozenset[str], ...] | None = None
@@ -219,10 +219,9 @@ class Facts:
     @property
     def flags(self) -> Flags:
         if self._flags is None:
-            name = self.program.name
-            if has_table(self.basename):
-                name = self.basename
-            self._flags = flags_of(name_for_subcommands(self.basename, name), self.program.argv)
+            basename, name = self.basename, self.program.name
+            known = basename if has_table(basename) else name_for_subcommands(basename, name)
+            self._flags = flags_of(known, self.program.argv)
         return self._flags
 
     def paths(self, *, sources_only: bool) -> frozenset[str]:
@@ -266,7 +265,7 @@ class CompiledCommandRule:
     def __init__(self, rule: CommandRule, weakened: Weakened | None = None) -> None:
         self.rule = rule
         self._weakened = weakened
-        self._lenient = rule.decision in (Action.ALLOW, Action.AUDIT)
+        self._lenient = rule.decision in LENIENT
         globs = [word for word in rule.commands if is_glob(word) and word != "*"]
         self.literals = frozenset(word for word in rule.commands if not is_glob(word))
         self._names_everything = "*" in rule.commands

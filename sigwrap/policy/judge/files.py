@@ -54,7 +54,9 @@ class _Node:
 
     def child(self, part: str) -> _Node:
         if not is_glob(part):
-            return self.by_name.setdefault(part, _Node())
+            if part not in self.by_name:
+                self.by_name[part] = _Node()
+            return self.by_name[part]
         if part not in self.by_glob:
             self.by_glob[part] = FileNames(part).matches, _Node()
         return self.by_glob[part][1]

@@ -8,14 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from sigwrap.policy.judge.match import Glob, is_glob, to_bytes
-from sigwrap.policy.judge.request import Action
+from sigwrap.policy.judge.request import LENIENT
 from sigwrap.policy.judge.rules import CommandRule
 
 MAX_CHARACTERS = 255  # of a name on Linux, in bytes
 
 _BENEATH = "**"
 _EVERYTHING = "*"
-_LENIENT = frozenset({Action.ALLOW, Action.AUDIT})
 _One = Callable[[str], bool]
 
 
@@ -40,7 +39,7 @@ class FileNames:
 class SocketNames:
     """Match what `Glob` matches."""
 
-    __slots__ = ("_glob", "_is_beneath", "_parts", "needs_patterns")
+    __slots__ = ("_glob", "_is_beneath", "_names", "_parts", "needs_patterns")
 
     def __init__(self, pattern: str) -> None:
         self._glob = Glob(pattern)
@@ -49,7 +48,8 @@ class SocketNames:
         if self._is_beneath:
             parts.pop()
         self.needs_patterns = "[" in pattern or any(_BENEATH in part for part in parts)
-        self._parts = tuple(map(FileNames, parts))
+        self._parts = parts
+        self._names: list[FileNames] | None = None  # most are never needed
 
     def matches(self, text: str) -> bool:
         if not text.startswith(self._glob.prefix):
@@ -60,14 +60,16 @@ class SocketNames:
         is_long = len(given) > len(self._parts)
         if is_long != self._is_beneath or len(given) < len(self._parts):
             return False
-        return all(part.matches(each) for part, each in zip(self._parts, given, strict=False))
+        if self._names is None:
+            self._names = list(map(FileNames, self._parts))
+        return all(name.matches(each) for name, each in zip(self._names, given, strict=False))
 
 
 class Named:
     """Programs that rules deny, redirect or need approval for: names, and paths with a slash."""
 
     def __init__(self, rules: Iterable[CommandRule]) -> None:
-        words = {word for rule in rules if rule.decision not in _LENIENT for word in rule.commands}
+        words = {word for rule in rules if rule.decision not in LENIENT for word in rule.commands}
         words.discard(_EVERYTHING)
         self.names = frozenset(word for word in words if "/" not in word and not is_glob(word))
         self.paths = frozenset(word for word in words if "/" in word and not is_glob(word))

@@ -355,9 +355,9 @@ class NetworkRules:
             (direction.value, protocol.value): [
                 each
                 for each in self._rules
-                if each[0].direction == direction.value
-                and each[0].protocol in ("", protocol.value)
-                and any(wanted.may_be_of(protocol) for wanted in each[1])
+                if each.rule.direction == direction.value
+                and each.rule.protocol in ("", protocol.value)
+                and any(wanted.may_be_of(protocol) for wanted in each.destinations)
             ]
             for direction in Direction
             for protocol in Protocol

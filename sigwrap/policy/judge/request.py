@@ -39,6 +39,7 @@ class Operation(Enum):
     EXECUTE = "execute"
 
 
+LENIENT = frozenset({Action.ALLOW, Action.AUDIT})  # the action goes on as requested
 STRICTNESS: dict[Action, int] = {action: rank for rank, action in enumerate(Action)}
 
 
@@ -129,6 +130,11 @@ class Program(NamedTuple):
     # The path at which that search found it: `path` has links resolved.
     found: str = ""
     missing: bool = False  # not found; `path` is where it would be
+
+    @property
+    def basename(self) -> str:
+        """The file's own name, or the name of another spelling."""
+        return self.name if self.counts_by_name else self.path.rpartition("/")[2]
 
     @property
     def path_is_told(self) -> bool:

@@ -11,7 +11,6 @@ import zlib
 from collections.abc import Callable, Mapping
 
 from sigwrap.hints import Any
-from sigwrap.policy.judge.match import escape_glob
 from sigwrap.policy.judge.request import Action, CommandRedirect, Operation, TargetType, Via
 from sigwrap.policy.judge.rules import (
     CommandRule,
@@ -24,7 +23,7 @@ from sigwrap.policy.judge.rules import (
     SignalRule,
 )
 from sigwrap.policy.language.document import Form, ScalarNode, Source, digest_of, form_of_shipped
-from sigwrap.policy.language.fill import Filler, Wrong
+from sigwrap.policy.language.fill import FILLED, Filler, Wrong
 from sigwrap.policy.language.parts import NetworkDefault, Parts
 from sigwrap.policy.problems import Place
 
@@ -77,19 +76,3 @@ class _Reader:
             return FILLED[kind](self._filler, node, text, name)
         except Wrong:
             return ""  # its problem was noted
-
-
-# By what a key calls such a text.
-FILLED: dict[str, Callable[[Filler, ScalarNode, str, str], str]] = {
-    "path": Filler.path,
-    "place": Filler.path,
-    "program": lambda filler, node, text, name: filler.path(node, text, name, may_be_a_name=True),
-    "regex": lambda filler, node, text, _name: filler.regex(node, text),
-    "template": lambda filler, node, text, _name: filler.substituted(node, text),
-    "host_template": lambda filler, node, text, _name: filler.substituted(
-        node, text, host_allowed=True
-    ),
-    "glob": lambda filler, node, text, name: filler.glob(
-        node, filler.substituted(node, text, escape=escape_glob), name
-    ),
-}

@@ -12,7 +12,7 @@ from sigwrap.policy.judge.network import (
     Protocol,
     endpoint_of,
 )
-from sigwrap.policy.judge.request import Action, SignalRequest, TargetType, with_implied
+from sigwrap.policy.judge.request import LENIENT, Action, SignalRequest, TargetType, with_implied
 from sigwrap.policy.judge.rules import (
     Case,
     CommandCase,
@@ -150,7 +150,7 @@ def _network_default(policy: Checked) -> NetworkDefault | None:
     given, place = policy.get("network"), policy.place_of("network")
     if isinstance(given, Checked):
         action = Action(given.get("default"))
-        is_open = action in (Action.ALLOW, Action.AUDIT) or given.get("strict", False)
+        is_open = action in LENIENT or given.get("strict", False)
         return NetworkDefault(place, action, () if is_open else _implied(place))
     defaults = policy.get("defaults")
     if given is None and defaults is not None and "network" in defaults.values:

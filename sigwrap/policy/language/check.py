@@ -19,7 +19,7 @@ from sigwrap.policy.judge.match import (
 from sigwrap.policy.judge.network import BadDestination, Destination
 from sigwrap.policy.judge.signals import signal_number, signal_numbers, words
 from sigwrap.policy.language.document import MappingNode, Node, ScalarNode, SequenceNode
-from sigwrap.policy.language.fill import Filler, Wrong, shown
+from sigwrap.policy.language.fill import FILLED, Filler, Wrong
 from sigwrap.policy.language.shapes import (
     PATTERNS,
     Duration,
@@ -131,23 +131,18 @@ class Checker(Filler):
         return self._formed(node, node.value, form, name)
 
     def _formed(self, node: ScalarNode, text: str, form: Form, name: str) -> str:
-        match form:  # the most frequent first
-            case Form.PROGRAM | Form.PATH:
-                return self.path(node, text, name, may_be_a_name=form is Form.PROGRAM)
+        if fill := FILLED.get(form.name.lower()):
+            filled = fill(self, node, text, name)
+            return self._place(node, filled) if form is Form.PLACE else filled
+        match form:
             case Form.FILE:
                 return self.file(node, text)
             case Form.DESTINATION:
                 return self._destination(node, self.substituted(node, text, escape=escape_glob))
-            case Form.PLACE:
-                return self._place(node, self.path(node, text, name))
             case Form.SUBCOMMAND:
                 return self._subcommand(node, text)
             case Form.PLAIN | Form.BASE:
                 return text
-            case Form.TEMPLATE:
-                return self.substituted(node, text)
-            case Form.HOST_TEMPLATE:
-                return self.substituted(node, text, host_allowed=True)
             case Form.NAME:
                 message = f'{name} may only have letters, digits, ".", "_" and "-"'
                 return self._expected(node, text, form, message)
@@ -163,10 +158,6 @@ class Checker(Filler):
                 return self._expected(node, lowered, form, message)
             case Form.NAME_GLOB:
                 return self._name_glob(node, text, name)
-            case Form.GLOB:
-                return self.glob(node, self.substituted(node, text, escape=escape_glob), name)
-            case Form.REGEX:
-                return self.regex(node, text)
             case Form.SIGNAL:
                 known = signal_number(text) is not None
                 if not known and signal_numbers(text) is not None:
@@ -296,7 +287,8 @@ class Checker(Filler):
     def _must_be(self, node: Node, name: str, what: str, nearest: str = "") -> Wrong:
         if isinstance(node, ScalarNode) and node.text:
             return self.note(node, f"{name} must be {what}", node.text, nearest)
-        return self.note(node, f"{name} must be {what}, not {shown(node)}")
+        given = "empty" if isinstance(node, ScalarNode) else _kind_name(type(node))
+        return self.note(node, f"{name} must be {what}, not {given}")
 
 
 def _node_kind(shape: Shape) -> type[Node]:

@@ -13,7 +13,7 @@ from sigwrap.policy.judge.match import (
     escape_glob,
     escape_regex,
 )
-from sigwrap.policy.language.document import MappingNode, Node, ScalarNode, SequenceNode
+from sigwrap.policy.language.document import Node, ScalarNode
 from sigwrap.policy.language.variables import (
     BUILT_IN,
     MAX_SUBSTITUTED,
@@ -143,11 +143,17 @@ def variable_problem(
     )
 
 
-def shown(node: Node) -> str:
-    match node:
-        case ScalarNode():
-            return node.text or "empty"
-        case SequenceNode():
-            return "a list"
-        case MappingNode():
-            return "a mapping"
+# How a key fills in its text, by the name of the text's form.
+FILLED: dict[str, Callable[[Filler, ScalarNode, str, str], str]] = {
+    "path": Filler.path,
+    "place": Filler.path,
+    "program": lambda filler, node, text, name: filler.path(node, text, name, may_be_a_name=True),
+    "regex": lambda filler, node, text, _name: filler.regex(node, text),
+    "template": lambda filler, node, text, _name: filler.substituted(node, text),
+    "host_template": lambda filler, node, text, _name: filler.substituted(
+        node, text, host_allowed=True
+    ),
+    "glob": lambda filler, node, text, name: filler.glob(
+        node, filler.substituted(node, text, escape=escape_glob), name
+    ),
+}

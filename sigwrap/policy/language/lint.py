@@ -21,7 +21,7 @@ from sigwrap.policy.judge.network import (
     Endpoint,
     Protocol,
 )
-from sigwrap.policy.judge.request import Action, TargetType, with_implied
+from sigwrap.policy.judge.request import LENIENT, Action, TargetType, with_implied
 from sigwrap.policy.judge.rules import (
     CommandRule,
     FileRule,
@@ -35,6 +35,7 @@ from sigwrap.policy.judge.rules import (
     default_of,
 )
 from sigwrap.policy.language.schema import COMMAND_RULE
+from sigwrap.policy.language.shapes import any_of
 from sigwrap.policy.problems import Place, Problem, Severity
 
 _MOST_COMPARISONS = 1_000_000
@@ -226,20 +227,20 @@ def _covers_connection(above: NetworkRule, rule: NetworkRule, destination: str) 
     return (
         above.direction == rule.direction
         and above.protocol in ("", rule.protocol)
-        and (not above.ports or (bool(rule.ports) and set(rule.ports) <= set(above.ports)))
+        and any_of(above.ports, rule.ports)
         and any(Destination(each).covers(Destination(destination)) for each in above.destinations)
     )
 
 
 def _doubtful_network_rules(rules: Sequence[NetworkRule]) -> Iterator[Problem]:
     for rule in rules:
-        of_sockets = [each for each in rule.destinations if each.startswith(UNIX)]
+        of_sockets = list(filter(_is_socket, rule.destinations))
         if rule.ports and of_sockets:
             message = f"rule {rule.name} cannot match unix sockets, which have no ports"
             yield _warning(rule, message, ", ".join(of_sockets))
         if rule.protocol:
             is_unix = rule.protocol == Protocol.UNIX.value
-            others = [each for each in rule.destinations if each.startswith(UNIX) is not is_unix]
+            others = [each for each in rule.destinations if _is_socket(each) is not is_unix]
             if others:
                 message = f"rule {rule.name} cannot match these with protocol {rule.protocol}"
                 yield _warning(rule, message, ", ".join(others))
@@ -338,7 +339,7 @@ def _rules_on_oneself(rules: Sequence[SignalRule]) -> Iterator[Problem]:
     """Warn of rules that hit self-signals: runtimes, abort() and pthread_cancel() send them."""
     decided: set[int] = set()
     for rule in rules:
-        is_lenient = rule.decision in (Action.ALLOW, Action.AUDIT)
+        is_lenient = rule.decision in LENIENT
         if not is_lenient and _may_be_oneself(rule) and not rule.signals <= decided:
             message = (
                 f"rule {rule.name} also matches signals of a process to itself; allow these in an "

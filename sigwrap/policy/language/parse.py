@@ -53,7 +53,7 @@ def parse_policy(source: Source, *, variables: Mapping[str, str], find_base: Fin
     policy = loader.load(source, {}, ())
     if policy is None:
         raise InvalidPolicy(loader.problems)
-    return policy._replace(warnings=tuple(loader.warnings))
+    return policy._replace(warnings=tuple(loader.warnings), home=variables.get("HOME", ""))
 
 
 class _Loader:
@@ -106,7 +106,6 @@ class _Loader:
             return None
         folder = self._built_in.get("PROJECT_ROOT", "/")
         return policy._replace(
-            home=self._built_in.get("HOME", ""),
             cases=tuple(build.case(each, folder) for each in checked.get("tests", ())),
         )
 
@@ -124,8 +123,7 @@ class _Loader:
         self.problems += filler.problems
         if self.problems:
             return None
-        policy = _policy(source, parts, known, base)
-        return policy._replace(home=self._built_in.get("HOME", ""))
+        return _policy(source, parts, known, base)
 
     def _own_variables(self, document: Node) -> dict[str, str]:
         values: dict[str, str] = {}

@@ -123,11 +123,11 @@ class Key(NamedTuple):
         return self.to or self.name
 
 
-def any_of(above: Collection[str], below: Collection[str]) -> bool:
+def any_of(above: Collection[object], below: Collection[object]) -> bool:
     return not above or (bool(below) and set(below) <= set(above))
 
 
-def all_of(above: Collection[str], below: Collection[str]) -> bool:
+def all_of(above: Collection[object], below: Collection[object]) -> bool:
     return set(above) <= set(below)
 
 

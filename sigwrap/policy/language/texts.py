@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from sigwrap.bare import json
-from sigwrap.bare.digests import blake2b
 from sigwrap.events import Payload
-from sigwrap.policy.language.document import Source
+from sigwrap.policy.language.document import Source, digest_of
 
 
 def policy_texts(sources: Sequence[Source], variables: Mapping[str, str]) -> Payload:
@@ -24,4 +23,4 @@ def policy_texts(sources: Sequence[Source], variables: Mapping[str, str]) -> Pay
 
 def digest_of_texts(payload: Payload) -> str:
     texts = {name: payload.get(name) for name in ("policy_sources", "policy_variables")}
-    return blake2b(json.dumps_sorted(texts).encode(), digest_size=32).hexdigest()
+    return digest_of(json.dumps_sorted(texts))

@@ -170,9 +170,8 @@ class _Profile:
             yield "    decision: allow"
         taken = set(tools) | {"other-commands"}
         for called, word in sorted(self._lines.keys() & self._denied):
-            yield (
-                f"  # The sessions were denied {called} {word}".rstrip() + " with other arguments."
-            )
+            denied = printable(f"{called} {word}".rstrip())
+            yield f"  # The sessions were denied {denied} with other arguments."
             for arguments in self._lines[called, word]:
                 named = (called, *arguments)
                 keys = (
@@ -207,11 +206,10 @@ class _Profile:
 
 def _kinds(program: Program) -> set[tuple[str, str]]:
     """Return the names by which a rule allows this program, each with a subcommand or ""."""
-    basename = program.path.rpartition("/")[2]
-    name = program.name if is_system_file(program) else basename
+    name = program.name if is_system_file(program) else program.basename
     if not name:
         return set()  # only in a log that sigwrap did not write
-    called = name_for_subcommands(basename, name)
+    called = name_for_subcommands(program.basename, name)
     if not has_subcommands(called):
         return {(name, "")}
     words = {next(iter(each), "") for each in readings(called, program.argv)}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from sigwrap.escape import printable
 from sigwrap.policy.tools.draft import unused_name
 from sigwrap.policy.tools.literal import glob_of, yaml_word
 from sigwrap.tuples import NamedTuple
@@ -39,6 +40,6 @@ def _rule(rule_name: str, name: str, versions: Sequence[Pin]) -> Iterator[str]:
     for pin in versions:
         paths.setdefault(pin.sha256, []).append(pin.path)
     for digest, having in paths.items():
-        yield f'      - "{digest}"  # {", ".join(having)}'
+        yield f'      - "{digest}"  # {printable(", ".join(having))}'
     yield "    decision: deny"
     yield f"    message: {yaml_word(message.replace('${', '$ {'))}"

@@ -55,8 +55,7 @@ def _boundary(root: yaml.Node, text: str) -> Iterator[_Edit]:
     if key is None:
         return
     entry = f"boundary: {value.value}"
-    _, on = _entry(root, "on")
-    _, on = (None, on) if on is not None else _entry(root, "watch")
+    on = _entry(root, "on")[1] or _entry(root, "watch")[1]
     is_alone = len(trust.value) == 1
     if is_alone and on is None:
         yield _replacing(trust_key, "on")

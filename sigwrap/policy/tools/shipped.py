@@ -14,9 +14,10 @@ from collections.abc import Iterable
 from sigwrap.bare.enum import Enum
 from sigwrap.hints import Any
 from sigwrap.policy.language import build
-from sigwrap.policy.language.beforehand import FILLED, TEXT
+from sigwrap.policy.language.beforehand import TEXT
 from sigwrap.policy.language.check import Checker
 from sigwrap.policy.language.document import ScalarNode, Source, digest_of
+from sigwrap.policy.language.fill import FILLED
 from sigwrap.policy.language.schema import POLICY
 from sigwrap.policy.language.shapes import Form
 from sigwrap.policy.language.variables import BUILT_IN, Room

@@ -302,7 +302,7 @@ def _about_program(
         *loads_code,
     )
     is_by_name = program.counts_by_name or program.shadows or is_system_file(program)
-    called = program.name.rpartition("/")[2] if is_by_name else _basename(program)
+    called = program.name.rpartition("/")[2] if is_by_name else program.basename
     return Draft(COMMAND_RULES, (called, *arguments), keys)
 
 
@@ -323,7 +323,7 @@ def _command_of(program: Program) -> str:
     """Return the name that a rule allows a program by: of a link's, only one of the system."""
     name = program.name
     if not program.counts_by_name and not is_system_file(program):
-        name = _basename(program)
+        name = program.basename
     if not name or "/" in name:
         raise NoRule("its name is not a valid file name")
     return _as_glob(name)
@@ -341,10 +341,6 @@ def _choosing(program: Program, folder: str) -> tuple[str, ...]:
         if stands_as_it_is(link):
             return (link, program.path)
     raise NoRule(f"{shadows}, by a link whose name a rule cannot contain: {way_out}")
-
-
-def _basename(program: Program) -> str:
-    return program.name if program.counts_by_name else program.path.rpartition("/")[2]
 
 
 def _as_glob(word: str) -> str:
