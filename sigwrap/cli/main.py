@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from sigwrap.cli.run_line import is_run, read_run_line
 from sigwrap.status import BLOCKED
 
 
@@ -21,6 +20,8 @@ def main(words: list[str]) -> int:
             return answer(line)
         if words[1:2] and words[1] not in ("run", "--help", "-h"):
             words = ["hook", "run", *words[1:]]  # as older versions wrote it into settings
+    from sigwrap.cli.run_line import is_run, read_run_line  # a hook needs neither
+
     if is_run(words):
         if "-c" in words:
             from sigwrap.cli.shell import run_string

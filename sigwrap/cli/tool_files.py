@@ -7,19 +7,24 @@ import stat
 
 from sigwrap.errors import SigwrapError, UsageError
 from sigwrap.escape import printable
+from sigwrap.hints import TYPE_CHECKING
 from sigwrap.linux.execs.content import MAX_HASHED_BYTES
 from sigwrap.linux.execs.shadows import SystemCommands
 from sigwrap.linux.paths import Caller, our_view
 from sigwrap.policy.judge.match import UNTOLD
 from sigwrap.policy.judge.request import CommandRequest, Program
 from sigwrap.policy.judge.wrappers import keeps_search_path
-from sigwrap.policy.tools.pin import Pin
 from sigwrap.start.command import find_program
+
+if TYPE_CHECKING:
+    from sigwrap.policy.tools.pin import Pin
 
 
 def pinned(tool: str) -> Pin:
     """Return the file that an exec would load, links resolved; UsageError if it can't be pinned."""
-    import hashlib  # a hook does not need it
+    import hashlib  # a hook needs neither
+
+    from sigwrap.policy.tools.pin import Pin
 
     path = os.path.realpath(_found(tool))
     name = tool.rstrip("/").rpartition("/")[2]

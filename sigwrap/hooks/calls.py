@@ -34,7 +34,7 @@ class ShellCall(NamedTuple):
 
 
 class FileCall(NamedTuple):
-    operation: Operation | None  # None: written, or made where it isn't there
+    operation: Operation | None  # None: a write, or a create if the file is missing
     path: str
     with_all_below: bool = False
 
@@ -50,10 +50,10 @@ Doing = ShellCall | FileCall | WebCall
 class Call(NamedTuple):
     tool: str
     folder: str  # in which it happens
-    doings: tuple[Doing, ...]  # empty: nothing that a policy speaks of
+    doings: tuple[Doing, ...]  # empty: nothing that a policy has rules for
     cannot_ask: bool = False  # the program would not ask its user
     conversation: str = ""  # the agent's own id of it
-    id: str = ""  # of the call, where the agent has one
+    id: str = ""  # of the call, if the agent has one
 
 
 def text_in(given: Mapping[str, Any], *names: str) -> str:

@@ -103,8 +103,8 @@ def _command_in(
     request = machine.request(words, folder, command.depth, line.variables)
     decision = engine.decide_command(request)
     for other in _other_readings(command, words, folder, machine):
-        asked = machine.request(other, folder, command.depth, line.variables)
-        decision = _stricter(decision, engine.decide_command(asked))
+        other_request = machine.request(other, folder, command.depth, line.variables)
+        decision = _stricter(decision, engine.decide_command(other_request))
     if not command.is_sure and decision.rule == DEFAULT_RULE:
         if decision.action in LENIENT:
             return Finding(command.text, Answer.NO_OPINION, "no rule is about it", decision)

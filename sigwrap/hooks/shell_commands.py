@@ -22,6 +22,7 @@ from sigwrap.hooks.shells import (
     BUILTINS,
     NOT_FOR_SH,
     OTHER_SHELLS,
+    SAYS_ONLY,
     SHELLS,
     SIGNALLERS,
     is_descriptor,
@@ -33,7 +34,9 @@ from sigwrap.hooks.starters import NOT_READ, WHICH_COMMAND, WHICH_PROGRAM, Start
 from sigwrap.hooks.variables import may_run
 from sigwrap.hooks.words import NOT_KNOWN, Word
 from sigwrap.hooks.wrapped import (
+    CLEARS,
     FROM_INPUT,
+    MOVES,
     assignments_of,
     chain_of,
     filled,
@@ -117,7 +120,7 @@ class Commands:
             self._program(text, words, folders)
             return After(folders, folders)
         count = assignments_of(left)
-        self.set_by_words(text, (word.text for word in left[:count]), folders)
+        self.set_by_words(text, (word.text for word in left[:count]))
         return self.run(text, left[count:], folders)
 
     def _behind_prefix(self, text: str, words: tuple[Word, ...]) -> tuple[Word, ...]:
@@ -152,12 +155,12 @@ class Commands:
             self._out.not_known(text, "the standard input of its shell is not known")
         if len(words) > _MOST_WORDS:
             self._out.not_known(text, "it has too many words")
-        if has_any("clears", chain, before):
+        if has_any(CLEARS, chain, before):
             self._out.home = ""
-        if has_any("moves", chain, before):
+        if has_any(MOVES, chain, before):
             paths = [word.rpartition("=")[2] for word in before if "/" in word]
             folders = bounded(("", *(_joined(each, path) for each in folders for path in paths)))
-        self.set_by_words(text, before, folders)
+        self.set_by_words(text, before)
         given = (*words, NOT_KNOWN) if is_fed else words
         self._out.commands.append(Command(given, text, folders, self._depth, self._out.is_sure))
         for name, each in chain:
@@ -193,12 +196,12 @@ class Commands:
         elif each.words and not each.words[0].known:
             self._out.not_known(text, WHICH_PROGRAM)
         elif each.words:
-            self.set_by_words(text, (word.text for word in each.words), folders)
+            self.set_by_words(text, (word.text for word in each.words))
             self._program(text, each.words, folders)
         self._out.is_sure, self._out.is_one_of_several = before
         self._out.within -= 1
 
-    def set_variable(self, text: str, name: str, value: Word, folders: Folders) -> None:
+    def set_variable(self, text: str, name: str, value: Word) -> None:
         name = name.partition("[")[0]
         self._out.variables.add(name)
         if UNTOLD in value.text:
@@ -212,18 +215,18 @@ class Commands:
             if value.text and value.known:
                 self._start(text, Started(line=value.text.lstrip("|-")), ("",))
 
-    def set_by_words(self, text: str, words: Iterable[str], folders: Folders) -> None:
+    def set_by_words(self, text: str, words: Iterable[str]) -> None:
         """Take in the assignments among them, `A=1` and `A+=1`."""
         for word in words:
             name, equals, value = word.partition("=")
             if equals and not name.startswith("-"):
                 told = NOT_KNOWN if name.endswith("+") else Word(value)
-                self.set_variable(text, name.rstrip("+"), told, folders)
+                self.set_variable(text, name.rstrip("+"), told)
                 if would_be_expanded(word) or ("(" in word and UNTOLD in word):
                     self._out.not_known(text, RUNS_QUOTED)
 
-    def declared(self, text: str, arguments: Sequence[str], folders: Folders) -> None:
-        self.set_by_words(text, arguments, folders)
+    def declared(self, text: str, arguments: Sequence[str]) -> None:
+        self.set_by_words(text, arguments)
         self.unset(arguments)
         if UNTOLD in arguments or _has_option(arguments, "n"):  # another name for a variable
             self._out.not_known(text, _WHICH_VARIABLE)
@@ -248,12 +251,12 @@ class Commands:
         operands = arguments[1:] if arguments[:1] == ["--"] else arguments
         first = operands[0] if operands else ""
         if name in _DECLARING:  # behind `command`; the grammar reads it otherwise
-            self.declared(text, arguments, folders)
+            self.declared(text, arguments)
         # To printf, only the first word is an option.
         options = arguments[:1] if name == "printf" else arguments
         if name in _FILLING and (name not in ("printf", "wait") or _has_option(options, "vp")):
             for variable in arguments:
-                self.set_variable(text, variable, NOT_KNOWN, folders)
+                self.set_variable(text, variable, NOT_KNOWN)
         if name == "unset":
             self.unset(arguments)
         if name == "eval" or (name == "trap" and first not in ("", "-", "-p", "-l")):
@@ -320,7 +323,7 @@ def _has_option(arguments: Sequence[str], letters: str) -> bool:
 
 
 def _says_only(argv: Sequence[str]) -> bool:
-    return any(word in ("-l", "-L", "--help", "--version") for word in argv)
+    return not {"-l", "-L", *SAYS_ONLY}.isdisjoint(argv)
 
 
 def _ends_own_jobs(text: str, arguments: Sequence[str]) -> bool:
@@ -333,7 +336,7 @@ def _ends_own_jobs(text: str, arguments: Sequence[str]) -> bool:
 
 def _starts_a_shell(argv: Sequence[str]) -> bool:
     if argv[0].endswith("chroot"):
-        return "--help" not in argv and "--version" not in argv
+        return SAYS_ONLY.isdisjoint(argv)
     options = [word for word in argv[1:] if not word.startswith("--")]
     return _has_option(options, "si") or not {"--shell", "--login"}.isdisjoint(argv)
 

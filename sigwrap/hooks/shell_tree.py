@@ -1,9 +1,9 @@
 """A shell line's syntax tree, and whether it can be relied on.
 
-The parser is tree-sitter with its grammar of bash. It is made for editors: it reads on behind what
-it doesn't understand, and now and then it takes a text for something else than bash does. So its
-tree is believed only where the text says so too: the leaves cover all of the line but blanks, and
-no leaf has an unquoted character in it that would end it for bash.
+The parser is tree-sitter with its grammar of bash. It is made for editors: it skips what it cannot
+parse, and sometimes parses a line differently than bash. So sigwrap relies on a tree only if the
+leaves cover the whole line except blanks, and no leaf contains an unquoted character that would end
+it in bash.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _GET_ONE = "install tree-sitter and tree-sitter-bash, or use the binary release"
 
 
 class NoParser(SigwrapError):
-    """Nothing is known of the line: deny it."""
+    """There is no parser, so the hook denies the line."""
 
 
 class Unparsable(Exception):
@@ -147,8 +147,8 @@ def _doubt_of(node: Node, text: bytes) -> str:
     if node.type == "ansi_c_string" and not _ANSI.fullmatch(own):
         return "it is not clear where a quoted string ends"
     if _is_in_an_expansion(node):
-        # It is no word of a command; what is run in it is a node of its own, but for backquotes.
-        # And within "…", a single quote is one to some shells and a letter to others.
+        # What it runs is a node of its own, except in backquotes. Within "…", some shells take a
+        # single quote for a quote, others for a letter.
         left = unescaped(_SAFELY_QUOTED.sub(b"", own))
         is_sure = not node.is_named or _QUOTES.isdisjoint(left)
         return "" if is_sure else "it is not clear where an expansion ends"
@@ -174,8 +174,11 @@ def _doubt_of(node: Node, text: bytes) -> str:
 
 
 def _doubt_of_continued_lines(root: Node, text: bytes) -> str:
-    """A shell joins the lines before it looks for words, the grammar after. The same comes of both
-    where a blank is on either side."""
+    """Return why a continued line is ambiguous; empty if none is.
+
+    A shell joins lines before it splits words, the grammar after. A blank on either side makes both
+    give the same words.
+    """
     for found in _CONTINUED.finditer(text):
         at, behind = found.span(1)
         node = root.descendant_for_byte_range(at, at + 1)
@@ -223,7 +226,7 @@ def unescaped(word: bytes) -> bytes:
 
 
 def is_lost_word(gap: bytes) -> bool:
-    """A word that the grammar leaves out: the second hyphen of `make -f - <<EOF`."""
+    """Return whether the grammar left out a word: the second hyphen of `make -f - <<EOF`."""
     return gap.replace(b"\\\n", b"").strip(_BLANK) == b"-"
 
 

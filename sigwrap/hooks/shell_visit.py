@@ -173,7 +173,7 @@ class _Visitor:
         if kind in _LOOPS:
             return self._loop(node, folders)
         if kind in _ASSIGNMENTS:
-            self._assigned(node, folders)
+            self._assigned(node)
             self._within(node, folders)
             return same
         if kind in ("declaration_command", "unset_command", "test_command"):
@@ -193,7 +193,7 @@ class _Visitor:
             folders = bounded((*folders, ""))
         if node.type == "for_statement":
             name, was_unsure = self._shown(node.children[1]), set(self._out.unsure)
-            self._set(node.children[1], NOT_KNOWN, folders)
+            self._set(node.children[1], NOT_KNOWN)
             values = [*filter(_is_named, node.children[2:-1])]
             if values and not any(UNTOLD in self._word(value).text for value in values):
                 self._out.unsure -= {name} - was_unsure
@@ -206,7 +206,7 @@ class _Visitor:
             self._visit(node, folders)
             return
         if node.type == "expansion" and any(each.type in (":=", "=") for each in node.children):
-            self._set(node.children[1], NOT_KNOWN, folders)
+            self._set(node.children[1], NOT_KNOWN)
         for child in node.children:
             self._within(child, folders)
 
@@ -314,7 +314,7 @@ class _Visitor:
         words: list[Node] = []
         for child in node.children:
             if child.type in _ASSIGNMENTS:
-                self._assigned(child, folders)
+                self._assigned(child)
                 self._within(child, folders)
             elif _is_redirect(child):
                 self._redirect(child, folders)
@@ -335,29 +335,29 @@ class _Visitor:
         self._within(node, folders)
         for child in node.children:
             if child.type in _ASSIGNMENTS:
-                self._assigned(child, folders)
+                self._assigned(child)
             elif child.is_named and self._has_quoted_expansion(child):
                 self._out.not_known(self._shown(node), RUNS_QUOTED)
         words = [self._word(child).text for child in node.children[1:] if child.type in _WORDS]
         if node.type == "declaration_command":
-            self._commands.declared(self._shown(node), words, folders)
+            self._commands.declared(self._shown(node), words)
         if node.type == "unset_command":
             self._commands.unset(self._word(child).text for child in node.children[1:])
 
-    def _assigned(self, node: Node, folders: Folders) -> None:
+    def _assigned(self, node: Node) -> None:
         for child in node.children:
             if child.type in _ASSIGNMENTS:
-                self._assigned(child, folders)
+                self._assigned(child)
             elif child.type in ("variable_name", "subscript"):
                 is_whole = node.children[1].type == "="
                 words = map(self._word, node.children[2:])
-                self._set(child, next(words, Word("")) if is_whole else NOT_KNOWN, folders)
+                self._set(child, next(words, Word("")) if is_whole else NOT_KNOWN)
             elif child.is_named and self._has_quoted_expansion(child):
                 self._out.not_known(self._shown(node), f"{RUNS_QUOTED} later")
 
-    def _set(self, name: Node, value: Word, folders: Folders) -> None:
+    def _set(self, name: Node, value: Word) -> None:
         text = self._shown(name.parent or name)
-        self._commands.set_variable(text, self._shown(name), value, folders)
+        self._commands.set_variable(text, self._shown(name), value)
 
     def _has_quoted_expansion(self, node: Node) -> bool:
         if node.type in SUBSTITUTIONS:

@@ -32,7 +32,7 @@ _HARMLESS_LETTERS = frozenset("euxvnfaCEThbmospq")
 _LETTERS_OF_A_START = _HARMLESS_LETTERS | frozenset("cilrO")
 _LONG = frozenset({"norc", "noprofile", "login", "verbose", "restricted", "noediting"})
 _SOMEWHERE = "/x"  # `dev/stdin` leads to nothing there, `../dev/stdin` does
-_SAYS_ONLY = frozenset({"--version", "--help"})
+SAYS_ONLY = frozenset({"--version", "--help"})
 
 
 class Script(NamedTuple):
@@ -52,7 +52,7 @@ def script_of(name: str, argv: Sequence[str], folders: Sequence[str]) -> Script:
         word = argv[position]
         if UNTOLD in word:
             return not_known
-        if word in _SAYS_ONLY:
+        if word in SAYS_ONLY:
             return Script()
         if not word.startswith(("-", "+")) or word in ("-", "--"):
             position += word in ("-", "--")

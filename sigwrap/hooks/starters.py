@@ -13,7 +13,7 @@ from itertools import islice, pairwise
 from sigwrap.bare import re
 from sigwrap.hooks.calls import address
 from sigwrap.hooks.git_words import of_git
-from sigwrap.hooks.shells import is_descriptor
+from sigwrap.hooks.shells import SAYS_ONLY, is_descriptor
 from sigwrap.hooks.variables import FOLDERS, harmless, may_run
 from sigwrap.hooks.words import Word
 from sigwrap.policy.judge.match import UNTOLD
@@ -45,7 +45,6 @@ _HIDDEN = frozenset(
 _OPERANDS_BEFORE = {"strace": 0, "ltrace": 0, "valgrind": 0, "perf": 1}
 _BEHIND_PERF = frozenset({"record", "stat", "report", "trace"})  # `perf stat record a`
 _NO_VALUE = re.compile(r"-[fqv]+|--([a-z-]+=.*)?")  # options of theirs without the next word
-_SAYS_ONLY = frozenset({"--help", "--version"})
 _IN_ITS_OWN_DIRECTORY = _HIDDEN | {"cmake", "git-bisect", "git-submodule"}
 _ACTIONS_OF_FIND = frozenset({"-exec", "-execdir", "-ok", "-okdir"})
 _THIS_MACHINE = frozenset({"localhost", "ip6-localhost", "ip6-loopback"})
@@ -127,7 +126,7 @@ def started(name: str, words: Sequence[Word]) -> Iterator[Started]:
         yield from _of_git(words)
     elif name in ("make", "gmake"):
         yield from _of_make(words)
-    elif name in _HIDDEN and not (len(words) == 2 and words[1].text in _SAYS_ONLY):
+    elif name in _HIDDEN and not (len(words) == 2 and words[1].text in SAYS_ONLY):
         yield Started(unknown=NOT_READ)
         yield from _readings(name, words)
     elif name == "cmake" and not any(_RUNS_BY_CMAKE.match(word.text) for word in words):

@@ -11,7 +11,6 @@ from sigwrap.policy.judge.request import Action, Decision
 from sigwrap.tuples import NamedTuple
 
 _SHOWN = 80
-LEFT_TO_THE_SESSION = "the session decides"
 _MOST_REASONS = 5
 
 
@@ -85,7 +84,7 @@ def finding_of(what: str, decision: Decision, policy: str, *, inside: bool) -> F
 def asked(what: str, why: str, *, inside: bool) -> Finding:
     """Ask, because the hook does not know; inside a session, leave it to the session."""
     if inside:
-        return Finding(what, Answer.NO_OPINION, f"{why}: {LEFT_TO_THE_SESSION}")
+        return Finding(what, Answer.NO_OPINION, f"{why}: the session decides")
     return Finding(what, Answer.ASK, why)
 
 

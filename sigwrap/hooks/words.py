@@ -22,9 +22,9 @@ _FOLDER = (b"$PWD", b"${PWD}", b"$(pwd)", b"`pwd`")
 
 
 class Word(NamedTuple):
-    text: str  # with UNTOLD for what isn't known
-    pattern: str = ""  # where it is a glob: with what is quoted in brackets
-    splits: bool = False  # what isn't known of it may be several words
+    text: str  # with UNTOLD for unknown parts
+    pattern: str = ""  # of a glob: quoted characters are in brackets
+    splits: bool = False  # an unknown part may be several words
 
     @property
     def known(self) -> bool:

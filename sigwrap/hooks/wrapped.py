@@ -3,7 +3,7 @@ change for it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from sigwrap.bare import re
 from sigwrap.hooks.words import Word
@@ -17,12 +17,12 @@ _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*(\[.*\])?\+?=", re.DOTALL)
 _MARK_OF_XARGS = re.compile(r"(?:-[a-zA-Z0-9]*?([Ii])|--r[a-z]*=?)(.*)", re.DOTALL)
 # Options of env by which it starts another program, and of others that change where it runs.
 _HIDES = re.compile(r"-[A-Za-z0]*[aS]|--[as]")
-_MOVES = {
+MOVES = {
     "env": re.compile(r"-[a-zA-Z0]*C|--c"),
     "sudo": re.compile(r"-[a-zA-Z]*[DRi]|--ch|--lo"),
     "chroot": re.compile(""),
 }
-_CLEARS = {"env": re.compile(r"-[a-zA-Z0]*[iu]|--[iu]|-$")}
+CLEARS = {"env": re.compile(r"-[a-zA-Z0]*[iu]|--[iu]|-$")}
 
 
 def chain_of(argv: Sequence[str]) -> Iterator[tuple[str, tuple[str, ...]]]:
@@ -83,12 +83,9 @@ def hides_its_program(chain: Chain, before: Sequence[str]) -> bool:
     )
 
 
-def has_any(what: str, chain: Chain, before: Sequence[str]) -> bool:
-    """Return whether a wrapper `moves` its program, or `clears` its environment."""
-    options = {"moves": _MOVES, "clears": _CLEARS}[what]
-    return any(
-        any(map(options[name].match, before)) for name, _ in chain if name in options and before
-    )
+def has_any(options: Mapping[str, re.Pattern[str]], chain: Chain, before: Sequence[str]) -> bool:
+    """Return whether a wrapper has one of its options, MOVES or CLEARS."""
+    return any(any(map(options[name].match, before)) for name, _ in chain if name in options)
 
 
 def basename(path: str) -> str:

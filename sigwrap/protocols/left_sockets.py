@@ -28,7 +28,7 @@ def left_sockets(store: str) -> list[LeftSocket]:
         return [
             LeftSocket(named[1], name)
             for name in sorted(os.listdir(fd))
-            if (named := _UNFINISHED.fullmatch(name)) and _is_left(fd, name)
+            if (named := _UNFINISHED.fullmatch(name)) and is_left(fd, name)
         ]
     finally:
         os.close(fd)
@@ -52,7 +52,7 @@ def remove_left(store: str, sockets: list[LeftSocket]) -> int:
     count = 0
     try:
         for each in sockets:
-            if _is_left(fd, each.name):
+            if is_left(fd, each.name):
                 try:
                     os.unlink(each.name, dir_fd=fd)
                     count += 1
@@ -71,7 +71,7 @@ def _open(store: str) -> int | None:
         return None
 
 
-def _is_left(folder_fd: int, name: str) -> bool:
+def is_left(folder_fd: int, name: str) -> bool:
     try:
         found = os.stat(name, dir_fd=folder_fd, follow_symlinks=False)
     except OSError:

@@ -11,6 +11,7 @@ from contextlib import suppress
 from sigwrap.errors import UsageError
 from sigwrap.escape import printable
 from sigwrap.linux.taken import refuse_descriptors
+from sigwrap.protocols.left_sockets import is_left
 
 _HOST = "127.0.0.1"
 _BACKLOG = 4_096
@@ -84,16 +85,10 @@ class SocketFile:
 
     def _remove_if_left_over(self) -> None:
         """Remove the file of a server that was killed: no process listens on it."""
+        folder, name = os.path.split(self.path)
+        folder_fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
-            found = os.lstat(self.path)
-        except FileNotFoundError:
-            return
-        if not stat.S_ISSOCK(found.st_mode):
-            return
-        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK) as probe:
-            try:
-                probe.connect(self.path)
-            except ConnectionRefusedError:
-                os.unlink(self.path)
-            except OSError:
-                pass  # its backlog is full, so a server listens
+            if is_left(folder_fd, name):
+                os.unlink(name, dir_fd=folder_fd)
+        finally:
+            os.close(folder_fd)

@@ -167,8 +167,7 @@ def _requests(state: ScreenState, broken: list[Row], room: int) -> list[Row]:
 
 def _request_rows(request: ApprovalRequest, size: Size, now_ns: int, whole: str) -> list[Row]:
     first, *rest = lines_of(request, whole)
-    end = time.strftime("%H:%M:%S", time.localtime(request.deadline_ns // 1_000_000_000))
-    rest.append(f"{origin_of(request, now_ns)}, at {end}")
+    rest.append(f"{origin_of(request, now_ns)}, at {_clock(request.deadline_ns)}")
     lines = [first, *(f"  {line}" for line in rest)]
     broken = [row for line in lines for row in rows(line, size.columns)]
     return [Row(row, is_chosen=not at) for at, row in enumerate(broken)]
@@ -200,8 +199,11 @@ def _events(state: ScreenState, lines: Iterable[EventLine], room: int) -> list[R
 
 
 def _event(line: EventLine) -> str:
-    clock = time.strftime("%H:%M:%S", time.localtime(line.time_ns // 1_000_000_000))
-    return f"{clock} {line.outcome or line.type:<8}  {line.text}"
+    return f"{_clock(line.time_ns)} {line.outcome or line.type:<8}  {line.text}"
+
+
+def _clock(time_ns: int) -> str:
+    return time.strftime("%H:%M:%S", time.localtime(time_ns // 1_000_000_000))
 
 
 def _bottom(state: ScreenState, size: Size) -> list[Row]:
