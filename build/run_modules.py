@@ -19,7 +19,7 @@ _PARTS = (
 _MODULES = (
     *("amounts", "calls", "errors", "escape", "events", "hints", "nearest", "platform", "status"),
     *("outcomes", "tuples", "cli/__init__", "cli/main", "cli/run", "cli/run_line"),
-    *("cli/run_options", "cli/output", "cli/forward", "cli/stub"),
+    *("cli/run_options", "cli/output", "cli/note_in_time", "cli/forward", "cli/stub"),
     *("policy/__init__", "policy/problems", "policy/shipped"),
 )
 # Of these, what few runs import: it is packed, as everything else is.

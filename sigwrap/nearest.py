@@ -1,4 +1,4 @@
-"""The word that somebody meant who mistyped one."""
+"""Suggest the closest word."""
 
 from __future__ import annotations
 
@@ -12,3 +12,9 @@ def nearest_word(word: str, words: Iterable[str]) -> str:
     # difflib is quadratic in the word: nothing that long is a typing error.
     close = difflib.get_close_matches(word[:64].lower(), by_lowercase, n=1, cutoff=0.6)
     return by_lowercase[close[0]] if close else ""
+
+
+def did_you_mean(word: str, words: Iterable[str]) -> str:
+    """Return the start of a hint; empty if no word is close."""
+    near = nearest_word(word, words)
+    return f'did you mean "{near}"? ' if near else ""

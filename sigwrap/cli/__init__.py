@@ -47,5 +47,6 @@ forward       `sigwrap-forward`
 stub          `sigwrap-stub`
 shell       `sigwrap-shell`, `sigwrap -c`, and the session that commands join
 joining     runs a command in a session that is joined by name
+note_in_time  a line of a run or of the page, which waits for no reader
 output        the one place that prints
 """

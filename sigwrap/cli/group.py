@@ -16,7 +16,7 @@ from sigwrap.cli.options import add_format
 from sigwrap.cli.table import HIDDEN, Rows
 from sigwrap.errors import UsageError
 from sigwrap.escape import shell_words
-from sigwrap.nearest import nearest_word
+from sigwrap.nearest import did_you_mean, nearest_word
 
 # How our messages differ from typer's.
 _REWORDINGS = (
@@ -111,12 +111,12 @@ class LazyGroup(Group):
 
     @property
     def commands(self) -> dict[str, Any]:
-        """All of them: imports every module."""
+        """Return all commands; this imports every module."""
         return {name: self.get_command(None, name) for name in self._modules()}
 
     @commands.setter
     def commands(self, _given: object) -> None:
-        """Do nothing: there are those of the table."""
+        """Ignore what typer sets: the table has the commands."""
 
     def sections(self) -> Sections:
         return {
@@ -166,8 +166,7 @@ def explained(problem: TyperException, path: str) -> UsageError:
     context = getattr(problem, "ctx", None)
     hint = f"see {path if context is None else context.command_path} --help"
     if unknown := unknown_option(problem):
-        near = nearest_word(unknown, getattr(problem, "possibilities", None) or ())
-        meant = f'did you mean "{near}"? ' if near else ""
+        meant = did_you_mean(unknown, getattr(problem, "possibilities", None) or ())
         return UsageError(f"unknown option {shell_words([unknown])}", f"{meant}{hint}")
     text = " ".join(problem.format_message().split())
     for theirs, ours in _REWORDINGS:

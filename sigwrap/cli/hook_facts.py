@@ -93,12 +93,7 @@ class ThisMachine:
         return all(each.holds_for_all(Operation.READ, path) for each in rules)
 
     def operation(self, operation: Operation, path: str) -> Decision:
-        """Resolve all links, but not the last name of a file to create or delete."""
-        if operation in IN_A_FOLDER:
-            above, name = os.path.split(os.path.abspath(path))
-            path = os.path.join(_real(above), name)
-        else:
-            path = _real(path)
+        path = real_path(operation, path)
         decision = self._file_rules.decide(operation, path)
         if operation is Operation.READ and not os.path.lexists(path):
             # The kernel enforces no rule for a missing directory; it may be there soon.
@@ -119,6 +114,14 @@ class ThisMachine:
         except BadDestination:
             return None
         return self._engine.network.decide(endpoint)
+
+
+def real_path(operation: Operation, path: str) -> str:
+    """Resolve all links, but not the last name where the operation acts on the link itself."""
+    if operation not in IN_A_FOLDER:
+        return _real(path)
+    above, name = os.path.split(os.path.abspath(path))
+    return os.path.join(_real(above), name)
 
 
 def _real(path: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from sigwrap.bare.digests import blake2b
-from sigwrap.cli.output import note_in_time
+from sigwrap.cli.note_in_time import note_in_time
 from sigwrap.errors import SessionError, SigwrapError, UsageError
 from sigwrap.front.background import NotStarted
 from sigwrap.front.joining import join

@@ -13,7 +13,6 @@ import sigwrap
 from sigwrap.errors import KernelError
 from sigwrap.escape import bounded, printable
 
-_ROOM_WITHIN_S = 0.25
 _PIECE = 1 << 15
 
 
@@ -39,20 +38,12 @@ def out_lines(lines: Iterable[str]) -> None:
 def note(*lines: str, program: str = "sigwrap") -> None:
     for line in lines:
         try:
-            out_bytes(_noted(line, program), 2)
+            out_bytes(noted(line, program), 2)
         except OSError:
             return  # standard error is closed
 
 
-def note_in_time(*lines: str) -> None:
-    """Print a line of a run, which must not wait for the reader of its standard error."""
-    from sigwrap.linux import caller_stderr  # other commands do not need it
-
-    for line in lines:
-        caller_stderr.write_in_time(2, _noted(line, "sigwrap"), _ROOM_WITHIN_S)
-
-
-def _noted(line: str, program: str) -> bytes:
+def noted(line: str, program: str) -> bytes:
     return f"{program}: {bounded(printable(line))}\n".encode()
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable
 from enum import Enum
 from pathlib import Path
 from typing import Annotated
@@ -30,8 +29,8 @@ from sigwrap.cli.whole_file import write_lines
 from sigwrap.errors import UsageError
 from sigwrap.escape import shell_words
 from sigwrap.events import Event
+from sigwrap.nearest import did_you_mean
 from sigwrap.outcomes import OUTCOMES
-from sigwrap.policy.problems import nearest_word
 from sigwrap.report.check.verify import Verification, verify_session
 from sigwrap.report.folds.ending import Ending, ending_of
 from sigwrap.report.folds.selection import ASKED, ONLY, Selection
@@ -228,7 +227,7 @@ def _selection(
         return None
     for each in only:
         if each not in ONLY:
-            meant = f"{_meant(each, ONLY)}outcomes: {', '.join(ONLY)}"
+            meant = f"{did_you_mean(each, ONLY)}outcomes: {', '.join(ONLY)}"
             raise UsageError(f"--only {shell_words([each])}: unknown outcome", meant)
     first, last = session.first(), session.last()
     started_ns, ended_ns = (0 if each is None else each.time_ns for each in (first, last))
@@ -261,9 +260,4 @@ def _note_what_was_not_found(selection: Selection | None) -> None:
         note("no events match the options")
         return
     shown = ", ".join(list(seen)[:10]) or "none"
-    note(f"no decisions of rule {rule} ({_meant(rule, seen)}rules with decisions: {shown})")
-
-
-def _meant(word: str, words: Iterable[str]) -> str:
-    near = nearest_word(word, words)
-    return f'did you mean "{near}"? ' if near else ""
+    note(f"no decisions of rule {rule} ({did_you_mean(rule, seen)}rules with decisions: {shown})")

@@ -6,7 +6,7 @@ import errno
 import os
 from collections.abc import Iterator, Mapping
 
-from sigwrap.cli.output import note_in_time
+from sigwrap.cli.note_in_time import note_in_time
 from sigwrap.errors import InternalError, SigwrapError
 from sigwrap.front.process import run_before_supervisor
 from sigwrap.linux import limits, pidfd, proc_files

@@ -15,7 +15,7 @@ from sigwrap.errors import UsageError
 from sigwrap.escape import shell_words, shortened
 from sigwrap.hints import Any
 from sigwrap.mediate.interrupts import InterruptsEnd
-from sigwrap.nearest import nearest_word
+from sigwrap.nearest import did_you_mean
 from sigwrap.run.settings import ApprovalMode, Nested, Report
 from sigwrap.store.location import DEFAULT_STORE
 from sigwrap.tuples import NamedTuple
@@ -266,8 +266,7 @@ def misplaced(rest: list[str]) -> UsageError | None:
 def _wrong_option(name: str) -> UsageError:
     if name in _FLAGS:
         return UsageError(f"{name} takes no value", _HELP)
-    near = nearest_word(name, [*_VALUES, *_FLAGS])
-    meant = f'did you mean "{near}"? ' if near else ""
+    meant = did_you_mean(name, [*_VALUES, *_FLAGS])
     return UsageError(f"unknown option {shell_words([name])}", f"{meant}{_HELP}")
 
 

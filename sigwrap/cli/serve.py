@@ -11,15 +11,12 @@ import typer
 
 from sigwrap.cli.control import refuse_inside
 from sigwrap.cli.examples import examples
+from sigwrap.cli.note_in_time import note_in_time
 from sigwrap.cli.options import StoreOption, watched_store
-from sigwrap.cli.output import note, note_in_time, out
+from sigwrap.cli.output import note, out
 from sigwrap.errors import SessionError, UsageError
 from sigwrap.escape import printable
-from sigwrap.linux import (
-    caller_stderr,  # noqa: F401 - before a session can change the file
-    proc_files,
-    procfs,
-)
+from sigwrap.linux import proc_files, procfs
 from sigwrap.start import onefile
 
 

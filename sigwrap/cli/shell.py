@@ -35,7 +35,7 @@ def main(words: list[str]) -> int:
 
 def run_string(words: list[str]) -> int | None:
     """Run `[OPTIONS] -c STRING [NAME ARGS…]`; return None if the line has another form."""
-    if "-c" not in words or not words[0].startswith("-"):
+    if not words[0].startswith("-"):
         return None
     end = words.index("-c")
     fields = read_options(words[:end])

@@ -14,7 +14,7 @@ from sigwrap.policy.judge.rules import Policy
 from sigwrap.policy.language.document import MAX_TEXT_CHARACTERS, Source
 from sigwrap.policy.language.document import SHIPPED as SHIPPED
 from sigwrap.policy.language.parse import parse_policy
-from sigwrap.policy.problems import nearest_word
+from sigwrap.policy.problems import did_you_mean
 from sigwrap.start.repository import git_common_dir
 
 _TMP = "/tmp"
@@ -62,8 +62,7 @@ def read_source(selector: str) -> Source:
         return _shipped(selector)
     source = _file(selector)
     if source is None:
-        nearest = nearest_word(selector, SHIPPED)
-        meant = f'did you mean "{nearest}"? ' if nearest else ""
+        meant = did_you_mean(selector, SHIPPED)
         raise PolicyError(
             f"no policy or file called {selector or _EMPTY_WORD}",
             f"{meant}shipped policies: {', '.join(SHIPPED)}",

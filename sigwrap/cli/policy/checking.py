@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from difflib import unified_diff
 from pathlib import Path
 from typing import Annotated
@@ -104,41 +104,41 @@ def _write_new_keys(file: str, root: Path | None, *, print_line: Callable[[str],
 
 def _checked(file: str, root: Path | None, *, prints: bool) -> tuple[int, list[Problem]]:
     """Return the exit status for one policy and its problems."""
-    status, verdict = 0, ""
-    weakened: tuple[Problem, ...] = ()
     try:
         policy = load(file, root)
     except InvalidPolicy as error:
-        status, found = REFUSED, list(error.problems)
+        if prints:
+            _print_problems(error.problems)
+        return REFUSED, list(error.problems)
     except PolicyError as error:
         note(*error.lines)
         return REFUSED, []
-    else:
-        weakened = weakenings(policy)
-        if file in SHIPPED and root is None:
-            # Its tests are about a project in a home directory, wherever this runs.
-            tested = load_policy(file, variables={**variables(None), **_EXAMPLE})
-        else:
-            tested = policy
-        results = list(run_cases(Engine(tested)))
-        failed = [each for each in results if not each.passed]
-        found = [*weakened, *policy.warnings, *lint(policy)]
-        verdict = "ok, with warnings" if found else "ok"
-        if failed:
-            status, verdict = _TESTS_FAIL, f"{len(failed)} of {len(results)} tests failed"
-        elif results:
-            verdict += f"; {'1 test passes' if len(results) == 1 else f'{len(results)} tests pass'}"
-        if weakened:
-            status = REFUSED
-        found += [Problem(place=each.case.place, message=str(each)) for each in failed]
+    tested = policy
+    if file in SHIPPED and root is None:
+        # Its tests are about a project in a home directory, wherever this runs.
+        tested = load_policy(file, variables={**variables(None), **_EXAMPLE})
+    results = list(run_cases(Engine(tested)))
+    failed = [each for each in results if not each.passed]
+    weakened = weakenings(policy)
+    found = [*weakened, *policy.warnings, *lint(policy)]
+    verdict = "ok, with warnings" if found else "ok"
+    if failed:
+        verdict = f"{len(failed)} of {len(results)} tests failed"
+    elif results:
+        verdict += f"; {'1 test passes' if len(results) == 1 else f'{len(results)} tests pass'}"
+    found += [Problem(place=each.case.place, message=str(each)) for each in failed]
     if prints:
-        for problem in found:
-            out(printable(str(problem)))
-        if status != REFUSED:
-            out(printable(f"{file}: {verdict}"))
+        _print_problems(found)
         if weakened:
             note(_HOW_TO_WEAKEN)
-    return status, found
+        else:
+            out(printable(f"{file}: {verdict}"))
+    return REFUSED if weakened else _TESTS_FAIL if failed else 0, found
+
+
+def _print_problems(problems: Iterable[Problem]) -> None:
+    for problem in problems:
+        out(printable(str(problem)))
 
 
 def test(policy: PolicyArgument, root: RootOption = None, as_json: JsonOption = False) -> None:

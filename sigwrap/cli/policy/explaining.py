@@ -13,6 +13,7 @@ from typer.exceptions import TyperException
 
 from sigwrap.cli.examples import examples
 from sigwrap.cli.group import unknown_option
+from sigwrap.cli.hook_facts import real_path
 from sigwrap.cli.options import JsonOption, words_of
 from sigwrap.cli.output import note, out
 from sigwrap.cli.policy.shared import RootOption, load, plain
@@ -22,7 +23,6 @@ from sigwrap.errors import UsageError
 from sigwrap.escape import shell_words
 from sigwrap.linux import procfs
 from sigwrap.policy.judge.engine import Engine
-from sigwrap.policy.judge.files import IN_A_FOLDER
 from sigwrap.policy.judge.network import (
     BadDestination,
     Direction,
@@ -236,10 +236,7 @@ def _endpoint(text: str, direction: Direction, protocol: Protocol) -> Endpoint:
 
 def _explained_file(engine: Engine, file: str, operation: Operation) -> Explanation:
     given = os.path.abspath(os.path.expanduser(file))
-    path = os.path.realpath(given)
-    if operation in IN_A_FOLDER:  # these act on a link itself, not on its target
-        folder, name = os.path.split(given)
-        path = os.path.join(os.path.realpath(folder), name)
+    path = real_path(operation, given)
     held, exists = held_file_rules(engine), os.path.lexists(path)
     return explain_file(engine, held, operation, path, given, exists=exists)
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import re
 import sqlite3
-from collections.abc import Iterable
 
 from sigwrap.errors import UsageError
-from sigwrap.policy.problems import nearest_word
+from sigwrap.policy.problems import did_you_mean
 from sigwrap.store.views import VIEWS
 
 _MISSING = re.compile(r"no such (table|column): (?:main\.)?(.*)", re.DOTALL)
@@ -30,14 +29,14 @@ def sql_problem(error: Exception, sql: str) -> UsageError:
         return UsageError(f"SQL error: {said}", _VIEWS)
     kind, name = missing.groups()
     if kind == "table":
-        return UsageError(f"there is no view {name}", _did_you_mean(name, VIEWS) + _VIEWS)
+        return UsageError(f"there is no view {name}", did_you_mean(name, VIEWS) + _VIEWS)
     words = set(re.findall(r"\w+", sql.lower()))
     views = [view for view in VIEWS.values() if view.name in words]
     columns = [column.name for view in views or VIEWS.values() for column in view.columns]
     columns_of_it = "sigwrap query without SQL lists the columns"
     if len(views) == 1:
         columns_of_it = f"{views[0].name} has {', '.join(columns)}"
-    near = _did_you_mean(name.rpartition(".")[2], columns)
+    near = did_you_mean(name.rpartition(".")[2], columns)
     return UsageError(f"there is no column {name}", near + columns_of_it)
 
 
@@ -45,8 +44,3 @@ def write_problem(error: sqlite3.Error, *, is_temporary: bool) -> UsageError:
     if is_temporary:
         return UsageError(f"the log doesn't fit into a temporary database: {error}", _NO_ROOM_HINT)
     return UsageError(f"the database can't be written: {error}")
-
-
-def _did_you_mean(word: str, words: Iterable[str]) -> str:
-    near = nearest_word(word, words)
-    return f'did you mean "{near}"? ' if near else ""
