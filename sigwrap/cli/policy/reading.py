@@ -25,7 +25,7 @@ from sigwrap.cli.policy.shared import (
 from sigwrap.errors import PolicyError
 from sigwrap.escape import printable, shortened
 from sigwrap.policy.judge.rules import CommandRule, Policy, SignalRule
-from sigwrap.policy.tools.reference import json_schema
+from sigwrap.policy.tools.json_schema import json_schema
 from sigwrap.policy.tools.show import policy_text
 from sigwrap.start.policy_files import SHIPPED, files_here, load_policy
 from sigwrap.store.catalog import open_session

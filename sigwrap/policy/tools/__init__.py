@@ -14,6 +14,5 @@ learn         a policy with rules for what sessions denied or asked about
 generate      a policy of the programs, subcommands, signals and hosts of sessions
 pin           rules that deny a tool after its file has changed
 shipped       the check of the shipped policies, when sigwrap is built
-reference     generates docs/policy-reference.md and docs/policy.schema.json
-reference_notes  the text around the tables of docs/policy-reference.md
+json_schema   the JSON Schema of policies
 """
