@@ -177,7 +177,7 @@ def test_explain_lists_network_rules_that_do_not_match(run: Run, tmp_path: Path)
     rule = '{name: one, destinations: ["10.0.0.1"], ports: [80], decision: allow}'
     policy.write_text(f"version: 1\nname: test\nnetwork_rules:\n  - {rule}\n")
     said = run("explain", "-p", str(policy), "--connect", "10.0.0.1:81")[1]
-    assert "one  is for other ports: 80 (line 4)" in said
+    assert "one  needs ports: 80 (line 4)" in said
 
 
 def test_explain_a_signal_as_json(run: Run) -> None:
@@ -252,23 +252,17 @@ def test_learn_new_prints_one_policy_for_several_sessions(
         assert f": {action}" in run("explain", "-p", str(generated), "--", command)[1]
 
 
+AFTER = "(the command goes after --, as in sigwrap policy explain -p ci -- git push --force)"
+NO_PART = f"is not a part of the command {AFTER}"
+
+
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        (
-            "explain agent-default -- rm -rf build",
-            "agent-default is a policy, not a command "
-            "(sigwrap policy explain -p agent-default -- rm -rf build)",
-        ),
-        (
-            "explain rm -- -rf build",
-            "rm is neither an option nor after -- (sigwrap policy explain -- -rf build)",
-        ),
-        (
-            "explain -p ci git push --force",
-            "unknown option --force "
-            "(the command goes after --, as in sigwrap policy explain -- git push --force)",
-        ),
+        ("explain agent-default -- rm -rf build", f"agent-default {NO_PART}"),
+        ("explain agent-default rm", f"agent-default {NO_PART}"),
+        ("explain rm -- -rf build", f"rm {NO_PART}"),
+        ("explain -p ci git push --force", f"unknown option --force {AFTER}"),
         ("show ci --root /no/such", "--root /no/such: no such directory"),
     ],
 )

@@ -41,20 +41,23 @@ def test_the_deciding_rule_and_its_message(engine: MakeEngine) -> None:
         "       A push that rewrites what others have.\n"
         "  Message: left to people\n"
         "  Earlier rules that do not match:\n"
-        "    deep  is for depth 4 or deeper (this is depth 1) (line 6)\n"
+        "    deep  needs depth: {min: 4} (line 6)\n"
         "  1 rule before it does not apply."
     )
 
 
 def test_why_each_earlier_rule_does_not_match(engine: MakeEngine) -> None:
     text = explain(engine, "git", "pull")
-    assert "forced   is for the subcommands push (this is pull)" in text
-    assert "exact    is for the arguments push x (line" in text
-    assert "flagged  needs the flags f mirror" in text
-    assert "long     is for arguments that are too long to judge" in text
-    assert "traced   is for callers that are traced" in text
-    assert "pinned   is for files with another digest" in text
-    assert "needs an argument that matches ^--force" in explain(engine, "git", "push")
+    for line in (
+        "forced   needs subcommands: push (line 7)",
+        "exact    needs args: push, x (line",
+        "flagged  needs flags: f, mirror (line",
+        "long     needs truncated: true (line",
+        "traced   needs traced: true (line",
+        f"pinned   needs sha256: {'a' * 64} (line",
+    ):
+        assert f"    {line}" in text
+    assert "needs args_patterns: ^--force (line" in explain(engine, "git", "push")
 
 
 def test_many_words_are_cut(engine: MakeEngine) -> None:
@@ -62,7 +65,7 @@ def test_many_words_are_cut(engine: MakeEngine) -> None:
         rules = f"[{{name: r, commands: [x], subcommands: [{', '.join('abcdef'[:count])}]"
         compiled = engine(f"command_rules: {rules}, decision: deny}}]\n")
         text = explanation_text(explain_command(compiled, command_request(["x"])))
-        assert f"is for the subcommands {shown} (this is none)" in text
+        assert f"needs subcommands: {shown} (line" in text
 
 
 def test_no_rule_matches(engine: MakeEngine) -> None:
@@ -96,7 +99,7 @@ def test_a_signal(engine: MakeEngine) -> None:
     outside = SignalRequest(signal=9, target_types=frozenset())
     text = explanation_text(explain_signal(engine(RULES), outside))
     assert "SIGKILL to external: deny" in text
-    assert "own  is for other targets: children, process x (line 18)" in text
+    assert "own  needs target: children, {type: process, pattern: x} (line 18)" in text
 
 
 def test_a_rule_for_targets_without_a_handler(engine: MakeEngine) -> None:
@@ -111,7 +114,7 @@ def test_a_rule_for_targets_without_a_handler(engine: MakeEngine) -> None:
         request = SignalRequest(signal=10, target_types=types, handled=handled)
         return explanation_text(explain_signal(policy, request))
 
-    assert "deaf  is for targets that don't handle the signal" in text(handled=True)
+    assert "deaf  needs handled: false" in text(handled=True)
     assert text(handled=False).startswith("SIGUSR1 to agent: deny\n  Why: rule deaf matches")
 
 

@@ -93,8 +93,8 @@ def test_what_is_audited_is_allowed_and_said(parse: Parse) -> None:
     [
         (Operation.READ, "/home/me/.ssh/id", True, "deny\n  Why: rule secrets matches"),
         (Operation.READ, "/usr/x", True, "allow\n  Why: no file rule of x matches"),
-        (Operation.READ, "/home/me/x", True, "A file that gets this name after"),
-        (Operation.READ, "/home/me/x", False, "It does not exist"),
+        (Operation.READ, "/home/me/x", True, "Rules deny read for other files in /home/me, so"),
+        (Operation.READ, "/home/me/x", False, "only for files that exist when the command starts"),
         (Operation.WRITE, "/mine/x", False, "allow\n  Why: rule mine matches"),
         (Operation.CREATE, "/home/me/x", False, "rule rest matches"),
         (Operation.DELETE, "/mine", True, "rule rest denies part of /, so no file"),

@@ -55,7 +55,7 @@ def test_without_a_digest_a_file_counts_as_the_pinned_one(engine: MakeEngine) ->
     request = command_request(["git", "push"])
     assert compiled.decide_command(request).action is Action.ALLOW
     text = explanation_text(explain_command(compiled, request))
-    assert "pin  is for files with a digest that it does not list" in text
+    assert "pin  needs not_sha256: " in text
 
 
 def test_a_wider_pin_below_another_gets_no_warning(parse: Parse) -> None:

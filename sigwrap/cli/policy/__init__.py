@@ -4,7 +4,6 @@ commands   every command, and its group
 reading    list, show, diff, schema
 checking   check, try, test
 explaining  explain
-shell_lines  explain: each command in a shell line
 writing    init, pin
 learning   learn
 shared     arguments of several commands, loading a policy, also of a session, and results as JSON

@@ -13,14 +13,19 @@ from typer.exceptions import TyperException
 
 from sigwrap.cli.examples import examples
 from sigwrap.cli.group import unknown_option
-from sigwrap.cli.hook_facts import real_path
+from sigwrap.cli.hook_facts import ThisMachine, real_path
 from sigwrap.cli.options import JsonOption, words_of
 from sigwrap.cli.output import note, out
 from sigwrap.cli.policy.shared import RootOption, load, plain
-from sigwrap.cli.policy.shell_lines import explain_line, explain_targets, line_text
 from sigwrap.cli.tool_files import not_found, with_shadows
 from sigwrap.errors import UsageError
-from sigwrap.escape import shell_words
+from sigwrap.escape import printable, shell_words
+from sigwrap.hooks.judged_line import judged, words_in
+from sigwrap.hooks.shell_line import Command, Line
+from sigwrap.hooks.shell_tree import NoParser
+from sigwrap.hooks.shell_visit import read_words
+from sigwrap.hooks.verdict import Answer, combined
+from sigwrap.hooks.words import Word
 from sigwrap.linux import procfs
 from sigwrap.policy.judge.engine import Engine
 from sigwrap.policy.judge.network import (
@@ -48,13 +53,19 @@ from sigwrap.run.settings import DEFAULT_POLICY
 from sigwrap.run.walls import held_file_rules
 from sigwrap.start import onefile
 from sigwrap.start.policy_files import SHIPPED
+from sigwrap.tuples import NamedTuple
 
 if TYPE_CHECKING:
     _Target = TargetType
 else:
     _Target = words_of(TargetType)
 
-_EXPLAIN_EXAMPLE = "as in sigwrap policy explain -- git push --force"
+_EXAMPLE = "the command goes after --, as in sigwrap policy explain -p ci -- git push --force"
+_TO_A_HOOK = {
+    Answer.NO_OPINION: "leaves the decision to the agent",
+    Answer.ASK: "asks the user",
+    Answer.DENY: "denies the line",
+}
 
 
 def register(app: typer.Typer) -> None:
@@ -65,34 +76,22 @@ class _Explain(TyperCommand):
     """Refuse words of the command, or a policy, before `--`."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        behind = args[args.index("--") + 1 :] if "--" in args else None
+        given = list(args)
         try:
-            rest = super().parse_args(ctx, list(args))
+            rest = super().parse_args(ctx, args)
         except TyperException as problem:
             unknown = unknown_option(problem)
-            if behind is not None or not unknown:
+            if "--" in given or not unknown:
                 raise
-            why = f"unknown option {shell_words([unknown])}"
-            raise UsageError(why, f"the command goes after --, {_EXPLAIN_EXAMPLE}") from problem
-        command = list(ctx.params.get("command") or ())
-        if command and behind is None and _must_be_a_policy(command[0]):
-            raise _misplaced(command[0], command[1:])
-        if behind is not None and len(command) > len(behind):
-            raise _misplaced(command[0], behind)
+            raise UsageError(f"unknown option {shell_words([unknown])}", _EXAMPLE) from problem
+        words = list(ctx.params.get("command") or ())
+        if "--" in given:
+            words = words[: len(words) - len(given[given.index("--") + 1 :])]
+        elif words and not (words[0] in SHIPPED or words[0].endswith((".yaml", ".yml"))):
+            return rest
+        if words:
+            raise UsageError(f"{shell_words(words[:1])} is not a part of the command", _EXAMPLE)
         return rest
-
-
-def _must_be_a_policy(word: str) -> bool:
-    return word in SHIPPED or (word.endswith((".yaml", ".yml")) and os.path.isfile(word))
-
-
-def _misplaced(word: str, command: list[str]) -> UsageError:
-    shown = shell_words(command) if command else "COMMAND"
-    if word in SHIPPED or os.path.isfile(word):
-        right = f"sigwrap policy explain -p {shell_words([word])} -- {shown}"
-        return UsageError(f"{shell_words([word])} is a policy, not a command", right)
-    line = f"sigwrap policy explain -- {shown}"
-    return UsageError(f"{shell_words([word])} is neither an option nor after --", line)
 
 
 def explain(
@@ -207,13 +206,67 @@ def _explain_command(engine: Engine, words: list[str], depth: int, *, as_json: b
     explanation = explain_command(engine, request)
     for name in not_found(request):
         note(f"{shell_words([name])} is not in PATH; explained as if in /usr/bin")
-    line = explain_line(engine, words, depth) or explain_targets(engine, words, depth)
+    line = _explained_line(engine, words, depth)
     if line is None:
         _print(explanation, as_json=as_json)
     elif as_json:
         out(json.dumps({**plain(explanation), "line": plain(line)}, indent=2))
     else:
-        out(line_text(explanation, line))
+        parts = [explanation_text(explanation)]
+        if line.commands:
+            parts += ["In the shell line:", *map(explanation_text, line.commands)]
+        if line.others:
+            parts.append("\n".join(printable(f"{each.what}: {each.why}") for each in line.others))
+        out("\n\n".join([*parts, f"As an agent hook, sigwrap {_TO_A_HOOK[line.hook]}."]))
+
+
+class _Other(NamedTuple):
+    """A file or an address, or a command that the line does not show."""
+
+    what: str
+    answer: Answer
+    why: str
+
+
+class _Line(NamedTuple):
+    """The contents of a shell line, as a run and a hook judge them."""
+
+    commands: tuple[Explanation, ...]
+    others: tuple[_Other, ...]
+    hook: Answer  # to the whole line
+
+
+def _explained_line(engine: Engine, words: list[str], depth: int) -> _Line | None:
+    """Explain the line of `SHELL -c LINE`, or the files and addresses that another command names.
+
+    Return None if it names none.
+    """
+    folder, home = os.getcwd(), os.environ.get("HOME", "")
+    commands: tuple[Explanation, ...] = ()
+    machine = ThisMachine(engine)
+    line = None
+    try:
+        line = read_words(words, folder=folder, home=home, depth=depth)
+    except NoParser as missing:
+        note(f"the shell line is not explained: {missing}")
+    if line is None:
+        shown = shell_words(words)
+        itself = Command(tuple(map(Word, words)), shown, (folder,), depth)
+        line = Line((itself,), (), (), frozenset(), text=shown, folder=folder)
+    else:
+        requests = (
+            machine.request(words_in(each, where, machine), where, each.depth, line.variables)
+            for each in line.commands
+            for where in each.folders
+        )
+        commands = tuple(dict.fromkeys(explain_command(engine, each) for each in requests))
+    verdict = combined(judged(line, engine, machine, inside=False))
+    others = tuple(
+        _Other(each.what, each.answer, each.why)
+        for each in verdict.findings
+        if each.decision is None or not each.is_command
+    )
+    return _Line(commands, others, verdict.answer) if commands or others else None
 
 
 def _signal_number(name: str) -> int:

@@ -3,25 +3,19 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import TypeVar
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import Any
 
-from sigwrap.escape import printable
-from sigwrap.policy.judge.engine import (
-    OVERRIDES,
-    CompiledCommandRule,
-    CompiledSignalRule,
-    Engine,
-    Facts,
-)
+from sigwrap.escape import printable, shortened
+from sigwrap.policy.judge.engine import OVERRIDES, CompiledSignalRule, Engine, Facts, matching
 from sigwrap.policy.judge.environment import Kept, Removed, judge_names
-from sigwrap.policy.judge.files import CGROUP_RULE, IN_A_FOLDER, PARTED_RULE, FileRules
-from sigwrap.policy.judge.layers import Compiled, always, held_back, weakened
+from sigwrap.policy.judge.files import CGROUP_RULE, IN_A_FOLDER, FileRules
+from sigwrap.policy.judge.layers import AnyRule, Compiled, always, held_back
+from sigwrap.policy.judge.match import UNTOLD
 from sigwrap.policy.judge.network import Direction, Endpoint
 from sigwrap.policy.judge.path_shadow import PATH_SHADOW_RULE, what_was_found
 from sigwrap.policy.judge.request import (
-    PROTECTS_SIGWRAP,
+    DEFAULT_RULE,
     Action,
     CommandRequest,
     Decision,
@@ -31,30 +25,28 @@ from sigwrap.policy.judge.request import (
     TargetType,
     most_specific,
 )
-from sigwrap.policy.judge.rules import CommandRule, Depth, FileRule, NetworkRule, Policy, Rule
+from sigwrap.policy.judge.rules import FileRule, NetworkRule, Policy, Rule
 from sigwrap.policy.judge.signals import signal_name
-from sigwrap.policy.judge.subcommand import name_for_subcommands, subcommand
-from sigwrap.policy.language.lint import target_name
 from sigwrap.policy.problems import Place
+from sigwrap.policy.tools.show import rule_entries
 from sigwrap.tuples import NamedTuple
 
 WORDS_SHOWN = 5
-
-_DONE = {
-    Operation.READ: "read",
-    Operation.WRITE: "written",
-    Operation.CREATE: "created",
-    Operation.DELETE: "deleted",
-    Operation.EXECUTE: "executed",
-}
-_OTHER_FILES = "is for other files"
+_WORD_SHOWN = 80
+_UNKNOWN_SHOWN = "…"
 _CGROUPS = "through cgroup files, a process can stop and kill other processes"
+_ONLY_EXISTING = "sigwrap can deny reading only files that exist when the command starts."
+_NO_NEW_NAMES = "so it is allowed only for files that exist when the command starts."
+_OTHER_REASONS = {  # for failing conditions that are no keys of a rule
+    "commands": "names only a link to the file",
+    "elsewhere": "allows, but the file is on a mount outside sigwrap's namespace",
+}
 
-AnyRule = TypeVar("AnyRule", CompiledCommandRule, CompiledSignalRule, FileRule, NetworkRule)
+Tried = Iterable[tuple[Rule, str | None]]
+"""Rules in their order, each with its failing condition; None: it is about something else."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Passed:
+class Passed(NamedTuple):
     """A rule before the deciding one, and why it does not decide."""
 
     rule: str
@@ -62,8 +54,7 @@ class Passed:
     why: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Judgement:
+class Judgement(NamedTuple):
     """The decision of the rules about one program, signal, file or connection."""
 
     what: str
@@ -72,15 +63,14 @@ class Judgement:
     decided_at: Place | None  # None: no rule matched
     description: str
     passed: tuple[Passed, ...]
-    approvals_denied: bool = False  # the rule asks for approval, and the policy denies instead
+    approvals_denied: bool  # the rule asks for approval, and the policy denies instead
+    unrelated: int  # rules before the deciding one that are about something else
     runs_instead: tuple[str, ...] = ()
     shadows: str = ""  # the system command that it comes before in PATH
-    unrelated: int  # rules before the deciding one that are about something else
     notes: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Explanation:
+class Explanation(NamedTuple):
     decision: Decision
     judgements: tuple[Judgement, ...]
 
@@ -92,137 +82,161 @@ def explain_command(engine: Engine, request: CommandRequest) -> Explanation:
         for program, judgement in zip(request.programs, judged, strict=True)
         if judgement.decided_at or not program.counts_by_name
     ]
-    return Explanation(decision=engine.decide_command(request), judgements=tuple(shown))
+    return Explanation(engine.decide_command(request), tuple(shown))
+
+
+def _program(engine: Engine, program: Program, request: CommandRequest) -> Judgement:
+    decision = engine.decide_program(program, request)
+    facts = Facts(program, request, engine.home)
+    tried = (
+        (each.rule, each.failing_condition(facts) if each.names(facts) else None)
+        for each in engine.command_rules
+    )
+    called = program.name if program.counts_by_name else program.path
+    if program.found:
+        called = what_was_found(program, request.cwd)
+    what = " ".join([called, *program.argv[1:]]).replace(UNTOLD, _UNKNOWN_SHOWN)
+    redirect = decision.redirect_to
+    return _judgement(
+        what, decision, tried, _held(held_back(engine.command_rules, matching(facts)))
+    )._replace(
+        answer=engine.decide_command(request._replace(programs=(program,))),
+        runs_instead=(
+            () if redirect is None else (redirect.command, *redirect.arguments(program.argv))
+        ),
+        shadows=program.shadows,
+    )
 
 
 def explain_signal(engine: Engine, request: SignalRequest) -> Explanation:
-    decision = engine.decide_signal(request)
+    about = [each for each in engine.signal_rules if request.signal in each.rule.signals]
+    held = _held(held_back(about, lambda rule: rule.matches(request)))
 
-    def matches(rule: CompiledSignalRule) -> bool:
-        return request.signal in rule.rule.signals and rule.matches(request)
-
-    def why(rule: CompiledSignalRule) -> str | None:
-        if request.signal not in rule.rule.signals:
+    def failing(rule: CompiledSignalRule) -> str | None:
+        if rule not in about:
             return None
-        if rule.matches(request):
-            return _why_not_weaker(weakened(rule, engine.signal_rules, matches))
-        if rule.target_matches(request):
-            handle = "handle" if rule.rule.handled else "don't handle"
-            return f"is for targets that {handle} the signal"
-        return f"is for other targets: {', '.join(map(target_name, rule.rule.targets))}"
+        if rule.rule.name in held:
+            return OVERRIDES
+        return "handled" if rule.target_matches(request) else "target"
 
     what = f"{signal_name(request.signal)} to {_target(request)}"
-    rules = () if decision is PROTECTS_SIGWRAP else engine.signal_rules
-    judgement = _judgement(what, decision, rules, lambda rule: rule.decision is decision, why)
-    return Explanation(decision=decision, judgements=(judgement,))
+    tried = ((each.rule, failing(each)) for each in engine.signal_rules)
+    return _alone(_judgement(what, engine.decide_signal(request), tried, held))
 
 
 def explain_network(engine: Engine, endpoint: Endpoint) -> Explanation:
-    decision = engine.network.decide(endpoint)
-    matching = held_back(engine.network.rules_about(endpoint), lambda each: each.matches(endpoint))
-    held = {own.rule.name: base for own, base in matching}
+    about = engine.network.rules_about(endpoint)
+    held = _held(held_back(about, lambda rule: rule.matches(endpoint)))
 
-    def why(rule: NetworkRule) -> str | None:
+    def failing(rule: NetworkRule) -> str | None:
         if rule.direction != endpoint.direction.value:
             return None
         if rule.name in held:
-            return _why_not_weaker(held[rule.name])
+            return OVERRIDES
         if rule.protocol not in ("", endpoint.protocol.value):
-            return f"is for {rule.protocol}"
-        if rule.ports and endpoint.port not in rule.ports:
-            return f"is for other ports: {', '.join(map(str, rule.ports))}"
-        return f"is for other destinations: {', '.join(rule.destinations)}"
+            return "protocol"
+        is_other_port = rule.ports and endpoint.port not in rule.ports
+        return "ports" if is_other_port else "destinations"
 
     verb = "listen on" if endpoint.direction is Direction.BIND else "connect to"
     what = f"{verb} {endpoint} ({endpoint.protocol.value})"
-    rules = engine.policy.network_rules
-    judgement = _judgement(what, decision, rules, lambda rule: rule.name == decision.rule, why)
-    return Explanation(decision=decision, judgements=(judgement,))
+    tried = ((each, failing(each)) for each in engine.policy.network_rules)
+    return _alone(_judgement(what, engine.network.decide(endpoint), tried, held))
 
 
 def explain_file(
-    engine: Engine, held: FileRules, operation: Operation, path: str, given: str, *, exists: bool
+    engine: Engine, on_disk: FileRules, operation: Operation, path: str, given: str, *, exists: bool
 ) -> Explanation:
     """Explain access to the real path of a file, which the policy may name by the path `given`.
 
-    `held` are the rules as the kernel would enforce them on this disk. They leave out denied files
-    that do not exist, so for an absent file the policy alone decides, as in its `tests:`.
+    `on_disk` are the rules as the kernel would enforce them here. They leave out denied files that
+    do not exist, so for an absent file the policy alone decides, as in its `tests:`.
     """
-    policy = engine.policy
-    decision, notes = held.decide(operation, path), list[str]()
-    by_policy = engine.files.decide(operation, given)
+    decision, by_policy = on_disk.decide(operation, path), engine.files.decide(operation, given)
+    notes: tuple[str, ...] = ()
     if decision.rule == CGROUP_RULE:
         decision = decision._replace(reason=_CGROUPS)
     elif not exists and by_policy.action is Action.DENY is not decision.action:
-        notes.append(
-            f"A command that starts now gets {decision.action.value}: sigwrap can deny reading "
-            "only files that exist when the command starts."
-        )
+        notes = (f"A command that starts now gets {decision.action.value}: {_ONLY_EXISTING}",)
         decision = by_policy
-    if decision.action is not Action.DENY:
-        notes += _file_notes(held, operation, path, exists=exists)
+    folder = path.rpartition("/")[0] or "/"
+    is_partly_denied = operation not in IN_A_FOLDER and not on_disk.holds_for_all(operation, folder)
+    if decision.action is not Action.DENY and is_partly_denied:
+        notes = (f"Rules deny {operation.value} for other files in {folder}, {_NO_NEW_NAMES}",)
     # The kernel reads what it executes.
     needed = {operation, Operation.READ} if operation is Operation.EXECUTE else {operation}
-    matching = held_back(held.rules_about(operation, path), always)
-    stricter = {own.rule.name: base for own, base in matching}
+    held = _held(held_back(on_disk.rules_about(operation, path), always))
 
-    def why(rule: FileRule) -> str | None:
+    def failing(rule: FileRule) -> str | None:
         if needed.isdisjoint(rule.operations):
             return None
-        return _why_not_weaker(stricter[rule.name]) if rule.name in stricter else _OTHER_FILES
+        return OVERRIDES if rule.name in held else "paths"
 
-    rules = () if decision.rule in (CGROUP_RULE, PARTED_RULE) else policy.file_rules
-    what = f"{operation.value} {path}"
-    judgement = _judgement(what, decision, rules, lambda rule: rule.name == decision.rule, why)
-    judgement = replace(judgement, notes=tuple(notes))
-    return Explanation(decision=decision, judgements=(judgement,))
+    tried = ((each, failing(each)) for each in engine.policy.file_rules)
+    judgement = _judgement(f"{operation.value} {path}", decision, tried, held)
+    return _alone(judgement._replace(notes=notes))
 
 
-def _file_notes(
-    files: FileRules, operation: Operation, path: str, *, exists: bool
-) -> Iterator[str]:
-    folder = path.rpartition("/")[0] or "/"
-    if operation in IN_A_FOLDER or files.holds_for_all(operation, folder):
-        return
-    some = f"Only some files in {folder} can be {_DONE[operation]}"
-    if exists:
-        yield f"{some}. A file that gets this name after the command started cannot."
-    else:
-        yield f"It does not exist. {some}: files that exist when the command starts."
+def _alone(judgement: Judgement) -> Explanation:
+    return Explanation(judgement.decision, (judgement,))
 
 
-class EnvironmentExplanation(NamedTuple):
-    policy: str
-    removed: tuple[Removed, ...]
-    kept: tuple[Kept, ...]
-    others: int  # variables that no pattern matches
+def _held(found: Iterable[tuple[AnyRule, AnyRule]]) -> Mapping[str, Compiled]:
+    """Return the stricter rule of a base, by the name of the rule that would weaken it."""
+    return {own.rule.name: base for own, base in found}
 
 
-def explain_environment(policy: Policy, names: Collection[str]) -> EnvironmentExplanation:
-    judged = judge_names(policy.env_policy, names)
-    others = len(names) - len(judged.removed) - len(judged.kept)
-    return EnvironmentExplanation(policy.name, judged.removed, judged.kept, others)
+def _judgement(
+    what: str, decision: Decision, tried: Tried, held: Mapping[str, Compiled]
+) -> Judgement:
+    """Judge by rules up to the one that decides. No rule is tried before a built-in one."""
+    is_built_in = decision.rule.startswith("builtin:") and decision.rule != DEFAULT_RULE
+    decided_by: Rule | None = None
+    passed, unrelated = list[Passed](), 0
+    for rule, failing in () if is_built_in else tried:
+        if rule.name == decision.rule:
+            decided_by = rule
+            break
+        if failing is None:
+            unrelated += 1
+        else:
+            passed.append(Passed(rule.name, rule.place, _why(rule, failing, held)))
+    return Judgement(
+        what=what,
+        answer=decision,
+        decision=decision,
+        decided_at=decided_by.place if decided_by else None,
+        description=decided_by.description if decided_by else "",
+        passed=tuple(passed),
+        approvals_denied=decided_by is not None and decided_by.decision is not decision.action,
+        unrelated=unrelated,
+    )
 
 
-def environment_text(explained: EnvironmentExplanation) -> str:
-    policy, removed, kept, others = explained
-    if not (removed or kept):
-        return f"{policy} removes nothing from this environment."
-    lines: list[str] = []
-    if removed:
-        lines.append(f"{policy} removes these variables:")
-    for each in removed:
-        by = f"by {each.pattern}" if each.pattern else "always, under every policy"
-        lines.append(f"  {printable(each.name)}  {by}")
-    if kept:
-        lines.append(f"{policy} keeps these, although a pattern of remove matches:")
-    for one in kept:
-        by = f"kept by {one.keep}, matched by {one.pattern}"
-        lines.append(f"  {printable(one.name)}  {by}")
-    if others:
-        stay = "1 other variable stays." if others == 1 else f"{others} other variables stay."
-        lines.append(stay)
-    return "\n".join(lines)
+def _why(rule: Rule, failing: str, held: Mapping[str, Compiled]) -> str:
+    if failing == OVERRIDES:
+        base = held[rule.name]
+        stricter = f"{base.rule.name} ({base.decision.action.value})"
+        return f"would weaken {stricter}, which it does not list in overrides"
+    if failing in _OTHER_REASONS:
+        return _OTHER_REASONS[failing]
+    wanted = rule_entries(rule)[failing]
+    words = list(map(_plainly, wanted if isinstance(wanted, list) else [wanted]))
+    more = [f"{len(words) - WORDS_SHOWN} more"] if len(words) > WORDS_SHOWN else []
+    return f"needs {failing}: {', '.join([*words[:WORDS_SHOWN], *more]) or 'none'}"
+
+
+def _plainly(value: Any) -> str:
+    if isinstance(value, dict):
+        return f"{{{', '.join(f'{key}: {_plainly(each)}' for key, each in value.items())}}}"
+    return shortened(str(value).lower() if isinstance(value, bool) else str(value), _WORD_SHOWN)
+
+
+def _target(request: SignalRequest) -> str:
+    words = [most_specific(request.target_types).value] if request.target_types else []
+    words += [request.target_command] if request.target_command else []
+    words += [f"(pid {request.target_pid})"] if request.target_pid else []
+    return " ".join(words) or TargetType.EXTERNAL.value
 
 
 def explanation_text(explanation: Explanation) -> str:
@@ -252,8 +266,8 @@ def _judgement_lines(judgement: Judgement) -> Iterator[str]:
         yield f"  Why: {decision.reason}."
     else:
         yield f"  Why: rule {decision.rule} matches ({judgement.decided_at})."
-        if judgement.approvals_denied:
-            yield "       It needs approval, and the policy has approvals: deny."
+    if judgement.approvals_denied:
+        yield "       It needs approval, and the policy has approvals: deny."
     if judgement.description:
         yield f"       {' '.join(judgement.description.split())}"
     yield from (f"  {note}" for note in judgement.notes)
@@ -269,130 +283,34 @@ def _judgement_lines(judgement: Judgement) -> Iterator[str]:
         for each in judgement.passed:
             yield f"    {each.rule:<{width}}  {each.why} (line {each.place.line})"
     if count := judgement.unrelated:
+        rules = "1 rule" if count == 1 else f"{count} rules"
         before = " before it" if judgement.decided_at else ""
-        yield (
-            f"  1 rule{before} does not apply."
-            if count == 1
-            else f"  {count} rules{before} do not apply."
-        )
+        yield f"  {rules}{before} {'does' if count == 1 else 'do'} not apply."
 
 
-def _program(engine: Engine, program: Program, request: CommandRequest) -> Judgement:
-    decision = engine.decide_program(program, request)
-    facts = Facts(program, request, engine.home)
-
-    def why(rule: CompiledCommandRule) -> str | None:
-        condition = rule.failing_condition(facts) if rule.names(facts) else None
-        if condition == OVERRIDES:
-            return _why_not_weaker(engine.weakened(rule, facts))
-        return None if condition is None else _why(rule.rule, condition, facts)
-
-    called = program.name if program.counts_by_name else program.path
-    if program.found:
-        called = what_was_found(program, request.cwd)
-    redirect = decision.redirect_to
-    what = " ".join([called, *program.argv[1:]])
-    rules = engine.command_rules
-    return replace(
-        _judgement(what, decision, rules, lambda rule: rule.decision is decision, why),
-        answer=engine.decide_command(request._replace(programs=(program,))),
-        runs_instead=(
-            () if redirect is None else (redirect.command, *redirect.arguments(program.argv))
-        ),
-        shadows=program.shadows,
-    )
+class EnvironmentExplanation(NamedTuple):
+    policy: str
+    removed: tuple[Removed, ...]
+    kept: tuple[Kept, ...]
+    others: int  # variables that no pattern matches
 
 
-def _judgement(
-    what: str,
-    decision: Decision,
-    rules: Iterable[AnyRule],
-    decides: Callable[[AnyRule], bool],
-    why: Callable[[AnyRule], str | None],
-) -> Judgement:
-    """Judge by rules up to the one that decides. `why` returns None if a rule is unrelated."""
-    decided_by: Rule | None = None
-    passed, unrelated = list[Passed](), 0
-    for each in rules:
-        rule: Rule = each if isinstance(each, FileRule | NetworkRule) else each.rule
-        if decides(each):
-            decided_by = rule
-            break
-        reason = why(each)
-        if reason is None:
-            unrelated += 1
-        else:
-            passed.append(Passed(rule=rule.name, place=rule.place, why=reason))
-    return Judgement(
-        what=what,
-        answer=decision,
-        decision=decision,
-        decided_at=decided_by.place if decided_by else None,
-        description=decided_by.description if decided_by else "",
-        passed=tuple(passed),
-        approvals_denied=decided_by is not None and decided_by.decision is not decision.action,
-        unrelated=unrelated,
-    )
+def explain_environment(policy: Policy, names: Collection[str]) -> EnvironmentExplanation:
+    removed, kept = judge_names(policy.env_policy, names)
+    others = len(names) - len(removed) - len(kept)
+    return EnvironmentExplanation(policy.name, removed, kept, others)
 
 
-def _why(rule: CommandRule, condition: str, facts: Facts) -> str:
-    match condition:
-        case "depth":
-            least, last = rule.depth or Depth()
-            most = "or deeper" if last is None else f"to {last}"
-            return f"is for depth {least} {most} (this is depth {facts.request.depth})"
-        case "subcommands":
-            wanted = _some(", ", [word or "none" for word in rule.subcommands])
-            found = subcommand(
-                name_for_subcommands(facts.basename, facts.program.name), facts.program.argv
-            )
-            return f"is for the subcommands {wanted} (this is {found or 'none'})"
-        case "paths" | "sources":
-            paths = rule.paths if condition == "paths" else rule.sources
-            return f"is for the paths {_some(', ', paths)}"
-        case "args":
-            return f"is for the arguments {_some(' ', rule.args or ()) or 'none'}"
-        case "flags":
-            return f"needs the flags {_some(' ', rule.flags)}"
-        case "args_patterns":
-            return f"needs an argument that matches {_some(' or ', rule.args_patterns)}"
-        case "truncated":
-            wanted = "too long" if rule.truncated else "short enough"
-            return f"is for arguments that are {wanted} to judge"
-        case "traced":
-            return f"is for callers that are {'' if rule.traced else 'not '}traced"
-        case "elsewhere":
-            return "allows, but the file is on a mount outside sigwrap's namespace"
-        case "commands":
-            return f"allows by name, but {facts.program.name} is only the name of a link"
-        case "system_file":
-            return f"is for {'system files' if rule.system_file else 'files not of the system'}"
-        case "loads_code":
-            has = "with" if rule.loads_code else "without"
-            return f"is for programs {has} a variable that loads code"
-        case "not_sha256":
-            return "is for files with a digest that it does not list"
-        case "sha256":
-            return "is for files with another digest"
-        case _:
-            return f"has a condition that does not hold: {condition}"
-
-
-def _why_not_weaker(base: Compiled | None) -> str:
-    if base is None:
-        return "would weaken a rule of the base"
-    name, action = base.rule.name, base.decision.action.value
-    return f"would weaken {name} ({action}), which it does not list in overrides"
-
-
-def _some(separator: str, words: Sequence[str]) -> str:
-    more = len(words) - WORDS_SHOWN
-    shown = separator.join(words[:WORDS_SHOWN])
-    return f"{shown}{separator}{more} more" if more > 0 else shown
-
-
-def _target(request: SignalRequest) -> str:
-    words = [most_specific(request.target_types).value] if request.target_types else []
-    words += [request.target_command] if request.target_command else []
-    words += [f"(pid {request.target_pid})"] if request.target_pid else []
-    return " ".join(words) or TargetType.EXTERNAL.value
+def environment_text(explained: EnvironmentExplanation) -> str:
+    policy, removed, kept, others = explained
+    if not (removed or kept):
+        return f"{policy} removes nothing from this environment."
+    lines = [f"{policy} removes these variables:"] if removed else []
+    for each in removed:
+        by = f"by {each.pattern}" if each.pattern else "always, under every policy"
+        lines.append(f"  {each.name}  {by}")
+    lines += [f"{policy} keeps these, although a pattern of remove matches:"] if kept else []
+    lines += [f"  {each.name}  kept by {each.keep}, matched by {each.pattern}" for each in kept]
+    if others:
+        lines.append(f"{others} other variable{' stays' if others == 1 else 's stay'}.")
+    return "\n".join(map(printable, lines))
