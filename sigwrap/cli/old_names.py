@@ -11,7 +11,9 @@ OLD_NAMES = {
     "install": "hook install",
     "uninstall": "hook uninstall",
     "policy generate": "policy learn --new",
+    "policy replay": "policy try",
     "policy suggest": "policy learn",
+    "policy test": "policy check",
 }
 _BEFORE_A_COMMAND = ("--utc", "--no-pager")
 

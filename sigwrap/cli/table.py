@@ -67,7 +67,4 @@ POLICY: dict[str, Rows] = {
         "pin": ("policy.writing", "Print rules that deny changed tools"),
         "learn": ("policy.learning", "Print rules for denied actions of a session"),
     },
-    HIDDEN: {
-        "test": ("policy.checking", ""),
-    },
 }

@@ -225,21 +225,6 @@ def test_check_runs_the_tests_and_exits_1_if_only_they_fail(run: Run, tmp_path: 
     assert run("check", str(policy))[:2] == (0, f"{policy}: ok; 1 test passes\n")
 
 
-def test_the_old_test_command_runs_the_tests_alone(run: Run, tmp_path: Path) -> None:
-    policy = tmp_path / "p.yaml"
-    policy.write_text(GOOD + FAILING)
-    status, out, _ = run("test", str(policy))
-    assert status == 1
-    assert f"{policy}:6:5: ls: FAILED: expected deny, got audit by builtin:default" in out
-    assert "1 of 3 tests pass" in out
-    results = json.loads(run("test", "--json", str(policy))[1])
-    assert [each["passed"] for each in results] == [True, False, False]
-    policy.write_text(GOOD)
-    example = "tests: [{command: git push --force, decision: deny}]"
-    assert run("test", str(policy)) == (REFUSED, "", f"{policy} has no tests (such as {example})")
-    assert "  test " not in run("--help")[1]
-
-
 def test_learn_new_prints_one_policy_for_several_sessions(
     run: Run, record: Record, tmp_path: Path
 ) -> None:

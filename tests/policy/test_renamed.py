@@ -27,7 +27,11 @@ OLD_AND_NEW = [
     ),
     (
         "trust:\n  boundary: kill # here\n  path_shadow: deny\nwatch:\n  # Drift.\n  drift: stop\n",
-        "trust:\n  path_shadow: deny\non:\n  # Drift.\n  boundary: kill\n  drift: stop\n",
+        "trust:\n  path_shadow: deny\non:\n  # Drift.\n  boundary: kill # here\n  drift: stop\n",
+    ),
+    (
+        "trust:\n  path_shadow: deny\n  boundary: kill  # here",
+        "trust:\n  path_shadow: deny\n\n\non:\n  boundary: kill  # here\n",
     ),
     (
         "trust:\n  boundary: kill\n\nwatch: {drift: log}\n",

@@ -1,4 +1,4 @@
-"""sigwrap policy check, try; and test, the old name for the second half of check."""
+"""sigwrap policy check, try."""
 
 from __future__ import annotations
 
@@ -41,7 +41,6 @@ _HOW_TO_WEAKEN = (
     "the base decides these; to weaken it, add to your rule `overrides: [NAME]` with the base's "
     "rule, or accept with `overrides: []`"
 )
-_CASES_EXAMPLE = "such as tests: [{command: git push --force, decision: deny}]"
 _TESTS_FAIL = 1
 _EXAMPLE = {"HOME": "/home/user", "PROJECT_ROOT": "/home/user/project"}
 
@@ -49,7 +48,6 @@ _EXAMPLE = {"HOME": "/home/user", "PROJECT_ROOT": "/home/user/project"}
 def register(app: typer.Typer) -> None:
     app.command(epilog=examples("policy check"))(check)
     app.command("try", epilog=examples("policy try"))(try_policy)
-    app.command(hidden=True)(test)
 
 
 def check(
@@ -57,7 +55,8 @@ def check(
     root: RootOption = None,
     as_json: JsonOption = False,
     write: Annotated[
-        bool, typer.Option("--write", help="Replace old keys in the files, and show the changes")
+        bool,
+        typer.Option("--write", help="Replace old keys in these files, not in their bases"),
     ] = False,
 ) -> None:
     """Check policies for mistakes, and run their tests.
@@ -139,24 +138,6 @@ def _checked(file: str, root: Path | None, *, prints: bool) -> tuple[int, list[P
 def _print_problems(problems: Iterable[Problem]) -> None:
     for problem in problems:
         out(printable(str(problem)))
-
-
-def test(policy: PolicyArgument, root: RootOption = None, as_json: JsonOption = False) -> None:
-    """Run the tests of a policy."""
-    note('"policy test" is now "policy check"')
-    results = list(run_cases(Engine(load(policy, root))))
-    if not results:
-        raise UsageError(f"{policy} has no tests", _CASES_EXAMPLE)
-    failed = [each for each in results if not each.passed]
-    if as_json:
-        out(json.dumps([{**plain(each), "passed": each.passed} for each in results], indent=2))
-    else:
-        for each in failed:
-            out(printable(f"{each.case.place}: {each}"))
-        passed = f"{len(results) - len(failed)} of {len(results)} tests pass"
-        out(printable(f"{policy}: {passed}"))
-    if failed:
-        raise typer.Exit(_TESTS_FAIL)
 
 
 def try_policy(

@@ -54,19 +54,20 @@ def _boundary(root: yaml.Node, text: str) -> Iterator[_Edit]:
     key, value = _entry(trust, "boundary")
     if key is None:
         return
-    entry = f"boundary: {value.value}"
     on = _entry(root, "on")[1] or _entry(root, "watch")[1]
     is_alone = len(trust.value) == 1
     if is_alone and on is None:
         yield _replacing(trust_key, "on")
         return
-    if is_alone:
-        yield _without(root, trust_key, trust, text)
-    else:
-        yield _without(trust, key, value, text)
+    end = text.find("\n", value.end_mark.index)
+    entry = f"boundary: {value.value}"
+    if not (trust.flow_style or (on is not None and on.flow_style)):
+        entry = text[key.start_mark.index : end if end > 0 else None].rstrip()  # with its comment
+    yield _without(root, trust_key, trust, text) if is_alone else _without(trust, key, value, text)
     if on is None:
-        end = len(text)
-        yield _Edit(end, end, ("" if text.endswith("\n") else "\n") + f"\non: {{{entry}}}\n")
+        between = "\n" if text.endswith("\n") else "\n\n"
+        new = f"on: {{{entry}}}" if trust.flow_style else f"on:\n  {entry}"
+        yield _Edit(len(text), len(text), between + new + "\n")
     else:
         start = on.value[0][0].start_mark
         between = ", " if on.flow_style else "\n" + " " * start.column
