@@ -20,7 +20,8 @@ from sigwrap.policy.judge.request import (
     TargetType,
 )
 from sigwrap.policy.language.lint import lint
-from sigwrap.policy.tools.generate import generate_policy, requests_from_events
+from sigwrap.policy.tools.again import decide, request_of
+from sigwrap.policy.tools.generate import generate_policy
 from sigwrap.policy.tools.literal import as_it_is_read
 from tests.policy.conftest import Parse
 from tests.policy.test_learn import event_of
@@ -69,26 +70,14 @@ def test_the_policy_is_minimal_and_readable() -> None:
         "defaults: {command: deny, signal: deny}\n"
         "\n"
         "command_rules:\n"
-        "  - name: git\n"
-        "    commands: [git]\n"
-        '    subcommands: ["", commit, status]\n'
-        "    decision: allow\n"
-        "  - name: other-commands\n"
-        "    commands:\n"
-        '      - "["\n'
-        "      - make\n"
-        '      - "true"\n'
-        "    decision: allow\n"
+        '  - {name: run, commands: ["["], decision: allow}\n'
+        '  - {name: run-git, commands: [git], subcommands: ["", commit, status], decision: allow}\n'
+        "  - {name: run-make, commands: [make], decision: allow}\n"
+        '  - {name: run-true, commands: ["true"], decision: allow}\n'
         "\n"
         "signal_rules:\n"
-        "  - name: to-self\n"
-        '    signals: ["@ignore"]\n'
-        "    target: self\n"
-        "    decision: allow\n"
-        "  - name: to-children\n"
-        "    signals: [SIGKILL, SIGTERM]\n"
-        "    target: children\n"
-        "    decision: allow\n"
+        "  - {name: to-self, signals: [SIGCHLD, SIGURG, SIGWINCH], target: self, decision: allow}\n"
+        "  - {name: to-children, signals: [SIGKILL, SIGTERM], target: children, decision: allow}\n"
         "\n"
         "# The sessions recorded no connections, so this policy restricts none.\n"
         "\n"
@@ -118,10 +107,10 @@ def test_a_program_with_a_denial_keeps_its_arguments(parse: Parse) -> None:
         (("git", "push", "--token", "***"), "deny"),
         (("git", "status", "-s"), "allow"),
     ):
-        [(_, request)] = requests_from_events([ran(f"/usr/bin/{words[0]}", *words[1:])])
+        request = request_of(ran(f"/usr/bin/{words[0]}", *words[1:]))
         assert isinstance(request, CommandRequest)
         assert engine.decide_command(request).action.value == action, words
-    assert "# The sessions were denied git push with other arguments.\n" in text
+    assert "allow}  # with other arguments, git push was denied\n" in text
 
 
 def test_a_name_in_a_comment_adds_no_rule(parse: Parse) -> None:
@@ -143,10 +132,10 @@ def test_recorded_programs_give_the_whole_request(parse: Parse) -> None:
     )
     listed = [{"path": each.path, "name": each.name, "argv": [*each.argv]} for each in programs]
     recorded = ran("/w/run", programs=listed)
-    ((_, request),) = requests_from_events([recorded])
+    request = request_of(recorded)
     assert request == CommandRequest(programs=programs, depth=1)
     policy = generate_policy([recorded], name="p")
-    assert "- run\n" in policy and "- sh\n" in policy
+    assert "commands: [run]" in policy and "commands: [sh]" in policy
     assert Engine(parse(policy)).decide_command(request).action is Action.ALLOW
 
 
@@ -155,10 +144,10 @@ def test_an_invalid_subcommand_is_left_out_with_a_comment(parse: Parse) -> None:
     text = generate_policy([ran("/usr/bin/git", "x\ny"), unreadable], name="odd")
     engine = Engine(parse(text))
     for event_, action in ((ran("/usr/bin/git", "x\ny"), "allow"), (unreadable, "deny")):
-        [(_, request)] = requests_from_events([event_])
+        request = request_of(event_)
         assert isinstance(request, CommandRequest)
         assert engine.decide_command(request).action.value == action
-    assert "they are not valid text: subcommands of\n# git\n" in text
+    assert "# git with a subcommand that is not valid text\n" in text
     assert parse(generate_policy([unreadable], name="odd")).command_rules == ()
 
 
@@ -167,17 +156,17 @@ def test_a_directory_is_no_program(parse: Parse) -> None:
 
 
 def test_a_relative_path_starts_at_the_directory_of_the_caller() -> None:
-    ((_, request),) = requests_from_events([ran("../tools/./run", cwd="/project/app")])
+    request = request_of(ran("../tools/./run", cwd="/project/app"))
     assert isinstance(request, CommandRequest)
     assert request.programs[0].path == "/project/tools/run"
-    ((_, request),) = requests_from_events([ran("//bin/ls")])
+    request = request_of(ran("//bin/ls"))
     assert isinstance(request, CommandRequest)
     assert request.programs[0].path == "/bin/ls"
 
 
 def test_a_redirected_signal_counts_as_the_original_one() -> None:
     redirected = sent(15, "children", kind="signal_redirected", original_signal=9)
-    ((_, request),) = requests_from_events([redirected])
+    request = request_of(redirected)
     assert isinstance(request, SignalRequest)
     assert (request.signal, request.target_command, request.target_pid) == (9, "x", 5)
     assert TargetType.DESCENDANTS in request.target_types
@@ -191,14 +180,9 @@ def test_a_generated_policy_allows_what_it_was_made_from(
     asked: list[CommandRequest | SignalRequest] = [*commands, *sent]
     events = [event_of(observing, each) for each in asked]
     engine = Engine(base(generate_policy(events, name="locked")))
-    for _, request in requests_from_events(events):
-        assert not isinstance(request, Endpoint)
-        decision = (
-            engine.decide_command(request)
-            if isinstance(request, CommandRequest)
-            else engine.decide_signal(request)
-        )
-        assert decision.action is Action.ALLOW or no_rule_can_name(request)
+    for request in map(request_of, events):
+        assert isinstance(request, CommandRequest | SignalRequest)
+        assert decide(engine, request).action is Action.ALLOW or no_rule_can_name(request)
 
 
 def no_rule_can_name(request: CommandRequest | SignalRequest) -> bool:
@@ -248,7 +232,8 @@ def test_allowed_connections_become_rules(parse: Parse) -> None:
     )
     assert sum("files.example" in each for each in rules) == 2
     policy = parse(text)
-    for seen, request in requests_from_events(CONNECTIONS):
+    for seen in CONNECTIONS:
+        request = request_of(seen)
         assert isinstance(request, Endpoint)
         wanted = Action.DENY if seen.type == "connection_denied" else Action.ALLOW
         assert Engine(policy).network.decide(request).action is wanted, seen

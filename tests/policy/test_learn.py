@@ -16,7 +16,7 @@ from sigwrap.policy.judge.request import CommandRequest, Program, SignalRequest
 from sigwrap.policy.judge.rules import Policy
 from sigwrap.policy.language.document import Source
 from sigwrap.policy.language.parse import parse_policy
-from sigwrap.policy.tools.generate import requests_from_events
+from sigwrap.policy.tools.again import request_of
 from sigwrap.policy.tools.learn import MOST_RULES, Head, Learned, Only, _outcome, learned_policy
 from sigwrap.start.policy_files import read_source
 from tests.policy.test_properties import (
@@ -273,7 +273,7 @@ def test_the_policy_of_any_log_loads(events: list[Event], only: Only) -> None:
     found = learned(text, events, frozenset({only}))
     if found.text:
         extending(text, found.text)
-    assert len(list(requests_from_events(events))) == len(events)
+    assert all(map(request_of, events))
 
 
 def event_of(engine: Engine, request: CommandRequest | SignalRequest) -> Event:

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from sigwrap.escape import printable
 from sigwrap.events import Event
 from sigwrap.policy.judge.engine import Engine
-from sigwrap.policy.judge.network import Endpoint
 from sigwrap.policy.judge.request import (
     Action,
     CommandRequest,
@@ -26,8 +25,8 @@ from sigwrap.policy.judge.request import (
 from sigwrap.policy.judge.rules import Policy
 from sigwrap.policy.language.document import Source
 from sigwrap.policy.language.parse import parse_policy
+from sigwrap.policy.tools.again import decide, request_of
 from sigwrap.policy.tools.draft import SIGNAL_RULES
-from sigwrap.policy.tools.generate import requests_from_events
 from sigwrap.policy.tools.literal import as_it_is_read
 from sigwrap.policy.tools.suggest import Suggester, Suggestion
 from sigwrap.start.policy_files import find_base, read_source
@@ -68,12 +67,9 @@ def with_line(suggestion: Suggestion, text: str) -> Engine:
 
 
 def decided(engine: Engine, event: Event) -> Decision:
-    [(_, request)] = requests_from_events([event])
-    if isinstance(request, CommandRequest):
-        return engine.decide_command(request)
-    if isinstance(request, Endpoint):
-        return engine.network.decide(request)
-    return engine.decide_signal(request)
+    request = request_of(event)
+    assert request is not None
+    return decide(engine, request)
 
 
 def exec_event(programs: tuple[Program, ...], decision: Decision, **more: Any) -> Event:
@@ -438,7 +434,7 @@ def test_a_rule_keeps_the_guard_against_variables_that_load_code(agent: Engine) 
     engine = Engine(base(text))
     event = ran(engine, "git", "status")
     after = with_line(suggested(event, engine=engine), text)
-    [(_, request)] = requests_from_events([event])
+    request = request_of(event)
     assert isinstance(request, CommandRequest)
     loading = [each._replace(loads_code=True) for each in request.programs]
     decision = after.decide_command(request._replace(programs=tuple(loading)))

@@ -5,23 +5,56 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
-from sigwrap.events import CONNECTION_TYPES, EXEC_TYPES, Event
+from sigwrap.events import CONNECTION_TYPES, EXEC_TYPES, SIGNAL_TYPES, Event, kind_of
+from sigwrap.policy.judge.engine import Engine
+from sigwrap.policy.judge.network import Endpoint
+from sigwrap.policy.judge.recorded import (
+    command_request,
+    connection_request,
+    programs_here,
+    signal_request,
+)
+from sigwrap.policy.judge.request import CommandRequest, Decision, SignalRequest
 
 _MOST_KEPT = 1_000
 # The fields that make up a request (judge/recorded.py), and those that limits look at.
-_OF_AN_EXEC = (
+_FIELDS = (
     *("path", "argv", "cwd", "depth", "truncated", "traced", "programs", "here", "cut"),
     *("elsewhere", "shadows", "siblings", "processes"),
-)
-_OF_A_SIGNAL = (
     *("signal", "original_signal", "target_type", "target_types", "target_cmd", "target_pid"),
-    "target_handles",
-)
-_OF_A_CONNECTION = (
-    *("direction", "protocol", "destination", "address", "port", "names", "own", "cut"),
+    *("target_handles", "direction", "protocol", "destination", "address", "port", "names", "own"),
 )
 
 Found = TypeVar("Found")
+Request = CommandRequest | SignalRequest | Endpoint
+
+
+def request_of(event: Event) -> Request | None:
+    """Return the request that an event decides; None if it decides none."""
+    if event.type in EXEC_TYPES:
+        return command_request(event.payload)
+    if event.type in SIGNAL_TYPES:
+        return signal_request(event.payload)
+    return connection_request(event.payload) if event.type in CONNECTION_TYPES else None
+
+
+def decide(engine: Engine, request: Request) -> Decision:
+    match request:
+        case CommandRequest():
+            return engine.decide_command(request)
+        case SignalRequest():
+            return engine.decide_signal(request)
+        case Endpoint():
+            return engine.network.decide(request)
+
+
+def decide_event(engine: Engine, event: Event) -> Decision:
+    """Decide as a run does, which judges a wrapped command once the wrapper executes it."""
+    request = request_of(event)
+    if isinstance(request, CommandRequest):
+        return engine.decide_exec(request, programs_here(event.payload, request))
+    assert request is not None
+    return decide(engine, request)
 
 
 class Again(Generic[Found]):
@@ -42,8 +75,5 @@ class Again(Generic[Found]):
 
 def _key(event: Event) -> str:
     """Return a text, because the fields may be of any type."""
-    fields: tuple[str, ...] = _OF_AN_EXEC
-    if event.type not in EXEC_TYPES:
-        fields = _OF_A_CONNECTION if event.type in CONNECTION_TYPES else _OF_A_SIGNAL
     # An ellipsis is in no log: a field that is null is not the same as a missing one.
-    return repr((fields[0], [event.payload.get(each, ...) for each in fields]))
+    return repr((kind_of(event.type), [event.payload.get(each, ...) for each in _FIELDS]))

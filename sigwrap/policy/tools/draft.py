@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from sigwrap.policy.tools.literal import yaml_list
+from sigwrap.escape import printable
+from sigwrap.policy.judge.engine import is_system_file
+from sigwrap.policy.judge.request import Program
+from sigwrap.policy.tools.literal import as_it_is_read, yaml_arguments, yaml_list
 from sigwrap.tuples import NamedTuple
 
 COMMAND_RULES, SIGNAL_RULES = "command_rules", "signal_rules"
@@ -15,6 +18,11 @@ SECTIONS = (COMMAND_RULES, SIGNAL_RULES, NETWORK_RULES)
 
 MOST_RULES_TOGETHER = 8
 _LONGEST_NAME = 60
+_LONGEST_ARGUMENTS = 4_000  # characters of one rule
+
+
+Keys = tuple[tuple[str, str], ...]
+"""Keys with their values as YAML."""
 
 
 class Draft(NamedTuple):
@@ -22,7 +30,7 @@ class Draft(NamedTuple):
 
     section: str
     words: tuple[str, ...]  # for its name
-    keys: tuple[tuple[str, str], ...]  # with their values as YAML
+    keys: Keys
     note: str = ""
     overrides: tuple[str, ...] = ()  # rules of the recorded policy
 
@@ -31,10 +39,24 @@ class NoRule(Exception):
     """Say why no rule is proposed."""
 
 
+def exact_command(commands: Iterable[str], arguments: Sequence[str]) -> Keys:
+    """Return the keys of a rule for these names or paths with exactly these arguments."""
+    if sum(map(len, arguments)) > _LONGEST_ARGUMENTS:
+        raise NoRule("its arguments are too long for a rule")
+    if any(as_it_is_read(each) != each for each in arguments):
+        raise NoRule("its arguments are not valid text")
+    return ("commands", yaml_list(commands)), ("args", yaml_arguments(arguments))
+
+
+def allowed_name(program: Program) -> str:
+    """Return the name by which a rule allows a program: a link's only if the system owns it."""
+    return program.name if is_system_file(program) else program.basename
+
+
 def rule_line(draft: Draft, name: str) -> str:
     keys = [("name", name), *draft.keys]
     keys += [("overrides", yaml_list(draft.overrides))] if draft.overrides else []
-    note = f"  # {draft.note}" if draft.note else ""
+    note = f"  # {printable(draft.note)}" if draft.note else ""
     return f"- {{{', '.join(f'{key}: {value}' for key, value in keys)}}}{note}"
 
 

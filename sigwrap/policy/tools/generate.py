@@ -1,10 +1,9 @@
-"""Requests from recorded events, and a policy that allows what sessions did.
+"""A policy that allows what sessions did.
 
-The policy allows programs and subcommands with any arguments, because a build has other arguments
-each time. A program or subcommand of which the session denied something gets only the exact
-arguments that were allowed. The policy learns nothing from actions that were denied, absorbed or
-redirected. If the session audited files, it allows writing only in the directories in which the
-session wrote.
+It allows programs and subcommands with any arguments, because a build has other arguments each
+time. A program or subcommand of which the session denied something gets only the exact arguments
+that were allowed. The policy learns nothing from actions that were denied, absorbed or redirected.
+If the session audited files, it allows writing only in the directories in which the session wrote.
 """
 
 from __future__ import annotations
@@ -12,10 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from sigwrap.escape import printable
-from sigwrap.events import CONNECTION_TYPES, EXEC_TYPES, SIGNAL_TYPES, Event, text
-from sigwrap.policy.judge.engine import is_system_file
+from sigwrap.events import CONNECTION_TYPES, DENIED_TYPES, Event, text
 from sigwrap.policy.judge.network import Endpoint, Protocol
-from sigwrap.policy.judge.recorded import command_request, connection_request, signal_request
 from sigwrap.policy.judge.request import (
     CommandRequest,
     Program,
@@ -23,17 +20,22 @@ from sigwrap.policy.judge.request import (
     TargetType,
     most_specific,
 )
-from sigwrap.policy.judge.signals import ALL, GROUPS, signal_name
+from sigwrap.policy.judge.signals import ALL, signal_name
 from sigwrap.policy.judge.subcommand import has_subcommands, name_for_subcommands, readings
 from sigwrap.policy.tools import connections
-from sigwrap.policy.tools.draft import COMMAND_RULES, Draft, NoRule, rule_line, unused_name
-from sigwrap.policy.tools.literal import (
-    as_it_is_read,
-    glob_of,
-    yaml_arguments,
-    yaml_list,
-    yaml_word,
+from sigwrap.policy.tools.again import request_of
+from sigwrap.policy.tools.draft import (
+    COMMAND_RULES,
+    SECTIONS,
+    SIGNAL_RULES,
+    Draft,
+    NoRule,
+    allowed_name,
+    exact_command,
+    rule_line,
+    unused_name,
 )
+from sigwrap.policy.tools.literal import as_it_is_read, glob_of, yaml_list, yaml_word
 
 LEARNED_EVENTS = frozenset(
     {
@@ -42,50 +44,38 @@ LEARNED_EVENTS = frozenset(
     }
 )
 
-_DESCRIPTION = (
-    "Generated from recorded sessions. Programs and subcommands may have any arguments, and "
-    "signals any target of their type."
-)
+_HEAD = """\
+version: 1
+name: {name}
+description: Generated from recorded sessions. Programs and subcommands may have any arguments, \
+and signals any target of their type.
+defaults: {{command: deny, signal: deny{network}}}"""
 _ENDPOINT_SHOWN = 100
 _MOST_LINES = 100  # of one program or subcommand
-_LONGEST_LINE = 4_000
 _MOST_PLACES = 50
 _CHANGES = "[write, create, delete]"
 _TEMPORARY = "/tmp"
-
-Request = CommandRequest | SignalRequest | Endpoint
-
-
-def requests_from_events(events: Iterable[Event]) -> Iterator[tuple[Event, Request]]:
-    """Yield each decision with its request. Other events are skipped."""
-    for event in events:
-        if event.type in EXEC_TYPES:
-            yield event, command_request(event.payload)
-        elif event.type in SIGNAL_TYPES:
-            yield event, signal_request(event.payload)
-        elif event.type in CONNECTION_TYPES:
-            yield event, connection_request(event.payload)
+_ALLOW = ("decision", "allow")
 
 
 def generate_policy(events: Iterable[Event], *, name: str) -> str:
     profile, written = _Profile(), set[str]()
-    for event, request in requests_from_events(_noting_changes(events, written)):
-        if event.type in LEARNED_EVENTS:
-            profile.add(request, is_whole=not _is_changed(event))
-        elif event.type == "exec_denied":
-            profile.add_denied(request)
-        profile.judges_network |= isinstance(request, Endpoint)
-    lines = [*profile.lines(name), *_file_lines(written)]
-    if not profile.judges_network:
+    judges_network = False  # without network rules, no connection is recorded
+    for event in events:
+        if event.type == "file_audited":
+            written |= _changed(event)
+        elif event.type in LEARNED_EVENTS:
+            profile.add(event)
+        elif event.type in DENIED_TYPES:
+            profile.add_denied(event)
+        judges_network |= event.type in CONNECTION_TYPES
+    head = _HEAD.format(name=yaml_word(name), network=", network: deny" if judges_network else "")
+    lines = [head, *profile.lines(), *_file_lines(written)]
+    if not judges_network:
         lines += ["", "# The sessions recorded no connections, so this policy restricts none."]
     if not written:
         lines += ["", "# The sessions audited no files, so this policy restricts none."]
     return "\n".join(lines) + "\n"
-
-
-def _is_changed(event: Event) -> bool:
-    """Return whether the log masks or cuts words of this event."""
-    return event.payload.get("masked") is True or "cut" in event.payload
 
 
 class _Profile:
@@ -93,60 +83,51 @@ class _Profile:
         # By program and subcommand, which is empty for a program that has none.
         self._lines: dict[tuple[str, str], dict[tuple[str, ...], None]] = {}
         self._denied: set[tuple[str, str]] = set()
-        self._not_text: set[str] = set()  # commands with a subcommand that no policy can contain
         self._signals: dict[TargetType, set[int]] = {}
         self._connections: dict[Draft, None] = {}
         self._left_out: set[str] = set()
-        self.judges_network = False  # without network rules, no connection is recorded
 
-    def add(self, request: Request, *, is_whole: bool) -> None:
-        match request:
-            case CommandRequest():
+    def add(self, event: Event) -> None:
+        match request_of(event):
+            case CommandRequest() as request:
+                is_whole = not (request.truncated or event.payload.get("masked") is True)
                 for program in request.programs:
                     if not program.counts_by_name:
-                        self._add_program(program, is_whole=is_whole and not request.truncated)
-            case SignalRequest() if request.signal in ALL and request.target_types:
+                        is_kept = is_whole and "cut" not in event.payload
+                        self._add_program(program, is_kept=is_kept)
+            case SignalRequest() as request if request.signal in ALL and request.target_types:
                 target = most_specific(request.target_types)
                 self._signals.setdefault(target, set()).add(request.signal)
-            case Endpoint():
+            case Endpoint() as request:
                 self._add_connection(request)
 
-    def add_denied(self, request: Request) -> None:
+    def add_denied(self, event: Event) -> None:
+        request = request_of(event)
         if isinstance(request, CommandRequest):
             for program in request.programs:
                 self._denied |= _kinds(program)
 
-    def lines(self, name: str) -> Iterator[str]:
-        network = ", network: deny" if self.judges_network else ""
-        yield "version: 1"
-        yield f"name: {yaml_word(name)}"
-        yield f"description: {_DESCRIPTION}"
-        yield f"defaults: {{command: deny, signal: deny{network}}}"
-        if any(found or kind not in self._denied for kind, found in self._lines.items()):
-            yield from ("", "command_rules:")
-        yield from self._command_lines()
-        if self._signals:
-            yield from ("", "signal_rules:", *self._signal_lines())
-        if self._connections:
-            yield from ("", "network_rules:", *self._connection_lines())
+    def lines(self) -> Iterator[str]:
+        taken = set[str]()
+        drafts = [*self._commands(), *self._signal_drafts(), *sorted(self._connections)]
+        for section in SECTIONS:
+            found = [each for each in drafts if each.section == section]
+            yield from ("", f"{section}:") if found else ()
+            for draft in found:
+                allowing = draft._replace(keys=(*draft.keys, _ALLOW))
+                yield f"  {rule_line(allowing, unused_name(draft.words, taken))}"
         if self._left_out:
             yield from ("", "# Left out, because no rule can name them:")
             yield from (f"# {printable(each)}" for each in sorted(self._left_out))
-        if self._not_text:
-            yield from ("", "# Left out, because they are not valid text: subcommands of")
-            yield f"# {', '.join(sorted(self._not_text))}"
 
-    def _add_program(self, program: Program, *, is_whole: bool) -> None:
-        kinds = _kinds(program)
-        valid = {(called, word) for called, word in kinds if as_it_is_read(word) == word}
-        self._not_text |= {called for called, _ in kinds - valid}
-        arguments = program.argv[1:]
-        is_text = all(as_it_is_read(each) == each for each in arguments)
-        is_kept = is_whole and is_text and sum(map(len, arguments)) < _LONGEST_LINE
-        for kind in valid:
-            lines = self._lines.setdefault(kind, {})
+    def _add_program(self, program: Program, *, is_kept: bool) -> None:
+        for called, word in _kinds(program):
+            if as_it_is_read(word) != word:
+                self._left_out.add(f"{called} with a subcommand that is not valid text")
+                continue
+            lines = self._lines.setdefault((called, word), {})
             if is_kept and len(lines) < _MOST_LINES:
-                lines[arguments] = None
+                lines[program.argv[1:]] = None
 
     def _add_connection(self, endpoint: Endpoint) -> None:
         try:
@@ -155,58 +136,35 @@ class _Profile:
             if endpoint.address or endpoint.names or endpoint.protocol is Protocol.UNIX:
                 self._left_out.add(str(endpoint)[:_ENDPOINT_SHOWN])
 
-    def _command_lines(self) -> Iterator[str]:
-        names: list[str] = []
-        tools: dict[str, list[str]] = {}
+    def _commands(self) -> Iterator[Draft]:
+        wide: dict[str, list[str]] = {}
         for called, word in sorted(self._lines.keys() - self._denied):
-            if has_subcommands(called):
-                tools.setdefault(called, []).append(word)
-            else:
-                names.append(called)
-        for command, words in tools.items():
-            yield f"  - name: {command}"
-            yield f"    commands: [{command}]"
-            yield f"    subcommands: {yaml_list(words)}"
-            yield "    decision: allow"
-        taken = set(tools) | {"other-commands"}
+            wide.setdefault(called, []).append(word)
+        for called, subcommands in wide.items():
+            commands = ("commands", yaml_list([glob_of(called)]))
+            words = (("subcommands", yaml_list(subcommands)),) if has_subcommands(called) else ()
+            yield Draft(COMMAND_RULES, ("run", called), (commands, *words))
         for called, word in sorted(self._lines.keys() & self._denied):
-            denied = printable(f"{called} {word}".rstrip())
-            yield f"  # The sessions were denied {denied} with other arguments."
+            note = f"with other arguments, {' '.join(filter(None, (called, word)))} was denied"
             for arguments in self._lines[called, word]:
-                named = (called, *arguments)
-                keys = (
-                    ("commands", yaml_list([glob_of(called)])),
-                    ("args", yaml_arguments(arguments)),
-                    ("decision", "allow"),
-                )
-                draft = Draft(COMMAND_RULES, named, keys)
-                yield f"  {rule_line(draft, unused_name(named, taken))}"
-        if names:
-            yield "  - name: other-commands"
-            yield "    commands:"
-            for glob in sorted(map(glob_of, names)):
-                yield f"      - {yaml_word(glob)}"
-            yield "    decision: allow"
+                try:
+                    keys = exact_command([glob_of(called)], arguments)
+                except NoRule:
+                    continue
+                yield Draft(COMMAND_RULES, ("run", called, *arguments), keys, note)
 
-    def _signal_lines(self) -> Iterator[str]:
+    def _signal_drafts(self) -> Iterator[Draft]:
         # The most specific target first: an allowance for `session` would shadow `children`.
         for target in TargetType:
             if target in self._signals:
-                yield f"  - name: to-{target.value}"
-                yield f"    signals: {yaml_list(_signal_words(self._signals[target]))}"
-                yield f"    target: {target.value}"
-                yield "    decision: allow"
-
-    def _connection_lines(self) -> Iterator[str]:
-        taken = set[str]()
-        for draft in sorted(self._connections):
-            allowing = draft._replace(keys=(*draft.keys, ("decision", "allow")))
-            yield f"  {rule_line(allowing, unused_name(draft.words, taken))}"
+                names = map(signal_name, sorted(self._signals[target]))
+                keys = (("signals", yaml_list(names)), ("target", target.value))
+                yield Draft(SIGNAL_RULES, ("to", target.value), keys)
 
 
 def _kinds(program: Program) -> set[tuple[str, str]]:
     """Return the names by which a rule allows this program, each with a subcommand or ""."""
-    name = program.name if is_system_file(program) else program.basename
+    name = allowed_name(program)
     if not name:
         return set()  # only in a log that sigwrap did not write
     called = name_for_subcommands(program.basename, name)
@@ -217,24 +175,12 @@ def _kinds(program: Program) -> set[tuple[str, str]]:
     return {(called, word) for word in words if word == "-" or not word.startswith("-")}
 
 
-def _signal_words(numbers: set[int]) -> list[str]:
-    words = []
-    for group, members in GROUPS.items():
-        if group != "@all" and members <= numbers:
-            words.append(group)
-            numbers = numbers - members
-    return words + [signal_name(number) for number in sorted(numbers)]
-
-
-def _noting_changes(events: Iterable[Event], places: set[str]) -> Iterator[Event]:
-    """Pass the events on, and add the directories of changed files to `places`."""
-    for event in events:
-        if event.type == "file_audited":
-            path, to = text(event.payload.get("path")), text(event.payload.get("to"))
-            is_link = to and event.payload.get("operation") != "rename"
-            changed = ("" if is_link else path, to)
-            places |= {_place_of(each) for each in changed if each.startswith("/")}
-        yield event
+def _changed(event: Event) -> set[str]:
+    """Return the directories of the files that an audited operation changed."""
+    path, to = text(event.payload.get("path")), text(event.payload.get("to"))
+    is_link = to and event.payload.get("operation") != "rename"
+    changed = ("" if is_link else path, to)
+    return {_place_of(each) for each in changed if each.startswith("/")}
 
 
 def _file_lines(places: set[str]) -> Iterator[str]:

@@ -10,15 +10,13 @@ from enum import Enum
 from sigwrap.escape import printable, shortened
 from sigwrap.events import DECISION_TYPES, Event, kind_of, text, times
 from sigwrap.policy.judge.engine import Engine
-from sigwrap.policy.judge.recorded import programs_here
-from sigwrap.policy.judge.request import DEFAULT_RULE, Action, CommandRequest, Decision
+from sigwrap.policy.judge.request import DEFAULT_RULE, Action, Decision
 from sigwrap.policy.judge.rules import Policy
-from sigwrap.policy.tools.again import Again
+from sigwrap.policy.tools.again import Again, decide_event
 from sigwrap.policy.tools.draft import SECTIONS
-from sigwrap.policy.tools.generate import requests_from_events
 from sigwrap.policy.tools.literal import yaml_word
 from sigwrap.policy.tools.show import policy_text
-from sigwrap.policy.tools.suggest import Drafts, Suggester, decide
+from sigwrap.policy.tools.suggest import Drafts, Suggester
 from sigwrap.tuples import NamedTuple
 
 MOST_RULES = 300
@@ -81,14 +79,16 @@ class _Found:
         self._engine, self._only = engine, only
         self._decision = "deny" if Only.AUDITED in only else "allow"
         self._suggester = Suggester(engine)
-        self._decisions = Again(self._decide)
+        self._decisions = Again(lambda event: decide_event(engine, event))
         self._characters = 0
         self.proposals: dict[Drafts, _Proposal] = {}
         self.reasons: Counter[str] = Counter()
         self.left_out = 0
 
     def read(self, events: Iterable[Event]) -> None:
-        for event, _ in requests_from_events(self._with_open_requests(events)):
+        for event in self._with_open_requests(events):
+            if event.type not in DECISION_TYPES:
+                continue
             decided = self._decisions.decided(event)
             became = _outcome(event, decided)
             # A search along PATH ends as soon as the first attempt is allowed.
@@ -116,12 +116,6 @@ class _Found:
             at = lines.index(f"{section}:") + 1
             lines[at:at] = [indent + each for each in found]
         return "\n".join(lines) + "\n"
-
-    def _decide(self, event: Event) -> Decision:
-        [(_, request)] = requests_from_events([event])
-        if isinstance(request, CommandRequest):
-            return self._engine.decide_exec(request, programs_here(event.payload, request))
-        return decide(self._engine, request)
 
     def _add(self, event: Event, drafts: Drafts, decided: Decision, became: Only) -> None:
         count = times(event.payload)

@@ -22,7 +22,6 @@ from sigwrap.policy.judge.request import (
     DEFAULT_RULE,
     Action,
     CommandRequest,
-    Decision,
     Program,
     SignalRequest,
     TargetType,
@@ -34,6 +33,7 @@ from sigwrap.policy.language.document import Source
 from sigwrap.policy.language.parse import parse_policy
 from sigwrap.policy.language.variables import BUILT_IN
 from sigwrap.policy.tools import connections
+from sigwrap.policy.tools.again import Request, decide, request_of
 from sigwrap.policy.tools.draft import (
     COMMAND_RULES,
     NETWORK_RULES,
@@ -41,21 +41,19 @@ from sigwrap.policy.tools.draft import (
     SIGNAL_RULES,
     Draft,
     NoRule,
+    allowed_name,
+    exact_command,
     rule_line,
     unused_name,
 )
-from sigwrap.policy.tools.generate import Request, requests_from_events
 from sigwrap.policy.tools.literal import (
-    as_it_is_read,
     glob_of,
     stands_as_it_is,
-    yaml_arguments,
     yaml_list,
     yaml_word,
 )
 from sigwrap.tuples import NamedTuple
 
-_LONGEST_ARGUMENTS = 4_000  # characters of one rule
 _LONGEST_PATH_SHOWN = 200
 _MOST_PROGRAMS = 8
 _MOST_JUDGED = 100
@@ -74,6 +72,12 @@ _DELETES = frozenset({"rm", "rmdir", "shred", "wipe", "srm"})
 _SYSTEM = frozenset({"/", "/*", "/bin", "/boot", "/etc", "/home", "/lib", "/root", "/usr", "/var"})
 _CREDENTIALS = frozenset({"169.254.169.254", "169.254.170.2", "100.100.100.200", "fd00:ec2::254"})
 
+
+_SECTIONS = {
+    CommandRequest: COMMAND_RULES,
+    SignalRequest: SIGNAL_RULES,
+    Endpoint: NETWORK_RULES,
+}
 
 Drafts = tuple[Draft, ...]
 
@@ -112,8 +116,11 @@ class Suggester:
         """
         drafts = dict[Draft, None]()
         section = why_not = ""
-        for event, request in requests_from_events(events):
-            section = _section_of(request)
+        for event in events:
+            request = request_of(event)
+            if request is None:
+                continue
+            section = _SECTIONS[type(request)]
             found = self.drafts(event, decision)
             if isinstance(found, str):
                 why_not = why_not or found
@@ -128,7 +135,9 @@ class Suggester:
         """Return rules that make `decision` the answer to a request, or why there are none."""
         if self._engine is None:
             return "the recorded policy cannot be loaded"
-        [(_, request)] = requests_from_events([event])
+        request = request_of(event)
+        if request is None:
+            return "it is no decision"
         try:
             found = _drafted(event, request, decision, self._engine)
         except NoRule as why:
@@ -171,26 +180,6 @@ def _drafted(event: Event, request: Request, decision: str, engine: Engine) -> D
         )
         for draft, overrides in found.items()
     )
-
-
-def _section_of(request: Request) -> str:
-    match request:
-        case CommandRequest():
-            return COMMAND_RULES
-        case SignalRequest():
-            return SIGNAL_RULES
-        case Endpoint():
-            return NETWORK_RULES
-
-
-def decide(engine: Engine, request: Request) -> Decision:
-    match request:
-        case CommandRequest():
-            return engine.decide_command(request)
-        case SignalRequest():
-            return engine.decide_signal(request)
-        case Endpoint():
-            return engine.network.decide(request)
 
 
 def _still_decides(request: Request, decision: str, engine: Engine, drafts: Drafts) -> str:
@@ -290,17 +279,9 @@ def _about_program(
 ) -> Draft:
     """Return a rule for a program with its arguments. An allowance starts from `folder`."""
     arguments = program.argv[1:]
-    if sum(map(len, arguments)) > _LONGEST_ARGUMENTS:
-        raise NoRule("its arguments are too long for a rule")
-    if any(as_it_is_read(each) != each for each in arguments):
-        raise NoRule("its arguments are not valid text")
     is_chosen = program.shadows and folder is not None
     commands = _choosing(program, folder or "") if is_chosen else (_command_of(program),)
-    keys = (
-        ("commands", yaml_list(commands)),
-        ("args", yaml_arguments(arguments)),
-        *loads_code,
-    )
+    keys = (*exact_command(commands, arguments), *loads_code)
     is_by_name = program.counts_by_name or program.shadows or is_system_file(program)
     called = program.name.rpartition("/")[2] if is_by_name else program.basename
     return Draft(COMMAND_RULES, (called, *arguments), keys)
@@ -320,10 +301,7 @@ def _loads_code(
 
 
 def _command_of(program: Program) -> str:
-    """Return the name that a rule allows a program by: of a link's, only one of the system."""
-    name = program.name
-    if not program.counts_by_name and not is_system_file(program):
-        name = program.basename
+    name = allowed_name(program)
     if not name or "/" in name:
         raise NoRule("its name is not a valid file name")
     return _as_glob(name)
