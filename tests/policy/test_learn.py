@@ -17,7 +17,14 @@ from sigwrap.policy.judge.rules import Policy
 from sigwrap.policy.language.document import Source
 from sigwrap.policy.language.parse import parse_policy
 from sigwrap.policy.tools.again import request_of
-from sigwrap.policy.tools.learn import MOST_RULES, Head, Learned, Only, _outcome, learned_policy
+from sigwrap.policy.tools.learn import (
+    MOST_CHARACTERS,
+    Head,
+    Learned,
+    Only,
+    _outcome,
+    learned_policy,
+)
 from sigwrap.start.policy_files import read_source
 from tests.policy.test_properties import (
     command_rules,
@@ -138,12 +145,8 @@ def test_an_open_approval_request_counts(agent: Engine, is_told: bool) -> None:
 
 def test_an_approval_request_and_its_outcome_count_once(agent: Engine) -> None:
     event = ran(agent, "npm", "install", "left-pad", comm="sh")
-    started = event._replace(type="session_started", payload={})
     answered = [question(event), event._replace(pid=9)]
     assert "# once sent for approval" in learned(AGENT, answered).text
-    # In another session it is another process that has that number.
-    events = [started, question(event), started, *answered]
-    assert "# 2 times sent for approval" in learned(AGENT, events).text
 
 
 def test_a_wrapped_command_counts_when_the_wrapper_executes_it(agent: Engine) -> None:
@@ -209,9 +212,8 @@ def test_no_name_is_taken_twice() -> None:
 def test_a_session_with_very_many_denials_makes_a_policy_that_loads() -> None:
     text = "version: 1\nname: x\n"
     engine = Engine(base(text))
-    events = [ran(engine, f"tool{number}", "x" * 200) for number in range(2 * MOST_RULES)]
+    events = [ran(engine, f"tool{number}", "x" * 200) for number in range(MOST_CHARACTERS // 200)]
     found = learned(text, events)
-    assert found.rules <= MOST_RULES
     assert "Left out, because there are too many: " in found.text
     extending(text, found.text)
 

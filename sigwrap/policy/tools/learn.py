@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from sigwrap.escape import printable, shortened
-from sigwrap.events import DECISION_TYPES, Event, kind_of, text, times
+from sigwrap.events import DECISION_TYPES, DENIED_TYPES, Event, kind_of, text, times
 from sigwrap.policy.judge.engine import Engine
 from sigwrap.policy.judge.request import DEFAULT_RULE, Action, Decision
 from sigwrap.policy.judge.rules import Policy
@@ -19,12 +19,17 @@ from sigwrap.policy.tools.show import policy_text
 from sigwrap.policy.tools.suggest import Drafts, Suggester
 from sigwrap.tuples import NamedTuple
 
-MOST_RULES = 300
-_MOST_CHARACTERS = 150_000  # of all rules: a policy has at most 256 Ki
+MOST_CHARACTERS = 150_000  # of all rules: a policy has at most 256 Ki
 _MOST_REASONS = 50
 _OPEN_REQUESTS_KEPT = 1_000
 _WORD_SHOWN = 60
 _WHY_SHOWN = 200
+
+_ADVICE = """\
+Read each rule before you use it: a program may have tried something it should not
+do. Delete the rules for actions that should stay as they were. A command rule
+matches only these arguments.
+Then: sigwrap policy check FILE, and sigwrap -p FILE -- COMMAND"""
 
 
 class Only(Enum):
@@ -56,6 +61,7 @@ class Learned(NamedTuple):
 def learned_policy(
     events: Iterable[Event], engine: Engine, only: frozenset[Only], head: Head
 ) -> Learned:
+    """Learn from the events of one session under the policy of `engine`."""
     found = _Found(engine, only)
     found.read(events)
     is_empty = not (found.proposals or found.reasons or found.left_out)
@@ -67,7 +73,6 @@ class _Proposal:
     """Rules, and what they are for."""
 
     lines: list[str]
-    section: str
     became: Only
     rule: str  # that decided
     why: str  # empty if the requests have different reasons
@@ -76,7 +81,7 @@ class _Proposal:
 
 class _Found:
     def __init__(self, engine: Engine, only: frozenset[Only]) -> None:
-        self._engine, self._only = engine, only
+        self._policy, self._only = engine.policy, only
         self._decision = "deny" if Only.AUDITED in only else "allow"
         self._suggester = Suggester(engine)
         self._decisions = Again(lambda event: decide_event(engine, event))
@@ -86,52 +91,47 @@ class _Found:
         self.left_out = 0
 
     def read(self, events: Iterable[Event]) -> None:
-        for event in self._with_open_requests(events):
-            if event.type not in DECISION_TYPES:
-                continue
-            decided = self._decisions.decided(event)
-            became = _outcome(event, decided)
-            # A search along PATH ends as soon as the first attempt is allowed.
-            if became not in self._only or event.payload.get("retry") is True:
-                continue
-            drafts = self._suggester.drafts(event, self._decision)
-            if isinstance(drafts, str):
-                self._add_reason(f"{_what(event)}: {drafts}", times(event.payload))
-            else:
-                self._add(event, drafts, decided, became)
+        """Read a session. An approval request without an outcome counts as its exec."""
+        waiting: dict[int, Event] = {}
+        for event in events:
+            if event.type == "approval_requested" and len(waiting) < _OPEN_REQUESTS_KEPT:
+                waiting[event.pid] = event
+            elif event.type in DECISION_TYPES:
+                waiting.pop(event.pid, None)
+                self._read(event)
+        for event in waiting.values():
+            asked = event.payload.get("exec")
+            if isinstance(asked, dict):
+                about = {name: event.payload.get(name) for name in ("rule_name", "comm", "message")}
+                self._read(event._replace(type="exec_allowed", payload={**asked, **about}))
+            elif Only.ASKED in self._only:
+                what = shortened(text(event.payload.get("what")) or "something", _WORD_SHOWN)
+                self._add_reason(f"{what}: not answered yet, and the log has no details", 1)
 
-    def text(self, head: Head) -> str:
-        rules = {section: list(self._rule_lines(section)) for section in SECTIONS}
-        lines = [*map(_comment, self._about(head)), *self._last_lines(), ""]
-        if head.base is None:
-            lines += ["version: 1", f"name: {head.name}", f"extends: {yaml_word(head.extends)}"]
+    def _read(self, event: Event) -> None:
+        decided = self._decisions.decided(event)
+        became = _outcome(event, decided)
+        # A search along PATH ends as soon as the first attempt is allowed.
+        if became not in self._only or event.payload.get("retry") is True:
+            return
+        drafts = self._suggester.drafts(event, self._decision)
+        if isinstance(drafts, str):
+            self._add_reason(f"{_what(event)}: {drafts}", times(event.payload))
         else:
-            lines += policy_text(head.base._replace(name=head.name, bases=())).split("\n")
-        indent = "  " if head.base is None else ""  # as policy show has it
-        for section, found in rules.items():
-            if not found:
-                continue
-            if f"{section}:" not in lines:
-                lines += ["", f"{section}:"]
-            at = lines.index(f"{section}:") + 1
-            lines[at:at] = [indent + each for each in found]
-        return "\n".join(lines) + "\n"
+            self._add(event, drafts, decided, became)
 
     def _add(self, event: Event, drafts: Drafts, decided: Decision, became: Only) -> None:
-        count = times(event.payload)
-        rule = text(event.payload.get("rule_name")) or decided.rule
-        why = _why(event, decided)
-        proposal = self.proposals.get(drafts)
+        why, proposal = _why(event, decided), self.proposals.get(drafts)
         if proposal is None:
-            size = sum(len(value) for each in drafts for _, value in each.keys)
-            if len(self.proposals) >= MOST_RULES or self._characters + size > _MOST_CHARACTERS:
-                self.left_out += count
+            lines = list(map(self._suggester.line, drafts))
+            size = sum(map(len, lines))
+            if self._characters + size > MOST_CHARACTERS:
+                self.left_out += times(event.payload)
                 return
             self._characters += size
-            lines = list(map(self._suggester.line, drafts))
-            proposal = _Proposal(lines, drafts[0].section, became, rule, why)
-            self.proposals[drafts] = proposal
-        proposal.count += count
+            rule = text(event.payload.get("rule_name")) or decided.rule
+            proposal = self.proposals[drafts] = _Proposal(lines, became, rule, why)
+        proposal.count += times(event.payload)
         if why != proposal.why:
             proposal.why = ""
 
@@ -141,65 +141,49 @@ class _Found:
         else:
             self.left_out += count
 
-    def _with_open_requests(self, events: Iterable[Event]) -> Iterator[Event]:
-        """Pass events on. An approval request without an outcome counts as an event of its exec."""
-        waiting: dict[int, Event] = {}
-        for event in events:
-            if event.type == "session_started":
-                yield from self._open(waiting)
-                waiting = {}
-            elif event.type == "approval_requested" and len(waiting) < _OPEN_REQUESTS_KEPT:
-                waiting[event.pid] = event
-            elif event.type in DECISION_TYPES:
-                waiting.pop(event.pid, None)
-            yield event
-        yield from self._open(waiting)
+    def text(self, head: Head) -> str:
+        lines = [*map(_comment, self._comments(head)), ""]
+        if head.base is None:
+            lines += ["version: 1", f"name: {head.name}", f"extends: {yaml_word(head.extends)}"]
+        else:
+            lines += policy_text(head.base._replace(name=head.name, bases=())).split("\n")
+        indent = "  " if head.base is None else ""  # as policy show has it
+        for section in SECTIONS:
+            rules = [indent + each for each in self._rule_lines(section)]
+            if rules and f"{section}:" not in lines:
+                lines += ["", f"{section}:"]
+            if rules:
+                at = lines.index(f"{section}:") + 1
+                lines[at:at] = rules
+        return "\n".join(lines) + "\n"
 
-    def _open(self, waiting: dict[int, Event]) -> Iterator[Event]:
-        for event in waiting.values():
-            asked = event.payload.get("exec")
-            if isinstance(asked, dict):
-                about = {name: event.payload.get(name) for name in ("rule_name", "comm", "message")}
-                yield event._replace(type="exec_allowed", payload={**asked, **about})
-            elif Only.ASKED in self._only:
-                what = shortened(text(event.payload.get("what")) or "something", _WORD_SHOWN)
-                self._add_reason(f"{what}: not answered yet, and the log has no details", 1)
-
-    def _about(self, head: Head) -> Iterator[str]:
+    def _comments(self, head: Head) -> Iterator[str]:
         became = " or ".join(each.past for each in Only if each in self._only)
         yield (
             f"Rules that {self._decision} actions that were {became} in {head.session_id}, "
-            f"under the policy {self._engine.policy.name}."
+            f"under the policy {self._policy.name}."
         )
-        yield "Read each rule before you use it: a program may have tried something it should not"
-        yield "do. Delete the rules for actions that should stay as they were. A command rule"
-        yield "matches only these arguments."
-        yield "Then: sigwrap policy check FILE, and sigwrap -p FILE -- COMMAND"
+        yield from _ADVICE.split("\n")
         if head.base is not None:
             yield f"{head.extends} has changed since. Below is that policy as the log has it, with"
             yield "the new rules first."
+        if self.reasons:
+            yield from ("", "No rule can change:")
+            for what, count in self.reasons.most_common():
+                yield f"  {_times(count)} {what}"
+        if self.left_out:
+            yield from ("", f"Left out, because there are too many: {_times(self.left_out)}")
 
     def _rule_lines(self, section: str) -> Iterator[str]:
-        found = [each for each in self.proposals.values() if each.section == section]
+        found = [each for drafts, each in self.proposals.items() if drafts[0].section == section]
         written = set[str]()
         for each in sorted(found, key=lambda each: -each.count):
             why = f": {shortened(each.why, _WHY_SHOWN)}" if each.why else ""
             rule = f"; rule {shortened(each.rule, _WORD_SHOWN)}" if each.rule else ""
-            became = f"{_times(each.count)} {each.became.past}"
-            yield _comment(f"{became}{rule}{why}")
+            yield _comment(f"{_times(each.count)} {each.became.past}{rule}{why}")
             # Two requests may need the same rule, such as the one for an interpreter.
             yield from (line for line in each.lines if line not in written)
             written.update(each.lines)
-
-    def _last_lines(self) -> Iterator[str]:
-        if self.reasons:
-            yield "#"
-            yield "# No rule can change:"
-            for what, count in self.reasons.most_common():
-                yield _comment(f"  {_times(count)} {what}")
-        if self.left_out:
-            yield "#"
-            yield f"# Left out, because there are too many: {_times(self.left_out)}"
 
 
 def _outcome(event: Event, decided: Decision) -> Only | None:
@@ -207,7 +191,7 @@ def _outcome(event: Event, decided: Decision) -> Only | None:
     by_policy = rule == DEFAULT_RULE or not rule.startswith(("builtin:", "limits.", "trust."))
     if decided.action is Action.APPROVE and by_policy:
         return Only.ASKED
-    if event.type in ("exec_denied", "signal_blocked", "connection_denied"):
+    if event.type in DENIED_TYPES:
         return Only.DENIED
     if decided.action is Action.AUDIT and event.payload.get("decision") == Action.AUDIT.value:
         return Only.AUDITED
@@ -222,15 +206,14 @@ def _why(event: Event, decided: Decision) -> str:
     return "" if reason.startswith("rule ") else reason
 
 
+_WHAT = {"exec": "path", "signal": "signal_name", "connection": "destination"}
+
+
 def _what(event: Event) -> str:
-    payload = event.payload
-    match kind_of(event.type):
-        case "exec":
-            return shortened(text(payload.get("path")) or "an exec", _WORD_SHOWN)
-        case "connection":
-            return shortened(text(payload.get("destination")) or "a connection", _WORD_SHOWN)
-    name = shortened(text(payload.get("signal_name")) or "a signal", _WORD_SHOWN)
-    return f"{name} to {shortened(text(payload.get('target_cmd')) or '?', _WORD_SHOWN)}"
+    kind = kind_of(event.type)
+    what = shortened(text(event.payload.get(_WHAT[kind])) or f"a {kind}", _WORD_SHOWN)
+    target = shortened(text(event.payload.get("target_cmd")) or "?", _WORD_SHOWN)
+    return f"{what} to {target}" if kind == "signal" else what
 
 
 def _times(count: int) -> str:
@@ -238,4 +221,4 @@ def _times(count: int) -> str:
 
 
 def _comment(line: str) -> str:
-    return f"# {printable(line)}"
+    return f"# {printable(line)}".rstrip()
