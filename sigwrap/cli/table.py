@@ -58,13 +58,13 @@ POLICY: dict[str, Rows] = {
         "diff": ("policy.reading", "Compare two policies as they take effect"),
         "schema": ("policy.reading", "Print the JSON Schema of policies"),
         "check": (
-            "policy.checking",
+            "policy.reading",
             "Check policies for mistakes, and run their tests",
         ),
-        "try": ("policy.checking", "Show what a policy would have decided in a session"),
+        "try": ("policy.reading", "Show what a policy would have decided in a session"),
         "explain": ("policy.explaining", "Explain which rule decides, and why"),
         "init": ("policy.writing", "Write a first policy for this project"),
-        "pin": ("policy.writing", "Print rules that deny changed tools"),
-        "learn": ("policy.learning", "Print rules for denied actions of a session"),
+        "pin": ("policy.writing", "Print a policy that denies changed tools"),
+        "learn": ("policy.writing", "Print rules for denied actions of a session"),
     },
 }

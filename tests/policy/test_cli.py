@@ -301,7 +301,8 @@ def test_list_has_shipped_policies_and_files(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "mine.yaml").write_text(f"{GOOD}description: Ours. And more.\n")
     (tmp_path / "plain.yaml").write_text(
-        f"{GOOD}command_rules:\n- {{name: a, commands: [x], decision: deny}}\n"
+        f"{GOOD}extends: ./mine.yaml\n"
+        "command_rules:\n- {name: a, commands: [x], decision: deny}\n"
         "- {name: b, commands: [y], decision: allow}\n- {name: c, commands: [z], decision: deny}\n"
     )
     (tmp_path / "bad.yaml").write_text(f"{GOOD}defalts: {{}}\n")
@@ -310,7 +311,9 @@ def test_list_has_shipped_policies_and_files(
     (tmp_path / "folder.yaml").mkdir()
     out = run("list")[1].splitlines()
     assert [line.split()[0] for line in out] == [*SHIPPED, "bad.yaml", "mine.yaml", "plain.yaml"]
-    assert out[-1].endswith("; no description; rules: 2 deny, 1 allow")
+    assert out[-1].endswith(
+        "extends good; 3 rules; default: command audit, signal deny; no description"
+    )
     assert out[-2].endswith("  file; 0 rules; default: command audit, signal deny; Ours.")
     assert out[-3].endswith("  does not load; see: sigwrap policy check bad.yaml")
     listed = json.loads(run("list", "--json")[1])

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import pytest
+
+from sigwrap.policy.judge.engine import Engine
 from sigwrap.policy.judge.request import Action, CommandRequest, Program
 from sigwrap.policy.language.lint import lint
 from sigwrap.policy.tools.cases import command_request
 from sigwrap.policy.tools.explain import explain_command, explanation_text
-from sigwrap.policy.tools.pin import Pin, pin_rules
+from sigwrap.policy.tools.pin import Pin, pinning_policy
 from tests.policy.conftest import MakeEngine, Parse
 
 A, B = "a1" * 32, "b2" * 32
+BASE = "version: 1\nname: base\ndefaults: {command: allow}\n"
+HOSTILE = "a # b\n  - {name: all, commands: ['*'], decision: allow}"
 DENIES = f"""\
 defaults: {{command: allow}}
 command_rules:
@@ -78,7 +83,7 @@ def test_one_rule_for_each_name(parse: Parse) -> None:
         Pin("${HOME}", "/x/${HOME}", A),
         Pin("on", "/usr/bin/on", "1" * 64),
     ]
-    policy = parse(f"version: 1\nname: x\n{pin_rules(pins)}\n")
+    policy = parse(pinning_policy("base", pins), {"base": BASE})
     rules = {rule.name: rule for rule in policy.command_rules}
     assert list(rules) == ["pin-git", "pin-g", "pin-g-2", "pin", "pin-HOME", "pin-on"]
     assert rules["pin-git"].not_sha256 == {A, B}
@@ -87,8 +92,13 @@ def test_one_rule_for_each_name(parse: Parse) -> None:
     assert lint(policy) == ()
 
 
-def test_a_name_may_have_any_characters(engine: MakeEngine) -> None:
-    for name in ("[", "a*b", "g++", "${HOME}", "on", "é", 'a"b', "a\\b"):
-        compiled = engine("defaults: {command: allow}\n" + pin_rules([Pin(name, "/x", A)]) + "\n")
-        assert compiled.decide_command(of_digest(name, A)).action is Action.ALLOW, name
-        assert compiled.decide_command(of_digest(name, B)).action is Action.DENY, name
+@pytest.mark.parametrize(
+    "name",
+    [*("[", "a*b", "g++", "${HOME}", "on", "é", 'a"b', "a\\b", "a # b"), HOSTILE, f'"{HOSTILE}'],
+)
+def test_a_name_may_have_any_characters(parse: Parse, name: str) -> None:
+    policy = parse(pinning_policy("base", [Pin(name, f"/x/{name}", A)]), {"base": BASE})
+    assert len(policy.command_rules) == 1
+    engine = Engine(policy)
+    assert engine.decide_command(of_digest(name, A)).action is Action.ALLOW
+    assert engine.decide_command(of_digest(name, B)).action is Action.DENY

@@ -46,7 +46,7 @@ def _policy_that_pins_a_tool(subject: Sigwrap) -> Path:
     done = subject.run("policy", "pin", "tool", "/usr/bin/env")
     assert done.returncode == 0, done.stderr
     path = folder / "pinned.yaml"
-    path.write_bytes(b"version: 1\nname: pinned\nextends: agent-observe\n\n" + done.stdout)
+    path.write_bytes(done.stdout.replace(b"agent-default", b"agent-observe"))
     checked = subject.run("policy", "check", str(path))
     assert checked.returncode == 0 and b"warning" not in checked.stdout, checked.stdout
     return path

@@ -1,10 +1,8 @@
 """sigwrap policy: parse, call, print.
 
 commands   every command, and its group
-reading    list, show, diff, schema
-checking   check, try, test
+reading    list, show, diff, schema, check, try
 explaining  explain
-writing    init, pin
-learning   learn
+writing    init, pin, learn
 shared     arguments of several commands, loading a policy, also of a session, and results as JSON
 """

@@ -1,19 +1,28 @@
-"""sigwrap policy list, show, diff, schema."""
+"""sigwrap policy list, show, diff, schema, check, try."""
 
 from __future__ import annotations
 
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from difflib import unified_diff
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from yaml import YAMLError
 
 from sigwrap.cli.examples import examples
-from sigwrap.cli.options import JsonOption, StoreOption, store_folder
-from sigwrap.cli.output import out
+from sigwrap.cli.options import (
+    JsonOption,
+    PagerOption,
+    SessionArgument,
+    StoreOption,
+    chosen_format,
+    store_folder,
+)
+from sigwrap.cli.output import note, out
 from sigwrap.cli.policy.shared import (
     PolicyArgument,
     RootOption,
@@ -22,18 +31,33 @@ from sigwrap.cli.policy.shared import (
     policy_then,
     variables,
 )
-from sigwrap.errors import PolicyError
+from sigwrap.cli.tried import show_tried
+from sigwrap.cli.whole_file import whole_file
+from sigwrap.errors import PolicyError, UsageError
 from sigwrap.escape import printable, shortened
-from sigwrap.policy.judge.rules import CommandRule, Policy, SignalRule
+from sigwrap.policy.judge.engine import Engine
+from sigwrap.policy.judge.rules import Policy
+from sigwrap.policy.language.lint import lint
+from sigwrap.policy.problems import InvalidPolicy, Problem
+from sigwrap.policy.tools.cases import run_cases, weakenings
 from sigwrap.policy.tools.json_schema import json_schema
+from sigwrap.policy.tools.renamed import with_new_keys
 from sigwrap.policy.tools.show import policy_text
-from sigwrap.start.policy_files import SHIPPED, files_here, load_policy
+from sigwrap.report.forms.what_if import WhatIfForm
+from sigwrap.start.policy_files import SHIPPED, files_here, load_policy, read_source
+from sigwrap.status import REFUSED
 from sigwrap.store.catalog import open_session
 
 _OF_A_SESSION = "session:"
 _DIFF_FORMAT = "sigwrap.policy-diff/2"
 _SECTIONS = ("command_rules", "signal_rules", "file_rules", "network_rules")
 _DESCRIPTION_SHOWN = 100
+_HOW_TO_WEAKEN = (
+    "the base decides these; to weaken it, add to your rule `overrides: [NAME]` with the base's "
+    "rule, or accept with `overrides: []`"
+)
+_TESTS_FAIL = 1
+_EXAMPLE = {"HOME": "/home/user", "PROJECT_ROOT": "/home/user/project"}
 
 DiffArgument = Annotated[
     str,
@@ -49,6 +73,8 @@ def register(app: typer.Typer) -> None:
     app.command(epilog=examples("policy show"))(show)
     app.command(epilog=examples("policy diff"))(diff)
     app.command(epilog=examples("policy schema"))(schema)
+    app.command(epilog=examples("policy check"))(check)
+    app.command("try", epilog=examples("policy try"))(try_policy)
 
 
 def list_policies(root: RootOption = None, as_json: JsonOption = False) -> None:
@@ -57,54 +83,45 @@ def list_policies(root: RootOption = None, as_json: JsonOption = False) -> None:
     It looks for policy files in the current directory.
     """
     known = variables(root)
-    listed = []
-    for selector in (*SHIPPED, *files_here()):
-        policy, problem = None, ""
-        try:
-            policy = load_policy(selector, variables=known)
-        except PolicyError as error:
-            problem = error.message
-        listed.append(_listed(selector, policy, problem))
+    listed = [_listed(each, known) for each in (*SHIPPED, *files_here())]
     if as_json:
         out(json.dumps(listed, indent=2))
         return
     width = max(len(printable(each["selector"])) for each in listed)
     for each in listed:
-        out(f"{printable(each['selector']):<{width}}  {'; '.join(_listed_parts(each))}")
+        out(f"{printable(each['selector']):<{width}}  {printable('; '.join(_parts(each)))}")
 
 
-def _listed(selector: str, policy: Policy | None, problem: str) -> dict[str, Any]:
-    rules: list[CommandRule | SignalRule] = []
-    if policy is not None:
-        rules = [*policy.command_rules, *policy.signal_rules]
-    about = "" if policy is None else " ".join(policy.description.split())
-    return {
-        "selector": selector,
-        "shipped": selector in SHIPPED,
-        "bases": [] if policy is None else list(policy.bases),
+def _listed(selector: str, known: Mapping[str, str]) -> dict[str, Any]:
+    found = {"selector": selector, "shipped": selector in SHIPPED, "bases": [], "about": ""}
+    found |= {"command": "", "signal": "", "rules": 0, "decisions": {}, "problem": ""}
+    try:
+        policy = load_policy(selector, variables=known)
+    except PolicyError as error:
+        return found | {"problem": error.message}
+    decisions = [each.decision.value for each in policy.command_rules]
+    decisions += [each.decision.value for each in policy.signal_rules]
+    about = " ".join(policy.description.split())
+    return found | {
+        "bases": list(policy.bases),
         "about": re.split(r"(?<=[.:;]) ", about, maxsplit=1)[0].rstrip(":;"),
-        "command": "" if policy is None else policy.default_command.value,
-        "signal": "" if policy is None else policy.default_signal.value,
-        "rules": len(rules),
-        "decisions": dict(Counter(rule.decision.value for rule in rules).most_common()),
-        "problem": problem,
+        "command": policy.default_command.value,
+        "signal": policy.default_signal.value,
+        "rules": len(decisions),
+        "decisions": dict(Counter(decisions).most_common()),
     }
 
 
-def _listed_parts(listed: dict[str, Any]) -> Iterator[str]:
+def _parts(listed: dict[str, Any]) -> Iterator[str]:
     if listed["problem"]:
-        yield f"does not load; see: sigwrap policy check {printable(listed['selector'])}"
+        yield f"does not load; see: sigwrap policy check {listed['selector']}"
         return
     yield "shipped" if listed["shipped"] else "file"
     if listed["bases"]:
-        yield f"extends {printable(listed['bases'][0])}"
+        yield f"extends {listed['bases'][0]}"
     yield "1 rule" if listed["rules"] == 1 else f"{listed['rules']} rules"
     yield f"default: command {listed['command']}, signal {listed['signal']}"
-    if listed["about"]:
-        yield shortened(printable(listed["about"]), _DESCRIPTION_SHOWN)
-    else:
-        counts = [f"{count} {decision}" for decision, count in listed["decisions"].items()]
-        yield f"no description; rules: {', '.join(counts)}" if counts else "no description"
+    yield shortened(listed["about"], _DESCRIPTION_SHOWN) or "no description"
 
 
 def show(policy: PolicyArgument, root: RootOption = None, as_json: JsonOption = False) -> None:
@@ -181,3 +198,129 @@ def schema() -> None:
     with `# yaml-language-server: $schema=` and the path of that file.
     """
     out(json_schema().rstrip())
+
+
+def check(
+    files: Annotated[list[str], typer.Argument(metavar="NAME|FILE...", help="Policies to check")],
+    root: RootOption = None,
+    as_json: JsonOption = False,
+    write: Annotated[
+        bool,
+        typer.Option("--write", help="Replace old keys in these files, not in their bases"),
+    ] = False,
+) -> None:
+    """Check policies for mistakes, and run their tests.
+
+    It finds errors and doubtful rules, which never match, or allow more than they seem to. A rule
+    that would weaken the base is an error, unless it says so with `overrides`. The exit status is
+    125 after an error, and 1 if only tests fail.
+    """
+    checked = []
+    for file in files:
+        if write and file not in SHIPPED:
+            _write_new_keys(file, root, print_line=note if as_json else out)
+        checked.append(_checked(file, root, prints=not as_json))
+    if as_json:
+        problems = [plain(problem) for _, found in checked for problem in found]
+        out(json.dumps(problems, indent=2))
+    if status := max(status for status, _ in checked):
+        raise typer.Exit(status)
+
+
+def _write_new_keys(file: str, root: Path | None, *, print_line: Callable[[str], object]) -> None:
+    """Replace old keys in a policy that loads, and print the differences."""
+    try:
+        before = policy_text(load(file, root))
+    except PolicyError:
+        return  # the check says what is wrong
+    old = read_source(file).text
+    try:
+        new = with_new_keys(old)
+        if new == old:
+            return
+        with whole_file(file) as place:
+            Path(place).write_text(new, encoding="utf-8", newline="")
+            if policy_text(load(place, root)) != before:
+                raise PolicyError("it would be another policy")
+    except (PolicyError, LookupError, AttributeError, YAMLError) as error:
+        raise UsageError(
+            f"{file}: the old keys can't be replaced without changing the policy",
+            "replace them by hand: policy check names them",
+        ) from error
+    for line in unified_diff(old.splitlines(), new.splitlines(), file, file, lineterm="", n=0):
+        print_line(printable(line))
+
+
+def _checked(file: str, root: Path | None, *, prints: bool) -> tuple[int, list[Problem]]:
+    """Return the exit status for one policy and its problems."""
+    try:
+        policy = load(file, root)
+    except InvalidPolicy as error:
+        if prints:
+            _print_problems(error.problems)
+        return REFUSED, list(error.problems)
+    except PolicyError as error:
+        note(*error.lines)
+        return REFUSED, []
+    tested = policy
+    if file in SHIPPED and root is None:
+        # Its tests are about a project in a home directory, wherever this runs.
+        tested = load_policy(file, variables={**variables(None), **_EXAMPLE})
+    results = list(run_cases(Engine(tested)))
+    failed = [each for each in results if not each.passed]
+    weakened = weakenings(policy)
+    found = [*weakened, *policy.warnings, *lint(policy)]
+    verdict = "ok, with warnings" if found else "ok"
+    if failed:
+        verdict = f"{len(failed)} of {len(results)} tests failed"
+    elif results:
+        verdict += f"; {'1 test passes' if len(results) == 1 else f'{len(results)} tests pass'}"
+    found += [Problem(place=each.case.place, message=str(each)) for each in failed]
+    if prints:
+        _print_problems(found)
+        if weakened:
+            note(_HOW_TO_WEAKEN)
+        else:
+            out(printable(f"{file}: {verdict}"))
+    return REFUSED if weakened else _TESTS_FAIL if failed else 0, found
+
+
+def _print_problems(problems: Iterable[Problem]) -> None:
+    for problem in problems:
+        out(printable(str(problem)))
+
+
+def try_policy(
+    policy: PolicyArgument,
+    session: SessionArgument = "",
+    root: Annotated[
+        Path | None,
+        typer.Option(
+            "--root",
+            metavar="DIR",
+            help="Directory for ${PROJECT_ROOT} in the policy [default: the session's]",
+            show_default=False,
+        ),
+    ] = None,
+    form: Annotated[
+        WhatIfForm | None,
+        typer.Option("--format", help="Output format [default: text]", show_default=False),
+    ] = None,
+    exit_zero: Annotated[
+        bool, typer.Option("--exit-zero", help="Exit with 0 even if decisions differ")
+    ] = False,
+    store: StoreOption = None,
+    as_json: JsonOption = False,
+    no_pager: PagerOption = False,
+) -> None:
+    """Show what a policy would have decided in a session.
+
+    It lists the decisions that would differ from those in the log, with rules that would allow what
+    the policy denies. The exit status is 1 if any decision differs.
+    """
+    kind = chosen_format(form, WhatIfForm.TEXT, as_json=as_json)
+    opened = open_session(store_folder(store), session)
+    if status := show_tried(
+        opened, policy, root, kind, exit_zero=exit_zero, with_pager=not no_pager
+    ):
+        raise typer.Exit(status)

@@ -1,29 +1,40 @@
-"""sigwrap policy init, pin."""
+"""sigwrap policy init, pin, learn."""
 
 from __future__ import annotations
 
 import os
 import re
 import sys
+from collections.abc import Mapping
 from enum import Enum
+from itertools import chain
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from sigwrap.cli.chain_note import note_broken_chains
 from sigwrap.cli.examples import examples
+from sigwrap.cli.options import StoreOption, store_folder
 from sigwrap.cli.output import note, out
-from sigwrap.cli.policy.shared import selector_from, variables, write_new
+from sigwrap.cli.policy.shared import policy_then, selector_from, started_of, variables, write_new
+from sigwrap.cli.several import SessionsArgument
 from sigwrap.cli.tool_files import pinned
 from sigwrap.cli.whole_file import there_already
-from sigwrap.errors import UsageError
+from sigwrap.errors import PolicyError, SessionError, UsageError
 from sigwrap.escape import shell_words
+from sigwrap.events import text
 from sigwrap.policy.judge.engine import Engine
+from sigwrap.policy.judge.rules import Policy
 from sigwrap.policy.language.document import Source
 from sigwrap.policy.language.parse import parse_policy
 from sigwrap.policy.language.shapes import PATTERNS, Form
+from sigwrap.policy.language.variables import BUILT_IN
 from sigwrap.policy.tools.cases import command_request, run_cases
-from sigwrap.policy.tools.pin import pin_rules
+from sigwrap.policy.tools.generate import generate_policy
+from sigwrap.policy.tools.learn import Head, Learned, Only, learned_policy
+from sigwrap.policy.tools.pin import pinning_policy
+from sigwrap.policy.tools.show import policy_text
 from sigwrap.policy.tools.starter import (
     PROJECT_FILES,
     Answers,
@@ -33,8 +44,11 @@ from sigwrap.policy.tools.starter import (
     Push,
     starter_policy,
 )
+from sigwrap.report.check.recorded_policy import NoPolicy, recorded_sources, recorded_variables
 from sigwrap.run.settings import DEFAULT_POLICY
-from sigwrap.start.policy_files import SHIPPED, find_base, load_policy
+from sigwrap.start.policy_files import SHIPPED, find_base, load_policy, read_source
+from sigwrap.store.catalog import open_session
+from sigwrap.store.reader import Session
 
 _SUFFIXES = (".yaml", ".yml")
 _MOST_READ = 1 << 20
@@ -43,6 +57,7 @@ _MOST_READ = 1 << 20
 def register(app: typer.Typer) -> None:
     app.command(epilog=examples("policy init"))(init)
     app.command(epilog=examples("policy pin"))(pin)
+    app.command(epilog=examples("policy learn"))(learn)
 
 
 def init(
@@ -68,7 +83,7 @@ def init(
     ] = None,
     push: Annotated[
         Push | None,
-        typer.Option("--push", help="Whether it may git push [default: allow]", show_default=False),
+        typer.Option("--push", help="Whether it may git push [default: ask]", show_default=False),
     ] = None,
 ) -> None:
     """Write a first policy for this project.
@@ -89,7 +104,7 @@ def init(
     if not any(given) and sys.stdin.isatty() and sys.stderr.isatty():
         answers = _asked(project)
     else:
-        answers = Answers(kind or project.kind, network or Network.ANY, push or Push.ALLOW)
+        answers = Answers(kind or project.kind, network or Network.ANY, push or Push.ASK)
 
     def engine_of(text: str) -> Engine:
         source = Source(name=file, text=text)
@@ -133,11 +148,11 @@ def pin(
         typer.Argument(metavar="TOOL...", help="Name of a tool in PATH, or its path"),
     ],
 ) -> None:
-    """Print rules that deny changed tools.
+    """Print a policy that denies changed tools.
 
-    The rules deny a tool after its file has changed.
+    It denies a tool after its file has changed. To pin tools in your own policy, copy the rules.
     """
-    out(pin_rules(list(map(pinned, tools))))
+    out(pinning_policy(DEFAULT_POLICY, map(pinned, tools)))
 
 
 def _called(name: str, file: str) -> str:
@@ -164,3 +179,126 @@ def _project_files() -> dict[str, str]:
         except OSError:
             continue  # the same as if the file did not exist
     return found
+
+
+def learn(
+    sessions: SessionsArgument = None,
+    new: Annotated[
+        bool,
+        typer.Option("--new", help="Print a new policy that allows only what the sessions did"),
+    ] = False,
+    only: Annotated[
+        list[Only] | None,
+        typer.Option(
+            "--only",
+            help="Outcome of the actions; rules for audited actions deny "
+            "[default: denied and asked]",
+            show_default=False,
+        ),
+    ] = None,
+    output: Annotated[
+        str | None,
+        typer.Option(
+            "--output", "-o", metavar="FILE", help="Write to this new file", show_default=False
+        ),
+    ] = None,
+    name: Annotated[
+        str, typer.Option("--name", metavar="NAME", help="Name of the policy")
+    ] = "learned",
+    extends: Annotated[
+        str | None,
+        typer.Option(
+            "--extends",
+            metavar="NAME|FILE",
+            help="Base of the policy [default: the policy of the session]",
+            show_default=False,
+        ),
+    ] = None,
+    store: StoreOption = None,
+) -> None:
+    """Print rules for denied actions of a session.
+
+    It also covers actions that needed approval. The output is a policy that extends the policy of
+    the session, with a rule for each action and its exact arguments. If that policy has changed
+    since, the output contains it as the log has it. Read the rules before you use them: a program
+    may have tried something it should not do.
+
+    With --new, the output allows the programs and subcommands that ran, with any arguments, the
+    signals to any target of the same type, and the connections. A program or subcommand of which
+    something was denied keeps its exact arguments. The output denies other commands and signals. It
+    restricts the network if the sessions recorded connections, and writing if they audited files.
+    """
+    if not re.fullmatch(PATTERNS[Form.NAME], name):
+        raise UsageError(f"--name {shell_words([name])}: not a valid policy name")
+    if new and (only or extends):
+        raise UsageError("--new can't be combined with --only or --extends")
+    folder = store_folder(store)
+    opened = [open_session(folder, each) for each in sessions or [""]]
+    note_broken_chains(opened)
+    if new:
+        events = chain.from_iterable(each.events() for each in opened)
+        learned = Learned(generate_policy(events, name=name), 0)
+    elif len(opened) > 1:
+        raise UsageError("rules are for one session", "give one, or --new")
+    else:
+        kinds = frozenset(only or (Only.DENIED, Only.ASKED))
+        if Only.AUDITED in kinds and len(kinds) > 1:
+            raise UsageError("--only audited can't be combined with another --only")
+        learned = _learned(opened[0], kinds, name, extends, output or "learned.yaml")
+    if not learned.text:
+        return
+    if output is None:
+        out(learned.text.rstrip())
+        return
+    write_new(output, learned.text)
+    rules = f" with {learned.rules} rule{'s' * (learned.rules != 1)}" if learned.rules else ""
+    out(f"wrote {shell_words([output])}{rules}. Read it, then run:")
+    out(f"  sigwrap policy check {shell_words([output])}")
+
+
+def _learned(
+    session: Session, only: frozenset[Only], name: str, extends: str | None, file: str
+) -> Learned:
+    recorded = recorded_variables(started_of(session))
+    # With the variables of the run, a path in its policy means the same as then.
+    here = {each: recorded.get(each) or variables(None).get(each, "") for each in BUILT_IN}
+    selector = extends or _selector(session)
+    base = load_policy(selector, variables=here) if extends else _unchanged(selector, session, here)
+    head = Head(name, selector_from(selector, file), session.id)
+    if base is None:
+        note(f"{shell_words([selector])} has changed since; using its text from the log")
+        base = policy_then(session, here)
+        head = head._replace(base=base, extends=selector)
+    learned = learned_policy(session.events(), Engine(base), only, head)
+    if not learned.text:
+        became = " or ".join(each.past for each in Only if each in only)
+        note(f"nothing to learn: nothing was {became} in {session.id}")
+    return learned
+
+
+def _selector(session: Session) -> str:
+    """Return the name of a shipped policy, or the path of a file, which may no longer exist."""
+    started = started_of(session)
+    try:
+        source = recorded_sources(started)[0]
+    except NoPolicy as why:
+        raise SessionError(f"{session.id}: {why}", "name the base with --extends") from why
+    shipped = source.name.removesuffix(".yaml")
+    if shipped in SHIPPED and read_source(shipped).text == source.text:
+        return shipped
+    path = os.path.normpath(os.path.join(text(started.get("cwd")) or "/", source.name))
+    # The shipped policy of another version has another text.
+    return shipped if shipped in SHIPPED and not os.path.isfile(path) else path
+
+
+def _unchanged(selector: str, session: Session, here: Mapping[str, str]) -> Policy | None:
+    """Return the policy if it still is that of the session, or is shipped.
+
+    No error names what is in another file: a log can name any file of this machine.
+    """
+    try:
+        now = load_policy(selector, variables=here)
+    except PolicyError:
+        return None
+    same = selector in SHIPPED or policy_text(now) == policy_text(policy_then(session, here))
+    return now if same else None

@@ -221,7 +221,7 @@ def _policy(
         network_place=network.place if network else base.network_place,
         cases=(),
         base_cases=(*base.cases, *base.base_cases),
-        **parts.values,
+        **{"description": "", **parts.values},  # a base's is not inherited
         **sections,
     )
 

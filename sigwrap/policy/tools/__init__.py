@@ -12,7 +12,7 @@ connections   network rules for recorded connections
 again         recorded requests, each decided once
 learn         a policy with rules for what sessions denied or asked about
 generate      a policy of the programs, subcommands, signals and hosts of sessions
-pin           rules that deny a tool after its file has changed
+pin           a policy that denies tools after their files have changed
 shipped       the check of the shipped policies, when sigwrap is built
 json_schema   the JSON Schema of policies
 """

@@ -1,8 +1,8 @@
-"""Rules that deny a tool after its file has changed."""
+"""A policy that denies tools after their files have changed."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
 from sigwrap.escape import printable
 from sigwrap.policy.tools.draft import unused_name
@@ -16,19 +16,19 @@ class Pin(NamedTuple):
     sha256: str
 
 
-def pin_rules(pins: Iterable[Pin]) -> str:
-    """Return a rule for each name; several files with one name are all allowed."""
-    by_name: dict[str, list[Pin]] = {}
+def pinning_policy(extends: str, pins: Iterable[Pin]) -> str:
+    """Return a policy with a rule for each name; several files with one name are all allowed."""
+    by_name: dict[str, dict[str, list[str]]] = {}
     for pin in dict.fromkeys(pins):
-        by_name.setdefault(pin.name, []).append(pin)
-    lines = ["command_rules:"]
+        by_name.setdefault(pin.name, {}).setdefault(pin.sha256, []).append(pin.path)
+    lines = ["version: 1", "name: pinned", f"extends: {extends}", "", "command_rules:"]
     taken: set[str] = set()
-    for name, versions in by_name.items():
-        lines += _rule(unused_name(("pin", name), taken), name, versions)
+    for name, paths in by_name.items():
+        lines += _rule(unused_name(("pin", name), taken), name, paths)
     return "\n".join(lines)
 
 
-def _rule(rule_name: str, name: str, versions: Sequence[Pin]) -> Iterator[str]:
+def _rule(rule_name: str, name: str, paths: dict[str, list[str]]) -> Iterator[str]:
     message = (
         f"{name} has changed since it was pinned: find out why; "
         f"sigwrap policy pin {name} prints the new digest"
@@ -36,9 +36,6 @@ def _rule(rule_name: str, name: str, versions: Sequence[Pin]) -> Iterator[str]:
     yield f"  - name: {rule_name}"
     yield f"    commands: [{yaml_word(glob_of(name))}]"
     yield "    not_sha256:"
-    paths: dict[str, list[str]] = {}
-    for pin in versions:
-        paths.setdefault(pin.sha256, []).append(pin.path)
     for digest, having in paths.items():
         yield f'      - "{digest}"  # {printable(", ".join(having))}'
     yield "    decision: deny"

@@ -13,7 +13,7 @@ from typing import Any
 
 from sigwrap.escape import printable
 from sigwrap.events import DENIED_TYPES, Event, Payload, text, texts
-from sigwrap.policy.judge.engine import Engine, Facts, is_system_file, matching
+from sigwrap.policy.judge.engine import Engine, Facts, matching
 from sigwrap.policy.judge.layers import in_the_way
 from sigwrap.policy.judge.match import MAX_PATTERN_CHARACTERS, Glob
 from sigwrap.policy.judge.network import Endpoint
@@ -55,12 +55,11 @@ from sigwrap.policy.tools.literal import (
 from sigwrap.tuples import NamedTuple
 
 _LONGEST_PATH_SHOWN = 200
-_MOST_PROGRAMS = 8
-_MOST_JUDGED = 100
+_MOST_PROGRAMS = 20  # of one exec
 _MOST_CHECKED = 1_000  # an engine takes some milliseconds
 _ONE_PROCESS = (TargetType.SELF, TargetType.ROOT)  # there is no other process of this type
-_BUILT_IN = "builtin:"
 _LIMITS = "limits."
+_ELSEWHERE = "its file is on a mount outside sigwrap's namespace, so its name proves nothing"
 
 # Denied actions that no proposed rule allows: they destroy a system, or give away the credentials
 # of the machine. Rules of the shipped policies are known by the start of their names.
@@ -162,13 +161,13 @@ def _drafted(event: Event, request: Request, decision: str, engine: Engine) -> D
     action = Action(decision)
     if action is not Action.DENY:
         _refuse_destructive(event)
+        _refuse_built_in(text(event.payload.get("rule_name")))
     match request:
         case SignalRequest():
             about = [each for each in engine.signal_rules if request.signal in each.rule.signals]
             stricter = in_the_way(about, lambda rule: rule.matches(request), action)
             found = {_about_signal(event.payload, request): stricter}
         case Endpoint():
-            _refuse_built_in(text(event.payload.get("rule_name")))
             found = {connections.draft_of(request): engine.network.in_the_way(request, action)}
         case CommandRequest():
             found = _about_exec(event.payload, request, action, engine)
@@ -219,7 +218,7 @@ def _refuse_destructive(event: Event) -> None:
 
 
 def _refuse_built_in(rule: str) -> None:
-    if rule.startswith(_BUILT_IN) and rule != DEFAULT_RULE:
+    if rule.startswith("builtin:") and rule != DEFAULT_RULE:
         raise NoRule(f"{rule}: no rule overrides it")
     if rule.startswith(_LIMITS):
         limit = rule.removeprefix(_LIMITS)
@@ -232,38 +231,33 @@ def _about_exec(
 ) -> dict[Draft, list[str]]:
     """Return rules, each with the stricter rules of the policy that it overrides."""
     lenient = action is not Action.DENY
-    if lenient:
-        _refuse_built_in(text(payload.get("rule_name")))
-        if payload.get("elsewhere"):
-            raise NoRule(
-                "its file is on a mount outside sigwrap's namespace, so its name proves nothing"
-            )
-        if not all(each.path_is_told for each in request.programs):
-            raise NoRule("the path of its file is too long to show")
-    if request.truncated:
-        raise NoRule("it has too many arguments to judge")
-    if payload.get("masked") is True:
-        raise NoRule("the log masks a secret in its arguments; write the rule yourself")
-    if "cut" in payload:
-        raise NoRule("its arguments are cut in the log; write the rule yourself")
+    is_told = all(each.path_is_told for each in request.programs)
+    for why, is_so in (
+        (_ELSEWHERE, lenient and payload.get("elsewhere")),
+        ("the path of its file is too long", lenient and not is_told),
+        ("it has too many arguments to judge", request.truncated),
+        ("the log masks a secret in its arguments", payload.get("masked") is True),
+        ("its arguments are cut in the log", "cut" in payload),
+        ("it runs too many programs", len(request.programs) > _MOST_PROGRAMS),
+    ):
+        if is_so:
+            raise NoRule(f"{why}; write the rule yourself")
     programs = _subjects(request, action, engine) if lenient else list(request.programs[:1])
-    loads_code = list(_loads_code(programs, request, engine))
+    loads_code = tuple(_loads_code(programs, request, engine))
     found: dict[Draft, list[str]] = {}
     for program in programs:
-        draft = _about_program(program, request.cwd if lenient else None, loads_code)
-        facts = Facts(program, request, engine.home)
-        found.setdefault(draft, []).extend(
-            in_the_way(engine.command_rules, matching(facts), action)
-        )
-    if len(found) > _MOST_PROGRAMS:
-        raise NoRule("it runs too many programs for a proposal")
+        is_chosen = lenient and program.shadows
+        commands = _choosing(program, request.cwd) if is_chosen else (_command_of(program),)
+        keys = exact_command(commands, program.argv[1:]) + loads_code
+        called = program.name if program.shadows else allowed_name(program)
+        draft = Draft(COMMAND_RULES, (called, *program.argv[1:]), keys)
+        matches = matching(Facts(program, request, engine.home))
+        found.setdefault(draft, []).extend(in_the_way(engine.command_rules, matches, action))
     return found
 
 
 def _subjects(request: CommandRequest, action: Action, engine: Engine) -> list[Program]:
     """Return the programs that need a rule: the strictest decision applies to all of them."""
-    if len(request.programs) > _MOST_JUDGED:
-        raise NoRule("it runs too many programs to judge")
     found = []
     for program in request.programs:
         decided = engine.decide_program(program, request)
@@ -272,19 +266,6 @@ def _subjects(request: CommandRequest, action: Action, engine: Engine) -> list[P
         if is_held_against or (decided.action is not action and not by_default):
             found.append(program)
     return found or list(request.programs[:1])
-
-
-def _about_program(
-    program: Program, folder: str | None, loads_code: Sequence[tuple[str, str]]
-) -> Draft:
-    """Return a rule for a program with its arguments. An allowance starts from `folder`."""
-    arguments = program.argv[1:]
-    is_chosen = program.shadows and folder is not None
-    commands = _choosing(program, folder or "") if is_chosen else (_command_of(program),)
-    keys = (*exact_command(commands, arguments), *loads_code)
-    is_by_name = program.counts_by_name or program.shadows or is_system_file(program)
-    called = program.name.rpartition("/")[2] if is_by_name else program.basename
-    return Draft(COMMAND_RULES, (called, *arguments), keys)
 
 
 def _loads_code(
@@ -309,16 +290,16 @@ def _command_of(program: Program) -> str:
 
 def _choosing(program: Program, folder: str) -> tuple[str, ...]:
     """Return the paths that choose a program which shadows another: with a link, both paths."""
-    way_out = "run it by its full path"
-    shadows = f"it comes before {printable(program.shadows[:_LONGEST_PATH_SHOWN])} in PATH"
-    if not stands_as_it_is(program.path):
-        raise NoRule(f"{shadows}, and a rule cannot contain its path: {way_out}")
-    if goes_by_its_own_name(program):
+    links = [each for each in (found_at(program, folder), program.name) if stands_as_it_is(each)]
+    if stands_as_it_is(program.path) and goes_by_its_own_name(program):
         return (program.path,)
-    for link in (found_at(program, folder), program.name):
-        if stands_as_it_is(link):
-            return (link, program.path)
-    raise NoRule(f"{shadows}, by a link whose name a rule cannot contain: {way_out}")
+    if stands_as_it_is(program.path) and links:
+        return (links[0], program.path)
+    shadows = printable(program.shadows[:_LONGEST_PATH_SHOWN])
+    raise NoRule(
+        f"it comes before {shadows} in PATH, and a rule cannot contain its path: "
+        "run it by its full path"
+    )
 
 
 def _as_glob(word: str) -> str:
@@ -329,9 +310,6 @@ def _as_glob(word: str) -> str:
 
 
 def _about_signal(payload: Payload, request: SignalRequest) -> Draft:
-    if TargetType.PARENT in request.target_types:
-        raise NoRule("processes in a session cannot signal or trace sigwrap")
-    _refuse_built_in(text(payload.get("rule_name")))
     if request.signal not in ALL:
         raise NoRule("no rule can name a signal with this number")
     if not request.target_types:
