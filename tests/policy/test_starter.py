@@ -19,6 +19,7 @@ from sigwrap.policy.tools.starter import (
     Project,
     Push,
     starter_policy,
+    starter_tests,
 )
 from sigwrap.start.policy_files import SHIPPED
 from tests.policy.test_suggest import base
@@ -31,6 +32,11 @@ OTHER = Answers(Kind.OTHER)
 
 def decide(text: str, line: str) -> str:
     return Engine(base(text)).decide_command(command_request(line.split())).action.value
+
+
+def starter(project: Project, answers: Answers, extends: str = "agent-default") -> str:
+    text = starter_policy("mine", extends, project, answers)
+    return text + starter_tests(project, answers, Engine(base(text)))
 
 
 def test_scripts_and_targets_that_deploy_are_found() -> None:
@@ -50,7 +56,7 @@ def test_it_loads_without_warnings_and_passes_its_tests(
     extends: str, project: Project, network: Network, push: Push
 ) -> None:
     for kind in Kind:
-        text = starter_policy("mine", extends, project, Answers(kind, network, push), decide)
+        text = starter(project, Answers(kind, network, push), extends)
         policy = base(text)
         assert policy.warnings == () and lint(policy) == () and weakenings(policy) == ()
         results = list(run_cases(Engine(policy)))
@@ -60,7 +66,7 @@ def test_it_loads_without_warnings_and_passes_its_tests(
 
 def test_each_answer_changes_its_decisions() -> None:
     closed = Answers(Kind.PYTHON, Network.LISTED, Push.DENY)
-    engine = Engine(base(starter_policy("mine", "agent-default", Project(), closed, decide)))
+    engine = Engine(base(starter(Project(), closed)))
     for destination, action in (
         ("pypi.org:443", "allow"),
         ("github.com:22", "allow"),
@@ -74,7 +80,7 @@ def test_each_answer_changes_its_decisions() -> None:
 
 
 def test_deploying_needs_approval() -> None:
-    text = starter_policy("mine", "agent-observe", FOUND, OTHER, decide)
+    text = starter(FOUND, OTHER, "agent-observe")
     assert decide(text, "npm run deploy") == decide(text, "make publish") == "approve"
     assert decide(text, "npm test") == decide(text, "make build") == "audit"
 
@@ -90,4 +96,4 @@ def test_no_name_in_a_projects_files_breaks_it(
     package = json.dumps({"scripts": scripts})
     makefile = f"{anything}\n{likely}\ndeploy-x.y: a\n"
     project = Project.of({"package.json": package, "Makefile": makefile})
-    base(starter_policy("mine", "agent-observe", project, OTHER, decide))
+    base(starter(project, OTHER, "agent-observe"))

@@ -30,7 +30,7 @@ from sigwrap.policy.language.document import Source
 from sigwrap.policy.language.parse import parse_policy
 from sigwrap.policy.language.shapes import PATTERNS, Form
 from sigwrap.policy.language.variables import BUILT_IN
-from sigwrap.policy.tools.cases import command_request, run_cases
+from sigwrap.policy.tools.cases import run_cases
 from sigwrap.policy.tools.generate import generate_policy
 from sigwrap.policy.tools.learn import Head, Learned, Only, learned_policy
 from sigwrap.policy.tools.pin import pinning_policy
@@ -43,6 +43,7 @@ from sigwrap.policy.tools.starter import (
     Project,
     Push,
     starter_policy,
+    starter_tests,
 )
 from sigwrap.report.check.recorded_policy import NoPolicy, recorded_sources, recorded_variables
 from sigwrap.run.settings import DEFAULT_POLICY
@@ -110,10 +111,8 @@ def init(
         source = Source(name=file, text=text)
         return Engine(parse_policy(source, variables=variables(None), find_base=find_base))
 
-    def decide(text: str, line: str) -> str:
-        return engine_of(text).decide_command(command_request(line.split())).action.value
-
-    text = starter_policy(called, base, project, answers, decide)
+    text = starter_policy(called, base, project, answers)
+    text += starter_tests(project, answers, engine_of(text))
     if not all(each.passed for each in run_cases(engine_of(text))):
         why = f"the rules of {shell_words([selector])} allow every host"
         raise UsageError(why, "leave out --network")

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from enum import Enum
 from typing import Any
 
+from sigwrap.policy.judge.engine import Engine
+from sigwrap.policy.tools.cases import command_request
 from sigwrap.policy.tools.literal import yaml_list, yaml_word
 from sigwrap.tuples import NamedTuple
 
@@ -41,7 +43,7 @@ class Push(Enum):
 class Answers(NamedTuple):
     kind: Kind
     network: Network = Network.ANY
-    push: Push = Push.ALLOW
+    push: Push = Push.ASK
 
 
 _KIND_BY_FILE = {
@@ -68,8 +70,7 @@ _TESTS = {
     Kind.RUST: ("cargo test", "cargo install ripgrep"),
     Kind.OTHER: ("make test",),
 }
-_PUSHES = ("git push", "git push --force")
-
+_SCRIPT_RUNNERS = "[npm, npm-cli.js, pnpm, pnpm.cjs, yarn, yarn.js, bun]"
 _LEAVES_THE_MACHINE = re.compile(r"(deploy|publish|release|ship|rollout)([:_.-].*)?\Z")
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9:_.-]{0,39}")
 _TARGET = re.compile(r"^([A-Za-z][A-Za-z0-9_.-]{0,39}) *:(?!=)", re.MULTILINE)
@@ -93,68 +94,53 @@ class Project(NamedTuple):
         )
 
 
-def starter_policy(
-    name: str,
-    extends: str,
-    project: Project,
-    answers: Answers,
-    decide: Callable[[str, str], str],
-) -> str:
-    """Write a policy. `decide` returns the decision of a policy's text about a command line."""
-    text = "\n".join(_lines(name, extends, project, answers)) + "\n"
-    lines = _tried(project, answers.kind)
-    cases = [f"  - {{command: {line}, decision: {decide(text, line)}}}" for line in lines]
+def starter_policy(name: str, extends: str, project: Project, answers: Answers) -> str:
+    """Write a policy without tests."""
+    return "\n".join(_lines(name, extends, project, answers)) + "\n"
+
+
+def starter_tests(project: Project, answers: Answers, engine: Engine) -> str:
+    """Write the tests of a policy: its decisions on usual commands, by its engine."""
+    lines = [*_TESTS[answers.kind], "git push", "git push --force"]
+    lines += [f"npm run {each}" for each in project.scripts]
+    lines += [f"make {each}" for each in project.targets]
+    cases = ["", "tests:"]
+    for line in lines:
+        decision = engine.decide_command(command_request(line.split())).action.value
+        cases.append(f"  - {{command: {line}, decision: {decision}}}")
     if answers.network is not Network.ANY:
         cases.append('  - {connect: "example.com:443", decision: deny}')
-    return "\n".join([f"{text}\ntests:", *cases]) + "\n"
+    return "\n".join(cases) + "\n"
 
 
 def _lines(name: str, extends: str, project: Project, answers: Answers) -> Iterator[str]:
     yield "# Rules of this project, before those of the base. They only make it stricter."
-    yield "version: 1"
-    yield f"name: {name}"
-    yield f"extends: {yaml_word(extends)}"
+    yield from ("version: 1", f"name: {name}", f"extends: {yaml_word(extends)}")
     if answers.network is not Network.ANY:
         yield ""
         yield "# Also allowed: looking up names, and servers on this machine."
         yield "network: {default: deny}"
     if answers.network is Network.LISTED:
+        hosts = yaml_list((*_REGISTRIES[answers.kind], *_HOSTS))
         yield "network_rules:"
-        yield "  - name: listed-hosts"
-        yield f"    destinations: {yaml_list((*_REGISTRIES[answers.kind], *_HOSTS))}"
-        yield "    ports: [22, 443]"
-        yield "    decision: allow"
-    rules = list(_rules(project, answers.push))
-    if rules:
+        yield from ("  - name: listed-hosts", f"    destinations: {hosts}")
+        yield from ("    ports: [22, 443]", "    decision: allow")
+    push = {Push.ASK: "approve", Push.DENY: "deny"}.get(answers.push, "")
+    scripts = [word for each in project.scripts for word in (f"run {each}", each)]
+    rules = [
+        ("pushes", "[git]", ["push"] if push else [], push),
+        ("scripts-that-publish", _SCRIPT_RUNNERS, scripts, "approve"),
+        ("targets-that-publish", "[make, gmake]", project.targets, "approve"),
+    ]
+    if any(words for _, _, words, _ in rules):
         yield ""
         yield "# `overrides: []`: where the base is stricter, it decides."
-        yield from rules
-
-
-def _rules(project: Project, push: Push) -> Iterator[str]:
-    found = []
-    if push is not Push.ALLOW:
-        decision = "approve" if push is Push.ASK else "deny"
-        found.append(("pushes", "[git]", ["push"], decision))
-    if project.scripts:
-        words = [word for each in project.scripts for word in (f"run {each}", each)]
-        tools = "[npm, npm-cli.js, pnpm, pnpm.cjs, yarn, yarn.js, bun]"
-        found.append(("scripts-that-publish", tools, words, "approve"))
-    if project.targets:
-        found.append(("targets-that-publish", "[make, gmake]", [*project.targets], "approve"))
-    if found:
         yield "command_rules:"
-    for name, commands, subcommands, decision in found:
-        yield f"  - name: {name}"
-        yield f"    commands: {commands}"
-        yield f"    subcommands: {yaml_list(subcommands)}"
-        yield f"    decision: {decision}"
-        yield "    overrides: []"
-
-
-def _tried(project: Project, kind: Kind) -> list[str]:
-    scripts = [f"npm run {each}" for each in project.scripts]
-    return [*_TESTS[kind], *_PUSHES, *scripts, *(f"make {each}" for each in project.targets)]
+    for rule, commands, words, decision in rules:
+        if words:
+            yield from (f"  - name: {rule}", f"    commands: {commands}")
+            yield from (f"    subcommands: {yaml_list(words)}", f"    decision: {decision}")
+            yield "    overrides: []"
 
 
 def _scripts(text: str) -> list[str]:
