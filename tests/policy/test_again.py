@@ -56,7 +56,7 @@ def test_another_field_makes_another_request(
 
 
 class _Read(dict[str, Any]):
-    """Which fields were looked at."""
+    """Record which fields were read."""
 
     def __init__(self, payload: dict[str, Any]) -> None:
         super().__init__(payload)

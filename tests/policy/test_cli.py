@@ -1,4 +1,4 @@
-"""What `sigwrap policy …` prints, and its exit status."""
+"""The output of `sigwrap policy …`, and its exit status."""
 
 from __future__ import annotations
 

@@ -115,7 +115,7 @@ def test_a_reason_of_only_some_actions_is_left_out(agent: Engine) -> None:
 
 
 def question(event: Event, *, is_told: bool = True, pid: int = 9) -> Event:
-    """What had been asked, before there was that event."""
+    """Return the approval request that came before this event."""
     names = ("path", "argv", "cwd", "programs")
     payload = {"what": " ".join(event.payload["argv"]), "rule_name": event.payload["rule_name"]}
     payload |= {"kind": "exec", "comm": "sh"}

@@ -60,7 +60,7 @@ OLD_AND_NEW = [
 
 
 def effect(policy: Policy) -> object:
-    """What a policy means, without the places of its rules."""
+    """Return a policy without the places of its rules."""
     plain = policy._replace(warnings=(), env_policy=policy.env_policy._replace(place=None))
     return plain._replace(
         command_rules=tuple(each._replace(place=None) for each in plain.command_rules),  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""What `sigwrap policy pin` prints, under which a run is started."""
+"""Runs under the policy that `sigwrap policy pin` prints."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_the_pinned_tool_and_its_copy_run_and_another_under_the_name_does_not(
 
 
 def _policy_that_pins_a_tool(subject: Sigwrap) -> Path:
-    """One of the user's own, which lies along PATH behind a link."""
+    """Pin a tool of the user, which PATH finds through a link."""
     folder = subject.folder
     (folder / "bin").mkdir()
     shutil.copy("/usr/bin/id", folder / "bin/tool-1.0")

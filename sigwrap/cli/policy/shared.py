@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import fields, is_dataclass
-from enum import Enum
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from sigwrap.bare.enum import Enum as CheapEnum
+from sigwrap.bare.enum import Enum
 from sigwrap.cli.whole_file import write_lines
 from sigwrap.errors import SessionError, UsageError
 from sigwrap.escape import shell_words
 from sigwrap.events import Payload
 from sigwrap.policy.judge.rules import Policy
-from sigwrap.policy.problems import Place
 from sigwrap.report.check.recorded_policy import NoPolicy, recorded_policy
 from sigwrap.start.policy_files import SHIPPED, host_variables, load_policy
 from sigwrap.store.reader import Session
@@ -76,12 +73,8 @@ def policy_then(session: Session, variables: Mapping[str, str]) -> Policy:
 
 def plain(value: Any) -> Any:
     """Return a result as values that JSON has."""
-    if isinstance(value, Place):
-        return {"file": value.file, "line": value.line, "column": value.column}
-    if isinstance(value, Enum | CheapEnum):
+    if isinstance(value, Enum):
         return value.value
-    if is_dataclass(value):
-        return {each.name: plain(getattr(value, each.name)) for each in fields(value)}
     if hasattr(value, "_asdict"):
         return {name: plain(each) for name, each in value._asdict().items()}
     if isinstance(value, frozenset):

@@ -1,4 +1,4 @@
-"""What `sigwrap policy` does with a policy, and the generated documents.
+"""The work of `sigwrap policy`.
 
 show          a policy as it takes effect, as text that loads again
 renamed       old keys, written in the new way
