@@ -60,6 +60,16 @@ def test_why_each_earlier_rule_does_not_match(engine: MakeEngine) -> None:
     assert "needs args_patterns: ^--force (line" in explain(engine, "git", "push")
 
 
+def test_the_place_is_that_of_the_alternative_that_matches(engine: MakeEngine) -> None:
+    compiled = engine(
+        "command_rules:\n  - name: r\n    decision: deny\n    any:\n"
+        "      - {commands: [ls], args: [x]}\n      - {commands: [ls], args: [y]}\n"
+    )
+    text = explanation_text(explain_command(compiled, command_request(["ls", "y"])))
+    assert "Why: rule r matches (policy.yaml:8:9)." in text
+    assert "r  needs args: x (line 7)" in text
+
+
 def test_many_words_are_cut(engine: MakeEngine) -> None:
     for count, shown in ((5, "a, b, c, d, e"), (6, "a, b, c, d, e, 1 more")):
         rules = f"[{{name: r, commands: [x], subcommands: [{', '.join('abcdef'[:count])}]"

@@ -42,8 +42,9 @@ _OTHER_REASONS = {  # for failing conditions that are no keys of a rule
     "elsewhere": "allows, but the file is on a mount outside sigwrap's namespace",
 }
 
+_DECIDES = ""
 Tried = Iterable[tuple[Rule, str | None]]
-"""Rules in their order, each with its failing condition; None: it is about something else."""
+"""Rules in their order, each with its failing condition, or _DECIDES; None: it is unrelated."""
 
 
 class Passed(NamedTuple):
@@ -89,7 +90,7 @@ def _program(engine: Engine, program: Program, request: CommandRequest) -> Judge
     decision = engine.decide_program(program, request)
     facts = Facts(program, request, engine.home)
     tried = (
-        (each.rule, each.failing_condition(facts) if each.names(facts) else None)
+        (each.rule, (each.failing_condition(facts) or _DECIDES) if each.names(facts) else None)
         for each in engine.command_rules
     )
     called = program.name if program.counts_by_name else program.path
@@ -115,8 +116,8 @@ def explain_signal(engine: Engine, request: SignalRequest) -> Explanation:
     def failing(rule: CompiledSignalRule) -> str | None:
         if rule not in about:
             return None
-        if rule.rule.name in held:
-            return OVERRIDES
+        if rule.matches(request):
+            return OVERRIDES if rule.rule.name in held else _DECIDES
         return "handled" if rule.target_matches(request) else "target"
 
     what = f"{signal_name(request.signal)} to {_target(request)}"
@@ -125,12 +126,14 @@ def explain_signal(engine: Engine, request: SignalRequest) -> Explanation:
 
 
 def explain_network(engine: Engine, endpoint: Endpoint) -> Explanation:
-    about = engine.network.rules_about(endpoint)
+    decision, about = engine.network.decide(endpoint), engine.network.rules_about(endpoint)
     held = _held(held_back(about, lambda rule: rule.matches(endpoint)))
 
     def failing(rule: NetworkRule) -> str | None:
         if rule.direction != endpoint.direction.value:
             return None
+        if rule.name == decision.rule:
+            return _DECIDES
         if rule.name in held:
             return OVERRIDES
         if rule.protocol not in ("", endpoint.protocol.value):
@@ -141,7 +144,7 @@ def explain_network(engine: Engine, endpoint: Endpoint) -> Explanation:
     verb = "listen on" if endpoint.direction is Direction.BIND else "connect to"
     what = f"{verb} {endpoint} ({endpoint.protocol.value})"
     tried = ((each, failing(each)) for each in engine.policy.network_rules)
-    return _alone(_judgement(what, engine.network.decide(endpoint), tried, held))
+    return _alone(_judgement(what, decision, tried, held))
 
 
 def explain_file(
@@ -170,6 +173,8 @@ def explain_file(
     def failing(rule: FileRule) -> str | None:
         if needed.isdisjoint(rule.operations):
             return None
+        if rule.name == decision.rule:
+            return _DECIDES
         return OVERRIDES if rule.name in held else "paths"
 
     tried = ((each, failing(each)) for each in engine.policy.file_rules)
@@ -194,7 +199,7 @@ def _judgement(
     decided_by: Rule | None = None
     passed, unrelated = list[Passed](), 0
     for rule, failing in () if is_built_in else tried:
-        if rule.name == decision.rule:
+        if failing == _DECIDES:
             decided_by = rule
             break
         if failing is None:
