@@ -356,7 +356,7 @@ def test_init_asks_three_questions_on_a_terminal(tmp_path: Path) -> None:
     try:
         for question, answer in (
             (b"What kind of project", "cobol"),
-            (b"type one of node, python, go, rust, other", "python"),
+            (b"'cobol' is not one of 'node', 'python'", "python"),
             (b"Which hosts may its commands reach", "local"),
             (b"May they git push", ""),
         ):

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from typer._types import TyperChoice
 
 from sigwrap.cli.chain_note import note_broken_chains
 from sigwrap.cli.examples import examples
@@ -125,14 +126,8 @@ def init(
 
 def _asked(project: Project) -> Answers:
     def ask(question: str, default: Enum) -> str:
-        words = [each.value for each in type(default)]
-        while True:
-            said: str = typer.prompt(
-                f"{question} ({', '.join(words)})", default=default.value, type=str, err=True
-            )
-            if said.strip() in words:
-                return said.strip()
-            note(f"type one of {', '.join(words)}")
+        words = TyperChoice([each.value for each in type(default)])
+        return str(typer.prompt(question, default=default.value, type=words, err=True))
 
     return Answers(
         Kind(ask("What kind of project?", project.kind)),
