@@ -176,7 +176,7 @@ def test_ci_never_asks() -> None:
             for argument in (*rule.subcommands, "-S", "pip install", "-m"):
                 for truncated in (False, True):
                     argv = [command.replace("*", "12"), argument, "install", "x"]
-                    request = command_request(argv, truncated=truncated)
+                    request = command_request(argv)._replace(truncated=truncated)
                     assert engine.decide_command(request).action is not Action.APPROVE
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Generic, TypeVar
 
 from sigwrap.events import CONNECTION_TYPES, EXEC_TYPES, SIGNAL_TYPES, Event, kind_of
+from sigwrap.hints import Generic, TypeVar
 from sigwrap.policy.judge.engine import Engine
 from sigwrap.policy.judge.network import Endpoint
 from sigwrap.policy.judge.recorded import (

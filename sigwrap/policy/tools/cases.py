@@ -8,12 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 
+from sigwrap.hints import Any
 from sigwrap.policy.judge.engine import Engine, Facts, matching
 from sigwrap.policy.judge.layers import Compiled, always, held_back
 from sigwrap.policy.judge.loading import loading_variables
 from sigwrap.policy.judge.network import Direction, Endpoint, Protocol, endpoint_of
 from sigwrap.policy.judge.recorded import program_named
-from sigwrap.policy.judge.request import CommandRequest, Decision
+from sigwrap.policy.judge.request import CommandRequest, Decision, SignalRequest
 from sigwrap.policy.judge.rules import (
     Case,
     CommandCase,
@@ -25,6 +26,7 @@ from sigwrap.policy.judge.rules import (
 from sigwrap.policy.judge.signals import signal_name
 from sigwrap.policy.judge.wrappers import unwrap
 from sigwrap.policy.problems import Problem
+from sigwrap.policy.tools.again import Request, decide
 from sigwrap.tuples import NamedTuple
 
 
@@ -49,15 +51,10 @@ class CaseResult(NamedTuple):
 
 def run_cases(engine: Engine) -> Iterator[CaseResult]:
     for case in engine.policy.cases:
-        match case:
-            case CommandCase():
-                decision = engine.decide_command(case_request(case))
-            case FileCase():
-                decision = engine.files.decide(case.operation, case.path)
-            case NetworkCase():
-                decision = engine.network.decide(case_endpoint(case))
-            case SignalCase():
-                decision = engine.decide_signal(case.request)
+        if isinstance(case, FileCase):
+            decision = engine.files.decide(case.operation, case.path)
+        else:
+            decision = decide(engine, _request(case))
         yield CaseResult(case=case, decision=decision)
 
 
@@ -82,49 +79,35 @@ def _weakens(own: Compiled, base: Compiled, case: Case) -> str:
 
 def _weakened(engine: Engine, case: Case) -> Iterable[tuple[Compiled, Compiled]]:
     """Return each rule of the policy that its base overrules, with the rule of the base."""
-    match case:
-        case CommandCase():
-            request = case_request(case)
+    if isinstance(case, FileCase):
+        return held_back(engine.files.rules_about(case.operation, case.path), always)
+    match _request(case):
+        case CommandRequest() as request:
             facts = [Facts(each, request, engine.home) for each in request.programs]
             found = [held_back(engine.command_rules, matching(each)) for each in facts]
             return chain.from_iterable(found)
-        case FileCase():
-            return held_back(engine.files.rules_about(case.operation, case.path), always)
-        case NetworkCase():
-            endpoint = case_endpoint(case)
-            about = engine.network.rules_about(endpoint)
-            return held_back(about, lambda rule: rule.matches(endpoint))
-        case SignalCase():
-            asked = case.request
+        case SignalRequest() as asked:
             signals = [each for each in engine.signal_rules if asked.signal in each.rule.signals]
             return held_back(signals, lambda rule: rule.matches(asked))
+        case Endpoint() as endpoint:
+            about = engine.network.rules_about(endpoint)
+            return held_back(about, lambda rule: rule.matches(endpoint))
 
 
-def case_request(case: CommandCase) -> CommandRequest:
-    return command_request(
-        case.argv,
-        folder=case.cwd,
-        depth=case.depth,
-        truncated=case.truncated,
-        traced=case.traced,
-        system_file=case.system_file,
-        loads_code=case.loads_code,
-    )
-
-
-def case_endpoint(case: NetworkCase) -> Endpoint:
-    return endpoint_of(case.destination, Direction(case.direction), Protocol(case.protocol))
+def _request(case: CommandCase | SignalCase | NetworkCase) -> Request:
+    if isinstance(case, SignalCase):
+        return case.request
+    if isinstance(case, NetworkCase):
+        return endpoint_of(case.destination, Direction(case.direction), Protocol(case.protocol))
+    request = command_request(case.argv, folder=case.cwd, depth=case.depth)
+    facts = {"system_file": case.system_file, "loads_code": case.loads_code}
+    known: dict[str, Any] = {name: fact for name, fact in facts.items() if fact is not None}
+    programs = tuple(each._replace(**known) for each in request.programs)
+    return request._replace(programs=programs, truncated=case.truncated, traced=case.traced)
 
 
 def command_request(
-    argv: Sequence[str],
-    *,
-    folder: str = "/project",
-    depth: int = 1,
-    truncated: bool = False,
-    traced: bool = False,
-    system_file: bool | None = None,
-    loads_code: bool | None = None,
+    argv: Sequence[str], *, folder: str = "/project", depth: int = 1
 ) -> CommandRequest:
     """Return the request of a command line and of the commands that its wrappers run.
 
@@ -143,11 +126,7 @@ def command_request(
         if loading_variables((inner.name,), variables, {}):
             inner = inner._replace(loads_code=True)
         programs.append(inner)
-    if system_file is not None:
-        programs = [each._replace(system_file=system_file) for each in programs]
-    if loads_code is not None:
-        programs = [each._replace(loads_code=loads_code) for each in programs]
-    return CommandRequest(tuple(programs), depth, truncated, traced, folder)
+    return CommandRequest(tuple(programs), depth, cwd=folder)
 
 
 def case_text(case: Case) -> str:
