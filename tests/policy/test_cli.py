@@ -153,6 +153,23 @@ def test_pin_refuses_a_tool_in_one_line(
         assert line.startswith(why) and "\n" not in line, line
 
 
+def test_pin_prints_a_policy_that_check_accepts(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    tool = "x # \"y': [z]"
+    Path(tool).touch(0o755)
+    status, out, _ = run("pin", f"./{tool}", "git")
+    assert status == 0
+    Path("pinned.yaml").write_text(out)
+    assert run("check", "pinned.yaml")[:2] == (0, "pinned.yaml: ok\n")
+    rules = load_policy("pinned.yaml", variables=host_variables(".")).command_rules
+    assert [rule.commands for rule in rules if rule.not_sha256] == [
+        (tool.replace("[", "[[]"),),
+        ("git",),
+    ]
+
+
 @pytest.mark.promise("policy tools")
 def test_explain_a_command(run: Run) -> None:
     status, out, _ = run("explain", "--policy", "agent-default", "--", "git", "push", "--force")

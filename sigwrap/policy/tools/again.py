@@ -1,4 +1,4 @@
-"""Decide recorded requests again. Equal requests are frequent, and each is decided once."""
+"""Read the requests of events, and decide them again. Equal ones are frequent: decide each once."""
 
 from __future__ import annotations
 

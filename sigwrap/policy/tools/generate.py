@@ -206,16 +206,13 @@ def _place_of(path: str) -> str:
 
 
 def _few(places: set[str]) -> list[str]:
-    """Replace the deepest directories by their parents until there are few enough."""
+    """Cut the longest paths until there are few enough, but to no home directory."""
     found = _outermost(places)
-    while len(found) > _MOST_PLACES:
-        deepest = max(each.count("/") for each in found)
-        fewer = _outermost(
-            {_place_of(each) if each.count("/") == deepest else each for each in found}
-        )
-        if fewer == found:
+    longest = max(each.count("/") for each in found)
+    for names in range(longest, 2, -1):
+        if len(found) <= _MOST_PLACES:
             break
-        found = fewer
+        found = _outermost({"/".join(each.split("/")[: names + 1]) for each in found})
     return found
 
 
