@@ -87,13 +87,7 @@ def plan_of(
         from sigwrap.run import files as of_files
 
         files = of_files.Files
-    has_patterns = (
-        policy.has_patterns
-        or engine.network.has_patterns
-        or engine.files.has_audited_patterns
-        or bool(engine.files.restricted)
-    )
-    if not_kept := own_code.keep_what_is_loaded(needs_patterns=has_patterns):
+    if not_kept := own_code.keep_what_is_loaded(needs_patterns=policy.has_patterns):
         without.append(f"sigwrap's own code: {first_of(not_kept)} can change during the run")
     return Plan(
         store=store,

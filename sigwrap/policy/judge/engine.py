@@ -11,8 +11,9 @@ from collections.abc import Callable, Iterable
 
 from sigwrap.policy.judge.files import FileRules
 from sigwrap.policy.judge.flags import Flags, flags_of, has_table
+from sigwrap.policy.judge.globs import EVERYTHING, Glob, is_glob
 from sigwrap.policy.judge.layers import deciding, weakened
-from sigwrap.policy.judge.match import Arguments, Glob, Paths, Regex, is_glob
+from sigwrap.policy.judge.match import Arguments, Paths, Regex
 from sigwrap.policy.judge.network import NetworkRules
 from sigwrap.policy.judge.path_shadow import found_at, goes_by_its_own_name, held_against
 from sigwrap.policy.judge.paths import arguments_as_paths
@@ -266,9 +267,9 @@ class CompiledCommandRule:
         self.rule = rule
         self._weakened = weakened
         self._lenient = rule.decision in LENIENT
-        globs = [word for word in rule.commands if is_glob(word) and word != "*"]
+        globs = [word for word in rule.commands if is_glob(word) and word != EVERYTHING]
         self.literals = frozenset(word for word in rule.commands if not is_glob(word))
-        self._names_everything = "*" in rule.commands
+        self._names_everything = EVERYTHING in rule.commands
         self._path_globs = tuple(Glob(word) for word in globs if "/" in word)
         self._name_globs = tuple(Glob(word) for word in globs if "/" not in word)
         self._regex = Regex(rule.args_patterns) if rule.args_patterns else None

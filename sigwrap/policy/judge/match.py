@@ -1,4 +1,4 @@
-"""Regexes and globs, linear in time over bounded input.
+"""Regular expressions, and the paths and arguments of a command that patterns are held against.
 
 RE2, not `re`: patterns come from people and arguments from the wrapped program, and neither may
 stall the supervisor. It is imported where a pattern is first compiled: most runs compile none.
@@ -11,17 +11,13 @@ from collections.abc import Collection, Sequence
 from sigwrap.bare import re
 from sigwrap.bare.functools import lru_cache
 from sigwrap.hints import Any
+from sigwrap.policy.judge.globs import MAX_PATTERN_CHARACTERS as MAX_PATTERN_CHARACTERS
+from sigwrap.policy.judge.globs import BadPattern, Glob, is_glob, literal_prefix, readable
 
 MAX_MATCHED_BYTES = 64 * 1024
 MAX_MATCHED_ARGUMENTS = 4096  # one search each; what is beyond is searched in the joined text only
-MAX_PATTERN_CHARACTERS = 1000
 UNTOLD = "\0"  # a part of a path that is not told; alone, the path could be any
-_SPECIAL_IN_GLOBS = {ord(each): f"[{each}]" for each in "*?["}
 MAX_PROGRAM_SIZE = 4000  # RE2 instructions: bounds the cost per byte where its DFA gives up
-
-
-class BadPattern(Exception):
-    """Report the message at the pattern's place in the policy."""
 
 
 class Regex:
@@ -38,42 +34,6 @@ class Regex:
         if self._search is None:
             self._search = _compiled(self._pattern).search
         return self._search(text) is not None
-
-
-class Glob:
-    """`*` and `?` stop at a slash, `**` does not; `[a-z]` is one of a set."""
-
-    __slots__ = ("_pattern", "_search", "prefix")
-
-    def __init__(self, pattern: str) -> None:
-        self.prefix = _literal_prefix(pattern)
-        self._pattern = pattern
-        self._search: Any = None
-
-    def matches(self, text: str) -> bool:
-        # Nearly all texts differ in the prefix already, and comparing it costs a tenth.
-        if not text.startswith(self.prefix):
-            return False
-        if self._search is None:
-            self._search = _compiled(_translated(self._pattern)).search
-        return self._search(to_bytes(text)) is not None
-
-
-class NameGlob:
-    """On a whole name that is no path: nothing stops `*` and `?`."""
-
-    __slots__ = ("_search", "pattern")
-
-    def __init__(self, pattern: str) -> None:
-        self.pattern = pattern
-        self._search: Any = None
-
-    def matches(self, text: str) -> bool:
-        if not is_glob(self.pattern):
-            return text == self.pattern
-        if self._search is None:
-            self._search = _compiled(_translated_name(self.pattern)).search
-        return self._search(to_bytes(text)) is not None
 
 
 class Paths:
@@ -106,7 +66,7 @@ class _Reach:
     __slots__ = ("_prefix", "_slashes")
 
     def __init__(self, pattern: str) -> None:
-        self._prefix = _literal_prefix(pattern)
+        self._prefix = literal_prefix(pattern)
         self._slashes = None if "**" in pattern or "[" in pattern else pattern.count("/")
 
     def takes_in(self, told: str, slashes: int) -> bool:
@@ -145,12 +105,9 @@ def too_long_to_match(argv: Sequence[str]) -> bool:
     return Arguments(argv).cut
 
 
-def is_glob(text: str) -> bool:
-    return "*" in text or "?" in text or ("[" in text and "]" in text[text.index("[") :])
-
-
 def check_regex(pattern: str) -> None:
-    _check_length(pattern)
+    if len(pattern) > MAX_PATTERN_CHARACTERS:
+        raise BadPattern(f"longer than {MAX_PATTERN_CHARACTERS} characters")
     _compiled(pattern)
 
 
@@ -159,52 +116,12 @@ def check_regexes(patterns: Sequence[str]) -> None:
     _compiled(_joined(patterns))
 
 
-def check_glob(pattern: str) -> None:
-    _check_length(pattern)
-    if is_glob(pattern):
-        _compiled(_translated(pattern))
-
-
-def check_name_glob(pattern: str) -> None:
-    _check_length(pattern)
-    if is_glob(pattern):
-        _compiled(_translated_name(pattern))
-
-
-def doubt_about_glob(pattern: str) -> str:
-    """What in it is not what it looks like; empty where nothing is."""
-    if pattern.startswith("!"):
-        return "a ! at the start is a plain character, not a negation"
-    for part in re.findall(r"\[!?\]?[^]]*\]|.", pattern, re.DOTALL):
-        if part == "[" and pattern.rpartition("/")[2] != "[":  # test(1) has that name
-            return "this [ has no closing ] and is a plain character"
-        if part.startswith("[^") and part != "[^]":
-            return "^ in a set is a plain character; to negate the set, write [!...]"
-    if re.search(r"(?<!\$)\{[^{}]*,[^{}]*\}", pattern):
-        return "braces are plain characters; list each word"
-    return ""
-
-
 def escape_regex(text: str) -> str:
     return re.escape(text)
 
 
-def escape_glob(text: str) -> str:
-    return text.translate(_SPECIAL_IN_GLOBS)
-
-
 def to_bytes(text: str) -> bytes:
-    """UTF-8, with U+FFFD for bytes that weren't: else `.` would not match them, and one stray byte
-    between two words would hide a command from the rule that denies it."""
-    try:
-        return text.encode()
-    except UnicodeEncodeError:
-        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").encode()
-
-
-def _check_length(pattern: str) -> None:
-    if len(pattern) > MAX_PATTERN_CHARACTERS:
-        raise BadPattern(f"longer than {MAX_PATTERN_CHARACTERS} characters")
+    return readable(text).encode()
 
 
 def _joined(patterns: Sequence[str]) -> str:
@@ -236,41 +153,3 @@ def _compiled(pattern: str) -> Any:
     if compiled.programsize > MAX_PROGRAM_SIZE:
         raise BadPattern("it is too large with its repetitions expanded")
     return compiled
-
-
-def _literal_prefix(pattern: str) -> str:
-    for special in "*?[":
-        pattern = pattern.partition(special)[0]
-    return pattern
-
-
-def _translated(pattern: str) -> str:
-    parts = [
-        _translated_part(part)
-        for part in re.findall(r"\*\*/|\*\*|\*|\?|\[!?\]?[^]]*\]|.", pattern, re.DOTALL)
-    ]
-    return "^" + "".join(parts) + "$"
-
-
-def _translated_name(pattern: str) -> str:
-    parts = [
-        {"*": ".*", "?": "."}.get(part) or _translated_part(part)
-        for part in re.findall(r"\*|\?|\[!?\]?[^]]*\]|.", pattern, re.DOTALL)
-    ]
-    return "^" + "".join(parts) + "$"
-
-
-def _translated_part(part: str) -> str:
-    match part:
-        case "**/":
-            return "(?:.*/)?"
-        case "**":
-            return ".*"
-        case "*":
-            return "[^/]*"
-        case "?":
-            return "[^/]"
-    if len(part) > 1:
-        negated, members = part[1] == "!", part[1:-1].removeprefix("!")
-        return ("[^" if negated else "[") + re.sub(r"([\\\[\]^])", r"\\\1", members) + "]"
-    return re.escape(part)

@@ -12,9 +12,8 @@ from collections.abc import Callable, Sequence
 
 from sigwrap.bare.enum import Enum
 from sigwrap.bare.socket import AF_INET, AF_INET6, inet_ntop, inet_pton
+from sigwrap.policy.judge.globs import Glob, is_glob
 from sigwrap.policy.judge.layers import deciding, in_the_way
-from sigwrap.policy.judge.match import is_glob
-from sigwrap.policy.judge.names import SocketNames
 from sigwrap.policy.judge.request import STRICTNESS, Action, Decision
 from sigwrap.policy.judge.rules import NetworkRule, Policy, default_of, reason_of
 from sigwrap.tuples import NamedTuple
@@ -232,11 +231,11 @@ class Destination:
         self._is_every_host = False
         self._is_of_machine = False  # a service outside the session answers there
         self._networks: tuple[Network, ...] = ()
-        self._globs: tuple[SocketNames, ...] = ()
+        self._globs: tuple[Glob, ...] = ()
         if text.startswith(UNIX):
             word = text.removeprefix(UNIX)
             self.sockets = SOCKETS.get(word, (word,))
-            self._globs = tuple(map(SocketNames, self.sockets))
+            self._globs = tuple(map(Glob, self.sockets))
             self._is_of_machine = word in SOCKETS and word != "*"
             self.gets_datagrams = word == "*" or word not in SOCKETS
             if word not in SOCKETS and not word.startswith(("/", "@", "**")):
@@ -251,10 +250,6 @@ class Destination:
             raise BadDestination(problem)
         else:
             self.name = text.lower().rstrip(".")
-
-    @property
-    def needs_patterns(self) -> bool:
-        return any(each.needs_patterns for each in self._globs)
 
     def may_be_of(self, protocol: Protocol) -> bool:
         return bool(self._globs) == (protocol is Protocol.UNIX)
@@ -367,11 +362,6 @@ class NetworkRules:
         self._rules = [each._replace(decision=instead(each.decision)) for each in self._rules]
         self._default = instead(self._default)
         self._sort()
-
-    @property
-    def has_patterns(self) -> bool:
-        """Return whether RE2 is needed: a pattern is compiled when a request first meets it."""
-        return any(each.needs_patterns for _, wanted, _ in self._rules for each in wanted)
 
     @property
     def kept_sockets(self) -> frozenset[str]:

@@ -5,7 +5,6 @@ Named tuples take an eighth of the time of dataclasses, and sigwrap makes these 
 
 from __future__ import annotations
 
-from sigwrap.policy.judge.match import is_glob
 from sigwrap.policy.judge.request import (
     DEFAULT_RULE,
     Action,
@@ -248,18 +247,7 @@ class Policy(NamedTuple):
     @property
     def has_patterns(self) -> bool:
         """Return whether RE2 is needed: a pattern is compiled when a request first meets it."""
-        commands = (
-            rule.args_patterns
-            or any(word != "*" and is_glob(word) for word in rule.commands)
-            or any(map(is_glob, (*rule.paths, *rule.sources)))
-            for rule in self.command_rules
-        )
-        targets = (
-            isinstance(target, ProcessPattern) and is_glob(target.glob)
-            for rule in self.signal_rules
-            for target in rule.targets
-        )
-        return any(commands) or any(targets)
+        return any(rule.args_patterns for rule in self.command_rules)
 
 
 def reason_of(rule: Rule) -> str:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from sigwrap.policy.judge.match import BadPattern, check_regexes
+from sigwrap.policy.judge.globs import BadPattern
+from sigwrap.policy.judge.match import check_regexes
 from sigwrap.policy.judge.network import (
     BadDestination,
     Destination,

@@ -10,12 +10,7 @@ from sigwrap.amounts import SIZES, SPANS, size_bytes, span_s
 from sigwrap.bare import re
 from sigwrap.hints import Any
 from sigwrap.policy.judge.files import BENEATH, parts_of
-from sigwrap.policy.judge.match import (
-    BadPattern,
-    check_name_glob,
-    doubt_about_glob,
-    escape_glob,
-)
+from sigwrap.policy.judge.globs import escape_glob
 from sigwrap.policy.judge.network import BadDestination, Destination
 from sigwrap.policy.judge.signals import signal_number, signal_numbers, words
 from sigwrap.policy.language.document import MappingNode, Node, ScalarNode, SequenceNode
@@ -192,12 +187,7 @@ class Checker(Filler):
     def _name_glob(self, node: ScalarNode, glob: str, name: str) -> str:
         expected = f'{name} takes names of variables, without "=" and "$"'
         self._expected(node, glob, Form.NAME_GLOB, expected)
-        try:
-            check_name_glob(glob)
-        except BadPattern as error:
-            raise self.note(node, f"bad glob ({error})", node.text) from error
-        self.doubt(node, doubt_about_glob(glob), glob)
-        return glob
+        return self.glob(node, glob, name)
 
     def _expected(self, node: ScalarNode, text: str, form: Form, message: str) -> str:
         if not re.fullmatch(PATTERNS[form], text):

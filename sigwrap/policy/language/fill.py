@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from posixpath import normpath
 
-from sigwrap.policy.judge.match import (
+from sigwrap.policy.judge.globs import (
+    MAX_PATTERN_CHARACTERS,
     BadPattern,
     check_glob,
-    check_regex,
     doubt_about_glob,
     escape_glob,
-    escape_regex,
 )
+from sigwrap.policy.judge.match import check_regex, escape_regex
 from sigwrap.policy.language.document import Node, ScalarNode
 from sigwrap.policy.language.variables import (
     BUILT_IN,
@@ -24,9 +24,6 @@ from sigwrap.policy.language.variables import (
 )
 from sigwrap.policy.problems import Place, Problem, Severity, nearest_word
 
-# A good glob stays good with other values, which it takes literally, up to this length: RE2 makes
-# at most four instructions of a character.
-SURELY_FITS = 250
 _SAYS_WHERE = ("/", "**")
 _NOWHERE = "/nonexistent"  # shipped policies load without a home directory too
 
@@ -94,7 +91,8 @@ class Filler:
     def glob(self, node: ScalarNode, glob: str, name: str) -> str:
         if not glob:
             raise self.note(node, f"{name} must not be empty")
-        if self._shipped and (glob == node.text or len(glob) <= SURELY_FITS):
+        # A good glob stays good with other values, which it takes literally.
+        if self._shipped and len(glob) <= MAX_PATTERN_CHARACTERS:
             return glob
         try:
             check_glob(glob)

@@ -14,8 +14,8 @@ from typing import Any
 from sigwrap.escape import printable
 from sigwrap.events import DENIED_TYPES, Event, Payload, text, texts
 from sigwrap.policy.judge.engine import Engine, Facts, is_system_file, matching
+from sigwrap.policy.judge.globs import MAX_PATTERN_CHARACTERS, Glob
 from sigwrap.policy.judge.layers import in_the_way
-from sigwrap.policy.judge.match import MAX_PATTERN_CHARACTERS, Glob
 from sigwrap.policy.judge.network import Endpoint
 from sigwrap.policy.judge.path_shadow import found_at, goes_by_its_own_name
 from sigwrap.policy.judge.request import (
