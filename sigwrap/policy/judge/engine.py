@@ -200,7 +200,7 @@ class Facts:
         self._arguments: Arguments | None = None
         self._flags: Flags | None = None
         self._readings: tuple[frozenset[str], ...] | None = None
-        self._paths: dict[bool, frozenset[str]] = {}
+        self._paths: dict[str, frozenset[str]] = {}
 
     @property
     def arguments(self) -> Arguments:
@@ -225,12 +225,12 @@ class Facts:
             self._flags = flags_of(known, self.program.argv)
         return self._flags
 
-    def paths(self, *, sources_only: bool) -> frozenset[str]:
-        known = self._paths.get(sources_only)
+    def paths(self, condition: str) -> frozenset[str]:
+        known = self._paths.get(condition)
         if known is None:
             name, argv, cwd = self.program.name, self.program.argv, self.request.cwd
-            known = arguments_as_paths(name, argv, cwd, self.home, sources_only=sources_only)
-            self._paths[sources_only] = known
+            known = arguments_as_paths(condition, name, argv, cwd, self.home)
+            self._paths[condition] = known
         return known
 
     @property
@@ -252,6 +252,7 @@ class CompiledCommandRule:
         "_lenient",
         "_name_globs",
         "_names_everything",
+        "_outside",
         "_path_globs",
         "_paths",
         "_regex",
@@ -275,6 +276,7 @@ class CompiledCommandRule:
         self._regex = Regex(rule.args_patterns) if rule.args_patterns else None
         self._paths = Paths(rule.paths) if rule.paths else None
         self._sources = Paths(rule.sources) if rule.sources else None
+        self._outside = Paths.beneath(rule.outside) if rule.outside else None
         self._subcommands = frozenset(rule.subcommands)
         self.decision = _decision(rule)._replace(redirect_to=rule.redirect_to)
 
@@ -345,9 +347,12 @@ class CompiledCommandRule:
             return not self._lenient and args[: len(given)] == given
         return given == args
 
-    def _is_about(self, paths: Paths, facts: Facts, *, sources_only: bool) -> bool:
-        meant = facts.paths(sources_only=sources_only)
+    def _is_about(self, paths: Paths, meant: frozenset[str]) -> bool:
         return paths.match(meant) if self._lenient else paths.may_match(meant)
+
+    def _is_outside(self, inside: Paths, facts: Facts) -> bool:
+        """Return whether an argument may be a path that is not inside."""
+        return facts.truncated or not all(inside.match((each,)) for each in facts.paths("outside"))
 
     def holds(self, facts: Facts) -> bool:
         return self.failing_condition(facts) is None
@@ -377,12 +382,12 @@ class CompiledCommandRule:
             return "flags"
         if rule.truncated is not None and rule.truncated != facts.truncated:
             return "truncated"
-        if self._paths is not None and not self._is_about(self._paths, facts, sources_only=False):
+        if self._paths is not None and not self._is_about(self._paths, facts.paths("paths")):
             return "paths"
-        if self._sources is not None and not self._is_about(
-            self._sources, facts, sources_only=True
-        ):
+        if self._sources is not None and not self._is_about(self._sources, facts.paths("sources")):
             return "sources"
+        if self._outside is not None and not self._is_outside(self._outside, facts):
+            return "outside"
         if self._regex is not None and not facts.arguments.match(self._regex):
             return "args_patterns"
         if rule.loads_code is not None and rule.loads_code != facts.loads_code:

@@ -8,7 +8,7 @@ all flags that begin so. So no rule may allow by a flag, which another word may 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from sigwrap.bare.functools import lru_cache
 from sigwrap.policy.judge.match import MAX_MATCHED_ARGUMENTS
@@ -18,7 +18,8 @@ from sigwrap.tuples import NamedTuple
 
 # Spellings of one option are joined by commas: one letter is a short flag, more are a long one.
 # `=` after them: the option takes a value. `?`: a short flag may have a value attached. `:xy`: the
-# option implies -x and -y. `.` first: the options end at the first argument that is none.
+# option implies -x and -y; `o=v:xy`: it does so with the value v. `.` first: the options end at the
+# first argument that is none.
 _REMOVING = "f,force v,verbose preserve-root no-preserve-root "
 _CHANGING = "c,changes f,silent,quiet v,verbose R,recursive reference= preserve-root "
 _PLACING = (
@@ -88,8 +89,9 @@ _OPTIONS: dict[str, str] = {
     "wget": "b,background c,continue r,recursive O,output-document= o,output-file= "
     "P,directory-prefix= q,quiet v,verbose i,input-file= U,user-agent= header= post-data= "
     "post-file= body-data= body-file= method= no-check-certificate e,execute= N,timestamping "
-    "no-parent m,mirror l,level= A,accept= R,reject= D,domains= t,tries= T,timeout= Q,quota= "
-    "user= password= load-cookies= S k p",
+    "m,mirror l,level= A,accept= R,reject= D,domains= t,tries= T,timeout= Q,quota= "
+    "user= password= load-cookies= S k p nc,no-clobber nd,no-directories nv,no-verbose "
+    "np,no-parent nH,no-host-directories",
     "git push": _GIT
     + "no-verify all,branches mirror d,delete tags follow-tags signed atomic n,dry-run "
     "receive-pack,exec= repo= f,force force-with-lease force-if-includes u,set-upstream "
@@ -143,14 +145,15 @@ _OPTIONS: dict[str, str] = {
     "docker exec": ". d,detach i,interactive t,tty privileged e,env= env-file= u,user= "
     "w,workdir= detach-keys=",
     "docker rm": "f,force l,link v,volumes",
+    "docker down": "v,volumes t,timeout= rmi= remove-orphans",
     "docker rmi": "f,force no-prune",
     "docker build": "t,tag= f,file= push load q,quiet no-cache pull build-arg= target= platform= "
     "o,output= secret= ssh= label= cache-from= cache-to= network= add-host= progress= builder=",
     "docker prune": "a,all f,force filter=",
     "docker system": "a,all f,force volumes filter=",
-    "npm": "g,global f,force D,save-dev S,save O,save-optional E,save-exact P,save-prod y,yes "
-    "s,silent h,help v,version l,long q,quiet w,workspace= ws,workspaces C,prefix= c,call= "
-    "m,message=",
+    "npm": "g,global location=global:g f,force D,save-dev S,save O,save-optional E,save-exact "
+    "P,save-prod y,yes s,silent h,help v,version l,long q,quiet w,workspace= ws,workspaces "
+    "C,prefix= c,call= m,message=",
     "pnpm": "g,global r,recursive D,save-dev O,save-optional P,save-prod E,save-exact F,filter= "
     "w,workspace-root C,dir= s,silent f,force",
     "pip install": "U,upgrade r,requirement= c,constraint= e,editable= t,target= user root= "
@@ -179,7 +182,8 @@ _OPTIONS: dict[str, str] = {
     "zsh": _SHELL,
 }
 _SAME_OPTIONS = {"podman": "docker", "apt": "apt-get", "aptitude": "apt-get"}
-_GROUPS = {"docker": ("builder", "container", "image", "network", "volume")}  # `docker image rm`
+# `docker image rm` is `docker rm`, with nearly the same options.
+_GROUPS = {"docker": ("builder", "compose", "container", "image", "network", "volume")}
 _SINGLE_DASH = frozenset({"find", "terraform", "java", "openssl"})
 _WHOLE_WORDS = _SINGLE_DASH | {"docker", "gh", "kubectl", "cargo", "pnpm"}  # no abbreviations
 _SHELLS = frozenset({"bash", "sh", "dash", "zsh"})  # `-oc NAME LINE`: values follow the letters
@@ -230,6 +234,7 @@ class _Scanner:
         self._words = [self._tool]
         self._found: set[str] = set()
         self._starts: list[str] = []
+        self._waiting = ""  # the long option whose value follows
         self._values = 0  # how many of the following arguments are values
         self._may_be_value = False  # of an option that is not in the table
         self._operands = 0
@@ -244,6 +249,9 @@ class _Scanner:
         """Return whether options may still follow."""
         may_be_value, self._may_be_value = self._may_be_value, False
         is_value, self._values = self._values > 0, max(0, self._values - 1)
+        waiting, self._waiting = self._waiting, ""
+        if waiting:
+            self._found.update(self._implied_by(f"{waiting}={argument}"))
         if argument.startswith("+") and self._tool in _SHELLS:
             self._values += argument[-1] in self._options.with_value
         elif argument == "--":
@@ -280,12 +288,21 @@ class _Scanner:
         name, has_value, _ = argument.partition("=")
         options = self._options
         self._found.add(name)
+        self._found.update(self._implied_by(argument))
+        self._waiting = "" if has_value else name
         if len(name) == 1 or name not in options.spellings:
             if options.abbreviated:
                 self._starts.append(name)
             self._may_be_value = not has_value
         elif name in options.with_value and not has_value:
             self._values += 1
+
+    def _implied_by(self, option: str) -> Iterator[str]:
+        """Yield the flags that an option implies with this value: `location=global`."""
+        name, _, value = option.partition("=")
+        for each, letters in self._options.implied.items():
+            if "=" in each and each.startswith(name) and each.endswith(f"={value}"):
+                yield from letters
 
     def _short(self, argument: str) -> None:
         options = self._options

@@ -52,6 +52,12 @@ class Paths:
         told = [path for path in paths if UNTOLD not in path]
         return any(glob.matches(path) for glob in self._globs for path in told)
 
+    @classmethod
+    def beneath(cls, patterns: Sequence[str]) -> Paths:
+        """Match files, and directories with everything below, as file rules do."""
+        bases = [each.removesuffix("/**") for each in patterns]
+        return cls([*(each or "/" for each in bases), *(f"{each}/**" for each in bases)])
+
     def may_match(self, paths: Collection[str]) -> bool:
         """Also where one that is not wholly told may be such a one."""
         if self.match(paths) or UNTOLD in paths:

@@ -38,6 +38,7 @@ class CommandRule(NamedTuple):
     subcommands: tuple[str, ...] = ()
     paths: tuple[str, ...] = ()
     sources: tuple[str, ...] = ()
+    outside: tuple[str, ...] = ()
     depth: Depth | None = None
     sha256: frozenset[str] = frozenset()
     not_sha256: frozenset[str] = frozenset()
@@ -54,7 +55,7 @@ class CommandRule(NamedTuple):
     @property
     def judges_words(self) -> bool:
         """Whether the rule asks for more than a subcommand in the arguments."""
-        words = (self.flags, self.args_patterns, self.paths, self.sources)
+        words = (self.flags, self.args_patterns, self.paths, self.sources, self.outside)
         return self.args is not None or any(words)
 
 

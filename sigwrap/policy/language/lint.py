@@ -163,7 +163,7 @@ def _loose_allow_rules(rules: Sequence[CommandRule]) -> Iterator[Problem]:
         elif rule.paths and rule.args is None and not rule.args_patterns:
             message = (
                 f"rule {rule.name} allows any arguments if one of them is one of these paths; use "
-                "args, or deny the others in an earlier rule"
+                "args, or deny other paths in an earlier rule with outside"
             )
             yield _warning(rule, message, rule.paths[0])
 

@@ -141,6 +141,12 @@ _CONDITIONS = (
         covers=any_of,
     ),
     Key("sources", _PATHS, "As `paths`, without the last argument", covers=any_of),
+    Key(
+        "outside",
+        _PATHS,
+        "An argument that can be a path is none of these, nor below them; not for `allow`",
+        covers=all_of,
+    ),
     Key("depth", _DEPTH, "Depth of the caller", old=True, covers=is_deeper),
     Key("sha256", _DIGESTS, "The file has one of these digests", make=frozenset, covers=any_of),
     Key(

@@ -350,6 +350,8 @@ def _why(rule: CommandRule, condition: str, facts: Facts) -> str:
         case "paths" | "sources":
             paths = rule.paths if condition == "paths" else rule.sources
             return f"is for the paths {_some(', ', paths)}"
+        case "outside":
+            return f"is for paths outside {_some(', ', rule.outside)}"
         case "args":
             return f"is for the arguments {_some(' ', rule.args or ()) or 'none'}"
         case "flags":
