@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from sigwrap.policy.judge.files import FileRules
-from sigwrap.policy.judge.flags import Flags, flags_of, has_table
+from sigwrap.policy.judge.flags import Flags, flags_of
 from sigwrap.policy.judge.globs import EVERYTHING, Glob, is_glob
 from sigwrap.policy.judge.layers import deciding, weakened
 from sigwrap.policy.judge.match import Arguments, Paths, Regex
@@ -42,6 +42,7 @@ from sigwrap.policy.judge.rules import (
 from sigwrap.policy.judge.signals import ALL
 from sigwrap.policy.judge.subcommand import name_for_subcommands, names_of, readings
 from sigwrap.policy.judge.system_folders import may_be_the_systems
+from sigwrap.policy.judge.tools import is_program
 
 MAX_KEPT_CANDIDATES = 1000
 OVERRIDES = "overrides"
@@ -221,7 +222,7 @@ class Facts:
     def flags(self) -> Flags:
         if self._flags is None:
             basename, name = self.basename, self.program.name
-            known = basename if has_table(basename) else name_for_subcommands(basename, name)
+            known = basename if is_program(basename) else name_for_subcommands(basename, name)
             self._flags = flags_of(known, self.program.argv)
         return self._flags
 

@@ -24,7 +24,8 @@ from sigwrap.policy.judge.request import (
     most_specific,
 )
 from sigwrap.policy.judge.signals import ALL, GROUPS, signal_name
-from sigwrap.policy.judge.subcommand import has_subcommands, name_for_subcommands, readings
+from sigwrap.policy.judge.subcommand import name_for_subcommands, readings
+from sigwrap.policy.judge.tools import has_subcommands
 from sigwrap.policy.tools import connections
 from sigwrap.policy.tools.draft import COMMAND_RULES, Draft, NoRule, rule_line, unused_name
 from sigwrap.policy.tools.literal import (
