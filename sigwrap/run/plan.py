@@ -14,7 +14,7 @@ from sigwrap.hints import TYPE_CHECKING
 from sigwrap.linux import session_line
 from sigwrap.policy.judge.engine import Engine
 from sigwrap.policy.judge.environment import KILLSWITCH_URL
-from sigwrap.policy.language.texts import policy_texts
+from sigwrap.policy.language.document import policy_texts
 from sigwrap.run.lacking import Tell
 from sigwrap.run.settings import DEFAULT_JOIN_IDLE_S, RunSettings
 from sigwrap.start import own_code

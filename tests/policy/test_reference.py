@@ -11,8 +11,8 @@ import pytest
 import yaml
 
 from sigwrap.policy.judge.network import SOCKETS, WORDS
+from sigwrap.policy.language.fill import BUILT_IN
 from sigwrap.policy.language.schema import TARGET_WORDS
-from sigwrap.policy.language.variables import BUILT_IN
 from sigwrap.policy.tools.reference import json_schema, page
 from sigwrap.policy.tools.reference_notes import (
     BUILT_IN_RULES,

@@ -24,7 +24,7 @@ from sigwrap.policy.judge.rules import (
     SignalCase,
 )
 from sigwrap.policy.judge.signals import signal_number
-from sigwrap.policy.language.parts import IMPLIED, NetworkDefault, Parts
+from sigwrap.policy.language.document import IMPLIED, NetworkDefault, Parts
 from sigwrap.policy.language.schema import (
     ANY,
     COMMAND_DECISIONS,
@@ -38,7 +38,7 @@ from sigwrap.policy.language.schema import (
     TEST_CASE,
     VALUES,
 )
-from sigwrap.policy.language.values import Checked, fields, listed, made
+from sigwrap.policy.language.shapes import Checked, fields, listed, made
 from sigwrap.policy.problems import Place, Problem, nearest_word
 
 _QUOTING = frozenset("'\"\\")

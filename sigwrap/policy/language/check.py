@@ -17,6 +17,7 @@ from sigwrap.policy.language.document import MappingNode, Node, ScalarNode, Sequ
 from sigwrap.policy.language.fill import FILLED, Filler, Wrong
 from sigwrap.policy.language.shapes import (
     PATTERNS,
+    Checked,
     Duration,
     Flag,
     Form,
@@ -31,7 +32,6 @@ from sigwrap.policy.language.shapes import (
     Text,
     Word,
 )
-from sigwrap.policy.language.values import Checked
 from sigwrap.policy.problems import nearest_word
 
 MAX_TOTAL_SECONDS = 10 * 365 * 24 * 3600

@@ -25,11 +25,9 @@ from sigwrap.policy.language.shapes import (
     Word,
     all_of,
     any_of,
-    same,
-)
-from sigwrap.policy.language.values import (
     is_deeper,
     redirect_signal,
+    same,
     shown_signals,
     shown_targets,
     signals,

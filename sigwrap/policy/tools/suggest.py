@@ -31,8 +31,8 @@ from sigwrap.policy.judge.request import (
 from sigwrap.policy.judge.rules import Limits
 from sigwrap.policy.judge.signals import ALL, signal_name
 from sigwrap.policy.language.document import Source
+from sigwrap.policy.language.fill import BUILT_IN
 from sigwrap.policy.language.parse import parse_policy
-from sigwrap.policy.language.variables import BUILT_IN
 from sigwrap.policy.tools import connections
 from sigwrap.policy.tools.draft import (
     COMMAND_RULES,
