@@ -99,6 +99,21 @@ _PROGRAMS: dict[str, str] = {
     "np,no-parent nH,no-host-directories",
     "ssh": ". 4 6 A a C f G g K k M N n q s T t V v X x Y y B= b= c= D= E= e= F= I= i= J= L= l= "
     "m= O= o= p= Q= R= S= W= w=",
+    "env": "u,unset= C,chdir= a,argv0=",
+    "nice": "n,adjustment=",
+    "timeout": "k,kill-after= s,signal=",
+    "stdbuf": "i,input= o,output= e,error=",
+    "ionice": "c,class= n,classdata=",
+    "chrt": "T,sched-runtime= P,sched-period= D,sched-deadline=",
+    "time": "f,format= o,output=",
+    "xargs": "a,arg-file= d,delimiter= E= I= L= n,max-args= P,max-procs= s,max-chars= "
+    "process-slot-var=",
+    "sudo": "C,close-from= D,chdir= g,group= h,host= p,prompt= R,chroot= r,role= "
+    "T,command-timeout= t,type= U,other-user= u,user=",
+    "doas": "C= u=",
+    "chroot": "userspec= groups=",
+    "ld.so": "library-path= inhibit-rpath= audit= preload= argv0= glibc-hwcaps-prepend= "
+    "glibc-hwcaps-mask=",
     "bash": _SHELL,
     "sh": _SHELL,
     "dash": _SHELL,
