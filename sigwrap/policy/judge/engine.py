@@ -72,7 +72,7 @@ class Engine:
             decisions <= LENIENT and policy.trust.path_shadow is not Action.DENY
         )
         self._literals = frozenset(word for rule in self.command_rules for word in rule.literals)
-        self._candidates_by_words: dict[frozenset[str], _Candidates] = {}
+        self._candidates_by_words: dict[tuple[frozenset[str], bool], Candidates] = {}
         globs = [glob for rule in self.command_rules for glob in rule.globs]
         self._glob_prefixes = tuple({glob.prefix for glob in globs})
         self._rules_by_signal = {
@@ -117,24 +117,9 @@ class Engine:
 
     def decide_program(self, program: Program, request: CommandRequest) -> Decision:
         facts = Facts(program, request, self.home)
-        name, basename, path = program.name, facts.basename, program.path
-        candidates = self._candidates(name, basename, path)
-        # One look at all prefixes is cheaper than trying glob by glob.
-        prefixes = self._glob_prefixes
-        if (
-            path.startswith(prefixes)
-            or name.startswith(prefixes)
-            or basename.startswith(prefixes)
-            or not program.path_is_told
-        ):
-            for entry in candidates.all:
-                rule = entry.rule
-                if (entry.name_is_sure or rule.glob_matches(facts)) and rule.holds(facts):
-                    return rule.decision
-            return self.default_command
-        for sure_rule in candidates.sure:
-            if sure_rule.holds(facts):
-                return sure_rule.decision
+        for rule, is_sure in self._candidates(facts):
+            if (is_sure or rule.glob_matches(facts)) and rule.holds(facts):
+                return rule.decision
         return self.default_command
 
     def decide_signal(self, request: SignalRequest) -> Decision:
@@ -153,8 +138,7 @@ class Engine:
 
     def weakened(self, rule: CompiledCommandRule, facts: Facts) -> CompiledCommandRule | None:
         """Return the base's rule that `rule` would weaken without overriding it."""
-        candidates = self._candidates(facts.program.name, facts.basename, facts.program.path)
-        return weakened(rule, [entry.rule for entry in candidates.all], matching(facts))
+        return weakened(rule, [each for each, _ in self._candidates(facts)], matching(facts))
 
     def _deny_approvals(self) -> None:
         rules: list[CompiledCommandRule | CompiledSignalRule] = [
@@ -167,15 +151,27 @@ class Engine:
         self.default_command = _without_asking(self.default_command)
         self._default_signal = _without_asking(self._default_signal)
 
-    def _candidates(self, name: str, basename: str, path: str) -> _Candidates:
-        known = self._literals.intersection((name, basename, path))
-        candidates = self._candidates_by_words.get(known)
+    def _candidates(self, facts: Facts) -> Candidates:
+        """Return the rules that may name the program, each with whether it surely does."""
+        program = facts.program
+        words = (program.name, facts.basename, program.path)
+        # One look at all prefixes is cheaper than trying glob by glob.
+        prefixes = self._glob_prefixes
+        may_be_globs = (
+            program.path.startswith(prefixes)
+            or program.name.startswith(prefixes)
+            or facts.basename.startswith(prefixes)
+            or not program.path_is_told
+        )
+        key = self._literals.intersection(words), may_be_globs
+        candidates = self._candidates_by_words.get(key)
         if candidates is None:
             # Links can have any names, so there may be any number of pairs: don't keep them all.
             if len(self._candidates_by_words) >= MAX_KEPT_CANDIDATES:
                 self._candidates_by_words.clear()
-            candidates = _Candidates(_Entry(rule, known) for rule in self.command_rules)
-            self._candidates_by_words[known] = candidates
+            named = [(rule, rule.surely_names(key[0])) for rule in self.command_rules]
+            candidates = [each for each in named if each[1] or (may_be_globs and each[0].globs)]
+            self._candidates_by_words[key] = candidates
         return candidates
 
 
@@ -421,6 +417,7 @@ def matching(facts: Facts) -> Callable[[CompiledCommandRule], bool]:
 
 
 Weakened = Callable[[CompiledCommandRule, Facts], CompiledCommandRule | None]
+Candidates = list[tuple[CompiledCommandRule, bool]]
 
 
 class CompiledSignalRule:
@@ -460,24 +457,6 @@ class CompiledSignalRule:
             return True
         fact = request.handled
         return wanted is (fact if isinstance(fact, bool) else fact())
-
-
-class _Entry:
-    """A rule, and whether it names a program surely or only a glob of it may."""
-
-    __slots__ = ("name_is_sure", "rule")
-
-    def __init__(self, rule: CompiledCommandRule, words: frozenset[str]) -> None:
-        self.rule = rule
-        self.name_is_sure = rule.surely_names(words)
-
-
-class _Candidates:
-    __slots__ = ("all", "sure")
-
-    def __init__(self, entries: Iterable[_Entry]) -> None:
-        self.all = tuple(each for each in entries if each.name_is_sure or each.rule.globs)
-        self.sure = tuple(each.rule for each in self.all if each.name_is_sure)
 
 
 def is_system_file(program: Program) -> bool:
