@@ -36,8 +36,8 @@ from sigwrap.policy.judge.rules import (
     Policy,
     ProcessPattern,
     SignalRule,
+    decision_of,
     default_of,
-    reason_of,
 )
 from sigwrap.policy.judge.signals import ALL
 from sigwrap.policy.judge.subcommand import name_for_subcommands, names_of, readings
@@ -56,14 +56,14 @@ class Engine:
         self.files = FileRules.of(policy)
         self.network = NetworkRules.of(policy)
         self.command_rules = tuple(
-            CompiledCommandRule(each, self.weakened if each.layer else None)
+            CompiledCommandRule(each, self.weakened if each.layer else None, asks=policy.asks)
             for each in policy.command_rules
         )
-        self.signal_rules = tuple(map(CompiledSignalRule, policy.signal_rules))
+        self.signal_rules = tuple(
+            CompiledSignalRule(each, asks=policy.asks) for each in policy.signal_rules
+        )
         self.default_command = default_of(policy, "command", policy.default_command)
         self._default_signal = default_of(policy, "signal", policy.default_signal)
-        if not policy.asks:
-            self._deny_approvals()
         decisions = {
             self.default_command.action,
             *(rule.decision for rule in policy.command_rules),
@@ -139,17 +139,6 @@ class Engine:
     def weakened(self, rule: CompiledCommandRule, facts: Facts) -> CompiledCommandRule | None:
         """Return the base's rule that `rule` would weaken without overriding it."""
         return weakened(rule, [each for each, _ in self._candidates(facts)], matching(facts))
-
-    def _deny_approvals(self) -> None:
-        rules: list[CompiledCommandRule | CompiledSignalRule] = [
-            *self.command_rules,
-            *self.signal_rules,
-        ]
-        for rule in rules:
-            rule.decision = _without_asking(rule.decision)
-        self.network.replace_decisions(_without_asking)
-        self.default_command = _without_asking(self.default_command)
-        self._default_signal = _without_asking(self._default_signal)
 
     def _candidates(self, facts: Facts) -> Candidates:
         """Return the rules that may name the program, each with whether it surely does."""
@@ -261,7 +250,9 @@ class CompiledCommandRule:
         "rule",
     )
 
-    def __init__(self, rule: CommandRule, weakened: Weakened | None = None) -> None:
+    def __init__(
+        self, rule: CommandRule, weakened: Weakened | None = None, *, asks: bool = True
+    ) -> None:
         self.rule = rule
         self._weakened = weakened
         self._lenient = rule.decision in LENIENT
@@ -275,7 +266,7 @@ class CompiledCommandRule:
         self._sources = Paths(rule.sources) if rule.sources else None
         self._outside = Paths.beneath(rule.outside) if rule.outside else None
         self._subcommands = frozenset(rule.subcommands)
-        self.decision = _decision(rule)._replace(redirect_to=rule.redirect_to)
+        self.decision = decision_of(rule, asks=asks)._replace(redirect_to=rule.redirect_to)
 
     @property
     def globs(self) -> tuple[Glob, ...]:
@@ -423,7 +414,7 @@ Candidates = list[tuple[CompiledCommandRule, bool]]
 class CompiledSignalRule:
     __slots__ = ("_globs", "_pid_ranges", "_types", "decision", "rule")
 
-    def __init__(self, rule: SignalRule) -> None:
+    def __init__(self, rule: SignalRule, *, asks: bool) -> None:
         self.rule = rule
         self._types = frozenset(each for each in rule.targets if isinstance(each, TargetType))
         self._globs = tuple(
@@ -432,7 +423,7 @@ class CompiledSignalRule:
             if isinstance(each, ProcessPattern)
         )
         self._pid_ranges = tuple(each for each in rule.targets if isinstance(each, PidRange))
-        self.decision = _decision(rule)._replace(
+        self.decision = decision_of(rule, asks=asks)._replace(
             redirect_signal=rule.redirect_signal, fallback=rule.fallback, log=rule.log
         )
 
@@ -469,20 +460,3 @@ def is_system_file(program: Program) -> bool:
 # Signal 0 asks whether a process exists. The filter allows it without a notification; should a
 # request for it be judged all the same, a default of deny must not break `kill -0`.
 PROBE = Decision(action=Action.ALLOW, rule=PROBE_RULE, reason="signal 0 sends nothing", log=False)
-
-
-def _decision(rule: CommandRule | SignalRule) -> Decision:
-    return Decision(
-        action=rule.decision,
-        rule=rule.name,
-        reason=reason_of(rule),
-        message=rule.message,
-        escalate=rule.escalate,
-    )
-
-
-def _without_asking(decision: Decision) -> Decision:
-    if decision.action is not Action.APPROVE:
-        return decision
-    reason = f"{decision.reason}: it needs approval, and the policy has approvals: deny"
-    return decision._replace(action=Action.DENY, reason=reason)

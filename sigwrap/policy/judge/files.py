@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from sigwrap.policy.judge.globs import Glob, is_glob
 from sigwrap.policy.judge.layers import always, deciding, is_stricter
 from sigwrap.policy.judge.request import Action, Decision, Operation
-from sigwrap.policy.judge.rules import FileRule, Policy, default_of, reason_of
+from sigwrap.policy.judge.rules import FileRule, Policy, decision_of, default_of
 from sigwrap.tuples import NamedTuple
 
 IN_A_FOLDER = frozenset({Operation.CREATE, Operation.DELETE})
@@ -88,10 +88,7 @@ class _Place(NamedTuple):
 class FileRules:
     def __init__(self, rules: Sequence[FileRule], default: Decision) -> None:
         self._rules = rules
-        self._decisions = [
-            *(Decision(rule.decision, rule.name, reason_of(rule)) for rule in rules),
-            default,
-        ]
+        self._decisions = [*map(decision_of, rules), default]
         self._deciding: dict[Numbers, int] = {}
         root = _Node()
         for number, rule in enumerate(rules):

@@ -8,14 +8,14 @@ none does, the default. Nothing here resolves a name or looks at a file.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from sigwrap.bare.enum import Enum
 from sigwrap.bare.socket import AF_INET, AF_INET6, inet_ntop, inet_pton
 from sigwrap.policy.judge.globs import Glob, is_glob
 from sigwrap.policy.judge.layers import deciding, in_the_way
 from sigwrap.policy.judge.request import STRICTNESS, Action, Decision
-from sigwrap.policy.judge.rules import NetworkRule, Policy, default_of, reason_of
+from sigwrap.policy.judge.rules import NetworkRule, Policy, decision_of, default_of
 from sigwrap.tuples import NamedTuple
 
 UNIX = "unix:"
@@ -329,13 +329,18 @@ class CompiledNetworkRule(NamedTuple):
 
 
 class NetworkRules:
-    def __init__(self, rules: Sequence[NetworkRule], default: Decision) -> None:
+    @classmethod
+    def of(cls, policy: Policy) -> NetworkRules:
+        default = default_of(policy, "network", policy.default_network)
+        return cls(policy.network_rules, default, asks=policy.asks)
+
+    def __init__(
+        self, rules: Sequence[NetworkRule], default: Decision, *, asks: bool = True
+    ) -> None:
         self._default = default
         self._rules = [
             CompiledNetworkRule(
-                rule,
-                tuple(map(Destination, rule.destinations)),
-                Decision(rule.decision, rule.name, reason_of(rule), rule.message),
+                rule, tuple(map(Destination, rule.destinations)), decision_of(rule, asks=asks)
             )
             for rule in rules
         ]
@@ -343,9 +348,6 @@ class NetworkRules:
             each.name for _, wanted, _ in self._rules for each in wanted if each.name
         )
         """Host names in the rules, whose addresses have to be resolved."""
-        self._sort()
-
-    def _sort(self) -> None:
         self._rules_about = {
             (direction.value, protocol.value): [
                 each
@@ -357,11 +359,6 @@ class NetworkRules:
             for direction in Direction
             for protocol in Protocol
         }
-
-    def replace_decisions(self, instead: Callable[[Decision], Decision]) -> None:
-        self._rules = [each._replace(decision=instead(each.decision)) for each in self._rules]
-        self._default = instead(self._default)
-        self._sort()
 
     @property
     def kept_sockets(self) -> frozenset[str]:
@@ -396,10 +393,6 @@ class NetworkRules:
             and any(each.gets_datagrams for each in destinations)
             for rule, destinations, _ in self._rules
         )
-
-    @classmethod
-    def of(cls, policy: Policy) -> NetworkRules:
-        return cls(policy.network_rules, default_of(policy, "network", policy.default_network))
 
     def depend_on_names(self, endpoint: Endpoint) -> bool:
         """Return whether a host name could change the decision."""

@@ -251,10 +251,21 @@ class Policy(NamedTuple):
         return any(rule.args_patterns for rule in self.command_rules)
 
 
-def reason_of(rule: Rule) -> str:
-    return f"rule {rule.name} ({rule.place.file}:{rule.place.line})"
+def decision_of(rule: Rule, *, asks: bool = True) -> Decision:
+    """Return the decision of a rule; without `asks`, what needs approval is denied."""
+    reason = f"rule {rule.name} ({rule.place.file}:{rule.place.line})"
+    message = "" if isinstance(rule, FileRule) else rule.message
+    escalate = rule.escalate if isinstance(rule, CommandRule | SignalRule) else ""
+    return _asked(Decision(rule.decision, rule.name, reason, message, escalate), asks=asks)
 
 
 def default_of(policy: Policy, kind: str, action: Action) -> Decision:
     reason = f"no {kind} rule of {policy.name} matches; its default is {action.value}"
-    return Decision(action=action, rule=DEFAULT_RULE, reason=reason)
+    return _asked(Decision(action, DEFAULT_RULE, reason), asks=policy.asks)
+
+
+def _asked(decision: Decision, *, asks: bool) -> Decision:
+    if asks or decision.action is not Action.APPROVE:
+        return decision
+    reason = f"{decision.reason}: it needs approval, and the policy has approvals: deny"
+    return decision._replace(action=Action.DENY, reason=reason)
