@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
+from sigwrap.hints import Any
 from sigwrap.policy.judge.files import FileRules
 from sigwrap.policy.judge.flags import Flags, flags_of
 from sigwrap.policy.judge.globs import EVERYTHING, Glob, is_glob
@@ -32,6 +33,7 @@ from sigwrap.policy.judge.request import (
 )
 from sigwrap.policy.judge.rules import (
     CommandRule,
+    Depth,
     PidRange,
     Policy,
     ProcessPattern,
@@ -164,52 +166,49 @@ class Engine:
         return candidates
 
 
-class Facts:
-    """Facts of a program and its request; facts that few rules need are computed when needed."""
+class _Found:
+    """An attribute that is found when it is first needed, and kept."""
 
-    __slots__ = (
-        "_arguments",
-        "_flags",
-        "_paths",
-        "_readings",
-        "basename",
-        "home",
-        "program",
-        "request",
-    )
+    def __init__(self, find: Callable[[Any], Any]) -> None:
+        self._find = find
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, instance: Any, owner: type) -> Any:
+        found = instance.__dict__[self._name] = self._find(instance)
+        return found
+
+
+class Facts:
+    """Facts of a program and its request; facts that few rules need are found when needed."""
 
     def __init__(self, program: Program, request: CommandRequest, home: str = "") -> None:
         self.program = program
         self.request = request
         self.home = home
         self.basename = program.basename
-        self._arguments: Arguments | None = None
-        self._flags: Flags | None = None
-        self._readings: tuple[frozenset[str], ...] | None = None
         self._paths: dict[str, frozenset[str]] = {}
 
-    @property
+    @_Found
     def arguments(self) -> Arguments:
-        if self._arguments is None:
-            self._arguments = Arguments(self.program.argv)
-        return self._arguments
+        return Arguments(self.program.argv)
 
-    @property
+    @_Found
     def subcommands(self) -> tuple[frozenset[str], ...]:
         """Return the names that a rule may use, for each reading of the arguments."""
-        if self._readings is None:
-            argv = self.program.argv
-            name = name_for_subcommands(self.basename, self.program.name)
-            self._readings = tuple(names_of(name, each) for each in readings(name, argv))
-        return self._readings
+        name = name_for_subcommands(self.basename, self.program.name)
+        return tuple(names_of(name, each) for each in readings(name, self.program.argv))
 
-    @property
+    @_Found
     def flags(self) -> Flags:
-        if self._flags is None:
-            basename, name = self.basename, self.program.name
-            known = basename if is_program(basename) else name_for_subcommands(basename, name)
-            self._flags = flags_of(known, self.program.argv)
-        return self._flags
+        basename, name = self.basename, self.program.name
+        known = basename if is_program(basename) else name_for_subcommands(basename, name)
+        return flags_of(known, self.program.argv)
+
+    @_Found
+    def truncated(self) -> bool:
+        return self.request.truncated or bool(self.arguments.cut)
 
     def paths(self, condition: str) -> frozenset[str]:
         known = self._paths.get(condition)
@@ -228,21 +227,15 @@ class Facts:
         fact = self.program.loads_code
         return fact if isinstance(fact, bool) else fact()
 
-    @property
-    def truncated(self) -> bool:
-        return self.request.truncated or self.arguments.cut
-
 
 class CompiledCommandRule:
     __slots__ = (
+        "_conditions",
         "_lenient",
         "_name_globs",
         "_names_everything",
-        "_outside",
         "_path_globs",
-        "_paths",
-        "_regex",
-        "_sources",
+        "_patterns",
         "_subcommands",
         "_weakened",
         "decision",
@@ -261,11 +254,9 @@ class CompiledCommandRule:
         self._names_everything = EVERYTHING in rule.commands
         self._path_globs = tuple(Glob(word) for word in globs if "/" in word)
         self._name_globs = tuple(Glob(word) for word in globs if "/" not in word)
-        self._regex = Regex(rule.args_patterns) if rule.args_patterns else None
-        self._paths = Paths(rule.paths) if rule.paths else None
-        self._sources = Paths(rule.sources) if rule.sources else None
-        self._outside = Paths.beneath(rule.outside) if rule.outside else None
-        self._subcommands = frozenset(rule.subcommands)
+        given = [each for each in _GIVEN if rule[each[0]] != each[1]]
+        self._conditions = [(key, _CONDITIONS[key]) for _, _, key in given]
+        self._patterns = {key: _COMPILED[key](rule[at]) for at, _, key in given if key in _COMPILED}
         self.decision = decision_of(rule, asks=asks)._replace(redirect_to=rule.redirect_to)
 
     @property
@@ -322,33 +313,35 @@ class CompiledCommandRule:
 
     def _is_subcommand(self, facts: Facts) -> bool:
         """Return whether a subcommand matches; a rule that allows needs it in every reading."""
-        readings = facts.subcommands
-        if len(readings) == 1:
-            return not readings[0].isdisjoint(self._subcommands)
-        fits = [not names.isdisjoint(self._subcommands) for names in readings]
+        wanted = self._patterns["subcommands"]
+        fits = [not names.isdisjoint(wanted) for names in facts.subcommands]
         return all(fits) if self._lenient else any(fits)
 
-    def _has_args(self, args: tuple[str, ...], facts: Facts) -> bool:
+    def _has_args(self, facts: Facts) -> bool:
         """Return whether the arguments are these, or all that were read begin these."""
-        given = facts.program.argv[1:]
+        args, given = self.rule.args or (), facts.program.argv[1:]
         if facts.truncated:
             return not self._lenient and args[: len(given)] == given
         return given == args
 
-    def _is_about(self, paths: Paths, meant: frozenset[str]) -> bool:
-        return paths.match(meant) if self._lenient else paths.may_match(meant)
+    def _is_about(self, condition: str, facts: Facts) -> bool:
+        paths, meant = self._patterns[condition], facts.paths(condition)
+        return bool(paths.match(meant) if self._lenient else paths.may_match(meant))
 
-    def _is_outside(self, inside: Paths, facts: Facts) -> bool:
+    def _is_outside(self, facts: Facts) -> bool:
         """Return whether an argument may be a path that is not inside."""
+        inside = self._patterns["outside"]
         return facts.truncated or not all(inside.match((each,)) for each in facts.paths("outside"))
+
+    def _has_digest(self, facts: Facts) -> bool:
+        digest = facts.program.sha256
+        return digest is not None and digest() in self.rule.sha256
 
     def holds(self, facts: Facts) -> bool:
         return self.failing_condition(facts) is None
 
     def failing_condition(self, facts: Facts) -> str | None:
-        """The key of the first condition that does not hold; the costly ones come last."""
-        rule = self.rule
-        request = facts.request
+        """Return the key of the first condition that does not hold."""
         if self._names_everything and facts.program.counts_by_name:
             return "commands"
         if self._lenient:
@@ -356,50 +349,54 @@ class CompiledCommandRule:
                 return "elsewhere"
             if not self._names_what_runs(facts):
                 return "commands"
-        if rule.depth is not None and not rule.depth.holds(request.depth):
-            return "depth"
-        if rule.traced is not None and rule.traced != request.traced:
-            return "traced"
-        if rule.system_file is not None and rule.system_file != facts.system_file:
-            return "system_file"
-        if self._subcommands and not self._is_subcommand(facts):
-            return "subcommands"
-        if rule.args is not None and not self._has_args(rule.args, facts):
-            return "args"
-        if rule.flags and not all(map(facts.flags.has, rule.flags)):
-            return "flags"
-        if rule.truncated is not None and rule.truncated != facts.truncated:
-            return "truncated"
-        if self._paths is not None and not self._is_about(self._paths, facts.paths("paths")):
-            return "paths"
-        if self._sources is not None and not self._is_about(self._sources, facts.paths("sources")):
-            return "sources"
-        if self._outside is not None and not self._is_outside(self._outside, facts):
-            return "outside"
-        if self._regex is not None and not facts.arguments.match(self._regex):
-            return "args_patterns"
-        if rule.loads_code is not None and rule.loads_code != facts.loads_code:
-            return "loads_code"
-        if rule.sha256:
-            digest = facts.program.sha256
-            if digest is None or digest() not in rule.sha256:
-                return "sha256"
-        if rule.not_sha256 and not self._is_none_of(rule.not_sha256, facts.program):
-            return "not_sha256"
+        for key, holds in self._conditions:
+            if not holds(self, facts):
+                return key
         if self._weakened is not None and self._weakened(self, facts) is not None:
             return OVERRIDES
         return None
 
-    def _is_none_of(self, pinned: frozenset[str], program: Program) -> bool:
+    def _has_other_digest(self, facts: Facts) -> bool:
         """Return whether the program has none of the pinned digests.
 
         An unreadable file has an empty digest, and no rule allows it. A program without a digest
         was not found, or is run by another file: `python3 -m pip` is python3's file.
         """
+        program = facts.program
         if program.sha256 is None:
             return program.missing and not self._lenient
         digest = program.sha256()
-        return digest not in pinned and not (self._lenient and not digest)
+        return digest not in self.rule.not_sha256 and not (self._lenient and not digest)
+
+
+# Each condition of a rule, by its key; the costly ones come last.
+_CONDITIONS: dict[str, Callable[[CompiledCommandRule, Facts], bool]] = {
+    "depth": lambda it, facts: (it.rule.depth or Depth()).holds(facts.request.depth),
+    "traced": lambda it, facts: it.rule.traced == facts.request.traced,
+    "system_file": lambda it, facts: it.rule.system_file == facts.system_file,
+    "subcommands": CompiledCommandRule._is_subcommand,
+    "args": CompiledCommandRule._has_args,
+    "flags": lambda it, facts: all(map(facts.flags.has, it.rule.flags)),
+    "truncated": lambda it, facts: it.rule.truncated == facts.truncated,
+    "paths": lambda it, facts: it._is_about("paths", facts),
+    "sources": lambda it, facts: it._is_about("sources", facts),
+    "outside": CompiledCommandRule._is_outside,
+    "args_patterns": lambda it, facts: facts.arguments.match(it._patterns["args_patterns"]),
+    "loads_code": lambda it, facts: it.rule.loads_code == facts.loads_code,
+    "sha256": CompiledCommandRule._has_digest,
+    "not_sha256": CompiledCommandRule._has_other_digest,
+}
+# The place of each in a rule, and what is there if the policy has no such condition.
+_GIVEN = [
+    (CommandRule._fields.index(key), CommandRule._field_defaults[key], key) for key in _CONDITIONS
+]
+_COMPILED: dict[str, Callable[[Any], Any]] = {
+    "subcommands": frozenset,
+    "paths": Paths,
+    "sources": Paths,
+    "outside": Paths.beneath,
+    "args_patterns": Regex,
+}
 
 
 def matching(facts: Facts) -> Callable[[CompiledCommandRule], bool]:
