@@ -256,7 +256,9 @@ class CompiledCommandRule:
         self._name_globs = tuple(Glob(word) for word in globs if "/" not in word)
         given = [each for each in _GIVEN if rule[each[0]] != each[1]]
         self._conditions = [(key, _CONDITIONS[key]) for _, _, key in given]
-        self._patterns = {key: _COMPILED[key](rule[at]) for at, _, key in given if key in _COMPILED}
+        self._patterns: dict[str, Any] = {
+            key: _COMPILED[key](rule[at]) for at, _, key in given if key in _COMPILED
+        }
         self.decision = decision_of(rule, asks=asks)._replace(redirect_to=rule.redirect_to)
 
     @property

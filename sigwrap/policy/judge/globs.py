@@ -118,8 +118,11 @@ def literal_prefix(pattern: str) -> str:
 
 
 class _Machine:
-    """All states of a match at once, one bit each: state n has matched the first n characters or
-    sets of the glob. A star is no state, but lets one stay."""
+    """Keep all states of a match at once, one bit each.
+
+    State n has matched the first n characters or sets of the glob. A star is no state, but lets one
+    stay.
+    """
 
     __slots__ = ("_end", "_folders", "_known", "_ones", "_stay", "_stay_at_slash")
 

@@ -16,13 +16,16 @@ from sigwrap.policy.judge.globs import BadPattern, Glob, is_glob, literal_prefix
 
 MAX_MATCHED_BYTES = 64 * 1024
 MAX_MATCHED_ARGUMENTS = 4096  # one search each; what is beyond is searched in the joined text only
-UNTOLD = "\0"  # a part of a path that is not told; alone, the path could be any
+UNTOLD = "\0"  # a part of a path that is not known; alone, the path could be any
 MAX_PROGRAM_SIZE = 4000  # RE2 instructions: bounds the cost per byte where its DFA gives up
 
 
 class Regex:
-    """Several patterns, of which one must be found. Compiled when it is first needed, which most of
-    a policy never is; `check_regexes` finds out earlier whether it can be."""
+    """Patterns, of which one must be found in a text.
+
+    They are compiled when they are first needed, which most never are. `check_regexes` finds out
+    earlier whether they can be.
+    """
 
     __slots__ = ("_pattern", "_search")
 
@@ -37,20 +40,14 @@ class Regex:
 
 
 class Paths:
-    """Paths and globs, of which one must be among some paths."""
+    """Paths and globs; a path matches if it matches one of them."""
 
-    __slots__ = ("_globs", "_literals", "_reaches")
+    __slots__ = ("_globs", "_literals", "_patterns")
 
     def __init__(self, patterns: Sequence[str]) -> None:
-        self._reaches = tuple(map(_Reach, patterns))
+        self._patterns = patterns
         self._literals = frozenset(each for each in patterns if not is_glob(each))
         self._globs = tuple(Glob(each) for each in patterns if is_glob(each))
-
-    def match(self, paths: Collection[str]) -> bool:
-        if not self._literals.isdisjoint(paths):
-            return True
-        told = [path for path in paths if UNTOLD not in path]
-        return any(glob.matches(path) for glob in self._globs for path in told)
 
     @classmethod
     def beneath(cls, patterns: Sequence[str]) -> Paths:
@@ -58,28 +55,31 @@ class Paths:
         bases = [each.removesuffix("/**") for each in patterns]
         return cls([*(each or "/" for each in bases), *(f"{each}/**" for each in bases)])
 
+    def match(self, paths: Collection[str]) -> bool:
+        """Return whether one of the paths matches."""
+        if not self._literals.isdisjoint(paths):
+            return True
+        known = [path for path in paths if UNTOLD not in path]
+        return any(glob.matches(path) for glob in self._globs for path in known)
+
     def may_match(self, paths: Collection[str]) -> bool:
-        """Also where one that is not wholly told may be such a one."""
+        """Return whether one of the paths matches, or could with what is not known of it."""
         if self.match(paths) or UNTOLD in paths:
             return True
-        untold = {(path.partition(UNTOLD)[0], path.count("/")) for path in paths if UNTOLD in path}
-        return any(reach.takes_in(*each) for each in untold for reach in self._reaches)
+        starts = {(path.partition(UNTOLD)[0], path.count("/")) for path in paths if UNTOLD in path}
+        return any(_can_match(each, *start) for start in starts for each in self._patterns)
 
 
-class _Reach:
-    """What of a pattern can be held against a path of which only the start is told."""
+def _can_match(pattern: str, start: str, slashes: int) -> bool:
+    """Return whether a path of which only the start and the number of parts are known can match.
 
-    __slots__ = ("_prefix", "_slashes")
-
-    def __init__(self, pattern: str) -> None:
-        self._prefix = literal_prefix(pattern)
-        self._slashes = None if "**" in pattern or "[" in pattern else pattern.count("/")
-
-    def takes_in(self, told: str, slashes: int) -> bool:
-        """Where nothing is told, it is too long for a pattern that has its number of parts."""
-        if self._slashes is not None and (self._slashes != slashes or not told):
-            return False
-        return told.startswith(self._prefix) or self._prefix.startswith(told)
+    If nothing is known, it is too long for a pattern that has its number of parts.
+    """
+    has_its_number = "**" not in pattern and "[" not in pattern
+    if has_its_number and (pattern.count("/") != slashes or not start):
+        return False
+    prefix = literal_prefix(pattern)
+    return start.startswith(prefix) or prefix.startswith(start)
 
 
 class Arguments:
@@ -105,7 +105,7 @@ class Arguments:
 
 
 def too_long_to_match(argv: Sequence[str]) -> bool:
-    """Whether `Arguments` would be cut, mostly without making them."""
+    """Return whether `Arguments` would be cut, mostly without making them."""
     if len(argv) <= MAX_MATCHED_ARGUMENTS and sum(map(len, argv)) < MAX_MATCHED_BYTES // 8:
         return False
     return Arguments(argv).cut
@@ -118,7 +118,7 @@ def check_regex(pattern: str) -> None:
 
 
 def check_regexes(patterns: Sequence[str]) -> None:
-    """BadPattern if they are too large together."""
+    """Raise BadPattern if they are too large together."""
     _compiled(_joined(patterns))
 
 

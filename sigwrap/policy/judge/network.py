@@ -1,9 +1,8 @@
 """Network rules of a policy.
 
-An endpoint is an address with a port and its known host names, or a unix socket.
-
-The first rule of that direction and protocol with a destination that the endpoint is decides; where
-none does, the default. Nothing here resolves a name or looks at a file.
+An endpoint is an address with a port and its known host names, or a unix socket. The first rule of
+its direction and protocol that names it decides, or the default. Nothing here resolves a name or
+looks at a file.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from sigwrap.policy.judge.rules import NetworkRule, Policy, decision_of, default
 from sigwrap.tuples import NamedTuple
 
 UNIX = "unix:"
-OUT_OF_RULES = "builtin:network"  # what no rule can be about
+OUT_OF_RULES = "builtin:network"  # decides what no rule can name
 _LAST_PORT = 65535
 LOOPBACK_ADDRESS = {4: b"\x7f\0\0\1", 16: bytes(15) + b"\1"}
 _MAPPED = bytes(10) + b"\xff\xff"  # an IPv4 address, as an IPv6 one
@@ -46,11 +45,11 @@ class Protocol(Enum):
 class Endpoint(NamedTuple):
     direction: Direction
     protocol: Protocol
-    address: bytes = b""  # 4 or 16, IPv4 in IPv6 as 4
+    address: bytes = b""  # 4 or 16 bytes; IPv4 in IPv6 has 4
     port: int = 0
-    socket: str = ""  # a path, or @ and a name; empty where it has neither
-    names: frozenset[str] = frozenset()  # of a host; of a socket others that it has or had
-    is_own: bool = False  # a server of the session has that socket
+    socket: str = ""  # a path, or @ and a name; empty if it has neither
+    names: frozenset[str] = frozenset()  # of the host; other names of a socket, also old ones
+    is_own: bool = False  # a server of the session listens there
 
     def __str__(self) -> str:
         if self.protocol is Protocol.UNIX:
@@ -229,7 +228,7 @@ class Destination:
         self.sockets: tuple[str, ...] = ()  # globs
         self.gets_datagrams = True
         self._is_every_host = False
-        self._is_of_machine = False  # a service outside the session answers there
+        self._is_of_machine = False  # a service outside the session listens there
         self._networks: tuple[Network, ...] = ()
         self._globs: tuple[Glob, ...] = ()
         if text.startswith(UNIX):
@@ -251,7 +250,7 @@ class Destination:
         else:
             self.name = text.lower().rstrip(".")
 
-    def may_be_of(self, protocol: Protocol) -> bool:
+    def can_match(self, protocol: Protocol) -> bool:
         return bool(self._globs) == (protocol is Protocol.UNIX)
 
     def covers(self, other: Destination) -> bool:
@@ -273,7 +272,7 @@ class Destination:
             any(each.covers(theirs) for each in self._networks) for theirs in other._networks
         )
 
-    def is_that_of(self, endpoint: Endpoint) -> bool:
+    def matches(self, endpoint: Endpoint) -> bool:
         if endpoint.protocol is Protocol.UNIX:
             if endpoint.is_own and self._is_of_machine:
                 return False
@@ -324,7 +323,7 @@ class CompiledNetworkRule(NamedTuple):
 
     def matches(self, endpoint: Endpoint) -> bool:
         return (not self.rule.ports or endpoint.port in self.rule.ports) and any(
-            each.is_that_of(endpoint) for each in self.destinations
+            each.matches(endpoint) for each in self.destinations
         )
 
 
@@ -354,7 +353,7 @@ class NetworkRules:
                 for each in self._rules
                 if each.rule.direction == direction.value
                 and each.rule.protocol in ("", protocol.value)
-                and any(wanted.may_be_of(protocol) for wanted in each.destinations)
+                and any(wanted.can_match(protocol) for wanted in each.destinations)
             ]
             for direction in Direction
             for protocol in Protocol
@@ -399,7 +398,7 @@ class NetworkRules:
         for rule, destinations, _ in self.rules_about(endpoint):
             if rule.ports and endpoint.port not in rule.ports:
                 continue
-            if not rule.layer and any(each.is_that_of(endpoint) for each in destinations):
+            if not rule.layer and any(each.matches(endpoint) for each in destinations):
                 return False
             if any(each.name for each in destinations):
                 return True

@@ -54,7 +54,7 @@ class CommandRule(NamedTuple):
 
     @property
     def judges_words(self) -> bool:
-        """Whether the rule asks for more than a subcommand in the arguments."""
+        """Return whether the rule asks for more than a subcommand in the arguments."""
         words = (self.flags, self.args_patterns, self.paths, self.sources, self.outside)
         return self.args is not None or any(words)
 

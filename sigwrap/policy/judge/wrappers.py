@@ -67,7 +67,7 @@ def plain_words(argv: Sequence[str]) -> tuple[str, ...]:
     words, rest = tuple(argv[1:2]), argv[2:]
     if words and words[0].startswith("-S"):
         text = words[0].removeprefix("-S")
-        text = text.replace("\t", " ")  # to env, the one is as good as the other
+        text = text.replace("\t", " ")  # env splits at both
         is_plain = text.isascii() and text.isprintable() and _MEANT_OTHERWISE.isdisjoint(text)
         words = tuple(text.split()) if is_plain else ()
     if not words or words[0].startswith("-") or "=" in words[0]:

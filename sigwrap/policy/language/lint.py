@@ -287,7 +287,7 @@ def _has_loopback(rule: NetworkRule) -> bool:
     here = [Endpoint(Direction.CONNECT, Protocol.TCP, each) for each in LOOPBACK_ADDRESS.values()]
     wanted = map(Destination, rule.destinations)
     return "localhost" in rule.destinations or any(
-        each.is_that_of(address) for each in wanted for address in here
+        each.matches(address) for each in wanted for address in here
     )
 
 

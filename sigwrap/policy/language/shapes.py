@@ -106,8 +106,8 @@ Shape = Text | Word | Number | Flag | Duration | Size | ListOf | MapOf | Group |
 
 
 class Key(NamedTuple):
-    """All there is to say of a key: the checks, the rules, `policy show`, the warnings, the
-    reference and the JSON Schema come from it."""
+    """Declare a key: the checks, the rules, `policy show`, the warnings, the reference and the JSON
+    Schema come from it."""
 
     name: str
     shape: Shape
