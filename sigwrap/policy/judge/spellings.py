@@ -44,39 +44,23 @@ _RUNNERS_WITH_VALUE = {
 }
 _STARTERS = frozenset({"corepack", "lvm"})
 _GO_BY_ARGV0 = frozenset({"git", "systemctl"})  # their name is argv[0], not that of the file
-# Scripts that an interpreter may be given, and the tools that they are.
-_SCRIPTS = {
-    "npm-cli.js": "npm",
-    "npm-cli": "npm",  # node finds the file without its ending too
-    "npx-cli.js": "npx",
-    "npx-cli": "npx",
-    "npm": "npm",
-    "npm/index.js": "npm",
-    "npm/index": "npm",
-    "npx": "npx",
-    "yarn.js": "yarn",
-    "yarn": "yarn",
-    "pnpm.cjs": "pnpm",
-    "pnpm.js": "pnpm",
-    "pnpm": "pnpm",
-    "pip": "pip",
-    "pip3": "pip",
-    "pip.pyz": "pip",
-    "pip/__main__.py": "pip",
-    "pip/__pip-runner__.py": "pip",
-    "pipx": "pipx",
-    "pipx/__main__.py": "pipx",
-    "poetry": "poetry",
-    "poetry/__main__.py": "poetry",
-    "twine": "twine",
-    "twine/__main__.py": "twine",
+# The scripts of a tool that an interpreter may run; node finds a file without its ending too.
+_SCRIPTS_OF = {
+    "npm": "npm-cli.js npm-cli npm npm/index.js npm/index",
+    "npx": "npx-cli.js npx-cli npx",
+    "yarn": "yarn.js yarn",
+    "pnpm": "pnpm.cjs pnpm.js pnpm",
+    "pip": "pip pip3 pip.pyz pip/__main__.py pip/__pip-runner__.py",
+    "pipx": "pipx pipx/__main__.py",
+    "poetry": "poetry poetry/__main__.py",
+    "twine": "twine twine/__main__.py",
     "conda": "conda",
     "gem": "gem",
     "bundle": "bundle",
-    "composer.phar": "composer",
-    "composer": "composer",
-    "gcloud.py": "gcloud",
+    "composer": "composer.phar composer",
+    "gcloud": "gcloud.py",
 }
+_SCRIPTS = {script: tool for tool, names in _SCRIPTS_OF.items() for script in names.split()}
 
 
 def other_spelling(name: str, argv: Sequence[str]) -> tuple[str, ...] | None:
