@@ -14,7 +14,8 @@ from sigwrap.errors import PolicyError
 from sigwrap.policy.judge.engine import Engine
 from sigwrap.policy.judge.request import LENIENT, CommandRequest, Program
 from sigwrap.policy.judge.rules import Policy
-from sigwrap.policy.judge.subcommand import has_subcommands, name_for_subcommands, readings
+from sigwrap.policy.judge.subcommand import name_for_subcommands, readings
+from sigwrap.policy.judge.tools import has_subcommands
 
 MAX_EXECS_WATCHED = 1024
 

@@ -23,7 +23,7 @@ from sigwrap.linux.mounts import kind_of
 from sigwrap.linux.session_cgroup import SessionCgroup
 from sigwrap.linux.supervisors import hides_processes
 from sigwrap.linux.terminal_typists import find_typist
-from sigwrap.policy.judge.names import SocketNames
+from sigwrap.policy.judge.globs import Glob
 from sigwrap.policy.judge.network import SOCKETS
 from sigwrap.run.opening import new_session_id
 from sigwrap.store import killswitch
@@ -145,7 +145,7 @@ def try_terminal() -> Finding:
 
 def _agent_default_keeps(sockets: Sequence[str]) -> bool:
     names = [name for each in ("tmux", "screen", "zellij") for name in SOCKETS[each]]
-    kept = [any(SocketNames(name).matches(each) for name in names) for each in sockets]
+    kept = [any(Glob(name).matches(each) for name in names) for each in sockets]
     return bool(kept) and all(kept)
 
 

@@ -25,7 +25,7 @@ from sigwrap.policy.judge.request import (
 from sigwrap.policy.judge.rules import Policy
 from sigwrap.policy.judge.subcommand import name_for_subcommands, subcommand
 
-_OF_ALL_WORDS = frozenset({"args", "flags", "paths", "sources", "args_patterns"})
+_OF_ALL_WORDS = frozenset({"args", "flags", "paths", "sources", "outside", "args_patterns"})
 _READING = frozenset(  # subcommands of git that only read, whatever words follow but --output
     "show log diff status rev-parse blame ls-files cat-file describe merge-base rev-list".split()
 )

@@ -11,8 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 
 from sigwrap.policy.judge.files import FileRules, Parts, parts_of
-from sigwrap.policy.judge.match import is_glob
-from sigwrap.policy.judge.names import FileNames
+from sigwrap.policy.judge.globs import Glob, is_glob
 from sigwrap.policy.judge.request import Action, Operation
 from sigwrap.policy.judge.rules import FileRule
 
@@ -157,7 +156,7 @@ def _there(path: str, globs: Parts) -> Iterator[str]:
         if os.path.lexists(path):
             yield path
         return
-    agrees = FileNames(globs[0]).matches
+    agrees = Glob(globs[0]).matches
     for each in _entries(path) or ():
         if agrees(each.name):
             yield from _there(each.path, globs[1:])

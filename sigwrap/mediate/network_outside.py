@@ -11,7 +11,7 @@ from sigwrap.events import Payload
 from sigwrap.mediate.effects import Judgement, RecordRepeated
 from sigwrap.mediate.masking import masked
 from sigwrap.mediate.network_facts import NetworkFacts, Outside
-from sigwrap.policy.judge.names import SocketNames
+from sigwrap.policy.judge.globs import Glob
 from sigwrap.policy.judge.network import SOCKETS, Endpoint
 
 _COUNTED_FOR_S = 60.0
@@ -32,7 +32,7 @@ _RUN_NOTHING = (
     "/run/user/*/pulse/*",
     "/var/lib/sss/pipes/**",
 )
-_names: list[SocketNames] = []
+_names: list[Glob] = []
 
 
 def tell_of(outside: Outside, facts: NetworkFacts, endpoint: Endpoint) -> Judgement:
@@ -55,7 +55,7 @@ def runs_nothing(socket: str) -> bool:
     """Or is marked already."""
     if not _names:  # most runs never ask
         globs = (*_RUN_NOTHING, *(each for word in _HAVE_RULES for each in SOCKETS[word]))
-        _names.extend(map(SocketNames, globs))
+        _names.extend(map(Glob, globs))
     return any(each.matches(socket) for each in _names)
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from sigwrap.policy.judge.engine import Engine
 from sigwrap.policy.judge.files import BENEATH, FileRules
-from sigwrap.policy.judge.match import is_glob
+from sigwrap.policy.judge.globs import is_glob
 from sigwrap.policy.judge.request import Operation
 
 _FOR_ITS_OWNER = 0o700

@@ -14,7 +14,7 @@ from sigwrap.hints import TYPE_CHECKING
 from sigwrap.linux import session_line
 from sigwrap.policy.judge.engine import Engine
 from sigwrap.policy.judge.environment import KILLSWITCH_URL
-from sigwrap.policy.language.texts import policy_texts
+from sigwrap.policy.language.document import policy_texts
 from sigwrap.run.lacking import Tell
 from sigwrap.run.settings import DEFAULT_JOIN_IDLE_S, RunSettings
 from sigwrap.start import own_code
@@ -87,13 +87,7 @@ def plan_of(
         from sigwrap.run import files as of_files
 
         files = of_files.Files
-    has_patterns = (
-        policy.has_patterns
-        or engine.network.has_patterns
-        or engine.files.has_audited_patterns
-        or bool(engine.files.restricted)
-    )
-    if not_kept := own_code.keep_what_is_loaded(needs_patterns=has_patterns):
+    if not_kept := own_code.keep_what_is_loaded(needs_patterns=policy.has_patterns):
         without.append(f"sigwrap's own code: {first_of(not_kept)} can change during the run")
     return Plan(
         store=store,

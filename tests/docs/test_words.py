@@ -29,7 +29,7 @@ BANNED = {
 # Text that has to have such a word: (file, a piece of the text) and why.
 ARGUED = {
     ("", "builtin:everybody"): "a rule's name, which is in logs",
-    ("judge/tools.py", "--kill-whom"): "an option of another program",
+    ("judge/tools.py", "kill-whom="): "an option of another program",
 }
 
 PAGES = [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")]

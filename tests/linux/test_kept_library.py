@@ -12,7 +12,7 @@ LOOK = """
 import sys
 sys.path[:0] = [{root!r}]
 from sigwrap.linux import kept_library, proc_files
-from sigwrap.policy.judge.match import Glob
+from sigwrap.policy.judge.globs import Glob
 from sigwrap.start import own_code
 proc_files.hold()
 {before}

@@ -9,7 +9,7 @@ import pytest
 
 from sigwrap.linux.execs import look
 from sigwrap.linux.execs.ours import Ours
-from sigwrap.policy.judge.names import Named
+from sigwrap.policy.judge.globs import Named
 from sigwrap.policy.judge.paths import UNTOLD_BELOW
 
 LEVELS = 24

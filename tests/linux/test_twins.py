@@ -12,7 +12,7 @@ import pytest
 
 from sigwrap.linux.execs import twins
 from sigwrap.linux.paths import Caller, our_view
-from sigwrap.policy.judge.names import Named
+from sigwrap.policy.judge.globs import Named
 from sigwrap.policy.judge.request import Program
 from sigwrap.policy.language.document import Source
 from sigwrap.policy.language.parse import parse_policy

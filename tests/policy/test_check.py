@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from sigwrap.policy.judge.match import MAX_PATTERN_CHARACTERS, Glob
+from sigwrap.policy.judge.globs import MAX_PATTERN_CHARACTERS, Glob
 from sigwrap.policy.language.document import Source
 from sigwrap.policy.language.parse import parse_policy
 from tests.policy.conftest import Parse, Problems

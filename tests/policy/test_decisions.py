@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from sigwrap.policy.judge.match import check_glob, check_regex, check_regexes
+from sigwrap.policy.judge.globs import check_glob
+from sigwrap.policy.judge.match import check_regex, check_regexes
 from sigwrap.policy.judge.request import Action
 from sigwrap.policy.tools.cases import command_request
 from sigwrap.start.policy_files import SHIPPED

@@ -6,9 +6,9 @@ import shlex
 
 import pytest
 
-from sigwrap.policy.judge.flags import _OPTIONS, _options, flags_of
+from sigwrap.policy.judge.flags import flags_of
 from sigwrap.policy.judge.request import Action, CommandRequest
-from sigwrap.policy.judge.tools import tool_named
+from sigwrap.policy.judge.tools import _PROGRAMS, _SUBCOMMANDS, _TOOLS, options_of
 from sigwrap.policy.tools.cases import command_request
 from tests.policy.conftest import MakeEngine
 
@@ -84,6 +84,17 @@ npm --global i x                    g
 npm --dry-run false publish       dry-run
 npm --dry-run publish               dry-run
 npm --prefix -g x                   prefix g
+npm i --location=global x           g global location
+npm --location global i x           g global location
+npm i --loc=global x                g
+npm i --location=project x          location   ! g
+npm i --location x --tag=global     location   ! g
+wget -nc http://x                   nc no-clobber
+wget -nv --no-parent http://x       nv np no-verbose
+docker compose down -v              v volumes
+docker compose -f a.yml down --volumes  v
+docker-compose down -v              volumes
+docker compose run web --privileged   ! privileged
 pip install --user -U x             user U upgrade
 pip3 install --upgrade x            U
 pip install -r -U                   r U
@@ -138,16 +149,15 @@ def _all_flags(argv: list[str]):  # type: ignore[no-untyped-def]
     return flags_of(program.name, program.argv)
 
 
-@pytest.mark.parametrize("key", sorted(_OPTIONS))
+TABLES = {**_PROGRAMS, **_TOOLS, **_SUBCOMMANDS}
+
+
+@pytest.mark.parametrize("key", sorted(TABLES))
 def test_an_option_has_one_meaning(key: str) -> None:
-    words = [word for word in _OPTIONS[key].split() if word != "."]
+    words = [word for word in TABLES[key].split() if word != "."]
     names = [name for word in words for name in word.rstrip("=?").partition(":")[0].split(",")]
     assert len(names) == len(set(names))
-    tool = tool_named(key)
-    if tool is not None:
-        flags = {word for word in words if not word.endswith("=")}
-        assert not {f"-{each}" for each in flags} & tool.with_value
-    assert _options(key, key).spellings.keys() >= set(names)
+    assert options_of(key).spellings.keys() >= set(names)
 
 
 RULES = """\
@@ -198,3 +208,53 @@ def test_of_cut_arguments_nothing_is_allowed(
     request: CommandRequest = command_request(line.split())._replace(truncated=True)
     decision = engine(RULES).decide_command(request)
     assert (decision.rule, decision.action) == (rule, action)
+
+
+OUTSIDE = """\
+defaults: {command: audit}
+command_rules:
+  - name: rm-outside
+    commands: [rm]
+    flags: [r]
+    outside: [build/**, /tmp/x]
+    decision: approve
+  - name: chown-outside
+    any: [{commands: [chown]}, {commands: [chmod], outside: [build]}]
+    decision: approve
+"""
+
+
+@pytest.mark.parametrize(
+    ("line", "asks"),
+    [
+        ("rm -rf build", False),
+        ("rm -rf build/x ./build/ /project/app/build/y/z build/*", False),
+        ("rm -rf", False),
+        ("rm -f src", False),
+        ("rm -rf /tmp/x/y", False),
+        ("rm -rf src", True),
+        ("rm -rf build src", True),
+        ("rm -rf build/../src", True),
+        ("rm -rf build ..", True),
+        ("rm -rf builds", True),
+        ("rm -rf /proc/self/root/etc", True),
+        ("rm -rf /proc/self/cwd/build", False),
+        ("rm -rf -- build -x", True),
+        ("rm -rf build/\0", True),
+        ("env rm --recursive src", True),
+        ("chmod 777 build/x", True),  # 777 can be a path
+        ("chmod build/x", False),
+    ],
+)
+def test_a_path_outside(engine: MakeEngine, line: str, asks: bool) -> None:
+    request = command_request(line.split(" "))._replace(cwd="/project/app")
+    action = engine(OUTSIDE).decide_command(request).action
+    assert (action is Action.APPROVE) is asks
+
+
+def test_what_was_not_read_can_be_outside(engine: MakeEngine) -> None:
+    made = engine(OUTSIDE)
+    request = command_request(["rm", "-r", "build"])._replace(cwd="/project/app")
+    assert made.decide_command(request).action is Action.AUDIT
+    for other in (request._replace(truncated=True), request._replace(cwd="")):
+        assert made.decide_command(other).action is Action.APPROVE

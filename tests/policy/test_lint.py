@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from sigwrap.policy.judge.match import Glob
+from sigwrap.policy.judge.globs import Glob
 from sigwrap.policy.language import lint as lint_module
 from sigwrap.policy.language.lint import lint
 from tests.policy.conftest import Parse

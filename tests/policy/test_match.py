@@ -6,16 +6,13 @@ import time
 
 import pytest
 
+from sigwrap.policy.judge.globs import MAX_PATTERN_CHARACTERS, BadPattern
 from sigwrap.policy.judge.match import (
     MAX_MATCHED_ARGUMENTS,
     MAX_MATCHED_BYTES,
-    MAX_PATTERN_CHARACTERS,
     Arguments,
-    BadPattern,
-    Glob,
     Regex,
     check_regex,
-    is_glob,
 )
 
 
@@ -92,31 +89,3 @@ def test_no_text_is_searched_twice_and_none_that_is_not_there() -> None:
     assert Arguments(["x", "only"]).texts == [b"only"]
     filling = Arguments(["x", "a" * (MAX_MATCHED_BYTES - 1), "b"])
     assert not filling.match(Regex(["^$"]))
-
-
-@pytest.mark.parametrize(
-    ("glob", "text", "matches"),
-    [
-        ("mkfs.*", "mkfs", False),
-        ("/usr/*/git", "/usr/local/bin/git", False),
-        ("/usr/**/git", "/usr/local/bin/git", True),
-        ("/usr/**/git", "/usr/git", True),
-        ("/opt/**", "/opt/a/b", True),
-        ("/opt/**", "/opt", False),
-        ("[!a-c]x", "bx", False),
-        ("[!a-c]x", "dx", True),
-        ("[]]x", "]x", True),
-        ("a.c*", "abc", False),
-        ("?", "é", True),
-        ("?", "\udce9", True),
-        ("*\n*", "a\nb", True),
-        ("a$*", "a$b", True),
-    ],
-)
-def test_globs(glob: str, text: str, matches: bool) -> None:
-    assert Glob(glob).matches(text) is matches
-
-
-def test_a_lone_bracket_is_a_name() -> None:
-    assert not is_glob("[")
-    assert is_glob("[ab]") and is_glob("a*") and is_glob("?")

@@ -122,5 +122,5 @@ def test_mistakes_of_a_base_are_reported_with_its_own(parse: Parse) -> None:
 def test_what_escalates_is_in_the_log(parse: Parse) -> None:
     """An unlogged signal may not even be noticed."""
     rule = "{name: r, signals: [SIGURG], decision: allow, log: false, escalate: SIGPOLICY}"
-    with pytest.raises(InvalidPolicy, match="log: false cannot be combined with on"):
+    with pytest.raises(InvalidPolicy, match="log: false cannot be combined with escalate"):
         parse(f"version: 1\nname: x\nsignal_rules:\n  - {rule}\n")

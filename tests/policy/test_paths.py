@@ -42,7 +42,7 @@ def test_of_a_folder_that_is_not_known_only_its_inside_is_told() -> None:
     assert resolved_in(".", "") == f"{UNTOLD}/"
     for leaves in ("..", "../x", "x/../../y", "/proc/self/cwd/../x"):
         assert resolved_in(leaves, "") == UNTOLD
-    assert arguments_as_paths("rm", ["rm", "../x", "/y"], "", "") == {UNTOLD, "/y"}
+    assert arguments_as_paths("paths", "rm", ["rm", "../x", "/y"], "", "") == {UNTOLD, "/y"}
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def test_a_name_is_taken_for_what_it_is() -> None:
 def test_what_may_be_meant_from_a_folder_that_is_not_known(
     pattern: str, word: str, *, may_match: bool
 ) -> None:
-    found = arguments_as_paths("rm", ["rm", word], "", "/h")
+    found = arguments_as_paths("paths", "rm", ["rm", word], "", "/h")
     assert Paths([pattern]).may_match(found) is may_match
     assert not Paths([pattern]).match(found)
 
@@ -101,14 +101,14 @@ def test_what_may_be_meant_from_a_folder_that_is_not_known(
 def test_what_may_be_meant_where_the_start_of_the_folder_is_told(
     pattern: str, word: str, *, may_match: bool
 ) -> None:
-    found = arguments_as_paths("rm", ["rm", word], "/a/b//...//...", "/h")
+    found = arguments_as_paths("paths", "rm", ["rm", word], "/a/b//...//...", "/h")
     assert Paths([pattern]).may_match(found) is may_match
     assert Paths([pattern]).match(found) is (may_match and not any(UNTOLD in x for x in found))
 
 
-def _paths(line: str, *, sources_only: bool = False) -> frozenset[str]:
+def _paths(line: str, condition: str = "paths") -> frozenset[str]:
     argv = line.split(" ")
-    return arguments_as_paths(argv[0], argv, "/w", "/h", sources_only=sources_only)
+    return arguments_as_paths(condition, argv[0], argv, "/w", "/h")
 
 
 @pytest.mark.parametrize("line", ["find", "find -delete", "find ( -name x )", "find ! -name x"])
@@ -128,10 +128,27 @@ def test_find_without_a_path_starts_here(line: str) -> None:
     ],
 )
 def test_where_to_is_not_a_source(line: str) -> None:
-    found = _paths(line, sources_only=True)
+    found = _paths(line, "sources")
     assert {"/a", "/b"} <= found and "/to" not in found
 
 
 def test_a_hostile_list_of_arguments_is_bounded() -> None:
-    assert len(arguments_as_paths("rm", ["rm", *map(str, range(9000))], "/", "")) == 4096
-    assert arguments_as_paths("rm", ["rm", "x" * 5000, ""], "/", "") == frozenset()
+    assert len(arguments_as_paths("paths", "rm", ["rm", *map(str, range(9000))], "/", "")) == 4096
+    assert arguments_as_paths("paths", "rm", ["rm", "x" * 5000, ""], "/", "") == frozenset()
+
+
+@pytest.mark.parametrize(
+    ("line", "means"),
+    [
+        ("rm -rf build ./x", {"/w/build", "/w/x"}),
+        ("rm -rf", set()),
+        ("rm -rf - -- -x --y=/z", {"/w/-", "/w/-x", "/w/--y=/z", "/z"}),
+        ("cp --target-directory=/etc a", {"/etc", "/w/a"}),
+        ("cp -t/etc a", {"/etc", "/w/a"}),
+        ("dd of=../x", {"/w/of=../x", "/x"}),
+    ],
+)
+def test_options_without_a_value_are_no_paths_that_can_be_outside(
+    line: str, means: set[str]
+) -> None:
+    assert _paths(line, "outside") == {resolved(each, parts_of("/w"), "/h") for each in means}

@@ -11,8 +11,8 @@ import pytest
 import yaml
 
 from sigwrap.policy.judge.network import SOCKETS, WORDS
+from sigwrap.policy.language.fill import BUILT_IN
 from sigwrap.policy.language.schema import OPERATIONS, TARGET_WORDS
-from sigwrap.policy.language.variables import BUILT_IN
 from sigwrap.policy.tools.json_schema import json_schema
 from sigwrap.start.policy_files import SHIPPED, read_source
 from tests.docs.policy_reference import PAGE, page

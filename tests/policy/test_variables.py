@@ -5,8 +5,8 @@ from itertools import pairwise
 import pytest
 
 from sigwrap.policy.language.document import Source
+from sigwrap.policy.language.fill import Room, TooLong, UnknownVariable, substitute
 from sigwrap.policy.language.parse import parse_policy
-from sigwrap.policy.language.variables import Room, TooLong, UnknownVariable, substitute
 from sigwrap.policy.problems import InvalidPolicy
 
 DOUBLED = ("a", *(f"b{n}" for n in range(40)), "zz")

@@ -28,9 +28,9 @@ from sigwrap.events import text
 from sigwrap.policy.judge.engine import Engine
 from sigwrap.policy.judge.rules import Policy
 from sigwrap.policy.language.document import Source
+from sigwrap.policy.language.fill import BUILT_IN
 from sigwrap.policy.language.parse import parse_policy
 from sigwrap.policy.language.shapes import PATTERNS, Form
-from sigwrap.policy.language.variables import BUILT_IN
 from sigwrap.policy.tools.cases import run_cases
 from sigwrap.policy.tools.generate import generate_policy
 from sigwrap.policy.tools.learn import Head, Learned, Only, learned_policy

@@ -9,7 +9,7 @@ from sigwrap.linux.execs.elsewhere import Mounts
 from sigwrap.linux.execs.shadows import SystemCommands
 from sigwrap.linux.execs.twins import Twins
 from sigwrap.linux.paths import our_view
-from sigwrap.policy.judge.names import Named
+from sigwrap.policy.judge.globs import Named
 
 
 class Ours:

@@ -22,7 +22,7 @@ from sigwrap.linux.execs import elf
 from sigwrap.linux.execs.content import KnownByState, reopen
 from sigwrap.linux.file_state import Inode, State
 from sigwrap.linux.paths import Caller, OurView, path_of
-from sigwrap.policy.judge.names import Named
+from sigwrap.policy.judge.globs import Named
 from sigwrap.policy.judge.request import Program
 from sigwrap.policy.judge.system_folders import COMMAND_FOLDERS
 from sigwrap.policy.judge.wrappers import MULTICALL

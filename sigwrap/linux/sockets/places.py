@@ -9,8 +9,7 @@ import time
 from collections.abc import Iterable, Iterator
 
 from sigwrap.linux.file_state import Born, born_at, kind_of
-from sigwrap.policy.judge.match import is_glob
-from sigwrap.policy.judge.names import FileNames
+from sigwrap.policy.judge.globs import Glob, is_glob
 
 _LOOKS_EVERY_S = 1.0
 # By one glob: at the session's begin, and while somebody waits, and others can make names.
@@ -74,7 +73,7 @@ def _named(folder: str, part: str, left: Iterator[int]) -> Iterator[str]:
     if not is_glob(part):
         yield f"{folder}/{part}"
         return
-    pattern = FileNames(part)
+    pattern = Glob(part)
     try:
         with os.scandir(folder or "/") as entries:
             for _, entry in zip(left, entries, strict=False):

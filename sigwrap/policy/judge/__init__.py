@@ -6,9 +6,9 @@ engine       Engine: decide_command, decide_signal
 layers       own rules that would weaken a base's rule do not apply
 limits       limits on the process tree, checked at an exec
 recorded     a request read back from its event
-match        regular expressions and globs, linear in time
+match        regular expressions, and the paths and arguments that rules are held against
 files        file rules, and the sandbox rules that enforce them
-names        names of programs, files and sockets in rules, matched without RE2
+globs        globs, and the programs that rules name
 network      network rules: connections and listening sockets
 subcommand   the first arguments that are no options
 flags        which flags a command has, in any spelling

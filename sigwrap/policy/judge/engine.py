@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
+from sigwrap.hints import Any
 from sigwrap.policy.judge.files import FileRules
-from sigwrap.policy.judge.flags import Flags, flags_of, has_table
+from sigwrap.policy.judge.flags import Flags, flags_of
+from sigwrap.policy.judge.globs import EVERYTHING, Glob, is_glob
 from sigwrap.policy.judge.layers import deciding, weakened
-from sigwrap.policy.judge.match import Arguments, Glob, Paths, Regex, is_glob
+from sigwrap.policy.judge.match import Arguments, Paths, Regex
 from sigwrap.policy.judge.network import NetworkRules
 from sigwrap.policy.judge.path_shadow import found_at, goes_by_its_own_name, held_against
 from sigwrap.policy.judge.paths import arguments_as_paths
@@ -31,16 +33,18 @@ from sigwrap.policy.judge.request import (
 )
 from sigwrap.policy.judge.rules import (
     CommandRule,
+    Depth,
     PidRange,
     Policy,
     ProcessPattern,
     SignalRule,
+    decision_of,
     default_of,
-    reason_of,
 )
 from sigwrap.policy.judge.signals import ALL
 from sigwrap.policy.judge.subcommand import name_for_subcommands, names_of, readings
 from sigwrap.policy.judge.system_folders import may_be_the_systems
+from sigwrap.policy.judge.tools import is_program
 
 MAX_KEPT_CANDIDATES = 1000
 OVERRIDES = "overrides"
@@ -54,14 +58,14 @@ class Engine:
         self.files = FileRules.of(policy)
         self.network = NetworkRules.of(policy)
         self.command_rules = tuple(
-            CompiledCommandRule(each, self.weakened if each.layer else None)
+            CompiledCommandRule(each, self.weakened if each.layer else None, asks=policy.asks)
             for each in policy.command_rules
         )
-        self.signal_rules = tuple(map(CompiledSignalRule, policy.signal_rules))
+        self.signal_rules = tuple(
+            CompiledSignalRule(each, asks=policy.asks) for each in policy.signal_rules
+        )
         self.default_command = default_of(policy, "command", policy.default_command)
         self._default_signal = default_of(policy, "signal", policy.default_signal)
-        if not policy.asks:
-            self._deny_approvals()
         decisions = {
             self.default_command.action,
             *(rule.decision for rule in policy.command_rules),
@@ -70,7 +74,7 @@ class Engine:
             decisions <= LENIENT and policy.trust.path_shadow is not Action.DENY
         )
         self._literals = frozenset(word for rule in self.command_rules for word in rule.literals)
-        self._candidates_by_words: dict[frozenset[str], _Candidates] = {}
+        self._candidates_by_words: dict[tuple[frozenset[str], bool], Candidates] = {}
         globs = [glob for rule in self.command_rules for glob in rule.globs]
         self._glob_prefixes = tuple({glob.prefix for glob in globs})
         self._rules_by_signal = {
@@ -115,24 +119,9 @@ class Engine:
 
     def decide_program(self, program: Program, request: CommandRequest) -> Decision:
         facts = Facts(program, request, self.home)
-        name, basename, path = program.name, facts.basename, program.path
-        candidates = self._candidates(name, basename, path)
-        # One look at all prefixes is cheaper than trying glob by glob.
-        prefixes = self._glob_prefixes
-        if (
-            path.startswith(prefixes)
-            or name.startswith(prefixes)
-            or basename.startswith(prefixes)
-            or not program.path_is_told
-        ):
-            for entry in candidates.all:
-                rule = entry.rule
-                if (entry.name_is_sure or rule.glob_matches(facts)) and rule.holds(facts):
-                    return rule.decision
-            return self.default_command
-        for sure_rule in candidates.sure:
-            if sure_rule.holds(facts):
-                return sure_rule.decision
+        for rule, is_sure in self._candidates(facts):
+            if (is_sure or rule.glob_matches(facts)) and rule.holds(facts):
+                return rule.decision
         return self.default_command
 
     def decide_signal(self, request: SignalRequest) -> Decision:
@@ -151,85 +140,82 @@ class Engine:
 
     def weakened(self, rule: CompiledCommandRule, facts: Facts) -> CompiledCommandRule | None:
         """Return the base's rule that `rule` would weaken without overriding it."""
-        candidates = self._candidates(facts.program.name, facts.basename, facts.program.path)
-        return weakened(rule, [entry.rule for entry in candidates.all], matching(facts))
+        return weakened(rule, [each for each, _ in self._candidates(facts)], matching(facts))
 
-    def _deny_approvals(self) -> None:
-        rules: list[CompiledCommandRule | CompiledSignalRule] = [
-            *self.command_rules,
-            *self.signal_rules,
-        ]
-        for rule in rules:
-            rule.decision = _without_asking(rule.decision)
-        self.network.replace_decisions(_without_asking)
-        self.default_command = _without_asking(self.default_command)
-        self._default_signal = _without_asking(self._default_signal)
-
-    def _candidates(self, name: str, basename: str, path: str) -> _Candidates:
-        known = self._literals.intersection((name, basename, path))
-        candidates = self._candidates_by_words.get(known)
+    def _candidates(self, facts: Facts) -> Candidates:
+        """Return the rules that may name the program, each with whether it surely does."""
+        program = facts.program
+        words = (program.name, facts.basename, program.path)
+        # One look at all prefixes is cheaper than trying glob by glob.
+        prefixes = self._glob_prefixes
+        may_be_globs = (
+            program.path.startswith(prefixes)
+            or program.name.startswith(prefixes)
+            or facts.basename.startswith(prefixes)
+            or not program.path_is_told
+        )
+        key = self._literals.intersection(words), may_be_globs
+        candidates = self._candidates_by_words.get(key)
         if candidates is None:
             # Links can have any names, so there may be any number of pairs: don't keep them all.
             if len(self._candidates_by_words) >= MAX_KEPT_CANDIDATES:
                 self._candidates_by_words.clear()
-            candidates = _Candidates(_Entry(rule, known) for rule in self.command_rules)
-            self._candidates_by_words[known] = candidates
+            named = [(rule, rule.surely_names(key[0])) for rule in self.command_rules]
+            candidates = [each for each in named if each[1] or (may_be_globs and each[0].globs)]
+            self._candidates_by_words[key] = candidates
         return candidates
 
 
-class Facts:
-    """Facts of a program and its request; facts that few rules need are computed when needed."""
+class _Found:
+    """An attribute that is found when it is first needed, and kept."""
 
-    __slots__ = (
-        "_arguments",
-        "_flags",
-        "_paths",
-        "_readings",
-        "basename",
-        "home",
-        "program",
-        "request",
-    )
+    def __init__(self, find: Callable[[Any], Any]) -> None:
+        self._find = find
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, instance: Any, owner: type) -> Any:
+        found = instance.__dict__[self._name] = self._find(instance)
+        return found
+
+
+class Facts:
+    """Facts of a program and its request; facts that few rules need are found when needed."""
 
     def __init__(self, program: Program, request: CommandRequest, home: str = "") -> None:
         self.program = program
         self.request = request
         self.home = home
         self.basename = program.basename
-        self._arguments: Arguments | None = None
-        self._flags: Flags | None = None
-        self._readings: tuple[frozenset[str], ...] | None = None
-        self._paths: dict[bool, frozenset[str]] = {}
+        self._paths: dict[str, frozenset[str]] = {}
 
-    @property
+    @_Found
     def arguments(self) -> Arguments:
-        if self._arguments is None:
-            self._arguments = Arguments(self.program.argv)
-        return self._arguments
+        return Arguments(self.program.argv)
 
-    @property
+    @_Found
     def subcommands(self) -> tuple[frozenset[str], ...]:
         """Return the names that a rule may use, for each reading of the arguments."""
-        if self._readings is None:
-            argv = self.program.argv
-            name = name_for_subcommands(self.basename, self.program.name)
-            self._readings = tuple(names_of(name, each) for each in readings(name, argv))
-        return self._readings
+        name = name_for_subcommands(self.basename, self.program.name)
+        return tuple(names_of(name, each) for each in readings(name, self.program.argv))
 
-    @property
+    @_Found
     def flags(self) -> Flags:
-        if self._flags is None:
-            basename, name = self.basename, self.program.name
-            known = basename if has_table(basename) else name_for_subcommands(basename, name)
-            self._flags = flags_of(known, self.program.argv)
-        return self._flags
+        basename, name = self.basename, self.program.name
+        known = basename if is_program(basename) else name_for_subcommands(basename, name)
+        return flags_of(known, self.program.argv)
 
-    def paths(self, *, sources_only: bool) -> frozenset[str]:
-        known = self._paths.get(sources_only)
+    @_Found
+    def truncated(self) -> bool:
+        return self.request.truncated or bool(self.arguments.cut)
+
+    def paths(self, condition: str) -> frozenset[str]:
+        known = self._paths.get(condition)
         if known is None:
             name, argv, cwd = self.program.name, self.program.argv, self.request.cwd
-            known = arguments_as_paths(name, argv, cwd, self.home, sources_only=sources_only)
-            self._paths[sources_only] = known
+            known = arguments_as_paths(condition, name, argv, cwd, self.home)
+            self._paths[condition] = known
         return known
 
     @property
@@ -241,20 +227,15 @@ class Facts:
         fact = self.program.loads_code
         return fact if isinstance(fact, bool) else fact()
 
-    @property
-    def truncated(self) -> bool:
-        return self.request.truncated or self.arguments.cut
-
 
 class CompiledCommandRule:
     __slots__ = (
+        "_conditions",
         "_lenient",
         "_name_globs",
         "_names_everything",
         "_path_globs",
-        "_paths",
-        "_regex",
-        "_sources",
+        "_patterns",
         "_subcommands",
         "_weakened",
         "decision",
@@ -262,20 +243,23 @@ class CompiledCommandRule:
         "rule",
     )
 
-    def __init__(self, rule: CommandRule, weakened: Weakened | None = None) -> None:
+    def __init__(
+        self, rule: CommandRule, weakened: Weakened | None = None, *, asks: bool = True
+    ) -> None:
         self.rule = rule
         self._weakened = weakened
         self._lenient = rule.decision in LENIENT
-        globs = [word for word in rule.commands if is_glob(word) and word != "*"]
+        globs = [word for word in rule.commands if is_glob(word) and word != EVERYTHING]
         self.literals = frozenset(word for word in rule.commands if not is_glob(word))
-        self._names_everything = "*" in rule.commands
+        self._names_everything = EVERYTHING in rule.commands
         self._path_globs = tuple(Glob(word) for word in globs if "/" in word)
         self._name_globs = tuple(Glob(word) for word in globs if "/" not in word)
-        self._regex = Regex(rule.args_patterns) if rule.args_patterns else None
-        self._paths = Paths(rule.paths) if rule.paths else None
-        self._sources = Paths(rule.sources) if rule.sources else None
-        self._subcommands = frozenset(rule.subcommands)
-        self.decision = _decision(rule)._replace(redirect_to=rule.redirect_to)
+        given = [each for each in _GIVEN if rule[each[0]] != each[1]]
+        self._conditions = [(key, _CONDITIONS[key]) for _, _, key in given]
+        self._patterns: dict[str, Any] = {
+            key: _COMPILED[key](rule[at]) for at, _, key in given if key in _COMPILED
+        }
+        self.decision = decision_of(rule, asks=asks)._replace(redirect_to=rule.redirect_to)
 
     @property
     def globs(self) -> tuple[Glob, ...]:
@@ -331,30 +315,35 @@ class CompiledCommandRule:
 
     def _is_subcommand(self, facts: Facts) -> bool:
         """Return whether a subcommand matches; a rule that allows needs it in every reading."""
-        readings = facts.subcommands
-        if len(readings) == 1:
-            return not readings[0].isdisjoint(self._subcommands)
-        fits = [not names.isdisjoint(self._subcommands) for names in readings]
+        wanted = self._patterns["subcommands"]
+        fits = [not names.isdisjoint(wanted) for names in facts.subcommands]
         return all(fits) if self._lenient else any(fits)
 
-    def _has_args(self, args: tuple[str, ...], facts: Facts) -> bool:
+    def _has_args(self, facts: Facts) -> bool:
         """Return whether the arguments are these, or all that were read begin these."""
-        given = facts.program.argv[1:]
+        args, given = self.rule.args or (), facts.program.argv[1:]
         if facts.truncated:
             return not self._lenient and args[: len(given)] == given
         return given == args
 
-    def _is_about(self, paths: Paths, facts: Facts, *, sources_only: bool) -> bool:
-        meant = facts.paths(sources_only=sources_only)
-        return paths.match(meant) if self._lenient else paths.may_match(meant)
+    def _is_about(self, condition: str, facts: Facts) -> bool:
+        paths, meant = self._patterns[condition], facts.paths(condition)
+        return bool(paths.match(meant) if self._lenient else paths.may_match(meant))
+
+    def _is_outside(self, facts: Facts) -> bool:
+        """Return whether an argument may be a path that is not inside."""
+        inside = self._patterns["outside"]
+        return facts.truncated or not all(inside.match((each,)) for each in facts.paths("outside"))
+
+    def _has_digest(self, facts: Facts) -> bool:
+        digest = facts.program.sha256
+        return digest is not None and digest() in self.rule.sha256
 
     def holds(self, facts: Facts) -> bool:
         return self.failing_condition(facts) is None
 
     def failing_condition(self, facts: Facts) -> str | None:
-        """The key of the first condition that does not hold; the costly ones come last."""
-        rule = self.rule
-        request = facts.request
+        """Return the key of the first condition that does not hold."""
         if self._names_everything and facts.program.counts_by_name:
             return "commands"
         if self._lenient:
@@ -362,50 +351,54 @@ class CompiledCommandRule:
                 return "elsewhere"
             if not self._names_what_runs(facts):
                 return "commands"
-        if rule.depth is not None and not rule.depth.holds(request.depth):
-            return "depth"
-        if rule.traced is not None and rule.traced != request.traced:
-            return "traced"
-        if rule.system_file is not None and rule.system_file != facts.system_file:
-            return "system_file"
-        if self._subcommands and not self._is_subcommand(facts):
-            return "subcommands"
-        if rule.args is not None and not self._has_args(rule.args, facts):
-            return "args"
-        if rule.flags and not all(map(facts.flags.has, rule.flags)):
-            return "flags"
-        if rule.truncated is not None and rule.truncated != facts.truncated:
-            return "truncated"
-        if self._paths is not None and not self._is_about(self._paths, facts, sources_only=False):
-            return "paths"
-        if self._sources is not None and not self._is_about(
-            self._sources, facts, sources_only=True
-        ):
-            return "sources"
-        if self._regex is not None and not facts.arguments.match(self._regex):
-            return "args_patterns"
-        if rule.loads_code is not None and rule.loads_code != facts.loads_code:
-            return "loads_code"
-        if rule.sha256:
-            digest = facts.program.sha256
-            if digest is None or digest() not in rule.sha256:
-                return "sha256"
-        if rule.not_sha256 and not self._is_none_of(rule.not_sha256, facts.program):
-            return "not_sha256"
+        for key, holds in self._conditions:
+            if not holds(self, facts):
+                return key
         if self._weakened is not None and self._weakened(self, facts) is not None:
             return OVERRIDES
         return None
 
-    def _is_none_of(self, pinned: frozenset[str], program: Program) -> bool:
+    def _has_other_digest(self, facts: Facts) -> bool:
         """Return whether the program has none of the pinned digests.
 
         An unreadable file has an empty digest, and no rule allows it. A program without a digest
         was not found, or is run by another file: `python3 -m pip` is python3's file.
         """
+        program = facts.program
         if program.sha256 is None:
             return program.missing and not self._lenient
         digest = program.sha256()
-        return digest not in pinned and not (self._lenient and not digest)
+        return digest not in self.rule.not_sha256 and not (self._lenient and not digest)
+
+
+# Each condition of a rule, by its key; the costly ones come last.
+_CONDITIONS: dict[str, Callable[[CompiledCommandRule, Facts], bool]] = {
+    "depth": lambda it, facts: (it.rule.depth or Depth()).holds(facts.request.depth),
+    "traced": lambda it, facts: it.rule.traced == facts.request.traced,
+    "system_file": lambda it, facts: it.rule.system_file == facts.system_file,
+    "subcommands": CompiledCommandRule._is_subcommand,
+    "args": CompiledCommandRule._has_args,
+    "flags": lambda it, facts: all(map(facts.flags.has, it.rule.flags)),
+    "truncated": lambda it, facts: it.rule.truncated == facts.truncated,
+    "paths": lambda it, facts: it._is_about("paths", facts),
+    "sources": lambda it, facts: it._is_about("sources", facts),
+    "outside": CompiledCommandRule._is_outside,
+    "args_patterns": lambda it, facts: facts.arguments.match(it._patterns["args_patterns"]),
+    "loads_code": lambda it, facts: it.rule.loads_code == facts.loads_code,
+    "sha256": CompiledCommandRule._has_digest,
+    "not_sha256": CompiledCommandRule._has_other_digest,
+}
+# The place of each in a rule, and what is there if the policy has no such condition.
+_GIVEN = [
+    (CommandRule._fields.index(key), CommandRule._field_defaults[key], key) for key in _CONDITIONS
+]
+_COMPILED: dict[str, Callable[[Any], Any]] = {
+    "subcommands": frozenset,
+    "paths": Paths,
+    "sources": Paths,
+    "outside": Paths.beneath,
+    "args_patterns": Regex,
+}
 
 
 def matching(facts: Facts) -> Callable[[CompiledCommandRule], bool]:
@@ -414,12 +407,13 @@ def matching(facts: Facts) -> Callable[[CompiledCommandRule], bool]:
 
 
 Weakened = Callable[[CompiledCommandRule, Facts], CompiledCommandRule | None]
+Candidates = list[tuple[CompiledCommandRule, bool]]
 
 
 class CompiledSignalRule:
     __slots__ = ("_globs", "_pid_ranges", "_types", "decision", "rule")
 
-    def __init__(self, rule: SignalRule) -> None:
+    def __init__(self, rule: SignalRule, *, asks: bool) -> None:
         self.rule = rule
         self._types = frozenset(each for each in rule.targets if isinstance(each, TargetType))
         self._globs = tuple(
@@ -428,7 +422,7 @@ class CompiledSignalRule:
             if isinstance(each, ProcessPattern)
         )
         self._pid_ranges = tuple(each for each in rule.targets if isinstance(each, PidRange))
-        self.decision = _decision(rule)._replace(
+        self.decision = decision_of(rule, asks=asks)._replace(
             redirect_signal=rule.redirect_signal, fallback=rule.fallback, log=rule.log
         )
 
@@ -455,24 +449,6 @@ class CompiledSignalRule:
         return wanted is (fact if isinstance(fact, bool) else fact())
 
 
-class _Entry:
-    """A rule, and whether it names a program surely or only a glob of it may."""
-
-    __slots__ = ("name_is_sure", "rule")
-
-    def __init__(self, rule: CompiledCommandRule, words: frozenset[str]) -> None:
-        self.rule = rule
-        self.name_is_sure = rule.surely_names(words)
-
-
-class _Candidates:
-    __slots__ = ("all", "sure")
-
-    def __init__(self, entries: Iterable[_Entry]) -> None:
-        self.all = tuple(each for each in entries if each.name_is_sure or each.rule.globs)
-        self.sure = tuple(each.rule for each in self.all if each.name_is_sure)
-
-
 def is_system_file(program: Program) -> bool:
     fact = program.system_file
     if fact is None:
@@ -483,20 +459,3 @@ def is_system_file(program: Program) -> bool:
 # Signal 0 asks whether a process exists. The filter allows it without a notification; should a
 # request for it be judged all the same, a default of deny must not break `kill -0`.
 PROBE = Decision(action=Action.ALLOW, rule=PROBE_RULE, reason="signal 0 sends nothing", log=False)
-
-
-def _decision(rule: CommandRule | SignalRule) -> Decision:
-    return Decision(
-        action=rule.decision,
-        rule=rule.name,
-        reason=reason_of(rule),
-        message=rule.message,
-        escalate=rule.escalate,
-    )
-
-
-def _without_asking(decision: Decision) -> Decision:
-    if decision.action is not Action.APPROVE:
-        return decision
-    reason = f"{decision.reason}: it needs approval, and the policy has approvals: deny"
-    return decision._replace(action=Action.DENY, reason=reason)

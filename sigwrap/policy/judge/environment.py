@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from sigwrap.policy.judge.match import NameGlob
+from sigwrap.policy.judge.globs import Glob
 from sigwrap.policy.judge.rules import EnvPolicy
 from sigwrap.tuples import NamedTuple
 
@@ -50,8 +50,9 @@ def judge_names(policy: EnvPolicy, names: Iterable[str]) -> JudgedNames:
 
 class _Patterns:
     def __init__(self, patterns: tuple[str, ...]) -> None:
-        self._globs = tuple(map(NameGlob, patterns))
+        self._globs = tuple(map(Glob, patterns))
 
     def first(self, name: str) -> str:
         """Return the first pattern that matches the whole name, or ""."""
-        return next((glob.pattern for glob in self._globs if glob.matches(name)), "")
+        plain = name.replace("/", "_")  # it has no folders, at which a star would stop
+        return next((glob.pattern for glob in self._globs if glob.matches(plain)), "")

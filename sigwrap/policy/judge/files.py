@@ -10,11 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
+from sigwrap.policy.judge.globs import Glob, is_glob
 from sigwrap.policy.judge.layers import always, deciding, is_stricter
-from sigwrap.policy.judge.match import is_glob
-from sigwrap.policy.judge.names import FileNames
 from sigwrap.policy.judge.request import Action, Decision, Operation
-from sigwrap.policy.judge.rules import FileRule, Policy, default_of, reason_of
+from sigwrap.policy.judge.rules import FileRule, Policy, decision_of, default_of
 from sigwrap.tuples import NamedTuple
 
 IN_A_FOLDER = frozenset({Operation.CREATE, Operation.DELETE})
@@ -58,7 +57,7 @@ class _Node:
                 self.by_name[part] = _Node()
             return self.by_name[part]
         if part not in self.by_glob:
-            self.by_glob[part] = FileNames(part).matches, _Node()
+            self.by_glob[part] = Glob(part).matches, _Node()
         return self.by_glob[part][1]
 
 
@@ -89,10 +88,7 @@ class _Place(NamedTuple):
 class FileRules:
     def __init__(self, rules: Sequence[FileRule], default: Decision) -> None:
         self._rules = rules
-        self._decisions = [
-            *(Decision(rule.decision, rule.name, reason_of(rule)) for rule in rules),
-            default,
-        ]
+        self._decisions = [*map(decision_of, rules), default]
         self._deciding: dict[Numbers, int] = {}
         root = _Node()
         for number, rule in enumerate(rules):
@@ -110,9 +106,6 @@ class FileRules:
         )
         """Operations that are audited for some path."""
         self.audits = bool(self.audited)
-        self.has_audited_patterns = self.audits and any(
-            is_glob(part) for rule in rules for path in rule.paths for part in parts_of(path)
-        )
 
     @classmethod
     def of(cls, policy: Policy) -> FileRules:

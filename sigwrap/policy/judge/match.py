@@ -1,4 +1,4 @@
-"""Regexes and globs, linear in time over bounded input.
+"""Regular expressions, and the paths and arguments of a command that patterns are held against.
 
 RE2, not `re`: patterns come from people and arguments from the wrapped program, and neither may
 stall the supervisor. It is imported where a pattern is first compiled: most runs compile none.
@@ -11,22 +11,21 @@ from collections.abc import Collection, Sequence
 from sigwrap.bare import re
 from sigwrap.bare.functools import lru_cache
 from sigwrap.hints import Any
+from sigwrap.policy.judge.globs import MAX_PATTERN_CHARACTERS as MAX_PATTERN_CHARACTERS
+from sigwrap.policy.judge.globs import BadPattern, Glob, is_glob, literal_prefix, readable
 
 MAX_MATCHED_BYTES = 64 * 1024
 MAX_MATCHED_ARGUMENTS = 4096  # one search each; what is beyond is searched in the joined text only
-MAX_PATTERN_CHARACTERS = 1000
-UNTOLD = "\0"  # a part of a path that is not told; alone, the path could be any
-_SPECIAL_IN_GLOBS = {ord(each): f"[{each}]" for each in "*?["}
+UNTOLD = "\0"  # a part of a path that is not known; alone, the path could be any
 MAX_PROGRAM_SIZE = 4000  # RE2 instructions: bounds the cost per byte where its DFA gives up
 
 
-class BadPattern(Exception):
-    """Report the message at the pattern's place in the policy."""
-
-
 class Regex:
-    """Several patterns, of which one must be found. Compiled when it is first needed, which most of
-    a policy never is; `check_regexes` finds out earlier whether it can be."""
+    """Patterns, of which one must be found in a text.
+
+    They are compiled when they are first needed, which most never are. `check_regexes` finds out
+    earlier whether they can be.
+    """
 
     __slots__ = ("_pattern", "_search")
 
@@ -40,80 +39,47 @@ class Regex:
         return self._search(text) is not None
 
 
-class Glob:
-    """`*` and `?` stop at a slash, `**` does not; `[a-z]` is one of a set."""
-
-    __slots__ = ("_pattern", "_search", "prefix")
-
-    def __init__(self, pattern: str) -> None:
-        self.prefix = _literal_prefix(pattern)
-        self._pattern = pattern
-        self._search: Any = None
-
-    def matches(self, text: str) -> bool:
-        # Nearly all texts differ in the prefix already, and comparing it costs a tenth.
-        if not text.startswith(self.prefix):
-            return False
-        if self._search is None:
-            self._search = _compiled(_translated(self._pattern)).search
-        return self._search(to_bytes(text)) is not None
-
-
-class NameGlob:
-    """On a whole name that is no path: nothing stops `*` and `?`."""
-
-    __slots__ = ("_search", "pattern")
-
-    def __init__(self, pattern: str) -> None:
-        self.pattern = pattern
-        self._search: Any = None
-
-    def matches(self, text: str) -> bool:
-        if not is_glob(self.pattern):
-            return text == self.pattern
-        if self._search is None:
-            self._search = _compiled(_translated_name(self.pattern)).search
-        return self._search(to_bytes(text)) is not None
-
-
 class Paths:
-    """Paths and globs, of which one must be among some paths."""
+    """Paths and globs; a path matches if it matches one of them."""
 
-    __slots__ = ("_globs", "_literals", "_reaches")
+    __slots__ = ("_globs", "_literals", "_patterns")
 
     def __init__(self, patterns: Sequence[str]) -> None:
-        self._reaches = tuple(map(_Reach, patterns))
+        self._patterns = patterns
         self._literals = frozenset(each for each in patterns if not is_glob(each))
         self._globs = tuple(Glob(each) for each in patterns if is_glob(each))
 
+    @classmethod
+    def beneath(cls, patterns: Sequence[str]) -> Paths:
+        """Match files, and directories with everything below, as file rules do."""
+        bases = [each.removesuffix("/**") for each in patterns]
+        return cls([*(each or "/" for each in bases), *(f"{each}/**" for each in bases)])
+
     def match(self, paths: Collection[str]) -> bool:
+        """Return whether one of the paths matches."""
         if not self._literals.isdisjoint(paths):
             return True
-        told = [path for path in paths if UNTOLD not in path]
-        return any(glob.matches(path) for glob in self._globs for path in told)
+        known = [path for path in paths if UNTOLD not in path]
+        return any(glob.matches(path) for glob in self._globs for path in known)
 
     def may_match(self, paths: Collection[str]) -> bool:
-        """Also where one that is not wholly told may be such a one."""
+        """Return whether one of the paths matches, or could with what is not known of it."""
         if self.match(paths) or UNTOLD in paths:
             return True
-        untold = {(path.partition(UNTOLD)[0], path.count("/")) for path in paths if UNTOLD in path}
-        return any(reach.takes_in(*each) for each in untold for reach in self._reaches)
+        starts = {(path.partition(UNTOLD)[0], path.count("/")) for path in paths if UNTOLD in path}
+        return any(_can_match(each, *start) for start in starts for each in self._patterns)
 
 
-class _Reach:
-    """What of a pattern can be held against a path of which only the start is told."""
+def _can_match(pattern: str, start: str, slashes: int) -> bool:
+    """Return whether a path of which only the start and the number of parts are known can match.
 
-    __slots__ = ("_prefix", "_slashes")
-
-    def __init__(self, pattern: str) -> None:
-        self._prefix = _literal_prefix(pattern)
-        self._slashes = None if "**" in pattern or "[" in pattern else pattern.count("/")
-
-    def takes_in(self, told: str, slashes: int) -> bool:
-        """Where nothing is told, it is too long for a pattern that has its number of parts."""
-        if self._slashes is not None and (self._slashes != slashes or not told):
-            return False
-        return told.startswith(self._prefix) or self._prefix.startswith(told)
+    If nothing is known, it is too long for a pattern that has its number of parts.
+    """
+    has_its_number = "**" not in pattern and "[" not in pattern
+    if has_its_number and (pattern.count("/") != slashes or not start):
+        return False
+    prefix = literal_prefix(pattern)
+    return start.startswith(prefix) or prefix.startswith(start)
 
 
 class Arguments:
@@ -139,72 +105,29 @@ class Arguments:
 
 
 def too_long_to_match(argv: Sequence[str]) -> bool:
-    """Whether `Arguments` would be cut, mostly without making them."""
+    """Return whether `Arguments` would be cut, mostly without making them."""
     if len(argv) <= MAX_MATCHED_ARGUMENTS and sum(map(len, argv)) < MAX_MATCHED_BYTES // 8:
         return False
     return Arguments(argv).cut
 
 
-def is_glob(text: str) -> bool:
-    return "*" in text or "?" in text or ("[" in text and "]" in text[text.index("[") :])
-
-
 def check_regex(pattern: str) -> None:
-    _check_length(pattern)
+    if len(pattern) > MAX_PATTERN_CHARACTERS:
+        raise BadPattern(f"longer than {MAX_PATTERN_CHARACTERS} characters")
     _compiled(pattern)
 
 
 def check_regexes(patterns: Sequence[str]) -> None:
-    """BadPattern if they are too large together."""
+    """Raise BadPattern if they are too large together."""
     _compiled(_joined(patterns))
-
-
-def check_glob(pattern: str) -> None:
-    _check_length(pattern)
-    if is_glob(pattern):
-        _compiled(_translated(pattern))
-
-
-def check_name_glob(pattern: str) -> None:
-    _check_length(pattern)
-    if is_glob(pattern):
-        _compiled(_translated_name(pattern))
-
-
-def doubt_about_glob(pattern: str) -> str:
-    """What in it is not what it looks like; empty where nothing is."""
-    if pattern.startswith("!"):
-        return "a ! at the start is a plain character, not a negation"
-    for part in re.findall(r"\[!?\]?[^]]*\]|.", pattern, re.DOTALL):
-        if part == "[" and pattern.rpartition("/")[2] != "[":  # test(1) has that name
-            return "this [ has no closing ] and is a plain character"
-        if part.startswith("[^") and part != "[^]":
-            return "^ in a set is a plain character; to negate the set, write [!...]"
-    if re.search(r"(?<!\$)\{[^{}]*,[^{}]*\}", pattern):
-        return "braces are plain characters; list each word"
-    return ""
 
 
 def escape_regex(text: str) -> str:
     return re.escape(text)
 
 
-def escape_glob(text: str) -> str:
-    return text.translate(_SPECIAL_IN_GLOBS)
-
-
 def to_bytes(text: str) -> bytes:
-    """UTF-8, with U+FFFD for bytes that weren't: else `.` would not match them, and one stray byte
-    between two words would hide a command from the rule that denies it."""
-    try:
-        return text.encode()
-    except UnicodeEncodeError:
-        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").encode()
-
-
-def _check_length(pattern: str) -> None:
-    if len(pattern) > MAX_PATTERN_CHARACTERS:
-        raise BadPattern(f"longer than {MAX_PATTERN_CHARACTERS} characters")
+    return readable(text).encode()
 
 
 def _joined(patterns: Sequence[str]) -> str:
@@ -236,41 +159,3 @@ def _compiled(pattern: str) -> Any:
     if compiled.programsize > MAX_PROGRAM_SIZE:
         raise BadPattern("it is too large with its repetitions expanded")
     return compiled
-
-
-def _literal_prefix(pattern: str) -> str:
-    for special in "*?[":
-        pattern = pattern.partition(special)[0]
-    return pattern
-
-
-def _translated(pattern: str) -> str:
-    parts = [
-        _translated_part(part)
-        for part in re.findall(r"\*\*/|\*\*|\*|\?|\[!?\]?[^]]*\]|.", pattern, re.DOTALL)
-    ]
-    return "^" + "".join(parts) + "$"
-
-
-def _translated_name(pattern: str) -> str:
-    parts = [
-        {"*": ".*", "?": "."}.get(part) or _translated_part(part)
-        for part in re.findall(r"\*|\?|\[!?\]?[^]]*\]|.", pattern, re.DOTALL)
-    ]
-    return "^" + "".join(parts) + "$"
-
-
-def _translated_part(part: str) -> str:
-    match part:
-        case "**/":
-            return "(?:.*/)?"
-        case "**":
-            return ".*"
-        case "*":
-            return "[^/]*"
-        case "?":
-            return "[^/]"
-    if len(part) > 1:
-        negated, members = part[1] == "!", part[1:-1].removeprefix("!")
-        return ("[^" if negated else "[") + re.sub(r"([\\\[\]^])", r"\\\1", members) + "]"
-    return re.escape(part)

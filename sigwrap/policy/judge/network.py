@@ -1,26 +1,24 @@
 """Network rules of a policy.
 
-An endpoint is an address with a port and its known host names, or a unix socket.
-
-The first rule of that direction and protocol with a destination that the endpoint is decides; where
-none does, the default. Nothing here resolves a name or looks at a file.
+An endpoint is an address with a port and its known host names, or a unix socket. The first rule of
+its direction and protocol that names it decides, or the default. Nothing here resolves a name or
+looks at a file.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from sigwrap.bare.enum import Enum
 from sigwrap.bare.socket import AF_INET, AF_INET6, inet_ntop, inet_pton
+from sigwrap.policy.judge.globs import Glob, is_glob
 from sigwrap.policy.judge.layers import deciding, in_the_way
-from sigwrap.policy.judge.match import is_glob
-from sigwrap.policy.judge.names import SocketNames
 from sigwrap.policy.judge.request import STRICTNESS, Action, Decision
-from sigwrap.policy.judge.rules import NetworkRule, Policy, default_of, reason_of
+from sigwrap.policy.judge.rules import NetworkRule, Policy, decision_of, default_of
 from sigwrap.tuples import NamedTuple
 
 UNIX = "unix:"
-OUT_OF_RULES = "builtin:network"  # what no rule can be about
+OUT_OF_RULES = "builtin:network"  # decides what no rule can name
 _LAST_PORT = 65535
 LOOPBACK_ADDRESS = {4: b"\x7f\0\0\1", 16: bytes(15) + b"\1"}
 _MAPPED = bytes(10) + b"\xff\xff"  # an IPv4 address, as an IPv6 one
@@ -47,11 +45,11 @@ class Protocol(Enum):
 class Endpoint(NamedTuple):
     direction: Direction
     protocol: Protocol
-    address: bytes = b""  # 4 or 16, IPv4 in IPv6 as 4
+    address: bytes = b""  # 4 or 16 bytes; IPv4 in IPv6 has 4
     port: int = 0
-    socket: str = ""  # a path, or @ and a name; empty where it has neither
-    names: frozenset[str] = frozenset()  # of a host; of a socket others that it has or had
-    is_own: bool = False  # a server of the session has that socket
+    socket: str = ""  # a path, or @ and a name; empty if it has neither
+    names: frozenset[str] = frozenset()  # of the host; other names of a socket, also old ones
+    is_own: bool = False  # a server of the session listens there
 
     def __str__(self) -> str:
         if self.protocol is Protocol.UNIX:
@@ -230,13 +228,13 @@ class Destination:
         self.sockets: tuple[str, ...] = ()  # globs
         self.gets_datagrams = True
         self._is_every_host = False
-        self._is_of_machine = False  # a service outside the session answers there
+        self._is_of_machine = False  # a service outside the session listens there
         self._networks: tuple[Network, ...] = ()
-        self._globs: tuple[SocketNames, ...] = ()
+        self._globs: tuple[Glob, ...] = ()
         if text.startswith(UNIX):
             word = text.removeprefix(UNIX)
             self.sockets = SOCKETS.get(word, (word,))
-            self._globs = tuple(map(SocketNames, self.sockets))
+            self._globs = tuple(map(Glob, self.sockets))
             self._is_of_machine = word in SOCKETS and word != "*"
             self.gets_datagrams = word == "*" or word not in SOCKETS
             if word not in SOCKETS and not word.startswith(("/", "@", "**")):
@@ -252,11 +250,7 @@ class Destination:
         else:
             self.name = text.lower().rstrip(".")
 
-    @property
-    def needs_patterns(self) -> bool:
-        return any(each.needs_patterns for each in self._globs)
-
-    def may_be_of(self, protocol: Protocol) -> bool:
+    def can_match(self, protocol: Protocol) -> bool:
         return bool(self._globs) == (protocol is Protocol.UNIX)
 
     def covers(self, other: Destination) -> bool:
@@ -278,7 +272,7 @@ class Destination:
             any(each.covers(theirs) for each in self._networks) for theirs in other._networks
         )
 
-    def is_that_of(self, endpoint: Endpoint) -> bool:
+    def matches(self, endpoint: Endpoint) -> bool:
         if endpoint.protocol is Protocol.UNIX:
             if endpoint.is_own and self._is_of_machine:
                 return False
@@ -329,18 +323,23 @@ class CompiledNetworkRule(NamedTuple):
 
     def matches(self, endpoint: Endpoint) -> bool:
         return (not self.rule.ports or endpoint.port in self.rule.ports) and any(
-            each.is_that_of(endpoint) for each in self.destinations
+            each.matches(endpoint) for each in self.destinations
         )
 
 
 class NetworkRules:
-    def __init__(self, rules: Sequence[NetworkRule], default: Decision) -> None:
+    @classmethod
+    def of(cls, policy: Policy) -> NetworkRules:
+        default = default_of(policy, "network", policy.default_network)
+        return cls(policy.network_rules, default, asks=policy.asks)
+
+    def __init__(
+        self, rules: Sequence[NetworkRule], default: Decision, *, asks: bool = True
+    ) -> None:
         self._default = default
         self._rules = [
             CompiledNetworkRule(
-                rule,
-                tuple(map(Destination, rule.destinations)),
-                Decision(rule.decision, rule.name, reason_of(rule), rule.message),
+                rule, tuple(map(Destination, rule.destinations)), decision_of(rule, asks=asks)
             )
             for rule in rules
         ]
@@ -348,30 +347,17 @@ class NetworkRules:
             each.name for _, wanted, _ in self._rules for each in wanted if each.name
         )
         """Host names in the rules, whose addresses have to be resolved."""
-        self._sort()
-
-    def _sort(self) -> None:
         self._rules_about = {
             (direction.value, protocol.value): [
                 each
                 for each in self._rules
                 if each.rule.direction == direction.value
                 and each.rule.protocol in ("", protocol.value)
-                and any(wanted.may_be_of(protocol) for wanted in each.destinations)
+                and any(wanted.can_match(protocol) for wanted in each.destinations)
             ]
             for direction in Direction
             for protocol in Protocol
         }
-
-    def replace_decisions(self, instead: Callable[[Decision], Decision]) -> None:
-        self._rules = [each._replace(decision=instead(each.decision)) for each in self._rules]
-        self._default = instead(self._default)
-        self._sort()
-
-    @property
-    def has_patterns(self) -> bool:
-        """Return whether RE2 is needed: a pattern is compiled when a request first meets it."""
-        return any(each.needs_patterns for _, wanted, _ in self._rules for each in wanted)
 
     @property
     def kept_sockets(self) -> frozenset[str]:
@@ -407,16 +393,12 @@ class NetworkRules:
             for rule, destinations, _ in self._rules
         )
 
-    @classmethod
-    def of(cls, policy: Policy) -> NetworkRules:
-        return cls(policy.network_rules, default_of(policy, "network", policy.default_network))
-
     def depend_on_names(self, endpoint: Endpoint) -> bool:
         """Return whether a host name could change the decision."""
         for rule, destinations, _ in self.rules_about(endpoint):
             if rule.ports and endpoint.port not in rule.ports:
                 continue
-            if not rule.layer and any(each.is_that_of(endpoint) for each in destinations):
+            if not rule.layer and any(each.matches(endpoint) for each in destinations):
                 return False
             if any(each.name for each in destinations):
                 return True

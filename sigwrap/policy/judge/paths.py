@@ -22,12 +22,17 @@ _STARTS_HERE = frozenset({"find"})  # without a path
 
 
 def arguments_as_paths(
-    name: str, argv: Sequence[str], folder: str, home: str, *, sources_only: bool = False
+    condition: str, name: str, argv: Sequence[str], folder: str, home: str
 ) -> frozenset[str]:
-    """Return absolute paths; parts that depend on an unknown `folder` are UNTOLD."""
+    """Return the absolute paths for `paths`, `sources` or `outside`.
+
+    Parts that depend on an unknown `folder` are UNTOLD.
+    """
     arguments = list(argv[1 : MAX_ARGUMENTS + 1])
-    if sources_only:
+    if condition == "sources":
         arguments = _sources(arguments)
+    elif condition == "outside":
+        arguments = _without_options(arguments)
     found: set[str] = set()
     here = parts_of(folder)
     if name in _STARTS_HERE and (not arguments or arguments[0][:1] in ("-", "(", "!")):
@@ -75,6 +80,20 @@ def _paths_in(argument: str) -> Iterator[str]:
     _, equals, value = argument.partition("=")
     if equals and value:
         yield value
+
+
+def _without_options(arguments: list[str]) -> list[str]:
+    """Leave out options, but not what can be a path in them: `--file=x`, `-C/x`."""
+    end = arguments.index("--") if "--" in arguments else len(arguments)
+    kept = []
+    for argument in arguments[:end]:
+        if argument == "-" or not argument.startswith("-"):
+            kept.append(argument)
+        elif "=" in argument:
+            kept.append(argument.partition("=")[2])
+        elif "/" in argument:
+            kept.append(argument[argument.index("/") :])
+    return kept + arguments[end + 1 :]
 
 
 def _sources(arguments: list[str]) -> list[str]:

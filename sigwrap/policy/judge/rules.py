@@ -5,7 +5,6 @@ Named tuples take an eighth of the time of dataclasses, and sigwrap makes these 
 
 from __future__ import annotations
 
-from sigwrap.policy.judge.match import is_glob
 from sigwrap.policy.judge.request import (
     DEFAULT_RULE,
     Action,
@@ -39,6 +38,7 @@ class CommandRule(NamedTuple):
     subcommands: tuple[str, ...] = ()
     paths: tuple[str, ...] = ()
     sources: tuple[str, ...] = ()
+    outside: tuple[str, ...] = ()
     depth: Depth | None = None
     sha256: frozenset[str] = frozenset()
     not_sha256: frozenset[str] = frozenset()
@@ -54,8 +54,8 @@ class CommandRule(NamedTuple):
 
     @property
     def judges_words(self) -> bool:
-        """Whether the rule asks for more than a subcommand in the arguments."""
-        words = (self.flags, self.args_patterns, self.paths, self.sources)
+        """Return whether the rule asks for more than a subcommand in the arguments."""
+        words = (self.flags, self.args_patterns, self.paths, self.sources, self.outside)
         return self.args is not None or any(words)
 
 
@@ -248,24 +248,24 @@ class Policy(NamedTuple):
     @property
     def has_patterns(self) -> bool:
         """Return whether RE2 is needed: a pattern is compiled when a request first meets it."""
-        commands = (
-            rule.args_patterns
-            or any(word != "*" and is_glob(word) for word in rule.commands)
-            or any(map(is_glob, (*rule.paths, *rule.sources)))
-            for rule in self.command_rules
-        )
-        targets = (
-            isinstance(target, ProcessPattern) and is_glob(target.glob)
-            for rule in self.signal_rules
-            for target in rule.targets
-        )
-        return any(commands) or any(targets)
+        return any(rule.args_patterns for rule in self.command_rules)
 
 
-def reason_of(rule: Rule) -> str:
-    return f"rule {rule.name} ({rule.place.file}:{rule.place.line})"
+def decision_of(rule: Rule, *, asks: bool = True) -> Decision:
+    """Return the decision of a rule; without `asks`, what needs approval is denied."""
+    reason = f"rule {rule.name} ({rule.place.file}:{rule.place.line})"
+    message = "" if isinstance(rule, FileRule) else rule.message
+    escalate = rule.escalate if isinstance(rule, CommandRule | SignalRule) else ""
+    return _asked(Decision(rule.decision, rule.name, reason, message, escalate), asks=asks)
 
 
 def default_of(policy: Policy, kind: str, action: Action) -> Decision:
     reason = f"no {kind} rule of {policy.name} matches; its default is {action.value}"
-    return Decision(action=action, rule=DEFAULT_RULE, reason=reason)
+    return _asked(Decision(action, DEFAULT_RULE, reason), asks=policy.asks)
+
+
+def _asked(decision: Decision, *, asks: bool) -> Decision:
+    if asks or decision.action is not Action.APPROVE:
+        return decision
+    reason = f"{decision.reason}: it needs approval, and the policy has approvals: deny"
+    return decision._replace(action=Action.DENY, reason=reason)

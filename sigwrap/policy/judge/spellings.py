@@ -10,7 +10,7 @@ from posixpath import normpath
 
 _DASHED = {"git-": "git", "docker-": "docker"}
 _PYTHON_WITH_VALUE = frozenset({"-W", "-X", "--check-hash-based-pycs"})
-# Those of node 20 to 26 after which a script may still follow.
+# Options of node 20 to 26 after which a script may still follow.
 _NODE_WITH_VALUE = frozenset(
     "-r --require --import -C --conditions --loader --experimental-loader --title --env-file "
     "--env-file-if-exists --disable-warning --disable-proto --unhandled-rejections --input-type "
@@ -43,40 +43,24 @@ _RUNNERS_WITH_VALUE = {
     "perl": frozenset({"-I"}),
 }
 _STARTERS = frozenset({"corepack", "lvm"})
-_GO_BY_ARGV0 = frozenset({"git", "systemctl"})  # whatever the file is called
-# Scripts that an interpreter may be given, and the tools that they are.
-_SCRIPTS = {
-    "npm-cli.js": "npm",
-    "npm-cli": "npm",  # node finds the file without its ending too
-    "npx-cli.js": "npx",
-    "npx-cli": "npx",
-    "npm": "npm",
-    "npm/index.js": "npm",
-    "npm/index": "npm",
-    "npx": "npx",
-    "yarn.js": "yarn",
-    "yarn": "yarn",
-    "pnpm.cjs": "pnpm",
-    "pnpm.js": "pnpm",
-    "pnpm": "pnpm",
-    "pip": "pip",
-    "pip3": "pip",
-    "pip.pyz": "pip",
-    "pip/__main__.py": "pip",
-    "pip/__pip-runner__.py": "pip",
-    "pipx": "pipx",
-    "pipx/__main__.py": "pipx",
-    "poetry": "poetry",
-    "poetry/__main__.py": "poetry",
-    "twine": "twine",
-    "twine/__main__.py": "twine",
+_GO_BY_ARGV0 = frozenset({"git", "systemctl"})  # their name is argv[0], not that of the file
+# The scripts of a tool that an interpreter may run; node finds a file without its ending too.
+_SCRIPTS_OF = {
+    "npm": "npm-cli.js npm-cli npm npm/index.js npm/index",
+    "npx": "npx-cli.js npx-cli npx",
+    "yarn": "yarn.js yarn",
+    "pnpm": "pnpm.cjs pnpm.js pnpm",
+    "pip": "pip pip3 pip.pyz pip/__main__.py pip/__pip-runner__.py",
+    "pipx": "pipx pipx/__main__.py",
+    "poetry": "poetry poetry/__main__.py",
+    "twine": "twine twine/__main__.py",
     "conda": "conda",
     "gem": "gem",
     "bundle": "bundle",
-    "composer.phar": "composer",
-    "composer": "composer",
-    "gcloud.py": "gcloud",
+    "composer": "composer.phar composer",
+    "gcloud": "gcloud.py",
 }
+_SCRIPTS = {script: tool for tool, names in _SCRIPTS_OF.items() for script in names.split()}
 
 
 def other_spelling(name: str, argv: Sequence[str]) -> tuple[str, ...] | None:
@@ -99,7 +83,7 @@ def other_spelling(name: str, argv: Sequence[str]) -> tuple[str, ...] | None:
 
 
 def _python(argv: Sequence[str]) -> tuple[str, ...] | None:
-    """`-m MODULE` ends the options, attached to others (`-Im`) or to its value (`-mpip`)."""
+    """Read `-m MODULE`, which ends the options: also as `-Im MODULE` or `-mpip`."""
     position = 1
     while position < len(argv):
         argument = argv[position]
@@ -125,7 +109,7 @@ def _python(argv: Sequence[str]) -> tuple[str, ...] | None:
 
 def _module(words: Sequence[str]) -> tuple[str, ...] | None:
     at = 0
-    while at < len(words) and words[at] == "runpy":  # it runs the module that it is told
+    while at < len(words) and words[at] == "runpy":  # it runs the module that it is given
         at += 1
     if at == len(words):
         return None
@@ -147,7 +131,7 @@ def _first_operand(argv: Sequence[str], with_value: frozenset[str]) -> int:
 
 
 def _script(argv: Sequence[str], position: int) -> tuple[str, ...] | None:
-    """`npm/bin/..` and `pip/` are folders: what is in them to be run, runs."""
+    """Return the tool that a script is: `npm/bin/npm-cli.js`, or the directory `pip/`."""
     if position >= len(argv):
         return None
     folders, _, name = normpath(argv[position]).rpartition("/")

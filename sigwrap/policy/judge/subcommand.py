@@ -1,9 +1,8 @@
-"""The words that say what a tool is to do: the first arguments that are no options.
+"""Read a tool's subcommand: the first arguments that are no options.
 
 An option that isn't in the tool's table may take the next argument as its value, or not: `gh -b x
 pr merge` merges. A flag may take a `false`: `npm --dry-run false publish` publishes. So there can
-be two readings, and a rule is held against both: one that refuses is meant for either, one that
-allows only holds where both are allowed.
+be two readings. A rule that denies matches if one of them does, a rule that allows if both do.
 """
 
 from __future__ import annotations
@@ -12,7 +11,16 @@ from collections.abc import Sequence
 
 from sigwrap.bare import re
 from sigwrap.bare.functools import lru_cache
-from sigwrap.policy.judge.tools import ANY_TOOL, SAME_AS, Tool, is_known, tool_named
+from sigwrap.policy.judge.tools import (
+    ANY_TOOL,
+    SINGLE_DASH,
+    Options,
+    aliases_of,
+    commands_of,
+    has_subcommands,
+    options_of,
+    tool_name,
+)
 
 MAX_WORDS = 3
 MAX_LOOKED_AT = 4096
@@ -20,51 +28,49 @@ MAX_LOOKED_AT = 4096
 Reading = tuple[str, ...]
 
 _CAPITAL = re.compile("[A-Z]")
+_CAMEL_CASE = frozenset({"npm"})  # `distTag` is `dist-tag`
+_TOOLCHAINS = frozenset({"cargo", "rustup"})  # a first argument `+nightly` is no subcommand
 VALUES_OF_FLAGS = frozenset({"true", "false", "null", "always"})
 
 
-def has_subcommands(name: str) -> bool:
-    return is_known(tool_name(name))
-
-
 def name_for_subcommands(basename: str, called: str) -> str:
-    """The file's own name, where that is a command with subcommands; else what it is called as."""
+    """Return the file's own name if it has subcommands, or the name by which it was called."""
     return basename if has_subcommands(basename) else called
 
 
 def subcommand(name: str, argv: Sequence[str]) -> str:
-    """The first of these words, options that aren't known being flags. The empty string where there
-    is none."""
+    """Return the first word of the subcommand, or ""; unknown options count as flags."""
     return next(iter(readings(name, argv)[0]), "")
 
 
 def readings(name: str, argv: Sequence[str]) -> tuple[Reading, ...]:
-    tool = _tool_of(name)
-    flags, sure = _words(tool, argv, unknown_take_values=False)
-    if sure:
+    flags, is_sure = _words(name, argv, unknown_take_values=False)
+    if is_sure:
         return (flags,)
-    values, _ = _words(tool, argv, unknown_take_values=True)
+    values, _ = _words(name, argv, unknown_take_values=True)
     return (flags,) if values == flags else (flags, values)
 
 
 @lru_cache(maxsize=1024)
 def names_of(name: str, reading: Reading) -> frozenset[str]:
-    """What a rule may call it: the first word, the first two, the first three; as it was written,
-    and as the tool understands it."""
+    """Return what a rule may call it: its first one, two or three words, as they are written and
+    as the tool understands them."""
     if not reading:
         return frozenset([""])
-    tool = _tool_of(name)
-    firsts = {reading[0], _meant(tool, reading[0])}
+    firsts = {reading[0], _meant(tool_name(name), reading[0])}
     rest = reading[1:]
     return frozenset(
         " ".join((first, *rest[:count])) for first in firsts for count in range(len(rest) + 1)
     )
 
 
-def _words(tool: Tool, argv: Sequence[str], *, unknown_take_values: bool) -> tuple[Reading, bool]:
-    """And whether there is no other reading."""
+def _words(name: str, argv: Sequence[str], *, unknown_take_values: bool) -> tuple[Reading, bool]:
+    """Return the words, and whether there is no other reading."""
+    tool = tool_name(name)
+    known = has_subcommands(tool)
+    options = options_of(tool if known else ANY_TOOL)
     words: list[str] = []
-    sure = True
+    is_sure = True
     position = 1
     end = min(len(argv), MAX_LOOKED_AT)
     options_over = False
@@ -72,72 +78,45 @@ def _words(tool: Tool, argv: Sequence[str], *, unknown_take_values: bool) -> tup
         argument = argv[position]
         position += 1
         if options_over or not argument.startswith("-") or argument == "-":
-            if not (tool.toolchain and not words and argument.startswith("+")):
+            if not (tool in _TOOLCHAINS and not words and argument.startswith("+")):
                 words.append(argument)
         elif argument == "--":
             options_over = True
-        elif argument in tool.with_value or _cluster_takes_value(tool, argument):
-            position += 1
-        elif "=" not in argument and position < end and _may_take(tool, argument, argv[position]):
-            sure = False
-            if unknown_take_values:
-                position += 1
-    return tuple(words), sure
+        elif "=" not in argument and position < end:
+            takes_value = _takes_value(options, argument, is_long=known and tool in SINGLE_DASH)
+            if takes_value is None:
+                may_take = argv[position] != "--"
+            else:
+                may_take = not takes_value and argv[position] in VALUES_OF_FLAGS
+            is_sure = is_sure and not may_take
+            position += takes_value or (may_take and unknown_take_values)
+    return tuple(words), is_sure
 
 
-def _may_take(tool: Tool, option: str, following: str) -> bool:
-    if option in tool.flags or _is_known_cluster(tool, option):
-        return following in VALUES_OF_FLAGS
-    return following != "--"
+def _takes_value(options: Options, argument: str, *, is_long: bool) -> bool | None:
+    """Return whether an option takes the next argument; None if it is unknown.
+
+    `-yo NAME=VALUE` are a flag and an option whose value follows, `-oNAME` has its value attached.
+    """
+    name = argument[1:].removeprefix("-")
+    if argument.startswith("--") or is_long:
+        is_known = name in options.spellings and (is_long or len(name) > 1)
+        return name in options.with_value if is_known else None
+    for at, letter in enumerate(name, start=1):
+        if letter in options.with_value:
+            return at == len(name)
+        if letter not in options.spellings:
+            return None
+    return False
 
 
-def _cluster_takes_value(tool: Tool, argument: str) -> bool:
-    """`-yo NAME=VALUE`: flags, and then an option whose value follows."""
-    letters = argument[1:]
-    return (
-        len(letters) > 1
-        and not argument.startswith("--")
-        and f"-{letters[-1]}" in tool.with_value
-        and all(f"-{letter}" in tool.flags for letter in letters[:-1])
-    )
-
-
-def _is_known_cluster(tool: Tool, argument: str) -> bool:
-    """Flags in one word, or an option with its value attached."""
-    if argument.startswith("--"):
-        return False
-    for letter in argument[1:]:
-        if f"-{letter}" in tool.with_value:
-            return True
-        if f"-{letter}" not in tool.flags:
-            return False
-    return True
-
-
-def _meant(tool: Tool, word: str) -> str:
-    if tool.camel_case:
+def _meant(tool: str, word: str) -> str:
+    if tool in _CAMEL_CASE:
         word = _CAPITAL.sub(lambda capital: f"-{capital[0].lower()}", word)
-    if word in tool.aliases:
-        return tool.aliases[word]
-    if not word or not tool.commands or word in tool.commands:
+    aliases, commands = aliases_of(tool), commands_of(tool)
+    if word in aliases:
+        return aliases[word]
+    if not word or word in commands:
         return word
-    starting = {
-        tool.aliases.get(each, each)
-        for each in (*tool.commands, *tool.aliases)
-        if each.startswith(word)
-    }
-    return starting.pop() if len(starting) == 1 else word
-
-
-def _tool_of(name: str) -> Tool:
-    return tool_named(tool_name(name)) or ANY_TOOL
-
-
-@lru_cache(maxsize=1024)
-def tool_name(name: str) -> str:
-    """`pip3.11` is a pip."""
-    known = SAME_AS.get(name, name)
-    if is_known(known):
-        return known
-    plain = name.rstrip("0123456789.").rstrip("-")
-    return SAME_AS.get(plain, plain)
+    starting = {aliases.get(each, each) for each in (*commands, *aliases) if each.startswith(word)}
+    return starting.pop() if len(starting) == 1 and commands else word

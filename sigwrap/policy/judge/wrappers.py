@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from sigwrap.policy.judge.spellings import other_spelling
+from sigwrap.policy.judge.tools import options_of
 from sigwrap.tuples import NamedTuple
 
 MAX_WRAPPERS = 8
@@ -25,47 +26,13 @@ class Wrapped(NamedTuple):
     called: str = ""  # its argv[0], if that differs from the word by which it was found
 
 
-class _Wrapper(NamedTuple):
-    options_with_value: frozenset[str] = frozenset()
-    operands: int = 0  # positional arguments before the command
-    skips_assignments: bool = False  # NAME=value before the command
-
-
-def _wrapper(options: str = "", *, operands: int = 0, skips_assignments: bool = False) -> _Wrapper:
-    return _Wrapper(
-        options_with_value=frozenset(options.split()),
-        operands=operands,
-        skips_assignments=skips_assignments,
-    )
-
-
-_WRAPPERS: dict[str, _Wrapper] = {
-    "env": _wrapper("-u --unset -C --chdir -a --argv0", skips_assignments=True),
-    "nice": _wrapper("-n --adjustment"),
-    "nohup": _wrapper(),
-    "timeout": _wrapper("-k --kill-after -s --signal", operands=1),
-    "stdbuf": _wrapper("-i --input -o --output -e --error"),
-    "setsid": _wrapper(),
-    "ionice": _wrapper("-c --class -n --classdata"),
-    "chrt": _wrapper("-T --sched-runtime -P --sched-period -D --sched-deadline", operands=1),
-    "taskset": _wrapper(operands=1),
-    "time": _wrapper("-f --format -o --output"),
-    "xargs": _wrapper(
-        "-a --arg-file -d --delimiter -E -I -L -n --max-args -P --max-procs -s "
-        "--max-chars --process-slot-var"
-    ),
-    "sudo": _wrapper(
-        "-C --close-from -D --chdir -g --group -h --host -p --prompt -R --chroot -r --role "
-        "-T --command-timeout -t --type -U --other-user -u --user",
-        skips_assignments=True,
-    ),
-    "doas": _wrapper("-C -u"),
-    "chroot": _wrapper("--userspec --groups", operands=1),
+# Wrappers, with the number of arguments before the command; their options are in tools.py.
+_WRAPPERS = {
+    **dict.fromkeys("env nice nohup stdbuf setsid ionice time xargs sudo doas".split(), 0),
+    **dict.fromkeys("timeout chrt taskset chroot".split(), 1),
 }
-_LOADER = _wrapper(
-    "--library-path --inhibit-rpath --audit --preload --argv0 --glibc-hwcaps-prepend "
-    "--glibc-hwcaps-mask"
-)
+_SKIPS_ASSIGNMENTS = frozenset({"env", "sudo"})  # NAME=value before the command
+_LOADER = "ld.so"
 _LOADER_VARIABLES = {
     "--library-path": "LD_LIBRARY_PATH",
     "--audit": "LD_AUDIT",
@@ -100,7 +67,7 @@ def plain_words(argv: Sequence[str]) -> tuple[str, ...]:
     words, rest = tuple(argv[1:2]), argv[2:]
     if words and words[0].startswith("-S"):
         text = words[0].removeprefix("-S")
-        text = text.replace("\t", " ")  # to env, the one is as good as the other
+        text = text.replace("\t", " ")  # env splits at both
         is_plain = text.isascii() and text.isprintable() and _MEANT_OTHERWISE.isdisjoint(text)
         words = tuple(text.split()) if is_plain else ()
     if not words or words[0].startswith("-") or "=" in words[0]:
@@ -125,8 +92,8 @@ def _inner(name: str, argv: tuple[str, ...]) -> Wrapped | None:
         return _applet(argv)
     if name == "env":
         argv = _split_string_expanded(argv)
-    wrapper = _LOADER if is_loader(name) else _WRAPPERS.get(name)
-    if wrapper is None:
+    wrapper = _LOADER if is_loader(name) else name
+    if wrapper not in _WRAPPERS and wrapper != _LOADER:
         spelling = other_spelling(name, argv)
         return Wrapped(argv=spelling, same_file=True, spelling=True) if spelling else None
     position = _command_position(wrapper, argv)
@@ -134,15 +101,15 @@ def _inner(name: str, argv: tuple[str, ...]) -> Wrapped | None:
     if not inner or not inner[0]:
         return None
     before = argv[1:position]
-    called = dict(pairwise(before)).get("--argv0", "") if wrapper is _LOADER else ""
+    called = dict(pairwise(before)).get("--argv0", "") if wrapper == _LOADER else ""
     return Wrapped(argv=inner, variables=_variables(wrapper, before), called=called)
 
 
-def _variables(wrapper: _Wrapper, before: Sequence[str]) -> tuple[str, ...]:
-    if wrapper is _LOADER:
+def _variables(wrapper: str, before: Sequence[str]) -> tuple[str, ...]:
+    if wrapper == _LOADER:
         options = (word.partition("=")[0] for word in before)
         return tuple(_LOADER_VARIABLES[word] for word in options if word in _LOADER_VARIABLES)
-    if not wrapper.skips_assignments:
+    if wrapper not in _SKIPS_ASSIGNMENTS:
         return ()
     assigned = (word.partition("=") for word in before if not word.startswith(("-", "=")))
     return tuple(name for name, _, value in assigned if value)
@@ -159,18 +126,19 @@ def _applet(argv: tuple[str, ...]) -> Wrapped | None:
     return Wrapped(argv=applet, same_file=True)
 
 
-def _command_position(wrapper: _Wrapper, argv: tuple[str, ...]) -> int:
-    position, operands = 1, wrapper.operands
+def _command_position(wrapper: str, argv: tuple[str, ...]) -> int:
+    position, operands = 1, _WRAPPERS.get(wrapper, 0)
+    with_value = options_of(wrapper).with_value
     options_over = False
     while position < len(argv):
         argument = argv[position]
         if not options_over and argument == "--":
             options_over = True
-        elif not options_over and _takes_the_next(argument, wrapper.options_with_value):
+        elif not options_over and _takes_the_next(argument, with_value):
             position += 1
         elif not options_over and argument.startswith("-"):
             pass
-        elif wrapper.skips_assignments and "=" in argument:
+        elif wrapper in _SKIPS_ASSIGNMENTS and "=" in argument:
             options_over = True
         elif operands:
             operands -= 1
@@ -182,13 +150,9 @@ def _command_position(wrapper: _Wrapper, argv: tuple[str, ...]) -> int:
 
 def _takes_the_next(option: str, with_value: frozenset[str]) -> bool:
     """Return whether the next word is its value: `-n 1`, `-0n 1`, `--kill 5`."""
-    if option in with_value:
-        return True
     if option.startswith("--"):
-        return any(each.startswith(option) for each in with_value)
-    if not option.startswith("-"):
-        return False
-    takes = [f"-{letter}" in with_value for letter in option[1:]]
+        return any(len(each) > 1 and each.startswith(option[2:]) for each in with_value)
+    takes = [letter in with_value for letter in option[1:]] if option.startswith("-") else []
     return True in takes and takes.index(True) == len(takes) - 1
 
 

@@ -22,9 +22,16 @@ from sigwrap.policy.judge.rules import (
     ProcessPattern,
     SignalRule,
 )
-from sigwrap.policy.language.document import Form, ScalarNode, Source, digest_of, form_of_shipped
+from sigwrap.policy.language.document import (
+    Form,
+    NetworkDefault,
+    Parts,
+    ScalarNode,
+    Source,
+    digest_of,
+    form_of_shipped,
+)
 from sigwrap.policy.language.fill import FILLED, Filler, Wrong
-from sigwrap.policy.language.parts import NetworkDefault, Parts
 from sigwrap.policy.problems import Place
 
 TEXT = "text"

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from sigwrap.policy.judge.match import BadPattern, check_regexes
+from sigwrap.policy.judge.globs import BadPattern
+from sigwrap.policy.judge.match import check_regexes
 from sigwrap.policy.judge.network import (
     BadDestination,
     Destination,
@@ -23,7 +24,7 @@ from sigwrap.policy.judge.rules import (
     SignalCase,
 )
 from sigwrap.policy.judge.signals import signal_number
-from sigwrap.policy.language.parts import IMPLIED, NetworkDefault, Parts
+from sigwrap.policy.language.document import IMPLIED, NetworkDefault, Parts
 from sigwrap.policy.language.schema import (
     ANY,
     COMMAND_DECISIONS,
@@ -37,12 +38,16 @@ from sigwrap.policy.language.schema import (
     TEST_CASE,
     VALUES,
 )
-from sigwrap.policy.language.values import Checked, fields, listed, made
+from sigwrap.policy.language.shapes import Checked, fields, listed, made
 from sigwrap.policy.problems import Place, Problem, nearest_word
 
 _QUOTING = frozenset("'\"\\")
 
 _LETS_THROUGH = (Action.ALLOW.value, Action.AUDIT.value)
+_CANNOT_ALLOW = {
+    "flags": "other words may undo them: use args",
+    "outside": "other arguments may be inside: deny with it, before a rule that allows",
+}
 _AUDITED = ("write", "create", "delete")
 _AUDITED_WORDS = "write, create and delete"
 _NOT_AUDITED = (
@@ -75,17 +80,16 @@ def inconsistencies(
         yield _problem(policy, "network", "network is already set in defaults")
     trust, on = policy.get("trust"), policy.get("on")
     if trust and on and "boundary" in trust.places and "boundary" in on.places:
-        yield _problem(trust, "boundary", "boundary is already set in on")
+        yield _problem(trust, "boundary", "boundary is set in on too; use only one")
     for rule in policy.get("command_rules", ()):
         yield from _redirect_problems(rule)
         yield from _any_problems(rule)
     for rule in _alternatives(policy.get("command_rules", ())):
         if depth := rule.get("depth"):
             yield from _range_problems(depth)
-        if "flags" in rule.values and rule.get("decision") in _LETS_THROUGH:
-            yield _problem(
-                rule, "flags", "flags cannot allow, since other words may undo them: use args"
-            )
+        for key, why in _CANNOT_ALLOW.items():
+            if key in rule.values and rule.get("decision") in _LETS_THROUGH:
+                yield _problem(rule, key, f"{key} cannot allow, since {why}")
         if not shipped and (patterns := rule.get("args_patterns")):
             try:
                 check_regexes(patterns)
@@ -95,8 +99,9 @@ def inconsistencies(
         yield from _redirect_problems(rule)
         if rule.get("log") is False and rule.get("decision") != Action.ALLOW.value:
             yield _problem(rule, "log", "log: false needs decision: allow")
-        if rule.get("log") is False and (rule.get("on") or rule.get("escalate")):
-            yield _problem(rule, "log", "log: false cannot be combined with on")
+        for key in ("on", "escalate"):
+            if rule.get("log") is False and rule.get(key):
+                yield _problem(rule, "log", f"log: false cannot be combined with {key}")
         for target in listed(rule.get("target")):
             if isinstance(target, Checked):
                 yield from _target_problems(target)

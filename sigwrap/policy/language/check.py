@@ -10,18 +10,14 @@ from sigwrap.amounts import SIZES, SPANS, size_bytes, span_s
 from sigwrap.bare import re
 from sigwrap.hints import Any
 from sigwrap.policy.judge.files import BENEATH, parts_of
-from sigwrap.policy.judge.match import (
-    BadPattern,
-    check_name_glob,
-    doubt_about_glob,
-    escape_glob,
-)
+from sigwrap.policy.judge.globs import escape_glob
 from sigwrap.policy.judge.network import BadDestination, Destination
 from sigwrap.policy.judge.signals import signal_number, signal_numbers, words
 from sigwrap.policy.language.document import MappingNode, Node, ScalarNode, SequenceNode
 from sigwrap.policy.language.fill import FILLED, Filler, Wrong
 from sigwrap.policy.language.shapes import (
     PATTERNS,
+    Checked,
     Duration,
     Flag,
     Form,
@@ -36,12 +32,18 @@ from sigwrap.policy.language.shapes import (
     Text,
     Word,
 )
-from sigwrap.policy.language.values import Checked
 from sigwrap.policy.problems import nearest_word
 
 MAX_TOTAL_SECONDS = 10 * 365 * 24 * 3600
 
 
+_EXPECTED = {
+    Form.NAME: '{name} may only have letters, digits, ".", "_" and "-"',
+    Form.FLAG: "a flag is a letter or a word, such as f or force",
+    Form.VARIABLE: 'a variable name has letters, digits and "_", and no digit first',
+    Form.DIGEST: "not a SHA-256 digest (64 hexadecimal digits)",
+    Form.NAME_GLOB: '{name} takes names of variables, without "=" and "$"',
+}
 _LIKELY_BYTES = 1 << 20
 _MERGE_KEY = "<<"
 _NO_MERGE_KEYS = (
@@ -134,39 +136,32 @@ class Checker(Filler):
         if fill := FILLED.get(form.name.lower()):
             filled = fill(self, node, text, name)
             return self._place(node, filled) if form is Form.PLACE else filled
+        if form is Form.DIGEST:
+            text = text.lower()
+        if (expected := _EXPECTED.get(form)) and not re.fullmatch(PATTERNS[form], text):
+            raise self.note(node, expected.format(name=name), node.text)
         match form:
             case Form.FILE:
                 return self.file(node, text)
             case Form.DESTINATION:
                 return self._destination(node, self.substituted(node, text, escape=escape_glob))
-            case Form.SUBCOMMAND:
-                return self._subcommand(node, text)
-            case Form.PLAIN | Form.BASE:
-                return text
-            case Form.NAME:
-                message = f'{name} may only have letters, digits, ".", "_" and "-"'
-                return self._expected(node, text, form, message)
+            case Form.SUBCOMMAND if text.startswith("-") and text != "-":
+                option = f"flags: [{text.lstrip('-')}]"
+                raise self.note(node, "an option is not a subcommand", text, option)
             case Form.FLAG:
-                message = "a flag is a letter or a word, such as f or force"
-                return self._expected(node, text, form, message).lstrip("-")
-            case Form.VARIABLE:
-                message = 'a variable name has letters, digits and "_", and no digit first'
-                return self._expected(node, text, form, message)
-            case Form.DIGEST:
-                lowered = text.lower()
-                message = "not a SHA-256 digest (64 hexadecimal digits)"
-                return self._expected(node, lowered, form, message)
+                return text.lstrip("-")
             case Form.NAME_GLOB:
-                return self._name_glob(node, text, name)
-            case Form.SIGNAL:
-                known = signal_number(text) is not None
-                if not known and signal_numbers(text) is not None:
-                    raise self.note(node, "one signal is needed, not a group", text)
-            case Form.SIGNALS:
-                known = signal_numbers(text) is not None
-        if not known:
-            raise self.note(node, "unknown signal", text, nearest_word(text, words()))
+                return self.glob(node, text, name)
+            case Form.SIGNAL | Form.SIGNALS:
+                self._check_signal(node, text, form)
         return text
+
+    def _check_signal(self, node: ScalarNode, text: str, form: Form) -> None:
+        numbers = signal_numbers(text)
+        if numbers is None:
+            raise self.note(node, "unknown signal", text, nearest_word(text, words()))
+        if form is Form.SIGNAL and signal_number(text) is None:
+            raise self.note(node, "one signal is needed, not a group", text)
 
     def _destination(self, node: ScalarNode, text: str) -> str:
         try:
@@ -183,26 +178,6 @@ class Checker(Filler):
         if {".", ".."} & set(parts):
             raise self.note(node, "a path must not have the parts . and ..", node.text)
         return path
-
-    def _subcommand(self, node: ScalarNode, text: str) -> str:
-        if text == "-" or not text.startswith("-"):
-            return text
-        raise self.note(node, "an option is not a subcommand", text, f"flags: [{text.lstrip('-')}]")
-
-    def _name_glob(self, node: ScalarNode, glob: str, name: str) -> str:
-        expected = f'{name} takes names of variables, without "=" and "$"'
-        self._expected(node, glob, Form.NAME_GLOB, expected)
-        try:
-            check_name_glob(glob)
-        except BadPattern as error:
-            raise self.note(node, f"bad glob ({error})", node.text) from error
-        self.doubt(node, doubt_about_glob(glob), glob)
-        return glob
-
-    def _expected(self, node: ScalarNode, text: str, form: Form, message: str) -> str:
-        if not re.fullmatch(PATTERNS[form], text):
-            raise self.note(node, message, node.text)
-        return text
 
     def _word(self, node: Node, shape: Word, name: str) -> str:
         if isinstance(node, ScalarNode) and node.text in shape.words:

@@ -1,9 +1,16 @@
-"""Nodes of a policy's text, each with its place: file, line and column."""
+"""A policy's text, its nodes with their places, and the parts that are made of them."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
+from sigwrap.bare import json
 from sigwrap.bare.digests import blake2b
 from sigwrap.errors import PolicyError
+from sigwrap.events import Payload
+from sigwrap.hints import Any
+from sigwrap.policy.judge.request import Action
+from sigwrap.policy.judge.rules import CommandRule, FileRule, NetworkRule, SignalRule
 from sigwrap.policy.problems import Place
 from sigwrap.tuples import NamedTuple
 
@@ -77,3 +84,42 @@ def form_of_shipped(file: str) -> Form:
 def digest_of(text: str) -> str:
     digest: str = blake2b(text.encode(), digest_size=32).hexdigest()
     return digest
+
+
+# The rules by which `network: {default: deny}` still allows DNS and loopback.
+IMPLIED = ("implied-name-service", "implied-loopback-server", "implied-loopback")
+
+
+class NetworkDefault(NamedTuple):
+    """The decision on connections that no rule matches."""
+
+    place: Place
+    action: Action
+    implied: tuple[NetworkRule, ...] = ()
+
+
+class Parts(NamedTuple):
+    values: dict[str, Any]  # fields of Policy
+    sections: dict[str, dict[str, Any]]  # fields of Policy, each with the fields that are given
+    network: NetworkDefault | None
+    command_rules: tuple[CommandRule, ...] = ()
+    signal_rules: tuple[SignalRule, ...] = ()
+    file_rules: tuple[FileRule, ...] = ()
+    network_rules: tuple[NetworkRule, ...] = ()
+
+
+def policy_texts(sources: Sequence[Source], variables: Mapping[str, str]) -> Payload:
+    """Return them for the event; `sources` are the policy and then its bases."""
+    texts: Payload = {
+        "policy_sources": [
+            {"name": each.name, "text": each.text, **({"shipped": True} if each.shipped else {})}
+            for each in sources
+        ],
+        "policy_variables": dict(variables),
+    }
+    return {**texts, "policy_digest": digest_of_texts(texts)}
+
+
+def digest_of_texts(payload: Payload) -> str:
+    texts = {name: payload.get(name) for name in ("policy_sources", "policy_variables")}
+    return digest_of(json.dumps_sorted(texts))

@@ -12,7 +12,8 @@ from typing import Any, TypeVar
 
 from sigwrap.policy.judge.environment import ALWAYS_REMOVED, judge_names
 from sigwrap.policy.judge.files import FileRules
-from sigwrap.policy.judge.match import Glob, NameGlob, Regex, is_glob
+from sigwrap.policy.judge.globs import Glob, is_glob
+from sigwrap.policy.judge.match import Regex
 from sigwrap.policy.judge.network import (
     LOOPBACK_ADDRESS,
     UNIX,
@@ -162,7 +163,7 @@ def _loose_allow_rules(rules: Sequence[CommandRule]) -> Iterator[Problem]:
         elif rule.paths and rule.args is None and not rule.args_patterns:
             message = (
                 f"rule {rule.name} allows any arguments if one of them is one of these paths; use "
-                "args, or deny the others in an earlier rule"
+                "args, or deny other paths in an earlier rule with outside"
             )
             yield _warning(rule, message, rule.paths[0])
 
@@ -286,7 +287,7 @@ def _has_loopback(rule: NetworkRule) -> bool:
     here = [Endpoint(Direction.CONNECT, Protocol.TCP, each) for each in LOOPBACK_ADDRESS.values()]
     wanted = map(Destination, rule.destinations)
     return "localhost" in rule.destinations or any(
-        each.is_that_of(address) for each in wanted for address in here
+        each.matches(address) for each in wanted for address in here
     )
 
 
@@ -384,12 +385,10 @@ def _doubtful_env_policy(policy: Policy) -> Iterator[Problem]:
 
 def _may_share_a_name(first: str, second: str) -> bool:
     """Return whether two globs may match one name; of two globs it compares the prefixes."""
-    if not is_glob(first):
-        return NameGlob(second).matches(first)
-    if not is_glob(second):
-        return NameGlob(first).matches(second)
-    one, other = Glob(first).prefix, Glob(second).prefix
-    return one.startswith(other) or other.startswith(one)
+    one, other = Glob(first), Glob(second)
+    if not is_glob(first) or not is_glob(second):
+        return one.matches(second) or other.matches(first)
+    return one.prefix.startswith(other.prefix) or other.prefix.startswith(one.prefix)
 
 
 def _warning(rule: Rule, message: str, offending: str = "") -> Problem:

@@ -21,20 +21,22 @@ from sigwrap.policy.judge.rules import (
 )
 from sigwrap.policy.language import beforehand
 from sigwrap.policy.language.document import (
+    IMPLIED,
     Form,
     MappingNode,
     Node,
+    Parts,
     ScalarNode,
     Source,
 )
-from sigwrap.policy.language.fill import Filler, variable_problem
-from sigwrap.policy.language.parts import IMPLIED, Parts
-from sigwrap.policy.language.variables import (
+from sigwrap.policy.language.fill import (
     BUILT_IN,
+    Filler,
     Room,
     TooLong,
     UnknownVariable,
     substitute,
+    variable_problem,
 )
 from sigwrap.policy.problems import InvalidPolicy, Place, Problem
 

@@ -25,11 +25,9 @@ from sigwrap.policy.language.shapes import (
     Word,
     all_of,
     any_of,
-    same,
-)
-from sigwrap.policy.language.values import (
     is_deeper,
     redirect_signal,
+    same,
     shown_signals,
     shown_targets,
     signals,
@@ -76,7 +74,12 @@ _OVERRIDES = Key(
     "overrides", ListOf(Text(Form.NAME)), "Rules of a base that it may weaken; `[]` is none"
 )
 _LAYER = Key("layer", Number(), "Written by `policy show`: the number of bases below [default: 0]")
-RULE_KEYS = (_NAME, _DESCRIPTION, _OVERRIDES, _LAYER)  # of every rule
+RULE_KEYS = (_NAME, _DESCRIPTION, _OVERRIDES, _LAYER)
+
+
+def _rule(title: str, kind: type, *keys: Key) -> Group:
+    return Group(title, (_NAME, _DESCRIPTION, *keys, _OVERRIDES, _LAYER), kind)
+
 
 _REDIRECT = Group(
     "redirect_to",
@@ -141,6 +144,12 @@ _CONDITIONS = (
         covers=any_of,
     ),
     Key("sources", _PATHS, "As `paths`, without the last argument", covers=any_of),
+    Key(
+        "outside",
+        _PATHS,
+        "An argument that can be a path is none of these, nor below them; not for `allow`",
+        covers=all_of,
+    ),
     Key("depth", _DEPTH, "Depth of the caller", old=True, covers=is_deeper),
     Key("sha256", _DIGESTS, "The file has one of these digests", make=frozenset, covers=any_of),
     Key(
@@ -167,26 +176,20 @@ _CONDITIONS = (
 )
 ANY = Group("any", tuple(each._replace(required=False) for each in _CONDITIONS))
 
-COMMAND_RULE = Group(
+COMMAND_RULE = _rule(
     "command_rules",
-    (
-        _NAME,
-        _DESCRIPTION,
-        *_CONDITIONS,
-        Key(
-            ANY.title,
-            ListOf(ANY, 1),
-            "Alternatives: one of them must match, and the keys beside it",
-        ),
-        Key("decision", _decision(*COMMAND_DECISIONS), "The decision", required=True),
-        _MESSAGE,
-        Key("redirect_to", _REDIRECT, "The replacement, with `decision: redirect`"),
-        _ON,
-        _ESCALATE,
-        _OVERRIDES,
-        _LAYER,
-    ),
     rules.CommandRule,
+    *_CONDITIONS,
+    Key(
+        ANY.title,
+        ListOf(ANY, 1),
+        "Alternatives: one of them must match, and the keys beside it",
+    ),
+    Key("decision", _decision(*COMMAND_DECISIONS), "The decision", required=True),
+    _MESSAGE,
+    Key("redirect_to", _REDIRECT, "The replacement, with `decision: redirect`"),
+    _ON,
+    _ESCALATE,
 )
 
 _TARGET_MAPPING = Group(
@@ -210,102 +213,84 @@ _SIGNAL_REDIRECT = Group(
     (Key("signal", Text(Form.SIGNAL), "The signal to send instead", required=True),),
 )
 
-SIGNAL_RULE = Group(
+SIGNAL_RULE = _rule(
     "signal_rules",
-    (
-        _NAME,
-        _DESCRIPTION,
-        Key(
-            "signals",
-            ListOf(Text(Form.SIGNALS), 1),
-            "`SIGTERM`, `15`, `SIGRTMIN+1`, `@halt`",
-            required=True,
-            make=signals,
-            show=shown_signals,
-        ),
-        Key(
-            "target",
-            OneOf((*_ONE_TARGET, ListOf(OneOf(_ONE_TARGET), 1))),
-            "The receiver [default: every process]",
-            to="targets",
-            make=targets,
-            show=shown_targets,
-        ),
-        Key("handled", Flag(), "The target catches or ignores the signal (or does not)"),
-        Key("decision", _decision(*SIGNAL_DECISIONS), "The decision", required=True),
-        _MESSAGE,
-        Key(
-            "redirect_to",
-            OneOf((_SIGNAL_REDIRECT, Text(Form.SIGNAL)), old=Text(Form.SIGNAL)),
-            "The replacement, with `decision: redirect`",
-            new="redirect_to: {signal: …}",
-            to="redirect_signal",
-            make=redirect_signal,
-            show=lambda number: {"signal": signal_name(number)},
-        ),
-        Key(
-            "fallback",
-            _decision("allow", "audit"),
-            "The decision where sigwrap cannot enforce the rule",
-        ),
-        Key("log", Flag(), "With `decision: allow`: write an event [default: true]"),
-        _ON,
-        _ESCALATE,
-        _OVERRIDES,
-        _LAYER,
-    ),
     rules.SignalRule,
+    Key(
+        "signals",
+        ListOf(Text(Form.SIGNALS), 1),
+        "`SIGTERM`, `15`, `SIGRTMIN+1`, `@halt`",
+        required=True,
+        make=signals,
+        show=shown_signals,
+    ),
+    Key(
+        "target",
+        OneOf((*_ONE_TARGET, ListOf(OneOf(_ONE_TARGET), 1))),
+        "The receiver [default: every process]",
+        to="targets",
+        make=targets,
+        show=shown_targets,
+    ),
+    Key("handled", Flag(), "The target catches or ignores the signal (or does not)"),
+    Key("decision", _decision(*SIGNAL_DECISIONS), "The decision", required=True),
+    _MESSAGE,
+    Key(
+        "redirect_to",
+        OneOf((_SIGNAL_REDIRECT, Text(Form.SIGNAL)), old=Text(Form.SIGNAL)),
+        "The replacement, with `decision: redirect`",
+        new="redirect_to: {signal: …}",
+        to="redirect_signal",
+        make=redirect_signal,
+        show=lambda number: {"signal": signal_name(number)},
+    ),
+    Key(
+        "fallback",
+        _decision("allow", "audit"),
+        "The decision where sigwrap cannot enforce the rule",
+    ),
+    Key("log", Flag(), "With `decision: allow`: write an event [default: true]"),
+    _ON,
+    _ESCALATE,
 )
 
-FILE_RULE = Group(
+FILE_RULE = _rule(
     "file_rules",
-    (
-        _NAME,
-        _DESCRIPTION,
-        Key(
-            "paths",
-            ListOf(Text(Form.PLACE), 1),
-            "Files, and directories with all below; `*`, `?`, `[a-z]` match in one name",
-            required=True,
-        ),
-        Key(
-            "operations",
-            ListOf(Word(OPERATIONS, type=Operation), 1),
-            "The operations that the rule covers",
-            required=True,
-        ),
-        Key("decision", _decision(*FILE_DECISIONS), "The decision", required=True),
-        Key(
-            "make_missing",
-            Flag(),
-            "With `decision: allow`: create missing directories, remove empty ones at the end",
-        ),
-        _OVERRIDES,
-        _LAYER,
-    ),
     rules.FileRule,
+    Key(
+        "paths",
+        ListOf(Text(Form.PLACE), 1),
+        "Files, and directories with all below; `*`, `?`, `[a-z]` match in one name",
+        required=True,
+    ),
+    Key(
+        "operations",
+        ListOf(Word(OPERATIONS, type=Operation), 1),
+        "The operations that the rule covers",
+        required=True,
+    ),
+    Key("decision", _decision(*FILE_DECISIONS), "The decision", required=True),
+    Key(
+        "make_missing",
+        Flag(),
+        "With `decision: allow`: create missing directories, remove empty ones at the end",
+    ),
 )
 
-NETWORK_RULE = Group(
+NETWORK_RULE = _rule(
     "network_rules",
-    (
-        _NAME,
-        _DESCRIPTION,
-        Key(
-            "destinations",
-            ListOf(Text(Form.DESTINATION), 1),
-            "Hosts, addresses, networks, sockets",
-            required=True,
-        ),
-        Key("ports", ListOf(Number(1, 65535), 1), "Ports [default: every port]"),
-        Key("protocol", _PROTOCOLS, "[default: every protocol]"),
-        Key("direction", _DIRECTIONS, "Connect and send, or listen [default: connect]"),
-        Key("decision", _decision(*PLAIN_DECISIONS), "The decision", required=True),
-        _MESSAGE,
-        _OVERRIDES,
-        _LAYER,
-    ),
     rules.NetworkRule,
+    Key(
+        "destinations",
+        ListOf(Text(Form.DESTINATION), 1),
+        "Hosts, addresses, networks, sockets",
+        required=True,
+    ),
+    Key("ports", ListOf(Number(1, 65535), 1), "Ports [default: every port]"),
+    Key("protocol", _PROTOCOLS, "[default: every protocol]"),
+    Key("direction", _DIRECTIONS, "Connect and send, or listen [default: connect]"),
+    Key("decision", _decision(*PLAIN_DECISIONS), "The decision", required=True),
+    _MESSAGE,
 )
 RULES = {each.title: each for each in (COMMAND_RULE, SIGNAL_RULE, FILE_RULE, NETWORK_RULE)}
 

@@ -7,8 +7,7 @@ changes. A port that the kernel chose on this machine is left out.
 
 from __future__ import annotations
 
-from sigwrap.policy.judge.match import MAX_PATTERN_CHARACTERS
-from sigwrap.policy.judge.names import SocketNames
+from sigwrap.policy.judge.globs import MAX_PATTERN_CHARACTERS, Glob
 from sigwrap.policy.judge.network import (
     LOOPBACK,
     SOCKETS,
@@ -26,7 +25,7 @@ from sigwrap.policy.tools.literal import glob_of, yaml_list
 _FIRST_EPHEMERAL = 32768
 _LAST_PORT = 65535
 _WORDS = {Direction.CONNECT: "connect", Direction.BIND: "listen"}
-_NAMES = {word: tuple(map(SocketNames, globs)) for word, globs in SOCKETS.items() if word != "*"}
+_NAMES = {word: tuple(map(Glob, globs)) for word, globs in SOCKETS.items() if word != "*"}
 
 
 def draft_of(endpoint: Endpoint) -> Draft:

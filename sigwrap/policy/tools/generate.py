@@ -21,7 +21,8 @@ from sigwrap.policy.judge.request import (
     most_specific,
 )
 from sigwrap.policy.judge.signals import ALL, signal_name
-from sigwrap.policy.judge.subcommand import has_subcommands, name_for_subcommands, readings
+from sigwrap.policy.judge.subcommand import name_for_subcommands, readings
+from sigwrap.policy.judge.tools import has_subcommands
 from sigwrap.policy.tools import connections
 from sigwrap.policy.tools.again import request_of
 from sigwrap.policy.tools.draft import (

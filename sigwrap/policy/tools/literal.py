@@ -12,7 +12,8 @@ from collections.abc import Iterable
 from posixpath import normpath
 
 from sigwrap.escape import printable
-from sigwrap.policy.judge.match import MAX_PATTERN_CHARACTERS, escape_glob, is_glob, to_bytes
+from sigwrap.policy.judge.globs import MAX_PATTERN_CHARACTERS, escape_glob, is_glob
+from sigwrap.policy.judge.match import to_bytes
 
 _PLAIN_WORD = re.compile(r"[A-Za-z][A-Za-z0-9._-]*")
 # Some of these mean something only in YAML 1.1, which editors and other tools read.

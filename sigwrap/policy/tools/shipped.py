@@ -17,10 +17,9 @@ from sigwrap.policy.language import build
 from sigwrap.policy.language.beforehand import TEXT
 from sigwrap.policy.language.check import Checker
 from sigwrap.policy.language.document import ScalarNode, Source, digest_of
-from sigwrap.policy.language.fill import FILLED
+from sigwrap.policy.language.fill import BUILT_IN, FILLED, Room
 from sigwrap.policy.language.schema import POLICY
 from sigwrap.policy.language.shapes import Form
-from sigwrap.policy.language.variables import BUILT_IN, Room
 from sigwrap.policy.language.yaml_text import read_document
 from sigwrap.policy.problems import Place
 

@@ -14,8 +14,8 @@ from typing import Any
 from sigwrap.escape import printable
 from sigwrap.events import DENIED_TYPES, Event, Payload, text, texts
 from sigwrap.policy.judge.engine import Engine, Facts, matching
+from sigwrap.policy.judge.globs import MAX_PATTERN_CHARACTERS, Glob
 from sigwrap.policy.judge.layers import in_the_way
-from sigwrap.policy.judge.match import MAX_PATTERN_CHARACTERS, Glob
 from sigwrap.policy.judge.network import Endpoint
 from sigwrap.policy.judge.path_shadow import found_at, goes_by_its_own_name
 from sigwrap.policy.judge.request import (
@@ -30,8 +30,8 @@ from sigwrap.policy.judge.request import (
 from sigwrap.policy.judge.rules import Limits
 from sigwrap.policy.judge.signals import ALL, signal_name
 from sigwrap.policy.language.document import Source
+from sigwrap.policy.language.fill import BUILT_IN
 from sigwrap.policy.language.parse import parse_policy
-from sigwrap.policy.language.variables import BUILT_IN
 from sigwrap.policy.tools import connections
 from sigwrap.policy.tools.again import Request, decide, request_of
 from sigwrap.policy.tools.draft import (

@@ -10,9 +10,8 @@ from collections.abc import Mapping
 from sigwrap.errors import PolicyError
 from sigwrap.events import Payload, text
 from sigwrap.policy.judge.rules import Policy
-from sigwrap.policy.language.document import Source, is_shipped
+from sigwrap.policy.language.document import Source, digest_of_texts, is_shipped
 from sigwrap.policy.language.parse import MAX_BASES, parse_policy
-from sigwrap.policy.language.texts import digest_of_texts
 
 
 class NoPolicy(Exception):

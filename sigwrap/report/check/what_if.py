@@ -17,7 +17,8 @@ from sigwrap.policy.judge.recorded import command_request, signal_request
 from sigwrap.policy.judge.request import Action, most_specific
 from sigwrap.policy.judge.rules import Policy
 from sigwrap.policy.judge.signals import ALL, signal_name
-from sigwrap.policy.judge.subcommand import has_subcommands, name_for_subcommands, subcommand
+from sigwrap.policy.judge.subcommand import name_for_subcommands, subcommand
+from sigwrap.policy.judge.tools import has_subcommands
 from sigwrap.policy.tools.draft import Together
 from sigwrap.policy.tools.suggest import Suggester, Suggestion
 from sigwrap.report.check.recorded_policy import NoPolicy, recorded_policy

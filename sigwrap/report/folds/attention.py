@@ -13,7 +13,8 @@ from sigwrap.escape import printable, shell_words, shortened
 from sigwrap.events import EXEC_TYPES, Event, Payload, kind_of, number, text, texts, times
 from sigwrap.outcomes import ANSWER_OF, APPROVED, AUDITED, OUTCOMES, REFUSED
 from sigwrap.policy.judge.network import Direction, reaching
-from sigwrap.policy.judge.subcommand import has_subcommands, subcommand
+from sigwrap.policy.judge.subcommand import subcommand
+from sigwrap.policy.judge.tools import has_subcommands
 from sigwrap.policy.presets import as_meant
 from sigwrap.report.folds.steps import shell_line
 from sigwrap.report.folds.tree import CommandLine, words

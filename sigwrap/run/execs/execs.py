@@ -35,8 +35,8 @@ from sigwrap.mediate.lineage import Process
 from sigwrap.mediate.mount import let_mount
 from sigwrap.mediate.repeats import limits_allow_repeats
 from sigwrap.policy.judge.engine import Engine
+from sigwrap.policy.judge.globs import Named
 from sigwrap.policy.judge.limits import Crowd
-from sigwrap.policy.judge.names import Named
 from sigwrap.run.aside import Aside, Done, Outcome, Raised
 from sigwrap.run.execs.gate import Gate
 from sigwrap.run.execs.held_tracers import HeldTracers

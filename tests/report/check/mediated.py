@@ -23,9 +23,8 @@ from sigwrap.policy.judge.engine import Engine
 from sigwrap.policy.judge.limits import Crowd
 from sigwrap.policy.judge.recorded import JUDGEMENT
 from sigwrap.policy.judge.request import AskedFact, Program, TargetType, with_implied
-from sigwrap.policy.language.document import Source
+from sigwrap.policy.language.document import Source, policy_texts
 from sigwrap.policy.language.parse import parse_policy
-from sigwrap.policy.language.texts import policy_texts
 from sigwrap.report.check.reproduce import Reproduction, ReproductionFold
 from sigwrap.store.reader import Session
 from sigwrap.store.writer import SessionLog

@@ -31,8 +31,7 @@ from sigwrap.policy.judge.request import (
     TargetType,
     with_implied,
 )
-from sigwrap.policy.language.document import Source
-from sigwrap.policy.language.texts import policy_texts
+from sigwrap.policy.language.document import Source, policy_texts
 from sigwrap.report.check.redecide import BUILT_IN, MASKED
 from sigwrap.report.check.reproduce import OTHER_VERSION, ReproductionFold
 from sigwrap.report.check.verify import Outcome, verify_session, with_reproduction
