@@ -12,9 +12,8 @@ import typer
 
 from sigwrap.cli.examples import examples
 from sigwrap.cli.options import StoreOption, store_folder
-from sigwrap.cli.output import out_lines
 from sigwrap.cli.several import AllOption, OutputOption, SessionsArgument, Several
-from sigwrap.cli.showing import reader_may_leave
+from sigwrap.cli.showing import show_lines
 from sigwrap.cli.whole_file import whole_file, write_lines
 from sigwrap.errors import UsageError
 
@@ -54,8 +53,7 @@ def export(
     elif output is not None:
         write_lines(str(output), lines(several, False), reads=several.paths)
     else:
-        with reader_may_leave():
-            out_lines(lines(several, os.isatty(1)))
+        show_lines(lines(several, os.isatty(1)))
     several.finish()
 
 

@@ -11,8 +11,7 @@ import typer
 from sigwrap.cli.examples import examples
 from sigwrap.cli.options import PagerOption
 from sigwrap.cli.output import out
-from sigwrap.cli.pager import pager
-from sigwrap.cli.showing import columns, style
+from sigwrap.cli.showing import columns, pager, style
 from sigwrap.errors import UsageError
 from sigwrap.escape import shell_words
 from sigwrap.nearest import nearest_word

@@ -22,8 +22,7 @@ from sigwrap.cli.options import (
     store_folder,
 )
 from sigwrap.cli.output import note, out_bytes
-from sigwrap.cli.pager import pager
-from sigwrap.cli.showing import columns, reader_may_leave, style
+from sigwrap.cli.showing import columns, pager, style
 from sigwrap.cli.tried import show_tried
 from sigwrap.errors import UsageError
 from sigwrap.escape import printable, shell_words
@@ -127,7 +126,7 @@ def replay(
         events = in_rhythm(events, speed or 1.0, time.sleep)
     if stream is not None:
         is_there = False
-        with reader_may_leave():
+        with pager(wanted=False):
             for data in recorded(events, stream.value, pid):
                 is_there = True
                 out_bytes(_harmless(data) if os.isatty(1) else data)

@@ -10,7 +10,6 @@ from typing import Annotated
 
 import typer
 
-from sigwrap.cli.chain_note import note_where_broken
 from sigwrap.cli.examples import examples
 from sigwrap.cli.options import (
     JsonOption,
@@ -22,9 +21,8 @@ from sigwrap.cli.options import (
     store_folder,
 )
 from sigwrap.cli.output import note, out
-from sigwrap.cli.pager import pager
-from sigwrap.cli.progress import Progress
-from sigwrap.cli.showing import append, columns, key, style
+from sigwrap.cli.showing import Progress, columns, pager, style
+from sigwrap.cli.verify import key, note_where_broken
 from sigwrap.cli.whole_file import write_lines
 from sigwrap.errors import UsageError
 from sigwrap.escape import shell_words
@@ -46,6 +44,7 @@ from sigwrap.store.reader import Session
 
 _GITHUB_SUMMARY = "GITHUB_STEP_SUMMARY"
 _LOOK_AGAIN_S = 0.2
+_RULES_SHOWN = 10
 
 
 class Format(Enum):
@@ -97,7 +96,8 @@ def report(
         list[str] | None,
         typer.Option(
             metavar="OUTCOME",
-            help=f"Only actions with this outcome: {', '.join(OUTCOMES)}, or {ASKED} for approval",
+            help=f"Only actions with this outcome: {', '.join(OUTCOMES)}; {ASKED}: approval "
+            "requests",
             show_default=False,
         ),
     ] = None,
@@ -149,6 +149,8 @@ def report(
         verification = verify_session(opened, key(), and_also=take)
     finally:
         progress.done()
+    if selection is not None and not follow:
+        _refuse_unknown_rule(selection)
     summary.end(ending)
     page = Page(
         style=style(to_file=output is not None),
@@ -161,7 +163,7 @@ def report(
     text = _rendered(kind, summary, verification, page, rows)
     if github:
         markdown = _rendered(Format.MD, summary, verification, page, None)
-        append(Path(os.environ[_GITHUB_SUMMARY]), markdown)
+        _append(os.environ[_GITHUB_SUMMARY], markdown)
     if output is not None:
         write_lines(str(output), [text], reads=opened.files)
     else:
@@ -171,7 +173,8 @@ def report(
             if follows:
                 _follow(opened, summary, page, selected())
     note_where_broken(opened, verification)
-    _note_what_was_not_found(selection)
+    if selection is not None and not selection.taken:
+        note("no events match the options")
 
 
 def _follow(session: Session, so_far: Summary, page: Page, selection: Selection | None) -> None:
@@ -214,6 +217,14 @@ def _rendered(
     return "".join(html.page(document, ended, rows.rows() if rows is not None else []))
 
 
+def _append(path: str, text: str) -> None:
+    try:
+        with open(path, "a", encoding="utf-8", errors="backslashreplace") as file:
+            file.write(text + "\n")
+    except OSError as error:
+        raise UsageError(f"can't write {path}: {error.strerror}") from error
+
+
 def _selection(
     session: Session,
     since: str | None,
@@ -252,12 +263,9 @@ def _selection(
     )
 
 
-def _note_what_was_not_found(selection: Selection | None) -> None:
-    if selection is None or selection.taken:
-        return
+def _refuse_unknown_rule(selection: Selection) -> None:
     rule, seen = selection.rule, selection.rules_seen
-    if not rule or rule in seen:
-        note("no events match the options")
-        return
-    shown = ", ".join(list(seen)[:10]) or "none"
-    note(f"no decisions of rule {rule} ({did_you_mean(rule, seen)}rules with decisions: {shown})")
+    if rule and rule not in seen:
+        shown = ", ".join(list(seen)[:_RULES_SHOWN]) or "none"
+        meant = f"{did_you_mean(rule, seen)}rules with decisions: {shown}"
+        raise UsageError(f"--rule {shell_words([rule])}: no event has this rule", meant)

@@ -14,9 +14,8 @@ from sigwrap.amounts import size_bytes, span_s
 from sigwrap.cli.examples import examples
 from sigwrap.cli.group import App, Group
 from sigwrap.cli.options import JsonOption, PagerOption, StoreOption, UtcOption, existing_store
-from sigwrap.cli.output import note, out_lines
-from sigwrap.cli.pager import pager
-from sigwrap.cli.showing import columns, reader_may_leave, style
+from sigwrap.cli.output import note
+from sigwrap.cli.showing import columns, pager, show_lines, style
 from sigwrap.errors import SessionError, SigwrapError, UsageError
 from sigwrap.escape import printable, shell_words
 from sigwrap.outcomes import counted
@@ -261,8 +260,7 @@ def _each(files: Iterable[SessionFile], act: Callable[[SessionFile], str]) -> tu
 
 
 def _say(lines: Iterable[str]) -> None:
-    with reader_may_leave():
-        out_lines(lines)
+    show_lines(lines)
 
 
 def _done(dry_run: bool) -> str:

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from sigwrap.cli.output import note
-from sigwrap.cli.progress import Progress
+from sigwrap.cli.showing import Progress
 from sigwrap.errors import SessionError, SigwrapError, StoreError, UsageError
 from sigwrap.events import Event
 from sigwrap.store.catalog import list_sessions, open_session

@@ -7,5 +7,4 @@ query       SQL over what happened
 replay      events in their rhythm, and the state after one of them
 when        times of a session, as a user types them
 export      events as JSON lines or CSV for other programs
-reference   docs/events.md from the registry of events
 """

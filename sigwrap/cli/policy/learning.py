@@ -10,7 +10,6 @@ from typing import Annotated
 
 import typer
 
-from sigwrap.cli.chain_note import note_broken_chains
 from sigwrap.cli.examples import examples
 from sigwrap.cli.options import StoreOption, store_folder
 from sigwrap.cli.output import note, out
@@ -22,6 +21,7 @@ from sigwrap.cli.policy.shared import (
     write_new,
 )
 from sigwrap.cli.several import SessionsArgument
+from sigwrap.cli.verify import note_broken_chains
 from sigwrap.errors import PolicyError, SessionError, UsageError
 from sigwrap.escape import shell_words
 from sigwrap.events import text

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from enum import Enum
 
 from sigwrap.escape import printable
 from sigwrap.outcomes import counted
 from sigwrap.report.check.what_if import Difference, Outcome, WhatIf
-from sigwrap.report.forms.layout import wrapped, yaml_wrapped
-from sigwrap.report.forms.markdown import block, code, table
+from sigwrap.report.forms.layout import wrapped
+from sigwrap.report.forms.markdown import block, plain
 from sigwrap.report.forms.rules import grouped_lines
 from sigwrap.report.forms.style import PLAIN, Style
 
@@ -24,7 +24,13 @@ _TITLES = {
     Outcome.ABSORBED: "Would be absorbed",
     Outcome.LET_THROUGH: "Would be allowed",
 }
-_COLUMNS = ("times", "what", "rule", "was", "first at event", "such as")
+_WAS = {
+    Outcome.DENIED: "denied",
+    Outcome.ASKED: "an approval request",
+    Outcome.REPLACED: "redirected",
+    Outcome.ABSORBED: "absorbed",
+    Outcome.LET_THROUGH: "allowed",
+}
 _RULES = "To allow these, add to your policy"
 
 
@@ -36,31 +42,30 @@ class WhatIfForm(Enum):
 
 def what_if_text(found: WhatIf, style: Style = PLAIN, columns: int = 0) -> str:
     """`columns` is the width of the terminal, or 0 for lines of any length."""
-    lines = [_headline(found, printable(found.policy))]
-    for title, shown, more in _sections(found):
+    lines = [_headline(found)]
+    shown: list[Difference] = []
+    for outcome, title in _TITLES.items():
+        those = [each for each in found.differences if each.would_be is outcome]
+        if not those:
+            continue
         lines += ["", style.heading(title)]
-        for each in map(_line, shown):
-            lines += wrapped(f"  {each}", columns, "      ")
-        lines += [f"  {each}" for each in more]
-    if rules := _rules(found):
-        lines += ["", style.heading(_RULES)]
-        for rule in rules:
-            lines += yaml_wrapped(f"  {rule}", columns)
+        for each in those[:_SHOWN_OF_EACH]:
+            lines += wrapped(f"  {_line(each)}", columns, "      ")
+        if (left := len(those) - _SHOWN_OF_EACH) > 0:
+            lines.append(f"  and {left} more kinds (--format json has them)")
+        shown += those[:_SHOWN_OF_EACH]
+    if rules := _rules(shown):
+        # Not wrapped, so that a copy of them means the same.
+        lines += ["", style.heading(_RULES), *(f"  {rule}" for rule in rules)]
     if found.differ:
         lines.append("")
     return "\n".join([*lines, *_notes(found)])
 
 
 def what_if_md(found: WhatIf) -> str:
-    lines = [f"## {_headline(found, code(printable(found.policy)))}"]
-    for title, shown, more in _sections(found):
-        lines += ["", f"### {title}", "", *table(_COLUMNS, map(_row, shown))]
-        lines += [line for each in more for line in ("", each)]
-    if rules := _rules(found):
-        lines += ["", f"### {_RULES}", "", *block(rules, "yaml")]
-    if notes := list(_notes(found)):
-        lines += ["", *(f"- {each}" for each in notes)]
-    return "\n".join(lines)
+    headline, _, rest = what_if_text(found).partition("\n")
+    lines = ["", *block(rest.strip("\n").split("\n"))] if rest else []
+    return "\n".join((f"## {plain(headline)}", *lines))
 
 
 def what_if_json(session_id: str, found: WhatIf) -> str:
@@ -95,40 +100,20 @@ def what_if_json(session_id: str, found: WhatIf) -> str:
     return json.dumps(document, indent=2)
 
 
-def _headline(found: WhatIf, policy: str) -> str:
-    decisions = counted(found.decisions, "decision")
+def _headline(found: WhatIf) -> str:
+    policy, decisions = printable(found.policy), counted(found.decisions, "decision")
     if not found.differ:
         return f"Under {policy}, nothing would differ: {decisions}"
     return f"Under {policy}, {found.differ} of {decisions} would differ"
 
 
-def _sections(found: WhatIf) -> Iterator[tuple[str, list[Difference], list[str]]]:
-    """Yield a title, the differences to show, and a line about the others."""
-    for outcome, title in _TITLES.items():
-        those = [each for each in found.differences if each.would_be is outcome]
-        left = len(those) - _SHOWN_OF_EACH
-        more = [f"and {left} more kinds (--format json has them)"] if left > 0 else []
-        if those:
-            yield title, those[:_SHOWN_OF_EACH], more
-
-
 def _line(each: Difference) -> str:
-    was = f"was {each.was.value} by {printable(each.was_by) or '?'}"
+    was = f"was {_WAS[each.was]} by {printable(each.was_by) or '?'}"
     example = f"first at event {each.first_seq}: {printable(each.example)}"
     return f"{_requests(each)} by rule {printable(each.would_be_by) or '?'} ({was}; {example})"
 
 
-def _row(each: Difference) -> Iterable[str]:
-    yield str(each.count)
-    yield code(printable(each.what))
-    yield code(printable(each.would_be_by) or "?")
-    yield f"{each.was.value} by {code(printable(each.was_by) or '?')}"
-    yield str(each.first_seq)
-    yield code(printable(each.example))
-
-
-def _rules(found: WhatIf) -> list[str]:
-    shown = [each for _, those, _ in _sections(found) for each in those]
+def _rules(shown: list[Difference]) -> list[str]:
     lines = list(grouped_lines((each.rules, _for_some(each)) for each in shown))
     return lines + [
         f"# none for {_requests(each)}: {printable(each.why_not)}"

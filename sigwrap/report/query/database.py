@@ -13,6 +13,7 @@ would do, and only reading is allowed.
 from __future__ import annotations
 
 import json
+import re
 import sqlite3
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
@@ -20,9 +21,9 @@ from contextlib import contextmanager
 from sigwrap.errors import StoreError, UsageError
 from sigwrap.escape import shell_words
 from sigwrap.events import texts
+from sigwrap.policy.problems import did_you_mean
 from sigwrap.report.folds.ending import ending_of
 from sigwrap.report.query.forms import Row
-from sigwrap.report.query.problems import sql_problem, write_problem
 from sigwrap.store.reader import Session
 from sigwrap.store.views import EXPORTED, VIEWS, View, log_view
 
@@ -49,6 +50,11 @@ _READS = {
 _PRAGMAS = {"table_info", "table_xinfo", "table_list"}
 _JSON_TABLES = ("json_each", "json_tree")
 _FORBIDDEN_FUNCTIONS = {"load_extension", "fts3_tokenizer"}
+_MISSING = re.compile(r"no such (table|column): (?:main\.)?(.*)", re.DOTALL)
+_NOT_READING = re.compile(r"not authorized|authorization denied|cannot modify \w+ because")
+_NO_ROOM_HINT = "set TMPDIR to a directory with more room, or name fewer sessions"
+_TOO_MANY = "only execute one statement at a time"
+_VIEWS = f"the views are {', '.join(VIEWS)}; sigwrap query without SQL lists their columns"
 
 Meanwhile = Callable[[int], None]
 
@@ -107,7 +113,7 @@ class QueryDatabase:
             connection.execute(sql).close()
         except (sqlite3.Error, sqlite3.Warning, ValueError) as error:
             if getattr(error, "sqlite_errorcode", None) != sqlite3.SQLITE_INTERRUPT:
-                raise sql_problem(error, sql) from error
+                raise _sql_problem(error, sql) from error
         finally:
             connection.set_progress_handler(None, 0)
             connection.set_authorizer(None)
@@ -179,7 +185,7 @@ class QueryDatabase:
         try:
             yield
         except sqlite3.Error as error:
-            raise write_problem(error, is_temporary=self._is_temporary) from error
+            raise _write_problem(error, is_temporary=self._is_temporary) from error
 
     def select(self, sql: str) -> tuple[tuple[str, ...], Iterator[Row]]:
         """Return the names of the columns, and the rows as SQLite finds them."""
@@ -189,7 +195,7 @@ class QueryDatabase:
         try:
             cursor = self._connection.execute(sql)
         except (sqlite3.Error, sqlite3.Warning, ValueError) as error:
-            raise sql_problem(error, sql) from error
+            raise _sql_problem(error, sql) from error
         if cursor.description is None:
             raise UsageError(
                 "the SQL is not a SELECT", 'such as: sigwrap query "select * from denials"'
@@ -201,7 +207,7 @@ def _fetched(cursor: sqlite3.Cursor, sql: str) -> Iterator[Row]:
     try:
         yield from iter(cursor.fetchone, None)  # `yield from cursor` would close it too late
     except sqlite3.Error as error:
-        raise sql_problem(error, sql) from error
+        raise _sql_problem(error, sql) from error
 
 
 def _authorize(action: int, name: str | None, second: str | None, *_: str | None) -> int:
@@ -218,3 +224,33 @@ def _shell_words(array: str | None) -> str | None:
     if argv is None:
         return None
     return shell_words(texts(argv)).encode("utf-8", "backslashreplace").decode()
+
+
+def _sql_problem(error: Exception, sql: str) -> UsageError:
+    said = str(error)
+    if _TOO_MANY in said:
+        return UsageError("the SQL has more than one statement", "run them one by one")
+    if _NOT_READING.search(said):
+        return UsageError(f"the SQL is not read-only: {said}", "only SELECT is allowed")
+    if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL:
+        return UsageError(f"no space for the result: {said}", _NO_ROOM_HINT)
+    missing = _MISSING.fullmatch(said)
+    if missing is None:
+        return UsageError(f"SQL error: {said}", _VIEWS)
+    kind, name = missing.groups()
+    if kind == "table":
+        return UsageError(f"there is no view {name}", did_you_mean(name, VIEWS) + _VIEWS)
+    words = set(re.findall(r"\w+", sql.lower()))
+    views = [view for view in VIEWS.values() if view.name in words]
+    columns = [column.name for view in views or VIEWS.values() for column in view.columns]
+    columns_of_it = "sigwrap query without SQL lists the columns"
+    if len(views) == 1:
+        columns_of_it = f"{views[0].name} has {', '.join(columns)}"
+    near = did_you_mean(name.rpartition(".")[2], columns)
+    return UsageError(f"there is no column {name}", near + columns_of_it)
+
+
+def _write_problem(error: sqlite3.Error, *, is_temporary: bool) -> UsageError:
+    if is_temporary:
+        return UsageError(f"the log doesn't fit into a temporary database: {error}", _NO_ROOM_HINT)
+    return UsageError(f"the database can't be written: {error}")

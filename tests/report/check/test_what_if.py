@@ -87,9 +87,7 @@ def test_what_would_be_denied_comes_first_then_what_would_be_asked(made: Mediate
     assert (found.decisions, found.differ) == (8, 8)
     text = what_if_text(found)
     assert text.index("Would be denied") < text.index("Would need approval")
-    assert (
-        "  3 execs of ls by rule no-lists (was let through by rest; first at event 2: ls)" in text
-    )
+    assert "  3 execs of ls by rule no-lists (was allowed by rest; first at event 2: ls)" in text
     [suggestion] = found.differences[0].rules
     assert suggestion.line in text
     allowed = under(
@@ -203,8 +201,7 @@ def test_each_form_has_it_whatever_a_process_wrote(made: Mediated) -> None:
     assert document["differences"][0]["was"] == "let through"
     for text in (what_if_text(found), what_if_md(found)):
         assert all(line.isprintable() for line in text.splitlines())
-        assert "\n## `" not in text
-    assert "| 1 | `" in what_if_md(found)
+        assert "\n## `" not in text and "\n`" not in text.replace("\n```", "")
 
 
 def test_of_too_many_kinds_only_the_number_is_known() -> None:
