@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator
 from contextlib import closing
@@ -16,6 +17,9 @@ from sigwrap.cli.several import AllOption, OutputOption, SessionsArgument, Sever
 from sigwrap.cli.showing import show_lines
 from sigwrap.cli.whole_file import whole_file, write_lines
 from sigwrap.errors import UsageError
+from sigwrap.events import EXPORTED_SIGNAL_FIELDS, SIGNAL_TYPES, Event
+from sigwrap.hints import Any
+from sigwrap.report.forms.times import iso_time
 
 
 class ExportFormat(Enum):
@@ -58,8 +62,6 @@ def export(
 
 
 def _json_lines(several: Several, _to_terminal: bool) -> Iterator[str]:
-    from sigwrap.report.export import jsonl_line
-
     for session, event in several.events():
         yield jsonl_line(event, session.id)
 
@@ -103,3 +105,18 @@ def _write_database(path: str, several: Several) -> None:
     ):
         several.read(lambda session, seen: database.fill(session, VIEWS.values(), seen))
         database.write_tables()
+
+
+def jsonl_line(event: Event, session_id: str) -> str:
+    payload = event.payload
+    line: dict[str, Any] = {
+        "timestamp": iso_time(event.time_ns),
+        "session_id": session_id,
+        "event_type": event.type,
+    }
+    if event.type in SIGNAL_TYPES:
+        line |= {name: payload.get(name) for name in EXPORTED_SIGNAL_FIELDS}
+    # After the line's own keys, and never in their place: a payload can't fake them.
+    line |= {name: value for name, value in payload.items() if name not in line}
+    line |= {"seq": event.seq, "pid": event.pid, "hash": event.hash}
+    return json.dumps(line, separators=(",", ":"))

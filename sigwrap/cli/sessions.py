@@ -21,8 +21,7 @@ from sigwrap.escape import printable, shell_words
 from sigwrap.outcomes import counted
 from sigwrap.protocols.left_sockets import is_listened_at, left_sockets, remove_left
 from sigwrap.report.forms.sessions import Reader, render_sessions
-from sigwrap.report.forms.sizes import byte_size
-from sigwrap.report.forms.times import rough_span
+from sigwrap.report.forms.times import byte_size, rough_span
 from sigwrap.status import REFUSED
 from sigwrap.store.belongings import runs
 from sigwrap.store.catalog import SessionFile, chosen, is_path, list_sessions, meant

@@ -18,8 +18,7 @@ from sigwrap.errors import UsageError
 from sigwrap.escape import printable
 from sigwrap.events import Event
 from sigwrap.outcomes import counted
-from sigwrap.report.check.redecide import BUILT_IN
-from sigwrap.report.check.reproduce import ReproductionFold
+from sigwrap.report.check.decisions import BUILT_IN, ReproductionFold
 from sigwrap.report.check.verify import Outcome, Verification, verify_session, with_reproduction
 from sigwrap.report.folds.ending import ending_of
 from sigwrap.report.forms.verification import problem_of, render_verification

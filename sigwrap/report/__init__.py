@@ -6,5 +6,4 @@ forms       what was folded, as text, JSON and so on
 query       SQL over what happened
 replay      events in their rhythm, and the state after one of them
 when        times of a session, as a user types them
-export      events as JSON lines or CSV for other programs
 """

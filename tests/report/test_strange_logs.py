@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sigwrap.cli.export import jsonl_line
 from sigwrap.events import EVENT_TYPES
 from sigwrap.report.check.verify import Outcome, verify_session
-from sigwrap.report.export import jsonl_line
 from sigwrap.report.folds.ending import Ending
 from sigwrap.report.folds.metrics import MetricsFold
 from sigwrap.report.folds.summary import Summary

@@ -11,7 +11,7 @@ from enum import Enum
 
 from sigwrap.errors import StoreError
 from sigwrap.events import EVENT_TYPES, Event, Payload
-from sigwrap.report.check.reproduce import Reproduction
+from sigwrap.report.check.decisions import Reproduction
 from sigwrap.store.chain import KEY_VARIABLE, ChainWalk
 from sigwrap.store.codec import Row, decode_row, is_as_written
 from sigwrap.store.reader import Session

@@ -13,7 +13,6 @@ page          the report as one HTML file, from the files in page_parts
 event_rows    some thousand events for a page
 what_if       what another policy would have decided, in each form
 detail        one event in a few words, or as a line while a session runs
-times         moments and spans
-sizes         sizes for people
+times         moments, spans and sizes
 style         colour
 """

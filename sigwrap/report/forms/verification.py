@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from sigwrap.escape import printable
 from sigwrap.outcomes import counted
-from sigwrap.report.check.reproduce import Reproduction
+from sigwrap.report.check.decisions import Reproduction
 from sigwrap.report.check.verify import Outcome, Verification
 from sigwrap.report.folds.ending import Ending
 from sigwrap.report.forms.style import PLAIN, Style

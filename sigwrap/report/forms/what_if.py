@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import asdict
 from enum import Enum
 
 from sigwrap.escape import printable
@@ -11,7 +12,7 @@ from sigwrap.outcomes import counted
 from sigwrap.report.check.what_if import Difference, Outcome, WhatIf
 from sigwrap.report.forms.layout import wrapped
 from sigwrap.report.forms.markdown import block, plain
-from sigwrap.report.forms.rules import grouped_lines
+from sigwrap.report.forms.rules import policy_lines
 from sigwrap.report.forms.style import PLAIN, Style
 
 WHAT_IF_SCHEMA = "sigwrap.what-if/1"
@@ -54,7 +55,7 @@ def what_if_text(found: WhatIf, style: Style = PLAIN, columns: int = 0) -> str:
         if (left := len(those) - _SHOWN_OF_EACH) > 0:
             lines.append(f"  and {left} more kinds (--format json has them)")
         shown += those[:_SHOWN_OF_EACH]
-    if rules := _rules(shown):
+    if rules := list(_rules(shown)):
         # Not wrapped, so that a copy of them means the same.
         lines += ["", style.heading(_RULES), *(f"  {rule}" for rule in rules)]
     if found.differ:
@@ -69,34 +70,11 @@ def what_if_md(found: WhatIf) -> str:
 
 
 def what_if_json(session_id: str, found: WhatIf) -> str:
-    document = {
-        "schema": WHAT_IF_SCHEMA,
-        "session_id": session_id,
-        "policy": found.policy,
-        "decisions": found.decisions,
-        "differ": found.differ,
-        "by_other_rule": found.by_other_rule,
-        "own": found.own,
-        "differences": [
-            {
-                "kind": each.kind,
-                "what": each.what,
-                "was": each.was.value,
-                "was_by": each.was_by,
-                "would_be": each.would_be.value,
-                "would_be_by": each.would_be_by,
-                "count": each.count,
-                "first_seq": each.first_seq,
-                "example": each.example,
-                "rules": [rule.line for rule in each.rules],
-                "rules_for": each.rules_for,
-                "why_not": each.why_not or None,
-            }
-            for each in found.differences
-        ],
-        "left_out": found.left_out,
-        "doubtful": found.doubtful,
-    }
+    document = {"schema": WHAT_IF_SCHEMA, "session_id": session_id, **asdict(found)}
+    for each, shown in zip(found.differences, document["differences"], strict=True):
+        shown["was"], shown["would_be"] = each.was.value, each.would_be.value
+        shown["rules"] = [rule.line for rule in each.rules]
+        shown["why_not"] = each.why_not or None
     return json.dumps(document, indent=2)
 
 
@@ -113,20 +91,12 @@ def _line(each: Difference) -> str:
     return f"{_requests(each)} by rule {printable(each.would_be_by) or '?'} ({was}; {example})"
 
 
-def _rules(shown: list[Difference]) -> list[str]:
-    lines = list(grouped_lines((each.rules, _for_some(each)) for each in shown))
-    return lines + [
-        f"# none for {_requests(each)}: {printable(each.why_not)}"
-        for each in shown
-        if each.why_not and not each.rules
-    ]
-
-
-def _for_some(each: Difference) -> str:
-    if each.rules_for == each.count:
-        return ""
-    why_not = printable(each.why_not)
-    return f"# for {each.rules_for} of the {_requests(each)}; of the others: {why_not}"
+def _rules(shown: list[Difference]) -> Iterator[str]:
+    yield from policy_lines(rule for each in shown for rule in each.rules)
+    for each in shown:
+        if each.why_not:
+            part = f"{each.count - each.rules_for} of the " if each.rules_for else ""
+            yield f"# none for {part}{_requests(each)}: {printable(each.why_not)}"
 
 
 def _requests(each: Difference) -> str:
