@@ -76,14 +76,13 @@ def _metrics(several: Several, _to_terminal: bool) -> Iterator[str]:
 
 
 def _csv(several: Several, to_terminal: bool) -> Iterator[str]:
-    from sigwrap.report.query import forms
-    from sigwrap.report.query.database import QueryDatabase
+    from sigwrap.report.query import QueryDatabase, csv
     from sigwrap.store.views import EXPORTED
 
     with closing(QueryDatabase()) as database:
         several.read(lambda session, seen: database.fill(session, [EXPORTED], seen))
         names, rows = database.select(f"SELECT * FROM {EXPORTED.name}")
-        yield from forms.csv(names, rows, to_terminal=to_terminal)
+        yield from csv(names, rows, to_terminal=to_terminal)
 
 
 _LINES = {
@@ -94,7 +93,7 @@ _LINES = {
 
 
 def _write_database(path: str, several: Several) -> None:
-    from sigwrap.report.query.database import QueryDatabase
+    from sigwrap.report.query import QueryDatabase
     from sigwrap.store.views import VIEWS
 
     if os.path.exists(path) and not os.path.isfile(path):

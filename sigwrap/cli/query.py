@@ -19,7 +19,8 @@ from sigwrap.cli.whole_file import write_lines
 from sigwrap.errors import UsageError
 from sigwrap.escape import shell_words
 from sigwrap.report.forms.layout import wrapped
-from sigwrap.report.query import forms
+from sigwrap.report.query import QueryDatabase, Row, csv, json_array, json_lines, table
+from sigwrap.store.views import VIEWS
 
 _A_WORD = r"[\w.:/-]+"
 _EXAMPLES = (
@@ -67,8 +68,6 @@ def query(
 
     Reads only. sigwrap help query has all columns and more examples.
     """
-    from sigwrap.report.query.database import QueryDatabase
-
     kind = chosen_format(query_format, QueryFormat.TABLE, as_json=as_json)
     if not sql.strip():
         if sessions or every or output is not None:
@@ -95,8 +94,6 @@ def query(
 
 def overview(width: int) -> Iterator[str]:
     """Yield the list of views for a terminal of that width; 0 means no wrapping."""
-    from sigwrap.store.views import VIEWS
-
     for view in VIEWS.values():
         names = ", ".join(column.name for column in view.columns)
         yield from wrapped(f"{view.name}: {names}", width, "    ")
@@ -104,14 +101,14 @@ def overview(width: int) -> Iterator[str]:
 
 
 def _lines(
-    kind: QueryFormat, names: tuple[str, ...], rows: Iterator[forms.Row], *, to_terminal: bool
+    kind: QueryFormat, names: tuple[str, ...], rows: Iterator[Row], *, to_terminal: bool
 ) -> Iterator[str]:
     match kind:
         case QueryFormat.TABLE:
-            return forms.table(names, rows, columns(to_file=not to_terminal))
+            return table(names, rows, columns(to_file=not to_terminal))
         case QueryFormat.CSV:
-            return forms.csv(names, rows, to_terminal=to_terminal)
+            return csv(names, rows, to_terminal=to_terminal)
         case QueryFormat.JSON:
-            return forms.json_array(names, rows)
+            return json_array(names, rows)
         case QueryFormat.NL:
-            return forms.json_lines(names, rows)
+            return json_lines(names, rows)

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import os
+import re
 import time
+from datetime import UTC, datetime, tzinfo
+from datetime import time as clock_time
 from enum import Enum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from sigwrap.amounts import span_s
 from sigwrap.cli.examples import examples
 from sigwrap.cli.options import (
     JsonOption,
@@ -34,16 +38,18 @@ from sigwrap.report.folds.ending import Ending, ending_of
 from sigwrap.report.folds.selection import ASKED, ONLY, Selection
 from sigwrap.report.folds.summary import Summary
 from sigwrap.report.forms.detail import live_line
-from sigwrap.report.forms.event_rows import EventRows
 from sigwrap.report.forms.layout import cut
+from sigwrap.report.forms.page import EventRows, html_page
 from sigwrap.report.forms.text import Page, TextReport, render_text
 from sigwrap.report.forms.verdict import verdict
-from sigwrap.report.when import EXAMPLES, moment_ns
 from sigwrap.store.catalog import open_session
 from sigwrap.store.reader import Session
 
 _GITHUB_SUMMARY = "GITHUB_STEP_SUMMARY"
 _LOOK_AGAIN_S = 0.2
+_NS_PER_S = 1_000_000_000
+_CLOCK = re.compile(r"\d{1,2}:\d{2}(:\d{2})?")
+EXAMPLES = "+90s, 1h30m, 14:03 or 2026-11-23T14:03"
 _RULES_SHOWN = 10
 
 
@@ -210,11 +216,9 @@ def _rendered(
 
     if kind is Format.JSON:
         return documents.report_json(summary, verification, size=page.size)
-    from sigwrap.report.forms import page as html
-
     document = documents.report_document(summary, verification, size=page.size)
     ended = verdict(summary, now_ns=page.now_ns, utc=page.utc)
-    return "".join(html.page(document, ended, rows.rows() if rows is not None else []))
+    return "".join(html_page(document, ended, rows.rows() if rows is not None else []))
 
 
 def _append(path: str, text: str) -> None:
@@ -269,3 +273,35 @@ def _refuse_unknown_rule(selection: Selection) -> None:
         shown = ", ".join(list(seen)[:_RULES_SHOWN]) or "none"
         meant = f"{did_you_mean(rule, seen)}rules with decisions: {shown}"
         raise UsageError(f"--rule {shell_words([rule])}: no event has this rule", meant)
+
+
+def moment_ns(words: str, *, started_ns: int, ended_ns: int, utc: bool) -> int:
+    """Return a moment of a session; ValueError if `words` is none.
+
+    `+90s` is after its start; `10m` before its end, or before now if it runs; `14:03`, `14:03:20`
+    and `2026-11-23 14:03` are clock times.
+    """
+    if words.startswith("+"):
+        return started_ns + round(span_s(words[1:]) * _NS_PER_S)
+    try:
+        return ended_ns - round(span_s(words.removeprefix("-")) * _NS_PER_S)
+    except ValueError:
+        pass
+    zone = UTC if utc else None
+    if _CLOCK.fullmatch(words):
+        clock = clock_time.fromisoformat(words.zfill(8 if words.count(":") == 2 else 5))
+        return _at_clock(clock, started_ns, zone)
+    found = datetime.fromisoformat(words)
+    return _ns(found if found.tzinfo else found.replace(tzinfo=zone))
+
+
+def _at_clock(clock: clock_time, started_ns: int, zone: tzinfo | None) -> int:
+    """Return the first such time in the run, which can last past midnight."""
+    started = datetime.fromtimestamp(started_ns // _NS_PER_S, UTC).astimezone(zone)
+    found = _ns(datetime.combine(started.date(), clock, zone))
+    day_ns = 86_400 * _NS_PER_S
+    return found + day_ns if found < started_ns - day_ns // 2 else found
+
+
+def _ns(moment: datetime) -> int:
+    return round(moment.timestamp() * _NS_PER_S)

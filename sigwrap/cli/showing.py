@@ -20,7 +20,7 @@ from sigwrap.cli.output import note, out, out_bytes, out_lines
 from sigwrap.escape import printable
 from sigwrap.events import Event
 from sigwrap.linux import procfs
-from sigwrap.report.forms.style import Style
+from sigwrap.report.forms.layout import Style
 from sigwrap.start import onefile
 
 _STARTS_AFTER_S = 1.0

@@ -32,7 +32,7 @@ from sigwrap.policy.language.variables import BUILT_IN
 from sigwrap.policy.tools.generate import generate_policy
 from sigwrap.policy.tools.learn import Head, Learned, Only, learned_policy
 from sigwrap.policy.tools.show import policy_text
-from sigwrap.report.check.recorded_policy import NoPolicy, recorded_sources, recorded_variables
+from sigwrap.report.check.decisions import NoPolicy, recorded_sources, recorded_variables
 from sigwrap.start.policy_files import SHIPPED, load_policy, read_source
 from sigwrap.store.catalog import open_session
 from sigwrap.store.reader import Session

@@ -18,7 +18,7 @@ from sigwrap.escape import shell_words
 from sigwrap.events import Payload
 from sigwrap.policy.judge.rules import Policy
 from sigwrap.policy.problems import Place
-from sigwrap.report.check.recorded_policy import NoPolicy, recorded_policy
+from sigwrap.report.check.decisions import NoPolicy, recorded_policy
 from sigwrap.start.policy_files import SHIPPED, host_variables, load_policy
 from sigwrap.store.reader import Session
 

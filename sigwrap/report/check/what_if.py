@@ -19,8 +19,7 @@ from sigwrap.policy.judge.signals import ALL, signal_name
 from sigwrap.policy.judge.subcommand import has_subcommands, name_for_subcommands, subcommand
 from sigwrap.policy.tools.draft import Together
 from sigwrap.policy.tools.suggest import Suggester, Suggestion
-from sigwrap.report.check.decisions import Redecider, replaced_otherwise
-from sigwrap.report.check.recorded_policy import NoPolicy, recorded_policy
+from sigwrap.report.check.decisions import NoPolicy, Redecider, recorded_policy, replaced_otherwise
 
 _MOST_DIFFERENCES = 1_000
 _LONGEST_NAME = 80

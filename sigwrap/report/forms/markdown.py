@@ -13,8 +13,8 @@ from sigwrap.outcomes import DENIED
 from sigwrap.report.check.verify import Outcome, Verification
 from sigwrap.report.folds.attention import what
 from sigwrap.report.folds.summary import Summary
+from sigwrap.report.forms.layout import PLAIN
 from sigwrap.report.forms.rules import Suggestions, policy_lines
-from sigwrap.report.forms.style import PLAIN
 from sigwrap.report.forms.text import GROUPS_SHOWN, OPEN_SECTIONS, Page, TextReport
 from sigwrap.report.forms.verification import trust
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from sigwrap.escape import columns_of, cut_to, printable, shell_words
-from sigwrap.report.forms.layout import cut
-from sigwrap.report.forms.style import PLAIN, Style
+from sigwrap.report.forms.layout import PLAIN, Style, cut
 from sigwrap.report.forms.times import ago, byte_size, local_time, rough_span
 from sigwrap.store.catalog import SessionFile
 

@@ -20,8 +20,7 @@ from sigwrap.report.folds.tally import Tally
 from sigwrap.report.folds.tree import words
 from sigwrap.report.folds.written import UNSEEN, Written
 from sigwrap.report.forms.detail import detail, interrupt_line
-from sigwrap.report.forms.layout import cut, wrapped
-from sigwrap.report.forms.style import PLAIN, Style
+from sigwrap.report.forms.layout import PLAIN, Style, cut, wrapped
 from sigwrap.report.forms.times import ago, byte_size, local_time
 from sigwrap.report.forms.tree import tree_lines, tree_title
 from sigwrap.report.forms.verdict import News, has_file_wall, verdict

@@ -9,8 +9,7 @@ from sigwrap.escape import printable, shell_words
 from sigwrap.outcomes import ALLOWED, AUDITED
 from sigwrap.report.folds.summary import Summary
 from sigwrap.report.folds.tree import FORKED, IN_PLACE, REFUSED, Node, words
-from sigwrap.report.forms.layout import cut
-from sigwrap.report.forms.style import Style
+from sigwrap.report.forms.layout import Style, cut
 
 _LINES_SHOWN = 60
 _DEEPEST_INDENT = 20

@@ -9,7 +9,7 @@ from sigwrap.outcomes import counted
 from sigwrap.report.check.decisions import Reproduction
 from sigwrap.report.check.verify import Outcome, Verification
 from sigwrap.report.folds.ending import Ending
-from sigwrap.report.forms.style import PLAIN, Style
+from sigwrap.report.forms.layout import PLAIN, Style
 
 _WITHOUT_END = {
     Ending.RUNNING: "the session is running",

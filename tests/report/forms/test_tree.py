@@ -6,7 +6,7 @@ import pytest
 
 from sigwrap.report.folds.ending import Ending
 from sigwrap.report.folds.selection import Selection
-from sigwrap.report.forms.style import PLAIN
+from sigwrap.report.forms.layout import PLAIN
 from sigwrap.report.forms.tree import tree_lines, tree_title
 from tests.report.conftest import Scenario, summarise
 
