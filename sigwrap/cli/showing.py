@@ -95,7 +95,7 @@ def _line() -> str:
 
 def _started(line: str) -> subprocess.Popen[bytes] | None:
     environment = onefile.original_environment(procfs.environment())
-    # The user's own $LESS stays, but colours must not appear as escapes.
+    # The user's own $LESS stays, but colors must not appear as escapes.
     less = b"-R " + environment[b"LESS"] if b"LESS" in environment else b"FRX"
     try:
         return subprocess.Popen(

@@ -72,7 +72,7 @@ def verify(
 
     try:
         checked = verify_session(
-            opened, key(), expected_head=head or "", and_also=add, to_the_letter=strict
+            opened, key(), expected_head=head or "", and_also=add, exact_json=strict
         )
     finally:
         progress.done()

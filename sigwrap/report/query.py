@@ -2,7 +2,7 @@
 results as a table, CSV or JSON.
 
 The events are copied: a log may be in a journal, SQLite attaches ten files at most, and a file may
-be damaged or made to hurt its reader, so only sigwrap.store reads it. Only events that the SQL
+be damaged or hostile, so only sigwrap.store reads it. Only events that the SQL
 needs are copied. sqlite-utils is not used: its import takes 115 ms, and it is too large for the
 one-file binary.
 
@@ -71,7 +71,7 @@ Row = tuple[Value, ...]
 
 
 class QueryDatabase:
-    """`path`: of an empty file that shall hold the views as tables."""
+    """The database; `path` names an empty file if it shall keep the views as tables."""
 
     def __init__(self, path: str = "") -> None:
         self._is_temporary = not path
@@ -131,7 +131,7 @@ class QueryDatabase:
         return [view for view in VIEWS.values() if view.name in read]
 
     def fill(self, session: Session, views: Collection[View], meanwhile: Meanwhile) -> None:
-        """Copy what the views need; of a damaged log the start, and then raise StoreError."""
+        """Copy what the views need. If the log is damaged, copy its start and raise StoreError."""
         damage: StoreError | None = None
         with self._writing():
             self._connection.execute("BEGIN")
@@ -268,7 +268,7 @@ def _write_problem(error: sqlite3.Error, *, is_temporary: bool) -> UsageError:
 
 
 def table(names: tuple[str, ...], rows: Iterable[Row], columns: int = 0) -> Iterator[str]:
-    """`columns`: width of the terminal, to which cells are cut; 0 cuts nothing."""
+    """Cut cells to `columns`, the width of the terminal; 0 cuts nothing."""
     rows = iter(rows)
     measured = _measured(rows)
     heads = [printable(name) for name in names]

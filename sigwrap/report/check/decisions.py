@@ -88,7 +88,7 @@ _MOST_ROWS_NAMED = 5
 
 
 class NoPolicy(Exception):
-    """Says why a log has no usable policy."""
+    """The log has no usable policy."""
 
 
 def has_other_texts(started: Payload) -> bool:
@@ -282,7 +282,7 @@ class Reproduction:
 
 
 class ReproductionFold:
-    """`version`: this sigwrap's."""
+    """Repeats the decisions of a session. `version` is the running version of sigwrap."""
 
     def __init__(self, version: str) -> None:
         self._version = version
@@ -367,7 +367,7 @@ class ReproductionFold:
         return ""
 
     def _built_in_problem(self, event: Event) -> str:
-        """Return what is impossible about a decision of a built-in rule."""
+        """Return why no built-in rule can have made this decision; empty if one can."""
         if event.payload.get("stub") is True:
             is_known = text(event.payload.get("rule_name")) in self._redirect_rules
             return "" if is_known else "it says that a stub ran this, and no redirect came before"
@@ -388,9 +388,9 @@ class ReproductionFold:
 
 
 def _approval(event: Event, kind: str) -> tuple[str, ...]:
-    """Return what an approval and the decision that rests on it have in common."""
+    """Return what is the same in an approval and in the decision that needed it."""
     get, about = event.payload.get, (kind, str(event.pid))
-    if kind == "signal":  # its targets can have other rules than the one that was asked about
+    if kind == "signal":  # other rules than the requested one may decide on its targets
         return about
     if kind == "exec":
         return (*about, text(get("rule_name")), text(get("approval_id")))

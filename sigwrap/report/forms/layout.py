@@ -43,7 +43,7 @@ class Style:
 
     @classmethod
     def suited_to(cls, is_terminal: bool, env: Mapping[str, str]) -> Style:
-        """Follow https://no-color.org: any non-empty value turns colour off."""
+        """Follow https://no-color.org: any non-empty value turns color off."""
         return cls(colour=is_terminal and not env.get("NO_COLOR") and env.get("TERM") != "dumb")
 
     def good(self, text: str) -> str:

@@ -75,11 +75,11 @@ _FEWEST_BYTES = 16
 
 
 def html_page(document: dict[str, Any], verdict: Verdict, events: Iterable[Row]) -> Iterator[str]:
-    """`document`: from report_document; `events`: all of its events, or a sample."""
+    """Yield the page of a report_document, with all events or a sample of them."""
     style = "".join(map(part, _STYLES))
     script = "\n".join(("(() => {", '"use strict";', *map(part, _SCRIPTS), "})();"))
     headline, more, tone = _headline(document, verdict)
-    command = shell_words(texts(_session(document).get("command")) or ["?"])
+    command = shell_words(texts((document.get("session") or {}).get("command")) or ["?"])
     policy = (
         f"default-src 'none'; style-src {_hash(style)}; script-src {_hash(script)}; "
         "base-uri 'none'; form-action 'none'"
@@ -134,21 +134,14 @@ def _headline(document: dict[str, Any], verdict: Verdict) -> tuple[str, str, str
     return f"{log} {first.rstrip('.')}.", more, News.BAD.value
 
 
-def _session(document: dict[str, Any]) -> dict[str, Any]:
-    session = document.get("session")
-    return session if isinstance(session, dict) else {}
-
-
 def _shown(document: dict[str, Any]) -> dict[str, Any]:
     """Return the document with command lines instead of words, and with what fits."""
-    session = _session(document)
-    session = {name: session[name] for name in session if name not in ("policy_text", "sources")}
     failures = document.get("failures") or {}
     top = [_with_line(each, "argv") for each in failures.get("top") or []]
     return {
         **document,
         "attention": _fitted(document.get("attention"), "groups", "more", _GROUPS_BYTES),
-        "session": _with_line(session, "command"),
+        "session": _with_line(document.get("session") or {}, "command"),
         "failures": {**failures, "top": top},
         "processes": _fitted(document.get("processes"), "tree", "lines_not_shown", _TREE_BYTES),
     }
@@ -244,7 +237,7 @@ class EventRows:
     eighth …, however many there are."""
 
     def __init__(self, started_ns: int) -> None:
-        """`started_ns`: of the session; its first row here may be a later one."""
+        """Show times since `started_ns`, the start of the session."""
         self._started_ns = started_ns
         self._important: list[tuple[Event, int]] = []  # with their flags
         self._sample: list[tuple[Event, int]] = []

@@ -11,7 +11,7 @@ from sigwrap.store.catalog import SessionFile
 
 _WIDE = 110
 _NAME_COLUMNS = 20
-_ID_COLUMNS = 40  # an id of sigwrap's has 22; a file in the store may be called anything
+_ID_COLUMNS = 40  # a session id has 22, but a file in the store can have any name
 _LONGEST = 10_000
 _GAP = "  "
 

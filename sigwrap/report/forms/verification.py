@@ -63,7 +63,7 @@ def _rows(first: tuple[int, ...], count: int) -> str:
 
 
 def trust(verification: Verification, style: Style) -> str:
-    """Return the state of the hash chain: a report decides nothing again."""
+    """Return the state of the hash chain. A report repeats no decisions."""
     match verification.outcome:
         case Outcome.INTACT:
             how = "with the key" if verification.keyed else "no key"

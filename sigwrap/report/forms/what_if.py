@@ -18,18 +18,11 @@ WHAT_IF_SCHEMA = "sigwrap.what-if/1"
 
 _SHOWN_OF_EACH = 40
 _TITLES = {
-    Outcome.DENIED: "Would be denied",
-    Outcome.ASKED: "Would need approval",
-    Outcome.REPLACED: "Would be redirected",
-    Outcome.ABSORBED: "Would be absorbed",
-    Outcome.LET_THROUGH: "Would be allowed",
-}
-_WAS = {
-    Outcome.DENIED: "denied",
-    Outcome.ASKED: "an approval request",
-    Outcome.REPLACED: "redirected",
-    Outcome.ABSORBED: "absorbed",
-    Outcome.LET_THROUGH: "allowed",
+    Outcome.DENIED: ("Would be denied", "denied"),
+    Outcome.ASKED: ("Would need approval", "an approval request"),
+    Outcome.REPLACED: ("Would be redirected", "redirected"),
+    Outcome.ABSORBED: ("Would be absorbed", "absorbed"),
+    Outcome.LET_THROUGH: ("Would be allowed", "allowed"),
 }
 _RULES = "To allow these, add to your policy"
 
@@ -44,7 +37,7 @@ def what_if_text(found: WhatIf, style: Style = PLAIN, columns: int = 0) -> str:
     """`columns` is the width of the terminal, or 0 for lines of any length."""
     lines = [_headline(found)]
     shown: list[Difference] = []
-    for outcome, title in _TITLES.items():
+    for outcome, (title, _) in _TITLES.items():
         those = [each for each in found.differences if each.would_be is outcome]
         if not those:
             continue
@@ -85,7 +78,7 @@ def _headline(found: WhatIf) -> str:
 
 
 def _line(each: Difference) -> str:
-    was = f"was {_WAS[each.was]} by {printable(each.was_by) or '?'}"
+    was = f"was {_TITLES[each.was][1]} by {printable(each.was_by) or '?'}"
     example = f"first at event {each.first_seq}: {printable(each.example)}"
     return f"{_requests(each)} by rule {printable(each.would_be_by) or '?'} ({was}; {example})"
 
