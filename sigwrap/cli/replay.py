@@ -114,44 +114,39 @@ def replay(
     if stream is not None and (until is not None or as_json):
         raise UsageError("--recorded can't be combined with --until or --json")
     opened = open_session(store_folder(store), session)
+    events = opened.events()
     if until is not None:
         last = opened.last()
         if last is None or until > last.seq:
             known = f"the last event is {last.seq}" if last else "the log is empty"
             raise UsageError(f"--until {until}: {known}")
-        summary = state_after(opened.events(), until)
+        summary = state_after(events, until)
         page = Page(style=style(), columns=columns(), utc=utc, tree=True)
         with pager(wanted=not no_pager) as show:
             show(report_json(summary) if as_json else render_text(summary, page=page))
         return
-    events = opened.events()
     if not instant:
         events = in_rhythm(events, speed or 1.0, time.sleep)
     if stream is not None:
-        is_there = False
-        with pager(wanted=False):
-            for data in recorded(events, stream.value, pid):
-                is_there = True
-                out_bytes(_harmless(data) if os.isatty(1) else data)
-        if not is_there:
-            note(f"no {stream.value} was recorded (redirect_to with record: true records it)")
+        _print_recorded(recorded(events, stream.value, pid), stream.value)
         return
     with pager(wanted=instant and not no_pager) as show:
-        for line in map(event_json, events) if as_json else _timeline(events):
-            show(line)
+        started_ns: int | None = None
+        for event in events:
+            started_ns = event.time_ns if started_ns is None else started_ns
+            show(event_json(event) if as_json else timeline_line(event, started_ns))
 
 
-def _harmless(data: bytes) -> bytes:
-    """Escape control characters, which a terminal would obey; a pipe to cat gets them all."""
-    lines = data.decode("utf-8", "backslashreplace").split("\n")
-    return "\n".join(map(printable, lines)).encode()
-
-
-def _timeline(events: Iterator[Event]) -> Iterator[str]:
-    started_ns: int | None = None
-    for event in events:
-        started_ns = event.time_ns if started_ns is None else started_ns
-        yield timeline_line(event, started_ns)
+def _print_recorded(pieces: Iterable[bytes], stream: str) -> None:
+    """Print them; on a terminal, which would obey control characters, escaped."""
+    is_there = False
+    with pager(wanted=False):
+        for data in pieces:
+            is_there = True
+            lines = data.decode("utf-8", "backslashreplace").split("\n")
+            out_bytes("\n".join(map(printable, lines)).encode() if os.isatty(1) else data)
+    if not is_there:
+        note(f"no {stream} was recorded (redirect_to with record: true records it)")
 
 
 def in_rhythm(
