@@ -11,14 +11,12 @@ group         commands under one name, and the errors for an unknown one
 run_command   typer's `run`, for the help, completion and the manual page
 examples      lines that teach, in every help
 options       options that several commands share: --store, --format, SESSION
-showing       what the commands that read logs have in common
-pager         output through a pager
+showing       color, width, pager and progress of the commands that read logs
 sessions      sessions, and its rm, prune and recover
 report        report
 replay        replay
 tried         what a policy would have decided in a recorded session
 verify        verify
-chain_note    what is said on standard error of a log that was changed
 approvals     approve, deny, and the list of requests
 watch         watch
 control       which running session is meant, and what its refusal says
@@ -36,7 +34,6 @@ export        export
 doctor        doctor
 several       the sessions that query and export read
 whole_file    writes a file completely or not at all
-progress      how far something long is
 policy        the commands of sigwrap policy
 completion    completion, and the command that its scripts call
 link          link: links by the names of the program's other roles

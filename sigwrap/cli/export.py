@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator
 from contextlib import closing
@@ -12,11 +13,13 @@ import typer
 
 from sigwrap.cli.examples import examples
 from sigwrap.cli.options import StoreOption, store_folder
-from sigwrap.cli.output import out_lines
 from sigwrap.cli.several import AllOption, OutputOption, SessionsArgument, Several
-from sigwrap.cli.showing import reader_may_leave
+from sigwrap.cli.showing import show_lines
 from sigwrap.cli.whole_file import whole_file, write_lines
 from sigwrap.errors import UsageError
+from sigwrap.events import EXPORTED_SIGNAL_FIELDS, SIGNAL_TYPES, Event
+from sigwrap.hints import Any
+from sigwrap.report.forms.times import iso_time
 
 
 class ExportFormat(Enum):
@@ -54,14 +57,11 @@ def export(
     elif output is not None:
         write_lines(str(output), lines(several, False), reads=several.paths)
     else:
-        with reader_may_leave():
-            out_lines(lines(several, os.isatty(1)))
+        show_lines(lines(several, os.isatty(1)))
     several.finish()
 
 
 def _json_lines(several: Several, _to_terminal: bool) -> Iterator[str]:
-    from sigwrap.report.export import jsonl_line
-
     for session, event in several.events():
         yield jsonl_line(event, session.id)
 
@@ -76,14 +76,13 @@ def _metrics(several: Several, _to_terminal: bool) -> Iterator[str]:
 
 
 def _csv(several: Several, to_terminal: bool) -> Iterator[str]:
-    from sigwrap.report.query import forms
-    from sigwrap.report.query.database import QueryDatabase
+    from sigwrap.report.query import QueryDatabase, csv
     from sigwrap.store.views import EXPORTED
 
     with closing(QueryDatabase()) as database:
         several.read(lambda session, seen: database.fill(session, [EXPORTED], seen))
         names, rows = database.select(f"SELECT * FROM {EXPORTED.name}")
-        yield from forms.csv(names, rows, to_terminal=to_terminal)
+        yield from csv(names, rows, to_terminal=to_terminal)
 
 
 _LINES = {
@@ -94,7 +93,7 @@ _LINES = {
 
 
 def _write_database(path: str, several: Several) -> None:
-    from sigwrap.report.query.database import QueryDatabase
+    from sigwrap.report.query import QueryDatabase
     from sigwrap.store.views import VIEWS
 
     if os.path.exists(path) and not os.path.isfile(path):
@@ -105,3 +104,18 @@ def _write_database(path: str, several: Several) -> None:
     ):
         several.read(lambda session, seen: database.fill(session, VIEWS.values(), seen))
         database.write_tables()
+
+
+def jsonl_line(event: Event, session_id: str) -> str:
+    payload = event.payload
+    line: dict[str, Any] = {
+        "timestamp": iso_time(event.time_ns),
+        "session_id": session_id,
+        "event_type": event.type,
+    }
+    if event.type in SIGNAL_TYPES:
+        line |= {name: payload.get(name) for name in EXPORTED_SIGNAL_FIELDS}
+    # After the line's own keys, and never in their place: a payload can't fake them.
+    line |= {name: value for name, value in payload.items() if name not in line}
+    line |= {"seq": event.seq, "pid": event.pid, "hash": event.hash}
+    return json.dumps(line, separators=(",", ":"))

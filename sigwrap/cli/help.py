@@ -11,13 +11,11 @@ import typer
 from sigwrap.cli.examples import examples
 from sigwrap.cli.options import PagerOption
 from sigwrap.cli.output import out
-from sigwrap.cli.pager import pager
-from sigwrap.cli.showing import columns, style
+from sigwrap.cli.showing import columns, pager, style
 from sigwrap.errors import UsageError
 from sigwrap.escape import shell_words
 from sigwrap.nearest import nearest_word
-from sigwrap.report.forms.layout import wrapped
-from sigwrap.report.forms.style import PLAIN, Style
+from sigwrap.report.forms.layout import PLAIN, Style, wrapped
 from sigwrap.start.policy_files import packaged
 
 _INDEX = "README"

@@ -13,16 +13,20 @@ import typer
 
 from sigwrap.cli.examples import examples
 from sigwrap.cli.options import JsonOption, PagerOption, StoreOption, chosen_format, store_folder
-from sigwrap.cli.output import out_lines
-from sigwrap.cli.pager import pager
 from sigwrap.cli.several import AllOption, OutputOption, SessionsArgument, Several
-from sigwrap.cli.showing import columns, reader_may_leave
+from sigwrap.cli.showing import columns, show_lines
 from sigwrap.cli.whole_file import write_lines
 from sigwrap.errors import UsageError
 from sigwrap.escape import shell_words
-from sigwrap.report.query import forms
+from sigwrap.report.forms.layout import wrapped
+from sigwrap.report.query import QueryDatabase, Row, csv, json_array, json_lines, table
+from sigwrap.store.views import VIEWS
 
 _A_WORD = r"[\w.:/-]+"
+_EXAMPLES = (
+    'sigwrap query "select time, what, rule, message from denials"',
+    'sigwrap query "select path, count(*) from execs group by path order by 2 desc"',
+)
 
 
 class QueryFormat(Enum):
@@ -64,15 +68,11 @@ def query(
 
     Reads only. sigwrap help query has all columns and more examples.
     """
-    from sigwrap.report.query.database import QueryDatabase
-    from sigwrap.report.query.reference import overview
-
     kind = chosen_format(query_format, QueryFormat.TABLE, as_json=as_json)
     if not sql.strip():
         if sessions or every or output is not None:
             raise UsageError("no SQL given", "sigwrap query without SQL lists the views")
-        with reader_may_leave():
-            out_lines(overview(columns()))
+        show_lines(overview(columns()))
         return
     if re.fullmatch(_A_WORD, sql.strip()):
         shown = shell_words([sql.strip()])
@@ -87,25 +87,28 @@ def query(
         lines = _lines(kind, names, rows, to_terminal=to_terminal)
         if output is not None:
             write_lines(str(output), lines, reads=several.paths)
-        elif to_terminal:
-            with pager(wanted=not no_pager) as show:
-                for line in lines:
-                    show(line)
         else:
-            with reader_may_leave():
-                out_lines(lines)
+            show_lines(lines, paged=not no_pager)
     several.finish()
 
 
+def overview(width: int) -> Iterator[str]:
+    """Yield the list of views for a terminal of that width; 0 means no wrapping."""
+    for view in VIEWS.values():
+        names = ", ".join(column.name for column in view.columns)
+        yield from wrapped(f"{view.name}: {names}", width, "    ")
+    yield from ("", *_EXAMPLES, "", "For all columns: sigwrap help query")
+
+
 def _lines(
-    kind: QueryFormat, names: tuple[str, ...], rows: Iterator[forms.Row], *, to_terminal: bool
+    kind: QueryFormat, names: tuple[str, ...], rows: Iterator[Row], *, to_terminal: bool
 ) -> Iterator[str]:
     match kind:
         case QueryFormat.TABLE:
-            return forms.table(names, rows, columns(to_file=not to_terminal))
+            return table(names, rows, columns(to_file=not to_terminal))
         case QueryFormat.CSV:
-            return forms.csv(names, rows, to_terminal=to_terminal)
+            return csv(names, rows, to_terminal=to_terminal)
         case QueryFormat.JSON:
-            return forms.json_array(names, rows)
+            return json_array(names, rows)
         case QueryFormat.NL:
-            return forms.json_lines(names, rows)
+            return json_lines(names, rows)

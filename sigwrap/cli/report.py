@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import os
+import re
 import time
+from datetime import UTC, datetime, tzinfo
+from datetime import time as clock_time
 from enum import Enum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from sigwrap.cli.chain_note import note_where_broken
+from sigwrap.amounts import span_s
 from sigwrap.cli.examples import examples
 from sigwrap.cli.options import (
     JsonOption,
@@ -22,9 +25,8 @@ from sigwrap.cli.options import (
     store_folder,
 )
 from sigwrap.cli.output import note, out
-from sigwrap.cli.pager import pager
-from sigwrap.cli.progress import Progress
-from sigwrap.cli.showing import append, columns, key, style
+from sigwrap.cli.showing import Progress, columns, pager, style
+from sigwrap.cli.verify import key, note_where_broken
 from sigwrap.cli.whole_file import write_lines
 from sigwrap.errors import UsageError
 from sigwrap.escape import shell_words
@@ -36,16 +38,19 @@ from sigwrap.report.folds.ending import Ending, ending_of
 from sigwrap.report.folds.selection import ASKED, ONLY, Selection
 from sigwrap.report.folds.summary import Summary
 from sigwrap.report.forms.detail import live_line
-from sigwrap.report.forms.event_rows import EventRows
 from sigwrap.report.forms.layout import cut
+from sigwrap.report.forms.page import EventRows, html_page
 from sigwrap.report.forms.text import Page, TextReport, render_text
 from sigwrap.report.forms.verdict import verdict
-from sigwrap.report.when import EXAMPLES, moment_ns
 from sigwrap.store.catalog import open_session
 from sigwrap.store.reader import Session
 
 _GITHUB_SUMMARY = "GITHUB_STEP_SUMMARY"
 _LOOK_AGAIN_S = 0.2
+_NS_PER_S = 1_000_000_000
+_CLOCK = re.compile(r"\d{1,2}:\d{2}(:\d{2})?")
+EXAMPLES = "+90s, 1h30m, 14:03 or 2026-11-23T14:03"
+_RULES_SHOWN = 10
 
 
 class Format(Enum):
@@ -97,7 +102,8 @@ def report(
         list[str] | None,
         typer.Option(
             metavar="OUTCOME",
-            help=f"Only actions with this outcome: {', '.join(OUTCOMES)}, or {ASKED} for approval",
+            help=f"Only actions with this outcome: {', '.join(OUTCOMES)}; {ASKED}: approval "
+            "requests",
             show_default=False,
         ),
     ] = None,
@@ -149,6 +155,8 @@ def report(
         verification = verify_session(opened, key(), and_also=take)
     finally:
         progress.done()
+    if selection is not None and not follow:
+        _refuse_unknown_rule(selection)
     summary.end(ending)
     page = Page(
         style=style(to_file=output is not None),
@@ -161,7 +169,7 @@ def report(
     text = _rendered(kind, summary, verification, page, rows)
     if github:
         markdown = _rendered(Format.MD, summary, verification, page, None)
-        append(Path(os.environ[_GITHUB_SUMMARY]), markdown)
+        _append(os.environ[_GITHUB_SUMMARY], markdown)
     if output is not None:
         write_lines(str(output), [text], reads=opened.files)
     else:
@@ -171,7 +179,8 @@ def report(
             if follows:
                 _follow(opened, summary, page, selected())
     note_where_broken(opened, verification)
-    _note_what_was_not_found(selection)
+    if selection is not None and not selection.taken:
+        note("no events match the options")
 
 
 def _follow(session: Session, so_far: Summary, page: Page, selection: Selection | None) -> None:
@@ -207,11 +216,17 @@ def _rendered(
 
     if kind is Format.JSON:
         return documents.report_json(summary, verification, size=page.size)
-    from sigwrap.report.forms import page as html
-
     document = documents.report_document(summary, verification, size=page.size)
     ended = verdict(summary, now_ns=page.now_ns, utc=page.utc)
-    return "".join(html.page(document, ended, rows.rows() if rows is not None else []))
+    return "".join(html_page(document, ended, rows.rows() if rows is not None else []))
+
+
+def _append(path: str, text: str) -> None:
+    try:
+        with open(path, "a", encoding="utf-8", errors="backslashreplace") as file:
+            file.write(text + "\n")
+    except OSError as error:
+        raise UsageError(f"can't write {path}: {error.strerror}") from error
 
 
 def _selection(
@@ -252,12 +267,41 @@ def _selection(
     )
 
 
-def _note_what_was_not_found(selection: Selection | None) -> None:
-    if selection is None or selection.taken:
-        return
+def _refuse_unknown_rule(selection: Selection) -> None:
     rule, seen = selection.rule, selection.rules_seen
-    if not rule or rule in seen:
-        note("no events match the options")
-        return
-    shown = ", ".join(list(seen)[:10]) or "none"
-    note(f"no decisions of rule {rule} ({did_you_mean(rule, seen)}rules with decisions: {shown})")
+    if rule and rule not in seen:
+        shown = ", ".join(list(seen)[:_RULES_SHOWN]) or "none"
+        meant = f"{did_you_mean(rule, seen)}rules with decisions: {shown}"
+        raise UsageError(f"--rule {shell_words([rule])}: no event has this rule", meant)
+
+
+def moment_ns(words: str, *, started_ns: int, ended_ns: int, utc: bool) -> int:
+    """Return a moment of a session; ValueError if `words` is none.
+
+    `+90s` is after its start; `10m` before its end, or before now if it runs; `14:03`, `14:03:20`
+    and `2026-11-23 14:03` are clock times.
+    """
+    if words.startswith("+"):
+        return started_ns + round(span_s(words[1:]) * _NS_PER_S)
+    try:
+        return ended_ns - round(span_s(words.removeprefix("-")) * _NS_PER_S)
+    except ValueError:
+        pass
+    zone = UTC if utc else None
+    if _CLOCK.fullmatch(words):
+        clock = clock_time.fromisoformat(words.zfill(8 if words.count(":") == 2 else 5))
+        return _at_clock(clock, started_ns, zone)
+    found = datetime.fromisoformat(words)
+    return _ns(found if found.tzinfo else found.replace(tzinfo=zone))
+
+
+def _at_clock(clock: clock_time, started_ns: int, zone: tzinfo | None) -> int:
+    """Return the first such time in the run, which can last past midnight."""
+    started = datetime.fromtimestamp(started_ns // _NS_PER_S, UTC).astimezone(zone)
+    found = _ns(datetime.combine(started.date(), clock, zone))
+    day_ns = 86_400 * _NS_PER_S
+    return found + day_ns if found < started_ns - day_ns // 2 else found
+
+
+def _ns(moment: datetime) -> int:
+    return round(moment.timestamp() * _NS_PER_S)

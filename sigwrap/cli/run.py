@@ -95,7 +95,7 @@ def _supervise(
         for line in _end_lines(ended, verbose=verbose):
             note_in_time(line)
     elif settings.report is Report.AUTO and (refused := _refused(ended)):
-        note_in_time(f"{', '.join(refused)} (sigwrap report {_short_id(ended)})")
+        note_in_time(_with_report(refused, ended))
     if settings.die_by_signal and ended.signal and onefile.can_die_of(ended.signal):
         front.send(DiedOf(number=ended.signal))
     if ended.is_held_up:
@@ -121,31 +121,24 @@ def _end_lines(ended: Ended, *, verbose: bool) -> Iterator[str]:
     parts = [f"exit {ended.status} after {took} s"]
     if not is_said:
         parts.append(ended.reason)
-    if counts.denied:
-        parts.append(f"{counts.denied} denied")
-    parts += _refused_files(ended)
+    parts += _refused(ended)
     if counts.approved:
         parts.append(f"{counts.approved} approved")
     if ended.handed_work:
         parts.append("handed work outside the session")
     if ended.unrecorded:
         parts.append(f"{counted(ended.unrecorded, 'event')} could not be recorded")
-    yield f"{', '.join(parts)}. More: sigwrap report {_short_id(ended)}"
+    yield _with_report(parts, ended)
     if verbose:
         seen = ", ".join(counts.lines()) or "no commands"
         yield f"session {ended.session_id}: {seen}; log head {ended.head}"
 
 
 def _refused(ended: Ended) -> list[str]:
-    """Return the parts of the last line of a run without a terminal."""
-    denied = ended.counts.denied
-    return [f"{counted(denied, 'action')} denied"] * bool(denied) + _refused_files(ended)
+    denied, files = ended.counts.denied, ended.counts.refused_files
+    said = [f"{counted(denied, 'action')} denied"] if denied else []
+    return [*said, f"{counted(files, 'file')} probably refused"] if files else said
 
 
-def _refused_files(ended: Ended) -> list[str]:
-    count = ended.counts.refused_files
-    return [f"{counted(count, 'file')} probably refused"] * bool(count)
-
-
-def _short_id(ended: Ended) -> str:
-    return ended.session_id.rpartition("-")[2]
+def _with_report(parts: list[str], ended: Ended) -> str:
+    return f"{', '.join(parts)} (sigwrap report {ended.session_id.rpartition('-')[2]})"

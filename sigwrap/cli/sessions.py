@@ -14,16 +14,14 @@ from sigwrap.amounts import size_bytes, span_s
 from sigwrap.cli.examples import examples
 from sigwrap.cli.group import App, Group
 from sigwrap.cli.options import JsonOption, PagerOption, StoreOption, UtcOption, existing_store
-from sigwrap.cli.output import note, out_lines
-from sigwrap.cli.pager import pager
-from sigwrap.cli.showing import columns, reader_may_leave, style
+from sigwrap.cli.output import note
+from sigwrap.cli.showing import columns, pager, show_lines, style
 from sigwrap.errors import SessionError, SigwrapError, UsageError
 from sigwrap.escape import printable, shell_words
 from sigwrap.outcomes import counted
 from sigwrap.protocols.left_sockets import is_listened_at, left_sockets, remove_left
 from sigwrap.report.forms.sessions import Reader, render_sessions
-from sigwrap.report.forms.sizes import byte_size
-from sigwrap.report.forms.times import rough_span
+from sigwrap.report.forms.times import byte_size, rough_span
 from sigwrap.status import REFUSED
 from sigwrap.store.belongings import runs
 from sigwrap.store.catalog import SessionFile, chosen, is_path, list_sessions, meant
@@ -261,8 +259,7 @@ def _each(files: Iterable[SessionFile], act: Callable[[SessionFile], str]) -> tu
 
 
 def _say(lines: Iterable[str]) -> None:
-    with reader_may_leave():
-        out_lines(lines)
+    show_lines(lines)
 
 
 def _done(dry_run: bool) -> str:

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from sigwrap.cli.output import note
-from sigwrap.cli.progress import Progress
+from sigwrap.cli.showing import Progress
 from sigwrap.errors import SessionError, SigwrapError, StoreError, UsageError
 from sigwrap.events import Event
 from sigwrap.store.catalog import list_sessions, open_session
@@ -37,8 +37,6 @@ OutputOption = Annotated[
     ),
 ]
 
-_PROBLEMS_SHOWN = 10
-
 
 class Several:
     """The chosen sessions.
@@ -48,7 +46,7 @@ class Several:
     """
 
     def __init__(self, store: str, selectors: Iterable[str], every: bool) -> None:
-        self._problems = 0
+        self._has_problems = False
         selectors = list(selectors)
         if every and selectors:
             raise UsageError("--all and SESSION can't be combined")
@@ -107,12 +105,9 @@ class Several:
         self._say(f"read only the start of {session.id}: {error}")
 
     def _say(self, line: str) -> None:
-        self._problems += 1
-        if self._problems <= _PROBLEMS_SHOWN:
-            note(line)
+        self._has_problems = True
+        note(line)
 
     def finish(self) -> None:
-        if self._problems > _PROBLEMS_SHOWN:
-            note(f"{self._problems - _PROBLEMS_SHOWN} more sessions can't be read")
-        if self._problems:
+        if self._has_problems:
             raise typer.Exit(1)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from sigwrap.cli.chain_note import note_broken_chains
-from sigwrap.cli.pager import pager
-from sigwrap.cli.showing import columns, style
-from sigwrap.report.check.recorded_policy import recorded_variables
+from sigwrap.cli.showing import columns, pager, style
+from sigwrap.cli.verify import note_broken_chains
+from sigwrap.report.check.decisions import recorded_variables
 from sigwrap.report.check.what_if import WhatIfFold
 from sigwrap.report.forms.what_if import WhatIfForm, what_if_json, what_if_md, what_if_text
 from sigwrap.start.policy_files import host_variables, load_policy

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+from collections.abc import Iterable
 from typing import Annotated
 
 import typer
@@ -11,19 +13,18 @@ import sigwrap
 from sigwrap.cli.examples import examples
 from sigwrap.cli.options import JsonOption, PagerOption, SessionArgument, StoreOption, store_folder
 from sigwrap.cli.output import note
-from sigwrap.cli.pager import pager
-from sigwrap.cli.progress import Progress
-from sigwrap.cli.showing import key, style
+from sigwrap.cli.showing import Progress, pager, style
 from sigwrap.errors import UsageError
+from sigwrap.escape import printable
 from sigwrap.events import Event
 from sigwrap.outcomes import counted
-from sigwrap.report.check.redecide import BUILT_IN
-from sigwrap.report.check.reproduce import ReproductionFold
-from sigwrap.report.check.verify import Outcome, verify_session, with_reproduction
+from sigwrap.report.check.decisions import BUILT_IN, ReproductionFold
+from sigwrap.report.check.verify import Outcome, Verification, verify_session, with_reproduction
 from sigwrap.report.folds.ending import ending_of
-from sigwrap.report.forms.documents import verification_json
-from sigwrap.report.forms.verification import render_verification
+from sigwrap.report.forms.verification import problem_of, render_verification
 from sigwrap.store.catalog import open_session
+from sigwrap.store.chain import key_from_environment
+from sigwrap.store.reader import Session
 
 
 def register(app: typer.Typer) -> None:
@@ -71,7 +72,7 @@ def verify(
 
     try:
         checked = verify_session(
-            opened, key(), expected_head=head or "", and_also=add, to_the_letter=strict
+            opened, key(), expected_head=head or "", and_also=add, exact_json=strict
         )
     finally:
         progress.done()
@@ -79,6 +80,8 @@ def verify(
     verification = with_reproduction(checked, reproduction)
     with pager(wanted=not no_pager) as show:
         if as_json:
+            from sigwrap.report.forms.documents import verification_json
+
             show(verification_json(opened.id, opened.path, verification, reproduction))
         else:
             show(render_verification(opened.id, verification, ending, style(), reproduction))
@@ -88,3 +91,18 @@ def verify(
         note(f"--strict: {counted(unproven, 'decision')} can't be reproduced")
     if verification.outcome is not Outcome.INTACT or unproven:
         raise typer.Exit(1)
+
+
+def key() -> bytes | None:
+    return key_from_environment(os.environb)
+
+
+def note_broken_chains(sessions: Iterable[Session]) -> None:
+    for session in sessions:
+        note_where_broken(session, verify_session(session, key()))
+
+
+def note_where_broken(session: Session, found: Verification) -> None:
+    """Warn about a broken hash chain; the reading command reports an unreadable log itself."""
+    if found.outcome is Outcome.BROKEN and found.events:
+        note(f"{printable(session.id)}: NOT INTACT: {problem_of(found)}")

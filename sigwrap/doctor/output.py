@@ -7,8 +7,7 @@ from collections.abc import Iterator, Sequence
 from sigwrap import status
 from sigwrap.doctor.items import ITEMS, RUN, Finding, Level, level_of, shortfall_of
 from sigwrap.escape import printable
-from sigwrap.report.forms.layout import wrapped
-from sigwrap.report.forms.style import Style
+from sigwrap.report.forms.layout import Style, wrapped
 from sigwrap.tuples import NamedTuple
 
 SCHEMA = "sigwrap.doctor/1"

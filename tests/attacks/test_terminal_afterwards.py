@@ -205,7 +205,7 @@ def test_what_is_said_there_is_seen_and_a_person_is_asked(
     terminal.read_question()
     terminal.approve()
     terminal.output.until(rb"Linux")
-    terminal.output.until(rb"sigwrap: exit 0 after .* s, 1 denied, 1 approved\. More: ")
+    terminal.output.until(rb"sigwrap: exit 0 after .* s, 1 action denied, 1 approved \(")
     assert terminal.await_status() == 0
     assert not is_exclusive(terminal)
 

@@ -7,8 +7,8 @@ from contextlib import contextmanager
 
 import pytest
 
-from sigwrap.cli import progress
-from sigwrap.cli.progress import Progress
+from sigwrap.cli import showing
+from sigwrap.cli.showing import Progress
 
 
 @contextmanager
@@ -28,7 +28,7 @@ def terminal(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
 
 
 def test_it_is_shown_in_one_line_and_erased(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(progress, "_STARTS_AFTER_S", 0)
+    monkeypatch.setattr(showing, "_STARTS_AFTER_S", 0)
     with terminal(monkeypatch) as other_side:
         shown = Progress()
         shown.say("reading \x1b[2J: 10 events")
@@ -53,7 +53,7 @@ def test_what_is_quick_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_pipe_gets_nothing(
     capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(progress, "_STARTS_AFTER_S", 0)
+    monkeypatch.setattr(showing, "_STARTS_AFTER_S", 0)
     shown = Progress()
     shown.say("reading")
     shown.done()

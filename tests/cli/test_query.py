@@ -243,7 +243,7 @@ def test_a_query_is_answered_while_the_session_runs(store: Path, run: Run) -> No
 def test_a_run_imports_none_of_it() -> None:
     look = (
         "import sys; import sigwrap.cli.app;"
-        "print([each for each in ('sqlite_utils', 'sigwrap.report.query.database') "
+        "print([each for each in ('sqlite_utils', 'sigwrap.report.query') "
         "if each in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", look], capture_output=True, text=True, check=True)

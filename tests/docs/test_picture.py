@@ -70,7 +70,7 @@ def test_a_new_picture_shows_denials_and_report_and_docs_have_the_same(tmp_path:
     assert push.startswith("> git push --force origin main sigwrap: denied: git push --force")
     assert "(rule force-push, policy agent-default)" in push
     end, _, report = shown(new).partition("^C")[2].partition(" ".join("sigwrapreport"))
-    assert "exit 130" in end and "2 denied" in end
+    assert "exit 130" in end and "2 actions denied" in end
     assert "exit 130" in report and "SIGTERM to node" in report
 
     assert answers(PICTURE.read_text("utf-8")) == answers(new), "run: make picture"

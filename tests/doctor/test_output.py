@@ -21,7 +21,7 @@ from sigwrap.doctor.items import (
     level_of,
     unchecked,
 )
-from sigwrap.report.forms.style import PLAIN, Style
+from sigwrap.report.forms.layout import PLAIN, Style
 
 MACHINE = output.Machine("9.9", "6.1.0", "x86_64", 1000)
 FINE = [Finding(item, "there") for item in ITEMS]

@@ -85,7 +85,7 @@ def test_the_end_line_report_sql_summary_and_sessions_agree(as_user: Sigwrap) ->
     assert (counts.signals["denied"], counts.connections["denied"]) == (3, 3)
     assert sum(counts.signals.values()) >= 43 and sum(counts.connections.values()) == 5
 
-    assert f", {counts.denied} denied, 1 approved" in told
+    assert f", {counts.denied} actions denied, 1 approved" in told
     assert f": {', '.join(counts.lines())}; log head" in told
     report = json.loads(as_user.run("report", "--format", "json").stdout)
     assert report["outcomes"]["exec"] == counts.execs

@@ -152,7 +152,7 @@ def test_the_line_at_the_end_comes_where_no_person_reads(desk: Desk) -> None:
     assert last.startswith("sigwrap: 2 actions denied, 1 file probably refused (sigwrap report ")
     assert "denied" not in own_lines(desk.shell(denied, "--no-report"))[-1]
     *_, with_report = own_lines(desk.shell(denied, "--report"))
-    assert "2 denied, 1 file probably refused. More: sigwrap report " in with_report
+    assert "2 actions denied, 1 file probably refused (sigwrap report " in with_report
     assert own_lines(desk.shell("true")) == []
 
 

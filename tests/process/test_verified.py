@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from sigwrap.report.check.redecide import BUILT_IN, TOO_LONG
+from sigwrap.report.check.decisions import BUILT_IN, TOO_LONG
 from tests.support.harness import Sigwrap
 from tests.support.policies import policy
 
@@ -61,6 +61,6 @@ def test_another_policy_is_tried_without_running_anything(sigwrap: Sigwrap) -> N
     other = policy(sigwrap.folder / "other", rules, MORE)
     differs = sigwrap.run("replay", "--policy", other)
     assert differs.returncode == 1
-    assert b"2 execs of ls by rule no-lists (was let through by all; first at " in differs.stdout
+    assert b"2 execs of ls by rule no-lists (was allowed by all; first at " in differs.stdout
     assert sigwrap.run("replay", "-p", other, "--exit-zero").returncode == 0
     assert len(sigwrap.events("session_started")) == 1

@@ -3,8 +3,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from sigwrap.cli.export import jsonl_line
 from sigwrap.events import Event
-from sigwrap.report.export import jsonl_line
 from sigwrap.report.folds.metrics import MetricsFold
 
 SEED_KEYS = (

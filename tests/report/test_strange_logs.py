@@ -11,9 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sigwrap.cli.export import jsonl_line
+from sigwrap.cli.replay import state_after, timeline_line
 from sigwrap.events import EVENT_TYPES
+from sigwrap.report import query
 from sigwrap.report.check.verify import Outcome, verify_session
-from sigwrap.report.export import jsonl_line
 from sigwrap.report.folds.ending import Ending
 from sigwrap.report.folds.metrics import MetricsFold
 from sigwrap.report.folds.summary import Summary
@@ -22,9 +24,7 @@ from sigwrap.report.forms.documents import event_json, report_json, sessions_jso
 from sigwrap.report.forms.sessions import Reader, render_sessions
 from sigwrap.report.forms.text import render_text
 from sigwrap.report.forms.verification import render_verification
-from sigwrap.report.query import forms
-from sigwrap.report.query.database import QueryDatabase
-from sigwrap.report.replay import state_after, timeline_line
+from sigwrap.report.query import QueryDatabase
 from sigwrap.store import codec
 from sigwrap.store.catalog import list_sessions, open_session
 from sigwrap.store.views import EXPORTED, VIEWS
@@ -86,9 +86,9 @@ def test_no_payload_stops_a_reader_or_a_query_or_reaches_the_terminal(
             for view in (*VIEWS, EXPORTED.name):
                 names, rows = database.select(f"select * from {view}")
                 found = list(rows)
-                assert all(line.isprintable() for line in forms.table(names, found, 80))
-                assert all(line.isascii() for line in forms.json_lines(names, found))
-                csv = forms.csv(names, found, to_terminal=True)
+                assert all(line.isprintable() for line in query.table(names, found, 80))
+                assert all(line.isascii() for line in query.json_lines(names, found))
+                csv = query.csv(names, found, to_terminal=True)
                 assert all("\x1b" not in line for line in csv)
                 assert view != "events" or len(found) == len(events)
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from sigwrap.report.when import moment_ns
+from sigwrap.cli.report import moment_ns
 
 SECOND = 1_000_000_000
 STARTED_NS = 1_763_766_000 * SECOND  # 2025-11-21 23:00:00 UTC

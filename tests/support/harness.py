@@ -18,7 +18,7 @@ import sigwrap
 from sigwrap.errors import SigwrapError
 from sigwrap.events import Event
 from sigwrap.linux import proc_files
-from sigwrap.report.check.reproduce import ReproductionFold
+from sigwrap.report.check.decisions import ReproductionFold
 from sigwrap.report.check.verify import Outcome, verify_session
 from sigwrap.store.catalog import list_sessions, open_session
 from tests.support.command_server import LOCALE, CommandServer, can_run, is_command

@@ -15,7 +15,7 @@ from sigwrap.errors import SessionError, UsageError
 from sigwrap.escape import shell_words
 from sigwrap.events import Payload
 from sigwrap.policy.judge.rules import Policy
-from sigwrap.report.check.recorded_policy import NoPolicy, recorded_policy
+from sigwrap.report.check.decisions import NoPolicy, recorded_policy
 from sigwrap.start.policy_files import SHIPPED, host_variables, load_policy
 from sigwrap.store.reader import Session
 

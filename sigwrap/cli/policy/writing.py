@@ -14,13 +14,13 @@ from typing import Annotated
 import typer
 from typer._types import TyperChoice
 
-from sigwrap.cli.chain_note import note_broken_chains
 from sigwrap.cli.examples import examples
 from sigwrap.cli.options import StoreOption, store_folder
 from sigwrap.cli.output import note, out
 from sigwrap.cli.policy.shared import policy_then, selector_from, started_of, variables, write_new
 from sigwrap.cli.several import SessionsArgument
 from sigwrap.cli.tool_files import pinned
+from sigwrap.cli.verify import note_broken_chains
 from sigwrap.cli.whole_file import there_already
 from sigwrap.errors import PolicyError, SessionError, UsageError
 from sigwrap.escape import shell_words
@@ -46,7 +46,7 @@ from sigwrap.policy.tools.starter import (
     starter_policy,
     starter_tests,
 )
-from sigwrap.report.check.recorded_policy import NoPolicy, recorded_sources, recorded_variables
+from sigwrap.report.check.decisions import NoPolicy, recorded_sources, recorded_variables
 from sigwrap.run.settings import DEFAULT_POLICY
 from sigwrap.start.policy_files import SHIPPED, find_base, load_policy, read_source
 from sigwrap.store.catalog import open_session

@@ -11,7 +11,7 @@ from enum import Enum
 
 from sigwrap.errors import StoreError
 from sigwrap.events import EVENT_TYPES, Event, Payload
-from sigwrap.report.check.reproduce import Reproduction
+from sigwrap.report.check.decisions import Reproduction
 from sigwrap.store.chain import KEY_VARIABLE, ChainWalk
 from sigwrap.store.codec import Row, decode_row, is_as_written
 from sigwrap.store.reader import Session
@@ -47,11 +47,11 @@ def verify_session(
     expected_head: str = "",
     and_also: Callable[[Event], object] = lambda event: None,
     *,
-    to_the_letter: bool = False,
+    exact_json: bool = False,
 ) -> Verification:
     """Check a log, and pass each event that can be read to `and_also`.
 
-    `to_the_letter` also compares each payload with the JSON that sigwrap writes, which takes time.
+    `exact_json` also compares each payload with the JSON that sigwrap writes, which takes time.
     """
     # Before the walk, so that a writer that ends meanwhile does not look as if it was killed.
     running = session.running
@@ -69,7 +69,7 @@ def verify_session(
                 check.skip(row, error.message.removeprefix(f"row {row.seq}").lstrip(": "))
                 continue
             check.add(row, event)
-            if to_the_letter and not is_as_written(row, event):
+            if exact_json and not is_as_written(row, event):
                 check.fail(row.seq, _OTHERWISE_WRITTEN)
             and_also(event)
     except StoreError as error:

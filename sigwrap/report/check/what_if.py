@@ -5,7 +5,6 @@ A log does not say what would have run after a difference: a command that is den
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
@@ -21,8 +20,7 @@ from sigwrap.policy.judge.subcommand import name_for_subcommands, subcommand
 from sigwrap.policy.judge.tools import has_subcommands
 from sigwrap.policy.tools.draft import Together
 from sigwrap.policy.tools.suggest import Suggester, Suggestion
-from sigwrap.report.check.recorded_policy import NoPolicy, recorded_policy
-from sigwrap.report.check.redecide import Redecider, replaced_otherwise
+from sigwrap.report.check.decisions import NoPolicy, Redecider, recorded_policy, replaced_otherwise
 
 _MOST_DIFFERENCES = 1_000
 _LONGEST_NAME = 80
@@ -50,7 +48,7 @@ _OUTCOMES = {
 _RECORDED = {action.value: outcome for action, outcome in _OUTCOMES.items()}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Difference:
     """Requests for the same thing that would come out otherwise in the same way."""
 
@@ -60,13 +58,13 @@ class Difference:
     was_by: str
     would_be: Outcome
     would_be_by: str
-    count: int
+    count: int = 0
     first_seq: int
     example: str
-    # Rules that would let it through, if it would be denied or sent for approval.
-    rules: tuple[Suggestion, ...]
-    rules_for: int  # how many of these requests
-    why_not: str  # why the first of the others has no rule
+    # Rules that would let it through, if it would be denied or need approval.
+    rules: tuple[Suggestion, ...] = ()
+    rules_for: int = 0  # how many of these requests
+    why_not: str = ""  # why the first of the others has no rule
 
 
 @dataclass(slots=True, kw_only=True)
@@ -81,16 +79,6 @@ class WhatIf:
     doubtful: dict[str, int] = field(default_factory=dict)  # how many, by the reason
 
 
-@dataclass(slots=True)
-class _Group:
-    """Requests that differ in the same way, and the rules that would let them through."""
-
-    first_seq: int
-    example: str
-    rules: Together
-    count: int = 0
-
-
 class WhatIfFold:
     def __init__(self, policy: Policy) -> None:
         self._engine = Engine(policy)
@@ -99,7 +87,7 @@ class WhatIfFold:
         self._recorded: Redecider | None = None
         self._found = WhatIf(policy=policy.name)
         self._started = 0
-        self._groups: dict[tuple[str, str, Outcome, str, Outcome, str], _Group] = {}
+        self._groups: dict[tuple[object, ...], tuple[Difference, Together]] = {}
 
     def add(self, event: Event) -> None:
         if event.seq == 1 and event.type == "session_started":
@@ -108,9 +96,12 @@ class WhatIfFold:
             self._decide(event)
 
     def result(self) -> WhatIf:
+        for difference, found in self._groups.values():
+            difference.rules = tuple(map(self._suggester.suggestion, found.rules))
+            difference.rules_for, difference.why_not = found.requests, found.why_not
         order = list(Outcome)
         differences = sorted(
-            self._differences(),
+            (difference for difference, _ in self._groups.values()),
             key=lambda each: (order.index(each.would_be), -each.count, each.first_seq),
         )
         return replace(self._found, differences=tuple(differences))
@@ -141,18 +132,28 @@ class WhatIfFold:
             self._found.by_other_rule += rule != decision.rule
             return
         self._found.differ += 1
-        key = (kind, _WHAT[kind](event.payload), was, rule, would_be, decision.rule)
-        group = self._groups.get(key)
-        if group is None:
+        what = _WHAT[kind](event.payload)
+        key = (kind, what, was, rule, would_be, decision.rule)
+        if key not in self._groups:
             if len(self._groups) >= _MOST_DIFFERENCES:
                 self._found.left_out += 1
                 return
-            example = _EXAMPLE[kind](event.payload)[:_LONGEST_EXAMPLE]
-            group = self._groups[key] = _Group(event.seq, example, Together())
-        group.count += 1
+            difference = Difference(
+                kind=kind,
+                what=what,
+                was=was,
+                was_by=rule,
+                would_be=would_be,
+                would_be_by=decision.rule,
+                first_seq=event.seq,
+                example=_EXAMPLE[kind](event.payload)[:_LONGEST_EXAMPLE],
+            )
+            self._groups[key] = difference, Together()
+        difference, rules = self._groups[key]
+        difference.count += 1
         if would_be in (Outcome.DENIED, Outcome.ASKED):
             as_decided = event._replace(payload={**event.payload, "rule_name": decision.rule})
-            group.rules.add(self._suggester.drafts(as_decided))
+            rules.add(self._suggester.drafts(as_decided))
 
     def _was(self, event: Event) -> Outcome:
         """Return the recorded outcome.
@@ -166,23 +167,6 @@ class WhatIfFold:
             if not isinstance(then, str) and then.decision.rule == event.payload.get("rule_name"):
                 return _OUTCOMES[then.decision.action]
         return was
-
-    def _differences(self) -> Iterator[Difference]:
-        for (kind, what, was, was_by, would_be, would_be_by), group in self._groups.items():
-            yield Difference(
-                kind=kind,
-                what=what,
-                was=was,
-                was_by=was_by,
-                would_be=would_be,
-                would_be_by=would_be_by,
-                count=group.count,
-                first_seq=group.first_seq,
-                example=group.example,
-                rules=tuple(map(self._suggester.suggestion, group.rules.rules)),
-                rules_for=group.rules.requests,
-                why_not=group.rules.why_not,
-            )
 
 
 def _command(payload: Payload) -> str:

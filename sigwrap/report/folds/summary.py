@@ -23,7 +23,7 @@ from sigwrap.events import (
 from sigwrap.outcomes import ALLOWED, APPROVAL_ANSWERS, DENIED, Counts, outcome
 from sigwrap.policy.judge.rules import Policy
 from sigwrap.policy.presets import as_meant
-from sigwrap.report.check.recorded_policy import NoPolicy, recorded_policy
+from sigwrap.report.check.decisions import NoPolicy, recorded_policy
 from sigwrap.report.folds.attention import Attention, By
 from sigwrap.report.folds.discards import may_discard_changes
 from sigwrap.report.folds.ending import Ending

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import asdict
 from typing import Any
 
 from sigwrap.escape import printable
 from sigwrap.events import Event
-from sigwrap.report.check.reproduce import Reproduction
+from sigwrap.report.check.decisions import Reproduction
 from sigwrap.report.check.verify import Verification
 from sigwrap.report.folds.attention import Group
 from sigwrap.report.folds.discards import discard_text
@@ -238,23 +239,14 @@ def verification_json(
             **_verification(verification),
             "decisions": {
                 "count": reproduction.decisions,
-                "reproduced": reproduction.reproduced,
-                "not_judged": reproduction.not_judged,
-                "not_judged_rows": {
-                    why: list(rows) for why, rows in reproduction.not_judged_rows.items()
-                },
+                **_fields(reproduction, "reproduced", "not_judged", "not_judged_rows"),
             },
         }
     )
 
 
 def sessions_json(sessions: list[SessionFile]) -> str:
-    return _document(
-        {
-            "schema": SESSIONS_SCHEMA,
-            "sessions": [_session(file) for file in sessions],
-        }
-    )
+    return _document({"schema": SESSIONS_SCHEMA, "sessions": list(map(_session, sessions))})
 
 
 def _session(file: SessionFile) -> dict[str, Any]:
@@ -281,12 +273,8 @@ def event_json(event: Event) -> str:
 
 
 def _verification(verification: Verification) -> dict[str, Any]:
-    return {
-        "outcome": verification.outcome.value,
-        "problem": verification.problem,
-        "row": verification.row or None,
-        **_fields(verification, "events", "head", "head_given", "keyed", "ended"),
-    }
+    found = asdict(verification)
+    return found | {"outcome": verification.outcome.value, "row": verification.row or None}
 
 
 def _listed(listed: Listed) -> dict[str, Any]:

@@ -15,8 +15,12 @@ from hashlib import sha256
 from typing import Any
 
 from sigwrap.escape import printable, shell_words, shortened
-from sigwrap.events import number, text, texts
-from sigwrap.report.forms.event_rows import IMPORTANT_KEPT, SAMPLE_KEPT, Row
+from sigwrap.events import DECISION_TYPES, Event, Payload, number, text, texts, times
+from sigwrap.outcomes import ALLOWED, outcome
+from sigwrap.report.folds.attention import what
+from sigwrap.report.folds.incidents import INCIDENT_TYPES
+from sigwrap.report.folds.selection import AskedAbout
+from sigwrap.report.forms.detail import detail, is_death
 from sigwrap.report.forms.verdict import News, Verdict
 
 _STYLES = ("colours.css", "page.css")
@@ -30,6 +34,25 @@ _SCRIPTS = (
     "tree.js",
     "sections.js",
     "page.js",
+)
+
+Row = tuple[int, int, str, int, str, str, str, str, int]
+"""seq, offset_ns, type, pid, outcome, text, rule, command, flags"""
+
+ASKED_ABOUT, ANOTHER_TRY = 1, 2
+
+IMPORTANT_KEPT = 10_000
+SAMPLE_KEPT = 10_000
+
+_MARKS = (
+    "session_",
+    "approval_",
+    "interrupt_",
+    "tree_",
+    "killswitch_",
+    "recording_",
+    "checkpoint",
+    "work_",
 )
 
 _LARGEST = (1 << 53) - 1  # a script counts exactly up to it
@@ -51,12 +74,12 @@ _ROW_BYTES = 60  # of an event, without its texts
 _FEWEST_BYTES = 16
 
 
-def page(document: dict[str, Any], verdict: Verdict, events: Iterable[Row]) -> Iterator[str]:
-    """`document`: from report_document; `events`: all of its events, or a sample."""
+def html_page(document: dict[str, Any], verdict: Verdict, events: Iterable[Row]) -> Iterator[str]:
+    """Yield the page of a report_document, with all events or a sample of them."""
     style = "".join(map(part, _STYLES))
     script = "\n".join(("(() => {", '"use strict";', *map(part, _SCRIPTS), "})();"))
     headline, more, tone = _headline(document, verdict)
-    command = shell_words(texts(_session(document).get("command")) or ["?"])
+    command = shell_words(texts((document.get("session") or {}).get("command")) or ["?"])
     policy = (
         f"default-src 'none'; style-src {_hash(style)}; script-src {_hash(script)}; "
         "base-uri 'none'; form-action 'none'"
@@ -103,30 +126,22 @@ def _headline(document: dict[str, Any], verdict: Verdict) -> tuple[str, str, str
     """Return the first sentence of the verdict, the rest, and the tone."""
     first, _, more = verdict.sentence.partition(". ")
     checked = document.get("verification")
-    if not isinstance(checked, dict) or checked.get("outcome") == "intact":
+    if not checked or checked["outcome"] == "intact":
         return f"{first.rstrip('.')}.", more, verdict.news.value
-    problem = printable(str(checked.get("problem") or ""))
-    said = f"row {checked.get('row')}: {problem}" if checked.get("row") else problem
-    is_broken = checked.get("outcome") == "broken"
-    log = f"Log {'NOT INTACT' if is_broken else 'not checked'}: {said}."
+    row = f"row {checked['row']}: " if checked["row"] else ""
+    state = "NOT INTACT" if checked["outcome"] == "broken" else "not checked"
+    log = f"Log {state}: {row}{printable(str(checked['problem']))}."
     return f"{log} {first.rstrip('.')}.", more, News.BAD.value
-
-
-def _session(document: dict[str, Any]) -> dict[str, Any]:
-    session = document.get("session")
-    return session if isinstance(session, dict) else {}
 
 
 def _shown(document: dict[str, Any]) -> dict[str, Any]:
     """Return the document with command lines instead of words, and with what fits."""
-    session = _session(document)
-    session = {name: session[name] for name in session if name not in ("policy_text", "sources")}
     failures = document.get("failures") or {}
     top = [_with_line(each, "argv") for each in failures.get("top") or []]
     return {
         **document,
         "attention": _fitted(document.get("attention"), "groups", "more", _GROUPS_BYTES),
-        "session": _with_line(session, "command"),
+        "session": _with_line(document.get("session") or {}, "command"),
         "failures": {**failures, "top": top},
         "processes": _fitted(document.get("processes"), "tree", "lines_not_shown", _TREE_BYTES),
     }
@@ -159,10 +174,10 @@ def _events(events: Iterable[Row], expected: int) -> Iterator[str]:
     left, room = min(expected, _EVENTS_KEPT), _EVENTS_BYTES
     yield '{"rows":['
     comma = ""
-    for seq, offset_ns, type_name, pid, outcome, said, rule, command, flags in events:
+    for seq, offset_ns, type_name, pid, became, said, rule, command, flags in events:
         share = max(room // max(left, 1) - _ROW_BYTES, _FEWEST_BYTES)
         found = []
-        for name, word in zip(names, (type_name, outcome, rule, command), strict=True):
+        for name, word in zip(names, (type_name, became, rule, command), strict=True):
             known = places[name]
             shown = _fitting(word, _WORD_CHARACTERS, share)
             if shown not in known:
@@ -215,3 +230,66 @@ def _plain(value: object, items: int, depth: int = 0) -> object:
             return [_plain(each, items, depth + 1) for each in value[:items]]
         case _:
             return printable(str(value)[:_CHARACTERS_KEPT])
+
+
+class EventRows:
+    """Some thousand events: the first that need attention, and of the rest every second, fourth,
+    eighth …, however many there are."""
+
+    def __init__(self, started_ns: int) -> None:
+        """Show times since `started_ns`, the start of the session."""
+        self._started_ns = started_ns
+        self._important: list[tuple[Event, int]] = []  # with their flags
+        self._sample: list[tuple[Event, int]] = []
+        self._asked_about = AskedAbout()
+        self._step = 1
+        self._plain = 0
+
+    def add(self, event: Event) -> None:
+        became = outcome(event)
+        flags = ANOTHER_TRY if event.payload.get("retry") is True else 0
+        if self._asked_about.is_it(event, became):
+            flags |= ASKED_ABOUT
+        if len(self._important) < IMPORTANT_KEPT and _is_important(event, became):
+            self._important.append((event, flags))
+            return
+        if self._plain % self._step == 0:
+            self._sample.append((event, flags))
+            if len(self._sample) > SAMPLE_KEPT:
+                self._sample = self._sample[::2]
+                self._step *= 2
+        self._plain += 1
+
+    def rows(self) -> list[Row]:
+        found = sorted([*self._important, *self._sample], key=lambda each: each[0].seq)
+        return [_row(event, self._started_ns, flags) for event, flags in found]
+
+
+def _is_important(event: Event, became: str) -> bool:
+    name = event.type
+    if became:
+        return became != ALLOWED
+    return is_death(event) or name in INCIDENT_TYPES or name.startswith(_MARKS)
+
+
+def _row(event: Event, started_ns: int, flags: int) -> Row:
+    payload = event.payload
+    is_request = event.type in DECISION_TYPES
+    often = f"{times(payload)} times  " if is_request and times(payload) > 1 else ""
+    return (
+        event.seq,
+        event.time_ns - started_ns,
+        event.type,
+        event.pid,
+        outcome(event),
+        often + what(event) if is_request else detail(event),
+        text(payload.get("rule_name")),
+        _command(payload),
+        flags,
+    )
+
+
+def _command(payload: Payload) -> str:
+    argv = texts(payload.get("argv"))
+    name = argv[0] if argv else text(payload.get("source_cmd")) or text(payload.get("comm"))
+    return name.rpartition("/")[2]

@@ -31,21 +31,12 @@ class Suggestions:
 
 
 def policy_lines(suggestions: Iterable[Suggestion | None]) -> Iterator[str]:
-    return grouped_lines(([each], "") for each in suggestions if each is not None)
-
-
-def grouped_lines(groups: Iterable[tuple[Iterable[Suggestion], str]]) -> Iterator[str]:
-    """Yield the rules of each group after the group's comment, if there is one."""
-    sections = (COMMAND_RULES, SIGNAL_RULES, NETWORK_RULES)
-    lines: dict[str, dict[str, None]] = {each: {} for each in sections}
-    for suggestions, comment in groups:
-        for each in suggestions:
-            if not each.line:
-                continue
-            new = [line for line in each.line.split("\n") if line not in lines[each.section]]
-            if new:
-                lines[each.section].update(dict.fromkeys([comment] if comment else []))
-                lines[each.section].update(dict.fromkeys(new))
+    lines: dict[str, dict[str, None]] = {
+        each: {} for each in (COMMAND_RULES, SIGNAL_RULES, NETWORK_RULES)
+    }
+    for each in suggestions:
+        if each is not None and each.line:
+            lines[each.section].update(dict.fromkeys(each.line.split("\n")))
     for section, rules in lines.items():
         if rules:
             yield f"{section}:"

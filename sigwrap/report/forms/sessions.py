@@ -5,15 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from sigwrap.escape import columns_of, cut_to, printable, shell_words
-from sigwrap.report.forms.layout import cut
-from sigwrap.report.forms.sizes import byte_size
-from sigwrap.report.forms.style import PLAIN, Style
-from sigwrap.report.forms.times import ago, local_time, rough_span
+from sigwrap.report.forms.layout import PLAIN, Style, cut
+from sigwrap.report.forms.times import ago, byte_size, local_time, rough_span
 from sigwrap.store.catalog import SessionFile
 
 _WIDE = 110
 _NAME_COLUMNS = 20
-_ID_COLUMNS = 40  # an id of sigwrap's has 22; a file in the store may be called anything
+_ID_COLUMNS = 40  # a session id has 22, but a file in the store can have any name
 _LONGEST = 10_000
 _GAP = "  "
 

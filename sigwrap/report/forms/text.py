@@ -20,10 +20,8 @@ from sigwrap.report.folds.tally import Tally
 from sigwrap.report.folds.tree import words
 from sigwrap.report.folds.written import UNSEEN, Written
 from sigwrap.report.forms.detail import detail, interrupt_line
-from sigwrap.report.forms.layout import cut, wrapped
-from sigwrap.report.forms.sizes import byte_size
-from sigwrap.report.forms.style import PLAIN, Style
-from sigwrap.report.forms.times import ago, local_time
+from sigwrap.report.forms.layout import PLAIN, Style, cut, wrapped
+from sigwrap.report.forms.times import ago, byte_size, local_time
 from sigwrap.report.forms.tree import tree_lines, tree_title
 from sigwrap.report.forms.verdict import News, has_file_wall, verdict
 from sigwrap.report.forms.verification import trust
@@ -33,6 +31,8 @@ _FAILURES_SHOWN = 10
 _TALKS_SHOWN = 5
 _DISCARDS_SHOWN = 5
 GROUPS_SHOWN = 40
+_WAITING, _ATTENTION, _EVENTS = "Approval requests", "Needs attention", "Session events"
+OPEN_SECTIONS = (_WAITING, _ATTENTION, _EVENTS)  # in Markdown, which folds others
 _LOWER_BOUNDS = " (counts above are lower bounds)"
 _RECORDED = "Recorded (sigwrap replay --recorded stdout)"
 # Sentences about the command's end that the verdict has said already.
@@ -79,44 +79,39 @@ class TextReport:
             yield from map(self.page.style.bad, wrapped(line, self.page.columns, "    "))
         yield ""
         yield from self.about()
-        first = (
-            ("Approval requests", self._waiting()),
-            ("Needs attention", self._attention()),
-            ("Session events", self._incidents()),
-        )
-        for title, lines in (*first, *self.sections()):
-            if said := list(lines):
-                yield ""
-                yield self.page.style.heading(title)
-                yield from (f"  {line}" for line in said)
+        for title, lines in self.sections():
+            yield ""
+            yield self.page.style.heading(title)
+            yield from (f"  {line}" for line in lines)
         if not self.page.tree and self.summary.tree:
             yield ""
             count = counted(self.summary.processes.processes, "process", "processes")
             yield f"all of it: sigwrap report {self._id} --tree ({count}), or --format html"
 
     def sections(self) -> Iterator[tuple[str, list[str]]]:
-        """Yield what led to it, by title: first what the agent did, last kernel events."""
-        summary, is_whole = self.summary, self.page.tree
-        found = [
-            ("Interrupts", self._listed(summary.interrupts, interrupt_line)),
-            ("Killed by a signal", self._listed(summary.deaths, self._death)),
-            ("Failed commands", self._failures()),
-            (summary.steps.title, self._steps()),
-            ("Network", self._talks()),
-            ("Files changed", self._written()),
-            (_RECORDED, self._listed(summary.recordings, _recording)),
-            ("Signals", _ranked(summary.edges, _SIGNALS_SHOWN, _edge)),
-            (
-                "Commands that shadow system commands",
-                _ranked(summary.shadowing, _SIGNALS_SHOWN, _shadowing),
+        """Yield titles and lines: attention, what the agent did, and last the kernel's events."""
+        summary = self.summary
+        whole = {
+            "Signals": _ranked(summary.edges, _SIGNALS_SHOWN, _edge),
+            "Commands that shadow system commands": _ranked(
+                summary.shadowing, _SIGNALS_SHOWN, _shadowing
             ),
-            (tree_title(summary), tree_lines(summary, self.page.style, self._columns)),
-        ]
-        if not is_whole:
-            del found[-3:]
-            if summary.steps.found:
-                del found[2]
-        for title, lines in found:
+            tree_title(summary): tree_lines(summary, self.page.style, self._columns),
+        }
+        sections = {
+            _WAITING: self._waiting(),
+            _ATTENTION: self._attention(),
+            _EVENTS: self._incidents(),
+            "Interrupts": self._listed(summary.interrupts, interrupt_line),
+            "Killed by a signal": self._listed(summary.deaths, self._death),
+            "Failed commands": self._failures(),
+            summary.steps.title: self._steps(),
+            "Network": self._talks(),
+            "Files changed": self._written(),
+            _RECORDED: self._listed(summary.recordings, _recording),
+            **(whole if self.page.tree else {}),
+        }
+        for title, lines in sections.items():
             if said := list(lines):
                 yield title, said
 
@@ -310,6 +305,8 @@ class TextReport:
             yield f"{unseen:>7}  changes in places that could not be watched"
 
     def _failures(self) -> Iterator[str]:
+        if self.summary.steps.found and not self.page.tree:
+            return  # the steps show them
         for line in _ranked(self.summary.failures, _FAILURES_SHOWN, _failure):
             yield cut(line, self._columns)
 

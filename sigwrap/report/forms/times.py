@@ -1,10 +1,11 @@
-"""Moments and spans, for people and programs."""
+"""Moments, spans and sizes, for people and programs."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime
 
 _NS_PER_S = 1_000_000_000
+_UNITS = "KMGTPE"
 
 
 def local_time(time_ns: int, *, utc: bool = False) -> str:
@@ -43,3 +44,14 @@ def rough_span(duration_ns: int) -> str:
         if seconds >= length_s:
             return f"{seconds // length_s} {unit}"
     return f"{seconds} s"
+
+
+def byte_size(size: int) -> str:
+    """Return a size as ls -h does: 812B, 4.2K, 31M."""
+    value, unit = float(size), "B"
+    for larger in _UNITS:
+        if value < 1000:
+            break
+        value, unit = value / 1024, larger
+    digits = f"{value:.1f}" if value < 9.95 and unit != "B" else f"{value:.0f}"
+    return digits + unit

@@ -9,8 +9,7 @@ from sigwrap.escape import printable, shell_words
 from sigwrap.outcomes import ALLOWED, AUDITED
 from sigwrap.report.folds.summary import Summary
 from sigwrap.report.folds.tree import FORKED, IN_PLACE, REFUSED, Node, words
-from sigwrap.report.forms.layout import cut
-from sigwrap.report.forms.style import Style
+from sigwrap.report.forms.layout import Style, cut
 
 _LINES_SHOWN = 60
 _DEEPEST_INDENT = 20
@@ -18,16 +17,10 @@ _NARROWEST_COMMAND = 16
 
 
 def tree_title(summary: Summary) -> str:
-    """Return the number of processes, and how many of them the lines show."""
-    lines = _chosen(summary.tree, _LINES_SHOWN)
-    count = _of(sum(line.processes for line in lines), summary.processes.processes)
-    alive = summary.processes.running
-    running = f", {_of(sum(line.running for line in lines), alive)} {_alive(summary)}"
-    return f"Processes ({count}{running if alive else ''})"
-
-
-def _of(shown: int, there_are: int) -> str:
-    return str(there_are) if shown == there_are else f"{shown} of {there_are}"
+    in_tree, alive = sum(each.processes for each in summary.tree), summary.processes.running
+    known = summary.processes.processes
+    count = str(known) if in_tree == known else f"{in_tree} of {known}"  # the rest isn't selected
+    return f"Processes ({count}{f', {alive} {_alive(summary)}' if alive else ''})"
 
 
 def tree_lines(summary: Summary, style: Style, columns: int) -> Iterator[str]:

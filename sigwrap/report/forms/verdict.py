@@ -9,7 +9,7 @@ from sigwrap.events import text, texts
 from sigwrap.outcomes import DENIED, counted
 from sigwrap.policy.judge.files import FileRules
 from sigwrap.policy.judge.request import Action, Operation
-from sigwrap.report.check.recorded_policy import recorded_variables
+from sigwrap.report.check.decisions import recorded_variables
 from sigwrap.report.folds.ending import WHAT_ENDED_IT, Ending
 from sigwrap.report.folds.summary import Summary
 from sigwrap.report.forms.times import local_time, span

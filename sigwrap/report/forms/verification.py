@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 from sigwrap.escape import printable
 from sigwrap.outcomes import counted
-from sigwrap.report.check.reproduce import Reproduction
+from sigwrap.report.check.decisions import Reproduction
 from sigwrap.report.check.verify import Outcome, Verification
 from sigwrap.report.folds.ending import Ending
-from sigwrap.report.forms.style import PLAIN, Style
+from sigwrap.report.forms.layout import PLAIN, Style
 
 _WITHOUT_END = {
     Ending.RUNNING: "the session is running",
@@ -63,7 +63,7 @@ def _rows(first: tuple[int, ...], count: int) -> str:
 
 
 def trust(verification: Verification, style: Style) -> str:
-    """Return the state of the hash chain: a report decides nothing again."""
+    """Return the state of the hash chain. A report repeats no decisions."""
     match verification.outcome:
         case Outcome.INTACT:
             how = "with the key" if verification.keyed else "no key"

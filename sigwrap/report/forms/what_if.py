@@ -3,28 +3,27 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
+from dataclasses import asdict
 from enum import Enum
 
 from sigwrap.escape import printable
 from sigwrap.outcomes import counted
 from sigwrap.report.check.what_if import Difference, Outcome, WhatIf
-from sigwrap.report.forms.layout import wrapped, yaml_wrapped
-from sigwrap.report.forms.markdown import block, code, table
-from sigwrap.report.forms.rules import grouped_lines
-from sigwrap.report.forms.style import PLAIN, Style
+from sigwrap.report.forms.layout import PLAIN, Style, wrapped
+from sigwrap.report.forms.markdown import block, plain
+from sigwrap.report.forms.rules import policy_lines
 
 WHAT_IF_SCHEMA = "sigwrap.what-if/1"
 
 _SHOWN_OF_EACH = 40
 _TITLES = {
-    Outcome.DENIED: "Would be denied",
-    Outcome.ASKED: "Would need approval",
-    Outcome.REPLACED: "Would be redirected",
-    Outcome.ABSORBED: "Would be absorbed",
-    Outcome.LET_THROUGH: "Would be allowed",
+    Outcome.DENIED: ("Would be denied", "denied"),
+    Outcome.ASKED: ("Would need approval", "an approval request"),
+    Outcome.REPLACED: ("Would be redirected", "redirected"),
+    Outcome.ABSORBED: ("Would be absorbed", "absorbed"),
+    Outcome.LET_THROUGH: ("Would be allowed", "allowed"),
 }
-_COLUMNS = ("times", "what", "rule", "was", "first at event", "such as")
 _RULES = "To allow these, add to your policy"
 
 
@@ -36,112 +35,60 @@ class WhatIfForm(Enum):
 
 def what_if_text(found: WhatIf, style: Style = PLAIN, columns: int = 0) -> str:
     """`columns` is the width of the terminal, or 0 for lines of any length."""
-    lines = [_headline(found, printable(found.policy))]
-    for title, shown, more in _sections(found):
+    lines = [_headline(found)]
+    shown: list[Difference] = []
+    for outcome, (title, _) in _TITLES.items():
+        those = [each for each in found.differences if each.would_be is outcome]
+        if not those:
+            continue
         lines += ["", style.heading(title)]
-        for each in map(_line, shown):
-            lines += wrapped(f"  {each}", columns, "      ")
-        lines += [f"  {each}" for each in more]
-    if rules := _rules(found):
-        lines += ["", style.heading(_RULES)]
-        for rule in rules:
-            lines += yaml_wrapped(f"  {rule}", columns)
+        for each in those[:_SHOWN_OF_EACH]:
+            lines += wrapped(f"  {_line(each)}", columns, "      ")
+        if (left := len(those) - _SHOWN_OF_EACH) > 0:
+            lines.append(f"  and {left} more kinds (--format json has them)")
+        shown += those[:_SHOWN_OF_EACH]
+    if rules := list(_rules(shown)):
+        # Not wrapped, so that a copy of them means the same.
+        lines += ["", style.heading(_RULES), *(f"  {rule}" for rule in rules)]
     if found.differ:
         lines.append("")
     return "\n".join([*lines, *_notes(found)])
 
 
 def what_if_md(found: WhatIf) -> str:
-    lines = [f"## {_headline(found, code(printable(found.policy)))}"]
-    for title, shown, more in _sections(found):
-        lines += ["", f"### {title}", "", *table(_COLUMNS, map(_row, shown))]
-        lines += [line for each in more for line in ("", each)]
-    if rules := _rules(found):
-        lines += ["", f"### {_RULES}", "", *block(rules, "yaml")]
-    if notes := list(_notes(found)):
-        lines += ["", *(f"- {each}" for each in notes)]
-    return "\n".join(lines)
+    headline, _, rest = what_if_text(found).partition("\n")
+    lines = ["", *block(rest.strip("\n").split("\n"))] if rest else []
+    return "\n".join((f"## {plain(headline)}", *lines))
 
 
 def what_if_json(session_id: str, found: WhatIf) -> str:
-    document = {
-        "schema": WHAT_IF_SCHEMA,
-        "session_id": session_id,
-        "policy": found.policy,
-        "decisions": found.decisions,
-        "differ": found.differ,
-        "by_other_rule": found.by_other_rule,
-        "own": found.own,
-        "differences": [
-            {
-                "kind": each.kind,
-                "what": each.what,
-                "was": each.was.value,
-                "was_by": each.was_by,
-                "would_be": each.would_be.value,
-                "would_be_by": each.would_be_by,
-                "count": each.count,
-                "first_seq": each.first_seq,
-                "example": each.example,
-                "rules": [rule.line for rule in each.rules],
-                "rules_for": each.rules_for,
-                "why_not": each.why_not or None,
-            }
-            for each in found.differences
-        ],
-        "left_out": found.left_out,
-        "doubtful": found.doubtful,
-    }
+    document = {"schema": WHAT_IF_SCHEMA, "session_id": session_id, **asdict(found)}
+    for each, shown in zip(found.differences, document["differences"], strict=True):
+        shown["was"], shown["would_be"] = each.was.value, each.would_be.value
+        shown["rules"] = [rule.line for rule in each.rules]
+        shown["why_not"] = each.why_not or None
     return json.dumps(document, indent=2)
 
 
-def _headline(found: WhatIf, policy: str) -> str:
-    decisions = counted(found.decisions, "decision")
+def _headline(found: WhatIf) -> str:
+    policy, decisions = printable(found.policy), counted(found.decisions, "decision")
     if not found.differ:
         return f"Under {policy}, nothing would differ: {decisions}"
     return f"Under {policy}, {found.differ} of {decisions} would differ"
 
 
-def _sections(found: WhatIf) -> Iterator[tuple[str, list[Difference], list[str]]]:
-    """Yield a title, the differences to show, and a line about the others."""
-    for outcome, title in _TITLES.items():
-        those = [each for each in found.differences if each.would_be is outcome]
-        left = len(those) - _SHOWN_OF_EACH
-        more = [f"and {left} more kinds (--format json has them)"] if left > 0 else []
-        if those:
-            yield title, those[:_SHOWN_OF_EACH], more
-
-
 def _line(each: Difference) -> str:
-    was = f"was {each.was.value} by {printable(each.was_by) or '?'}"
+    was = f"was {_TITLES[each.was][1]} by {printable(each.was_by) or '?'}"
     example = f"first at event {each.first_seq}: {printable(each.example)}"
     return f"{_requests(each)} by rule {printable(each.would_be_by) or '?'} ({was}; {example})"
 
 
-def _row(each: Difference) -> Iterable[str]:
-    yield str(each.count)
-    yield code(printable(each.what))
-    yield code(printable(each.would_be_by) or "?")
-    yield f"{each.was.value} by {code(printable(each.was_by) or '?')}"
-    yield str(each.first_seq)
-    yield code(printable(each.example))
-
-
-def _rules(found: WhatIf) -> list[str]:
-    shown = [each for _, those, _ in _sections(found) for each in those]
-    lines = list(grouped_lines((each.rules, _for_some(each)) for each in shown))
-    return lines + [
-        f"# none for {_requests(each)}: {printable(each.why_not)}"
-        for each in shown
-        if each.why_not and not each.rules
-    ]
-
-
-def _for_some(each: Difference) -> str:
-    if each.rules_for == each.count:
-        return ""
-    why_not = printable(each.why_not)
-    return f"# for {each.rules_for} of the {_requests(each)}; of the others: {why_not}"
+def _rules(shown: list[Difference]) -> Iterator[str]:
+    yield from policy_lines(rule for each in shown for rule in each.rules)
+    for each in shown:
+        if each.why_not:
+            part = f"{each.count - each.rules_for} of the " if each.rules_for else ""
+            yield f"# none for {part}{_requests(each)}: {printable(each.why_not)}"
 
 
 def _requests(each: Difference) -> str:

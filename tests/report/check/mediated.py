@@ -25,7 +25,7 @@ from sigwrap.policy.judge.recorded import JUDGEMENT
 from sigwrap.policy.judge.request import AskedFact, Program, TargetType, with_implied
 from sigwrap.policy.language.document import Source, policy_texts
 from sigwrap.policy.language.parse import parse_policy
-from sigwrap.report.check.reproduce import Reproduction, ReproductionFold
+from sigwrap.report.check.decisions import Reproduction, ReproductionFold
 from sigwrap.store.reader import Session
 from sigwrap.store.writer import SessionLog
 from tests.mediate.transcript import OURS, facts

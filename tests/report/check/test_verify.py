@@ -282,7 +282,7 @@ def rewrite(path: str, session_id: str, key: bytes) -> None:
     "payload",
     ['{"v":1, "comm":"x"}', '{"v":1,"comm":"make","comm":"x"}', '{"v":1,"comm":"\\u0078"}'],
 )
-def test_to_the_letter_other_json_of_the_same_meaning_is_found(
+def test_exact_json_other_json_of_the_same_meaning_is_found(
     scenario: Scenarios, payload: str
 ) -> None:
     made = scenario()
@@ -294,4 +294,4 @@ def test_to_the_letter_other_json_of_the_same_meaning_is_found(
     rewrite(path, session.id, b"")
     assert check(session).outcome is Outcome.INTACT
     (row,) = (each.seq for each in session.events() if each.type == "process_exited")
-    assert_broken(verify_session(session, None, to_the_letter=True), row, "is not in the form")
+    assert_broken(verify_session(session, None, exact_json=True), row, "is not in the form")

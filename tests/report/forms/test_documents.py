@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import json
 
-from sigwrap.report.check.reproduce import Reproduction
+from sigwrap.report.check.decisions import Reproduction
 from sigwrap.report.check.verify import verify_session
 from sigwrap.report.folds.ending import Ending
 from sigwrap.report.folds.selection import Selection

@@ -3,11 +3,11 @@ from __future__ import annotations
 from typing import Any
 
 from sigwrap.events import Event
-from sigwrap.report.forms import event_rows
+from sigwrap.report.forms import page
 
 
-def rows_of(*events: Event) -> event_rows.EventRows:
-    found = event_rows.EventRows(1_001)
+def rows_of(*events: Event) -> page.EventRows:
+    found = page.EventRows(1_001)
     for event in events:
         found.add(event)
     return found
@@ -33,7 +33,7 @@ def test_a_row_says_what_became_of_what_and_by_which_rule() -> None:
 
 
 def test_a_row_marks_approval_requests_and_retries() -> None:
-    found = event_rows.EventRows(1_001)
+    found = page.EventRows(1_001)
     refused: dict[str, Any] = {"path": "/bin/npm", "argv": ["npm"]}
     found.add(event(1, "approval_requested"))
     found.add(event(2, "approval_denied"))
@@ -42,37 +42,35 @@ def test_a_row_marks_approval_requests_and_retries() -> None:
     found.add(event(5, "signal_blocked", signal_name="SIGHUP", target_cmd="sh", count=20))
     rows = found.rows()
     assert [row[8] for row in rows] == [
-        event_rows.ASKED_ABOUT,
-        event_rows.ASKED_ABOUT,
-        event_rows.ASKED_ABOUT,
-        event_rows.ANOTHER_TRY,
+        page.ASKED_ABOUT,
+        page.ASKED_ABOUT,
+        page.ASKED_ABOUT,
+        page.ANOTHER_TRY,
         0,
     ]
     assert rows[4][5] == "20 times  SIGHUP to sh"
 
 
 def test_of_a_long_session_what_needs_attention_is_kept_and_a_sample_of_the_rest() -> None:
-    found = event_rows.EventRows(1_001)
+    found = page.EventRows(1_001)
     for seq in range(1, 100_001):
         found.add(event(seq, "exec_denied" if seq % 100 == 0 else "exec_allowed", argv=["x"]))
     rows = found.rows()
     assert [row[0] for row in rows] == sorted({row[0] for row in rows})
     assert sum(row[4] == "denied" for row in rows) == 1_000
     sample = [row[0] for row in rows if row[4] == "allowed"]
-    assert event_rows.SAMPLE_KEPT / 2 <= len(sample) <= event_rows.SAMPLE_KEPT
+    assert page.SAMPLE_KEPT / 2 <= len(sample) <= page.SAMPLE_KEPT
     assert sample[0] == 1
     assert sample[-1] > 99_900, "the end is there as well as the beginning"
 
 
 def test_where_all_needs_attention_the_later_ones_are_a_sample() -> None:
-    found = event_rows.EventRows(1_001)
-    for seq in range(1, 3 * event_rows.IMPORTANT_KEPT):
+    found = page.EventRows(1_001)
+    for seq in range(1, 3 * page.IMPORTANT_KEPT):
         found.add(event(seq, "exec_denied", argv=["x"], retry=True))
-    assert all(row[8] == event_rows.ANOTHER_TRY for row in found.rows())
+    assert all(row[8] == page.ANOTHER_TRY for row in found.rows())
     rows = found.rows()
-    assert [row[0] for row in rows[: event_rows.IMPORTANT_KEPT]] == list(
-        range(1, event_rows.IMPORTANT_KEPT + 1)
+    assert [row[0] for row in rows[: page.IMPORTANT_KEPT]] == list(
+        range(1, page.IMPORTANT_KEPT + 1)
     )
-    assert (
-        event_rows.IMPORTANT_KEPT < len(rows) <= event_rows.IMPORTANT_KEPT + event_rows.SAMPLE_KEPT
-    )
+    assert page.IMPORTANT_KEPT < len(rows) <= page.IMPORTANT_KEPT + page.SAMPLE_KEPT

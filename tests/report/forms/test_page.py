@@ -17,8 +17,7 @@ from sigwrap.report.check.verify import verify_session
 from sigwrap.report.folds.ending import Ending
 from sigwrap.report.folds.summary import Summary
 from sigwrap.report.forms.documents import report_document
-from sigwrap.report.forms.event_rows import EventRows, Row
-from sigwrap.report.forms.page import page
+from sigwrap.report.forms.page import EventRows, Row, html_page
 from sigwrap.report.forms.verdict import News, Verdict, verdict
 from tests.report.conftest import STARTED_NS, Scenario
 from tests.support.browser import CHROMIUM, Browser, Tab
@@ -88,7 +87,7 @@ def written(log: Scenario, **different: Any) -> Path:
 
 def write(file: Path, document: dict[str, Any], rows: list[Row], ended: Verdict = WELL) -> Path:
     with file.open("w", encoding="utf-8") as target:
-        target.writelines(page(document, ended, rows))
+        target.writelines(html_page(document, ended, rows))
     return file
 
 
@@ -506,7 +505,7 @@ def test_a_long_session_opens_and_filters_without_a_node_for_every_event(
 
 INTACT = {"outcome": "intact", "keyed": True}
 BROKEN = {"outcome": "broken", "problem": "its hash is another one", "row": 7}
-UNCHECKED = {"outcome": "unchecked", "problem": "there is no key"}
+UNCHECKED = {"outcome": "unchecked", "row": None, "problem": "there is no key"}
 
 
 @pytest.mark.parametrize(
@@ -524,7 +523,7 @@ UNCHECKED = {"outcome": "unchecked", "problem": "there is no key"}
 def test_the_verdict_begins_with_a_log_that_is_not_intact(
     verification: dict[str, Any] | None, ended: Verdict, tone: str, said: str
 ) -> None:
-    whole = "".join(page({"verification": verification}, ended, []))
+    whole = "".join(html_page({"verification": verification}, ended, []))
     first, _, more = ended.sentence.partition(". ")
     shown = f"{said}{first.rstrip('.')}."
     assert f'<p class="verdict {tone}"><strong>{shown}</strong> {more}</p>' in whole
@@ -587,7 +586,7 @@ def test_any_session_becomes_json_that_ends_nothing_and_can_be_seen(
         "processes": {"tree": [{"argv": command, "depth": 0}]},
     }
     rows: list[Row] = [(1, 0, "t", 1, "", said, said, said, 3)] * 2
-    whole = "".join(page(document, BADLY, rows))
+    whole = "".join(html_page(document, BADLY, rows))
     whole.encode()
     assert "<img" not in whole
     for block_id in ("report", "events"):

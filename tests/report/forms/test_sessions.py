@@ -5,8 +5,8 @@ import re
 import pytest
 
 from sigwrap.escape import columns_of
+from sigwrap.report.forms.layout import Style
 from sigwrap.report.forms.sessions import Reader, render_sessions
-from sigwrap.report.forms.style import Style
 from sigwrap.store.belongings import Belonging
 from sigwrap.store.catalog import SessionFile
 

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from sigwrap.report.forms.times import ago, iso_time, local_time, span
+from sigwrap.report.forms.times import ago, byte_size, iso_time, local_time, span
 
 MOMENT_NS = 1_763_705_000_000_000_042
 
@@ -45,3 +45,19 @@ def test_spans_are_short(duration_ns: int, shown: str) -> None:
 )
 def test_ago_is_rough(duration_ns: int, shown: str) -> None:
     assert ago(duration_ns) == shown
+
+
+@pytest.mark.parametrize(
+    ("size", "shown"),
+    [
+        (0, "0B"),
+        (999, "999B"),
+        (1000, "1.0K"),
+        (10_200, "10K"),
+        (1 << 20, "1.0M"),
+        (int(1.5 * (1 << 30)), "1.5G"),
+        (1 << 50, "1.0P"),
+    ],
+)
+def test_a_size_has_at_most_four_digits(size: int, shown: str) -> None:
+    assert byte_size(size) == shown

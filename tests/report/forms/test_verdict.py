@@ -10,7 +10,7 @@ from sigwrap.report.folds.ending import Ending
 from sigwrap.report.folds.summary import Summary
 from sigwrap.report.forms.documents import report_document
 from sigwrap.report.forms.markdown import render_markdown
-from sigwrap.report.forms.page import page
+from sigwrap.report.forms.page import html_page
 from sigwrap.report.forms.text import Page, render_text
 from sigwrap.report.forms.verdict import News, verdict
 from tests.report.conftest import SECOND, STARTED_NS, Scenarios, summarise
@@ -70,7 +70,7 @@ def test_every_form_says_the_same_of_how_a_session_ended(
     assert re.sub(r"\\(.)", r"\1", bold) == f"**{sentence}**"
     first, _, more = sentence.partition(". ")
     assert f"<strong>{first}.</strong> {more}</p>" in "".join(
-        page(report_document(made), ended, [])
+        html_page(report_document(made), ended, [])
     )
 
 

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from sigwrap.report.check.reproduce import Reproduction
+from sigwrap.report.check.decisions import Reproduction
 from sigwrap.report.check.verify import verify_session
 from sigwrap.report.folds.ending import Ending
 from sigwrap.report.forms.verification import render_verification

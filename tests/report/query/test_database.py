@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from sigwrap.errors import StoreError, UsageError
-from sigwrap.report.query.database import QueryDatabase
+from sigwrap.report.query import QueryDatabase
 from sigwrap.store.reader import Session
 from sigwrap.store.views import VIEWS
 from tests.report.conftest import Scenario, Scenarios, tamper

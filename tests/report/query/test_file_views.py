@@ -11,7 +11,7 @@ import pytest
 import sqlite_utils
 
 from sigwrap.report.check.verify import Outcome, verify_session
-from sigwrap.report.query.database import QueryDatabase
+from sigwrap.report.query import QueryDatabase
 from sigwrap.store.belongings import belongings
 from sigwrap.store.reader import Session
 from sigwrap.store.recovery import recover

@@ -32,8 +32,7 @@ from sigwrap.policy.judge.request import (
     with_implied,
 )
 from sigwrap.policy.language.document import Source, policy_texts
-from sigwrap.report.check.redecide import BUILT_IN, MASKED
-from sigwrap.report.check.reproduce import OTHER_VERSION, ReproductionFold
+from sigwrap.report.check.decisions import BUILT_IN, MASKED, OTHER_VERSION, ReproductionFold
 from sigwrap.report.check.verify import Outcome, verify_session, with_reproduction
 from tests.policy.test_properties import command_rules, policy, programs
 from tests.policy.test_properties import signal_rules as rules_of

@@ -1,7 +1,8 @@
-"""A temporary database with the events of some sessions, and the views over them.
+"""SQL over logs: a temporary database with the events of some sessions, the views over them, and
+results as a table, CSV or JSON.
 
 The events are copied: a log may be in a journal, SQLite attaches ten files at most, and a file may
-be damaged or made to hurt its reader, so only sigwrap.store reads it. Only events that the SQL
+be damaged or hostile, so only sigwrap.store reads it. Only events that the SQL
 needs are copied. sqlite-utils is not used: its import takes 115 ms, and it is too large for the
 one-file binary.
 
@@ -13,16 +14,17 @@ would do, and only reading is allowed.
 from __future__ import annotations
 
 import json
+import re
 import sqlite3
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
+from itertools import chain, islice
 
 from sigwrap.errors import StoreError, UsageError
-from sigwrap.escape import shell_words
+from sigwrap.escape import printable, shell_words, shortened
 from sigwrap.events import texts
+from sigwrap.policy.problems import did_you_mean
 from sigwrap.report.folds.ending import ending_of
-from sigwrap.report.query.forms import Row
-from sigwrap.report.query.problems import sql_problem, write_problem
 from sigwrap.store.reader import Session
 from sigwrap.store.views import EXPORTED, VIEWS, View, log_view
 
@@ -49,12 +51,27 @@ _READS = {
 _PRAGMAS = {"table_info", "table_xinfo", "table_list"}
 _JSON_TABLES = ("json_each", "json_tree")
 _FORBIDDEN_FUNCTIONS = {"load_extension", "fts3_tokenizer"}
+_MISSING = re.compile(r"no such (table|column): (?:main\.)?(.*)", re.DOTALL)
+_NOT_READING = re.compile(r"not authorized|authorization denied|cannot modify \w+ because")
+_NO_ROOM_HINT = "set TMPDIR to a directory with more room, or name fewer sessions"
+_TOO_MANY = "only execute one statement at a time"
+_VIEWS = f"the views are {', '.join(VIEWS)}; sigwrap query without SQL lists their columns"
+
+_ROWS_MEASURED = 1_000  # a later cell may be wider than its column
+_CHARACTERS_MEASURED = 4 << 20
+_WIDEST_PADDED = 60  # in a file or a pipe, where no cell is cut
+_NARROWEST = 6
+_BETWEEN = "  "
+# A spreadsheet takes these for a formula, with which a process could run code there.
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 Meanwhile = Callable[[int], None]
+Value = str | int | float | bytes | None
+Row = tuple[Value, ...]
 
 
 class QueryDatabase:
-    """`path`: of an empty file that shall hold the views as tables."""
+    """The database; `path` names an empty file if it shall keep the views as tables."""
 
     def __init__(self, path: str = "") -> None:
         self._is_temporary = not path
@@ -107,14 +124,14 @@ class QueryDatabase:
             connection.execute(sql).close()
         except (sqlite3.Error, sqlite3.Warning, ValueError) as error:
             if getattr(error, "sqlite_errorcode", None) != sqlite3.SQLITE_INTERRUPT:
-                raise sql_problem(error, sql) from error
+                raise _sql_problem(error, sql) from error
         finally:
             connection.set_progress_handler(None, 0)
             connection.set_authorizer(None)
         return [view for view in VIEWS.values() if view.name in read]
 
     def fill(self, session: Session, views: Collection[View], meanwhile: Meanwhile) -> None:
-        """Copy what the views need; of a damaged log the start, and then raise StoreError."""
+        """Copy what the views need. If the log is damaged, copy its start and raise StoreError."""
         damage: StoreError | None = None
         with self._writing():
             self._connection.execute("BEGIN")
@@ -179,7 +196,7 @@ class QueryDatabase:
         try:
             yield
         except sqlite3.Error as error:
-            raise write_problem(error, is_temporary=self._is_temporary) from error
+            raise _write_problem(error, is_temporary=self._is_temporary) from error
 
     def select(self, sql: str) -> tuple[tuple[str, ...], Iterator[Row]]:
         """Return the names of the columns, and the rows as SQLite finds them."""
@@ -189,7 +206,7 @@ class QueryDatabase:
         try:
             cursor = self._connection.execute(sql)
         except (sqlite3.Error, sqlite3.Warning, ValueError) as error:
-            raise sql_problem(error, sql) from error
+            raise _sql_problem(error, sql) from error
         if cursor.description is None:
             raise UsageError(
                 "the SQL is not a SELECT", 'such as: sigwrap query "select * from denials"'
@@ -201,7 +218,7 @@ def _fetched(cursor: sqlite3.Cursor, sql: str) -> Iterator[Row]:
     try:
         yield from iter(cursor.fetchone, None)  # `yield from cursor` would close it too late
     except sqlite3.Error as error:
-        raise sql_problem(error, sql) from error
+        raise _sql_problem(error, sql) from error
 
 
 def _authorize(action: int, name: str | None, second: str | None, *_: str | None) -> int:
@@ -218,3 +235,141 @@ def _shell_words(array: str | None) -> str | None:
     if argv is None:
         return None
     return shell_words(texts(argv)).encode("utf-8", "backslashreplace").decode()
+
+
+def _sql_problem(error: Exception, sql: str) -> UsageError:
+    said = str(error)
+    if _TOO_MANY in said:
+        return UsageError("the SQL has more than one statement", "run them one by one")
+    if _NOT_READING.search(said):
+        return UsageError(f"the SQL is not read-only: {said}", "only SELECT is allowed")
+    if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL:
+        return UsageError(f"no space for the result: {said}", _NO_ROOM_HINT)
+    missing = _MISSING.fullmatch(said)
+    if missing is None:
+        return UsageError(f"SQL error: {said}", _VIEWS)
+    kind, name = missing.groups()
+    if kind == "table":
+        return UsageError(f"there is no view {name}", did_you_mean(name, VIEWS) + _VIEWS)
+    words = set(re.findall(r"\w+", sql.lower()))
+    views = [view for view in VIEWS.values() if view.name in words]
+    columns = [column.name for view in views or VIEWS.values() for column in view.columns]
+    columns_of_it = "sigwrap query without SQL lists the columns"
+    if len(views) == 1:
+        columns_of_it = f"{views[0].name} has {', '.join(columns)}"
+    near = did_you_mean(name.rpartition(".")[2], columns)
+    return UsageError(f"there is no column {name}", near + columns_of_it)
+
+
+def _write_problem(error: sqlite3.Error, *, is_temporary: bool) -> UsageError:
+    if is_temporary:
+        return UsageError(f"the log doesn't fit into a temporary database: {error}", _NO_ROOM_HINT)
+    return UsageError(f"the database can't be written: {error}")
+
+
+def table(names: tuple[str, ...], rows: Iterable[Row], columns: int = 0) -> Iterator[str]:
+    """Cut cells to `columns`, the width of the terminal; 0 cuts nothing."""
+    rows = iter(rows)
+    measured = _measured(rows)
+    heads = [printable(name) for name in names]
+    found = list(zip(*measured, strict=True)) or [()] * len(heads)
+    widths = [max(map(len, (head, *cells))) for head, cells in zip(heads, found, strict=True)]
+    widths = _fitted(widths, columns) if columns else [min(w, _WIDEST_PADDED) for w in widths]
+    numeric = [any(cells) and all(map(_is_number, filter(None, cells))) for cells in found]
+
+    def line(cells: list[str]) -> str:
+        padded = []
+        for cell, width, is_right in zip(cells, widths, numeric, strict=True):
+            cut = shortened(cell, width) if columns else cell
+            padded.append(cut.rjust(width) if is_right else cut.ljust(width))
+        return _BETWEEN.join(padded).rstrip()
+
+    yield line(heads)
+    yield _BETWEEN.join("─" * width for width in widths)
+    yield from map(line, chain(measured, map(_cells, rows)))
+
+
+def _measured(rows: Iterator[Row]) -> list[list[str]]:
+    """Return the first rows, as far as they fit into memory."""
+    measured, characters = [], 0
+    for row in islice(rows, _ROWS_MEASURED):
+        measured.append(_cells(row))
+        characters += sum(map(len, measured[-1]))
+        if characters > _CHARACTERS_MEASURED:
+            break
+    return measured
+
+
+def _fitted(widths: list[int], columns: int) -> list[int]:
+    """Narrow the widest columns, but none below _NARROWEST."""
+    room = columns - len(_BETWEEN) * (len(widths) - 1)
+    fitted = list(widths)
+    by_width = sorted(range(len(widths)), key=lambda at: widths[at])
+    for position, at in enumerate(by_width):
+        share = max(room // (len(by_width) - position), _NARROWEST)
+        fitted[at] = min(widths[at], share)
+        room -= fitted[at]
+    return fitted
+
+
+def _cells(row: Row) -> list[str]:
+    return [printable(_text(value)) for value in row]
+
+
+def _is_number(cell: str) -> bool:
+    return cell.lstrip("-").replace(".", "", 1).isdecimal()
+
+
+def csv(names: tuple[str, ...], rows: Iterable[Row], *, to_terminal: bool = False) -> Iterator[str]:
+    for row in chain((names,), rows):
+        cells = map(_csv_cell, row)
+        yield ",".join(map(printable, cells) if to_terminal else cells)
+
+
+def _csv_cell(value: Value) -> str:
+    text = _text(value)
+    if isinstance(value, str) and text.startswith(_FORMULA):
+        text = "'" + text
+    if any(mark in text for mark in ',"\r\n') or text != text.strip():
+        return '"' + text.replace('"', '""') + '"'
+    return text
+
+
+def json_array(names: tuple[str, ...], rows: Iterable[Row]) -> Iterator[str]:
+    line = "["
+    for each in json_lines(names, rows):
+        yield line if line == "[" else f"{line},"
+        line = each
+    yield from ("[]",) if line == "[" else (line, "]")
+
+
+def json_lines(names: tuple[str, ...], rows: Iterable[Row]) -> Iterator[str]:
+    keys = _distinct(names)
+    for row in rows:
+        values = dict(zip(keys, map(_json_value, row), strict=True))
+        yield json.dumps(values, separators=(",", ":"), allow_nan=False)
+
+
+def _distinct(names: tuple[str, ...]) -> list[str]:
+    """Number the columns of one name, because an object has each key once."""
+    keys: list[str] = []
+    for name in names:
+        key, number = name, 2
+        while key in keys:
+            key, number = f"{name}_{number}", number + 1
+        keys.append(key)
+    return keys
+
+
+def _text(value: Value) -> str:
+    if value is None:
+        return ""
+    return value.hex() if isinstance(value, bytes) else str(value)
+
+
+def _json_value(value: Value) -> str | int | float | None:
+    if isinstance(value, bytes):
+        return value.hex()
+    if isinstance(value, float) and value in (float("inf"), float("-inf")):
+        return None  # JSON has no such number
+    return value
