@@ -56,7 +56,7 @@ def serve(
     refuse_inside("processes in a session can't serve the page")
     from sigwrap.front.background import own_line  # these take time to import
     from sigwrap.watch.actions import carry_out
-    from sigwrap.watch.page.listening import SocketFile, at_port
+    from sigwrap.watch.page.server import SocketFile, at_port
     from sigwrap.watch.page.server import serve as serve_page
     from sigwrap.watch.source import Source
 
