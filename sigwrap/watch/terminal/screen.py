@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import codecs
 import os
-import shutil
 import termios
 import tty
 from collections.abc import Iterator, Sequence
 
+from sigwrap.bare import re
 from sigwrap.watch.terminal.drawing import Row, Size
 
 _ENTER = "\x1b[?1049h\x1b[?25l\x1b[2J"
 _LEAVE = "\x1b[0m\x1b[?25h\x1b[?1049l"
 _STRONG, _CHOSEN, _PLAIN = "\x1b[1m", "\x1b[7m", "\x1b[0m"
+# A sequence, Alt with a key, or one character.
+_KEY = re.compile(r"\x1b[\[O][0-?]*[ -/]*[@-~]?|\x1b[^\[O]|.", re.DOTALL)
+_UNFINISHED = re.compile(r"\x1b[\[O][ -?]{0,14}\Z")
 # Printable characters are keys of their own.
 _NAMES = {
     "\r": "enter",
@@ -26,18 +29,15 @@ _NAMES = {
     "\x0c": "redraw",
     "\x15": "erase",
     "\x1a": "suspend",
+    "\x1b": "escape",
+    **dict.fromkeys(("\x1b[A", "\x1bOA"), "up"),
+    **dict.fromkeys(("\x1b[B", "\x1bOB"), "down"),
+    **dict.fromkeys(("\x1b[C", "\x1bOC"), "right"),
+    **dict.fromkeys(("\x1b[D", "\x1bOD"), "left"),
+    "\x1b[Z": "backtab",
+    "\x1b[5~": "page-up",
+    "\x1b[6~": "page-down",
 }
-_SEQUENCES = {
-    "A": "up",
-    "B": "down",
-    "C": "right",
-    "D": "left",
-    "Z": "backtab",
-    "5~": "page-up",
-    "6~": "page-down",
-}
-_ESCAPE = "\x1b"
-_LONGEST_SEQUENCE = 16
 
 
 class Screen:
@@ -71,7 +71,7 @@ class Screen:
     @property
     def size(self) -> Size:
         found = os.get_terminal_size(self._write_fd)
-        return Size(found.columns or shutil.get_terminal_size().columns, found.lines or 24)
+        return Size(found.columns or 80, found.lines or 24)
 
     def clear(self) -> None:
         self._shown = []
@@ -107,26 +107,8 @@ class Keys:
     def of(self, data: bytes) -> Iterator[str]:
         """Yield keys; an Escape with nothing behind it is the key of that name."""
         text = self._rest + self._decoder.decode(data)
-        self._rest = ""
-        at = 0
-        while at < len(text):
-            char = text[at]
-            at += 1
-            if char != _ESCAPE:
-                if name := _NAMES.get(char, char if char.isprintable() else ""):
-                    yield name
-            elif at == len(text):
-                yield "escape"
-            elif text[at] in "[O":
-                end = at + 1
-                while end < len(text) and not "@" <= text[end] <= "~":
-                    end += 1
-                if end == len(text):
-                    if end - at < _LONGEST_SEQUENCE:
-                        self._rest = text[at - 1 :]
-                    return
-                if name := _SEQUENCES.get(text[at + 1 : end + 1], ""):
-                    yield name
-                at = end + 1
-            else:  # Alt with a key
-                at += 1
+        unfinished = _UNFINISHED.search(text)
+        self._rest = unfinished.group() if unfinished else ""
+        for key in _KEY.findall(text.removesuffix(self._rest)):
+            if name := _NAMES.get(key, key if key.isprintable() else ""):
+                yield name
