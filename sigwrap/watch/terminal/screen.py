@@ -26,7 +26,6 @@ _NAMES = {
     "\x08": "backspace",
     "\x03": "quit",
     "\x04": "quit",
-    "\x0c": "redraw",
     "\x15": "erase",
     "\x1a": "suspend",
     "\x1b": "escape",

@@ -116,8 +116,6 @@ class Watching:
         match wanted:
             case None:
                 pass
-            case Command.REDRAW:
-                self._screen.clear()
             case Command.SUSPEND:
                 self._stop(_OUR_GROUP)
             case Command.QUIT:
