@@ -37,25 +37,23 @@ class Attendance:
             if os.path.isdir(os.path.dirname(self._path)):
                 self._update()
 
-    def close(self) -> None:
-        self._is_wanted = False
-        self._update()
-
     def _update(self) -> None:
         with self._lock:
-            if self._folder is not None and not (
-                self._is_wanted and self._is_in_place(self._folder)
-            ):
-                self._folder.close()  # the lock goes with it
-                self._folder = None
-            if self._is_wanted and self._folder is None:
-                folder = private_folder(self._path)
-                try:
-                    presence.come(folder.fd)
-                except OSError:
-                    folder.close()
-                    raise
+            folder, self._folder = self._folder, None
+            if folder is not None and self._is_wanted and self._is_in_place(folder):
                 self._folder = folder
+                return
+            if folder is not None:
+                folder.close()  # the lock goes with it
+            if not self._is_wanted:
+                return
+            folder = private_folder(self._path)
+            try:
+                presence.come(folder.fd)
+            except OSError:
+                folder.close()
+                raise
+            self._folder = folder
 
     def _is_in_place(self, folder: Folder) -> bool:
         with suppress(OSError):

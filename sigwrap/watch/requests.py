@@ -22,6 +22,7 @@ _AGAIN_AFTER_S = 0.6  # a session replaces a socket that was removed within half
 _LOOKS_FOR_S = 1.0
 _LONGEST_S = 1e9
 _NS_PER_S = 1_000_000_000
+_TEXTS = "id kind process what masked runs loads folder rule policy message".split()
 _NOT_FROM_HERE = "cannot be approved on this terminal: processes in the session could type on it"
 
 
@@ -68,32 +69,17 @@ def request_of(
     session_id: str, reply: ControlReply, listed: dict[str, Any], now_ns: int
 ) -> ApprovalRequest:
     """`reply`: that of its session, which lists the request."""
-    note = text(listed.get("note"))
-    if reply.get("typed") is True:
-        note = "; ".join([note, _NOT_FROM_HERE] if note else [_NOT_FROM_HERE])
-    return ApprovalRequest(
-        session_id=session_id,
-        session_name=text(reply.get("name")),
-        id=text(listed.get("id")),
-        kind=text(listed.get("kind")),
-        pid=number(listed.get("pid")),
-        process=text(listed.get("process")),
-        depth=number(listed.get("depth")),
-        what=text(listed.get("what")),
-        masked=text(listed.get("masked")),
-        is_cut=listed.get("is_cut") is True,
-        runs=text(listed.get("runs")),
-        loads=text(listed.get("loads")),
-        files=tuple(texts(listed.get("files"))),
-        folder=text(listed.get("folder")),
-        note=note,
-        rule=text(listed.get("rule")),
-        policy=text(listed.get("policy")),
-        message=text(listed.get("message")),
-        may_always=listed.get("may_always") is True,
-        asked_ns=now_ns - _ns(listed.get("waited_s")),
-        deadline_ns=now_ns + _ns(listed.get("expires_in_s")),
-    )
+    notes = [text(listed.get("note")), _NOT_FROM_HERE if reply.get("typed") is True else ""]
+    fields: dict[str, Any] = {
+        **{name: text(listed.get(name)) for name in _TEXTS},
+        **{name: number(listed.get(name)) for name in ("pid", "depth")},
+        **{name: listed.get(name) is True for name in ("is_cut", "may_always")},
+        "files": tuple(texts(listed.get("files"))),
+        "note": "; ".join(filter(None, notes)),
+        "asked_ns": now_ns - _ns(listed.get("waited_s")),
+        "deadline_ns": now_ns + _ns(listed.get("expires_in_s")),
+    }
+    return ApprovalRequest(session_id=session_id, session_name=text(reply.get("name")), **fields)
 
 
 def lines_of(request: ApprovalRequest, whole: str) -> list[str]:
