@@ -12,7 +12,7 @@ from enum import Enum
 
 from sigwrap.escape import printable
 from sigwrap.outcomes import ALLOWED
-from sigwrap.report.folds.selection import ANSWERED, ASKED
+from sigwrap.report.folds.selection import ASKED
 from sigwrap.tuples import NamedTuple
 from sigwrap.watch.board import (
     ApprovalRequest,
@@ -61,7 +61,7 @@ class RequestKey(NamedTuple):
 
 _NO_REQUEST = RequestKey("", "")
 _NEXT = {Shows.ALL: Shows.NOTABLE, Shows.NOTABLE: Shows.REFUSED, Shows.REFUSED: Shows.ALL}
-_REFUSED = frozenset({"denied", "approved", ASKED, ANSWERED})
+_REFUSED = frozenset({"denied", "approved", "expired", ASKED})
 _NO_BOARD = Board(0, (), 0, (), None, ())
 
 
