@@ -53,7 +53,9 @@ class EventLine(NamedTuple):
     time_ns: int
     pid: int
     type: str  # printable
-    outcome: str  # allowed, audited, approved, redirected, absorbed, denied, asked, expired; or empty
+    outcome: (
+        str  # allowed, audited, approved, redirected, absorbed, denied, asked, expired; or empty
+    )
     text: str  # printable
 
 

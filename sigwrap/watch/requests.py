@@ -28,36 +28,34 @@ _NOT_FROM_HERE = "cannot be approved on this terminal: processes in the session 
 
 @contextmanager
 def listed_by_all(store: str) -> Iterator[tuple[list[Answered], list[Unreachable]]]:
-    """Ask all sessions for their requests. A running one that does not answer is a failure: a
-    process in a session can remove control sockets."""
+    """Ask all sessions for their requests, twice if one is silent."""
     with ask_everybody(store, _LIST) as (answered, failures):
-        if not _silent(store, answered, failures):
+        if not silent_ones(store, answered, failures):
             yield answered, failures
             return
     time.sleep(_AGAIN_AFTER_S)
     with ask_everybody(store, _LIST) as (answered, failures):
-        failures += [
-            Unreachable(f"session {each} is running but does not answer", each)
-            for each in _silent(store, answered, failures)
-        ]
+        failures += silent_ones(store, answered, failures)
         yield answered, failures
 
 
-def _silent(store: str, answered: list[Answered], failures: list[Unreachable]) -> list[str]:
+def silent_ones(
+    store: str, answered: list[Answered], failures: list[Unreachable]
+) -> list[Unreachable]:
+    """Return the running sessions that did not answer: a process in a session can remove control
+    sockets."""
     known = {each.client.session_id for each in answered} | {each.session_id for each in failures}
     try:
         names = os.listdir(sessions_folder(store))
     except OSError:
         return []
-    ids = [each.removesuffix(JOURNAL_SUFFIX) for each in names if each.endswith(JOURNAL_SUFFIX)]
+    ids = {each.removesuffix(JOURNAL_SUFFIX) for each in names if each.endswith(JOURNAL_SUFFIX)}
     until_s = time.monotonic() + _LOOKS_FOR_S
-    return sorted(
-        each
-        for each in ids
-        if each not in known
-        and time.monotonic() < until_s
-        and writer_lives(journal_path(database_path(store, each)))
-    )
+    return [
+        Unreachable(f"session {each} is running but does not answer", each)
+        for each in sorted(ids - known)
+        if time.monotonic() < until_s and writer_lives(journal_path(database_path(store, each)))
+    ]
 
 
 def requests_in(reply: ControlReply) -> list[dict[str, Any]]:

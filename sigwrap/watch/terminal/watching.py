@@ -21,7 +21,6 @@ from sigwrap.watch.terminal.state import Command, ScreenState
 
 _DRAWS_EVERY_S = 1.0  # ages and times that are left change
 _LINES = 200
-_AT_ONCE = 4  # orders that are under way
 _ENDS = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT)
 _SIGNALS = (*_ENDS, signal.SIGWINCH, signal.SIGCONT, signal.SIGTSTP)
 _OUR_GROUP = 0
@@ -38,7 +37,6 @@ class Watching:
         self._session = Session("", store_option(os.path.abspath(store), os.environ))
         self._wakes, self._wake = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         self._done: queue.SimpleQueue[str] = queue.SimpleQueue()
-        self._under_way = 0
         self._got: set[int] = set()
         self._has_left = False
 
@@ -68,7 +66,6 @@ class Watching:
                 self._source.calm()
             while not self._done.empty():
                 self._state.status = self._done.get()
-                self._under_way -= 1
             if 0 in ready:
                 data = os.read(0, 1 << 10)
                 if not data:
@@ -124,10 +121,6 @@ class Watching:
                 self._carry_out(wanted)
 
     def _carry_out(self, order: Order) -> None:
-        if self._under_way >= _AT_ONCE:
-            self._state.status = "busy: wait until the last actions are done"
-            return
-
         def work() -> None:
             try:
                 said = actions.carry_out(self._store, order)
@@ -139,7 +132,6 @@ class Watching:
             self._done.put(said)
             os.write(self._wake, b"\0")
 
-        self._under_way += 1
         if isinstance(order, KillAll):
             self._state.status = "turning the kill switch on"
         threading.Thread(target=work, daemon=True).start()
