@@ -1,5 +1,5 @@
-"""What the user sees of all sessions at a moment, and the orders that the user can give. Text is
-not printable yet, except that of events."""
+"""Views of all sessions at a moment, and the orders that the user can give. Text is not printable
+yet, except that of events."""
 
 from __future__ import annotations
 

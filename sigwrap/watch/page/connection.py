@@ -11,8 +11,7 @@ from __future__ import annotations
 import socket
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from typing import Protocol
 
 from sigwrap.linux.taken import let_go
@@ -27,7 +26,7 @@ _READ_WHILE_LEAVING = 1 << 18
 
 
 class Bounds(NamedTuple):
-    """How much one client, and all together, may use."""
+    """Limits for one client, and for all together."""
 
     connections: int = 64
     streams: int = 24  # of those
@@ -137,29 +136,27 @@ class Streams:
 
     def serve(self, connection: Connection, session_id: str) -> None:
         """Send events until the client leaves."""
-        with self._place() as has_place:
-            if not has_place:
-                connection.answer(plain(503, "too many tabs are open: close some"))
-                return
+        if not self._count_in():
+            connection.answer(plain(503, "too many tabs are open: close some"))
+            return
+        try:
             connection.is_stream = True
             connection.send(Answer(200, "text/event-stream", None).encoded)
             self._tell(connection, session_id)
-
-    @contextmanager
-    def _place(self) -> Iterator[bool]:
-        """While a stream is open, sessions know that an approver is watching."""
-        with self._lock:
-            has_place = self._count < self._bounds.streams
-            self._count += has_place
-            if has_place and self._count == 1:
-                self._source.attend(True)
-        try:
-            yield has_place
         finally:
             with self._lock:
-                self._count -= has_place
-                if has_place and not self._count:
-                    self._source.attend(False)
+                self._count -= 1
+                self._source.attend(self._count > 0)
+
+    def _count_in(self) -> bool:
+        """Count a stream, if there is room; while one is open, sessions know that an approver is
+        watching."""
+        with self._lock:
+            if self._count == self._bounds.streams:
+                return False
+            self._count += 1
+            self._source.attend(True)
+            return True
 
     def _tell(self, connection: Connection, session_id: str) -> None:
         told: Board | None = None

@@ -29,7 +29,7 @@ class Refused(NamedTuple):
 
 
 class Entered(NamedTuple):
-    """It came with the code, which is now used up."""
+    """The request came with the code, which is now used up."""
 
     cookie: str  # the value of Set-Cookie
 

@@ -1,5 +1,5 @@
-"""What is at which path. A change goes to the sessions as `sigwrap approve` sends it, so this page
-can do nothing that its user could not."""
+"""Answers at each path of the page. A change goes to the sessions as `sigwrap approve` sends it, so
+the page can do nothing that its user could not."""
 
 from __future__ import annotations
 

@@ -40,14 +40,14 @@ class Mode(Enum):
 
 
 class Command(Enum):
-    """What a key asks of the screen itself."""
+    """An effect of a key on the screen itself."""
 
     SUSPEND = "suspend"
     QUIT = "quit"
 
 
 class Shows(Enum):
-    """Which events are shown."""
+    """A selection of events."""
 
     ALL = "all"
     NOTABLE = "all except allowed"

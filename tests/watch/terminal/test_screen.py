@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from sigwrap.watch.terminal.screen import Keys
+from sigwrap.watch.terminal.watching import Keys
 
 
 def test_keys_however_they_come() -> None:
