@@ -6,8 +6,8 @@ or whose folder is the system's, costs nothing but that look.
 
 A program that stood there before the session is no shadow: the user put it there (a virtual
 environment, pyenv, nvm). The kernel sets a file's change time at each write, rename, hard link and
-chmod, and no process can set it back. So the file and every link on its path must have an older
-one, and a folder of the user's PATH must still be the same folder.
+chmod, and on the usual file systems no process can set it back. So the file and every link on its
+path must have an older one, and a folder of the user's PATH must still be the same folder.
 """
 
 from __future__ import annotations
@@ -26,9 +26,13 @@ from sigwrap.tuples import NamedTuple
 _LISTED_AGAIN_S = 1.0
 _MOST_LINKS = 40
 _CLOCK_REALTIME_COARSE = 5  # the clock of change times
-# FAT and exFAT have no change time of their own; a mapping changes files of tmpfs and ramfs in
-# silence.
-_WITHOUT_CHANGE_TIMES = frozenset({0x4D44, 0x2011BAB0, 0x01021994, 0x858458F6})
+# File systems where each change of a file sets its change time: ext, XFS, btrfs, F2FS, ZFS,
+# bcachefs, overlay, squashfs, EROFS. On FAT a process can set it, and on tmpfs a mapping changes a
+# file without it.
+_WITH_CHANGE_TIMES = frozenset(
+    {0xEF53, 0x58465342, 0x9123683E, 0xF2F52010, 0x2FC12FC1, 0xCA451A4E}
+    | {0x794C7630, 0x73717368, 0xE0F5E1E2}
+)
 
 
 class _Listed(NamedTuple):
@@ -106,9 +110,7 @@ class SystemCommands:
             if at_start is None or self._inode_of(folder) != at_start:
                 return False  # another folder was put in its place
         try:
-            if magic_of(fd) in _WITHOUT_CHANGE_TIMES:
-                return False
-            return self._led_to(caller, path) == state.inode
+            return magic_of(fd) in _WITH_CHANGE_TIMES and self._led_to(caller, path) == state.inode
         except OSError:
             return False
 
