@@ -92,8 +92,12 @@ def _looked_up(program: Program, commands: SystemCommands) -> Program:
     found = os.fsdecode(called)
     if in_a_system_folder(found):
         return program
-    found_as = found if shadows else ""
-    return program._replace(path=os.path.realpath(found), shadows=shadows, found=found_as)
+    path = os.path.realpath(found)
+    found = found if shadows else ""
+    program = program._replace(path=path, shadows=shadows, found=found)
+    if path.endswith(f"/{name}"):
+        return program
+    return program._replace(system_file=False)  # a link with another name: it may do anything
 
 
 def _found(tool: str) -> str:
