@@ -245,10 +245,16 @@ class Dispatcher:
         if self._changes_nothing(sent.info.signal):
             sent.outcome = Outcome.NO_OP
             return
+        first, second, third = self._call_handlers, self._act, self._escalate
         if AgentSignal.SIGKILL in (sent.info.signal, self._escalates_to(sent)):
-            _run_all((self._act, self._escalate, self._call_handlers), sent)
-        else:
-            _run_all((self._call_handlers, self._act, self._escalate), sent)
+            first, second, third = second, third, first
+        try:
+            first(sent)
+        finally:
+            try:
+                second(sent)
+            finally:
+                third(sent)
 
     def _changes_nothing(self, signal: AgentSignal) -> bool:
         if self._state is State.TERMINATED:
@@ -366,15 +372,6 @@ class _Scope:
             raise RuntimeError("this scope was exited more often than it was entered")
         self._entered -= 1
         self._end()
-
-
-def _run_all(steps: Iterable[Callable[[_Sent], None]], sent: _Sent) -> None:
-    step, *rest = steps
-    try:
-        step(sent)
-    finally:
-        if rest:
-            _run_all(rest, sent)
 
 
 def _refuse_coroutine(done: object, called: str) -> None:

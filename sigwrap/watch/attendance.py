@@ -7,7 +7,6 @@ import os
 import threading
 from contextlib import suppress
 
-from sigwrap.errors import StoreError
 from sigwrap.escape import printable
 from sigwrap.linux import presence
 from sigwrap.protocols.control import control_folder
@@ -19,16 +18,18 @@ class Attendance:
         self._path = control_folder(store)
         self._folder: Folder | None = None
         self._is_wanted = False
+        self.problem = ""
         self._lock = threading.Lock()
 
     def attend(self, is_wanted: bool) -> None:
-        """Take or leave the lock; StoreError if that fails."""
+        """Take or leave the lock; `problem` says why it cannot be taken."""
         self._is_wanted = is_wanted
+        self.problem = ""
         try:
             self._update()
         except OSError as error:
             why = f"cannot use {printable(self._path)}: {error.strerror}"
-            raise StoreError(why, "choose another directory with --store") from error
+            self.problem = f"{why} (choose another directory with --store)"
 
     def look(self) -> None:
         """Take the lock again if a process in a session has put another folder in its place. A

@@ -72,7 +72,7 @@ class Source:
         self._replied_ns = 0
         self._unreachable: tuple[str, ...] = ()
         self._silent_since_s: dict[str, float] = {}
-        self._store_problem = self._attendance_problem = ""
+        self._store_problem = ""
         self._is_complete = True
         self._more = 0
         self._killswitch: State | None = None
@@ -123,11 +123,7 @@ class Source:
 
     def attend(self, is_watched: bool) -> None:
         """Tell the sessions whether an approver is watching."""
-        self._attendance_problem = ""
-        try:
-            self._attendance.attend(is_watched)
-        except StoreError as failure:
-            self._attendance_problem = str(failure)
+        self._attendance.attend(is_watched)
 
     def look_again(self) -> None:
         """Ask the sessions now: an order was carried out."""
@@ -323,7 +319,7 @@ class Source:
         return request
 
     def _problems(self) -> tuple[str, ...]:
-        found = [each for each in (self._store_problem, self._attendance_problem) if each]
+        found = [each for each in (self._store_problem, self._attendance.problem) if each]
         if not self._is_complete:
             found.append("too many sessions: some running ones may not be shown")
         old_s = (time.time_ns() - self._replied_ns) // 1_000_000_000 if self._replied_ns else 0
