@@ -41,8 +41,6 @@ ALWAYS_ESCALATE = {
     AgentSignal.SIGBUDGET: AgentSignal.SIGTERM,
 }
 
-_CO_COROUTINE = 0x80  # of inspect, which is expensive to import
-
 
 class State(Enum):
     RUNNING = "RUNNING"
@@ -117,14 +115,11 @@ class Dispatcher:
 
     @property
     def may_act(self) -> bool:
-        """Whether an action may start: nothing is stopped, or about to stop."""
+        """Return whether an action may start: nothing is stopped, or about to stop."""
         return self._state is State.RUNNING and not self._pending
 
-    def is_masked(self, signal: AgentSignal) -> bool:
-        return self._masks[checked(signal)] > 0
-
     def get_signal_history(self) -> list[dict[str, object]]:
-        """The newest MAX_HISTORY signals, in the order of sending."""
+        """Return the newest MAX_HISTORY signals, in the order of sending."""
         return [each.as_dict() for each in self._history]
 
     @property
@@ -166,16 +161,7 @@ class Dispatcher:
         """Register a handler. Handlers are called in order, duplicates too."""
         if not callable(handler):
             raise TypeError(f"a handler must be callable with a SignalInfo: {handler!r}")
-        if _is_coroutine_function(handler):
-            raise TypeError("a handler can't be a coroutine function: start a task in it instead")
         self._handlers[checked(signal)] += (handler,)
-
-    def unregister_handler(self, signal: AgentSignal, handler: Handler) -> None:
-        handlers = list(self._handlers[checked(signal)])
-        if handler not in handlers:
-            raise ValueError(f"{handler!r} is not registered for {signal.name}")
-        handlers.remove(handler)
-        self._handlers[signal] = tuple(handlers)
 
     # Masks and actions
 
@@ -259,10 +245,16 @@ class Dispatcher:
         if self._changes_nothing(sent.info.signal):
             sent.outcome = Outcome.NO_OP
             return
+        first, second, third = self._call_handlers, self._act, self._escalate
         if AgentSignal.SIGKILL in (sent.info.signal, self._escalates_to(sent)):
-            _run_all((self._act, self._escalate, self._call_handlers), sent)
-        else:
-            _run_all((self._call_handlers, self._act, self._escalate), sent)
+            first, second, third = second, third, first
+        try:
+            first(sent)
+        finally:
+            try:
+                second(sent)
+            finally:
+                third(sent)
 
     def _changes_nothing(self, signal: AgentSignal) -> bool:
         if self._state is State.TERMINATED:
@@ -380,21 +372,6 @@ class _Scope:
             raise RuntimeError("this scope was exited more often than it was entered")
         self._entered -= 1
         self._end()
-
-
-def _run_all(steps: Iterable[Callable[[_Sent], None]], sent: _Sent) -> None:
-    step, *rest = steps
-    try:
-        step(sent)
-    finally:
-        if rest:
-            _run_all(rest, sent)
-
-
-def _is_coroutine_function(handler: object) -> bool:
-    called = getattr(handler, "func", handler)  # functools.partial has `func`
-    codes = (getattr(each, "__code__", None) for each in (called, type(called).__call__))
-    return any(getattr(code, "co_flags", 0) & _CO_COROUTINE for code in codes)
 
 
 def _refuse_coroutine(done: object, called: str) -> None:

@@ -53,9 +53,3 @@ def escalations(watch: Watch, trust: Trust) -> dict[AgentSignal, AgentSignal]:
         **{signal: other for signal, other in followed.items() if other is not None},
         **ALWAYS_ESCALATE,
     }
-
-
-def effects(watch: Watch, trust: Trust) -> dict[AgentSignal, Effect]:
-    """Return the effect of each signal, including that of the signal that follows it."""
-    escalated = escalations(watch, trust)
-    return {signal: EFFECTS[escalated.get(signal, signal)] for signal in AgentSignal}

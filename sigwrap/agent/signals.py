@@ -37,21 +37,17 @@ class SignalInfo(NamedTuple):
     cause: SignalInfo | None = None  # the signal that escalated to this one
 
 
-def agent_signal(word: str) -> AgentSignal:
-    """Return the signal for `SIGTERM`, `term` or `5`."""
-    known = known_signal(word)
+def agent_signal(name: str) -> AgentSignal:
+    """Return the signal for `SIGTERM` or `term`."""
+    known = known_signal(name)
     if known is None:
-        raise ValueError(unknown(word, "" if _is_number(word) else _nearest(_name(word))))
+        near = nearest_word(_full(name)[3:], [each.name[3:] for each in AgentSignal])
+        raise ValueError(unknown(name, f"SIG{near}" if near else ""))
     return known
 
 
-def known_signal(word: str) -> AgentSignal | None:
-    name = _name(word)
-    if name in AgentSignal.__members__:
-        return AgentSignal[name]
-    if _is_number(word) and 1 <= int(word) <= len(AgentSignal):
-        return AgentSignal(int(word))
-    return None
+def known_signal(name: str) -> AgentSignal | None:
+    return AgentSignal.__members__.get(_full(name))
 
 
 def unknown(word: str, nearest: str = "") -> str:
@@ -68,19 +64,6 @@ def checked(signal: AgentSignal) -> AgentSignal:
     return signal
 
 
-_NAMES = tuple(AgentSignal.__members__)
-
-
-def _nearest(name: str) -> str:
-    """Return the closest name, compared without the common SIG."""
-    found = nearest_word(name[3:], [each[3:] for each in _NAMES])
-    return f"SIG{found}" if found else ""
-
-
-def _name(word: str) -> str:
-    name = word.upper()
-    return name if name.startswith("SIG") else f"SIG{name}"
-
-
-def _is_number(word: str) -> bool:
-    return word.isascii() and word.isdigit() and len(word) < 10
+def _full(name: str) -> str:
+    upper = name.upper()
+    return upper if upper.startswith("SIG") else f"SIG{upper}"

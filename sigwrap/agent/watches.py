@@ -82,8 +82,8 @@ class _Seen:
 
 
 class DriftWatch:
-    """Held against a policy that `sigwrap policy generate` has made: it allows what was observed,
-    and nothing else."""
+    """Compares execs with a profile. `sigwrap policy learn --new` makes one: a policy that allows
+    what was observed, and nothing else."""
 
     def __init__(self, profile: Policy) -> None:
         why = _why_it_is_none(profile)
@@ -94,9 +94,6 @@ class DriftWatch:
             )
         self.name = profile.name
         self._engine = Engine(profile)
-
-    def is_outside(self, request: CommandRequest) -> bool:
-        return self.outside(request) is not None
 
     def outside(self, request: CommandRequest) -> Program | None:
         """Return the first program of the request that is outside the profile."""

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 import os
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Annotated, Any
 
 import typer
@@ -20,11 +17,18 @@ from sigwrap.cli.output import note, out
 from sigwrap.errors import SessionError, UsageError
 from sigwrap.escape import printable, rows
 from sigwrap.events import number, text, texts
+from sigwrap.nearest import nearest_word
 from sigwrap.protocols.control import ControlReply, ControlRequest
-from sigwrap.protocols.control_client import Answered, Unreachable
+from sigwrap.protocols.control_client import Answered, Unreachable, ask_everybody
 from sigwrap.run.asking.wording import Session, store_option
-from sigwrap.tuples import NamedTuple
-from sigwrap.watch.requests import lines_of, listed_by_all, origin_of, request_of, requests_in
+from sigwrap.watch.requests import (
+    lines_of,
+    listed_by_all,
+    origin_of,
+    request_of,
+    requests_in,
+    silent_ones,
+)
 
 APPROVALS_SCHEMA = "sigwrap.approvals/1"
 _SHOWN = 5
@@ -94,8 +98,7 @@ def deny(
 def print_requests(store: str, *, as_json: bool) -> None:
     """Print all open requests of the running sessions."""
     refuse_inside(_INSIDE)
-    with _listing(store) as listing:
-        requests, more, left_out = listing.requests, listing.more, listing.left_out
+    requests, more, left_out = _listed(store)
     if as_json:
         out(_document(requests, more, left_out))
         return
@@ -120,37 +123,32 @@ def print_request(store: str, wanted: str, *, as_json: bool) -> None:
     out(_document([request], 0, []) if as_json else _rendered(request, store))
 
 
-class _Listing(NamedTuple):
-    answered: list[Answered]
-    left_out: list[Unreachable]  # their requests are not known
-
-    @property
-    def requests(self) -> list[dict[str, Any]]:
-        return [
-            {**each, "session_id": client.session_id, "session_name": text(reply.get("name"))}
-            for client, reply in self.answered
-            for each in requests_in(reply)
-        ]
-
-    @property
-    def more(self) -> int:
-        """Return how many requests the sessions did not list."""
-        return sum(number(reply.get("more")) for _client, reply in self.answered)
-
-
-@contextmanager
-def _listing(store: str) -> Iterator[_Listing]:
-    """Ask every running session; a note names each that does not answer."""
+def _listed(store: str) -> tuple[list[dict[str, Any]], int, list[Unreachable]]:
+    """Return the open requests, the number of others that the sessions did not list, and the
+    sessions that did not answer. A note names each of those."""
     with listed_by_all(store) as (answered, failures):
-        good: list[Answered] = []
-        for each in answered:
-            try:
-                check(each.client, each.reply)
-                good.append(each)
-            except Unreachable as failure:
-                failures.append(failure)
-        _skip(failures, all_failed=not good)
-        yield _Listing(good, failures)
+        good = _trusted(answered, failures)
+    requests = [
+        {**each, "session_id": client.session_id, "session_name": text(reply.get("name"))}
+        for client, reply in good
+        for each in requests_in(reply)
+    ]
+    return requests, sum(number(reply.get("more")) for _, reply in good), failures
+
+
+def _trusted(
+    answered: list[Answered], failures: list[Unreachable], may_fail: tuple[str, ...] = ()
+) -> list[Answered]:
+    """Return the good replies, and note the sessions without one."""
+    good = []
+    for each in answered:
+        try:
+            check(each.client, each.reply, may_fail)
+            good.append(each)
+        except Unreachable as failure:
+            failures.append(failure)
+    _skip(failures, all_failed=not good)
+    return good
 
 
 def _skip(failures: list[Unreachable], *, all_failed: bool) -> None:
@@ -200,33 +198,18 @@ def _answer(store: str, request: ControlRequest) -> ControlReply:
 
 
 def _first_that_knows(store: str, request: ControlRequest) -> tuple[ControlReply, str]:
-    """Return the reply and the id of the session that has the request."""
-    wanted = request["id"]
-    open_ids: list[str] = []
-    failures: list[Unreachable] = []
-    with _listing(store) as listing:
-
-        def lists_it(each: Answered) -> bool:
-            return any(listed.get("id") == wanted for listed in requests_in(each.reply))
-
-        # First the one that lists it: another one that is silent now takes the time that is left.
-        for client, _ in sorted(listing.answered, key=lists_it, reverse=True):
-            try:
-                reply = client.ask(request)
-                check(client, reply, may_fail=("unknown-id", "late"))
-            except Unreachable as failure:
-                failures.append(failure)
-                continue
-            match reply.get("error"):
-                case None:
-                    return reply, client.session_id
-                case "unknown-id":
-                    open_ids += texts(reply.get("open"))
-                case _:
-                    raise SessionError(printable(str(reply.get("message"))))
-    if failures:
-        _skip(failures, all_failed=True)
-    raise _no_such(wanted, open_ids, store, are_some_left_out=bool(listing.left_out))
+    """Ask all sessions; return the reply and the id of the one that has the request."""
+    with ask_everybody(store, request) as (answered, failures):
+        failures += silent_ones(store, answered, failures)
+        good = _trusted(answered, failures, may_fail=("unknown-id", "late"))
+    for client, reply in good:
+        if reply.get("ok") is True:
+            return reply, client.session_id
+    for _, reply in good:
+        if reply.get("error") == "late":
+            raise SessionError(printable(str(reply.get("message"))))
+    open_ids = [each for _, reply in good for each in texts(reply.get("open"))]
+    raise _no_such(request["id"], open_ids, store, are_some_left_out=bool(failures))
 
 
 def _no_such(
@@ -240,14 +223,13 @@ def _no_such(
             f"{there_is_none}: no running session in {store} has open requests",
             "a session's requests end with the session",
         )
-    nearest = difflib.get_close_matches(wanted, open_ids, n=1, cutoff=0.5)
-    hint = f'did you mean "{nearest[0]}"?' if nearest else f"open: {', '.join(open_ids[:_SHOWN])}"
+    near = nearest_word(wanted, open_ids)
+    hint = f'did you mean "{near}"?' if near else f"open: {', '.join(open_ids[:_SHOWN])}"
     return SessionError(there_is_none, printable(hint))
 
 
 def _only_one(store: str) -> dict[str, Any]:
-    with _listing(store) as listing:
-        found, more, left_out = listing.requests, listing.more, listing.left_out
+    found, more, left_out = _listed(store)
     if left_out:
         raise SessionError("some sessions did not answer, so an id is needed", "see sigwrap watch")
     if not found:

@@ -153,7 +153,7 @@ def _judged(
     root = given.root or project or project_in(text) or os.getcwd()
     policy, _ = load_with_sources(given.policy, variables=host_variables(root))
     engine = Engine(policy)
-    machine = ThisMachine(engine)
+    machine = ThisMachine(engine, runs_in_session=inside or _runs_in_a_session(program))
     found = [
         finding
         for doing in call.doings

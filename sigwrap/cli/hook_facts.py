@@ -33,14 +33,18 @@ class TooMany(Exception):
 
 
 class ThisMachine:
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine, *, runs_in_session: bool = True) -> None:
+        """`runs_in_session`: a run decides too, and knows which tools its session has changed.
+        Without one, every program that comes before a system command in PATH shadows it."""
         self._engine = engine
+        self._since_ns = None if runs_in_session else 0
         self._files: FileRules | None = None
 
     def request(
         self, words: Sequence[str], folder: str, depth: int, variables: frozenset[str]
     ) -> CommandRequest:
-        request = with_shadows(command_request(words, folder=folder, depth=depth))
+        request = command_request(words, folder=folder, depth=depth)
+        request = with_shadows(request, self._since_ns)
         programs = tuple(_with_variables(_resolved(each), variables) for each in request.programs)
         return request._replace(programs=programs)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 from typing import Annotated
 
 import typer
@@ -16,8 +15,7 @@ from sigwrap.cli.options import StoreOption, watched_store
 from sigwrap.cli.output import note, out
 from sigwrap.errors import SessionError, UsageError
 from sigwrap.escape import printable
-from sigwrap.linux import proc_files, procfs
-from sigwrap.start import onefile
+from sigwrap.linux import proc_files
 
 
 def register(app: typer.Typer) -> None:
@@ -56,7 +54,8 @@ def serve(
     refuse_inside("processes in a session can't serve the page")
     from sigwrap.front.background import own_line  # these take time to import
     from sigwrap.watch.actions import carry_out
-    from sigwrap.watch.page.listening import SocketFile, at_port
+    from sigwrap.watch.notify import start_apart
+    from sigwrap.watch.page.server import SocketFile, at_port
     from sigwrap.watch.page.server import serve as serve_page
     from sigwrap.watch.source import Source
 
@@ -79,7 +78,10 @@ def serve(
         else:
             note("this address lets one browser in, once; Ctrl+C ends the page, not the sessions")
         if browser:
-            _open(browser, f"http://{place}{path}")
+            try:
+                start_apart([browser, f"http://{place}{path}"], {})
+            except OSError as error:
+                note(f"can't start {browser}: {error.strerror}")
 
     source = Source(folder)
     source.start()
@@ -113,17 +115,3 @@ def _browser() -> str:
         "--open: no browser: xdg-open is missing and $BROWSER is not set",
         "open the address yourself",
     )
-
-
-def _open(browser: str, address: str) -> None:
-    try:
-        subprocess.Popen(
-            [browser, address],
-            env=onefile.original_environment(procfs.environment()),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-        )
-    except OSError as error:
-        note(f"can't start {browser}: {error.strerror}")

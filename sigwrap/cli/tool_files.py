@@ -9,6 +9,7 @@ from sigwrap.errors import SigwrapError, UsageError
 from sigwrap.escape import printable
 from sigwrap.hints import TYPE_CHECKING
 from sigwrap.linux.execs.content import MAX_HASHED_BYTES
+from sigwrap.linux.execs.ownership import in_a_system_folder
 from sigwrap.linux.execs.shadows import SystemCommands
 from sigwrap.linux.paths import Caller, our_view
 from sigwrap.policy.judge.match import UNTOLD
@@ -61,9 +62,11 @@ def not_found(request: CommandRequest) -> list[str]:
     return list(dict.fromkeys(missing))
 
 
-def with_shadows(request: CommandRequest) -> CommandRequest:
-    """Add what shadows a system command on the current PATH."""
-    commands, programs = SystemCommands(our_view()), list(request.programs)
+def with_shadows(request: CommandRequest, since_ns: int | None = None) -> CommandRequest:
+    """Add what shadows a system command on the current PATH, in a run that began at `since_ns`, or
+    begins now."""
+    commands = SystemCommands(our_view(), os.environ.get("PATH", ""), since_ns)
+    programs = list(request.programs)
     for position, program in enumerate(programs):
         programs[position] = _looked_up(program, commands)
         if not keeps_search_path(program.name, program.argv):
@@ -86,10 +89,15 @@ def _looked_up(program: Program, commands: SystemCommands) -> Program:
         shadows = commands.shadowed(caller, fd, state, called, elsewhere=False)
     finally:
         os.close(fd)
-    if not shadows:
-        return program
     found = os.fsdecode(called)
-    return program._replace(path=os.path.realpath(found), shadows=shadows, found=found)
+    if in_a_system_folder(found):
+        return program
+    path = os.path.realpath(found)
+    found = found if shadows else ""
+    program = program._replace(path=path, shadows=shadows, found=found)
+    if path.endswith(f"/{name}"):
+        return program
+    return program._replace(system_file=False)  # a link with another name: it may do anything
 
 
 def _found(tool: str) -> str:

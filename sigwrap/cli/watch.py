@@ -94,8 +94,7 @@ def _show(store: str, notify: str) -> int:
     refuse_inside("processes in a session can't watch or approve")
     if not _is_terminal():
         raise UsageError("this command needs an interactive terminal", "or use --format")
-    from sigwrap.watch.terminal.screen import Screen
-    from sigwrap.watch.terminal.watching import Watching
+    from sigwrap.watch.terminal.watching import Screen, Watching
 
     source = _source(store, attends=True)
     try:

@@ -1,24 +1,33 @@
-"""Every check in its order, and a whole test run."""
+"""Every check in its order, and a whole test run.
+
+A check runs in a child process. What it does to the process (a seccomp filter stays) or its limits
+ends with the child, which ends within a bounded time, with all processes that it started.
+"""
 
 from __future__ import annotations
 
 import os
+import select
+import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from typing import Any
 
 from sigwrap import status as statuses
+from sigwrap.bare import json, signal
 from sigwrap.bare.contextlib import suppress
-from sigwrap.doctor import environment, items, start
-from sigwrap.doctor.child import NoResult, in_child, interrupts_deferred
+from sigwrap.doctor import checks, items
 from sigwrap.doctor.items import ITEMS, Finding, Level, level_of, unchecked
 from sigwrap.errors import KernelError, NoInterception, SigwrapError, StoreError
-from sigwrap.linux import limits, proc_files, procfs
+from sigwrap.escape import printable
+from sigwrap.linux import libc, limits, proc_files, procfs
 from sigwrap.linux import process as linux_process
 from sigwrap.linux.execs import repeated
 from sigwrap.linux.limits import Limit
 from sigwrap.linux.peer import is_inside_a_session
 from sigwrap.linux.removal import empty_folder
 from sigwrap.linux.seccomp import UNTRIED_VARIABLE, demand_known_calls
+from sigwrap.linux.waits import seconds_until
 from sigwrap.machine import IS_AARCH64, IS_X86_64, PLATFORM
 from sigwrap.start import onefile
 from sigwrap.store.catalog import open_session
@@ -27,22 +36,38 @@ from sigwrap.tuples import NamedTuple
 
 _WITHIN_S = 15.0
 _RUN_WITHIN_S = 60.0
+_CLEANS_UP_WITHIN_S = 2.0  # a check that was interrupted
+_SWEEP_S = 5.0
 _LONGEST_OUTPUT = 4096
+_DEFERRED = frozenset({signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT})
 _NO_PROC = "cannot be checked without /proc"
-_NEED_PROC = (*start.START_ITEMS, items.CGROUP, items.TERMINAL, items.LIBC, items.STORE, items.RUN)
+_NEED_PROC = (*checks.START_ITEMS, items.CGROUP, items.TERMINAL, items.LIBC, items.STORE, items.RUN)
+
+Check = Callable[[], Finding | list[Finding]]
 
 
 def all_findings(store: str | None, own_words: int) -> list[Finding]:
     """Return a finding for each item.
 
     `store` is the user's choice. `own_words` is how many words of this process's command line are
-    sigwrap's arguments.
+    sigwrap's arguments. Ctrl+C ends the running check, which cleans up; other signals wait until
+    the last one is done.
     """
     callers_limits = limits.of_the_caller()
     limits.lift(callers_limits)
-    sample = SampleRun(own_words, _store_folder(store), callers_limits)
-    with interrupts_deferred():
+    try:
+        known_store = default_store(os.environ) if store is None else store
+    except StoreError:
+        known_store = ""
+    sample = SampleRun(own_words, known_store, callers_limits)
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, _DEFERRED)
+    on_interrupt = signal.signal(signal.SIGINT, _interrupt_once)
+    libc.set_child_subreaper()
+    try:
         found = {each.item: each for each in _findings(store, sample)}
+    finally:
+        signal.signal(signal.SIGINT, on_interrupt)
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
     return [found[item] for item in ITEMS]
 
 
@@ -51,63 +76,45 @@ def _findings(store: str | None, sample: SampleRun) -> Iterator[Finding]:
     inside = is_inside_a_session()
     yield _session(inside)
     yield _accelerator()
-    yield from _checked([items.PROCESSES], _one(environment.try_processes))
-    (proc,) = _checked([items.PROC], _one(environment.try_proc))
+    yield from _checked([items.PROCESSES], checks.try_processes)
+    (proc,) = _checked([items.PROC], checks.try_proc)
     yield proc
     left_out: dict[str, str] = {}
     if level_of(proc) is Level.NO:
         left_out = dict.fromkeys(_NEED_PROC, _NO_PROC)
     elif inside:
-        left_out = dict.fromkeys((items.CGROUP, items.RUN), start.INSIDE)
-    checks: dict[tuple[str, ...], Callable[[], list[Finding]]] = {
-        (items.KILL_SWITCH,): _one(partial(environment.try_kill_switch, store)),
-        (items.OPEN_FILES,): _one(environment.try_open_files),
-        (items.LIMITS,): _one(environment.try_limits),
-        (items.CGROUP,): _one(environment.try_cgroup),
-        (items.MEMORY_FILES,): _one(environment.try_memory_files),
-        (items.TERMINAL,): _one(environment.try_terminal),
-        (items.TEMPORARY,): _one(environment.try_temporary),
-        (items.LIBC,): _one(environment.try_libc),
-        (items.USER_NAMESPACES,): _one(environment.try_user_namespaces),
-        (items.STORE,): _one(partial(environment.try_store, store)),
-        start.START_ITEMS: partial(start.try_start, inside=inside),
+        left_out = dict.fromkeys((items.CGROUP, items.RUN), checks.INSIDE)
+    others: dict[tuple[str, ...], Check] = {
+        (items.KILL_SWITCH,): partial(checks.try_kill_switch, store),
+        (items.OPEN_FILES,): checks.try_open_files,
+        (items.LIMITS,): checks.try_limits,
+        (items.CGROUP,): checks.try_cgroup,
+        (items.MEMORY_FILES,): checks.try_memory_files,
+        (items.TERMINAL,): checks.try_terminal,
+        (items.TEMPORARY,): checks.try_temporary,
+        (items.LIBC,): checks.try_libc,
+        (items.USER_NAMESPACES,): checks.try_user_namespaces,
+        (items.STORE,): partial(checks.try_store, store),
+        checks.START_ITEMS: partial(checks.try_start, inside=inside),
+        (items.RUN,): sample.run,
     }
-    for wanted, check in checks.items():
+    for wanted, check in others.items():
         if wanted[0] in left_out:
             yield from (unchecked(item, left_out[item]) for item in wanted)
         else:
             yield from _checked(wanted, check)
-    if items.RUN in left_out:
-        yield unchecked(items.RUN, left_out[items.RUN])
-    else:
-        yield from _checked([items.RUN], lambda: [sample.run()], in_a_child=False)
 
 
-def _store_folder(named: str | None) -> str:
-    """Return the store, or nothing if there is none."""
+def _checked(wanted: Sequence[str], check: Check) -> list[Finding]:
     try:
-        return default_store(os.environ) if named is None else named
-    except StoreError:
-        return ""
-
-
-def _one(check: Callable[[], Finding]) -> Callable[[], list[Finding]]:
-    return lambda: [check()]
-
-
-def _checked(
-    wanted: Sequence[str], check: Callable[[], list[Finding]], *, in_a_child: bool = True
-) -> list[Finding]:
-    try:
-        if not in_a_child:
-            return check()
-        return [Finding(*row) for row in in_child(check, within_s=_WITHIN_S)]
+        found = check() if items.RUN in wanted else in_child(check, within_s=_WITHIN_S)
     except NoResult as why:
         return [unchecked(item, str(why)) for item in wanted]
     except KernelError as refusal:  # no process could be created
         if list(wanted) == [items.PROCESSES]:
             return [Finding(wanted[0], refusal.message, "refused", f"sigwrap: {refusal}")]
         return [unchecked(item, refusal.message) for item in wanted]
+    return [Finding(*row) for row in ([found] if len(wanted) == 1 else found)]
 
 
 def _session(inside: bool) -> Finding:
@@ -195,7 +202,10 @@ class SampleRun(NamedTuple):
 
     def _new_store(self) -> str:
         """Create a temporary directory, or one beside the store if only that is writable."""
-        for folder in (*environment.temporary_folders(), _nearest(self.store)):
+        above = self.store
+        while above and not os.path.isdir(above):
+            above = os.path.dirname(above) if above != "/" else ""
+        for folder in (*checks.temporary_folders(), above):
             path = os.path.join(folder, f"sigwrap-doctor-{os.urandom(6).hex()}")
             with suppress(OSError):
                 os.mkdir(path, 0o700)
@@ -203,8 +213,74 @@ class SampleRun(NamedTuple):
         return ""
 
 
-def _nearest(path: str) -> str:
-    """Return the path, or the first directory above it that exists."""
-    while path and not os.path.isdir(path):
-        path = os.path.dirname(path) if path != "/" else ""
-    return path
+class NoResult(Exception):
+    """Says why a check has no result."""
+
+
+def in_child(check: Callable[[], Any], *, within_s: float) -> Any:
+    """Return the check's result, passed as JSON, or raise NoResult."""
+    read_fd, write_fd = os.pipe()
+    parent = os.getpid()
+    try:
+        pid = linux_process.fork()
+    except SigwrapError:
+        os.close(read_fd)
+        os.close(write_fd)
+        raise
+    if pid == 0:
+        _answer(check, write_fd, parent)
+    os.close(write_fd)
+    try:
+        output = _read_all(read_fd, time.monotonic() + within_s)
+    except NoResult:
+        os.kill(pid, signal.SIGKILL)
+        raise
+    except KeyboardInterrupt:
+        os.kill(pid, signal.SIGINT)
+        with suppress(NoResult):
+            _read_all(read_fd, time.monotonic() + _CLEANS_UP_WITHIN_S)
+        os.kill(pid, signal.SIGKILL)
+        raise
+    finally:
+        os.close(read_fd)
+        os.waitpid(pid, 0)
+        with suppress(OSError):  # without /proc, its descendants cannot be found
+            linux_process.Sweep(lambda _pid, _status: None).run(timeout_s=_SWEEP_S)
+    answer = json.loads(output) if output else {"failure": "the process that ran this check died"}
+    if "failure" in answer:
+        raise NoResult(answer["failure"])
+    return answer["result"]
+
+
+def _answer(check: Callable[[], Any], fd: int, parent: int) -> None:
+    """Write the result and end this process."""
+    try:
+        libc.set_parent_death_signal(signal.SIGKILL)
+        if os.getppid() == parent:
+            os.write(fd, json.dumps(_result(check)).encode())
+    finally:
+        os._exit(0)
+
+
+def _interrupt_once(number: int, _frame: object) -> None:
+    """Interrupt the check, but not its cleaning up: Ctrl+C and the parent both send a SIGINT."""
+    signal.signal(number, signal.SIG_IGN)
+    raise KeyboardInterrupt
+
+
+def _result(check: Callable[[], Any]) -> dict[str, Any]:
+    try:
+        return {"result": check()}
+    except Exception as failure:  # an unknown machine can fail in any way
+        why = str(failure) if isinstance(failure, SigwrapError | OSError) else repr(failure)
+        return {"failure": printable(why) or type(failure).__name__}
+
+
+def _read_all(fd: int, until_s: float) -> bytes:
+    output = b""
+    while select.select([fd], [], [], seconds_until(until_s))[0]:
+        data = os.read(fd, 1 << 16)
+        if not data:
+            return output
+        output += data
+    raise NoResult("took too long")

@@ -24,8 +24,8 @@ class Attempt(NamedTuple):
 
 
 class Shadow(NamedTuple):
-    """An exec of what shadows a system command. Often it is meant (a virtual environment that is
-    activated), so it is no attempt, and `trust.path_shadow` says what follows."""
+    """An exec of a program that shadows a system command. It may be meant (the agent installed a
+    tool), so it is no attempt, and `trust.path_shadow` says what follows."""
 
     file: str
     what: str

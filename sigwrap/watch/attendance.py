@@ -7,7 +7,6 @@ import os
 import threading
 from contextlib import suppress
 
-from sigwrap.errors import StoreError
 from sigwrap.escape import printable
 from sigwrap.linux import presence
 from sigwrap.protocols.control import control_folder
@@ -19,16 +18,18 @@ class Attendance:
         self._path = control_folder(store)
         self._folder: Folder | None = None
         self._is_wanted = False
+        self.problem = ""
         self._lock = threading.Lock()
 
     def attend(self, is_wanted: bool) -> None:
-        """Take or leave the lock; StoreError if that fails."""
+        """Take or leave the lock; `problem` says why it cannot be taken."""
         self._is_wanted = is_wanted
+        self.problem = ""
         try:
             self._update()
         except OSError as error:
             why = f"cannot use {printable(self._path)}: {error.strerror}"
-            raise StoreError(why, "choose another directory with --store") from error
+            self.problem = f"{why} (choose another directory with --store)"
 
     def look(self) -> None:
         """Take the lock again if a process in a session has put another folder in its place. A
@@ -37,25 +38,23 @@ class Attendance:
             if os.path.isdir(os.path.dirname(self._path)):
                 self._update()
 
-    def close(self) -> None:
-        self._is_wanted = False
-        self._update()
-
     def _update(self) -> None:
         with self._lock:
-            if self._folder is not None and not (
-                self._is_wanted and self._is_in_place(self._folder)
-            ):
-                self._folder.close()  # the lock goes with it
-                self._folder = None
-            if self._is_wanted and self._folder is None:
-                folder = private_folder(self._path)
-                try:
-                    presence.come(folder.fd)
-                except OSError:
-                    folder.close()
-                    raise
+            folder, self._folder = self._folder, None
+            if folder is not None and self._is_wanted and self._is_in_place(folder):
                 self._folder = folder
+                return
+            if folder is not None:
+                folder.close()  # the lock goes with it
+            if not self._is_wanted:
+                return
+            folder = private_folder(self._path)
+            try:
+                presence.come(folder.fd)
+            except OSError:
+                folder.close()
+                raise
+            self._folder = folder
 
     def _is_in_place(self, folder: Folder) -> bool:
         with suppress(OSError):

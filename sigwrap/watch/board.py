@@ -1,5 +1,5 @@
-"""What the user sees of all sessions at a moment, and the orders that the user can give. Text is
-not printable yet, except that of events."""
+"""Views of all sessions at a moment, and the orders that the user can give. Text is not printable
+yet, except that of events."""
 
 from __future__ import annotations
 
@@ -53,7 +53,9 @@ class EventLine(NamedTuple):
     time_ns: int
     pid: int
     type: str  # printable
-    outcome: str  # allowed, audited, approved, redirected, absorbed, denied, asked; or empty
+    outcome: (
+        str  # allowed, audited, approved, redirected, absorbed, denied, asked, expired; or empty
+    )
     text: str  # printable
 
 

@@ -10,9 +10,9 @@ from itertools import islice
 from sigwrap.errors import StoreError
 from sigwrap.escape import printable
 from sigwrap.events import Event, number
-from sigwrap.outcomes import APPROVAL_ANSWERS, DENIED, how_many, outcome
+from sigwrap.outcomes import ANSWER_OF, DENIED, how_many, outcome
 from sigwrap.protocols.control import ControlReply
-from sigwrap.report.folds.selection import ANSWERED, ASKED
+from sigwrap.report.folds.selection import ASKED
 from sigwrap.report.forms.detail import detail
 from sigwrap.store.codec import decode_row
 from sigwrap.store.journal_reader import JournalFile
@@ -26,7 +26,7 @@ _MOST_BEHIND_BYTES = 4 << 20
 _READS_FOR_S = 0.05
 _TYPE_CHARACTERS = 40
 _REQUEST = "approval_requested"
-_OF_REQUESTS = frozenset({_REQUEST, *APPROVAL_ANSWERS})
+_OF_REQUESTS = frozenset({_REQUEST, *ANSWER_OF})
 
 
 class Followed:
@@ -118,8 +118,5 @@ class Followed:
 
 def line_of(event: Event) -> EventLine:
     kind = printable(event.type[:_TYPE_CHARACTERS])  # any process can put a log into the store
-    if event.type == _REQUEST:
-        what = ASKED
-    else:
-        what = ANSWERED if event.type in APPROVAL_ANSWERS else outcome(event)
+    what = ASKED if event.type == _REQUEST else ANSWER_OF.get(event.type) or outcome(event)
     return EventLine(event.seq, event.time_ns, event.pid, kind, what, detail(event))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 
 from sigwrap.escape import printable
 from sigwrap.linux import procfs
@@ -50,16 +50,16 @@ class Notifier:
     def _run(self, request: ApprovalRequest) -> None:
         what = f"{request.process} {wants(request.kind)}: {request.masked or request.what}"
         notice = Notice(request.id, printable(what), printable(request.rule), self._store)
-        environment = onefile.original_environment(procfs.environment())
         try:
-            self._running = subprocess.Popen(
-                ["/bin/sh", "-c", self._command],
-                env={**environment, **notice.variables},
-                cwd="/",
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-                start_new_session=True,
-            )
+            self._running = start_apart(["/bin/sh", "-c", self._command], notice.variables)
         except OSError as error:
             self.failed = f"cannot run the --notify command: {error.strerror}"
+
+
+def start_apart(line: Sequence[str], more: Mapping[bytes, bytes]) -> subprocess.Popen[bytes]:
+    """Start a program of the user, away from this terminal and directory."""
+    environment = {**onefile.original_environment(procfs.environment()), **more}
+    null = subprocess.DEVNULL
+    return subprocess.Popen(
+        line, env=environment, cwd="/", stdin=null, stdout=null, stderr=null, start_new_session=True
+    )

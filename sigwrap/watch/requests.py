@@ -22,41 +22,40 @@ _AGAIN_AFTER_S = 0.6  # a session replaces a socket that was removed within half
 _LOOKS_FOR_S = 1.0
 _LONGEST_S = 1e9
 _NS_PER_S = 1_000_000_000
+_TEXTS = "id kind process what masked runs loads folder rule policy message".split()
 _NOT_FROM_HERE = "cannot be approved on this terminal: processes in the session could type on it"
 
 
 @contextmanager
 def listed_by_all(store: str) -> Iterator[tuple[list[Answered], list[Unreachable]]]:
-    """Ask all sessions for their requests. A running one that does not answer is a failure: a
-    process in a session can remove control sockets."""
+    """Ask all sessions for their requests, twice if one is silent."""
     with ask_everybody(store, _LIST) as (answered, failures):
-        if not _silent(store, answered, failures):
+        if not silent_ones(store, answered, failures):
             yield answered, failures
             return
     time.sleep(_AGAIN_AFTER_S)
     with ask_everybody(store, _LIST) as (answered, failures):
-        failures += [
-            Unreachable(f"session {each} is running but does not answer", each)
-            for each in _silent(store, answered, failures)
-        ]
+        failures += silent_ones(store, answered, failures)
         yield answered, failures
 
 
-def _silent(store: str, answered: list[Answered], failures: list[Unreachable]) -> list[str]:
+def silent_ones(
+    store: str, answered: list[Answered], failures: list[Unreachable]
+) -> list[Unreachable]:
+    """Return the running sessions that did not answer: a process in a session can remove control
+    sockets."""
     known = {each.client.session_id for each in answered} | {each.session_id for each in failures}
     try:
         names = os.listdir(sessions_folder(store))
     except OSError:
         return []
-    ids = [each.removesuffix(JOURNAL_SUFFIX) for each in names if each.endswith(JOURNAL_SUFFIX)]
+    ids = {each.removesuffix(JOURNAL_SUFFIX) for each in names if each.endswith(JOURNAL_SUFFIX)}
     until_s = time.monotonic() + _LOOKS_FOR_S
-    return sorted(
-        each
-        for each in ids
-        if each not in known
-        and time.monotonic() < until_s
-        and writer_lives(journal_path(database_path(store, each)))
-    )
+    return [
+        Unreachable(f"session {each} is running but does not answer", each)
+        for each in sorted(ids - known)
+        if time.monotonic() < until_s and writer_lives(journal_path(database_path(store, each)))
+    ]
 
 
 def requests_in(reply: ControlReply) -> list[dict[str, Any]]:
@@ -68,32 +67,17 @@ def request_of(
     session_id: str, reply: ControlReply, listed: dict[str, Any], now_ns: int
 ) -> ApprovalRequest:
     """`reply`: that of its session, which lists the request."""
-    note = text(listed.get("note"))
-    if reply.get("typed") is True:
-        note = "; ".join([note, _NOT_FROM_HERE] if note else [_NOT_FROM_HERE])
-    return ApprovalRequest(
-        session_id=session_id,
-        session_name=text(reply.get("name")),
-        id=text(listed.get("id")),
-        kind=text(listed.get("kind")),
-        pid=number(listed.get("pid")),
-        process=text(listed.get("process")),
-        depth=number(listed.get("depth")),
-        what=text(listed.get("what")),
-        masked=text(listed.get("masked")),
-        is_cut=listed.get("is_cut") is True,
-        runs=text(listed.get("runs")),
-        loads=text(listed.get("loads")),
-        files=tuple(texts(listed.get("files"))),
-        folder=text(listed.get("folder")),
-        note=note,
-        rule=text(listed.get("rule")),
-        policy=text(listed.get("policy")),
-        message=text(listed.get("message")),
-        may_always=listed.get("may_always") is True,
-        asked_ns=now_ns - _ns(listed.get("waited_s")),
-        deadline_ns=now_ns + _ns(listed.get("expires_in_s")),
-    )
+    notes = [text(listed.get("note")), _NOT_FROM_HERE if reply.get("typed") is True else ""]
+    fields: dict[str, Any] = {
+        **{name: text(listed.get(name)) for name in _TEXTS},
+        **{name: number(listed.get(name)) for name in ("pid", "depth")},
+        **{name: listed.get(name) is True for name in ("is_cut", "may_always")},
+        "files": tuple(texts(listed.get("files"))),
+        "note": "; ".join(filter(None, notes)),
+        "asked_ns": now_ns - _ns(listed.get("waited_s")),
+        "deadline_ns": now_ns + _ns(listed.get("expires_in_s")),
+    }
+    return ApprovalRequest(session_id=session_id, session_name=text(reply.get("name")), **fields)
 
 
 def lines_of(request: ApprovalRequest, whole: str) -> list[str]:

@@ -7,7 +7,6 @@ and sessions that answer come first.
 
 from __future__ import annotations
 
-import math
 import os
 import threading
 import time
@@ -52,7 +51,6 @@ _SILENT_FOR_S = 2.0  # a session replaces a socket that was removed
 _FIRST_ANSWERS_S = 1.0
 _FIRST_SIGHT_S = 2.0
 _INSPECTS_FOR_S = 0.3
-_INSPECTS_AGAIN_S = 1.0  # an unreadable log; then ever more seldom
 _WORDS, _WORD_CHARACTERS = 100, 500  # kept of a command
 _RUNNING_SHOWN = 100
 _ENDED_SHOWN = 20
@@ -74,11 +72,9 @@ class Source:
         self._replied_ns = 0
         self._unreachable: tuple[str, ...] = ()
         self._silent_since_s: dict[str, float] = {}
-        self._store_problem = self._attendance_problem = ""
+        self._store_problem = ""
         self._is_complete = True
         self._more = 0
-        self._again_s: dict[str, float] = {}
-        self._unread_since_s: dict[str, float] = {}
         self._killswitch: State | None = None
         self._requests: dict[tuple[str, str], ApprovalRequest] = {}
         self._board = Board(time.time_ns(), (), 0, (), None, ())
@@ -105,7 +101,7 @@ class Source:
                 each.join(_LISTS_EVERY_S)
         for followed in self._followed.values():
             followed.close()
-        self._attendance.close()
+        self.attend(False)
         self._reader.close()
         self._writer.close()
 
@@ -127,11 +123,7 @@ class Source:
 
     def attend(self, is_watched: bool) -> None:
         """Tell the sessions whether an approver is watching."""
-        self._attendance_problem = ""
-        try:
-            self._attendance.attend(is_watched)
-        except StoreError as failure:
-            self._attendance_problem = str(failure)
+        self._attendance.attend(is_watched)
 
     def look_again(self) -> None:
         """Ask the sessions now: an order was carried out."""
@@ -162,18 +154,14 @@ class Source:
             return
         self._store_problem = ""
         latest_first = sorted(ids, key=lambda each: (each in self._replies, each), reverse=True)
-        shown = self._running(each for each in latest_first if each + JOURNAL_SUFFIX in names)
-        running = set(shown)
-        shown += islice((each for each in latest_first if each not in running), _ENDED_SHOWN)
+        running = self._running(each for each in latest_first if each + JOURNAL_SUFFIX in names)
+        shown = dict.fromkeys(running, True)
+        ended = (each for each in latest_first if each not in shown)
+        shown |= dict.fromkeys(list(islice(ended, _ENDED_SHOWN)), False)
         self._more = len(ids) - len(shown)
-        until_s = time.monotonic() + _INSPECTS_FOR_S
-        for session_id in sorted(shown, key=self._files.__contains__):  # new ones first
-            self._inspect(session_id, session_id in running)
-            if time.monotonic() > until_s:  # logs may be long: the rest comes next time
-                break
+        self._inspect(shown)
         for session_id in set(self._files) - set(shown):
-            del self._files[session_id], self._again_s[session_id]
-            self._unread_since_s.pop(session_id, None)
+            del self._files[session_id]
             if gone := self._followed.pop(session_id, None):
                 gone.close()
 
@@ -189,23 +177,27 @@ class Source:
         self._is_complete = True
         return found
 
-    def _inspect(self, session_id: str, runs: bool) -> None:
-        known = self._files.get(session_id)
-        now_s = time.monotonic()
-        if known is not None and known.running == runs and now_s < self._again_s[session_id]:
-            return
-        found = inspected(session_id, self._store)
-        self._again_s[session_id] = math.inf
-        if found.problem:
-            since_s = self._unread_since_s.setdefault(session_id, now_s)
-            self._again_s[session_id] = now_s + max(_INSPECTS_AGAIN_S, now_s - since_s)
-        self._files[session_id] = replace(
-            found,
-            command=tuple(each[:_WORD_CHARACTERS] for each in found.command[:_WORDS]),
-            name=found.name[:_WORD_CHARACTERS],
-            reason=found.reason[:_WORD_CHARACTERS],
-            problem=found.problem[:_WORD_CHARACTERS],
-        )
+    def _inspect(self, shown: dict[str, bool]) -> None:
+        """Read the ends of logs: of new sessions, those that ended, then what was unreadable."""
+
+        def was_unreadable(session_id: str) -> bool:
+            return session_id in self._files and bool(self._files[session_id].problem)
+
+        until_s = time.monotonic() + _INSPECTS_FOR_S
+        for session_id in sorted(shown, key=was_unreadable):
+            known = self._files.get(session_id)
+            if known is not None and known.running == shown[session_id] and not known.problem:
+                continue
+            found = inspected(session_id, self._store)
+            self._files[session_id] = replace(
+                found,
+                command=tuple(each[:_WORD_CHARACTERS] for each in found.command[:_WORDS]),
+                name=found.name[:_WORD_CHARACTERS],
+                reason=found.reason[:_WORD_CHARACTERS],
+                problem=found.problem[:_WORD_CHARACTERS],
+            )
+            if time.monotonic() > until_s:  # logs may be long: the rest comes next time
+                return
 
     def _read(self) -> None:
         for session_id, file in self._files.items():
@@ -327,7 +319,7 @@ class Source:
         return request
 
     def _problems(self) -> tuple[str, ...]:
-        found = [each for each in (self._store_problem, self._attendance_problem) if each]
+        found = [each for each in (self._store_problem, self._attendance.problem) if each]
         if not self._is_complete:
             found.append("too many sessions: some running ones may not be shown")
         old_s = (time.time_ns() - self._replied_ns) // 1_000_000_000 if self._replied_ns else 0

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import signal as posix
-from functools import partial
 
 import pytest
 
@@ -259,21 +258,9 @@ def test_what_follows_a_signal_follows_whatever_its_handlers_raise(session: Sess
     assert session.said() == ["SIGBUDGET", "SIGTERM"]
 
 
-def test_a_handler_can_be_taken_back_and_counts_from_the_next_signal_on(session: Session) -> None:
-    calls: list[SignalInfo] = []
-    for _ in range(2):
-        session.dispatcher.register_handler(SIGUSR1, calls.append)
-    session.dispatcher.unregister_handler(SIGUSR1, calls.append)
-    session.send(SIGUSR1)
-    assert len(calls) == 1
-    session.dispatcher.unregister_handler(SIGUSR1, calls.append)
-    with pytest.raises(ValueError, match="is not registered for SIGUSR1"):
-        session.dispatcher.unregister_handler(SIGUSR1, calls.append)
-    session = Session()
-
+def test_a_handler_counts_from_the_next_signal_on(session: Session) -> None:
     def handler(info: SignalInfo) -> None:
         session.says(SIGUSR1, "new")
-        session.dispatcher.unregister_handler(SIGUSR1, handler)
 
     session.dispatcher.register_handler(SIGUSR1, handler)
     session.send(SIGUSR1, SIGUSR1)
@@ -283,15 +270,7 @@ def test_a_handler_can_be_taken_back_and_counts_from_the_next_signal_on(session:
 def test_what_would_never_run_is_no_handler(session: Session) -> None:
     async def handler(info: SignalInfo) -> None: ...
 
-    class Handler:
-        async def __call__(self, info: SignalInfo) -> None: ...
-
-        async def method(self, info: SignalInfo) -> None: ...
-
-    for each in (handler, partial(handler), Handler(), Handler().method):
-        with pytest.raises(TypeError, match="can't be a coroutine function"):
-            session.dispatcher.register_handler(SIGUSR1, each)
-    session.dispatcher.register_handler(SIGUSR1, lambda info: handler(info))
+    session.dispatcher.register_handler(SIGUSR1, handler)
     session.send(SIGUSR1)
     (entry,) = session.dispatcher.get_signal_history()
     assert "a handler must not return a coroutine" in str(entry["errors"])
@@ -307,7 +286,7 @@ def test_nothing_is_left_more_often_than_it_was_entered(session: Session) -> Non
         with pytest.raises(RuntimeError, match="more often than it was entered"):
             scope.__exit__()
     with mask:
-        assert session.dispatcher.is_masked(SIGUSR1)
+        assert session.send(SIGUSR1) == ["queued"]
     with action:
         assert session.dispatcher.send_signal(SIGSTOP) is Outcome.PENDING
 
@@ -359,7 +338,6 @@ def test_a_coroutine_carries_nothing_out_and_a_violation_kills_all_the_same() ->
 
 def test_what_is_masked_waits_in_no_state_and_comes_in_order(session: Session) -> None:
     with session.dispatcher.mask_signals({SIGINT, SIGUSR1}):
-        assert session.dispatcher.is_masked(SIGINT) and not session.dispatcher.is_masked(SIGUSR2)
         assert session.send(SIGUSR1, SIGUSR2, SIGINT, SIGUSR1) == [
             *("queued", "delivered", "queued", "queued")
         ]
@@ -371,7 +349,6 @@ def test_what_is_masked_waits_in_no_state_and_comes_in_order(session: Session) -
         ("SIGINT", "RUNNING", "delivered"),
         ("SIGUSR1", "TERMINATED", "no-op"),
     ]
-    assert not session.dispatcher.is_masked(SIGINT)
     session = Session()
     with session.dispatcher.mask_signals({SIGSTOP}):
         session.send(SIGSTOP)
@@ -602,9 +579,7 @@ def test_a_posix_signal_is_refused_wherever_one_is_given(session: Session) -> No
     for call in (
         lambda: session.dispatcher.send_signal(wrong),
         lambda: session.dispatcher.mask_signals({wrong}),
-        lambda: session.dispatcher.is_masked(wrong),
         lambda: session.dispatcher.register_handler(wrong, print),
-        lambda: session.dispatcher.unregister_handler(wrong, print),
         lambda: Dispatcher(clock=lambda: 0, escalations={wrong: SIGKILL}),
         lambda: Dispatcher(clock=lambda: 0, escalations={SIGDRIFT: wrong}),
     ):

@@ -54,7 +54,7 @@ class Run(Session):
     def _perform(self, info: SignalInfo) -> None:
         super()._perform(info)
         self.states.append((info, self.dispatcher.state))
-        self.masked.append(self.dispatcher.is_masked(info.signal))
+        self.masked.append(self.dispatcher._masks[info.signal] > 0)
         if info.signal in WAITS_FOR_ACTIONS:
             assert self.in_flight == 0
 

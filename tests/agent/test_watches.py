@@ -98,20 +98,20 @@ def profile(*observed: CommandRequest) -> Policy:
 def test_what_was_observed_is_inside_and_all_else_outside() -> None:
     watch = DriftWatch(profile(request("git", "status"), request("ls", "-l")))
     for inside in (("git", "status", "-s"), ("git", "-C", "/x", "status"), ("ls",)):
-        assert not watch.is_outside(request(*inside)), inside
+        assert not watch.outside(request(*inside)), inside
     for outside in (("git", "push"), ("git",), ("curl", "-O", "x")):
-        assert watch.is_outside(request(*outside)), outside
+        assert watch.outside(request(*outside)), outside
 
 
 def test_what_bears_the_name_only_or_comes_with_something_else_is_outside() -> None:
     """The link is called ls, and another file would run."""
     watch = DriftWatch(profile(request("ls")))
     program = program_named("/project/evil", ("ls",), "/project")._replace(name="ls")
-    assert watch.is_outside(CommandRequest(programs=(program,)))
+    assert watch.outside(CommandRequest(programs=(program,)))
     watch = DriftWatch(profile(request("env"), request("ls")))
     inside, outside = request("ls").programs, request("nc").programs
-    assert not watch.is_outside(CommandRequest(programs=request("env").programs + inside))
-    assert watch.is_outside(CommandRequest(programs=request("env").programs + outside))
+    assert not watch.outside(CommandRequest(programs=request("env").programs + inside))
+    assert watch.outside(CommandRequest(programs=request("env").programs + outside))
 
 
 def test_what_a_profile_only_audits_is_inside_and_what_it_would_ask_about_is_not() -> None:
@@ -122,8 +122,8 @@ def test_what_a_profile_only_audits_is_inside_and_what_it_would_ask_about_is_not
             "  - {name: b, commands: [git], decision: approve}\n"
         )
     )
-    assert not watch.is_outside(request("ls"))
-    assert watch.is_outside(request("git"))
+    assert not watch.outside(request("ls"))
+    assert watch.outside(request("git"))
 
 
 def test_a_policy_that_lets_run_what_it_does_not_name_is_no_profile() -> None:

@@ -12,7 +12,7 @@ import pytest
 from sigwrap import status
 from sigwrap.agent import AgentSignal, Outcome
 from sigwrap.agent.dispatcher import MAX_HISTORY, MAX_QUEUED, MAX_TEXT, Dispatcher
-from sigwrap.agent.reactions import effects
+from sigwrap.agent.reactions import EFFECTS, escalations
 from sigwrap.agent.signals import UNMASKABLE
 from sigwrap.cli.hook_call import MAX_CALL_BYTES, WITHIN_S
 from sigwrap.hooks.formats import FORMATS, AgentProgram
@@ -83,7 +83,8 @@ LISTED: list[tuple[str, str, tuple[int, ...], Rows]] = [
         (0, 1, 2, 4),
         [
             (each.name, str(each.value), "never" if each in UNMASKABLE else "yes", what.value)
-            for each, what in effects(Watch(), Trust()).items()
+            for each in AgentSignal
+            for what in [EFFECTS[escalations(Watch(), Trust()).get(each, each)]]
         ],
     ),
     ("docs/signals.md", "outcome", (0,), [(each.value,) for each in Outcome]),

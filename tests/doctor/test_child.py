@@ -14,7 +14,7 @@ pytestmark = pytest.mark.tier("ci")
 # In a process of its own: what a trial leaves behind is killed with all that is below.
 _ENDS = """
 import os, signal
-from sigwrap.doctor.child import NoResult, in_child, interrupts_deferred
+from sigwrap.doctor.trials import NoResult, in_child
 from sigwrap.errors import SessionError
 
 def raises():
@@ -23,20 +23,17 @@ def raises():
 def dies():
     os.kill(os.getpid(), signal.SIGKILL)
 
-signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGUSR1})
-before = signal.pthread_sigmask(signal.SIG_BLOCK, ())
-with interrupts_deferred():
-    assert in_child(lambda: [("a", 1), ("b", None)], within_s=20) == [["a", 1], ["b", None]]
-    for trial in (raises, lambda: os.open("/no/such", 0), lambda: {}["key"], dies):
-        try:
-            print(in_child(trial, within_s=20))
-        except NoResult as why:
-            print(why)
-assert signal.pthread_sigmask(signal.SIG_BLOCK, ()) == before
+assert in_child(lambda: [("a", 1), ("b", None)], within_s=20) == [["a", 1], ["b", None]]
+for trial in (raises, lambda: os.open("/no/such", 0), lambda: {}["key"], dies):
+    try:
+        print(in_child(trial, within_s=20))
+    except NoResult as why:
+        print(why)
 """
 _HANGS = """
 import os, signal
-from sigwrap.doctor.child import NoResult, in_child, interrupts_deferred
+from sigwrap.doctor.trials import NoResult, in_child
+from sigwrap.linux.libc import set_child_subreaper
 
 def hangs():
     for number in range(1, 32):
@@ -49,13 +46,33 @@ def hangs():
         signal.pause()
 
 read, told = os.pipe()
-with interrupts_deferred():
-    try:
-        in_child(hangs, within_s=5)
-    except NoResult as why:
-        print(why)
+set_child_subreaper()
+try:
+    in_child(hangs, within_s=5)
+except NoResult as why:
+    print(why)
 os.close(told)
 print(os.read(read, 100).decode())
+"""
+
+_IS_INTERRUPTED = """
+import os, signal
+from sigwrap.doctor import trials
+
+def cleans_up():
+    try:
+        os.kill(os.getppid(), signal.SIGINT)
+        os.kill(os.getpid(), signal.SIGINT)
+        signal.pause()
+    finally:
+        os.write(told, b"cleaned up")
+
+read, told = os.pipe()
+signal.signal(signal.SIGINT, trials._interrupt_once)
+try:
+    trials.in_child(cleans_up, within_s=600)
+except KeyboardInterrupt:
+    print(os.read(read, 100).decode())
 """
 
 
@@ -79,3 +96,7 @@ def test_one_that_hangs_ends_with_all_that_it_started() -> None:
     assert why == "took too long"
     found = procfs.stat(int(pid))
     assert found is None or found.has_ended
+
+
+def test_an_interrupt_ends_it_at_once_and_lets_it_clean_up() -> None:
+    assert _said(_IS_INTERRUPTED) == ["cleaned up"]

@@ -10,7 +10,7 @@ from sigwrap.cli.hook_facts import ThisMachine
 from sigwrap.hooks.judged_line import judged
 from sigwrap.hooks.shell_visit import read_line
 from sigwrap.hooks.verdict import Answer, Verdict, combined
-from sigwrap.policy.judge.engine import Engine
+from sigwrap.policy.judge.engine import Engine, is_system_file
 from sigwrap.start.policy_files import host_variables, load_policy
 
 NO_OPINION, ASK, DENY = Answer
@@ -180,6 +180,24 @@ def test_a_reason_is_one_line_of_bounded_length(engine: Engine, project: Path) -
     reason = verdict(engine, project, line).reason
     assert reason.partition(". Do not")[0].endswith("; and 45 more") and len(reason) < 1000
     assert reason.isprintable()
+
+
+def test_a_tool_that_comes_before_the_systems_in_path(
+    engine: Engine, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run knows which ones its session has changed; without a run, each of them is a shadow."""
+    folder = project / "bin"
+    folder.mkdir()
+    (folder / "ls").write_text("#!/bin/sh\n")
+    (folder / "ls").chmod(0o755)
+    (folder / "cat").symlink_to("/usr/bin/env")
+    monkeypatch.setenv("PATH", f"{folder}:/usr/bin:/bin")
+    alone = ThisMachine(engine, runs_in_session=False)
+    (ls,) = alone.request(("ls",), str(project), 1, frozenset()).programs
+    assert ls.path == str(folder / "ls") and ls.shadows.endswith("/ls")
+    for name in ("ls", "cat"):
+        (tool,) = ThisMachine(engine).request((name,), str(project), 1, frozenset()).programs
+        assert not is_system_file(tool)
 
 
 def test_globs_are_as_bash_has_them(engine: Engine, project: Path) -> None:

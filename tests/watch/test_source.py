@@ -246,5 +246,5 @@ def test_a_session_knows_whether_an_approver_watches(tmp_path: Path) -> None:
     attendance.attend(False)
     assert not is_seen()
     attendance.attend(True)
-    attendance.close()
+    attendance.attend(False)
     assert not is_seen()

@@ -20,5 +20,5 @@ class Ours:
         self.variables = variables
         self.view = our_view()
         self.mounts = Mounts(self.view.root)
-        self.commands = SystemCommands(self.view)
+        self.commands = SystemCommands(self.view, os.fsdecode(path))
         self.twins = Twins(named, os.fsdecode(path), self.view)

@@ -1,8 +1,13 @@
-"""Which of the system's commands a program has the name of, where a search along PATH found it.
+"""Find the system command that a program shadows, if a search along PATH found the program first.
 
 A shell, `env` or execvp(3) that searches PATH keeps in argv[0] the word that it was given, which
 has no slash, and execs a path whose folder is one of PATH. So a program whose argv[0] has a slash,
 or whose folder is the system's, costs nothing but that look.
+
+A program that stood there before the session is no shadow: the user put it there (a virtual
+environment, pyenv, nvm). The kernel sets a file's change time at each write, rename, hard link and
+chmod, and on the usual file systems no process can set it back. So the file and every link on its
+path must have an older one, and a folder of the user's PATH must still be the same folder.
 """
 
 from __future__ import annotations
@@ -12,12 +17,22 @@ import stat
 import time
 
 from sigwrap.linux.execs.ownership import in_a_system_folder, is_roots_own
-from sigwrap.linux.file_state import State
+from sigwrap.linux.file_state import Inode, State
+from sigwrap.linux.mounts import magic_of
 from sigwrap.linux.paths import SERVED, Caller, MayWait, OurView, path_of
 from sigwrap.policy.judge.system_folders import COMMAND_FOLDERS, may_be_the_systems
 from sigwrap.tuples import NamedTuple
 
 _LISTED_AGAIN_S = 1.0
+_MOST_LINKS = 40
+_CLOCK_REALTIME_COARSE = 5  # the clock of change times
+# File systems where each change of a file sets its change time: ext, XFS, btrfs, F2FS, ZFS,
+# bcachefs, overlay, squashfs, EROFS. On FAT a process can set it, and on tmpfs a mapping changes a
+# file without it.
+_WITH_CHANGE_TIMES = frozenset(
+    {0xEF53, 0x58465342, 0x9123683E, 0xF2F52010, 0x2FC12FC1, 0xCA451A4E}
+    | {0x794C7630, 0x73717368, 0xE0F5E1E2}
+)
 
 
 class _Listed(NamedTuple):
@@ -26,41 +41,131 @@ class _Listed(NamedTuple):
 
 
 class SystemCommands:
-    """The names in the system's folders, listed at the start; where one of these folders has
-    changed, it is listed anew."""
+    """The names in the system's folders, listed at the session's start; a folder that has changed
+    is listed again."""
 
-    __slots__ = ("_folders", "_listed_s", "_view")
+    __slots__ = ("_folders", "_listed_s", "_on_path", "_since", "_view")
 
-    def __init__(self, view: OurView) -> None:
+    def __init__(self, view: OurView, path: str = "", since_ns: int | None = None) -> None:
+        """`path`: the PATH at the start. `since_ns`: when the session began, if not now."""
         self._view = view
         self._folders: dict[str, _Listed] = {}
         self._listed_s = time.monotonic()
+        if since_ns is None:
+            since_ns = time.clock_gettime_ns(_CLOCK_REALTIME_COARSE)
+        self._since = divmod(since_ns, 1_000_000_000)
+        folders = {each.rstrip("/") for each in path.split(":") if each.startswith("/")}
+        self._on_path = {each: self._inode_of(each) for each in folders}
         self._list(may_wait=True)
 
     def shadowed(
         self, caller: Caller, fd: int, state: State, called: bytes, *, elsewhere: bool
     ) -> str:
-        """By the file of `fd`, which was found by the path `called`; empty where it shadows none.
+        """Return the command that the file of `fd`, found by the path `called`, shadows, or "".
         Raises MayWait."""
         path = os.fsdecode(called)
         if not path.startswith("/"):
             path = f"{_folder_of(caller, elsewhere=elsewhere)}/{path.removeprefix('./')}"
         if _is_in_the_systems(caller, fd, state, path, elsewhere=elsewhere):
             return ""
-        return self._of_name(path.rpartition("/")[2])
+        found = self._commands(path.rpartition("/")[2])
+        if not found or state.inode in found.values():  # a link to the command itself
+            return ""
+        if self._is_older(caller, fd, state, path, elsewhere=elsewhere):
+            return ""
+        return next(iter(found))
 
-    def _of_name(self, name: str) -> str:
+    def _commands(self, name: str) -> dict[str, Inode | None]:
+        """Return the paths of the system's commands of this name, and their files, if known."""
         now_s = time.monotonic()
         if now_s - self._listed_s > _LISTED_AGAIN_S:
             self._listed_s = now_s
             self._list(may_wait=False)
-        for folder, listed in self._folders.items():
-            if name in listed.names and self._is_command(f"{folder}/{name}"):
-                return f"{folder}/{name}"
-        return ""
+        found: dict[str, Inode | None] = {}
+        for folder in [folder for folder, its in self._folders.items() if name in its.names]:
+            path = f"{folder}/{name}"
+            try:
+                state = self._state_of(path)
+            except MayWait:
+                found[path] = None
+                continue
+            except OSError:
+                continue
+            if stat.S_ISREG(state.mode) and state.mode & 0o111:
+                found[path] = state.inode
+        return found
+
+    def _is_older(
+        self, caller: Caller, fd: int, state: State, path: str, *, elsewhere: bool
+    ) -> bool:
+        """Return whether the file and what leads to it stood there before the session. False if in
+        doubt."""
+        if elsewhere or not caller.shares_our_root or not caller.is_local(state):
+            return False
+        if not self._is_before(state):
+            return False
+        folder = path.rpartition("/")[0].rstrip("/")
+        if folder in self._on_path:
+            at_start = self._on_path[folder]
+            if at_start is None or self._inode_of(folder) != at_start:
+                return False  # another folder was put in its place
+        try:
+            return magic_of(fd) in _WITH_CHANGE_TIMES and self._led_to(caller, path) == state.inode
+        except OSError:
+            return False
+
+    def _is_before(self, state: State) -> bool:
+        seconds, nanoseconds = state.changed
+        if not nanoseconds:  # some file systems keep whole seconds only
+            return seconds < self._since[0]
+        return state.changed < self._since
+
+    def _led_to(self, caller: Caller, path: str) -> Inode | None:
+        """Return what the path leads to, or None if one of its links is not older."""
+        parts = os.fsencode(path).split(b"/")[::-1]
+        here, links = caller.open(b"/"), 0
+        try:
+            while parts:
+                part = parts.pop()
+                if not part:
+                    continue
+                found = caller.open_part(here, part)
+                try:
+                    state = caller.known_state(found)
+                    if not stat.S_ISLNK(state.mode):
+                        here, found = found, here
+                        continue
+                    links += 1
+                    if links > _MOST_LINKS or not self._is_before(state):
+                        return None
+                    target = os.readlink(b"", dir_fd=found)
+                finally:
+                    os.close(found)
+                if target.startswith(b"/"):
+                    root = caller.open(b"/")
+                    os.close(here)
+                    here = root
+                parts += target.split(b"/")[::-1]
+            return caller.known_state(here).inode
+        finally:
+            os.close(here)
+
+    def _inode_of(self, folder: str) -> Inode | None:
+        try:
+            return self._state_of(f"{folder}/").inode
+        except (MayWait, OSError):
+            return None
+
+    def _state_of(self, path: str) -> State:
+        us = self._us(may_wait=False)
+        fd = us.open(os.fsencode(path))
+        try:
+            return us.known_state(fd)
+        finally:
+            os.close(fd)
 
     def _list(self, *, may_wait: bool) -> None:
-        """In the order of COMMAND_FOLDERS, each folder once, whatever links lead to it."""
+        """List each of COMMAND_FOLDERS in its order, a folder with several names once."""
         us = self._us(may_wait=may_wait)
         found: dict[str, _Listed] = {}
         real: set[tuple[int, int]] = set()
@@ -89,27 +194,13 @@ class SystemCommands:
                 os.close(fd)
         self._folders = found
 
-    def _is_command(self, path: str) -> bool:
-        us = self._us(may_wait=False)
-        try:
-            fd = us.open(os.fsencode(path))
-        except MayWait:
-            return True  # what it is, somebody else would have to tell
-        except OSError:
-            return False
-        try:
-            mode = us.known_state(fd).mode
-        finally:
-            os.close(fd)
-        return stat.S_ISREG(mode) and bool(mode & 0o111)
-
     def _us(self, *, may_wait: bool) -> Caller:
         return Caller(os.getpid(), os.getpid(), self._view, may_wait=may_wait)
 
 
 def _folder_of(caller: Caller, *, elsewhere: bool) -> str:
-    """Where the caller is. Empty where that is on a mount of its own, of which the path says
-    nothing, or too long to be told."""
+    """Return the caller's working folder; empty if it is on a mount of its own, where the path says
+    nothing, or if it is too long."""
     if elsewhere:
         return ""
     folder = caller.open_folder()

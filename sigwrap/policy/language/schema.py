@@ -438,7 +438,8 @@ _TRUST = Group(
         Key(
             "path_shadow",
             _decision("audit", "deny"),
-            "Mark or deny a program that `PATH` finds before a system command [default: audit]",
+            "Mark or deny a program that `PATH` finds before a system command, unless it is older "
+            "than the session [default: audit]",
         ),
         Key("boundary", _REACTION, "As in `on`", old=True, new="on: {boundary: …}"),
     ),

@@ -26,7 +26,7 @@ INCIDENT_TYPES = {
     "limit_near": ("limit", "used", "maximum"),
 }
 _ATTEMPT, _SHADOW = "agent_signal trust.boundary", "agent_signal trust.path_shadow"
-# The most serious kind first. trust.path_shadow comes last: often it is a virtual environment.
+# The most serious kind first. trust.path_shadow comes last: often the agent installed a tool.
 _WORST = ("killswitch_activated", "store_tampered", "exec_verification_failed", _ATTEMPT)
 _ORDER = (*_WORST, *(each for each in INCIDENT_TYPES if each not in _WORST), _SHADOW)
 _OF_A_KIND_LIMIT = 20

@@ -9,7 +9,6 @@ from sigwrap.events import EXEC_TYPES, Event, number, text, texts
 from sigwrap.outcomes import APPROVAL_ANSWERS, APPROVED, OUTCOMES, outcome
 
 ASKED = "asked"
-ANSWERED = "answered"
 # What `only` may be: an outcome, or ASKED for whatever became of an approval request.
 ONLY = (*OUTCOMES, ASKED)
 _MEMBERS_LIMIT = 65_536

@@ -15,7 +15,7 @@ from _operator import _compare_digest  # hmac's, which imports OpenSSL
 from collections.abc import Callable
 
 from sigwrap.tuples import NamedTuple
-from sigwrap.watch.page.requests import Request
+from sigwrap.watch.page.messages import Request
 
 _SECRET_BYTES = 16
 _NAMES = ("127.0.0.1", "localhost", "[::1]")
@@ -29,7 +29,7 @@ class Refused(NamedTuple):
 
 
 class Entered(NamedTuple):
-    """It came with the code, which is now used up."""
+    """The request came with the code, which is now used up."""
 
     cookie: str  # the value of Set-Cookie
 

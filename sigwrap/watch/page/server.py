@@ -7,26 +7,105 @@ without the cookie. It never closes a stream for others.
 
 from __future__ import annotations
 
+import errno
 import os
 import select
 import signal
 import socket
+import stat
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
+from sigwrap.errors import UsageError
+from sigwrap.escape import printable
 from sigwrap.linux.peer import Peer, examine
+from sigwrap.linux.taken import refuse_descriptors
+from sigwrap.protocols.left_sockets import is_left
 from sigwrap.watch.board import Order
-from sigwrap.watch.page.answers import plain
-from sigwrap.watch.page.connection import Bounds, Connection
+from sigwrap.watch.page.connection import Bounds, Connection, Events, Streams
 from sigwrap.watch.page.gate import Gate
-from sigwrap.watch.page.peers import Peers
-from sigwrap.watch.page.refusals import Refusals
-from sigwrap.watch.page.reports import Reports
+from sigwrap.watch.page.messages import plain
+from sigwrap.watch.page.peers import Peers, Refusals
 from sigwrap.watch.page.site import Site
-from sigwrap.watch.page.streams import Events, Streams
+
+_HOST = "127.0.0.1"
+_BACKLOG = 4_096
+_MODE = 0o600
+
+
+def at_port(port: int) -> socket.socket:
+    """Listen on a port, 0 for any free one; UsageError if that fails."""
+    end = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    try:
+        end.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # an earlier server's TIME_WAIT
+        end.bind((_HOST, port))
+        end.listen(_BACKLOG)
+    except OSError as error:
+        end.close()
+        is_used = error.errno == errno.EADDRINUSE
+        why = f"port {port} is in use" if is_used else f"port {port}: {error.strerror}"
+        raise UsageError(why, "choose another port, or omit --port") from error
+    return end
+
+
+class SocketFile:
+    """A socket file, removed at the end if it is still this one."""
+
+    def __init__(self, path: str) -> None:
+        """Listen; UsageError if that fails."""
+        self.path = os.path.abspath(path)
+        self.end = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        umask = os.umask(0o777 & ~_MODE)
+        try:
+            self._check_folder()
+            self._remove_if_left_over()
+            self.end.bind(self.path)
+            self._found = os.lstat(self.path)
+            refuse_descriptors(self.end)
+            self.end.listen(_BACKLOG)
+        except OSError as error:
+            why = "the file exists" if error.errno == errno.EADDRINUSE else error.strerror
+            raise self._refused(why or str(error)) from error
+        finally:
+            os.umask(umask)
+
+    @property
+    def is_in_place(self) -> bool:
+        """Return whether the path still leads to this socket."""
+        try:
+            return os.path.samestat(os.lstat(self.path), self._found)
+        except OSError:
+            return False
+
+    def close(self) -> None:
+        self.end.close()
+        if self.is_in_place:
+            with suppress(OSError):
+                os.unlink(self.path)
+
+    def _check_folder(self) -> None:
+        found = os.stat(os.path.dirname(self.path))
+        if found.st_uid != os.geteuid() or stat.S_IMODE(found.st_mode) & 0o022:
+            raise self._refused("other users may write to its directory")
+
+    def _refused(self, why: str) -> UsageError:
+        self.end.close()
+        hint = "choose a path in a directory that only you may write to, such as $XDG_RUNTIME_DIR"
+        return UsageError(f"--socket {printable(self.path)}: {why}", hint)
+
+    def _remove_if_left_over(self) -> None:
+        """Remove the file of a server that was killed: no process listens on it."""
+        folder, name = os.path.split(self.path)
+        folder_fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            if is_left(folder_fd, name):
+                os.unlink(name, dir_fd=folder_fd)
+        finally:
+            os.close(folder_fd)
+
 
 _LOOKS_EVERY_S = 0.5
 _PAUSE_S = 0.1
@@ -53,7 +132,7 @@ def serve(
     bounds = bounds or Bounds()
     port = listener.getsockname()[1] if listener.family == socket.AF_INET else None
     gate = Gate(port, os.urandom)
-    site = Site(gate, carry_out, Streams(source, bounds), Reports(report_line))
+    site = Site(gate, carry_out, Streams(source, bounds), report_line)
     server = Server(listener, bounds, Refusals(store, tell).add, site.serve, tell)
     woken, wake = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
 

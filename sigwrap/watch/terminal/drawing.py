@@ -27,10 +27,8 @@ v    show the whole request
 
 Tab  show the events of the next session
 f    choose which events to show
-/    show only events with these words
 s    stop the session, as Ctrl+C does there
 K    kill switch on: ends all your sessions now and blocks new ones
-U    kill switch off
 q    quit; sessions go on
 """
 
@@ -97,7 +95,7 @@ def _heading(board: Board) -> list[Row]:
     found = [Row(f"sigwrap watch   {', '.join(parts)}   {switch}", is_strong=True)]
     if board.killswitch is not None:
         found.append(
-            Row(f"{board.killswitch}; no session can start (U turns it off)", is_strong=True)
+            Row(f"{board.killswitch}; to turn it off: sigwrap killswitch off", is_strong=True)
         )
     found += [Row(f"incomplete: {each}") for each in board.problems[:2]]
     return found
@@ -187,8 +185,7 @@ def _events(state: ScreenState, lines: Iterable[EventLine], room: int) -> list[R
     seen = state.session
     if room < 2 or seen is None:
         return []
-    words = f", with {state.words!r}" if state.words else ""
-    heading = f"-- events of {printable(seen.name or seen.id)}: {state.shows.value}{words}"
+    heading = f"-- events of {printable(seen.name or seen.id)}: {state.shows.value}"
     shown = [each for each in lines if state.is_shown(each)][-(room - 1) :]
     found = [Row(heading, is_strong=True)]
     found += [Row(_event(each)) for each in shown]
@@ -208,8 +205,6 @@ def _clock(time_ns: int) -> str:
 
 def _bottom(state: ScreenState, size: Size) -> list[Row]:
     match state.mode:
-        case Mode.FILTER:
-            return [Row(f"show only events with: {_end_of(state.typed, size)}_")]
         case Mode.MESSAGE if state.is_closed:
             return [Row("this request is closed: Enter or Esc goes back", True)]
         case Mode.MESSAGE:
@@ -224,13 +219,10 @@ def _bottom(state: ScreenState, size: Size) -> list[Row]:
             ]
         case Mode.STOP:
             return [Row(f"stop session {printable(state.stopping)}, as Ctrl+C does? Press y", True)]
-        case Mode.LIFT:
-            return [Row("turn the kill switch off, so that sessions can start? Press y", True)]
         case Mode.HELP:
             return [Row("any key goes back")]
         case _:
-            switch = "K kill" if state.board.killswitch is None else "U kill switch off"
-            others = f"s stop  {switch}  ? help  q quit"
+            others = "s stop  K kill  ? help  q quit"
             keys = "y approve  a session  n deny  m message  v view  "
             if size.columns < len(keys + others):
                 keys, others = "y a n m  v view  ", "? help  q quit"

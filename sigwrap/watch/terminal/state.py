@@ -12,7 +12,7 @@ from enum import Enum
 
 from sigwrap.escape import printable
 from sigwrap.outcomes import ALLOWED
-from sigwrap.report.folds.selection import ANSWERED, ASKED
+from sigwrap.report.folds.selection import ASKED
 from sigwrap.tuples import NamedTuple
 from sigwrap.watch.board import (
     ApprovalRequest,
@@ -22,7 +22,6 @@ from sigwrap.watch.board import (
     EventLine,
     Interrupt,
     KillAll,
-    Lift,
     Order,
     SessionView,
 )
@@ -36,22 +35,19 @@ class Mode(Enum):
     WHOLE = "whole"  # one request on all of the screen
     HELP = "help"
     MESSAGE = "message"  # typing the message of a denial
-    FILTER = "filter"  # typing words of events
     REASON = "reason"  # typing the reason for the kill switch
     STOP = "stop"  # confirming the interrupt of a session
-    LIFT = "lift"  # confirming the end of the kill switch
 
 
 class Command(Enum):
-    """What a key asks of the screen itself."""
+    """An effect of a key on the screen itself."""
 
     SUSPEND = "suspend"
-    REDRAW = "redraw"
     QUIT = "quit"
 
 
 class Shows(Enum):
-    """Which events are shown."""
+    """A selection of events."""
 
     ALL = "all"
     NOTABLE = "all except allowed"
@@ -65,7 +61,7 @@ class RequestKey(NamedTuple):
 
 _NO_REQUEST = RequestKey("", "")
 _NEXT = {Shows.ALL: Shows.NOTABLE, Shows.NOTABLE: Shows.REFUSED, Shows.REFUSED: Shows.ALL}
-_REFUSED = frozenset({"denied", "approved", ASKED, ANSWERED})
+_REFUSED = frozenset({"denied", "approved", "expired", ASKED})
 _NO_BOARD = Board(0, (), 0, (), None, ())
 
 
@@ -75,7 +71,6 @@ class ScreenState:
         self.typed = ""
         self.status = ""  # the line above the keys
         self.shows = Shows.NOTABLE
-        self.words = ""  # that a shown event has
         self.scrolled = 0  # rows of the whole request
         self.does_not_fit = True  # the request, as it was drawn last
         self.is_end_shown = False  # of the whole request
@@ -114,8 +109,6 @@ class ScreenState:
             self._drawn_s = now_s
 
     def is_shown(self, line: EventLine) -> bool:
-        if self.words and self.words.lower() not in line.text.lower():
-            return False
         match self.shows:
             case Shows.ALL:
                 return True
@@ -125,7 +118,7 @@ class ScreenState:
                 return line.outcome in _REFUSED
 
     def press(self, key: str, now_s: float) -> Order | Command | None:
-        if key in ("quit", "suspend", "redraw"):
+        if key in ("quit", "suspend"):
             return Command(key)
         match self.mode:
             case Mode.BOARD | Mode.WHOLE:
@@ -134,8 +127,9 @@ class ScreenState:
             case Mode.HELP:
                 self._back()
                 return None
-            case Mode.STOP | Mode.LIFT:
-                return self._confirmed(key)
+            case Mode.STOP:
+                self._back("" if key == "y" else "nothing was done")
+                return Interrupt(self.stopping) if key == "y" else None
             case _:
                 return self._on_typing(key)
 
@@ -163,14 +157,10 @@ class ScreenState:
                 self._next_session(1 if key in ("tab", "right") else -1)
             case "f":
                 self.shows = _NEXT[self.shows]
-            case "/":
-                self._type(Mode.FILTER, self.words)
             case "s" if self.session is not None:
                 self.mode, self.stopping = Mode.STOP, self.session.id
             case "K":
                 self._type(Mode.REASON)
-            case "U":
-                self.mode = Mode.LIFT
             case "?":
                 self.mode = Mode.HELP
         return None
@@ -221,8 +211,8 @@ class ScreenState:
 
     # Typing and confirming
 
-    def _type(self, mode: Mode, typed: str = "") -> None:
-        self.mode, self.typed = mode, typed
+    def _type(self, mode: Mode) -> None:
+        self.mode, self.typed = mode, ""
 
     def _on_typing(self, key: str) -> Order | None:
         match key:
@@ -247,24 +237,12 @@ class ScreenState:
     def _enter(self) -> Order | None:
         mode, typed, is_closed = self.mode, self.typed, self.is_closed
         self._leave_typing()
-        match mode:
-            case Mode.FILTER:
-                self.words = typed
-            case Mode.REASON:
-                return KillAll(typed)
-            case Mode.MESSAGE if not is_closed:
-                return Deny(*self.message_for, typed)
-            case Mode.MESSAGE:
-                self.status = "nothing was sent: the request is closed"
+        if mode is Mode.REASON:
+            return KillAll(typed)
+        if not is_closed:
+            return Deny(*self.message_for, typed)
+        self.status = "nothing was sent: the request is closed"
         return None
-
-    def _confirmed(self, key: str) -> Order | None:
-        mode = self.mode
-        self._back()
-        if key != "y":
-            self.status = "nothing was done"
-            return None
-        return Lift() if mode is Mode.LIFT else Interrupt(self.stopping)
 
     def _back(self, status: str = "") -> None:
         self.mode, self.typed, self.scrolled = Mode.BOARD, "", 0

@@ -1,30 +1,135 @@
-"""The loop of `sigwrap watch` over keys, news and finished orders. It never waits for a session."""
+"""The terminal, and the loop of `sigwrap watch` over keys, news and finished orders. The loop never
+waits for a session, and the terminal is left as it was found.
+"""
 
 from __future__ import annotations
 
+import codecs
 import os
 import queue
 import select
 import signal
+import termios
 import threading
 import time
+import tty
+from collections.abc import Iterator, Sequence
 
+from sigwrap.bare import re
 from sigwrap.errors import SigwrapError
 from sigwrap.run.asking.wording import Session, store_option
 from sigwrap.watch import actions
 from sigwrap.watch.board import KillAll, Order
 from sigwrap.watch.notify import Notifier
 from sigwrap.watch.source import Source
-from sigwrap.watch.terminal.drawing import drawn
-from sigwrap.watch.terminal.screen import Keys, Screen
+from sigwrap.watch.terminal.drawing import Row, Size, drawn
 from sigwrap.watch.terminal.state import Command, ScreenState
 
 _DRAWS_EVERY_S = 1.0  # ages and times that are left change
 _LINES = 200
-_AT_ONCE = 4  # orders that are under way
 _ENDS = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT)
 _SIGNALS = (*_ENDS, signal.SIGWINCH, signal.SIGCONT, signal.SIGTSTP)
 _OUR_GROUP = 0
+_ENTER = "\x1b[?1049h\x1b[?25l\x1b[2J"
+_LEAVE = "\x1b[0m\x1b[?25h\x1b[?1049l"
+_STRONG, _CHOSEN, _PLAIN = "\x1b[1m", "\x1b[7m", "\x1b[0m"
+# A sequence, Alt with a key, or one character.
+_KEY = re.compile(r"\x1b[\[O][0-?]*[ -/]*[@-~]?|\x1b[^\[O]|.", re.DOTALL)
+_UNFINISHED = re.compile(r"\x1b[\[O][ -?]{0,14}\Z")
+# Printable characters are keys of their own.
+_NAMES = {
+    "\r": "enter",
+    "\n": "enter",
+    "\t": "tab",
+    "\x7f": "backspace",
+    "\x08": "backspace",
+    "\x03": "quit",
+    "\x04": "quit",
+    "\x15": "erase",
+    "\x1a": "suspend",
+    "\x1b": "escape",
+    **dict.fromkeys(("\x1b[A", "\x1bOA"), "up"),
+    **dict.fromkeys(("\x1b[B", "\x1bOB"), "down"),
+    **dict.fromkeys(("\x1b[C", "\x1bOC"), "right"),
+    **dict.fromkeys(("\x1b[D", "\x1bOD"), "left"),
+    "\x1b[Z": "backtab",
+    "\x1b[5~": "page-up",
+    "\x1b[6~": "page-down",
+}
+
+
+class Screen:
+    def __init__(self, read_fd: int, write_fd: int) -> None:
+        self._read_fd = read_fd
+        self._write_fd = write_fd
+        self._before = termios.tcgetattr(read_fd)
+        self._shown: list[Row] = []
+        self._is_ours = False
+
+    def enter(self) -> None:
+        modes = termios.tcgetattr(self._read_fd)
+        tty.setraw(self._read_fd, termios.TCSADRAIN)
+        raw = termios.tcgetattr(self._read_fd)
+        raw[1] = modes[1]  # output as it was: a line feed still returns
+        termios.tcsetattr(self._read_fd, termios.TCSADRAIN, raw)
+        self._is_ours = True
+        self._write(_ENTER)
+        self._shown = []
+
+    def leave(self) -> None:
+        if not self._is_ours:
+            return
+        self._is_ours = False
+        try:
+            self._write(_LEAVE)
+            termios.tcsetattr(self._read_fd, termios.TCSADRAIN, self._before)
+        except (OSError, termios.error):
+            pass  # the terminal hung up
+
+    @property
+    def size(self) -> Size:
+        found = os.get_terminal_size(self._write_fd)
+        return Size(found.columns or 80, found.lines or 24)
+
+    def clear(self) -> None:
+        self._shown = []
+        self._write("\x1b[2J")
+
+    def show(self, rows: Sequence[Row]) -> None:
+        """Write the rows that have changed."""
+        written = []
+        for at, row in enumerate(rows):
+            if at < len(self._shown) and self._shown[at] == row:
+                continue
+            style = _CHOSEN if row.is_chosen else _STRONG if row.is_strong else ""
+            end = _PLAIN if style else ""
+            written.append(f"\x1b[{at + 1};1H{style}{row.text}{end}\x1b[K")
+        self._shown = list(rows)
+        if written:
+            self._write("".join(written))
+
+    def ring(self) -> None:
+        self._write("\a")
+
+    def _write(self, text: str) -> None:
+        data = text.encode("utf-8", "replace")
+        while data:
+            data = data[os.write(self._write_fd, data) :]
+
+
+class Keys:
+    def __init__(self) -> None:
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self._rest = ""
+
+    def of(self, data: bytes) -> Iterator[str]:
+        """Yield keys; an Escape with nothing behind it is the key of that name."""
+        text = self._rest + self._decoder.decode(data)
+        unfinished = _UNFINISHED.search(text)
+        self._rest = unfinished.group() if unfinished else ""
+        for key in _KEY.findall(text.removesuffix(self._rest)):
+            if name := _NAMES.get(key, key if key.isprintable() else ""):
+                yield name
 
 
 class Watching:
@@ -38,7 +143,6 @@ class Watching:
         self._session = Session("", store_option(os.path.abspath(store), os.environ))
         self._wakes, self._wake = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         self._done: queue.SimpleQueue[str] = queue.SimpleQueue()
-        self._under_way = 0
         self._got: set[int] = set()
         self._has_left = False
 
@@ -68,7 +172,6 @@ class Watching:
                 self._source.calm()
             while not self._done.empty():
                 self._state.status = self._done.get()
-                self._under_way -= 1
             if 0 in ready:
                 data = os.read(0, 1 << 10)
                 if not data:
@@ -116,8 +219,6 @@ class Watching:
         match wanted:
             case None:
                 pass
-            case Command.REDRAW:
-                self._screen.clear()
             case Command.SUSPEND:
                 self._stop(_OUR_GROUP)
             case Command.QUIT:
@@ -126,10 +227,6 @@ class Watching:
                 self._carry_out(wanted)
 
     def _carry_out(self, order: Order) -> None:
-        if self._under_way >= _AT_ONCE:
-            self._state.status = "busy: wait until the last actions are done"
-            return
-
         def work() -> None:
             try:
                 said = actions.carry_out(self._store, order)
@@ -141,7 +238,6 @@ class Watching:
             self._done.put(said)
             os.write(self._wake, b"\0")
 
-        self._under_way += 1
         if isinstance(order, KillAll):
             self._state.status = "turning the kill switch on"
         threading.Thread(target=work, daemon=True).start()

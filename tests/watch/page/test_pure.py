@@ -25,7 +25,7 @@ from sigwrap.watch.board import (
 )
 from sigwrap.watch.documents import board_text, fit, lines_text
 from sigwrap.watch.page.gate import Entered, Gate, Refused
-from sigwrap.watch.page.requests import (
+from sigwrap.watch.page.messages import (
     BadRequest,
     Request,
     head_size,
@@ -183,9 +183,10 @@ def test_each_path_has_its_order() -> None:
         ("/interrupt", ids, Interrupt("s1")),
         ("/killswitch/on", {"reason": "x"}, KillAll("x")),
         ("/killswitch/off", {}, Lift()),
-        ("/nothing", {}, None),
     ):
         assert read_order(path, json.dumps(document).encode()) == wanted
+    with pytest.raises(BadRequest, match="no such action"):
+        read_order("/nothing", b"{}")
 
 
 @given(st.sampled_from(["/approve", "/deny", "/interrupt", "/killswitch/on"]), st.binary())

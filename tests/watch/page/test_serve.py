@@ -255,7 +255,7 @@ def test_a_port_that_is_taken_is_said(sigwrap: Sigwrap) -> None:
         (["--port", "65536"], b"65536 is not in the range"),
         (["--socket", "/tmp/page"], b"other users may write to its directory"),
         (["--socket", "/nowhere/page"], b"No such file or directory"),
-        (["--socket", "/tmp/" + "x" * 120], b"longer than 107 bytes"),
+        (["--socket", "x" * 120], b"AF_UNIX path too long"),
         (["--socket", "page", "--port", "1"], b"can't be combined"),
         (["--socket", "page", "--open"], b"--socket can't be combined with"),
     ],

@@ -16,8 +16,7 @@ from sigwrap.store.killswitch import State
 from sigwrap.watch.board import Approve, Deny, EventLine, Interrupt, KillAll, Lift
 from sigwrap.watch.page import peers
 from sigwrap.watch.page.connection import Bounds
-from sigwrap.watch.page.listening import at_port
-from sigwrap.watch.page.server import serve
+from sigwrap.watch.page.server import at_port, serve
 from tests.watch.boards import SECOND, board, request, seen
 
 peers._SEARCH_AT_MOST_S = 30.0  # however slow the machine is

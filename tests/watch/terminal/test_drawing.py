@@ -103,7 +103,7 @@ def test_nothing_is_wider_or_longer_or_moves_the_cursor() -> None:
         problems=("x" * 500,),
     )
     sizes = itertools.product((2, 20, 40, 79, 80, 200), (1, 5, 10, 24, 60))
-    for (columns, rows), key in itertools.product(sizes, ("", "?", "v", "m", "/", "K", "s")):
+    for (columns, rows), key in itertools.product(sizes, ("", "?", "v", "m", "K", "s")):
         state = ScreenState()
         state.status = "y" * 300
         found_rows = shown(found, *([key] if key else []), size=Size(columns, rows), state=state)

@@ -11,7 +11,6 @@ from sigwrap.watch.board import (
     Deny,
     Interrupt,
     KillAll,
-    Lift,
     Order,
 )
 from sigwrap.watch.terminal.state import READ_WITHIN_S, Command, Mode, ScreenState, Shows
@@ -63,7 +62,6 @@ def pressed(subject: ScreenState, keys: str, now_s: float = READ_S) -> Order | C
         ("K enter", KillAll("")),
         ("K b a d enter", KillAll("bad")),
         ("K b escape", None),
-        ("U n", None),
         ("q", Command.QUIT),
         ("v q", None),
         ("? y", None),
@@ -136,11 +134,10 @@ def test_a_message_is_one_however_soon_it_is_begun() -> None:
 
 
 def test_a_yes_to_an_order_answers_no_request() -> None:
-    for key, order in (("s", Interrupt("s1")), ("U", Lift())):
-        subject = state(board(seen(state=ENDED), waiting=(request(),)))
-        assert subject.press(key, 9.0) is None
-        assert subject.press("y", 9.5) == order
-        assert subject.press("y", 10.0) == Approve("s1", "3f9a10", False)
+    subject = state(board(seen(state=ENDED), waiting=(request(),)))
+    assert subject.press("s", 9.0) is None
+    assert subject.press("y", 9.5) == Interrupt("s1")
+    assert subject.press("y", 10.0) == Approve("s1", "3f9a10", False)
 
 
 def test_what_is_not_shown_whole_takes_a_yes_where_it_is() -> None:
@@ -178,6 +175,3 @@ def test_which_events_are_shown() -> None:
     assert not subject.is_shown(line(5, "audited"))
     pressed(subject, "f")
     assert subject.is_shown(allowed)
-    for key in ("/", "C", "u", "r", "l", "enter"):
-        subject.press(key, READ_S)
-    assert [subject.is_shown(each) for each in (allowed, denied, asked)] == [False, False, True]

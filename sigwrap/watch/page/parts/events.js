@@ -7,7 +7,7 @@ let leftOut = 0;
 let isFollowing = true;
 let frame = 0;
 
-for (const outcome of ["allowed", "audited", "approved", "redirected", "absorbed", "denied", "asked", "answered"]) {
+for (const outcome of ["allowed", "audited", "approved", "redirected", "absorbed", "denied", "asked", "expired"]) {
   byId("outcome").append(element("option", { value: outcome }, outcome));
 }
 

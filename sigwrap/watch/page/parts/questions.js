@@ -114,7 +114,7 @@ function end(each) {
   each.node.classList.add("over");
   each.node.removeAttribute("aria-current");
   for (const button of each.buttons) button.disabled = true;
-  put(each.left, "answered or expired");
+  put(each.left, "approved, denied or expired");
   if (current === each) {
     current = null;
     if (next) {

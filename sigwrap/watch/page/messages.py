@@ -1,7 +1,8 @@
-"""Requests to the page, pure: a head that has one meaning only, and the order in a body.
+"""Requests to the page and its answers. Pure.
 
-Two readers of one request that disagree about where it ends are how requests are smuggled. So what
-HTTP merely tolerates is refused here. No browser sends any of it.
+The head of a request must have one meaning only. Two readers of one request that disagree about
+where it ends are how requests are smuggled, so what HTTP merely tolerates is refused here. No
+browser sends any of it.
 """
 
 from __future__ import annotations
@@ -119,12 +120,11 @@ _CHECKS: dict[str, Callable[[object], bool]] = {
 }
 
 
-def read_order(path: str, body: bytes) -> Order | None:
-    """Return what a POST asks for, or None if there is no such path; BadRequest if the body is
-    wrong."""
+def read_order(path: str, body: bytes) -> Order:
+    """Return what a POST asks for; BadRequest if the path or the body is wrong."""
     kind = _ORDERS.get(path)
     if kind is None:
-        return None
+        raise BadRequest(404, "no such action")
     try:
         asked = json.loads(body)
     except (ValueError, RecursionError) as error:
@@ -136,3 +136,54 @@ def read_order(path: str, body: bytes) -> Order | None:
             raise BadRequest(400, f"{name} is missing or wrong")
     order: Order = kind(*(asked[name] for name in kind._fields))
     return order
+
+
+PAGE_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
+    "frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
+)
+TEXT = "text/plain; charset=utf-8"
+_ALWAYS = (
+    ("X-Content-Type-Options", "nosniff"),
+    ("Referrer-Policy", "no-referrer"),
+    ("Cache-Control", "no-store"),
+    ("Cross-Origin-Opener-Policy", "same-origin"),
+    ("Cross-Origin-Resource-Policy", "same-origin"),
+    ("X-Frame-Options", "DENY"),
+    ("Connection", "close"),
+)
+
+
+class Answer(NamedTuple):
+    status: int
+    kind: str
+    body: bytes | None  # None for a stream, which ends with its connection
+    more: tuple[tuple[str, str], ...] = ()
+    policy: str = PAGE_POLICY
+
+    @property
+    def encoded(self) -> bytes:
+        fields = [
+            ("Content-Type", self.kind),
+            ("Content-Security-Policy", self.policy),
+            *_ALWAYS,
+            *self.more,
+        ]
+        if self.body is not None:
+            fields.append(("Content-Length", str(len(self.body))))
+        head = "".join(f"{name}: {value}\r\n" for name, value in fields)
+        return f"HTTP/1.1 {self.status} \r\n{head}\r\n".encode() + (self.body or b"")
+
+
+def plain(status: int, why: str) -> Answer:
+    return Answer(status, TEXT, f"sigwrap: {why}.\n".encode())
+
+
+def outcome(status: int, sentence: str) -> Answer:
+    """Return the answer to an order."""
+    document = {"ok": status == 200, "said": sentence}
+    return Answer(status, "application/json", json.dumps(document).encode())
+
+
+def redirect(cookie: str) -> Answer:
+    return Answer(303, TEXT, b"", (("Location", "/"), ("Set-Cookie", cookie)))
