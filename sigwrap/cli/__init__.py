@@ -5,8 +5,7 @@ run_line      the line of a run, or of an agent by its name
 run_options   the table of run options, and their reader
 run           a run, from its settings to its exit status
 app           sigwrap as typer has it: the root of all commands, errors as one line
-table         every command: its module and its line of help
-old_names     old names of commands
+table         every command: its module and its line of help; old names
 group         commands under one name, and the errors for an unknown one
 run_command   typer's `run`, for the help, completion and the manual page
 examples      lines that teach, in every help

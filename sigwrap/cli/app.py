@@ -11,10 +11,9 @@ from typer.exceptions import TyperException
 
 from sigwrap import status
 from sigwrap.cli.group import LazyGroup, explained
-from sigwrap.cli.old_names import renamed
 from sigwrap.cli.options import NO_PAGER_HELP, UTC_HELP
 from sigwrap.cli.output import note, out, version
-from sigwrap.cli.table import COMMANDS
+from sigwrap.cli.table import COMMANDS, OLD_NAMES
 from sigwrap.errors import InternalError, SigwrapError
 from sigwrap.escape import shell_words, shortened
 from sigwrap.linux.descriptors import reserve_standard_streams
@@ -26,11 +25,12 @@ sigwrap [OPTIONS] -- COMMAND [ARGS…] applies a policy to everything that the c
 run, signal and connect to, logs it, and ends all of them on Ctrl+C.
 
 sigwrap [OPTIONS] claude|codex|gemini [ARGS…] runs that agent with a preset: its policy,
-options and environment.
+options and environment. sigwrap [OPTIONS] -c LINE runs a line of shell in bash.
 """
 _FIRST_OPTIONS = ("policy", "name", "approvals", "notify", "grace_s", "store")
 _LINE_SHOWN = 60
 _ALL = "sigwrap.all"
+_BEFORE_A_COMMAND = ("--utc", "--no-pager")
 
 
 class Root(LazyGroup):
@@ -111,6 +111,18 @@ ROOT = Root(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+
+
+def renamed(words: list[str]) -> list[str]:
+    """Return the line with a command's new name in place of its old one, and note that name."""
+    start = next((at for at, word in enumerate(words) if word not in _BEFORE_A_COMMAND), 0)
+    before, line = words[:start], words[start:]
+    for old, new in OLD_NAMES.items():
+        path = old.split()
+        if line[: len(path)] == path:
+            note(f'"{old}" is now "{new}"')
+            return [*before, *new.split(), *line[len(path) :]]
+    return words
 
 
 def run_app(words: list[str]) -> int:

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from sigwrap.cli.examples import examples
+from sigwrap.cli.group import App
 from sigwrap.cli.options import PagerOption
 from sigwrap.cli.output import out
 from sigwrap.cli.pager import pager
@@ -27,10 +27,10 @@ _CELL_END = re.compile(r"(?<!\\)\|")
 _WIDEST_NAME = 28
 
 
-def register(app: typer.Typer) -> None:
-    app.command("help", epilog=examples("help"))(show)
+app = App()
 
 
+@app.command("help")
 def show(
     context: typer.Context,
     topic: Annotated[
@@ -47,12 +47,16 @@ def show(
         out(command.get_help(inner))
         return
     if not text:
-        near = nearest_word(topic, re.findall(r"\]\(([a-z-]+)\.md\)", page("")))
+        near = nearest_word(topic, topics())
         hint = f'did you mean "{near}"?' if near else "all topics: sigwrap help"
         raise UsageError(f"no help topic {shell_words([topic])}", hint)
     with pager(wanted=not no_pager) as say:
         for line in as_text(text, columns(), style()):
             say(line)
+
+
+def topics() -> list[str]:
+    return re.findall(r"\]\(([a-z-]+)\.md\)", page(""))
 
 
 def page(topic: str) -> str:

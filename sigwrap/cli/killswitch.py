@@ -12,7 +12,6 @@ import typer
 
 from sigwrap import status as statuses
 from sigwrap.cli.control import refuse_inside
-from sigwrap.cli.examples import examples
 from sigwrap.cli.group import App, Group
 from sigwrap.cli.options import JsonOption, StoreOption, store_folder
 from sigwrap.cli.output import note, out
@@ -28,10 +27,10 @@ from sigwrap.store.killswitch import State
 STATUS_SCHEMA = "sigwrap.killswitch-status/1"  # the file itself has another schema
 _BLOCKED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGTSTP)
 
-app = App(cls=Group, no_args_is_help=True, help="End all your sessions and block new ones.")
+app = App(name="killswitch", cls=Group, help="End all your sessions and block new ones.")
 
 
-@app.command(epilog=examples("killswitch on"))
+@app.command()
 def on(
     reason: Annotated[
         str, typer.Option("--reason", metavar="R", help="Reason to show and log")
@@ -64,7 +63,7 @@ def on(
     return statuses.REFUSED if activated.left or activated.may_be_more else 0
 
 
-@app.command(epilog=examples("killswitch off"))
+@app.command()
 def off(
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation")] = False,
     store: StoreOption = None,
@@ -84,7 +83,7 @@ def off(
     out("the kill switch is off: sessions can start again")
 
 
-@app.command(epilog=examples("killswitch status"))
+@app.command()
 def status(store: StoreOption = None, as_json: JsonOption = False) -> None:
     """Show whether the kill switch is on, since when and why."""
     state = killswitch.known(_stores(store))
@@ -124,7 +123,3 @@ def _ended(activated: Activated) -> str:
         return ended
     was = "was" if activated.forced == 1 else "were"
     return f"{ended} ({activated.forced} {was} not responding and {was} killed)"
-
-
-def register(root: typer.Typer) -> None:
-    root.add_typer(app, name="killswitch")

@@ -9,7 +9,8 @@ import typer
 
 import sigwrap
 from sigwrap import status
-from sigwrap.cli.examples import EXAMPLES, examples
+from sigwrap.cli.examples import EXAMPLES
+from sigwrap.cli.group import App
 from sigwrap.cli.output import out
 
 _FIRST_STEPS = (
@@ -31,10 +32,10 @@ _ENVIRONMENT = (
 )
 
 
-def register(app: typer.Typer) -> None:
-    app.command(epilog=examples("man"))(man)
+app = App()
 
 
+@app.command()
 def man(context: typer.Context) -> None:
     """Print the manual page."""
     out(manual(context.find_root().command))

@@ -1,4 +1,4 @@
-"""Every command: the module in this package that has it, and its line of help.
+"""Every command: the module in this package that has it, and its line of help. Old names.
 
 The lists of commands in `--help`, completion and the search for the nearest word need no more than
 this, so a start imports the module of one command only.
@@ -10,9 +10,7 @@ HIDDEN = ""
 Rows = dict[str, tuple[str, str]]
 
 COMMANDS: dict[str, Rows] = {
-    "Run": {
-        "run": ("run_command", "Run a command under supervision"),
-    },
+    "Run": {"run": ("run_command", "Run a command under supervision")},
     "Look at sessions": {
         "sessions": ("sessions", "List, remove or recover sessions"),
         "report": ("report", "Show what happened in a session"),
@@ -57,10 +55,7 @@ POLICY: dict[str, Rows] = {
         "show": ("policy.reading", "Print a policy as it takes effect"),
         "diff": ("policy.reading", "Compare two policies as they take effect"),
         "schema": ("policy.reading", "Print the JSON Schema of policies"),
-        "check": (
-            "policy.checking",
-            "Check policies for mistakes, and run their tests",
-        ),
+        "check": ("policy.checking", "Check policies for mistakes, and run their tests"),
         "try": ("policy.checking", "Show what a policy would have decided in a session"),
         "explain": ("policy.explaining", "Explain which rule decides, and why"),
         "init": ("policy.writing", "Write a first policy for this project"),
@@ -70,4 +65,14 @@ POLICY: dict[str, Rows] = {
     HIDDEN: {
         "test": ("policy.checking", ""),
     },
+}
+
+# They keep working. The longer one of two comes first.
+OLD_NAMES = {
+    "approvals list": "watch --format text",
+    "approvals": "watch --format text",
+    "install": "hook install",
+    "uninstall": "hook uninstall",
+    "policy generate": "policy learn --new",
+    "policy suggest": "policy learn",
 }

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 import sigwrap
-from sigwrap.cli.examples import examples
+from sigwrap.cli.group import App
 from sigwrap.cli.options import JsonOption, PagerOption, SessionArgument, StoreOption, store_folder
 from sigwrap.cli.output import note
 from sigwrap.cli.pager import pager
@@ -25,11 +25,10 @@ from sigwrap.report.forms.documents import verification_json
 from sigwrap.report.forms.verification import render_verification
 from sigwrap.store.catalog import open_session
 
-
-def register(app: typer.Typer) -> None:
-    app.command(epilog=examples("verify"))(verify)
+app = App()
 
 
+@app.command()
 def verify(
     session: SessionArgument = "",
     store: StoreOption = None,

@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 from yaml import YAMLError
 
-from sigwrap.cli.examples import examples
+from sigwrap.cli.group import App
 from sigwrap.cli.options import (
     JsonOption,
     PagerOption,
@@ -46,12 +46,10 @@ _TESTS_FAIL = 1
 _EXAMPLE = {"HOME": "/home/user", "PROJECT_ROOT": "/home/user/project"}
 
 
-def register(app: typer.Typer) -> None:
-    app.command(epilog=examples("policy check"))(check)
-    app.command("try", epilog=examples("policy try"))(try_policy)
-    app.command(hidden=True)(test)
+app = App()
 
 
+@app.command()
 def check(
     files: Annotated[list[str], typer.Argument(metavar="NAME|FILE...", help="Policies to check")],
     root: RootOption = None,
@@ -141,6 +139,7 @@ def _print_problems(problems: Iterable[Problem]) -> None:
         out(printable(str(problem)))
 
 
+@app.command(hidden=True)
 def test(policy: PolicyArgument, root: RootOption = None, as_json: JsonOption = False) -> None:
     """Run the tests of a policy."""
     note('"policy test" is now "policy check"')
@@ -159,6 +158,7 @@ def test(policy: PolicyArgument, root: RootOption = None, as_json: JsonOption = 
         raise typer.Exit(_TESTS_FAIL)
 
 
+@app.command("try")
 def try_policy(
     policy: PolicyArgument,
     session: SessionArgument = "",

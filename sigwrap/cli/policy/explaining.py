@@ -11,8 +11,7 @@ import typer
 from typer.core import TyperCommand
 from typer.exceptions import TyperException
 
-from sigwrap.cli.examples import examples
-from sigwrap.cli.group import unknown_option
+from sigwrap.cli.group import App, unknown_option
 from sigwrap.cli.hook_facts import real_path
 from sigwrap.cli.options import JsonOption, words_of
 from sigwrap.cli.output import note, out
@@ -57,8 +56,7 @@ else:
 _EXPLAIN_EXAMPLE = "as in sigwrap policy explain -- git push --force"
 
 
-def register(app: typer.Typer) -> None:
-    app.command(cls=_Explain, epilog=examples("policy explain"))(explain)
+app = App()
 
 
 class _Explain(TyperCommand):
@@ -95,6 +93,7 @@ def _misplaced(word: str, command: list[str]) -> UsageError:
     return UsageError(f"{shell_words([word])} is neither an option nor after --", line)
 
 
+@app.command(cls=_Explain)
 def explain(
     command: Annotated[
         list[str] | None,

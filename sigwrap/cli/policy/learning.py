@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from sigwrap.cli.chain_note import note_broken_chains
-from sigwrap.cli.examples import examples
+from sigwrap.cli.group import App
 from sigwrap.cli.options import StoreOption, store_folder
 from sigwrap.cli.output import note, out
 from sigwrap.cli.policy.shared import (
@@ -37,11 +37,10 @@ from sigwrap.start.policy_files import SHIPPED, load_policy, read_source
 from sigwrap.store.catalog import open_session
 from sigwrap.store.reader import Session
 
-
-def register(app: typer.Typer) -> None:
-    app.command(epilog=examples("policy learn"))(learn)
+app = App()
 
 
+@app.command()
 def learn(
     sessions: SessionsArgument = None,
     new: Annotated[

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
-from sigwrap.cli.examples import examples
+from sigwrap.cli.group import App
 from sigwrap.cli.options import JsonOption, StoreOption, store_folder
 from sigwrap.cli.output import out
 from sigwrap.cli.policy.shared import (
@@ -44,13 +44,10 @@ DiffArgument = Annotated[
 ]
 
 
-def register(app: typer.Typer) -> None:
-    app.command("list", epilog=examples("policy list"))(list_policies)
-    app.command(epilog=examples("policy show"))(show)
-    app.command(epilog=examples("policy diff"))(diff)
-    app.command(epilog=examples("policy schema"))(schema)
+app = App()
 
 
+@app.command("list")
 def list_policies(root: RootOption = None, as_json: JsonOption = False) -> None:
     """List shipped policies and policy files.
 
@@ -107,6 +104,7 @@ def _listed_parts(listed: dict[str, Any]) -> Iterator[str]:
         yield f"no description; rules: {', '.join(counts)}" if counts else "no description"
 
 
+@app.command()
 def show(policy: PolicyArgument, root: RootOption = None, as_json: JsonOption = False) -> None:
     """Print a policy as it takes effect.
 
@@ -116,6 +114,7 @@ def show(policy: PolicyArgument, root: RootOption = None, as_json: JsonOption = 
     out(json.dumps(plain(loaded), indent=2) if as_json else policy_text(loaded))
 
 
+@app.command()
 def diff(
     first: DiffArgument,
     second: DiffArgument,
@@ -174,6 +173,7 @@ def _diff_lines(
         yield f"@@ {names[-1].removeprefix('- ') if names else 'policy'} @@"
 
 
+@app.command()
 def schema() -> None:
     """Print the JSON Schema of policies.
 

@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from sigwrap.cli.examples import examples
+from sigwrap.cli.group import App
 from sigwrap.cli.output import note, out
 from sigwrap.cli.policy.shared import selector_from, variables, write_new
 from sigwrap.cli.tool_files import pinned
@@ -40,11 +40,10 @@ _SUFFIXES = (".yaml", ".yml")
 _MOST_READ = 1 << 20
 
 
-def register(app: typer.Typer) -> None:
-    app.command(epilog=examples("policy init"))(init)
-    app.command(epilog=examples("policy pin"))(pin)
+app = App()
 
 
+@app.command()
 def init(
     name: Annotated[
         str,
@@ -127,6 +126,7 @@ def _asked(project: Project) -> Answers:
     )
 
 
+@app.command()
 def pin(
     tools: Annotated[
         list[str],
