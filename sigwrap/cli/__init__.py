@@ -1,8 +1,7 @@
 """The command line: commands, options, and what sigwrap prints.
 
 main          `sigwrap`: starts a run or a hook at once; leaves other lines to typer
-run_line      the line of a run, or of an agent by its name
-run_options   the table of run options, and their reader
+run_options   the line of a run: the table of its options, and the reader
 run           a run, from its settings to its exit status
 app           sigwrap as typer has it: the root of all commands, errors as one line
 table         every command: its module and its line of help; old names

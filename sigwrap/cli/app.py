@@ -25,7 +25,7 @@ sigwrap [OPTIONS] -- COMMAND [ARGS…] applies a policy to everything that the c
 run, signal and connect to, logs it, and ends all of them on Ctrl+C.
 
 sigwrap [OPTIONS] claude|codex|gemini [ARGS…] runs that agent with a preset: its policy,
-options and environment. sigwrap [OPTIONS] -c LINE runs a line of shell in bash.
+options and environment. sigwrap [OPTIONS] -c LINE runs a line of shell.
 """
 _FIRST_OPTIONS = ("policy", "name", "approvals", "notify", "grace_s", "store")
 _LINE_SHOWN = 60

@@ -9,13 +9,14 @@ from typer.core import TyperArgument, TyperCommand, TyperOption
 
 from sigwrap import status
 from sigwrap.cli.examples import examples
-from sigwrap.cli.run_line import read_run_line
-from sigwrap.cli.run_options import RUN_OPTIONS, FlagOption, ValueOption
+from sigwrap.cli.run_options import RUN_OPTIONS, RunOption, read_run_line
 from sigwrap.run.settings import RunSettings
 
 _HELP = """Run a command under supervision.
 
 Same as: sigwrap [OPTIONS] -- COMMAND [ARGS…]
+
+With -c LINE instead of a command, it runs a line of shell in bash, or in sh without bash.
 """
 _STATUS_HELP = "\n".join(
     ["\b", "Exit status:", *(f"  {code:<5}  {why}" for code, why in status.TABLE)]
@@ -38,21 +39,16 @@ class _Run(TyperCommand):
         return start(ctx.obj)
 
 
-def _parameter(option: ValueOption | FlagOption) -> TyperOption:
-    if isinstance(option, FlagOption):
-        return TyperOption(
-            param_decls=["/".join(option.choices), option.field],
-            is_flag=True,
-            default=None,
-            help=option.help,
-        )
-    kind = option.kind
+def _parameter(option: RunOption) -> TyperOption:
+    default: Any = RunSettings._field_defaults[option.field]
+    is_choice = hasattr(default, "value")
     return TyperOption(
         param_decls=[*option.names, option.field],
-        type=TyperChoice(kind.wanted.split("|")) if kind.is_choice else str,
-        metavar=None if kind.is_choice else kind.wanted,
+        is_flag=not option.wanted,
+        type=TyperChoice(option.wanted.split("|")) if option.wanted and is_choice else str,
+        metavar=None if is_choice else option.wanted,
         help=option.help,
-        default=_word(RunSettings._field_defaults[option.field]),
+        default=_word(default) if option.wanted else None,
         show_default=True,
     )
 

@@ -10,7 +10,7 @@ import pytest
 from sigwrap.cli import run
 from sigwrap.cli.main import main
 from sigwrap.cli.output import note
-from sigwrap.cli.run_options import RUN_OPTIONS, ValueOption, read_options
+from sigwrap.cli.run_options import RUN_OPTIONS, read_options
 from sigwrap.errors import SigwrapError
 from sigwrap.run.settings import ApprovalMode, Nested, Report, RunSettings
 
@@ -194,8 +194,7 @@ def test_the_help_has_every_option(line: str, capfd: pytest.CaptureFixture[str])
     assert typed(*line.split()) == 0
     shown = " ".join(capfd.readouterr().out.split())
     for option in RUN_OPTIONS:
-        names = option.names if isinstance(option, ValueOption) else tuple(option.choices)
-        assert all(name in shown for name in names)
+        assert all(name in shown for name in option.names)
         assert option.help in shown
 
 
