@@ -161,13 +161,13 @@ def _sessions(context: Any) -> Iterator[Offer]:
     names = {file.name: shell_words(file.command) for file in reversed(found) if file.name}
     yield from reversed(names.items())
     yield from ((file.id, shell_words(file.command)) for file in found)
-    if context.info_name == "signal":  # whose session may be left out
-        yield from _signals(context)
 
 
-def _signals(_context: Any) -> Iterator[Offer]:
+def _session_or_signal(context: Any) -> Iterator[Offer]:
     from sigwrap.agent import AgentSignal
 
+    if not context.params.get("words"):
+        yield from _sessions(context)
     yield from ((each.name, "") for each in AgentSignal)
 
 
@@ -194,7 +194,7 @@ def _agents(context: Any) -> Iterator[Offer]:
 _VALUES: dict[str, Callable[[Any], Iterable[Offer]]] = {
     "session": _sessions,
     "sessions": _sessions,
-    "signal": _signals,
+    "words": _session_or_signal,
     "policy": _policies,
     "files": _policies,
     "extends": _policies,

@@ -13,19 +13,12 @@ from sigwrap.cli.examples import EXAMPLES
 from sigwrap.cli.group import App
 from sigwrap.cli.output import out
 
-_FIRST_STEPS = (
-    ("sigwrap -- npm start", "Run a command and log it."),
-    ("sigwrap -p agent-strict -- my-agent", "Run an agent under another policy."),
-    ("sigwrap report", "Show what happened in the latest session."),
-    ("sigwrap why", "Explain how the command ended."),
-)
-_FILES = (
-    ("$SIGWRAP_STORE", "Directory for session logs."),
-    ("$XDG_STATE_HOME/sigwrap", "Used if SIGWRAP_STORE is not set."),
-    ("~/.local/state/sigwrap", "Used if neither is set."),
-)
 _ENVIRONMENT = (
-    ("SIGWRAP_STORE", "See FILES."),
+    (
+        "SIGWRAP_STORE",
+        "Directory for session logs. Without it: $XDG_STATE_HOME/sigwrap, or "
+        "~/.local/state/sigwrap.",
+    ),
     ("SIGWRAP_KEY", "Secret key of the hash chain in each log."),
     ("SIGWRAP_PAGER, PAGER", "Pager for output longer than the screen. Without them: less."),
     ("NO_COLOR", "Any value but the empty one turns colours off."),
@@ -56,54 +49,38 @@ def _lines(root: Any) -> Iterator[str]:
     yield from _options(root.commands["run"])
     yield from (".PP", "Before a command:")
     yield from _options(root)
+    yield from _examples("run")
     yield ".SH COMMANDS"
-    yield from _commands(root, "sigwrap")
+    yield from _commands(root, "")
     yield from _section("EXIT STATUS", status.TABLE)
     yield from _section("ENVIRONMENT", _ENVIRONMENT)
-    yield from _section("FILES", _FILES)
-    yield from _section("EXAMPLES", _FIRST_STEPS)
 
 
 def _commands(group: Any, path: str) -> Iterator[str]:
     for name, command in group.commands.items():
-        if command.hidden or (path == "sigwrap" and name == "run"):
+        full = f"{path} {name}".strip()
+        if command.hidden or full == "run":
             continue
-        if hasattr(command, "commands"):
-            if command.invoke_without_command:
-                yield from _command(command, f"{path} {name}", "")
-            yield from _commands(command, f"{path} {name}")
-        else:
-            yield from _command(command, f"{path} {name}", _arguments(command))
-
-
-def _command(command: Any, path: str, arguments: str) -> Iterator[str]:
-    yield f".SS {_text(f'{path} {arguments}'.rstrip())}"
-    yield from _paragraphs(command.help or "")
-    yield from _options(command)
-    name = path.removeprefix("sigwrap ")
-    if name in EXAMPLES:
-        yield from (".PP", "Examples:", ".EX", *map(_text, EXAMPLES[name]), ".EE")
-
-
-def _arguments(command: Any) -> str:
-    found = [each for each in command.params if each.param_type_name == "argument"]
-    return " ".join(each.metavar or each.name.upper() for each in found)
+        is_group = hasattr(command, "commands")
+        if not is_group or command.invoke_without_command:
+            arguments = [] if is_group else command.collect_usage_pieces(typer.Context(command))[1:]
+            yield f".SS {_text(' '.join(['sigwrap', full, *arguments]))}"
+            yield from _paragraphs(command.help or "")
+            yield from _options(command)
+            yield from _examples(full)
+        if is_group:
+            yield from _commands(command, full)
 
 
 def _options(command: Any) -> Iterator[str]:
+    context = typer.Context(command)
     for each in command.params:
-        if each.param_type_name != "option" or each.hidden:
-            continue
-        names = ", ".join((*each.opts, *each.secondary_opts))
-        value = "" if each.is_flag else f" {_value(each)}"
-        yield from _tagged(names + value, each.help or "")
+        if each.param_type_name == "option" and (record := each.get_help_record(context)):
+            yield from _tagged(*record)
 
 
-def _value(option: Any) -> str:
-    choices = getattr(option.type, "choices", None)
-    if choices is not None:
-        return "|".join(str(getattr(each, "value", each)) for each in choices)
-    return option.metavar or "TEXT"
+def _examples(path: str) -> Iterator[str]:
+    yield from (".PP", "Examples:", ".EX", *map(_text, EXAMPLES[path]), ".EE")
 
 
 def _section(title: str, rows: tuple[tuple[str, str], ...]) -> Iterator[str]:

@@ -27,13 +27,10 @@ _ASKS_EVERY_S = 0.02
 _LONGEST_REASON = 500
 _NAMES = ", ".join(each.name for each in AgentSignal)
 
+_SESSION = "id, its unique start or end, or a session name [default: the latest running session]"
+
 RunningArgument = Annotated[
-    str | None,
-    typer.Argument(
-        metavar="[SESSION]",
-        help="Session id, its unique start or end, or a session name [default: the latest running "
-        "session]",
-    ),
+    str | None, typer.Argument(metavar="[SESSION]", help=f"Session {_SESSION}")
 ]
 ReasonOption = Annotated[str, typer.Option(metavar="R", help="Reason to log in the session")]
 
@@ -63,8 +60,12 @@ for _name, _signal, _meaning in (
 
 @app.command()
 def signal(
-    session: RunningArgument = None,
-    signal: Annotated[str | None, typer.Argument(metavar="SIGNAL", help=f"One of {_NAMES}")] = None,
+    words: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="[SESSION] SIGNAL", help=f"SESSION: {_SESSION}. SIGNAL: one of {_NAMES}"
+        ),
+    ],
     reason: ReasonOption = "",
     store: StoreOption = None,
     as_json: JsonOption = False,
@@ -73,20 +74,18 @@ def signal(
 
     SIGUSR1 prints a diagnostic, SIGUSR2 saves a copy of the log.
     """
-    if signal is None:  # the only word is the signal
-        session, signal = None, session
-    if signal is None:
-        raise UsageError("no signal given", "sigwrap signal [SESSION] SIGNAL")
-    if signal.isdecimal():
+    *session, word = words
+    if len(session) > 1:
+        raise UsageError(f"unexpected argument: {word}", "sigwrap signal [SESSION] SIGNAL")
+    if word.isdecimal():
         raise UsageError(
-            f"{signal}: agent signals have other numbers than kill(1)",
-            "use a name, such as SIGSTOP",
+            f"{word}: agent signals have other numbers than kill(1)", "use a name, such as SIGSTOP"
         )
     try:
-        wanted = agent_signal(signal)
+        wanted = agent_signal(word)
     except ValueError as unknown:
         raise UsageError(str(unknown), "see sigwrap signal --help") from unknown
-    _send(wanted, session, reason, store, as_json=as_json)
+    _send(wanted, session[0] if session else None, reason, store, as_json=as_json)
 
 
 def _send(

@@ -413,7 +413,7 @@ def test_which_session_is_meant(as_user: Sigwrap) -> None:
     for words, says in {
         ("", "SIGKILL"): "the session can't be empty",
         ("9",): "agent signals have other numbers than kill(1)",
-        ("mine", "a", "SIGSTOP"): "unexpected argument: SIGSTOP",
+        ("mine", "a", "SIGSTOP"): "unexpected argument: SIGSTOP (sigwrap signal",
     }.items():
         status, said = tell(as_user, *words)
         assert (status, says in said, said.count("\n")) == (REFUSED, True, 1), said
