@@ -38,13 +38,6 @@ class Root(LazyGroup):
 
     table = COMMANDS
 
-    def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        if cmd_name == "run":
-            from sigwrap.cli.run_command import RUN  # made without a function that typer reads
-
-            return RUN
-        return super().get_command(ctx, cmd_name)
-
     def words(self) -> dict[str, str]:
         return {**super().words(), **dict.fromkeys(AGENTS, "Run this agent")}
 

@@ -41,7 +41,6 @@ StoreOption = Annotated[
         "--store",
         metavar="DIR",
         help=f"Directory for session logs [default: {DEFAULT_STORE}]",
-        show_default=False,
         callback=_named,
     ),
 ]
@@ -51,7 +50,6 @@ SessionArgument = Annotated[
         metavar="[SESSION]",
         help="Session id, its unique start or end, a session name, or a log file "
         "[default: the latest session]",
-        show_default=False,
     ),
 ]
 # sigwrap itself has these two for every command; they are still accepted after a command.
