@@ -251,7 +251,7 @@ def _split(words: list[str]) -> _Line | None:
             name, equals, value = word[:2], "=", word[2:]
         option = _OPTIONS.get(name)
         if option is None:
-            meant = did_you_mean(name, [*_OPTIONS, *_GLOBAL])
+            meant = did_you_mean(name, [*_OPTIONS, "--help-all", "--version"])
             unknown = UsageError(f"unknown option {shell_words([name])}", f"{meant}{_HELP}")
             # The next word may be the value of the option.
             raise _misplaced(words, rest) or _misplaced(words, rest[1:]) or unknown
