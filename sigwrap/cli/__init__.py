@@ -1,15 +1,13 @@
 """The command line: commands, options, and what sigwrap prints.
 
 main          `sigwrap`: starts a run or a hook at once; leaves other lines to typer
-run_line      the line of a run, or of an agent by its name
-run_options   the table of run options, and their reader
+run_options   the line of a run: the table of its options, and the reader
 run           a run, from its settings to its exit status
 app           sigwrap as typer has it: the root of all commands, errors as one line
-table         every command: its module and its line of help
-old_names     old names of commands
+table         every command: its module and its line of help; old names
 group         commands under one name, and the errors for an unknown one
 run_command   typer's `run`, for the help, completion and the manual page
-examples      lines that teach, in every help
+examples      examples for the help of each command
 options       options that several commands share: --store, --format, SESSION
 showing       color, width, pager and progress of the commands that read logs
 sessions      sessions, and its rm, prune and recover
@@ -19,7 +17,7 @@ tried         what a policy would have decided in a recorded session
 verify        verify
 approvals     approve, deny, and the list of requests
 watch         watch
-control       which running session is meant, and what its refusal says
+control       finds a running session, and checks its replies
 signal        pause, resume, stop, signal
 killswitch    killswitch on, off, status
 serve         serve: the page
@@ -37,13 +35,12 @@ whole_file    writes a file completely or not at all
 policy        the commands of sigwrap policy
 completion    completion, and the command that its scripts call
 link          link: links by the names of the program's other roles
-man           the manual page
-help          help: the pages of docs/
+help          help, man: the pages of docs/, and the manual page
 tool_files    the files that a command name leads to
 forward       `sigwrap-forward`
 stub          `sigwrap-stub`
 shell       `sigwrap-shell`, `sigwrap -c`, and the session that commands join
-joining     runs a command in a session that is joined by name
-note_in_time  a line of a run or of the page, which waits for no reader
+joining     runs a command in a shared session
+note_in_time  prints a line of a run or of the page, without waiting for its reader
 output        the one place that prints
 """

@@ -11,10 +11,10 @@ from typer.exceptions import TyperException
 
 from sigwrap import status
 from sigwrap.cli.group import LazyGroup, explained
-from sigwrap.cli.old_names import renamed
 from sigwrap.cli.options import NO_PAGER_HELP, UTC_HELP
 from sigwrap.cli.output import note, out, version
-from sigwrap.cli.table import COMMANDS
+from sigwrap.cli.run_options import BEFORE_A_COMMAND
+from sigwrap.cli.table import COMMANDS, OLD_NAMES
 from sigwrap.errors import InternalError, SigwrapError
 from sigwrap.escape import shell_words, shortened
 from sigwrap.linux.descriptors import reserve_standard_streams
@@ -26,7 +26,7 @@ sigwrap [OPTIONS] -- COMMAND [ARGS…] applies a policy to everything that the c
 run, signal and connect to, logs it, and ends all of them on Ctrl+C.
 
 sigwrap [OPTIONS] claude|codex|gemini [ARGS…] runs that agent with a preset: its policy,
-options and environment.
+options and environment. sigwrap [OPTIONS] -c LINE runs a line of shell.
 """
 _FIRST_OPTIONS = ("policy", "name", "approvals", "notify", "grace_s", "store")
 _LINE_SHOWN = 60
@@ -37,13 +37,6 @@ class Root(LazyGroup):
     """`sigwrap` itself, whose options are those of a run."""
 
     table = COMMANDS
-
-    def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        if cmd_name == "run":
-            from sigwrap.cli.run_command import RUN  # made without a function that typer reads
-
-            return RUN
-        return super().get_command(ctx, cmd_name)
 
     def words(self) -> dict[str, str]:
         return {**super().words(), **dict.fromkeys(AGENTS, "Run this agent")}
@@ -111,6 +104,18 @@ ROOT = Root(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+
+
+def renamed(words: list[str]) -> list[str]:
+    """Return the line with a command's new name in place of its old one, and note that name."""
+    start = next((at for at, word in enumerate(words) if word not in BEFORE_A_COMMAND), 0)
+    before, line = words[:start], words[start:]
+    for old, new in OLD_NAMES.items():
+        path = old.split()
+        if line[: len(path)] == path:
+            note(f'"{old}" is now "{new}"')
+            return [*before, *new.split(), *line[len(path) :]]
+    return words
 
 
 def run_app(words: list[str]) -> int:

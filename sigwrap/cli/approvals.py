@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from sigwrap.cli.control import check, refuse_inside
-from sigwrap.cli.examples import examples
+from sigwrap.cli.group import App
 from sigwrap.cli.options import StoreOption, watched_store
 from sigwrap.cli.output import note, out
 from sigwrap.errors import SessionError, UsageError
@@ -45,11 +45,10 @@ IdArgument = Annotated[
 ]
 
 
-def register(app: typer.Typer) -> None:
-    app.command(epilog=examples("approve"))(approve)
-    app.command(epilog=examples("deny"))(deny)
+app = App()
 
 
+@app.command()
 def approve(
     approval_id: IdArgument = "",
     always: Annotated[
@@ -79,6 +78,7 @@ def approve(
         )
 
 
+@app.command()
 def deny(
     approval_id: IdArgument = "",
     message: Annotated[

@@ -10,33 +10,24 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Callable, Iterable, Iterator
-from enum import Enum
-from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
-from sigwrap.cli.examples import examples
+from sigwrap.cli.group import App
 from sigwrap.cli.options import store_folder
 from sigwrap.cli.output import out
+from sigwrap.cli.run_options import BEFORE_A_COMMAND
 from sigwrap.escape import printable, shell_words
 from sigwrap.run.settings import AGENTS
 
 _MOST_SESSIONS = 100
 _HELP_CHARACTERS = 60
 
-_GLOBAL = ("--utc", "--no-pager")
 Offer = tuple[str, str]
 
-
-class Shell(Enum):
-    BASH = "bash"
-    ZSH = "zsh"
-    FISH = "fish"
-
-
 _SCRIPTS = {
-    Shell.BASH: r"""_sigwrap() {
+    "bash": r"""_sigwrap() {
     local i line word=${COMP_WORDS[COMP_CWORD]}
     COMPREPLY=()
     for ((i = 1; i < COMP_CWORD; i++)); do
@@ -49,14 +40,13 @@ _SCRIPTS = {
             return
         fi
     done
-    [[ $word == = ]] && word=
     while IFS=$'\t' read -r line _; do
-        [[ $line == "$word"* ]] && COMPREPLY+=("$(printf %q "$line")")
+        COMPREPLY+=("$(printf %q "$line")")
     done < <("${COMP_WORDS[0]}" complete -- "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null)
     ((${#COMPREPLY[@]})) || compopt -o default
 }
 complete -o nosort -F _sigwrap sigwrap 2>/dev/null || complete -F _sigwrap sigwrap""",
-    Shell.ZSH: r"""#compdef sigwrap
+    "zsh": r"""#compdef sigwrap
 _sigwrap() {
     local line at=${words[(i)--]}
     local -a found shown
@@ -78,7 +68,7 @@ if [[ ${funcstack[1]} == _sigwrap ]]; then
 elif (($+functions[compdef])); then
     compdef _sigwrap sigwrap
 fi""",
-    Shell.FISH: r"""function __sigwrap_words
+    "fish": r"""function __sigwrap_words
     set -l word (commandline -ct)
     set -l words (commandline -opc)
     set -l option (string match -r -- '^--[^=]*=' $word)
@@ -100,21 +90,24 @@ complete -c sigwrap -n __sigwrap_has_dashes -a '(__sigwrap_command)'""",
 }
 
 
-def register(app: typer.Typer) -> None:
-    app.command(epilog=examples("completion"))(completion)
-    app.command(
-        hidden=True,
-        context_settings={"ignore_unknown_options": True, "help_option_names": []},
-    )(complete)
+app = App()
 
 
+@app.command()
 def completion(
-    shell: Annotated[Shell, typer.Argument(metavar="bash|zsh|fish", help="Shell to complete for")],
+    shell: Annotated[
+        Literal["bash", "zsh", "fish"],
+        typer.Argument(metavar="SHELL", help="Shell to complete for: bash, zsh or fish"),
+    ],
 ) -> None:
     """Print a completion script for a shell."""
     out(_SCRIPTS[shell])
 
 
+@app.command(
+    hidden=True,
+    context_settings={"ignore_unknown_options": True, "help_option_names": []},
+)
 def complete(
     context: typer.Context,
     words: Annotated[list[str] | None, typer.Argument(metavar="-- WORDS...")] = None,
@@ -135,7 +128,7 @@ def _offers(root: Any, before: list[str], word: str) -> Iterator[Offer]:
     from typer._click.shell_completion import _resolve_context, _resolve_incomplete
 
     first = (before or [word])[0]
-    if first.startswith("-") and (before or "=" in word) and first not in _GLOBAL:
+    if first.startswith("-") and (before or "=" in word) and first not in BEFORE_A_COMMAND:
         before = ["run", *before]
     # typer reads no argument of a line that ends in an option without its value.
     lacks_value = [each for each in before[-1:] if each.startswith("-") and "=" not in each]
@@ -170,7 +163,7 @@ def _sessions(context: Any) -> Iterator[Offer]:
     yield from ((file.id, shell_words(file.command)) for file in found)
 
 
-def _signals(context: Any) -> Iterator[Offer]:
+def _session_or_signal(context: Any) -> Iterator[Offer]:
     from sigwrap.agent import AgentSignal
 
     if not context.params.get("words"):
@@ -179,21 +172,34 @@ def _signals(context: Any) -> Iterator[Offer]:
 
 
 def _policies(_context: Any) -> Iterator[Offer]:
-    from sigwrap.start.policy_files import SHIPPED
+    from sigwrap.start.policy_files import SHIPPED, files_here
 
     yield from ((name, "shipped") for name in SHIPPED)
-    yield from ((str(path), "") for path in sorted(Path().glob("*.yaml")))
+    yield from ((name, "") for name in files_here())
+
+
+def _topics(context: Any) -> Iterator[Offer]:
+    from sigwrap.cli.help import topics
+
+    yield from ((name, "") for name in topics())
+    yield from context.find_root().command.words().items()
+
+
+def _agents(context: Any) -> Iterator[Offer]:
+    if context.info_name == "run":
+        yield from ((name, "Run this agent") for name in AGENTS)
 
 
 # By the name of an option or argument, whichever command has it.
 _VALUES: dict[str, Callable[[Any], Iterable[Offer]]] = {
     "session": _sessions,
     "sessions": _sessions,
-    "words": _signals,
+    "words": _session_or_signal,
     "policy": _policies,
     "files": _policies,
     "extends": _policies,
     "first": _policies,
     "second": _policies,
-    "command": lambda _context: ((name, "Run this agent") for name in AGENTS),
+    "topic": _topics,
+    "command": _agents,
 }

@@ -6,10 +6,8 @@ import json
 import os
 import sys
 
-import typer
-
 import sigwrap
-from sigwrap.cli.examples import examples
+from sigwrap.cli.group import App
 from sigwrap.cli.options import JsonOption, StoreOption
 from sigwrap.cli.output import out, out_lines
 from sigwrap.cli.showing import columns, style
@@ -21,10 +19,10 @@ Exit status:
   125  sigwrap can't run here"""
 
 
-def register(app: typer.Typer) -> None:
-    app.command(epilog=f"{examples('doctor')}\n\n{_STATUS}")(doctor)
+app = App()
 
 
+@app.command(epilog=_STATUS)
 def doctor(store: StoreOption = None, as_json: JsonOption = False) -> int:
     """Check what sigwrap can do on this machine.
 

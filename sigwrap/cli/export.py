@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from sigwrap.cli.examples import examples
+from sigwrap.cli.group import App
 from sigwrap.cli.options import StoreOption, store_folder
 from sigwrap.cli.several import AllOption, OutputOption, SessionsArgument, Several
 from sigwrap.cli.showing import show_lines
@@ -29,10 +29,10 @@ class ExportFormat(Enum):
     SQLITE = "sqlite"
 
 
-def register(app: typer.Typer) -> None:
-    app.command(epilog=examples("export"))(export)
+app = App()
 
 
+@app.command()
 def export(
     export_format: Annotated[
         ExportFormat,

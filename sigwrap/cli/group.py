@@ -12,6 +12,7 @@ from typer.core import TyperCommand, TyperGroup
 from typer.exceptions import TyperException
 from typer.models import CommandFunctionType
 
+from sigwrap.cli.examples import EXAMPLES, examples
 from sigwrap.cli.options import add_format
 from sigwrap.cli.table import HIDDEN, Rows
 from sigwrap.errors import UsageError
@@ -24,6 +25,9 @@ _REWORDINGS = (
     (r"Missing (argument|option) '(.*?)'\.?", r"missing \1 \2."),
     (r"Option '(.*?)' requires an argument\.?", r"\1 needs a value"),
     (r"Invalid value for '(.*?)': ", r"\1: "),
+    (r"is not a valid int( range)?", "is not a whole number"),
+    (r"is not a valid float", "is not a number"),
+    (r"is not in the range x>=(\d+)", r"is less than \1"),
 )
 
 Sections = dict[str, dict[str, str]]
@@ -37,6 +41,11 @@ class Command(TyperCommand):
 
 
 class App(typer.Typer):
+    """The commands of a module. With a name, they are a group of that name."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(rich_markup_mode=None, **settings)
+
     def command(
         self, name: str | None = None, **options: Any
     ) -> Callable[[CommandFunctionType], CommandFunctionType]:
@@ -104,6 +113,7 @@ class LazyGroup(Group):
     """Commands of a table: the module of a command is imported when the command is needed."""
 
     table: ClassVar[dict[str, Rows]] = {}
+    prefix: ClassVar[str] = ""  # of the names in EXAMPLES
 
     def __init__(self, **settings: Any) -> None:
         self._made: dict[str, Any] = {}
@@ -130,7 +140,7 @@ class LazyGroup(Group):
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         if cmd_name not in self._made and (module := self._modules().get(cmd_name)):
-            self._made |= commands_of(module)
+            self._made |= _commands_of(module, self.prefix)
         return self._made.get(cmd_name)
 
     def _modules(self) -> dict[str, str]:
@@ -139,21 +149,24 @@ class LazyGroup(Group):
         }
 
 
-def commands_of(module: str) -> dict[str, Any]:
-    """Import a module of this package and return the commands that it registers."""
-    app = App(rich_markup_mode=None)
-    import_module(f"sigwrap.cli.{module}").register(app)
+def _commands_of(module: str, prefix: str) -> dict[str, Any]:
+    """Import a module of this package and return its commands."""
+    app = App()
+    app.add_typer(import_module(f"sigwrap.cli.{module}").app)
     made = dict(typer.main.get_group(app).commands)
-    for command in made.values():
-        _add_formats(command)
+    for name, command in made.items():
+        _finish(command, prefix + name)
     return made
 
 
-def _add_formats(command: Any) -> None:
+def _finish(command: Any, path: str) -> None:
+    """Add what all commands have: `--format` beside `--json`, and examples in the help."""
     add_format(command)
+    if path in EXAMPLES:
+        command.epilog = f"{examples(path)}\n\n{command.epilog or ''}"
     if isinstance(command, TyperGroup) and not isinstance(command, LazyGroup):
-        for each in command.commands.values():
-            _add_formats(each)
+        for name, each in command.commands.items():
+            _finish(each, f"{path} {name}")
 
 
 def unknown_option(problem: TyperException) -> str:

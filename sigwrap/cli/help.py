@@ -1,4 +1,4 @@
-"""sigwrap help: the pages of docs/, as text for a terminal."""
+"""sigwrap help, sigwrap man: the pages of docs/, as text for a terminal, and the manual page."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from sigwrap.cli.examples import examples
+from sigwrap.cli.group import App
 from sigwrap.cli.options import PagerOption
 from sigwrap.cli.output import out
 from sigwrap.cli.showing import columns, pager, style
@@ -25,10 +25,10 @@ _CELL_END = re.compile(r"(?<!\\)\|")
 _WIDEST_NAME = 28
 
 
-def register(app: typer.Typer) -> None:
-    app.command("help", epilog=examples("help"))(show)
+app = App()
 
 
+@app.command("help")
 def show(
     context: typer.Context,
     topic: Annotated[
@@ -45,7 +45,7 @@ def show(
         out(command.get_help(inner))
         return
     if not text:
-        near = nearest_word(topic, re.findall(r"\]\(([a-z-]+)\.md\)", page("")))
+        near = nearest_word(topic, topics())
         hint = f'did you mean "{near}"?' if near else "all topics: sigwrap help"
         raise UsageError(f"no help topic {shell_words([topic])}", hint)
     with pager(wanted=not no_pager) as say:
@@ -53,14 +53,28 @@ def show(
             say(line)
 
 
+@app.command()
+def man() -> None:
+    """Print the manual page."""
+    out(_document("sigwrap.1").rstrip())
+
+
+def topics() -> list[str]:
+    return re.findall(r"\]\(([a-z-]+)\.md\)", page(""))
+
+
 def page(topic: str) -> str:
-    """Return the Markdown of a page, or an empty string. One file carries all pages packed."""
-    name = topic or _INDEX
+    """Return the Markdown of a page, or an empty string."""
+    return _document(f"{topic or _INDEX}.md")
+
+
+def _document(name: str) -> str:
+    """Return a file of docs/, or an empty string. The one-file build carries them packed."""
     try:
         import sigwrap_carried_pages  # type: ignore[import-not-found]
     except ImportError:
         try:
-            return packaged("docs", f"{name}.md")
+            return packaged("docs", name)
         except OSError:
             return ""
     return str(sigwrap_carried_pages.page(name))

@@ -9,7 +9,6 @@ from typing import Annotated
 import typer
 
 from sigwrap.cli import install
-from sigwrap.cli.examples import examples
 from sigwrap.cli.group import App, Group
 from sigwrap.cli.hook_call import HookLine, answer
 from sigwrap.cli.options import StoreOption
@@ -21,15 +20,11 @@ PolicyOption = Annotated[
     str, typer.Option("--policy", "-p", metavar="NAME|FILE", help="Policy that decides")
 ]
 
-app = App(cls=Group, help="Judge an agent's tool calls before they run.")
+app = App(name="hook", cls=Group, help="Judge an agent's tool calls before they run.")
+app.add_typer(install.app)
 
 
-def register(root: typer.Typer) -> None:
-    install.register(app)
-    root.add_typer(app, name="hook")
-
-
-@app.command(epilog=examples("hook run"))
+@app.command()
 def run(
     program: Annotated[
         AgentProgram, typer.Argument(metavar="AGENT", help=f"Agent that calls: {AGENTS}")

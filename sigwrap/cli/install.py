@@ -13,7 +13,7 @@ from typing import Annotated
 import typer
 
 from sigwrap.cli.control import refuse_inside
-from sigwrap.cli.examples import examples
+from sigwrap.cli.group import App
 from sigwrap.cli.output import note, out
 from sigwrap.cli.policy.shared import load
 from sigwrap.cli.whole_file import whole_file
@@ -51,11 +51,10 @@ DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Only show the cha
 YesOption = Annotated[bool, typer.Option("--yes", help="Change the file without asking")]
 
 
-def register(app: typer.Typer) -> None:
-    app.command(epilog=examples("hook install"))(install)
-    app.command(epilog=examples("hook uninstall"))(uninstall)
+app = App()
 
 
+@app.command()
 def install(
     program: AgentArgument,
     project: ProjectOption = False,
@@ -112,6 +111,7 @@ def install(
         note("Codex runs a new hook only after you trust it: /hooks in Codex")
 
 
+@app.command()
 def uninstall(
     program: AgentArgument,
     project: ProjectOption = False,

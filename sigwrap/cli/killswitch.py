@@ -12,7 +12,6 @@ import typer
 
 from sigwrap import status as statuses
 from sigwrap.cli.control import refuse_inside
-from sigwrap.cli.examples import examples
 from sigwrap.cli.group import App, Group
 from sigwrap.cli.options import JsonOption, StoreOption, store_folder
 from sigwrap.cli.output import note, out
@@ -28,14 +27,12 @@ from sigwrap.store.killswitch import State
 STATUS_SCHEMA = "sigwrap.killswitch-status/1"  # the file itself has another schema
 _BLOCKED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGTSTP)
 
-app = App(cls=Group, no_args_is_help=True, help="End all your sessions and block new ones.")
+app = App(name="killswitch", cls=Group, help="End all your sessions and block new ones.")
 
 
-@app.command(epilog=examples("killswitch on"))
+@app.command()
 def on(
-    reason: Annotated[
-        str, typer.Option("--reason", metavar="R", help="Reason to show and log")
-    ] = "",
+    reason: Annotated[str, typer.Option(metavar="R", help="Reason to show and log")] = "",
     store: StoreOption = None,
 ) -> int:
     """End all your sessions on this machine, and block new ones.
@@ -64,14 +61,14 @@ def on(
     return statuses.REFUSED if activated.left or activated.may_be_more else 0
 
 
-@app.command(epilog=examples("killswitch off"))
+@app.command()
 def off(
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation")] = False,
     store: StoreOption = None,
 ) -> None:
     """Allow new sessions again."""
     refuse_inside("processes in a session can't turn off the kill switch")
-    stores = _stores(store)
+    stores = killswitch.stores(store_folder(store), os.environ)
     state = killswitch.known(stores)
     if state is None:
         out("the kill switch is off")
@@ -84,10 +81,10 @@ def off(
     out("the kill switch is off: sessions can start again")
 
 
-@app.command(epilog=examples("killswitch status"))
+@app.command()
 def status(store: StoreOption = None, as_json: JsonOption = False) -> None:
     """Show whether the kill switch is on, since when and why."""
-    state = killswitch.known(_stores(store))
+    state = killswitch.known(killswitch.stores(store_folder(store), os.environ))
     if not as_json:
         out("the kill switch is off" if state is None else str(state))
         return
@@ -102,11 +99,6 @@ def status(store: StoreOption = None, as_json: JsonOption = False) -> None:
     out(json.dumps(document, indent=2))
 
 
-def _stores(option: str | None) -> tuple[str, ...]:
-    """Return the stores to check; StoreError if there is none."""
-    return killswitch.stores(store_folder(option), os.environ)
-
-
 def _confirm(state: State) -> None:
     if not sys.stdin.isatty():
         raise UsageError(f"{state}; no terminal to confirm on", "sigwrap killswitch off --yes")
@@ -117,14 +109,5 @@ def _confirm(state: State) -> None:
 
 def _ended(activated: Activated) -> str:
     count = activated.ended + activated.forced
-    if not count:
-        return "no session was running"
-    ended = f"{counted(count, 'session')} ended"
-    if not activated.forced:
-        return ended
-    was = "was" if activated.forced == 1 else "were"
-    return f"{ended} ({activated.forced} {was} not responding and {was} killed)"
-
-
-def register(root: typer.Typer) -> None:
-    root.add_typer(app, name="killswitch")
+    killed = f" ({activated.forced} not responding, so killed)" if activated.forced else ""
+    return f"{counted(count, 'session')} ended{killed}" if count else "no session was running"

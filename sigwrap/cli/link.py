@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from sigwrap.cli.examples import examples
+from sigwrap.cli.group import App
 from sigwrap.cli.output import out
 from sigwrap.errors import UsageError
 from sigwrap.start.onefile import unpacked_folder
@@ -16,10 +16,10 @@ from sigwrap.start.onefile import unpacked_folder
 _NAMES = ("sigwrap-forward", "sigwrap-shell", "sigwrap-stub")
 
 
-def register(app: typer.Typer) -> None:
-    app.command(epilog=examples("link"))(link)
+app = App()
 
 
+@app.command()
 def link(
     directory: Annotated[str, typer.Argument(metavar="DIR", help="Directory for the links")],
 ) -> None:
@@ -39,7 +39,8 @@ def link(
         try:
             _replace(path, target)
         except OSError as failure:
-            raise UsageError(f"can't create {path}: {failure.strerror}") from failure
+            hint = "name a directory that you can write"
+            raise UsageError(f"can't create {path}: {failure.strerror}", hint) from failure
         out(f"{path} -> {target}")
 
 

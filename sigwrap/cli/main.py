@@ -20,7 +20,7 @@ def main(words: list[str]) -> int:
             return answer(line)
         if words[1:2] and words[1] not in ("run", "--help", "-h"):
             words = ["hook", "run", *words[1:]]  # as older versions wrote it into settings
-    from sigwrap.cli.run_line import is_run, read_run_line  # a hook needs neither
+    from sigwrap.cli.run_options import is_run, read_run_line  # a hook needs neither
 
     if is_run(words):
         if "-c" in words:

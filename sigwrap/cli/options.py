@@ -41,7 +41,6 @@ StoreOption = Annotated[
         "--store",
         metavar="DIR",
         help=f"Directory for session logs [default: {DEFAULT_STORE}]",
-        show_default=False,
         callback=_named,
     ),
 ]
@@ -51,7 +50,6 @@ SessionArgument = Annotated[
         metavar="[SESSION]",
         help="Session id, its unique start or end, a session name, or a log file "
         "[default: the latest session]",
-        show_default=False,
     ),
 ]
 # sigwrap itself has these two for every command; they are still accepted after a command.
@@ -113,7 +111,8 @@ def existing_store(option: str | None) -> str:
     store = store_folder(option)
     is_named = option is not None or bool(os.environ.get("SIGWRAP_STORE"))
     if is_named and not os.path.isdir(store):
-        raise SessionError(f"the store {store} does not exist", "choose another with --store")
+        what = "is not a directory" if os.path.exists(store) else "does not exist"
+        raise SessionError(f"the store {store} {what}", "choose another with --store")
     return store
 
 

@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from sigwrap.cli.examples import examples
+from sigwrap.cli.group import App
 from sigwrap.cli.options import JsonOption, PagerOption, StoreOption, chosen_format, store_folder
 from sigwrap.cli.several import AllOption, OutputOption, SessionsArgument, Several
 from sigwrap.cli.showing import columns, show_lines
@@ -36,10 +36,10 @@ class QueryFormat(Enum):
     NL = "nl"
 
 
-def register(app: typer.Typer) -> None:
-    app.command(epilog=examples("query"))(query)
+app = App()
 
 
+@app.command()
 def query(
     sql: Annotated[
         str,

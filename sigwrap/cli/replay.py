@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from sigwrap.cli.examples import examples
+from sigwrap.cli.group import App
 from sigwrap.cli.options import (
     JsonOption,
     PagerOption,
@@ -45,10 +45,10 @@ class Stream(Enum):
     STDERR = "stderr"
 
 
-def register(app: typer.Typer) -> None:
-    app.command(epilog=examples("replay"))(replay)
+app = App()
 
 
+@app.command()
 def replay(
     session: SessionArgument = "",
     store: StoreOption = None,

@@ -14,7 +14,7 @@ from typing import Annotated
 import typer
 
 from sigwrap.amounts import span_s
-from sigwrap.cli.examples import examples
+from sigwrap.cli.group import App
 from sigwrap.cli.options import (
     JsonOption,
     PagerOption,
@@ -61,10 +61,10 @@ class Format(Enum):
     GITHUB = "github"  # a ::warning for each denial
 
 
-def register(app: typer.Typer) -> None:
-    app.command(epilog=examples("report"))(report)
+app = App()
 
 
+@app.command()
 def report(
     session: SessionArgument = "",
     store: StoreOption = None,

@@ -1,7 +1,9 @@
-"""The table of run options: their names, what they set, what they mean.
+"""The line of a run: the table of its options, and the reader.
 
-A run is read by this table and not by typer, whose import would be a third of its start-up time.
-run_command.py makes typer's `run` from the table, for the help, completion and the manual page.
+A line is `[run] [OPTIONS] -- COMMAND`, or `[OPTIONS] claude …` for an agent's preset: everything
+after an agent's name is the agent's own. typer does not read it, because importing typer would be a
+third of the start-up time. run_command.py makes typer's `run` from the table, for the help,
+completion and the manual page.
 """
 
 from __future__ import annotations
@@ -16,13 +18,16 @@ from sigwrap.escape import shell_words, shortened
 from sigwrap.hints import Any
 from sigwrap.mediate.interrupts import InterruptsEnd
 from sigwrap.nearest import did_you_mean
-from sigwrap.run.settings import ApprovalMode, Nested, Report
+from sigwrap.run.settings import AGENTS, ApprovalMode, Nested, Report, RunSettings
 from sigwrap.store.location import DEFAULT_STORE
 from sigwrap.tuples import NamedTuple
 
 _HELP = "see sigwrap run --help"
 _NAME_BYTES_MAX = 64
 _SECONDS_MAX = 1_000_000_000  # thirty years: a clock must not overflow
+BEFORE_A_COMMAND = ("--utc", "--no-pager")
+# Options of sigwrap itself. A line that begins with any other is a run.
+_GLOBAL = ("--help", "-h", "--help-all", "--version", *BEFORE_A_COMMAND)
 
 
 def _text(word: str) -> str:
@@ -68,14 +73,29 @@ def _shared_name(word: str) -> str:
     return _session_name(word)
 
 
-class Kind(NamedTuple):
-    wanted: str  # in the help
+class RunOption(NamedTuple):
+    """`--name VALUE` or `--name=VALUE`, or a flag. RunSettings has the defaults."""
+
+    names: tuple[str, ...]
+    wanted: str  # the value in the help; empty for a flag
+    help: str
     read: Callable[[str], object] = _text  # raises ValueError if the word is no such value
-    suffix: str = ""  # of the field
-    is_choice: bool = False
+    field: str = ""  # of RunSettings
+    sets: object = True  # the value of a flag
 
 
-def _one_of(kind: type[Enum]) -> Kind:
+def _option(
+    names: str,
+    wanted: str,
+    help_text: str,
+    read: Callable[[str], object] = _text,
+    suffix: str = "",
+) -> RunOption:
+    each = tuple(names.split())
+    return RunOption(each, wanted, help_text, read, each[0][2:].replace("-", "_") + suffix)
+
+
+def _choice(name: str, kind: type[Enum], help_text: str) -> RunOption:
     words = [each.value for each in kind]
 
     def read(word: str) -> Enum:
@@ -83,143 +103,140 @@ def _one_of(kind: type[Enum]) -> Kind:
             raise ValueError(f"{word or repr(word)}: not one of {', '.join(words)}")
         return kind(word)
 
-    return Kind("|".join(words), read, is_choice=True)
+    return _option(name, "|".join(words), help_text, read)
 
 
-_TIME = Kind("TIME", _seconds, "_s")
+def _time(name: str, help_text: str) -> RunOption:
+    return _option(name, "TIME", help_text, _seconds, "_s")
 
 
-class ValueOption(NamedTuple):
-    """`--name VALUE` or `--name=VALUE`. RunSettings has the default."""
-
-    names: tuple[str, ...]
-    kind: Kind
-    help: str
-
-    @property
-    def field(self) -> str:
-        return self.names[0][2:].replace("-", "_") + self.kind.suffix
+def _flag(name: str, help_text: str, field: str = "", sets: object = True) -> RunOption:
+    option = _option(name, "", help_text)
+    return option._replace(field=field or option.field, sets=sets)
 
 
-class FlagOption(NamedTuple):
-    """Words without a value. `choices` has them, and what each of them sets."""
-
-    choices: dict[str, object]
-    field: str
-    help: str
-
-
-RUN_OPTIONS: tuple[ValueOption | FlagOption, ...] = (
-    ValueOption(
-        ("--policy", "-p"), Kind("NAME|FILE"), "Policy that decides what the command may do"
-    ),
-    ValueOption(("--root",), Kind("DIR"), "Project directory, ${PROJECT_ROOT} in a policy"),
-    ValueOption(("--name",), Kind("NAME", _session_name), "Name of the session"),
-    ValueOption(
-        ("--store",), Kind("DIR"), f"Directory for session logs [default: {DEFAULT_STORE}]"
-    ),
-    ValueOption(("--grace",), _TIME, "Time between the first Ctrl+C and the force kill"),
-    ValueOption(
-        ("--interrupt",),
-        _one_of(InterruptsEnd),
+RUN_OPTIONS = (
+    _option("--policy -p", "NAME|FILE", "Policy that decides what the command may do"),
+    _option("--root", "DIR", "Project directory, ${PROJECT_ROOT} in a policy"),
+    _option("--name", "NAME", "Name of the session", _session_name),
+    _option("--store", "DIR", f"Directory for session logs [default: {DEFAULT_STORE}]"),
+    _time("--grace", "Time between the first Ctrl+C and the force kill"),
+    _choice(
+        "--interrupt",
+        InterruptsEnd,
         "Leave Ctrl+C to the command at its prompt (auto) or always (command), or end the run "
         "(sigwrap)",
     ),
-    FlagOption(
-        {"--die-by-signal": True},
-        "die_by_signal",
+    _flag(
+        "--die-by-signal",
         "End by the signal that killed or interrupted the command, not with status 128+N or 130",
     ),
-    FlagOption(
-        {"--end-with-caller": True},
-        "ends_with_caller",
+    _flag(
+        "--end-with-caller",
         "End the run within 2 s after the process that started sigwrap has ended (for CI)",
+        field="ends_with_caller",
     ),
-    ValueOption(
-        ("--approvals",),
-        _one_of(ApprovalMode),
+    _choice(
+        "--approvals",
+        ApprovalMode,
         "Approve on the terminal (tty), with sigwrap approve (control) or both (auto; without a "
         "terminal or in CI: deny), or deny every request",
     ),
-    ValueOption(
-        ("--approval-timeout",), _TIME, "Time until an unanswered approval request is denied"
-    ),
-    ValueOption(
-        ("--unattended-timeout",),
-        _TIME,
+    _time("--approval-timeout", "Time until an unanswered approval request is denied"),
+    _time(
+        "--unattended-timeout",
         "Time until a request is denied if no terminal, sigwrap watch, page or --notify shows it",
     ),
-    ValueOption(
-        ("--notify",),
-        Kind("COMMAND"),
+    _option(
+        "--notify",
+        "COMMAND",
         "Shell command to run outside the session for each approval request (it gets "
         "$SIGWRAP_QUESTION, $SIGWRAP_APPROVAL_ID, $SIGWRAP_RULE and $SIGWRAP_STORE), or: bell",
     ),
-    FlagOption(
-        {"--report": Report.ALWAYS, "--no-report": Report.NEVER},
-        "report",
+    _flag(
+        "--report",
         "Print a line at the end of the run [default: if stderr is a terminal or $CI is set]",
+        sets=Report.ALWAYS,
     ),
-    FlagOption(
-        {"--verbose": True}, "verbose", "Print counts and the log's head at the end as well"
+    _flag("--no-report", "Do not print that line", field="report", sets=Report.NEVER),
+    _flag("--verbose", "Print counts and the log's head at the end as well"),
+    _flag("--best-effort", "Run even if system calls can't be intercepted"),
+    _choice(
+        "--nested", Nested, "Inside another session: refuse to run, or join its policy and log"
     ),
-    FlagOption(
-        {"--best-effort": True}, "best_effort", "Run even if system calls can't be intercepted"
-    ),
-    ValueOption(
-        ("--nested",),
-        _one_of(Nested),
-        "Inside another session: refuse to run, or join its policy and log",
-    ),
-    ValueOption(
-        ("--log-size",),
-        Kind("SIZE", _size, "_bytes"),
+    _option(
+        "--log-size",
+        "SIZE",
         "Largest size of the event log [default: limits.log_size of the policy, or 1G]",
+        _size,
+        "_bytes",
     ),
-    ValueOption(
-        ("--killswitch-url",),
-        Kind("URL"),
+    _option(
+        "--killswitch-url",
+        "URL",
         'URL to poll every 10 s; {"killed": true} kills the run (put a URL with a token in the '
         "variable) [default: $SIGWRAP_KILLSWITCH_URL]",
     ),
-    FlagOption(
-        {"--killswitch-fail-closed": True},
-        "killswitch_fail_closed",
-        "Kill the run as well if that URL fails three times in a row",
+    _flag(
+        "--killswitch-fail-closed", "Kill the run as well if that URL fails three times in a row"
     ),
-    ValueOption(
-        ("--profile",),
-        Kind("FILE"),
+    _option(
+        "--profile",
+        "FILE",
         "Profile from sigwrap policy learn --new; a program that is not in it raises SIGDRIFT",
     ),
-    ValueOption(
-        ("--join-name",),
-        Kind("NAME", _shared_name),
+    _option(
+        "--join-name",
+        "NAME",
         "Run the command in the shared session of this name, and start it if necessary",
+        _shared_name,
     ),
-    ValueOption(("--join-idle",), _TIME, "Time until a shared session without processes ends"),
-    FlagOption({"--durable": True}, "durable", "Sync the log to disk before each action (slow)"),
+    _time("--join-idle", "Time until a shared session without processes ends"),
+    _flag("--durable", "Sync the log to disk before each action (slow)"),
 )
-
-_VALUES = {
-    name: each for each in RUN_OPTIONS if isinstance(each, ValueOption) for name in each.names
-}
-_FLAGS = {
-    word: (each.field, value)
-    for each in RUN_OPTIONS
-    if isinstance(each, FlagOption)
-    for word, value in each.choices.items()
-}
+_OPTIONS = {name: each for each in RUN_OPTIONS for name in each.names}
 
 
-class RunLine(NamedTuple):
+def is_run(words: list[str]) -> bool:
+    first = words[0] if words else ""
+    return first in ("run", *AGENTS) or (first.startswith("-") and first not in _GLOBAL)
+
+
+def read_run_line(words: list[str]) -> RunSettings | None:
+    """Return the settings of a run; None for a line that asks for help or is no run.
+
+    UsageError says what is wrong with the line.
+    """
+    line = _split(words[words[:1] == ["run"] :]) if is_run(words) else None
+    if line is None:
+        return None
+    if line.rest and (line.has_dashes or words[0] == "run"):
+        return RunSettings(command=tuple(line.rest), **line.fields)
+    if line.rest and line.rest[0] in AGENTS:
+        return _by_preset(line)
+    if wrong := _misplaced([*line.options, *line.rest], line.rest):
+        raise wrong
+    missing = "-- is missing before the command" if line.rest else "no command given"
+    raise UsageError(missing, _with_dashes(line))
+
+
+def read_options(words: list[str]) -> dict[str, object] | None:
+    """Return fields of RunSettings; None if the words are not options of a run alone."""
+    try:
+        line = _split(words)
+    except UsageError:
+        return None
+    return None if line is None or line.rest or line.has_dashes else line.fields
+
+
+class _Line(NamedTuple):
     options: list[str]  # as typed
     fields: dict[str, Any]  # of RunSettings
     rest: list[str]
     has_dashes: bool  # before the rest
 
 
-def split_line(words: list[str]) -> RunLine | None:
+def _split(words: list[str]) -> _Line | None:
     """Read the options at the start of a line; return None if one of them asks for help.
 
     UsageError says which option is wrong.
@@ -230,50 +247,60 @@ def split_line(words: list[str]) -> RunLine | None:
         word = rest.pop(0)
         if word in ("-h", "--help"):
             return None
-        if word in _FLAGS:
-            field, chosen = _FLAGS[word]
-            fields[field] = chosen
-            continue
         name, equals, value = word.partition("=")
-        if name not in _VALUES and word[:2] in _VALUES:
+        if name not in _OPTIONS and word[:2] in _OPTIONS:
             name, equals, value = word[:2], "=", word[2:]
-        if name not in _VALUES:
-            raise misplaced(rest) or _wrong_option(name)
-        option = _VALUES[name]
+        option = _OPTIONS.get(name)
+        if option is None:
+            meant = did_you_mean(name, [*_OPTIONS, "--help-all", "--version"])
+            unknown = UsageError(f"unknown option {shell_words([name])}", f"{meant}{_HELP}")
+            # The next word may be the value of the option.
+            raise _misplaced(words, rest) or _misplaced(words, rest[1:]) or unknown
+        if not option.wanted:
+            if equals:
+                raise UsageError(f"{name} takes no value", _HELP)
+            fields[option.field] = option.sets
+            continue
         if not equals:
             if rest[:1] in ([], ["--"]):
-                line = f"sigwrap {name} {option.kind.wanted} -- COMMAND"
+                line = f"sigwrap {name} {option.wanted} -- COMMAND"
                 raise UsageError(f"{name} needs a value", line)
             value = rest.pop(0)
         try:
-            fields[option.field] = option.kind.read(value)
+            fields[option.field] = option.read(value)
         except ValueError as error:
             raise UsageError(f"{name} {error}", _HELP) from error
     options = words[: len(words) - len(rest)]
     has_dashes = rest[:1] == ["--"]
-    return RunLine(options, fields, rest[has_dashes:], has_dashes)
+    return _Line(options, fields, rest[has_dashes:], has_dashes)
 
 
-def misplaced(rest: list[str]) -> UsageError | None:
+def _misplaced(words: list[str], rest: list[str]) -> UsageError | None:
     """Return the error for options before a command; None if the rest begins with no command."""
     from sigwrap.cli.table import COMMANDS  # for a mistake only
 
     if not rest or not any(rest[0] in rows for rows in COMMANDS.values()):
         return None
-    return UsageError(f"options of {rest[0]} go after it", f"see sigwrap {rest[0]} --help")
+    end = rest.index("--") if "--" in rest else len(rest)
+    line = [*rest[:end], *words[: len(words) - len(rest)], *rest[end:]]
+    return UsageError(f"options of {rest[0]} go after it", f"sigwrap {shell_words(line)}")
 
 
-def _wrong_option(name: str) -> UsageError:
-    if name in _FLAGS:
-        return UsageError(f"{name} takes no value", _HELP)
-    meant = did_you_mean(name, [*_VALUES, *_FLAGS])
-    return UsageError(f"unknown option {shell_words([name])}", f"{meant}{_HELP}")
+def _by_preset(line: _Line) -> RunSettings:
+    from sigwrap.policy.presets import PRESETS
+
+    name, *words = line.rest
+    preset = PRESETS[name]
+    if "join_name" in line.fields:
+        raise UsageError(
+            f"--join-name can't be combined with the preset {name}",
+            f"to run without the preset: {_with_dashes(line)}",
+        )
+    names_policy = "policy" in line.fields
+    command = preset.line(words, has_file_rules=not names_policy)
+    fields = {"policy": preset.policy, "preset": name, **line.fields}
+    return RunSettings(command=command, **fields)
 
 
-def read_options(words: list[str]) -> dict[str, object] | None:
-    """Return fields of RunSettings; None if the words are not options of a run alone."""
-    try:
-        line = split_line(words)
-    except UsageError:
-        return None
-    return None if line is None or line.rest or line.has_dashes else line.fields
+def _with_dashes(line: _Line) -> str:
+    return f"sigwrap {shell_words([*line.options, '--', *(line.rest or ['npm', 'start'])])}"

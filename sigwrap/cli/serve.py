@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from sigwrap.cli.control import refuse_inside
-from sigwrap.cli.examples import examples
+from sigwrap.cli.group import App
 from sigwrap.cli.note_in_time import note_in_time
 from sigwrap.cli.options import StoreOption, watched_store
 from sigwrap.cli.output import note, out
@@ -17,11 +17,10 @@ from sigwrap.errors import SessionError, UsageError
 from sigwrap.escape import printable
 from sigwrap.linux import proc_files
 
-
-def register(app: typer.Typer) -> None:
-    app.command(epilog=examples("serve"))(serve)
+app = App()
 
 
+@app.command()
 def serve(
     port: Annotated[
         int,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import pwd
 import time
 from collections.abc import Callable, Iterable
 from typing import Annotated, TypeVar
@@ -11,7 +10,6 @@ from typing import Annotated, TypeVar
 import typer
 
 from sigwrap.amounts import size_bytes, span_s
-from sigwrap.cli.examples import examples
 from sigwrap.cli.group import App, Group
 from sigwrap.cli.options import JsonOption, PagerOption, StoreOption, UtcOption, existing_store
 from sigwrap.cli.output import note
@@ -41,20 +39,15 @@ class _Sessions(Group):
     def other_meaning(self, args: list[str]) -> str:
         if args[0] in ("list", "ls"):
             return "To list sessions: sigwrap sessions"
-        return f"To show one session: sigwrap report {shell_words(args[:1])}"
+        return f"To show one session: sigwrap report {shell_words(args[-1:])}"
 
 
 app = App(
+    name="sessions",
     cls=_Sessions,
     invoke_without_command=True,
-    rich_markup_mode=None,
-    epilog=examples("sessions"),
     help="List, remove or recover sessions.\n\nWithout a subcommand: list them, latest last.",
 )
-
-
-def register(root: typer.Typer) -> None:
-    root.add_typer(app, name="sessions")
 
 
 @app.callback()
@@ -87,21 +80,14 @@ def _reader(*, utc: bool) -> Reader:
     return Reader(
         now_ns=time.time_ns(),
         columns=max(columns(), _FEWEST_COLUMNS) if columns() else None,
-        user=os.environ.get("USER") or os.environ.get("LOGNAME") or _account(),
+        user=os.environ.get("USER") or os.environ.get("LOGNAME") or "",
         host=os.uname().nodename,
         utc=utc,
         style=style(),
     )
 
 
-def _account() -> str:
-    try:
-        return pwd.getpwuid(os.geteuid()).pw_name
-    except KeyError:
-        return ""
-
-
-@app.command(epilog=examples("sessions rm"))
+@app.command()
 def rm(
     context: typer.Context,
     sessions: Annotated[list[str], typer.Argument(metavar="SESSION...", help=_SESSION_HELP)],
@@ -109,37 +95,29 @@ def rm(
 ) -> int:
     """Remove sessions with all their files, except running ones."""
     folder, known = _opened(context, store, "remove")
-    return _remove(folder, _named(folder, known, sessions), dry_run=False)
+    return _remove(folder, _named(folder, known, sessions))
 
 
-@app.command(epilog=examples("sessions prune"))
+@app.command()
 def prune(
     context: typer.Context,
     older_than: Annotated[
         str | None,
         typer.Option(
-            "--older-than",
             metavar="AGE",
             help="Remove sessions that ended longer ago, such as 12h, 30d, 1d12h or 8w",
-            show_default=False,
         ),
     ] = None,
     keep: Annotated[
         int | None,
         typer.Option(
-            "--keep",
-            metavar="N",
-            help="Keep the N latest; without other options, remove all others",
-            show_default=False,
+            metavar="N", help="Keep the N latest; without other options, remove all others", min=0
         ),
     ] = None,
     max_size: Annotated[
         str | None,
         typer.Option(
-            "--max-size",
-            metavar="SIZE",
-            help="Remove the oldest until the rest fits, such as 500M or 1G",
-            show_default=False,
+            metavar="SIZE", help="Remove the oldest until the rest fits, such as 500M or 1G"
         ),
     ] = None,
     dry_run: Annotated[
@@ -153,33 +131,30 @@ def prune(
             "one of --older-than, --keep and --max-size is needed",
             "such as sigwrap sessions prune --older-than 30d --keep 20",
         )
-    if keep is not None and keep < 0:
-        raise UsageError(f"--keep {keep}: must be 0 or more")
     wanted = Surplus(
-        older_than_s=None if older_than is None else _read("--older-than", older_than, span_s),
+        older_than_s=_amount("--older-than", older_than, span_s),
         keep=keep,
-        max_size=None if max_size is None else _read("--max-size", max_size, size_bytes),
+        max_size=_amount("--max-size", max_size, size_bytes),
     )
     folder, known = _opened(context, store, "remove")
-    status = _remove(folder, surplus(known, wanted, time.time_ns()), dry_run=dry_run)
+    status = _remove(folder, surplus(known, wanted, time.time_ns()), would="would be " * dry_run)
     running = {file.id for file in known if file.running}
     left = [each for each in left_sockets(folder) if each.session_id not in running]
     count = len(left) if dry_run else remove_left(folder, left)
     if count:
+        done = "would be removed" if dry_run else "removed"
         where = os.path.join(folder, "control")
-        _say([f"{counted(count, 'socket')} of killed sessions {_done(dry_run)} from {where}"])
+        show_lines([f"{counted(count, 'socket')} of killed sessions {done} from {where}"])
     return status
 
 
-@app.command(epilog=examples("sessions recover"))
+@app.command()
 def recover(
     context: typer.Context,
     sessions: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[SESSION...]",
-            help=f"{_SESSION_HELP} [default: every killed session]",
-            show_default=False,
+            metavar="[SESSION...]", help=f"{_SESSION_HELP} [default: every killed session]"
         ),
     ] = None,
     store: StoreOption = None,
@@ -188,25 +163,27 @@ def recover(
 
     Any SQLite client can then read it.
     """
+
+    def recover_one(file: SessionFile) -> str:
+        shown = printable(file.id)
+        if file.running or is_listened_at(folder, file.id):
+            raise runs(file.id)
+        if not file.is_in_several_files:
+            return f"{shown}: already in one file"
+        events = recover_session(folder, file.id, file.files)
+        _remove_sockets(folder, file)
+        return f"{shown}: {counted(events, 'event')}, now in {printable(file.path)}"
+
     folder, known = _opened(context, store, "recover")
     if sessions:
         wanted = _named(folder, known, sessions)
     else:
         wanted = [file for file in known if file.is_in_several_files]
-    status, lines = _each(wanted, lambda file: _recover(folder, file))
-    _say(lines or ([] if status else ["nothing to recover"]))
+    if not wanted:
+        show_lines(["nothing to recover"])
+    status, lines = _each(wanted, recover_one)
+    show_lines(lines)
     return status
-
-
-def _recover(folder: str, file: SessionFile) -> str:
-    shown = printable(file.id)
-    if file.running or is_listened_at(folder, file.id):
-        raise runs(file.id)
-    if not file.is_in_several_files:
-        return f"{shown}: already in one file"
-    events = recover_session(folder, file.id, file.files)
-    _remove_sockets(folder, file)
-    return f"{shown}: {counted(events, 'event')}, now in {printable(file.path)}"
 
 
 def _opened(context: typer.Context, store: str | None, verb: str) -> tuple[str, list[SessionFile]]:
@@ -232,16 +209,16 @@ def _named_by(folder: str, known: list[SessionFile], word: str) -> SessionFile:
     if found is None:
         raise SessionError(f"no session is called {word!r} in {folder}", meant(folder, word))
     same = [file.id for file in known if file.name == word]
-    if found.id != word and found.name == word and len(same) > 1:
+    if found.id != word and len(same) > 1:
         raise SessionError(
             f"{len(same)} sessions are called {word!r}", f"give an id: {', '.join(same)}"
         )
     return found
 
 
-def _read(option: str, word: str, reader: Callable[[str], Amount]) -> Amount:
+def _amount(option: str, word: str | None, read: Callable[[str], Amount]) -> Amount | None:
     try:
-        return reader(word)
+        return None if word is None else read(word)
     except ValueError as error:
         raise UsageError(f"{option} {word}: {error}") from error
 
@@ -258,31 +235,23 @@ def _each(files: Iterable[SessionFile], act: Callable[[SessionFile], str]) -> tu
     return status, lines
 
 
-def _say(lines: Iterable[str]) -> None:
-    show_lines(lines)
-
-
-def _done(dry_run: bool) -> str:
-    return "would be removed" if dry_run else "removed"
-
-
-def _remove(folder: str, files: Iterable[SessionFile], *, dry_run: bool) -> int:
+def _remove(folder: str, files: Iterable[SessionFile], *, would: str = "") -> int:
     now_ns, size = time.time_ns(), 0
 
     def remove_one(file: SessionFile) -> str:
         nonlocal size
-        size += file.size if dry_run else _remove_session(folder, file)
+        size += file.size if would else _remove_session(folder, file)
         age = "" if file.problem else f"{rough_span(now_ns - file.started_ns)} old  "
         name = f"({printable(file.name)}) " if file.name else ""
         what = f"{name}{shell_words(file.command)[:_COMMAND_CHARACTERS]}"
-        done = "would remove" if dry_run else "removed"
+        done = "would remove" if would else "removed"
         return f"{done} {printable(file.id)}  {age}{byte_size(file.size)}  {what}".rstrip()
 
     status, lines = _each(files, remove_one)
     if lines or not status:
-        freed = f"{byte_size(size)} {'would be freed' if dry_run else 'freed'}"
-        lines.append(f"{counted(len(lines), 'session')} {_done(dry_run)}, {freed}")
-    _say(lines)
+        removed = counted(len(lines), "session")
+        lines.append(f"{removed} {would}removed, {byte_size(size)} {would}freed")
+    show_lines(lines)
     return status
 
 

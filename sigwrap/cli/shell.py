@@ -34,9 +34,8 @@ def main(words: list[str]) -> int:
 
 
 def run_string(words: list[str]) -> int | None:
-    """Run `[OPTIONS] -c STRING [NAME ARGS…]`; return None if the line has another form."""
-    if not words[0].startswith("-"):
-        return None
+    """Run `[run] [OPTIONS] -c STRING [NAME ARGS…]`; return None if the line has another form."""
+    words = words[words[:1] == ["run"] :]
     end = words.index("-c")
     fields = read_options(words[:end])
     if fields is None:

@@ -1,4 +1,4 @@
-"""pause, resume, stop, signal: agent signals to a running session."""
+"""sigwrap pause, resume, stop, signal: send an agent signal to a running session."""
 
 from __future__ import annotations
 
@@ -9,14 +9,16 @@ from typing import Annotated
 
 import typer
 
-from sigwrap.agent import AgentSignal, agent_signal
+from sigwrap.agent import AgentSignal
+from sigwrap.agent.signals import known_signal
 from sigwrap.cli.control import check, running_session
-from sigwrap.cli.examples import examples
+from sigwrap.cli.group import App
 from sigwrap.cli.options import JsonOption, StoreOption, store_folder
 from sigwrap.cli.output import out
 from sigwrap.errors import SessionError, UsageError
 from sigwrap.escape import printable
 from sigwrap.events import number, text
+from sigwrap.nearest import did_you_mean
 from sigwrap.outcomes import counted
 from sigwrap.protocols.control import ControlReply
 from sigwrap.protocols.control_client import ControlClient, ask_one
@@ -25,51 +27,45 @@ SIGNAL_SCHEMA = "sigwrap.signal/1"
 _SETTLES_WITHIN_S = 3.0  # longer than a session waits for its execs
 _ASKS_EVERY_S = 0.02
 _LONGEST_REASON = 500
+_NAMES = ", ".join(each.name for each in AgentSignal)
 
-_WORDS = "[SESSION] SIGNAL"
 _SESSION = "id, its unique start or end, or a session name [default: the latest running session]"
 
 RunningArgument = Annotated[
-    str | None,
-    typer.Argument(metavar="[SESSION]", help=f"Session {_SESSION}", show_default=False),
+    str | None, typer.Argument(metavar="[SESSION]", help=f"Session {_SESSION}")
 ]
-ReasonOption = Annotated[
-    str, typer.Option("--reason", metavar="R", help="Reason to log in the session")
-]
+ReasonOption = Annotated[str, typer.Option(metavar="R", help="Reason to log in the session")]
+
+app = App()
 
 
-_SHORTCUTS = {
-    "pause": (AgentSignal.SIGSTOP, "Freeze the processes of a session, until sigwrap resume."),
-    "resume": (AgentSignal.SIGCONT, "Continue a paused session."),
-    "stop": (AgentSignal.SIGINT, "End a session cleanly, as Ctrl+C does."),
-}
-
-
-def register(app: typer.Typer) -> None:
-    for name, (wanted, meaning) in _SHORTCUTS.items():
-        app.command(name, help=meaning, epilog=examples(name))(_shortcut(wanted))
-    app.command(epilog=examples("signal"))(signal)
-
-
-def _shortcut(wanted: AgentSignal) -> Callable[..., None]:
+def _shortcut(signal: AgentSignal, meaning: str) -> Callable[..., None]:
     def command(
         session: RunningArgument = None,
         reason: ReasonOption = "",
         store: StoreOption = None,
         as_json: JsonOption = False,
     ) -> None:
-        _send(wanted, session, reason, store, as_json=as_json)
+        _send(signal, session, reason, store, as_json=as_json)
 
+    command.__doc__ = meaning
     return command
 
 
+for _name, _signal, _meaning in (
+    ("pause", AgentSignal.SIGSTOP, "Freeze the processes of a session, until sigwrap resume."),
+    ("resume", AgentSignal.SIGCONT, "Continue a paused session."),
+    ("stop", AgentSignal.SIGINT, "End a session cleanly, as Ctrl+C does."),
+):
+    app.command(_name)(_shortcut(_signal, _meaning))
+
+
+@app.command()
 def signal(
     words: Annotated[
         list[str],
         typer.Argument(
-            metavar=_WORDS,
-            help=f"SESSION: {_SESSION}. SIGNAL: {', '.join(each.name for each in AgentSignal)}",
-            show_default=False,
+            metavar="[SESSION] SIGNAL", help=f"SESSION: {_SESSION}. SIGNAL: one of {_NAMES}"
         ),
     ],
     reason: ReasonOption = "",
@@ -80,8 +76,19 @@ def signal(
 
     SIGUSR1 prints a diagnostic, SIGUSR2 saves a copy of the log.
     """
-    session, wanted = _session_and_signal(words)
-    _send(wanted, session, reason, store, as_json=as_json)
+    *session, word = words
+    if len(session) > 1:
+        raise UsageError(f"unexpected argument: {word}", "sigwrap signal [SESSION] SIGNAL")
+    if word.isdecimal():
+        raise UsageError(
+            f"{word}: agent signals have other numbers than kill(1)", "use a name, such as SIGSTOP"
+        )
+    wanted = known_signal(word)
+    if wanted is None:
+        meant = did_you_mean(word, AgentSignal.__members__)
+        hint = f"{meant}see sigwrap signal --help"
+        raise UsageError(f'"{printable(word)}" is not an agent signal', hint)
+    _send(wanted, session[0] if session else None, reason, store, as_json=as_json)
 
 
 def _send(
@@ -100,25 +107,10 @@ def _send(
         known = {name: value for name, value in reply.items() if name not in ("v", "ok")}
         out(json.dumps({"schema": SIGNAL_SCHEMA, **known}, indent=2))
     else:
-        out(f"{result_line(reply)} (session {session.session_id})")
+        out(f"session {session.session_id.rpartition('-')[2]}: {_what_happened(reply)}")
     if reply.get("outcome") == "failed":
         error = printable(text(reply.get("error")) or "internal error of sigwrap")
         raise SessionError(f"{wanted.name} failed: {error}")
-
-
-def _session_and_signal(words: list[str]) -> tuple[str | None, AgentSignal]:
-    *session, word = words
-    usage = f"sigwrap signal {_WORDS}"
-    if len(words) > 2:
-        raise UsageError(f"too many arguments: {len(words)}", usage)
-    if word.isdecimal():
-        raise UsageError(
-            f"{word}: agent signals have other numbers than kill(1)", "use a name, such as SIGSTOP"
-        )
-    try:
-        return (session[0] if session else None), agent_signal(word)
-    except ValueError as unknown:
-        raise UsageError(str(unknown), usage) from unknown
 
 
 def _settled(session: ControlClient, reply: ControlReply, wanted: AgentSignal) -> ControlReply:
@@ -142,54 +134,48 @@ def _is_unsettled(reply: ControlReply, wanted: AgentSignal) -> bool:
     return is_stop and is_stopped and reply.get("frozen") is not True
 
 
-def result_line(reply: ControlReply) -> str:
-    """Return in one line what the signal did."""
+def _what_happened(reply: ControlReply) -> str:
     name = printable(text(reply.get("signal")))
     match reply.get("outcome"):
+        case "no-op" if reply.get("state") not in ("STOPPED", "RUNNING"):
+            return "already ending (to end it at once: sigwrap signal SIGKILL)"
         case "no-op":
-            return f"{name}: no-op: {_already(reply)}"
+            return "not paused" if name == "SIGCONT" else "already paused"
         case "pending":
-            count = number(reply.get("in_flight"))
-            return f"{name}: pending: waiting for {counted(count, 'exec')} to finish"
+            execs = counted(number(reply.get("in_flight")), "exec")
+            return f"{name} sent, waiting for {execs} to finish"
         case "delivered":
-            return _effect(reply)
+            follows = printable(text(reply.get("follows")))
+            sent = f"{name} sent, and by the policy {follows}: " if follows else ""
+            return sent + _effect(reply, follows or name)
         case outcome:
-            return f"{name}: {printable(str(outcome))}"
+            return f"{name} {printable(str(outcome))}"
 
 
-def _already(reply: ControlReply) -> str:
-    if reply.get("state") not in ("STOPPED", "RUNNING"):
-        return "the session is already ending (SIGKILL ends it at once)"
-    return "the session is not stopped" if reply.get("signal") == "SIGCONT" else "already stopped"
-
-
-def _effect(reply: ControlReply) -> str:
-    name = printable(text(reply.get("signal")))
-    effect = text(reply.get("follows")) or name
+def _effect(reply: ControlReply, signal: str) -> str:
     processes = counted(number(reply.get("processes")), "process", "processes")
-    held = number(reply.get("held"))
-    grace_s = reply.get("grace_s")
-    match effect:
+    grace = f"{reply.get('grace_s')} s"
+    match signal:
         case "SIGSTOP" if reply.get("ending"):
-            done = "nothing was frozen, because the run is ending"
+            return "not paused, because the run is ending"
         case "SIGSTOP" if reply.get("state") == "RUNNING":
-            done = "stopped, and continued since"
+            return "paused, and resumed since"
         case "SIGSTOP":
-            wait = f"{counted(held, 'exec')} {'waits' if held == 1 else 'wait'}"
             soon = "" if reply.get("frozen") else " so far"
-            done = f"stopped: {processes} frozen{soon}, {wait}"
+            held = number(reply.get("held"))
+            waiting = f", {counted(held, 'exec')} waiting" if held else ""
+            return f"paused, {processes} frozen{soon}{waiting}"
         case "SIGCONT":
-            done = f"continued: {processes}"
+            return f"resumed, {processes}"
         case "SIGINT":
-            done = f"interrupted, as by Ctrl+C: force kill after at most {grace_s} s"
+            return f"interrupted, as by Ctrl+C; force kill after at most {grace}"
         case "SIGTERM":
-            done = f"terminating: sent SIGTERM, SIGKILL follows after {grace_s} s"
+            return f"SIGTERM sent to the process tree, SIGKILL follows after {grace}"
         case "SIGKILL":
-            done = "killed the whole process tree"
+            return "killed the whole process tree"
         case "SIGUSR1":
-            done = "the diagnostic is in the log, and on the session's standard error"
+            return "the diagnostic is in the log, and on the session's standard error"
         case "SIGUSR2":
-            done = f"the checkpoint is {printable(text(reply.get('checkpoint')))}"
+            return f"the log is copied to {printable(text(reply.get('checkpoint')))}"
         case _:
-            done = "logged, with no other effect"
-    return f"{name}, then {effect}: {done}" if effect != name else f"{name}: {done}"
+            return f"{signal} logged, with no other effect"

@@ -1,4 +1,4 @@
-"""Every command: the module in this package that has it, and its line of help.
+"""Every command: the module in this package that has it, and its line of help. Old names.
 
 The lists of commands in `--help`, completion and the search for the nearest word need no more than
 this, so a start imports the module of one command only.
@@ -10,9 +10,7 @@ HIDDEN = ""
 Rows = dict[str, tuple[str, str]]
 
 COMMANDS: dict[str, Rows] = {
-    "Run": {
-        "run": ("run_command", "Run a command under supervision"),
-    },
+    "Run": {"run": ("run_command", "Run a command under supervision")},
     "Look at sessions": {
         "sessions": ("sessions", "List, remove or recover sessions"),
         "report": ("report", "Show what happened in a session"),
@@ -44,7 +42,7 @@ COMMANDS: dict[str, Rows] = {
         "completion": ("completion", "Print a completion script for a shell"),
         "link": ("link", "Link the program's other names in a directory"),
         "help": ("help", "Show a page of the documentation"),
-        "man": ("man", "Print the manual page"),
+        "man": ("help", "Print the manual page"),
     },
     HIDDEN: {
         "complete": ("completion", ""),
@@ -57,14 +55,23 @@ POLICY: dict[str, Rows] = {
         "show": ("policy.reading", "Print a policy as it takes effect"),
         "diff": ("policy.reading", "Compare two policies as they take effect"),
         "schema": ("policy.reading", "Print the JSON Schema of policies"),
-        "check": (
-            "policy.reading",
-            "Check policies for mistakes, and run their tests",
-        ),
+        "check": ("policy.reading", "Check policies for mistakes, and run their tests"),
         "try": ("policy.reading", "Show what a policy would have decided in a session"),
         "explain": ("policy.explaining", "Explain which rule decides, and why"),
         "init": ("policy.writing", "Write a first policy for this project"),
         "pin": ("policy.writing", "Print a policy that denies changed tools"),
         "learn": ("policy.writing", "Print rules for denied actions of a session"),
     },
+}
+
+# They keep working. The longer one of two comes first.
+OLD_NAMES = {
+    "approvals list": "watch --format text",
+    "approvals": "watch --format text",
+    "install": "hook install",
+    "uninstall": "hook uninstall",
+    "policy generate": "policy learn --new",
+    "policy replay": "policy try",
+    "policy suggest": "policy learn",
+    "policy test": "policy check",
 }

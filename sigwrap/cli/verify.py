@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 import sigwrap
-from sigwrap.cli.examples import examples
+from sigwrap.cli.group import App
 from sigwrap.cli.options import JsonOption, PagerOption, SessionArgument, StoreOption, store_folder
 from sigwrap.cli.output import note
 from sigwrap.cli.showing import Progress, pager, style
@@ -26,11 +26,10 @@ from sigwrap.store.catalog import open_session
 from sigwrap.store.chain import key_from_environment
 from sigwrap.store.reader import Session
 
-
-def register(app: typer.Typer) -> None:
-    app.command(epilog=examples("verify"))(verify)
+app = App()
 
 
+@app.command()
 def verify(
     session: SessionArgument = "",
     store: StoreOption = None,

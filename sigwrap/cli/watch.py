@@ -12,7 +12,7 @@ import typer
 
 from sigwrap.cli.approvals import print_request, print_requests
 from sigwrap.cli.control import refuse_inside
-from sigwrap.cli.examples import examples
+from sigwrap.cli.group import App
 from sigwrap.cli.options import StoreOption, watched_store
 from sigwrap.cli.output import out
 from sigwrap.errors import UsageError
@@ -31,10 +31,10 @@ class Format(Enum):
     JSONL = "jsonl"
 
 
-def register(app: typer.Typer) -> None:
-    app.command(epilog=examples("watch"))(watch)
+app = App()
 
 
+@app.command()
 def watch(
     store: StoreOption = None,
     form: Annotated[

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from sigwrap.cli.examples import examples
+from sigwrap.cli.group import App
 from sigwrap.cli.options import JsonOption, SessionArgument, StoreOption, store_folder
 from sigwrap.cli.output import out
 from sigwrap.cli.showing import columns, style
@@ -29,10 +29,10 @@ _PID_DIGITS = 12
 _NEAREST_SHOWN = 5
 
 
-def register(app: typer.Typer) -> None:
-    app.command(epilog=examples("why"))(why)
+app = App()
 
 
+@app.command()
 def why(
     session: SessionArgument = "",
     pids: Annotated[

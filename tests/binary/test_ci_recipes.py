@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 import yaml
 
-from sigwrap.cli.run_line import read_run_line
+from sigwrap.cli.run_options import read_run_line
 from tests.support.bare_machine import BareMachine
 from tests.support.github_runner import ACTION, TEMP, Runner
 

@@ -13,7 +13,7 @@ from typer.core import TyperGroup
 
 from sigwrap.cli.app import ROOT
 from sigwrap.cli.output import note
-from sigwrap.cli.run_options import RUN_OPTIONS, FlagOption, ValueOption
+from sigwrap.cli.run_options import RUN_OPTIONS
 from tests.support.harness import UNDER_TEST, Sigwrap
 from tests.support.waiting import PATIENCE_S
 
@@ -47,12 +47,9 @@ def _lines() -> Iterator[Line]:
         yield (*path, f"-{HERE}")
         yield (f"--{HERE}", *path)
     for option in RUN_OPTIONS:
-        match option:
-            case ValueOption(names):
-                yield (names[0], HERE, "--report", "--", "true")
-                yield (f"{names[0]}={HERE}", "ls")
-            case FlagOption(choices):
-                yield (f"{next(iter(choices))}={HERE}", "--", "true")
+        if option.wanted:
+            yield (option.names[0], HERE, "--report", "--", "true")
+        yield (f"{option.names[0]}={HERE}", "--", "true")
 
 
 OTHERS: list[Line] = [

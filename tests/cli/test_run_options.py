@@ -10,7 +10,7 @@ import pytest
 from sigwrap.cli import run
 from sigwrap.cli.main import main
 from sigwrap.cli.output import note
-from sigwrap.cli.run_options import RUN_OPTIONS, ValueOption, read_options
+from sigwrap.cli.run_options import RUN_OPTIONS, read_options
 from sigwrap.errors import SigwrapError
 from sigwrap.run.settings import ApprovalMode, Nested, Report, RunSettings
 
@@ -41,7 +41,7 @@ def test_every_setting_but_the_command_has_its_option() -> None:
     assert [each.field for each in RUN_OPTIONS if each.field not in RunSettings._fields] == []
     assert {each.field for each in RUN_OPTIONS} == set(RunSettings._fields) - {
         *("command", "preset"),
-        *("ready_fd", "door_fd", "rules_digest"),  # of who starts a session that is to be joined
+        *("ready_fd", "door_fd", "rules_digest"),  # set by the start of a shared session
     }
 
 
@@ -126,12 +126,20 @@ def test_options_alone_are_read(line: str, fields: dict[str, object] | None) -> 
             "export",
             "missing option --format. Choose from: jsonl, csv, prom, sqlite (see sigwrap export",
         ),
-        ("--store logs report", "options of report go after it (see sigwrap report --help)\n"),
-        ("--json policy check", "options of policy go after it (see sigwrap policy --help)\n"),
+        ("--store x report", "options of report go after it (sigwrap report --store x)\n"),
+        ("--json policy check", "options of policy go after it (sigwrap policy check --json)\n"),
+        ("--format json sessions", "options of sessions go after it (sigwrap sessions --format "),
+        ("-p ci policy explain -- ls", "(sigwrap policy explain -p ci -- ls)\n"),
+        ("--help-al", 'unknown option --help-al (did you mean "--help-all"? see sigwrap'),
+        ("replay --speed x", "--speed: 'x' is not a number (see sigwrap replay --help)"),
+        ("serve --port x", "--port: 'x' is not a whole number (see sigwrap serve --help)"),
+        ("sessions show shop", "To show one session: sigwrap report shop\n"),
+        ("sessions --store /dev/null", "the store /dev/null is not a directory (choose"),
+        ("signal SIGSTPO", '"SIGSTPO" is not an agent signal (did you mean "SIGSTOP"? see sigw'),
         ("--nested bad ls", "--nested bad: not one of refuse, join (see sigwrap run --help)"),
         ("--polcy ci ls", 'unknown option --polcy (did you mean "--policy"? see sigwrap run '),
         ("-p ci - ls", "-- is missing before the command (sigwrap -p ci -- - ls)"),
-        ("--speed 3 replay last", "unknown option --speed (did you mean"),
+        ("--speed 3 replay last", "options of replay go after it (sigwrap replay last --speed 3)"),
         ("--utc reprot", 'unknown command "reprot". Did you mean "report"? To run a prog'),
         ("version", 'unknown command "version". Did you mean "--version"? To run a prog'),
         (
@@ -194,8 +202,7 @@ def test_the_help_has_every_option(line: str, capfd: pytest.CaptureFixture[str])
     assert typed(*line.split()) == 0
     shown = " ".join(capfd.readouterr().out.split())
     for option in RUN_OPTIONS:
-        names = option.names if isinstance(option, ValueOption) else tuple(option.choices)
-        assert all(name in shown for name in names)
+        assert all(name in shown for name in option.names)
         assert option.help in shown
 
 

@@ -45,7 +45,7 @@ def running(sigwrap: Sigwrap) -> Iterator[Running]:
 
 @pytest.fixture
 def killed(sigwrap: Sigwrap, running: Running) -> str:
-    """The id of a session whose supervisor somebody has killed, and that lies in two files."""
+    """Return the id of a session whose supervisor was killed; its log is in two files."""
     (session,) = list_sessions(str(sigwrap.store))
     first = open_session(str(sigwrap.store), "").first()
     assert first is not None
@@ -136,7 +136,10 @@ def test_prune_removes_the_old_ones(sigwrap: Sigwrap) -> None:
             ("--older-than", "soon"),
             "--older-than soon: not a duration (such as 45s, 10m, 1h30m, 2d or 2w)",
         ),
-        (("--keep", "-1"), "--keep -1: must be 0 or more"),
+        (
+            ("--keep", "-1"),
+            "--keep: -1 is less than 0 (see",
+        ),
     ],
 )
 def test_prune_says_what_it_needs(sigwrap: Sigwrap, words: tuple[str, ...], said: str) -> None:

@@ -8,15 +8,13 @@ from typing import Any
 
 import pytest
 
-from sigwrap.cli.app import ROOT, run_app
-from sigwrap.cli.old_names import OLD_NAMES, renamed
-from sigwrap.cli.table import COMMANDS, HIDDEN, POLICY
+from sigwrap.cli.app import ROOT, renamed, run_app
+from sigwrap.cli.table import COMMANDS, HIDDEN, OLD_NAMES, POLICY
 
 GROUPS: list[tuple[Any, dict[str, Any]]] = [
     (ROOT, COMMANDS),
     (ROOT.get_command(None, "policy"), POLICY),
 ]
-OLD = {"polish test": "policy check", "reprot": "report --tree"}
 
 
 @pytest.mark.parametrize(("group", "table"), GROUPS)
@@ -55,19 +53,18 @@ def test_a_command_imports_no_other(line: str, others: str) -> None:
 
 
 def test_an_old_name_is_replaced_and_named_once(capfd: pytest.CaptureFixture[str]) -> None:
-    assert renamed("polish test x --json".split(), OLD) == "policy check x --json".split()
-    assert capfd.readouterr().err == 'sigwrap: "polish test" is now "policy check"\n'
-    assert renamed("--utc reprot last".split(), OLD) == "--utc report --tree last".split()
-    assert capfd.readouterr().err == 'sigwrap: "reprot" is now "report --tree"\n'
-    for line in ("report", "-p ci reprot", "polish", "", "--utc"):
-        assert renamed(line.split(), OLD) == line.split()
-    assert renamed(["report"], {"report": "why"}) == ["report"]
+    assert renamed("policy suggest x --json".split()) == "policy learn x --json".split()
+    assert capfd.readouterr().err == 'sigwrap: "policy suggest" is now "policy learn"\n'
+    assert renamed("--utc approvals list -q".split()) == "--utc watch --format text -q".split()
+    assert capfd.readouterr().err == 'sigwrap: "approvals list" is now "watch --format text"\n'
+    for line in ("report", "-p ci install", "policy", "", "--utc"):
+        assert renamed(line.split()) == line.split()
     assert capfd.readouterr().err == ""
 
 
 @pytest.mark.parametrize(("old", "new"), OLD_NAMES.items())
-def test_an_old_name_or_its_new_one_is_a_command(old: str, new: str) -> None:
-    assert _is_command(old) or _is_command(new.partition(" --")[0])
+def test_an_old_name_is_no_command_and_its_new_one_is(old: str, new: str) -> None:
+    assert _is_command(new.partition(" --")[0]) and not _is_command(old)
 
 
 def _is_command(path: str) -> bool:

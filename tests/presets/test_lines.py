@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sigwrap.cli.run_line import read_run_line
+from sigwrap.cli.run_options import read_run_line
 from sigwrap.errors import UsageError
 from sigwrap.run.settings import ApprovalMode
 

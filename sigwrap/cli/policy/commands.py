@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import typer
-
 from sigwrap.cli.group import App, LazyGroup
 from sigwrap.cli.table import POLICY
 
@@ -17,14 +15,7 @@ made in a session.
 
 class _Policy(LazyGroup):
     table = POLICY
+    prefix = "policy "
 
 
-app = App(cls=_Policy, help=_HELP, rich_markup_mode=None)
-
-
-@app.callback()
-def _policy() -> None: ...
-
-
-def register(root: typer.Typer) -> None:
-    root.add_typer(app, name="policy")
+app = App(name="policy", cls=_Policy, help=_HELP)

@@ -11,8 +11,7 @@ import typer
 from typer.core import TyperCommand
 from typer.exceptions import TyperException
 
-from sigwrap.cli.examples import examples
-from sigwrap.cli.group import unknown_option
+from sigwrap.cli.group import App, unknown_option
 from sigwrap.cli.hook_facts import ThisMachine, real_path
 from sigwrap.cli.options import JsonOption, words_of
 from sigwrap.cli.output import note, out
@@ -68,8 +67,7 @@ _TO_A_HOOK = {
 }
 
 
-def register(app: typer.Typer) -> None:
-    app.command(cls=_Explain, epilog=examples("policy explain"))(explain)
+app = App()
 
 
 class _Explain(TyperCommand):
@@ -94,6 +92,7 @@ class _Explain(TyperCommand):
         return rest
 
 
+@app.command(cls=_Explain)
 def explain(
     command: Annotated[
         list[str] | None,

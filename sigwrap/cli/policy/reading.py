@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import typer
 from yaml import YAMLError
 
-from sigwrap.cli.examples import examples
+from sigwrap.cli.group import App
 from sigwrap.cli.options import (
     JsonOption,
     PagerOption,
@@ -68,15 +68,10 @@ DiffArgument = Annotated[
 ]
 
 
-def register(app: typer.Typer) -> None:
-    app.command("list", epilog=examples("policy list"))(list_policies)
-    app.command(epilog=examples("policy show"))(show)
-    app.command(epilog=examples("policy diff"))(diff)
-    app.command(epilog=examples("policy schema"))(schema)
-    app.command(epilog=examples("policy check"))(check)
-    app.command("try", epilog=examples("policy try"))(try_policy)
+app = App()
 
 
+@app.command("list")
 def list_policies(root: RootOption = None, as_json: JsonOption = False) -> None:
     """List shipped policies and policy files.
 
@@ -124,6 +119,7 @@ def _parts(listed: dict[str, Any]) -> Iterator[str]:
     yield shortened(listed["about"], _DESCRIPTION_SHOWN) or "no description"
 
 
+@app.command()
 def show(policy: PolicyArgument, root: RootOption = None, as_json: JsonOption = False) -> None:
     """Print a policy as it takes effect.
 
@@ -133,6 +129,7 @@ def show(policy: PolicyArgument, root: RootOption = None, as_json: JsonOption = 
     out(json.dumps(plain(loaded), indent=2) if as_json else policy_text(loaded))
 
 
+@app.command()
 def diff(
     first: DiffArgument,
     second: DiffArgument,
@@ -191,6 +188,7 @@ def _diff_lines(
         yield f"@@ {names[-1].removeprefix('- ') if names else 'policy'} @@"
 
 
+@app.command()
 def schema() -> None:
     """Print the JSON Schema of policies.
 
@@ -200,6 +198,7 @@ def schema() -> None:
     out(json_schema().rstrip())
 
 
+@app.command()
 def check(
     files: Annotated[list[str], typer.Argument(metavar="NAME|FILE...", help="Policies to check")],
     root: RootOption = None,
@@ -290,6 +289,7 @@ def _print_problems(problems: Iterable[Problem]) -> None:
         out(printable(str(problem)))
 
 
+@app.command("try")
 def try_policy(
     policy: PolicyArgument,
     session: SessionArgument = "",

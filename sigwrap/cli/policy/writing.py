@@ -14,7 +14,7 @@ from typing import Annotated
 import typer
 from typer._types import TyperChoice
 
-from sigwrap.cli.examples import examples
+from sigwrap.cli.group import App
 from sigwrap.cli.options import StoreOption, store_folder
 from sigwrap.cli.output import note, out
 from sigwrap.cli.policy.shared import policy_then, selector_from, started_of, variables, write_new
@@ -56,12 +56,10 @@ _SUFFIXES = (".yaml", ".yml")
 _MOST_READ = 1 << 20
 
 
-def register(app: typer.Typer) -> None:
-    app.command(epilog=examples("policy init"))(init)
-    app.command(epilog=examples("policy pin"))(pin)
-    app.command(epilog=examples("policy learn"))(learn)
+app = App()
 
 
+@app.command()
 def init(
     name: Annotated[
         str,
@@ -136,6 +134,7 @@ def _asked(project: Project) -> Answers:
     )
 
 
+@app.command()
 def pin(
     tools: Annotated[
         list[str],
@@ -175,6 +174,7 @@ def _project_files() -> dict[str, str]:
     return found
 
 
+@app.command()
 def learn(
     sessions: SessionsArgument = None,
     new: Annotated[
