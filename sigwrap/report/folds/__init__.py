@@ -10,7 +10,7 @@ selection  a part of a session
 tree       the process tree
 written    files that were written, created and deleted, by folder
 why        what ended a process
-lives      which processes live, what they run, and what was sent to them
+processes  the living processes: what each runs, and what may explain its end
 measures   what was done to the whole tree, and how the command ended by it
 cause      the causes of an end, and their sentences
 ending     how a log ends: at its session's end, in the middle, or not yet

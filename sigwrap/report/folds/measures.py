@@ -13,7 +13,6 @@ from sigwrap.status import COMMAND_ENDED, COMMAND_NOT_RUN
 from sigwrap.tuples import NamedTuple
 
 _FORWARDED_LIMIT = 128
-_NOT_SEEN = (Cause.OUTSIDE, Cause.UNKNOWN)
 
 
 class Stopped(NamedTuple):
@@ -57,9 +56,6 @@ class Measures:
     @property
     def interrupted(self) -> str:
         return f"interrupted by {sent_to_sigwrap(self.interrupted_by)}"
-
-    def ends_for(self, why: str) -> bool:
-        return self.taken.why == why
 
     def _interrupt_received(self, event: Event) -> None:
         self.interrupt = event.payload
@@ -139,7 +135,7 @@ def _which_got(signal: Payload) -> str:
     return f"which received {sent_to_sigwrap(signal)}" if is_told else "which forwarded it"
 
 
-def at_the_end(pid: int, why: Why | None, measures: Measures, is_unexecuted: bool) -> Why:
+def at_the_end(pid: int, why: Why | None, measures: Measures) -> Why:
     """Explain how the command ended, once the session has.
 
     sigwrap's exit status may say more than the command's own. `why`: the command as a process;
@@ -147,13 +143,12 @@ def at_the_end(pid: int, why: Why | None, measures: Measures, is_unexecuted: boo
     """
     end = measures.session_end or {}
     status = end.get("exit_status")
-    text = _reason(str(end.get("reason") or "ended"), why, measures)
-    status_shown = status if isinstance(status, int) else None
+    text = _reason(printable(str(end.get("reason") or "ended")), why, measures)
     if why is None:
         why = because(Cause.SIGWRAP, text)
     elif why.seq:
-        text = _with_death(text, why, status, measures, is_unexecuted)
-    return replace(why, pid=pid, status=status_shown, text=text)
+        text = _with_death(text, why, status, measures)
+    return replace(why, pid=pid, status=status if isinstance(status, int) else None, text=text)
 
 
 def _reason(recorded: str, why: Why | None, measures: Measures) -> str:
@@ -163,42 +158,32 @@ def _reason(recorded: str, why: Why | None, measures: Measures) -> str:
         or (why.cause is Cause.SIGWRAP and (why.pid, why.signal_name) in measures.forwarded)
     )
     if not measures.interrupted_by or is_said:
-        return printable(recorded)
+        return recorded
     if recorded == "interrupted":
         return measures.interrupted
     is_killed = recorded in (f"killed: {measures.taken.why}", f"killed by {measures.taken.why}")
-    return f"{measures.interrupted}; {printable(recorded)}" if is_killed else printable(recorded)
+    return f"{measures.interrupted}; {recorded}" if is_killed else recorded
 
 
-def _with_death(
-    reason: str, why: Why, status: object, measures: Measures, is_unexecuted: bool
-) -> str:
+def _with_death(reason: str, why: Why, status: object, measures: Measures) -> str:
     """Add to the reason of the session's end what the command's own end says."""
-    if reason.startswith(COMMAND_NOT_RUN) or is_unexecuted:
-        return reason if why.status == status else f"{reason}; the command was not executed"
     interrupted_by = measures.interrupted_by
-    is_own = why.cause in (Cause.ITSELF, Cause.DENIED) or (
-        bool(interrupted_by) and why.sender is not None and why.sender.pid == why.pid
-    )
-    said_already = why.status == status and not is_own
-    if interrupted_by and why.signal_name and why.sender and why.sender.pid == why.pid:
-        return reason  # it raised the signal again, to end by it
-    if why.cause in _NOT_SEEN and why.signal_name == interrupted_by.get("signal_name"):
+    has_raised = bool(interrupted_by) and why.sender is not None and why.sender.pid == why.pid
+    is_own = why.cause in (Cause.ITSELF, Cause.DENIED) or has_raised
+    is_unseen = why.cause in (Cause.OUTSIDE, Cause.UNKNOWN)
+    if reason.startswith(COMMAND_NOT_RUN) or (has_raised and why.signal_name):
+        return reason  # a command that raises the signal again ends by it
+    if is_unseen and why.signal_name == interrupted_by.get("signal_name"):
         return reason  # it went to the whole group
-    if why.cause in _NOT_SEEN and reason.startswith("killed"):
+    if is_unseen and reason.startswith("killed"):
         # The kernel sends SIGHUP to a stopped group that no process is left to continue.
         return f"{reason}; the command died of {why.signal_name}"
-    if (
-        said_already
-        or reason == COMMAND_ENDED
-        or why.text in (reason, measures.interrupted)
-        or (why.text.startswith(f"{reason}; "))
-    ):
+    if (why.status == status and not is_own) or reason == COMMAND_ENDED:
         return why.text
-    if measures.ends_for(reason.removeprefix("ended by ")) and why.cause is Cause.SIGWRAP:
+    if measures.taken.why == reason.removeprefix("ended by ") and why.cause is Cause.SIGWRAP:
         how = " after the grace period" if why.signal_name == "SIGKILL" else ""
         return f"{reason}; the command died of {why.signal_name} from sigwrap{how}"
-    if why.cause is Cause.KERNEL and reason == measures.out_of_memory:
+    if reason in why.text or why.text == measures.interrupted:
         return why.text
     killed_for = why.text.removeprefix("SIGKILL from sigwrap: ")
     if reason.endswith((f"killed: {killed_for}", f"killed by {killed_for}")):
