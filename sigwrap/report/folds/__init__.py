@@ -2,9 +2,7 @@
 
 summary    all of a report, from the folds below
 steps      what the agent did: tool calls, or the command's children, and what ran below
-discards   commands that may have discarded uncommitted changes
-attention  actions that were not simply allowed, in groups
-handed     work that was handed to servers outside the session
+attention  actions that were not simply allowed, discarded changes, work handed outside
 incidents  what happened to the session itself
 selection  a part of a session
 tree       the process tree
@@ -15,5 +13,5 @@ measures   what was done to the whole tree, and how the command ended by it
 cause      the causes of an end, and their sentences
 ending     how a log ends: at its session's end, in the middle, or not yet
 metrics    decisions as metrics for Prometheus
-tally      counts of an unknown number of keys, in bounded memory
+bounded    collections that stay small
 """

@@ -8,7 +8,9 @@ from dataclasses import replace
 
 from sigwrap.escape import printable
 from sigwrap.events import Event, Payload
+from sigwrap.report.folds.bounded import Latest
 from sigwrap.report.folds.cause import ENDED_BY_ITSELF, Cause, Why, because, sent_to_sigwrap
+from sigwrap.report.folds.incidents import with_new_keys
 from sigwrap.status import COMMAND_ENDED, COMMAND_NOT_RUN
 from sigwrap.tuples import NamedTuple
 
@@ -33,7 +35,7 @@ class Measures:
     def __init__(self) -> None:
         self.interrupt: Payload = {}
         self.interrupted_by: Payload = {}  # the same, if the run ends by it
-        self.forwarded: dict[tuple[int, str], str] = {}  # by receiver and signal name
+        self.forwarded: Latest[tuple[int, str], str] = Latest(_FORWARDED_LIMIT)  # by pid and signal
         self.taken = Measure("", ())
         self.out_of_memory = ""  # the limit for which the kernel has killed
         self.log_is_full = ""  # since then every exec and signal is denied
@@ -66,8 +68,6 @@ class Measures:
         name = str(event.payload.get("signal_name") or "")
         # For an interrupt, sigwrap sends SIGTERM; it forwards every other signal unchanged.
         came_as = self.interrupt if name == "SIGTERM" and self.interrupt else event.payload
-        if len(self.forwarded) >= _FORWARDED_LIMIT:
-            del self.forwarded[next(iter(self.forwarded))]
         self.forwarded[event.pid, name] = _which_got(came_as)
 
     def _interrupt_withdrawn(self, _event: Event) -> None:
@@ -127,7 +127,7 @@ def _is_carried_out(agent_signal: Payload) -> bool:
 def _agent_signal(payload: Payload) -> str:
     reason = f": {payload['reason']}" if payload.get("reason") else ""
     source = payload.get("source") or "an unknown sender"
-    return printable(f"agent signal {payload.get('signal')} from {source}{reason}")
+    return with_new_keys(printable(f"agent signal {payload.get('signal')} from {source}{reason}"))
 
 
 def _which_got(signal: Payload) -> str:
@@ -143,7 +143,7 @@ def at_the_end(pid: int, why: Why | None, measures: Measures) -> Why:
     """
     end = measures.session_end or {}
     status = end.get("exit_status")
-    text = _reason(printable(str(end.get("reason") or "ended")), why, measures)
+    text = _reason(with_new_keys(printable(str(end.get("reason") or "ended"))), why, measures)
     if why is None:
         why = because(Cause.SIGWRAP, text)
     elif why.seq:

@@ -5,11 +5,11 @@ Both the number of processes and what is kept of one are bounded.
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from dataclasses import dataclass, field
 
 from sigwrap.events import Event, Payload, number, texts
 from sigwrap.policy.presets import as_meant
+from sigwrap.report.folds.bounded import Latest
 from sigwrap.report.folds.cause import Sender, Why, name_of_signal, shortened, shown_command
 from sigwrap.report.folds.tree import CommandLine, command_line, words
 
@@ -47,7 +47,7 @@ class Process:
 
 class Processes:
     def __init__(self) -> None:
-        self._living: OrderedDict[int, Process] = OrderedDict()
+        self._living: Latest[int, Process] = Latest(_PROCESSES_LIMIT)
 
     def __contains__(self, pid: int) -> bool:
         return pid in self._living
@@ -128,8 +128,6 @@ class Processes:
         process = self._living.get(pid)
         if process is None:
             process = self._living[pid] = Process(number(payload.get("ppid")))
-            if len(self._living) > _PROCESSES_LIMIT:
-                self._living.popitem(last=False)
         return process
 
 

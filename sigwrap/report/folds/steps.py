@@ -13,6 +13,7 @@ from sigwrap.escape import printable, shell_words, shortened
 from sigwrap.events import Event, Payload, number, text, texts
 from sigwrap.outcomes import ALLOWED, AUDITED, DENIED, counted
 from sigwrap.policy.presets import PRESETS
+from sigwrap.report.folds.bounded import Latest
 
 STEPS_KEPT = 500
 _LIVING_KEPT = 65_536
@@ -96,8 +97,8 @@ class Steps:
         self.more = 0
         self.own: dict[str, int] = {}  # by program: what an agent ran without a tool call
         self._command_pid = 0
-        self._living: dict[int, Step] = {}  # by pid
-        self._calls: dict[str, Step] = {}  # judged by a hook, and not started yet
+        self._living: Latest[int, Step] = Latest(_LIVING_KEPT)  # by pid
+        self._calls: Latest[str, Step] = Latest(_CALLS_KEPT)  # judged, not started yet
 
     @property
     def judged(self) -> list[Step]:
@@ -162,8 +163,6 @@ class Steps:
         self._keep(step)
         if step.answer != "deny":
             self._calls[what] = step
-            if len(self._calls) > _CALLS_KEPT:
-                del self._calls[next(iter(self._calls))]
 
     def exec(
         self, event: Event, meant: list[str], is_wrapped: bool, became: str, is_selected: bool
@@ -183,8 +182,6 @@ class Steps:
             step.is_wrapped = is_wrapped
         step.is_selected |= is_selected
         self._living[pid] = step
-        if len(self._living) > _LIVING_KEPT:
-            del self._living[next(iter(self._living))]
         if became == DENIED:
             step.is_denied |= is_first
             self.deny(pid, shell_line(meant))

@@ -3,10 +3,8 @@ number of events."""
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable
 from functools import cached_property
-from typing import Any
 
 from sigwrap.events import (
     CONNECTION_TYPES,
@@ -24,14 +22,12 @@ from sigwrap.outcomes import ALLOWED, APPROVAL_ANSWERS, DENIED, Counts, outcome
 from sigwrap.policy.judge.rules import Policy
 from sigwrap.policy.presets import as_meant
 from sigwrap.report.check.recorded_policy import NoPolicy, recorded_policy
-from sigwrap.report.folds.attention import Attention, By
-from sigwrap.report.folds.discards import may_discard_changes
+from sigwrap.report.folds.attention import Attention, By, HandedFold, may_discard_changes
+from sigwrap.report.folds.bounded import Latest, Listed, Tally
 from sigwrap.report.folds.ending import Ending
-from sigwrap.report.folds.handed import HandedFold
 from sigwrap.report.folds.incidents import INCIDENT_TYPES, Incidents
 from sigwrap.report.folds.selection import Selection
 from sigwrap.report.folds.steps import Steps
-from sigwrap.report.folds.tally import Tally
 from sigwrap.report.folds.tree import Asked, CommandLine, Node, ProcessTree
 from sigwrap.report.folds.why import Explained, WhyFold
 from sigwrap.report.folds.written import WrittenFold
@@ -76,24 +72,6 @@ class Failure(NamedTuple):
     exit_code: int
 
 
-class Listed:
-    """The first events of a kind, and the number of the others."""
-
-    def __init__(self) -> None:
-        self.events: list[Event] = []
-        self.more = 0
-
-    def add(self, event: Event) -> None:
-        if len(self.events) < LISTED:
-            self.events.append(event)
-        else:
-            self.more += 1
-
-    @property
-    def count(self) -> int:
-        return len(self.events) + self.more
-
-
 class Summary:
     """`selection`: the part of the session to report; None for all of it."""
 
@@ -109,7 +87,7 @@ class Summary:
         self.counts = Counts()
         self.handed = HandedFold()
         self.attention = Attention()
-        self.discards = Listed()  # execs that may have discarded uncommitted changes
+        self.discards = Listed(LISTED)  # execs that may have discarded uncommitted changes
         self.steps = Steps()
         self.incidents = Incidents()
         self.programs: Tally[str] = Tally(_PROGRAMS_LISTED)
@@ -118,15 +96,15 @@ class Summary:
         self.edges: Tally[SignalEdge] = Tally(LISTED)
         self.talks: Tally[Talk] = Tally(LISTED)
         self.files = WrittenFold()
-        self.interrupts = Listed()
-        self.deaths = Listed()
+        self.interrupts = Listed(LISTED)
+        self.deaths = Listed(LISTED)
         self.failures: Tally[Failure] = Tally(LISTED)
-        self.recordings = Listed()
+        self.recordings = Listed(LISTED)
         self.explained = Explained("", None, {})
         self.processes = ProcessTree()
         self.tree: tuple[Node, ...] = ()
-        self._waiting: OrderedDict[str, Event] = OrderedDict()
-        self._recorded_so_far: OrderedDict[int, Event] = OrderedDict()  # by pid
+        self._waiting: Latest[str, Event] = Latest(LISTED)
+        self._recorded_so_far: Latest[int, Event] = Latest(LISTED)  # by pid
         self._last: Event | None = None
         self._why = WhyFold()
         self._handlers: dict[str, Callable[[Event, bool], object]] = {
@@ -208,7 +186,7 @@ class Summary:
 
     def _asked(self, event: Event, is_selected: bool) -> None:
         if is_selected:
-            _keep(self._waiting, str(event.payload.get("approval_id")), event)
+            self._waiting[str(event.payload.get("approval_id"))] = event
 
     def _answered(self, event: Event, is_selected: bool) -> None:
         self._waiting.pop(str(event.payload.get("approval_id")), None)
@@ -312,7 +290,7 @@ class Summary:
         known = self._recorded_so_far
         if event.pid not in known:
             so_far = {"stdin": 0, "stdout": 0, "stderr": 0, "reason": _NO_END}
-            _keep(known, event.pid, event._replace(type="recording_ended", payload=so_far))
+            known[event.pid] = event._replace(type="recording_ended", payload=so_far)
         stream = text(get("stream"))
         if stream in _STREAMS:
             known[event.pid].payload[stream] = number(get("offset")) + number(get("size"))
@@ -321,12 +299,6 @@ class Summary:
         self._recorded_so_far.pop(event.pid, None)
         if is_selected:
             self.recordings.add(event)
-
-
-def _keep(kept: OrderedDict[Any, Event], key: object, event: Event) -> None:
-    kept[key] = event
-    if len(kept) > LISTED:
-        kept.popitem(last=False)
 
 
 def _if_selected(add: Callable[[Event], None]) -> Callable[[Event, bool], object]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from sigwrap.report.folds.bounded import Latest
 from sigwrap.tuples import NamedTuple
 
 NODE_LIMIT = 1_000
@@ -83,7 +84,7 @@ class ProcessTree:
         self.not_shown = 0
         self._nodes = 0
         self._living: dict[int, _Place] = {}
-        self._refused: dict[int, _Place] = {}  # processes that ran nothing but asked to
+        self._refused: Latest[int, _Place] = Latest(_REFUSED_LIMIT)  # processes that ran nothing
 
     @property
     def running(self) -> int:
@@ -129,8 +130,6 @@ class ProcessTree:
             node.processes += 1
             self.processes += 1
         self._refused[pid] = _Place(ppid, node, None)
-        if len(self._refused) > _REFUSED_LIMIT:
-            del self._refused[next(iter(self._refused))]
 
     def not_started(self, pid: int) -> None:
         """Take back its last exec, which the kernel refused."""

@@ -7,7 +7,6 @@ signal's number (SIGSEGV is the kernel's). Otherwise the sender is unknown.
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -15,6 +14,7 @@ from sigwrap.escape import printable
 from sigwrap.events import EXEC_TYPES, Event, Payload, number
 from sigwrap.outcomes import APPROVAL_ANSWERS
 from sigwrap.policy.judge.signals import signal_number
+from sigwrap.report.folds.bounded import Latest
 from sigwrap.report.folds.cause import (
     DELIVERED,
     ENDED_BY_ITSELF,
@@ -65,10 +65,10 @@ class WhyFold:
         self._command_pid = 0
         self.is_joined = False
         self._command_end: Why | _Ended | None = None
-        self._ended: OrderedDict[int, Why | _Ended] = OrderedDict()
+        self._ended: Latest[int, Why | _Ended] = Latest(_ENDED_LIMIT)
         self._deaths: list[Why] = []
         self._measures = Measures()
-        self._requests: OrderedDict[int, str] = OrderedDict()  # approval requests, by pid
+        self._requests: Latest[int, str] = Latest(_ENDED_LIMIT)  # approval ids by pid
         self._takers: dict[str, Callable[[Event], None]] = {
             **self._measures.takers,
             **dict.fromkeys(set(EXEC_TYPES) - _NOT_RUN, self._processes.executed),
@@ -135,8 +135,6 @@ class WhyFold:
 
     def _requested(self, event: Event) -> None:
         self._requests[event.pid] = shortened(event.payload.get("approval_id"))
-        if len(self._requests) > _ENDED_LIMIT:
-            self._requests.popitem(last=False)
 
     def _answered(self, event: Event) -> None:
         self._requests.pop(event.pid, None)
@@ -163,11 +161,8 @@ class WhyFold:
                 self._tell_parent(self._killed(event, name, 128 + last, process), payload)
         if pid == self._command_pid:
             self._command_end = ended
-            return
-        self._ended[pid] = ended
-        self._ended.move_to_end(pid)
-        if len(self._ended) > _ENDED_LIMIT:
-            self._ended.popitem(last=False)
+        else:
+            self._ended[pid] = ended
 
     def _tell_parent(self, ended: Why, exited: Payload) -> None:
         ppid = number(exited.get("ppid"))

@@ -12,8 +12,7 @@ from sigwrap.events import texts
 from sigwrap.outcomes import DENIED
 from sigwrap.policy.tools.suggest import Suggestion
 from sigwrap.report.check.verify import Outcome, Verification
-from sigwrap.report.folds.attention import Group, audited_line, learn_command, what
-from sigwrap.report.folds.discards import discard_line
+from sigwrap.report.folds.attention import Group, audited_line, discard_line, learn_command, what
 from sigwrap.report.folds.summary import Summary
 from sigwrap.report.forms.rules import Suggestions, policy_lines
 from sigwrap.report.forms.style import PLAIN

@@ -42,8 +42,7 @@ def test_agent_signals_are_one_only_where_the_same_is_told_of_them(fold: Fold) -
     fold.trust("a person", "look", "delivered")
     signal = "agent signal SIGTRUST from"
     assert fold.said == [
-        f"{signal} on.boundary: sh (9) tried SIGTERM by kill on sigwrap's own process 7: "
-        "delivered",
+        f"{signal} on.boundary: sh (9) tried SIGTERM by kill on sigwrap's own process 7: delivered",
         f"{signal} a person: look: held back",
         f"{signal} a person: look: delivered",
         f"{signal} trust.path_shadow: /a/pip was called: delivered (2 times)",
