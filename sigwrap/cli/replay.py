@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from enum import Enum
 from pathlib import Path
 from typing import Annotated
@@ -25,16 +25,19 @@ from sigwrap.cli.output import note, out_bytes
 from sigwrap.cli.pager import pager
 from sigwrap.cli.showing import columns, reader_may_leave, style
 from sigwrap.cli.tried import show_tried
-from sigwrap.errors import UsageError
+from sigwrap.errors import StoreError, UsageError
 from sigwrap.escape import printable, shell_words
-from sigwrap.events import Event
+from sigwrap.events import Event, recorded_bytes
+from sigwrap.report.folds.ending import Ending
+from sigwrap.report.folds.summary import Summary
+from sigwrap.report.forms.detail import detail
 from sigwrap.report.forms.documents import event_json, report_json
 from sigwrap.report.forms.text import Page, render_text
 from sigwrap.report.forms.what_if import WhatIfForm
-from sigwrap.report.replay import in_rhythm, recorded, state_after, timeline_line
 from sigwrap.store.catalog import open_session
 
 _OLD = "See sigwrap policy try"
+_LONGEST_PAUSE_S = 10.0  # a session can be idle for a night
 
 
 class Stream(Enum):
@@ -112,41 +115,78 @@ def replay(
     if stream is not None and (until is not None or as_json):
         raise UsageError("--recorded can't be combined with --until or --json")
     opened = open_session(store_folder(store), session)
+    events = opened.events()
     if until is not None:
         last = opened.last()
         if last is None or until > last.seq:
             known = f"the last event is {last.seq}" if last else "the log is empty"
             raise UsageError(f"--until {until}: {known}")
-        summary = state_after(opened.events(), until)
+        summary = state_after(events, until)
         page = Page(style=style(), columns=columns(), utc=utc, tree=True)
         with pager(wanted=not no_pager) as show:
             show(report_json(summary) if as_json else render_text(summary, page=page))
         return
-    events = opened.events()
     if not instant:
         events = in_rhythm(events, speed or 1.0, time.sleep)
     if stream is not None:
-        is_there = False
-        with reader_may_leave():
-            for data in recorded(events, stream.value, pid):
-                is_there = True
-                out_bytes(_harmless(data) if os.isatty(1) else data)
-        if not is_there:
-            note(f"no {stream.value} was recorded (redirect_to with record: true records it)")
+        _print_recorded(recorded(events, stream.value, pid), stream.value)
         return
     with pager(wanted=instant and not no_pager) as show:
-        for line in map(event_json, events) if as_json else _timeline(events):
-            show(line)
+        started_ns: int | None = None
+        for event in events:
+            started_ns = event.time_ns if started_ns is None else started_ns
+            show(event_json(event) if as_json else timeline_line(event, started_ns))
 
 
-def _harmless(data: bytes) -> bytes:
-    """Escape control characters, which a terminal would obey; a pipe to cat gets them all."""
-    lines = data.decode("utf-8", "backslashreplace").split("\n")
-    return "\n".join(map(printable, lines)).encode()
+def _print_recorded(pieces: Iterable[bytes], stream: str) -> None:
+    """Print them; on a terminal, which would obey control characters, escaped."""
+    is_there = False
+    with reader_may_leave():
+        for data in pieces:
+            is_there = True
+            lines = data.decode("utf-8", "backslashreplace").split("\n")
+            out_bytes("\n".join(map(printable, lines)).encode() if os.isatty(1) else data)
+    if not is_there:
+        note(f"no {stream} was recorded (redirect_to with record: true records it)")
 
 
-def _timeline(events: Iterator[Event]) -> Iterator[str]:
-    started_ns: int | None = None
+def in_rhythm(
+    events: Iterable[Event], speed: float, sleep: Callable[[float], None]
+) -> Iterator[Event]:
+    previous_ns: int | None = None
     for event in events:
-        started_ns = event.time_ns if started_ns is None else started_ns
-        yield timeline_line(event, started_ns)
+        if previous_ns is not None and event.time_ns > previous_ns:
+            sleep(min((event.time_ns - previous_ns) / 1e9 / speed, _LONGEST_PAUSE_S))
+        previous_ns = event.time_ns
+        yield event
+
+
+def state_after(events: Iterable[Event], seq: int) -> Summary:
+    summary = Summary()
+    for event in events:
+        if event.seq > seq:
+            break
+        summary.add(event)
+    return summary.end(Ending.MOMENT)
+
+
+def timeline_line(event: Event, started_ns: int) -> str:
+    offset_s = (event.time_ns - started_ns) / 1e9
+    kind = printable(event.type)
+    return f"{event.seq:>6} {offset_s:>+11.6f} s  {kind:<20} {event.pid:>7}  {detail(event)}"
+
+
+def recorded(events: Iterable[Event], stream: str, pid: int | None) -> Iterator[bytes]:
+    """Yield the bytes of a recorded stream, only those of `pid` if it is given."""
+    for event in events:
+        if (
+            event.type == "io_recorded"
+            and event.payload.get("stream") == stream
+            and pid in (None, event.pid)
+        ):
+            try:
+                yield recorded_bytes(event.payload)
+            except ValueError as problem:
+                raise StoreError(
+                    f"cannot read row {event.seq}", "check the log: sigwrap verify"
+                ) from problem

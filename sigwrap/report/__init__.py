@@ -4,7 +4,6 @@ folds       what happened: folds over events, in memory that doesn't grow with t
 check       is the log what its writer wrote?
 forms       what was folded, as text, JSON and so on
 query       SQL over what happened
-replay      events in their rhythm, and the state after one of them
 when        times of a session, as a user types them
 export      events as JSON lines or CSV for other programs
 reference   docs/events.md from the registry of events

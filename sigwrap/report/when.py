@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import re
-from datetime import UTC, date, datetime, time, tzinfo
+from datetime import UTC, datetime, time, tzinfo
 
 from sigwrap.amounts import span_s
 
@@ -36,13 +36,9 @@ def moment_ns(words: str, *, started_ns: int, ended_ns: int, utc: bool) -> int:
 def _at_clock(clock: time, started_ns: int, zone: tzinfo | None) -> int:
     """Return the first such time in the run, which can last past midnight."""
     started = datetime.fromtimestamp(started_ns // _NS_PER_S, UTC).astimezone(zone)
-    found = _ns(_on(started.date(), clock, zone))
+    found = _ns(datetime.combine(started.date(), clock, zone))
     day_ns = 86_400 * _NS_PER_S
     return found + day_ns if found < started_ns - day_ns // 2 else found
-
-
-def _on(day: date, clock: time, zone: tzinfo | None) -> datetime:
-    return datetime.combine(day, clock, zone)
 
 
 def _ns(moment: datetime) -> int:

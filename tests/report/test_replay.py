@@ -2,10 +2,10 @@ from __future__ import annotations
 
 import pytest
 
+from sigwrap.cli.replay import in_rhythm, recorded, state_after, timeline_line
 from sigwrap.errors import StoreError
 from sigwrap.events import Event, io_payload
 from sigwrap.report.folds.ending import Ending
-from sigwrap.report.replay import in_rhythm, recorded, state_after, timeline_line
 from tests.report.conftest import STARTED_NS, Scenario
 
 

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sigwrap.cli.replay import state_after, timeline_line
 from sigwrap.events import EVENT_TYPES
 from sigwrap.report.check.verify import Outcome, verify_session
 from sigwrap.report.export import jsonl_line
@@ -24,7 +25,6 @@ from sigwrap.report.forms.text import render_text
 from sigwrap.report.forms.verification import render_verification
 from sigwrap.report.query import forms
 from sigwrap.report.query.database import QueryDatabase
-from sigwrap.report.replay import state_after, timeline_line
 from sigwrap.store import codec
 from sigwrap.store.catalog import list_sessions, open_session
 from sigwrap.store.views import EXPORTED, VIEWS

@@ -261,25 +261,15 @@ class Summary:
         self.attention.add(event, became, By(pid, comm) if runs is None else By(*runs))
 
     def _exit(self, event: Event, is_selected: bool) -> None:
-        payload = event.payload
-        signal_name = text(payload.get("signal_name"))
-        code = payload.get("exit_code")
+        code = event.payload.get("exit_code")
         if code and is_selected and isinstance(code, int):
             runs = self.processes.runs(event.pid, 0, 0)
             if runs is not None:
                 self.failures.add(Failure(runs[1], code))
-        self.processes.exited(
-            event.pid,
-            number(payload.get("ppid")),
-            code,
-            signal_name,
-            text(payload.get("comm")) if signal_name else "",
-            event.seq,
-            is_selected,
-        )
+        self.processes.exited(event, is_selected)
         self.attention.ended(event.pid)
         self.steps.exit(event)
-        if signal_name and is_selected:
+        if is_selected and text(event.payload.get("signal_name")):
             self.deaths.add(event)
 
     def _recorded(self, event: Event, is_selected: bool) -> None:

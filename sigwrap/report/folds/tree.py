@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from sigwrap.events import Event, number, text
 from sigwrap.report.folds.bounded import Latest
 from sigwrap.tuples import NamedTuple
 
@@ -142,16 +143,9 @@ class ProcessTree:
             known.before.running += 1
             self._living[pid] = _Place(known.ppid, known.before, None)
 
-    def exited(
-        self,
-        pid: int,
-        ppid: int,
-        exit_code: int | None,
-        signal_name: str,
-        comm: str = "",
-        seq: int = 0,
-        is_selected: bool = True,
-    ) -> None:
+    def exited(self, event: Event, is_selected: bool = True) -> None:
+        get, pid = event.payload.get, event.pid
+        signal_name, exit_code = text(get("signal_name")), get("exit_code")
         node = self._forget(pid)
         if node is None:
             refused = self._refused.pop(pid, None)
@@ -159,8 +153,12 @@ class ProcessTree:
                 return
             if refused is not None:
                 node = refused.node
-            else:
-                node = self._fork(Asked(seq, pid, ppid, 0, [comm or "?"], "", is_selected))
+            else:  # a process that has run nothing
+                comm, ppid = text(get("comm")) or "?", number(get("ppid"))
+                asked = Asked(event.seq, pid, ppid, 0, [comm], "", is_selected)
+                node = self._child(self._above(asked), FORKED, asked)
+                node.processes += 1
+                self.processes += 1
         if signal_name:
             name = signal_name[:_NAME_KEPT]
             if name in node.killed or len(node.killed) < _SIGNALS_KEPT:
@@ -196,13 +194,6 @@ class ProcessTree:
         """Return whether a refused exec has counted it."""
         known = self._refused.pop(pid, None)
         return known is not None and known.ppid == ppid
-
-    def _fork(self, asked: Asked) -> Node:
-        """Return the node of a process that was killed and has run nothing."""
-        node = self._child(self._above(asked), FORKED, asked)
-        node.processes += 1
-        self.processes += 1
-        return node
 
     def _forget(self, pid: int) -> Node | None:
         known = self._living.pop(pid, None)

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sigwrap.events import Event
 from sigwrap.report.folds import tree as module
 from sigwrap.report.folds.tree import NODE_LIMIT, Asked, ProcessTree, command_line, words
 
@@ -27,7 +28,8 @@ class Tree(ProcessTree):
 
     def ends(self, pid: int, ppid: int = 1, code: int | None = 0, signal: str = "") -> None:
         self.seq += 1
-        self.exited(pid, ppid, code, signal, comm="bash", seq=self.seq)
+        payload = {"ppid": ppid, "exit_code": code, "signal_name": signal, "comm": "bash"}
+        self.exited(Event(self.seq, 0, "process_exited", pid, payload, ""))
 
 
 @pytest.fixture

@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 
+from sigwrap.cli.replay import state_after
 from sigwrap.report.check.verify import verify_session
 from sigwrap.report.folds.ending import Ending
 from sigwrap.report.folds.summary import Summary
 from sigwrap.report.forms.style import Style
 from sigwrap.report.forms.text import Page, render_text
-from sigwrap.report.replay import state_after
 from tests.report.conftest import SECOND, STARTED_NS, Scenario, Scenarios
 
 
