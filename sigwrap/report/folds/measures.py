@@ -3,7 +3,6 @@ how the session and its command ended by them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 from sigwrap.escape import printable
@@ -42,41 +41,43 @@ class Measures:
         self.stopped: Stopped | None = None
         self.session_end: Payload | None = None
         self._stop: Event | None = None  # the SIGSTOP that was carried out last
-        self.takers: dict[str, Callable[[Event], None]] = {
-            "interrupt_received": self._interrupt_received,
-            "interrupt_forwarded": self._interrupt_forwarded,
-            "interrupt_withdrawn": self._interrupt_withdrawn,
-            "interrupt_escalated": self._interrupt_escalated,
-            "limit_exceeded": self.limit_exceeded,
-            "killswitch_activated": self._switched_off,
-            "agent_signal": self._agent_signal,
-            "tree_frozen": self._frozen,
-            "tree_thawed": self._thawed,
-            "session_ended": self._session_ended,
-        }
 
     @property
     def interrupted(self) -> str:
         return f"interrupted by {sent_to_sigwrap(self.interrupted_by)}"
 
-    def _interrupt_received(self, event: Event) -> None:
-        self.interrupt = event.payload
-        if event.payload.get("taken_by") != "command":
-            self.interrupted_by = event.payload
+    def add(self, event: Event) -> None:
+        payload = event.payload
+        match event.type:
+            case "interrupt_received":
+                self.interrupt = payload
+                if payload.get("taken_by") != "command":
+                    self.interrupted_by = payload
+            case "interrupt_forwarded":
+                name = str(payload.get("signal_name") or "")
+                # For an interrupt, sigwrap sends SIGTERM; it forwards other signals unchanged.
+                came_as = self.interrupt if name == "SIGTERM" and self.interrupt else payload
+                self.forwarded[event.pid, name] = _which_got(came_as)
+            case "interrupt_withdrawn":
+                self.interrupt = self.interrupted_by = {}
+            case "interrupt_escalated":
+                self.taken = Measure(_stated(event), ("SIGKILL",))
+            case "limit_exceeded":
+                self._limit_exceeded(event)
+            case "killswitch_activated":
+                reason = payload.get("reason")
+                why = printable(f"the kill switch: {reason}" if reason else "the kill switch")
+                self.taken = Measure(why, ("SIGKILL",))
+            case "agent_signal" if payload.get("outcome") == "delivered":
+                self._agent_signal(event)
+            case "tree_frozen" if self._stop is not None:
+                self.stopped = Stopped(self._stop.time_ns, _agent_signal(self._stop.payload))
+            case "tree_thawed":
+                self.stopped = None
+            case "session_ended":
+                self.session_end = payload
 
-    def _interrupt_forwarded(self, event: Event) -> None:
-        name = str(event.payload.get("signal_name") or "")
-        # For an interrupt, sigwrap sends SIGTERM; it forwards every other signal unchanged.
-        came_as = self.interrupt if name == "SIGTERM" and self.interrupt else event.payload
-        self.forwarded[event.pid, name] = _which_got(came_as)
-
-    def _interrupt_withdrawn(self, _event: Event) -> None:
-        self.interrupt = self.interrupted_by = {}
-
-    def _interrupt_escalated(self, event: Event) -> None:
-        self.taken = Measure(_stated(event), ("SIGKILL",))
-
-    def limit_exceeded(self, event: Event) -> None:
+    def _limit_exceeded(self, event: Event) -> None:
         payload = event.payload
         limit = payload.get("limit")
         if payload.get("effect") != "refused":
@@ -86,42 +87,20 @@ class Measures:
         elif limit == "log_size":
             self.log_is_full = _stated(event)
 
-    def _switched_off(self, event: Event) -> None:
-        reason = event.payload.get("reason")
-        why = printable(f"the kill switch: {reason}" if reason else "the kill switch")
-        self.taken = Measure(why, ("SIGKILL",))
-
     def _agent_signal(self, event: Event) -> None:
         payload = event.payload
-        if not _is_carried_out(payload):
-            return
-        match payload.get("signal"):
-            case "SIGSTOP":
-                self._stop = event
-            # A limit has an event of its own.
-            case "SIGTERM" | "SIGBUDGET" if not str(payload.get("source")).startswith("limit "):
-                self.taken = Measure(_agent_signal(payload), ("SIGTERM", "SIGKILL"))
-
-    def _frozen(self, _event: Event) -> None:
-        if self._stop is not None:
-            self.stopped = Stopped(self._stop.time_ns, _agent_signal(self._stop.payload))
-
-    def _thawed(self, _event: Event) -> None:
-        self.stopped = None
-
-    def _session_ended(self, event: Event) -> None:
-        self.session_end = event.payload
+        name = payload.get("signal")
+        # A limit has an event of its own, and a signal with a cause only follows another one.
+        follows = payload.get("cause") or str(payload.get("source")).startswith("limit ")
+        if name == "SIGSTOP":
+            self._stop = event
+        elif name in ("SIGTERM", "SIGBUDGET") and not follows:
+            self.taken = Measure(_agent_signal(payload), ("SIGTERM", "SIGKILL"))
 
 
 def _stated(event: Event) -> str:
     payload = event.payload
     return printable(str(payload.get("reason") or payload.get("limit") or event.type))
-
-
-def _is_carried_out(agent_signal: Payload) -> bool:
-    """Return whether sigwrap acted on it. A signal with a cause only follows another one."""
-    is_stop = agent_signal.get("signal") == "SIGSTOP"
-    return agent_signal.get("outcome") == "delivered" and (is_stop or not agent_signal.get("cause"))
 
 
 def _agent_signal(payload: Payload) -> str:

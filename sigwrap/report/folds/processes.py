@@ -77,9 +77,9 @@ class Processes:
         process.denied_exec = f"sigwrap denied its exec of {what} (rule {rule})"
 
     def fork_refused(self, event: Event) -> None:
-        if (process := self._living.get(event.pid)) is not None:
-            limit = shortened(str(event.payload.get("limit")))
-            process.denied_fork = f"sigwrap denied its fork (limit {limit})"
+        process, limit = self._living.get(event.pid), event.payload.get("limit")
+        if process is not None and limit != "log_size":
+            process.denied_fork = f"sigwrap denied its fork (limit {shortened(str(limit))})"
 
     def file_refused(self, event: Event) -> None:
         process = self._living.get(event.pid)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import groupby
 
 from sigwrap.escape import printable, shell_words, shortened
 from sigwrap.events import Event, Payload, number, text, texts
@@ -119,25 +120,21 @@ class Steps:
         if not is_whole and len(found) > _SHOWN:
             order = sorted(shown, key=lambda at: (not found[at].is_bad, at))
             shown = set(order[: _SHOWN if len(found) > _SHOWN + 1 else None])
-        hidden, times = 0, 0
-        first: Step | None = None  # of equal steps in a row
-        for at, step in enumerate(found):
-            if at not in shown:
-                hidden += 1
-                continue
-            if hidden:
-                yield f"{'':>10}  ... {hidden} more"
-                hidden = 0
-            first = first or step
-            times += 1
-            following = found[at + 1] if at + 1 in shown else None
-            if following is not None and following.line == step.line:
-                continue
-            offset = f"{(first.time_ns - started_ns) / 1e9:>+8.2f} s"
-            yield f"{offset}  {step.line}" + (f"  x{times}" if times > 1 else "")
-            times, first = 0, None
-        if hidden := hidden + self.more:
-            yield f"{'':>10}  ... {hidden} more"
+        rows, hidden = [], 0
+        # Equal steps in a row are one line, and so are hidden ones.
+        for line, group in groupby(
+            range(len(found)), lambda at: found[at].line if at in shown else ""
+        ):
+            first, *others = group
+            hidden = 0 if line else 1 + len(others)
+            offset = f"{(found[first].time_ns - started_ns) / 1e9:>+8.2f} s"
+            times = f"  x{1 + len(others)}" if others else ""
+            rows.append(f"{offset}  {line}{times}" if line else _more(hidden))
+        if hidden and self.more:
+            rows.pop()
+        yield from rows
+        if self.more:
+            yield _more(hidden + self.more)
         if self.own:
             names = ", ".join(f"{printable(name)} ({n})" for name, n in self.own.items())
             yield shortened(
@@ -236,6 +233,10 @@ class Steps:
             self.found.append(step)
         else:
             self.more += 1
+
+
+def _more(count: int) -> str:
+    return f"{'':>10}  ... {count} more"
 
 
 def _is_shell_line(argv: list[str]) -> bool:

@@ -3,7 +3,6 @@ number of events."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import cached_property
 
 from sigwrap.events import (
@@ -107,23 +106,6 @@ class Summary:
         self._recorded_so_far: Latest[int, Event] = Latest(LISTED)  # by pid
         self._last: Event | None = None
         self._why = WhyFold()
-        self._handlers: dict[str, Callable[[Event, bool], object]] = {
-            "process_exited": self._exit,
-            "tool_call_judged": self.steps.judge,
-            "exec_failed": lambda event, _: self.processes.not_started(event.pid),
-            "io_recorded": self._recorded,
-            "recording_ended": self._recording_ended,
-            **dict.fromkeys(EXEC_TYPES, self._exec),
-            **dict.fromkeys(SIGNAL_TYPES, self._signal),
-            **dict.fromkeys(CONNECTION_TYPES, self._connection),
-            "file_audited": _if_selected(lambda event: self.files.add(event.payload)),
-            "file_refused_likely": self._file_refused,
-            "work_handed_outside": _if_selected(self.handed.add),
-            **dict.fromkeys(INTERRUPT_TYPES, _if_selected(self.interrupts.add)),
-            **dict.fromkeys(INCIDENT_TYPES, _if_selected(self.incidents.add)),
-            "approval_requested": self._asked,
-            **dict.fromkeys(APPROVAL_ANSWERS, self._answered),
-        }
 
     def add(self, event: Event) -> bool:
         """Return whether the event is selected, and no retry of an exec that was told before."""
@@ -136,16 +118,60 @@ class Summary:
         self._why.add(event)
         name = event.type
         is_selected = self.selection is None or self.selection.takes(event)
-        handle = self._handlers.get(name)
         if is_selected:
             self.counts.add(name, event.payload)
             by_type = self.by_type
-            if handle is None and name not in by_type and len(by_type) >= _TYPES_KEPT:
+            if name not in by_type and name not in EVENT_TYPES and len(by_type) >= _TYPES_KEPT:
                 name = _OTHERS  # only in a log that sigwrap didn't write
             by_type[name] = by_type.get(name, 0) + 1
-        if handle is not None and handle(event, is_selected) is False:
+        if event.type in EXEC_TYPES and event.payload.get("retry") is True:
             return False
+        self._take(event, is_selected)
         return is_selected
+
+    def _take(self, event: Event, is_selected: bool) -> None:
+        match event.type:
+            case name if name in EXEC_TYPES:
+                self._exec(event, is_selected)
+            case "process_exited":
+                self._exit(event, is_selected)
+            case "exec_failed":
+                self.processes.not_started(event.pid)
+            case "tool_call_judged":
+                self.steps.judge(event, is_selected)
+            case "recording_ended":
+                self._recorded_so_far.pop(event.pid, None)
+                if is_selected:
+                    self.recordings.add(event)
+            case name if name in APPROVAL_ANSWERS:
+                self._waiting.pop(str(event.payload.get("approval_id")), None)
+                self.attention.answered(event)
+            case _ if is_selected:
+                self._take_selected(event)
+
+    def _take_selected(self, event: Event) -> None:
+        match event.type:
+            case name if name in SIGNAL_TYPES:
+                self._signal(event)
+            case name if name in CONNECTION_TYPES:
+                self._connection(event)
+            case "file_audited":
+                self.files.add(event.payload)
+            case "file_refused_likely":
+                get = event.payload.get
+                self._attend(event, outcome(event), event.pid, text(get("comm")))
+                what = f"{text(get('operation'))} {text(get('path'))}"
+                self.steps.deny(event.pid, f"probably refused: {what}")
+            case "work_handed_outside":
+                self.handed.add(event)
+            case "approval_requested":
+                self._waiting[str(event.payload.get("approval_id"))] = event
+            case "io_recorded":
+                self._recorded(event)
+            case name if name in INTERRUPT_TYPES:
+                self.interrupts.add(event)
+            case name if name in INCIDENT_TYPES:
+                self.incidents.add(event)
 
     def end(self, ending: Ending) -> Summary:
         """Take how the log ends, if it has no session_ended."""
@@ -184,18 +210,8 @@ class Summary:
         """The approval requests without an answer."""
         return list(self._waiting.values())
 
-    def _asked(self, event: Event, is_selected: bool) -> None:
-        if is_selected:
-            self._waiting[str(event.payload.get("approval_id"))] = event
-
-    def _answered(self, event: Event, is_selected: bool) -> None:
-        self._waiting.pop(str(event.payload.get("approval_id")), None)
-        self.attention.answered(event)
-
-    def _exec(self, event: Event, is_selected: bool) -> bool:
+    def _exec(self, event: Event, is_selected: bool) -> None:
         get = event.payload.get
-        if get("retry") is True:
-            return False
         became = outcome(event)
         is_refused = became == DENIED
         path = text(get("path"))
@@ -217,11 +233,8 @@ class Summary:
             self.processes.refused(asked)
         else:
             self.processes.executed(asked)
-        return True
 
-    def _signal(self, event: Event, is_selected: bool) -> None:
-        if not is_selected:
-            return
+    def _signal(self, event: Event) -> None:
         get = event.payload.get
         became = outcome(event)
         name, target = text(get("signal_name")), text(get("target_cmd"))
@@ -234,9 +247,7 @@ class Summary:
         if became != ALLOWED:
             self._attend(event, became, source, source_cmd)
 
-    def _connection(self, event: Event, is_selected: bool) -> None:
-        if not is_selected:
-            return
+    def _connection(self, event: Event) -> None:
         get = event.payload.get
         became, destination = outcome(event), text(get("destination"))
         kept = destination[:_CHARACTERS_KEPT]
@@ -246,13 +257,6 @@ class Summary:
             self.steps.deny(event.pid, f"connection to {destination}")
         if became != ALLOWED:
             self._attend(event, became, event.pid, text(get("comm")))
-
-    def _file_refused(self, event: Event, is_selected: bool) -> None:
-        if is_selected:
-            get = event.payload.get
-            self._attend(event, outcome(event), event.pid, text(get("comm")))
-            what = f"{text(get('operation'))} {text(get('path'))}"
-            self.steps.deny(event.pid, f"probably refused: {what}")
 
     def _attend(
         self, event: Event, became: str, pid: int, comm: str, ppid: int = 0, below: int = 0
@@ -272,10 +276,8 @@ class Summary:
         if is_selected and text(event.payload.get("signal_name")):
             self.deaths.add(event)
 
-    def _recorded(self, event: Event, is_selected: bool) -> None:
+    def _recorded(self, event: Event) -> None:
         """Add up a recording, in case no end of it follows."""
-        if not is_selected:
-            return
         get = event.payload.get
         known = self._recorded_so_far
         if event.pid not in known:
@@ -284,12 +286,3 @@ class Summary:
         stream = text(get("stream"))
         if stream in _STREAMS:
             known[event.pid].payload[stream] = number(get("offset")) + number(get("size"))
-
-    def _recording_ended(self, event: Event, is_selected: bool) -> None:
-        self._recorded_so_far.pop(event.pid, None)
-        if is_selected:
-            self.recordings.add(event)
-
-
-def _if_selected(add: Callable[[Event], None]) -> Callable[[Event, bool], object]:
-    return lambda event, is_selected: add(event) if is_selected else None

@@ -7,7 +7,6 @@ signal's number (SIGSEGV is the kernel's). Otherwise the sender is unknown.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 from sigwrap.escape import printable
@@ -63,31 +62,41 @@ class WhyFold:
     def __init__(self) -> None:
         self._processes = Processes()
         self._command_pid = 0
-        self.is_joined = False
+        self.is_joined = False  # the command only forks the commands that join
         self._command_end: Why | _Ended | None = None
         self._ended: Latest[int, Why | _Ended] = Latest(_ENDED_LIMIT)
         self._deaths: list[Why] = []
         self._measures = Measures()
         self._requests: Latest[int, str] = Latest(_ENDED_LIMIT)  # approval ids by pid
-        self._takers: dict[str, Callable[[Event], None]] = {
-            **self._measures.takers,
-            **dict.fromkeys(set(EXEC_TYPES) - _NOT_RUN, self._processes.executed),
-            **dict.fromkeys(DELIVERED, self._processes.signalled),
-            "exec_denied": self._processes.exec_denied,
-            "exec_failed": self._processes.exec_failed,
-            "exec_verification_failed": self._processes.mismatched,
-            "session_started": self._started,
-            "process_exited": self._exited,
-            "file_refused_likely": self._processes.file_refused,
-            "limit_exceeded": self._limit_exceeded,
-            "approval_requested": self._requested,
-            **dict.fromkeys(APPROVAL_ANSWERS, self._answered),
-        }
 
     def add(self, event: Event) -> None:
-        take = self._takers.get(event.type)
-        if take is not None:
-            take(event)
+        processes, payload = self._processes, event.payload
+        match event.type:
+            case "process_exited":
+                self._exited(event)
+            case "exec_denied":
+                processes.exec_denied(event)
+            case "exec_failed":
+                processes.exec_failed(event)
+            case "exec_verification_failed":
+                processes.mismatched(event)
+            case "file_refused_likely":
+                processes.file_refused(event)
+            case name if name in EXEC_TYPES:
+                processes.executed(event)
+            case name if name in DELIVERED:
+                processes.signalled(event)
+            case name if name in APPROVAL_ANSWERS:
+                self._requests.pop(event.pid, None)
+            case "approval_requested":
+                self._requests[event.pid] = shortened(payload.get("approval_id"))
+            case "session_started":
+                self._command_pid = number(payload.get("command_pid"))
+                self.is_joined = payload.get("joined") is True
+            case name:
+                if name == "limit_exceeded" and payload.get("effect") == "refused":
+                    processes.fork_refused(event)
+                self._measures.add(event)
 
     @property
     def deaths(self) -> tuple[Why, ...]:
@@ -117,28 +126,6 @@ class WhyFold:
             return self._of_command(ending)
         return self._of_process(pid, ending)
 
-    # What happens
-
-    def _started(self, event: Event) -> None:
-        self._command_pid = number(event.payload.get("command_pid"))
-        self.is_joined = event.payload.get("joined") is True
-
-    def _is_place_holder(self, pid: int) -> bool:
-        """Return whether it only forks the commands that join a shared session."""
-        return self.is_joined and pid == self._command_pid
-
-    def _limit_exceeded(self, event: Event) -> None:
-        self._measures.limit_exceeded(event)
-        payload = event.payload
-        if payload.get("effect") == "refused" and payload.get("limit") != "log_size":
-            self._processes.fork_refused(event)
-
-    def _requested(self, event: Event) -> None:
-        self._requests[event.pid] = shortened(event.payload.get("approval_id"))
-
-    def _answered(self, event: Event) -> None:
-        self._requests.pop(event.pid, None)
-
     def _exited(self, event: Event) -> None:
         payload, pid = event.payload, event.pid
         process = self._processes.end(event)
@@ -146,7 +133,8 @@ class WhyFold:
         if payload.get("signal_name"):
             name, status = str(payload["signal_name"]), 128 + number(payload.get("signal"))
             ended = self._killed(event, name, status, process)
-            if len(self._deaths) < DEATHS_LISTED and not self._is_place_holder(pid):
+            is_place_holder = self.is_joined and pid == self._command_pid
+            if len(self._deaths) < DEATHS_LISTED and not is_place_holder:
                 self._deaths.append(ended)
             self._tell_parent(ended, payload)
         else:
