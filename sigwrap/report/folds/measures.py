@@ -162,7 +162,7 @@ def _with_death(reason: str, why: Why, status: object, measures: Measures) -> st
     if measures.taken.why == reason.removeprefix("ended by ") and why.cause is Cause.SIGWRAP:
         how = " after the grace period" if why.signal_name == "SIGKILL" else ""
         return f"{reason}; the command died of {why.signal_name} from sigwrap{how}"
-    if reason in why.text or why.text == measures.interrupted:
+    if why.text.endswith((reason, measures.interrupted)):
         return why.text
     killed_for = why.text.removeprefix("SIGKILL from sigwrap: ")
     if reason.endswith((f"killed: {killed_for}", f"killed by {killed_for}")):

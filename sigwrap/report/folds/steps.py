@@ -17,7 +17,6 @@ from sigwrap.policy.presets import PRESETS
 from sigwrap.report.folds.bounded import Latest
 
 STEPS_KEPT = 500
-_LIVING_KEPT = 65_536
 _CALLS_KEPT = 200
 _BELOW_KEPT = 20
 _OWN_CHARACTERS = 200
@@ -78,6 +77,19 @@ class Step:
         why = f"  ({self.reason})" if self.reason else ""
         return f"{label}  {self.tool}: {self.what}{why}"
 
+    def deny(self, what: str) -> None:
+        self.denials += 1
+        if len(self.denied) < _BELOW_KEPT:
+            self.denied.append(shortened(printable(what), _CHARACTERS))
+
+    def end(self, event: Event) -> None:
+        """Take the end of a process."""
+        if self.pid == event.pid:
+            code = event.payload.get("exit_code")
+            self.exit_code = code if isinstance(code, int) else None
+            self.signal_name = printable(text(event.payload.get("signal_name")))[:20]
+            self.ended_ns = event.time_ns
+
     def _notes(self) -> str:
         """Return what ran below, in a few words."""
         notes = [f"denied: {each}" for each in self.denied[:_BELOW_SHOWN] if each != self.what]
@@ -98,7 +110,6 @@ class Steps:
         self.more = 0
         self.own: dict[str, int] = {}  # by program: what an agent ran without a tool call
         self._command_pid = 0
-        self._living: Latest[int, Step] = Latest(_LIVING_KEPT)  # by pid
         self._calls: Latest[str, Step] = Latest(_CALLS_KEPT)  # judged, not started yet
 
     @property
@@ -162,47 +173,36 @@ class Steps:
             self._calls[what] = step
 
     def exec(
-        self, event: Event, meant: list[str], is_wrapped: bool, became: str, is_selected: bool
-    ) -> None:
-        """Take an exec. `meant`: its words without what the agent wrapped them in."""
-        pid, get = event.pid, event.payload.get
-        if pid == self._command_pid and not is_wrapped:
-            return
-        step = (
-            self._living.get(pid)
-            or self._living.get(number(get("ppid")))
-            or self._living.get(number(get("below")))
-        )
+        self,
+        event: Event,
+        step: Step | None,
+        *,
+        meant: list[str],
+        is_wrapped: bool,
+        became: str,
+        is_selected: bool,
+    ) -> Step | None:
+        """Take an exec of a process of this step, and return the step that it belongs to then.
+
+        `meant`: its words without what the agent wrapped them in.
+        """
+        if event.pid == self._command_pid and not is_wrapped:
+            return step
         is_first = step is None or (is_wrapped and not step.is_wrapped)
         if step is None or is_first:
             step = self._begin(event, meant)
             step.is_wrapped = is_wrapped
         step.is_selected |= is_selected
-        self._living[pid] = step
         if became == DENIED:
             step.is_denied |= is_first
-            self.deny(pid, shell_line(meant))
-            return
+            step.deny(shell_line(meant))
+            return step
         step.is_denied = False
         step.ran += 1
         if not is_first and len(step.below) < _BELOW_KEPT:
             how = "" if became in (ALLOWED, AUDITED) else f" ({became})"
             step.below.append(shell_line(meant) + how)
-
-    def deny(self, pid: int, what: str) -> None:
-        if (step := self._living.get(pid)) is not None:
-            step.denials += 1
-            if len(step.denied) < _BELOW_KEPT:
-                step.denied.append(shortened(printable(what), _CHARACTERS))
-
-    def exit(self, event: Event) -> None:
-        step = self._living.pop(event.pid, None)
-        if step is None or step.pid != event.pid:
-            return
-        code = event.payload.get("exit_code")
-        step.exit_code = code if isinstance(code, int) else None
-        step.signal_name = printable(text(event.payload.get("signal_name")))[:20]
-        step.ended_ns = event.time_ns
+        return step
 
     def end(self, *, is_over: bool) -> None:
         self.found = [each for each in self.found if each.is_selected]

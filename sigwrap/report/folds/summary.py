@@ -27,7 +27,7 @@ from sigwrap.report.folds.ending import Ending
 from sigwrap.report.folds.incidents import INCIDENT_TYPES, Incidents
 from sigwrap.report.folds.selection import Selection
 from sigwrap.report.folds.steps import Steps
-from sigwrap.report.folds.tree import Asked, CommandLine, Node, ProcessTree
+from sigwrap.report.folds.tree import Asked, CommandLine, Node, Process, ProcessTree
 from sigwrap.report.folds.why import Explained, WhyFold
 from sigwrap.report.folds.written import WrittenFold
 from sigwrap.tuples import NamedTuple
@@ -100,12 +100,13 @@ class Summary:
         self.failures: Tally[Failure] = Tally(LISTED)
         self.recordings = Listed(LISTED)
         self.explained = Explained("", None, {})
-        self.processes = ProcessTree()
         self.tree: tuple[Node, ...] = ()
         self._waiting: Latest[str, Event] = Latest(LISTED)
         self._recorded_so_far: Latest[int, Event] = Latest(LISTED)  # by pid
         self._last: Event | None = None
         self._why = WhyFold()
+        self._known = self._why.processes
+        self.processes = ProcessTree(self._known)
 
     def add(self, event: Event) -> bool:
         """Return whether the event is selected, and no retry of an exec that was told before."""
@@ -115,7 +116,9 @@ class Summary:
             self.steps.start(event.payload)
         self._last = event
         self.events += 1
+        process = self._known.get(event.pid)
         self._why.add(event)
+        process = process or self._known.get(event.pid)
         name = event.type
         is_selected = self.selection is None or self.selection.takes(event)
         if is_selected:
@@ -126,17 +129,17 @@ class Summary:
             by_type[name] = by_type.get(name, 0) + 1
         if event.type in EXEC_TYPES and event.payload.get("retry") is True:
             return False
-        self._take(event, is_selected)
+        self._take(event, process, is_selected)
         return is_selected
 
-    def _take(self, event: Event, is_selected: bool) -> None:
+    def _take(self, event: Event, process: Process | None, is_selected: bool) -> None:
         match event.type:
-            case name if name in EXEC_TYPES:
-                self._exec(event, is_selected)
+            case name if name in EXEC_TYPES and process is not None:
+                self._exec(event, process, is_selected)
             case "process_exited":
-                self._exit(event, is_selected)
-            case "exec_failed":
-                self.processes.not_started(event.pid)
+                self._exit(event, process, is_selected)
+            case "exec_failed" if process is not None:
+                self.processes.not_started(process)
             case "tool_call_judged":
                 self.steps.judge(event, is_selected)
             case "recording_ended":
@@ -161,7 +164,7 @@ class Summary:
                 get = event.payload.get
                 self._attend(event, outcome(event), event.pid, text(get("comm")))
                 what = f"{text(get('operation'))} {text(get('path'))}"
-                self.steps.deny(event.pid, f"probably refused: {what}")
+                self._deny(event.pid, f"probably refused: {what}")
             case "work_handed_outside":
                 self.handed.add(event)
             case "approval_requested":
@@ -210,7 +213,7 @@ class Summary:
         """The approval requests without an answer."""
         return list(self._waiting.values())
 
-    def _exec(self, event: Event, is_selected: bool) -> None:
+    def _exec(self, event: Event, process: Process, is_selected: bool) -> None:
         get = event.payload.get
         became = outcome(event)
         is_refused = became == DENIED
@@ -227,12 +230,19 @@ class Summary:
                 self.shadowing.add((path[:_CHARACTERS_KEPT], str(shadows)[:_CHARACTERS_KEPT]))
             if not is_refused and may_discard_changes(words):
                 self.discards.add(event)
-        self.steps.exec(event, words, words is not given, became, is_selected)
+        process.step = self.steps.exec(
+            event,
+            self._known.step_of(event.pid, ppid, below),
+            meant=words,
+            is_wrapped=words is not given,
+            became=became,
+            is_selected=is_selected,
+        )
         asked = Asked(event.seq, event.pid, ppid, below, words, became, is_selected)
         if is_refused:
-            self.processes.refused(asked)
+            self.processes.refused(process, asked)
         else:
-            self.processes.executed(asked)
+            self.processes.executed(process, asked)
 
     def _signal(self, event: Event) -> None:
         get = event.payload.get
@@ -243,7 +253,7 @@ class Summary:
         edge = SignalEdge(name, *kept, text(get("target_type")), became)
         self.edges.add(edge, times(event.payload))
         if became == DENIED:
-            self.steps.deny(source, f"{name} to {target}")
+            self._deny(source, f"{name} to {target}")
         if became != ALLOWED:
             self._attend(event, became, source, source_cmd)
 
@@ -254,25 +264,29 @@ class Summary:
         talk = Talk(text(get("direction")), text(get("protocol")), kept, became)
         self.talks.add(talk, times(event.payload))
         if became == DENIED:
-            self.steps.deny(event.pid, f"connection to {destination}")
+            self._deny(event.pid, f"connection to {destination}")
         if became != ALLOWED:
             self._attend(event, became, event.pid, text(get("comm")))
+
+    def _deny(self, pid: int, what: str) -> None:
+        if (step := self._known.step_of(pid)) is not None:
+            step.deny(what)
 
     def _attend(
         self, event: Event, became: str, pid: int, comm: str, ppid: int = 0, below: int = 0
     ) -> None:
-        runs = self.processes.runs(pid, ppid, below)
+        runs = self._known.runs(pid, ppid, below)
         self.attention.add(event, became, By(pid, comm) if runs is None else By(*runs))
 
-    def _exit(self, event: Event, is_selected: bool) -> None:
+    def _exit(self, event: Event, process: Process | None, is_selected: bool) -> None:
         code = event.payload.get("exit_code")
-        if code and is_selected and isinstance(code, int):
-            runs = self.processes.runs(event.pid, 0, 0)
-            if runs is not None:
-                self.failures.add(Failure(runs[1], code))
-        self.processes.exited(event, is_selected)
+        if process is not None:
+            if code and is_selected and isinstance(code, int) and process.ran is not None:
+                self.failures.add(Failure(process.ran.command, code))
+            if process.step is not None:
+                process.step.end(event)
+        self.processes.exited(event, process, is_selected)
         self.attention.ended(event.pid)
-        self.steps.exit(event)
         if is_selected and text(event.payload.get("signal_name")):
             self.deaths.add(event)
 

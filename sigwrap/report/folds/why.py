@@ -29,7 +29,7 @@ from sigwrap.report.folds.cause import (
 )
 from sigwrap.report.folds.ending import WHAT_ENDED_IT, Ending
 from sigwrap.report.folds.measures import Measures, Stopped, at_the_end
-from sigwrap.report.folds.processes import Process, Processes
+from sigwrap.report.folds.tree import Process, Processes
 from sigwrap.report.forms.times import local_time
 from sigwrap.tuples import NamedTuple
 
@@ -60,7 +60,7 @@ class _Ended(NamedTuple):
 
 class WhyFold:
     def __init__(self) -> None:
-        self._processes = Processes()
+        self.processes = Processes()
         self._command_pid = 0
         self.is_joined = False  # the command only forks the commands that join
         self._command_end: Why | _Ended | None = None
@@ -70,7 +70,7 @@ class WhyFold:
         self._requests: Latest[int, str] = Latest(_ENDED_LIMIT)  # approval ids by pid
 
     def add(self, event: Event) -> None:
-        processes, payload = self._processes, event.payload
+        processes, payload = self.processes, event.payload
         match event.type:
             case "process_exited":
                 self._exited(event)
@@ -104,11 +104,11 @@ class WhyFold:
         return tuple(map(self._in_hindsight, self._deaths))
 
     def knows(self, pid: int) -> bool:
-        return self._end_of(pid) is not None or pid in self._processes
+        return self._end_of(pid) is not None or pid in self.processes
 
     def nearest(self, pid: int, count: int) -> list[int]:
         """Return the known pids nearest to this one."""
-        known = {*self._ended, *self._processes.pids(), self._command_pid} - {0}
+        known = {*self._ended, *self.processes.pids(), self._command_pid} - {0}
         return sorted(sorted(known, key=lambda each: abs(each - pid))[:count])
 
     def explained(self, ending: Ending) -> Explained:
@@ -128,7 +128,7 @@ class WhyFold:
 
     def _exited(self, event: Event) -> None:
         payload, pid = event.payload, event.pid
-        process = self._processes.end(event)
+        process = self.processes.end(event)
         ended: Why | _Ended
         if payload.get("signal_name"):
             name, status = str(payload["signal_name"]), 128 + number(payload.get("signal"))
@@ -154,7 +154,7 @@ class WhyFold:
 
     def _tell_parent(self, ended: Why, exited: Payload) -> None:
         ppid = number(exited.get("ppid"))
-        if (parent := self._processes.get(ppid)) is not None:
+        if (parent := self.processes.get(ppid)) is not None:
             parent.child = ended
             return
         # Of two that end at once, the parent's end may be seen first.
@@ -261,7 +261,7 @@ class WhyFold:
         return self._command_end if pid == self._command_pid else self._ended.get(pid)
 
     def _of_process(self, pid: int, ending: Ending) -> Why | None:
-        process = self._processes.get(pid)
+        process = self.processes.get(pid)
         if ending is Ending.RUNNING and (approval_id := self._requests.get(pid)):
             said = f"waiting for approval (sigwrap approve {approval_id})"
             command = "" if process is None else process.shown
