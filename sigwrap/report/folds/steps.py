@@ -15,6 +15,7 @@ from sigwrap.events import Event, Payload, number, text, texts
 from sigwrap.outcomes import ALLOWED, AUDITED, DENIED, counted
 from sigwrap.policy.presets import PRESETS
 from sigwrap.report.folds.bounded import Latest
+from sigwrap.tuples import NamedTuple
 
 STEPS_KEPT = 500
 _CALLS_KEPT = 200
@@ -25,6 +26,18 @@ _SHOWN = 12
 _BELOW_SHOWN = 3
 _NOTHING_MORE = [""] * _BELOW_KEPT  # for a step that is only counted
 _SHELLS = frozenset({"bash", "sh", "zsh", "dash"})
+
+
+class Exec(NamedTuple):
+    """An exec that a process requested, and its outcome."""
+
+    event: Event
+    ppid: int
+    below: int  # the nearest ancestor that ran a program, if that isn't its parent
+    argv: list[str]  # without what an agent wrapped it in
+    is_wrapped: bool
+    outcome: str
+    is_selected: bool = True
 
 
 @dataclass(slots=True)
@@ -172,36 +185,25 @@ class Steps:
         if step.answer != "deny":
             self._calls[what] = step
 
-    def exec(
-        self,
-        event: Event,
-        step: Step | None,
-        *,
-        meant: list[str],
-        is_wrapped: bool,
-        became: str,
-        is_selected: bool,
-    ) -> Step | None:
-        """Take an exec of a process of this step, and return the step that it belongs to then.
-
-        `meant`: its words without what the agent wrapped them in.
-        """
-        if event.pid == self._command_pid and not is_wrapped:
-            return step
+    def exec(self, run: Exec, step: Step | None) -> Step | None:
+        """Take an exec of a process of this step, and return its step now; None for the command."""
+        is_wrapped, became = run.is_wrapped, run.outcome
+        if run.event.pid == self._command_pid and not is_wrapped:
+            return None
         is_first = step is None or (is_wrapped and not step.is_wrapped)
         if step is None or is_first:
-            step = self._begin(event, meant)
+            step = self._begin(run.event, run.argv)
             step.is_wrapped = is_wrapped
-        step.is_selected |= is_selected
+        step.is_selected |= run.is_selected
         if became == DENIED:
             step.is_denied |= is_first
-            step.deny(shell_line(meant))
+            step.deny(shell_line(run.argv))
             return step
         step.is_denied = False
         step.ran += 1
         if not is_first and len(step.below) < _BELOW_KEPT:
             how = "" if became in (ALLOWED, AUDITED) else f" ({became})"
-            step.below.append(shell_line(meant) + how)
+            step.below.append(shell_line(run.argv) + how)
         return step
 
     def end(self, *, is_over: bool) -> None:

@@ -26,8 +26,8 @@ from sigwrap.report.folds.bounded import Latest, Listed, Tally
 from sigwrap.report.folds.ending import Ending
 from sigwrap.report.folds.incidents import INCIDENT_TYPES, Incidents
 from sigwrap.report.folds.selection import Selection
-from sigwrap.report.folds.steps import Steps
-from sigwrap.report.folds.tree import Asked, CommandLine, Node, Process, ProcessTree
+from sigwrap.report.folds.steps import Exec, Steps
+from sigwrap.report.folds.tree import CommandLine, Node, Process, ProcessTree
 from sigwrap.report.folds.why import Explained, WhyFold
 from sigwrap.report.folds.written import WrittenFold
 from sigwrap.tuples import NamedTuple
@@ -230,19 +230,13 @@ class Summary:
                 self.shadowing.add((path[:_CHARACTERS_KEPT], str(shadows)[:_CHARACTERS_KEPT]))
             if not is_refused and may_discard_changes(words):
                 self.discards.add(event)
-        process.step = self.steps.exec(
-            event,
-            self._known.step_of(event.pid, ppid, below),
-            meant=words,
-            is_wrapped=words is not given,
-            became=became,
-            is_selected=is_selected,
-        )
-        asked = Asked(event.seq, event.pid, ppid, below, words, became, is_selected)
+        run = Exec(event, ppid, below, words, words is not given, became, is_selected)
+        step = self.steps.exec(run, self._known.step_of(event.pid, ppid, below))
+        process.step = step or process.step
         if is_refused:
-            self.processes.refused(process, asked)
+            self.processes.refused(process, run)
         else:
-            self.processes.executed(process, asked)
+            self.processes.executed(process, run)
 
     def _signal(self, event: Event) -> None:
         get = event.payload.get

@@ -14,8 +14,7 @@ from sigwrap.events import Event, Payload, number, text, texts
 from sigwrap.policy.presets import as_meant
 from sigwrap.report.folds.bounded import Latest
 from sigwrap.report.folds.cause import Sender, Why, name_of_signal, shortened, shown_command
-from sigwrap.report.folds.steps import Step
-from sigwrap.tuples import NamedTuple
+from sigwrap.report.folds.steps import Exec, Step
 
 NODE_LIMIT = 1_000
 # A bound on processes whose end was not recorded; the default pid_max is smaller.
@@ -44,18 +43,6 @@ def command_line(argv: list[str]) -> CommandLine:
 
 def words(line: CommandLine) -> list[str]:
     return line.split("\0")
-
-
-class Asked(NamedTuple):
-    """An exec that a process asked for, and its outcome."""
-
-    seq: int
-    pid: int
-    ppid: int
-    below: int  # the nearest ancestor that ran a program, if that isn't its parent
-    argv: list[str]
-    outcome: str
-    is_selected: bool = True
 
 
 @dataclass(slots=True)
@@ -226,29 +213,29 @@ class ProcessTree:
         self._nodes = 0
         self._known = processes
 
-    def executed(self, process: Process, asked: Asked) -> None:
+    def executed(self, process: Process, run: Exec) -> None:
         # Another parent means another process, whose predecessor's end was not seen.
-        known = process.node if process.node_ppid == asked.ppid else None
+        known = process.node if process.node_ppid == run.ppid else None
         before = None if process.has_only_asked else known
         self._stop_running(process)
         if before is None:
-            node = self._child(self._above(asked), RAN, asked)
+            node = self._child(self._above(run), RAN, run)
             self.ran += 1
             self._count(node, is_new=known is None)
         else:
-            node = self._child(before, IN_PLACE, asked)
+            node = self._child(before, IN_PLACE, run)
         node.running += 1
         self.running += 1
-        process.node, process.node_before, process.node_ppid = node, before, asked.ppid
+        process.node, process.node_before, process.node_ppid = node, before, run.ppid
         process.has_only_asked = False
 
-    def refused(self, process: Process, asked: Asked) -> None:
+    def refused(self, process: Process, run: Exec) -> None:
         if process.ran is not None:
-            self._child(process.ran, REFUSED, asked)
+            self._child(process.ran, REFUSED, run)
             return
-        node = self._child(self._above(asked), REFUSED, asked)
-        self._count(node, is_new=process.node is None or process.node_ppid != asked.ppid)
-        process.node, process.node_ppid, process.has_only_asked = node, asked.ppid, True
+        node = self._child(self._above(run), REFUSED, run)
+        self._count(node, is_new=process.node is None or process.node_ppid != run.ppid)
+        process.node, process.node_ppid, process.has_only_asked = node, run.ppid, True
 
     def not_started(self, process: Process) -> None:
         """Take back its last exec, which the kernel refused."""
@@ -269,8 +256,8 @@ class ProcessTree:
             return
         if node is None:  # a process that has run nothing
             comm, ppid = text(get("comm")) or "?", number(get("ppid"))
-            asked = Asked(event.seq, event.pid, ppid, 0, [comm], "", is_selected)
-            node = self._child(self._above(asked), FORKED, asked)
+            run = Exec(event, ppid, 0, [comm], False, "", is_selected)
+            node = self._child(self._above(run), FORKED, run)
             self._count(node, is_new=True)
         if signal_name:
             name = signal_name[:_NAME_KEPT]
@@ -297,8 +284,8 @@ class ProcessTree:
                 depth = node.depth
         return tuple(reversed(shown))
 
-    def _above(self, asked: Asked) -> Node:
-        for pid in (asked.ppid, asked.below):
+    def _above(self, run: Exec) -> Node:
+        for pid in (run.ppid, run.below):
             if (process := self._known.get(pid)) is not None and process.ran is not None:
                 return process.ran
         return self._root
@@ -314,20 +301,20 @@ class ProcessTree:
         node.processes += is_new
         self.processes += is_new
 
-    def _child(self, parent: Node, kind: str, asked: Asked) -> Node:
-        key = command_line(asked.argv), kind
+    def _child(self, parent: Node, kind: str, run: Exec) -> Node:
+        key = command_line(run.argv), kind
         node = parent.children.get(key)
         if node is None:
-            node = Node(*key, asked.pid, asked.seq, parent.depth + 1)
+            node = Node(*key, run.event.pid, run.event.seq, parent.depth + 1)
             if self._nodes >= NODE_LIMIT:
                 self.not_shown += 1
             else:
                 self._nodes += 1
                 parent.children[key] = node
         node.count += 1
-        node.is_selected |= asked.is_selected
-        if asked.outcome:
-            node.outcomes[asked.outcome] = node.outcomes.get(asked.outcome, 0) + 1
+        node.is_selected |= run.is_selected
+        if run.outcome:
+            node.outcomes[run.outcome] = node.outcomes.get(run.outcome, 0) + 1
         return node
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from sigwrap.events import Event
 from sigwrap.outcomes import outcome
 from sigwrap.policy.presets import as_meant
-from sigwrap.report.folds.steps import STEPS_KEPT, Step, Steps
+from sigwrap.report.folds.steps import STEPS_KEPT, Exec, Step, Steps
 
 AGENT = 10
 WRAPPED = "eval 'make test' < /dev/null && pwd -P >| /tmp/claude-1-cwd"  # as Claude Code does
@@ -28,14 +28,9 @@ class Log:
         event = self.event(f"exec_{became}", pid, ppid=ppid, argv=list(argv), **more)
         meant = as_meant(given := list(argv))
         known = (self.steps.get(each) for each in (pid, ppid, more.get("below")))
-        step = self.fold.exec(
-            event,
-            next(filter(None, known), None),
-            meant=meant,
-            is_wrapped=meant is not given,
-            became=outcome(event),
-            is_selected=True,
-        )
+        below = more.get("below", 0)
+        run = Exec(event, ppid, below, meant, meant is not given, outcome(event))
+        step = self.fold.exec(run, next(filter(None, known), None))
         if step is not None:
             self.steps[pid] = step
 

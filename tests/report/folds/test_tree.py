@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from sigwrap.events import Event
 from sigwrap.report.folds import tree as module
+from sigwrap.report.folds.steps import Exec
 from sigwrap.report.folds.tree import (
     NODE_LIMIT,
-    Asked,
     Processes,
     ProcessTree,
     command_line,
@@ -33,13 +33,13 @@ class Tree(ProcessTree):
     def runs_now(self, pid: int, ppid: int, *argv: str, below: int = 0, **more: Any) -> None:
         event = self.event("exec_allowed", pid, ppid=ppid, argv=list(argv))
         self.known.executed(event)
-        self.executed(
-            self.known.of(event), Asked(self.seq, pid, ppid, below, list(argv), "allowed", **more)
-        )
+        run = Exec(event, ppid, below, list(argv), False, "allowed", **more)
+        self.executed(self.known.of(event), run)
 
     def denied(self, pid: int, ppid: int, *argv: str, below: int = 0) -> None:
         event = self.event("exec_denied", pid, ppid=ppid, argv=list(argv))
-        self.refused(self.known.of(event), Asked(self.seq, pid, ppid, below, list(argv), "denied"))
+        run = Exec(event, ppid, below, list(argv), False, "denied")
+        self.refused(self.known.of(event), run)
 
     def fails(self, pid: int) -> None:
         if (process := self.known.get(pid)) is not None:
