@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import time
 from dataclasses import asdict
@@ -49,24 +50,27 @@ def why(
     """Explain in one sentence how a process ended."""
     read, asked = _open(store_folder(store), session, list(map(_pid, pids or [])))
     found = [read.why(pid) for pid in asked or [0]]
-    width = columns()
-    if width and not as_json:
-        out(style().heading(cut_to(read.title(time.time_ns()), width)))
     if as_json:
         documents = [_document(each, read.session) for each in found]
         out(json.dumps(documents if len(documents) > 1 else documents[0], indent=2))
-    elif len(found) > 1:
-        lines = (f'{each.pid} "{each.command}": {each.sentence}' for each in found)
-        out("\n".join(row for line in lines for row in wrapped(line, width, "  ")))
-    else:
-        out("\n".join(wrapped(found[0].sentence, width)))
+        return
+    width = columns()
+    if width:
+        out(style().heading(cut_to(read.title(time.time_ns()), width)))
+    for each in found:
+        about = f'{each.pid} "{each.command}": ' if len(found) > 1 else ""
+        out("\n".join(wrapped(about + each.sentence, width, "  " if about else "")))
 
 
 def _pid(word: str) -> int:
-    if word.isdecimal() and word.isascii() and len(word) < _PID_DIGITS and int(word):
+    if _is_pid(word) and int(word):
         return int(word)
     shown = shell_words([word])
     raise UsageError(f"{shown} is not a pid", "sigwrap report shows the pids of a session")
+
+
+def _is_pid(word: str) -> bool:
+    return word.isdecimal() and word.isascii() and len(word) < _PID_DIGITS
 
 
 class _SessionRead:
@@ -94,28 +98,28 @@ class _SessionRead:
         found = self.fold.of(pid, self._ending)
         if found is not None:
             return found
-        if not pid and self.fold.is_joined:
+        name = self.session.id
+        tree = f"sigwrap report {name} --tree shows the processes"
+        if pid:
+            nearest = ", ".join(map(str, self.fold.nearest(pid, _NEAREST_SHOWN)))
+            raise SessionError(f"no process {pid} in session {name}", f"nearest: {nearest}; {tree}")
+        if self.fold.is_joined:
             raise SessionError(
-                f"session {self.session.id} is shared and has no command of its own",
-                f"give a pid: sigwrap why {self.session.id} PID; sigwrap report {self.session.id} "
-                "shows the process tree",
+                f"session {name} is shared and has no command of its own",
+                f"give a pid: sigwrap why {name} PID; {tree}",
             )
-        if not pid:
-            raise SessionError(f"the log of session {self.session.id} has no command")
-        nearest = ", ".join(map(str, self.fold.nearest(pid, _NEAREST_SHOWN)))
-        raise SessionError(
-            f"there is no process {pid} in session {self.session.id}",
-            f"nearest: {nearest}; sigwrap report {self.session.id} shows the process tree",
-        )
+        raise SessionError(f"the log of session {name} has no command")
 
 
 def _open(folder: str, session: str, pids: list[int]) -> tuple[_SessionRead, list[int]]:
-    if session.isdecimal() and len(session) < _PID_DIGITS:
-        # The number is a pid of the latest session, or the start of a session id.
-        latest = _SessionRead(open_session(folder, ""))
-        if all(map(latest.fold.knows, (pid := int(session), *pids))):
-            return latest, [pid, *pids]
-    return _SessionRead(open_session(folder, session)), pids
+    """Open the session. A number can be the start of its id, or a pid of the latest session."""
+    if not _is_pid(session):
+        return _SessionRead(open_session(folder, session)), pids
+    latest, of_latest = _SessionRead(open_session(folder, "")), [int(session), *pids]
+    if not all(map(latest.fold.knows, of_latest)):
+        with contextlib.suppress(SessionError):
+            return _SessionRead(open_session(folder, session)), pids
+    return latest, of_latest
 
 
 def _document(why: Why, session: Session) -> dict[str, object]:

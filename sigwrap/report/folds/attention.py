@@ -6,7 +6,7 @@ destination. All words are escaped for a terminal.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from sigwrap.escape import printable, shell_words, shortened
@@ -17,7 +17,7 @@ from sigwrap.policy.judge.subcommand import subcommand
 from sigwrap.policy.judge.tools import has_subcommands
 from sigwrap.policy.presets import as_meant
 from sigwrap.report.folds.steps import shell_line
-from sigwrap.report.folds.tree import CommandLine, words
+from sigwrap.report.folds.tree import CommandLine, command_line, words
 from sigwrap.tuples import NamedTuple
 
 GROUPS_LIMIT = 1_000
@@ -29,6 +29,8 @@ _COMMAND_CHARACTERS = 300
 _CALLER_CHARACTERS = 60
 _REASON_CHARACTERS = 300
 _NAMES_SHOWN = 5
+_SERVERS_KEPT = 20
+_SERVER_CHARACTERS = 80
 
 
 class By(NamedTuple):
@@ -63,12 +65,10 @@ class Group:
 
     @property
     def label(self) -> str:
-        """The outcome, and whether it needed approval."""
+        """The outcome of the action or, after an approval request, the answer to it."""
         if self.outcome == REFUSED:
             return "probably refused"
-        if self.answer in ("", APPROVED):
-            return self.outcome
-        return "approval expired" if self.answer == "expired" else "not approved"
+        return self.outcome if self.answer in ("", APPROVED) else self.answer
 
     @property
     def program(self) -> str:
@@ -114,12 +114,12 @@ class Group:
     @property
     def by_line(self) -> str:
         found = self.callers
-        shown = ", ".join(
+        shown = [
             f"{command} ({pid})" + (f" {count} times" if len(found) > 1 and count > 1 else "")
             for pid, command, count in found
-        )
-        others = f", others {self.by_more} times" if self.by_more else ""
-        return f"by {shown}{others}"
+        ]
+        shown += [f"others {self.by_more} times"] if self.by_more else []
+        return f"by {', '.join(shown)}"
 
     @property
     def is_asked_by_its_shell(self) -> bool:
@@ -175,8 +175,10 @@ class Attention:
         answer = self._answers.pop(event.pid, "") if self._answers else ""
         if became == APPROVED:
             answer = APPROVED  # approval of a script covers what it runs
-        what = _KEYS[kind_of(event.type)](payload)
-        key = became, answer, rule, what
+        command = _command_key(payload) if event.type in EXEC_TYPES else ()
+        fields = () if command else _KEYS[kind_of(event.type)]
+        values = (str(payload.get(each))[:_CHARACTERS_KEPT] for each in fields)
+        key = (became, answer, rule, *command, *values)
         group = self._groups.get(key)
         if group is None:
             # Audited groups have their own limit, so that they displace no denied ones.
@@ -184,7 +186,6 @@ class Attention:
                 self.more += times(payload)
                 return
             self._kept[became == AUDITED] += 1
-            command = what if event.type in EXEC_TYPES else ()
             group = Group(first=event, outcome=became, answer=answer, rule=rule, command=command)
             self._groups[key] = group
         group.add(event, by)
@@ -217,28 +218,11 @@ def _command_key(payload: Payload) -> tuple[str, ...]:
     return (name,)
 
 
-def _signal_key(payload: Payload) -> tuple[str, ...]:
-    names = "signal_name", "source_cmd", "target_cmd", "target_type", "original_signal"
-    return _fields(payload, names)
-
-
-def _connection_key(payload: Payload) -> tuple[str, ...]:
-    return _fields(payload, ("direction", "protocol", "destination"))
-
-
-def _file_key(payload: Payload) -> tuple[str, ...]:
-    return _fields(payload, ("operation", "path"))
-
-
-def _fields(payload: Payload, names: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(str(payload.get(each))[:_CHARACTERS_KEPT] for each in names)
-
-
+# The fields in which other actions of one group are equal.
 _KEYS = {
-    "file": _file_key,
-    "exec": _command_key,
-    "signal": _signal_key,
-    "connection": _connection_key,
+    "file": ("operation", "path"),
+    "signal": ("signal_name", "source_cmd", "target_cmd", "target_type", "original_signal"),
+    "connection": ("direction", "protocol", "destination"),
 }
 
 
@@ -300,3 +284,128 @@ def _file(payload: Payload) -> str:
 
 
 _WHAT = {"file": _file, "exec": _command, "signal": _signal, "connection": _connection}
+
+
+# Discarded changes
+
+MAY_HAVE_DISCARDED = "may have discarded uncommitted changes"
+# (program, subcommand) -> words of which one discards changes; none listed: it always does.
+_DISCARDS: dict[tuple[str, str], frozenset[str]] = {
+    ("git", "reset"): frozenset({"--hard", "--merge"}),
+    ("git", "clean"): frozenset({"-f", "--force"}),
+    ("git", "checkout"): frozenset({"--", ".", "-f", "--force"}),
+    ("git", "switch"): frozenset({"-f", "--force", "--discard-changes"}),
+    ("git", "restore"): frozenset(),
+    ("hg", "revert"): frozenset(),
+    ("hg", "purge"): frozenset(),
+    ("hg", "update"): frozenset({"-C", "--clean"}),
+    ("svn", "revert"): frozenset(),
+}
+_PROGRAMS = frozenset(program for program, _ in _DISCARDS)
+# With one of these words, the working tree stays as it is.
+_KEEPS = {
+    ("git", "clean"): frozenset({"-n", "--dry-run"}),
+    ("git", "restore"): frozenset({"-S", "--staged"}),
+}
+
+
+def may_discard_changes(argv: Sequence[str]) -> bool:
+    if not argv or (program := argv[0].rpartition("/")[2]) not in _PROGRAMS:
+        return False
+    name = subcommand(program, list(argv))
+    if (discards := _DISCARDS.get((program, name))) is None:
+        return False
+    words = set(_words(argv[list(argv).index(name) + 1 :]))
+    if words & _KEEPS.get((program, name), frozenset()) and not words & {"-W", "--worktree"}:
+        return False
+    return not discards or bool(words & discards)
+
+
+def _words(rest: Sequence[str]) -> list[str]:
+    """Return the words with short options apart: -fdx is -f, -d and -x."""
+    found: list[str] = []
+    for word in rest:
+        is_short = word.startswith("-") and not word.startswith("--") and len(word) > 1
+        found += [f"-{letter}" for letter in word[1:]] if is_short else [word]
+    return found
+
+
+def discard_text(event: Event) -> str:
+    return f"{what(event)} {MAY_HAVE_DISCARDED}"
+
+
+def discard_line(event: Event) -> str:
+    return f"look  {discard_text(event)} ({event.pid}, event {event.seq})"
+
+
+# Work handed to servers outside
+
+
+@dataclass(slots=True)
+class Handed:
+    """Work for one server, through one socket."""
+
+    first: Event
+    often: int
+
+    @property
+    def pid(self) -> int:
+        """The pid of the server; 0: in another container."""
+        return number(self.first.payload.get("peer_pid"))
+
+    @property
+    def command(self) -> CommandLine:
+        """What the server runs; empty if it had ended."""
+        get = self.first.payload.get
+        return command_line(texts(get("peer_argv")) or [text(get("peer_cmd"))])
+
+    @property
+    def socket(self) -> str:
+        return text(self.first.payload.get("socket"))[:_CHARACTERS_KEPT]
+
+    @property
+    def by(self) -> str:
+        """The name of the first caller."""
+        return text(self.first.payload.get("comm"))[:_CHARACTERS_KEPT]
+
+    @property
+    def line(self) -> str:
+        """What happened, escaped for a terminal."""
+        by = f", by {printable(self.by)}" if self.by else ""
+        often = f", {self.often} times" if self.often > 1 else ""
+        through = f"{printable(self.socket)}{by}{often}"
+        return f"handed work outside the session, to {self._server()} ({through})"
+
+    def _server(self) -> str:
+        if not self.pid:
+            return "a process in another container"
+        if not self.command:
+            return f"PID {self.pid}, which has ended"
+        program, *rest = words(self.command)
+        line = shell_words([program.rpartition("/")[2] or program, *rest])
+        return f"PID {self.pid} {shortened(line, _SERVER_CHARACTERS)}"
+
+
+class HandedFold:
+    def __init__(self) -> None:
+        self._found: dict[tuple[int, CommandLine, str], Handed] = {}
+        self.more = 0  # how often to other servers
+
+    def add(self, event: Event) -> None:
+        new = Handed(event, times(event.payload))
+        key = new.pid, new.command, new.socket
+        if (known := self._found.get(key)) is not None:
+            known.often += new.often
+        elif len(self._found) < _SERVERS_KEPT:
+            self._found[key] = new
+        else:
+            self.more += new.often
+
+    @property
+    def found(self) -> list[Handed]:
+        return list(self._found.values())
+
+    def lines(self) -> Iterator[str]:
+        yield from (each.line for each in self.found)
+        if self.more:
+            yield f"and {self.more} times to other processes outside the session"

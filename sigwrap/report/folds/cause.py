@@ -113,29 +113,21 @@ def sent_to_sigwrap(signal: Payload) -> str:
     name = printable(str(signal.get("signal_name") or "a signal"))
     if signal.get("origin") == "terminal":
         return f"{name} from the terminal{terminal_key(name)}"
-    pid = number(signal.get("sender_pid"))
-    match signal.get("sender_place"):
-        case "inside" | "outside" as place:
-            return f"{name} from {_named(pid, signal)}, {place} the session"
-        case "outer-process":
-            return f"{name} through sigwrap's outer process, sender unknown"
-        case "timer":
-            return f"{name} from a timer that sigwrap's caller set"
-        case "agent-signal":
-            return f"agent signal {name} from {shortened(signal.get('sender_cmd'))}"
-        case "caller-ended":
-            return f"{name} when its caller ended, {_named(pid, signal)}"
-        case "elsewhere":
-            return f"{name} from a process of another pid namespace"
-        case "ended":
-            uid = number(signal.get("sender_uid"))
-            return f"{name} from {pid}, of user {uid}, which ended before sigwrap could identify it"
-        case _:
-            return f"{name} from {_named(pid, signal)}"
-
-
-def _named(pid: int, signal: Payload) -> str:
-    return f'{pid} "{shortened(signal.get("sender_cmd"))}"'
+    pid, command = number(signal.get("sender_pid")), shortened(signal.get("sender_cmd"))
+    if (place := signal.get("sender_place")) == "agent-signal":
+        return f"agent signal {name} from {command}"
+    uid = number(signal.get("sender_uid"))
+    said = {
+        "inside": f'from {pid} "{command}", inside the session',
+        "outside": f'from {pid} "{command}", outside the session',
+        "outer-process": "through sigwrap's outer process, sender unknown",
+        "timer": "from a timer that sigwrap's caller set",
+        "caller-ended": f'when its caller ended, {pid} "{command}"',
+        "elsewhere": "from a process of another pid namespace",
+        "ended": f"from {pid}, of user {uid}, which ended before sigwrap could identify it",
+    }
+    by_default = f'from {pid} "{command}"'
+    return f"{name} {said.get(str(place), by_default)}"
 
 
 def unsent(name: str, exited: Payload) -> Why:

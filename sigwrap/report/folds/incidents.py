@@ -1,5 +1,5 @@
-"""What happened to the session itself: limits, tampering, the kill switch, refused calls. Incidents
-that say the same are one, with a count."""
+"""Incidents: what happened to the session itself, such as limits, tampering, the kill switch and
+refused calls. Equal incidents are one, with a count."""
 
 from __future__ import annotations
 
@@ -8,34 +8,37 @@ from dataclasses import dataclass
 from sigwrap.escape import printable, shell_words, shortened
 from sigwrap.events import Event, number, text, texts, times
 
-# The fields that an incident of each type shows: events that differ in one are two incidents.
-INCIDENT_TYPES = {
-    "killswitch_activated": ("by", "reason"),
-    "store_tampered": ("what", "path"),
-    "exec_verification_failed": ("path", "reason"),
-    "limit_exceeded": ("limit", "effect", "reason"),
-    "mediation_failed": ("comm", "error"),
-    "control_refused": ("peer_cmd", "reason"),
-    "own_files_changed": ("files", "count"),
-    "servers_killed": ("count",),
-    "killswitch_invented": ("reason",),
-    "killswitch_missed": ("url", "reason"),
-    "abi_refused": ("comm",),
-    "call_refused": ("comm", "syscall_number", "reason"),
-    "agent_signal": ("signal", "source", "reason", "outcome", "error"),
-    "limit_near": ("limit", "used", "maximum"),
+# Events with equal sentences are one incident, whichever process they are about.
+_SENTENCES = {
+    "killswitch_activated": "the kill switch was turned on by {by}{why}",
+    "store_tampered": "the files of the log were tampered with ({what}): {path}",
+    "exec_verification_failed": "{path} was killed: the kernel had loaded another program{why}",
+    "limit_exceeded": "the limit {limit} {became}{why}",
+    "mediation_failed": "internal error of sigwrap while it decided for {comm} ({pid}): {error}",
+    "control_refused": "{peer_cmd} ({pid}) was refused at the control socket{why}",
+    "own_files_changed": "files that sigwrap runs from were changed: {changed}",
+    "servers_killed": "killed {count} file system servers that kept other processes waiting",
+    "killswitch_invented": "the kill switch file was created by something other than "
+    "sigwrap killswitch{why}",
+    "killswitch_missed": "the remote kill switch {url} gave no answer{why}",
+    "abi_refused": "{comm} ({pid}) used an ABI that sigwrap refuses",
+    "call_refused": "{comm} ({pid}) was refused system call {syscall_number}{why}",
+    "agent_signal": "agent signal {signal} from {sender}{why}: {outcome}{failure}",
+    "limit_near": "half of the limit {limit} is used: {used} of {maximum}",
 }
+INCIDENT_TYPES = frozenset(_SENTENCES)
 _ATTEMPT, _SHADOW = "agent_signal trust.boundary", "agent_signal trust.path_shadow"
 # The most serious kind first. trust.path_shadow comes last: often the agent installed a tool.
 _WORST = ("killswitch_activated", "store_tampered", "exec_verification_failed", _ATTEMPT)
-_ORDER = (*_WORST, *(each for each in INCIDENT_TYPES if each not in _WORST), _SHADOW)
+_ORDER = (*_WORST, *(each for each in _SENTENCES if each not in _WORST), _SHADOW)
+# The policy's names for the rules that logs call by their old names.
+_RULES = {"watch.loop": "on.loop", "watch.drift": "on.drift", "trust.boundary": "on.boundary"}
 _OF_A_KIND_LIMIT = 20
 _CHARACTERS_KEPT = 200
 _CHARACTERS = 300
 _FILES_SHOWN = 3
 # Their "count" is the total so far.
 _CUMULATIVE = ("killswitch_invented", "killswitch_missed")
-_NAME_A_PROCESS = ("abi_refused", "call_refused", "control_refused", "mediation_failed")
 
 
 @dataclass(slots=True, kw_only=True)
@@ -47,24 +50,25 @@ class Incident:
 
     @property
     def sentence(self) -> str:
-        said = shortened(printable(" ".join(_said(self.first).split())), _CHARACTERS)
+        said = shortened(
+            printable(" ".join(_said(self.first, _caller(self.first)).split())), _CHARACTERS
+        )
         if self.count == 1:
             return said
-        by_several = self.by_others and self.first.type in _NAME_A_PROCESS
+        by_several = self.by_others and "{pid}" in _SENTENCES[self.first.type]
         return f"{said} ({self.count} times{', by several processes' if by_several else ''})"
 
 
 class Incidents:
     def __init__(self) -> None:
-        self._found: dict[str, dict[tuple[str, ...], Incident]] = {}
+        self._found: dict[str, dict[str, Incident]] = {}
         self._more: dict[str, int] = {}
         self._so_far: dict[str, int] = {}
 
     def add(self, event: Event) -> None:
-        name, payload = event.type, event.payload
         kind = _kind(event)
         count = self._how_often(event)
-        key = tuple(str(payload.get(each))[:_CHARACTERS_KEPT] for each in INCIDENT_TYPES[name])
+        key = shortened(_said(event, ""), _CHARACTERS)
         of_kind = self._found.setdefault(kind, {})
         known = of_kind.get(key)
         if known is not None:
@@ -105,6 +109,13 @@ class Incidents:
         return so_far - before if so_far > before else so_far
 
 
+def with_new_keys(said: str) -> str:
+    """Return the sentence with a rule's name as the policy has it now."""
+    for old, new in _RULES.items():
+        said = said.replace(f"from {old}", f"from {new}")
+    return said
+
+
 def _kind(event: Event) -> str:
     if event.type == "agent_signal":
         kind = f"agent_signal {text(event.payload.get('source'))[:_CHARACTERS_KEPT]}"
@@ -115,59 +126,30 @@ def _kind(event: Event) -> str:
 
 def _name(kind: str) -> str:
     type_name, _, source = kind.partition(" ")
-    return type_name.replace("_", " ") + (f" from {source}" if source else "")
+    return with_new_keys(type_name.replace("_", " ") + (f" from {source}" if source else ""))
 
 
 def _caller(event: Event) -> object:
     return event.payload.get("peer_pid") or event.pid
 
 
-def _said(event: Event) -> str:
-    payload = event.payload
+class _Fields(dict[str, object]):
+    def __missing__(self, name: str) -> str:
+        return "?"
 
-    def field(name: str) -> str:
-        value = payload.get(name)
-        return "?" if value in (None, "") else str(value)
 
-    process = f"{field('comm')} ({event.pid})"
-    why = f": {field('reason')}" if payload.get("reason") else ""
-    match event.type:
-        case "killswitch_activated":
-            return f"the kill switch was turned on by {field('by')}{why}"
-        case "killswitch_invented":
-            by = "something other than sigwrap killswitch"
-            return f"the kill switch file was created by {by}{why}"
-        case "killswitch_missed":
-            return f"the remote kill switch {field('url')} gave no answer{why}"
-        case "store_tampered":
-            return f"the files of the log were tampered with ({field('what')}): {field('path')}"
-        case "exec_verification_failed":
-            return f"{field('path')} was killed: the kernel had loaded another program{why}"
-        case "limit_exceeded":
-            ended = payload.get("effect") == "terminated"
-            return f"the limit {field('limit')} {'ended the run' if ended else 'was reached'}{why}"
-        case "limit_near":
-            used = f"{field('used')} of {field('maximum')}"
-            return f"half of the limit {field('limit')} is used: {used}"
-        case "mediation_failed":
-            return f"internal error of sigwrap while it decided for {process}: {field('error')}"
-        case "control_refused":
-            peer = f"{field('peer_cmd')} ({number(payload.get('peer_pid'))})"
-            return f"{peer} was refused at the control socket{why}"
-        case "own_files_changed":
-            files = texts(payload.get("files"))[:_FILES_SHOWN]
-            more = number(payload.get("count")) - len(files)
-            said = f"files that sigwrap runs from were changed: {shell_words(files)}"
-            return f"{said} and {more} more" if more > 0 else said
-        case "servers_killed":
-            return f"killed {field('count')} file system servers that kept other processes waiting"
-        case "abi_refused":
-            return f"{process} used an ABI that sigwrap refuses"
-        case "call_refused":
-            return f"{process} was refused system call {field('syscall_number')}{why}"
-        case "agent_signal":
-            source = text(payload.get("source")) or "sigwrap"
-            error = f" ({text(payload.get('error'))})" if payload.get("error") else ""
-            return f"agent signal {field('signal')} from {source}{why}: {field('outcome')}{error}"
-        case _:
-            return event.type
+def _said(event: Event, pid: object) -> str:
+    get = event.payload.get
+    files = texts(get("files"))[:_FILES_SHOWN]
+    more = number(get("count")) - len(files)
+    fields = _Fields({k: v for k, v in event.payload.items() if v not in (None, "")})
+    fields.update(
+        pid=pid,
+        why=f": {get('reason')}" if get("reason") else "",
+        became="ended the run" if get("effect") == "terminated" else "was reached",
+        changed=shell_words(files) + (f" and {more} more" if more > 0 else ""),
+        sender=text(get("source")) or "sigwrap",
+        failure=f" ({text(get('error'))})" if get("error") else "",
+    )
+    said = _SENTENCES[event.type].format_map(fields)
+    return with_new_keys(said) if event.type == "agent_signal" else said

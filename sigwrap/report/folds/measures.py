@@ -3,17 +3,17 @@ how the session and its command ended by them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 from sigwrap.escape import printable
 from sigwrap.events import Event, Payload
+from sigwrap.report.folds.bounded import Latest
 from sigwrap.report.folds.cause import ENDED_BY_ITSELF, Cause, Why, because, sent_to_sigwrap
+from sigwrap.report.folds.incidents import with_new_keys
 from sigwrap.status import COMMAND_ENDED, COMMAND_NOT_RUN
 from sigwrap.tuples import NamedTuple
 
 _FORWARDED_LIMIT = 128
-_NOT_SEEN = (Cause.OUTSIDE, Cause.UNKNOWN)
 
 
 class Stopped(NamedTuple):
@@ -34,53 +34,50 @@ class Measures:
     def __init__(self) -> None:
         self.interrupt: Payload = {}
         self.interrupted_by: Payload = {}  # the same, if the run ends by it
-        self.forwarded: dict[tuple[int, str], str] = {}  # by receiver and signal name
+        self.forwarded: Latest[tuple[int, str], str] = Latest(_FORWARDED_LIMIT)  # by pid and signal
         self.taken = Measure("", ())
         self.out_of_memory = ""  # the limit for which the kernel has killed
         self.log_is_full = ""  # since then every exec and signal is denied
         self.stopped: Stopped | None = None
         self.session_end: Payload | None = None
         self._stop: Event | None = None  # the SIGSTOP that was carried out last
-        self.takers: dict[str, Callable[[Event], None]] = {
-            "interrupt_received": self._interrupt_received,
-            "interrupt_forwarded": self._interrupt_forwarded,
-            "interrupt_withdrawn": self._interrupt_withdrawn,
-            "interrupt_escalated": self._interrupt_escalated,
-            "limit_exceeded": self.limit_exceeded,
-            "killswitch_activated": self._switched_off,
-            "agent_signal": self._agent_signal,
-            "tree_frozen": self._frozen,
-            "tree_thawed": self._thawed,
-            "session_ended": self._session_ended,
-        }
 
     @property
     def interrupted(self) -> str:
         return f"interrupted by {sent_to_sigwrap(self.interrupted_by)}"
 
-    def ends_for(self, why: str) -> bool:
-        return self.taken.why == why
+    def add(self, event: Event) -> None:
+        payload = event.payload
+        match event.type:
+            case "interrupt_received":
+                self.interrupt = payload
+                if payload.get("taken_by") != "command":
+                    self.interrupted_by = payload
+            case "interrupt_forwarded":
+                name = str(payload.get("signal_name") or "")
+                # For an interrupt, sigwrap sends SIGTERM; it forwards other signals unchanged.
+                came_as = self.interrupt if name == "SIGTERM" and self.interrupt else payload
+                self.forwarded[event.pid, name] = _which_got(came_as)
+            case "interrupt_withdrawn":
+                self.interrupt = self.interrupted_by = {}
+            case "interrupt_escalated":
+                self.taken = Measure(_stated(event), ("SIGKILL",))
+            case "limit_exceeded":
+                self._limit_exceeded(event)
+            case "killswitch_activated":
+                reason = payload.get("reason")
+                why = printable(f"the kill switch: {reason}" if reason else "the kill switch")
+                self.taken = Measure(why, ("SIGKILL",))
+            case "agent_signal" if payload.get("outcome") == "delivered":
+                self._agent_signal(event)
+            case "tree_frozen" if self._stop is not None:
+                self.stopped = Stopped(self._stop.time_ns, _agent_signal(self._stop.payload))
+            case "tree_thawed":
+                self.stopped = None
+            case "session_ended":
+                self.session_end = payload
 
-    def _interrupt_received(self, event: Event) -> None:
-        self.interrupt = event.payload
-        if event.payload.get("taken_by") != "command":
-            self.interrupted_by = event.payload
-
-    def _interrupt_forwarded(self, event: Event) -> None:
-        name = str(event.payload.get("signal_name") or "")
-        # For an interrupt, sigwrap sends SIGTERM; it forwards every other signal unchanged.
-        came_as = self.interrupt if name == "SIGTERM" and self.interrupt else event.payload
-        if len(self.forwarded) >= _FORWARDED_LIMIT:
-            del self.forwarded[next(iter(self.forwarded))]
-        self.forwarded[event.pid, name] = _which_got(came_as)
-
-    def _interrupt_withdrawn(self, _event: Event) -> None:
-        self.interrupt = self.interrupted_by = {}
-
-    def _interrupt_escalated(self, event: Event) -> None:
-        self.taken = Measure(_stated(event), ("SIGKILL",))
-
-    def limit_exceeded(self, event: Event) -> None:
+    def _limit_exceeded(self, event: Event) -> None:
         payload = event.payload
         limit = payload.get("limit")
         if payload.get("effect") != "refused":
@@ -90,31 +87,15 @@ class Measures:
         elif limit == "log_size":
             self.log_is_full = _stated(event)
 
-    def _switched_off(self, event: Event) -> None:
-        reason = event.payload.get("reason")
-        why = printable(f"the kill switch: {reason}" if reason else "the kill switch")
-        self.taken = Measure(why, ("SIGKILL",))
-
     def _agent_signal(self, event: Event) -> None:
         payload = event.payload
-        if not _is_carried_out(payload):
-            return
-        match payload.get("signal"):
-            case "SIGSTOP":
-                self._stop = event
-            # A limit has an event of its own.
-            case "SIGTERM" | "SIGBUDGET" if not str(payload.get("source")).startswith("limit "):
-                self.taken = Measure(_agent_signal(payload), ("SIGTERM", "SIGKILL"))
-
-    def _frozen(self, _event: Event) -> None:
-        if self._stop is not None:
-            self.stopped = Stopped(self._stop.time_ns, _agent_signal(self._stop.payload))
-
-    def _thawed(self, _event: Event) -> None:
-        self.stopped = None
-
-    def _session_ended(self, event: Event) -> None:
-        self.session_end = event.payload
+        name = payload.get("signal")
+        # A limit has an event of its own, and a signal with a cause only follows another one.
+        follows = payload.get("cause") or str(payload.get("source")).startswith("limit ")
+        if name == "SIGSTOP":
+            self._stop = event
+        elif name in ("SIGTERM", "SIGBUDGET") and not follows:
+            self.taken = Measure(_agent_signal(payload), ("SIGTERM", "SIGKILL"))
 
 
 def _stated(event: Event) -> str:
@@ -122,16 +103,10 @@ def _stated(event: Event) -> str:
     return printable(str(payload.get("reason") or payload.get("limit") or event.type))
 
 
-def _is_carried_out(agent_signal: Payload) -> bool:
-    """Return whether sigwrap acted on it. A signal with a cause only follows another one."""
-    is_stop = agent_signal.get("signal") == "SIGSTOP"
-    return agent_signal.get("outcome") == "delivered" and (is_stop or not agent_signal.get("cause"))
-
-
 def _agent_signal(payload: Payload) -> str:
     reason = f": {payload['reason']}" if payload.get("reason") else ""
     source = payload.get("source") or "an unknown sender"
-    return printable(f"agent signal {payload.get('signal')} from {source}{reason}")
+    return with_new_keys(printable(f"agent signal {payload.get('signal')} from {source}{reason}"))
 
 
 def _which_got(signal: Payload) -> str:
@@ -139,7 +114,7 @@ def _which_got(signal: Payload) -> str:
     return f"which received {sent_to_sigwrap(signal)}" if is_told else "which forwarded it"
 
 
-def at_the_end(pid: int, why: Why | None, measures: Measures, is_unexecuted: bool) -> Why:
+def at_the_end(pid: int, why: Why | None, measures: Measures) -> Why:
     """Explain how the command ended, once the session has.
 
     sigwrap's exit status may say more than the command's own. `why`: the command as a process;
@@ -147,13 +122,12 @@ def at_the_end(pid: int, why: Why | None, measures: Measures, is_unexecuted: boo
     """
     end = measures.session_end or {}
     status = end.get("exit_status")
-    text = _reason(str(end.get("reason") or "ended"), why, measures)
-    status_shown = status if isinstance(status, int) else None
+    text = _reason(with_new_keys(printable(str(end.get("reason") or "ended"))), why, measures)
     if why is None:
         why = because(Cause.SIGWRAP, text)
     elif why.seq:
-        text = _with_death(text, why, status, measures, is_unexecuted)
-    return replace(why, pid=pid, status=status_shown, text=text)
+        text = _with_death(text, why, status, measures)
+    return replace(why, pid=pid, status=status if isinstance(status, int) else None, text=text)
 
 
 def _reason(recorded: str, why: Why | None, measures: Measures) -> str:
@@ -163,42 +137,32 @@ def _reason(recorded: str, why: Why | None, measures: Measures) -> str:
         or (why.cause is Cause.SIGWRAP and (why.pid, why.signal_name) in measures.forwarded)
     )
     if not measures.interrupted_by or is_said:
-        return printable(recorded)
+        return recorded
     if recorded == "interrupted":
         return measures.interrupted
     is_killed = recorded in (f"killed: {measures.taken.why}", f"killed by {measures.taken.why}")
-    return f"{measures.interrupted}; {printable(recorded)}" if is_killed else printable(recorded)
+    return f"{measures.interrupted}; {recorded}" if is_killed else recorded
 
 
-def _with_death(
-    reason: str, why: Why, status: object, measures: Measures, is_unexecuted: bool
-) -> str:
+def _with_death(reason: str, why: Why, status: object, measures: Measures) -> str:
     """Add to the reason of the session's end what the command's own end says."""
-    if reason.startswith(COMMAND_NOT_RUN) or is_unexecuted:
-        return reason if why.status == status else f"{reason}; the command was not executed"
     interrupted_by = measures.interrupted_by
-    is_own = why.cause in (Cause.ITSELF, Cause.DENIED) or (
-        bool(interrupted_by) and why.sender is not None and why.sender.pid == why.pid
-    )
-    said_already = why.status == status and not is_own
-    if interrupted_by and why.signal_name and why.sender and why.sender.pid == why.pid:
-        return reason  # it raised the signal again, to end by it
-    if why.cause in _NOT_SEEN and why.signal_name == interrupted_by.get("signal_name"):
+    has_raised = bool(interrupted_by) and why.sender is not None and why.sender.pid == why.pid
+    is_own = why.cause in (Cause.ITSELF, Cause.DENIED) or has_raised
+    is_unseen = why.cause in (Cause.OUTSIDE, Cause.UNKNOWN)
+    if reason.startswith(COMMAND_NOT_RUN) or (has_raised and why.signal_name):
+        return reason  # a command that raises the signal again ends by it
+    if is_unseen and why.signal_name == interrupted_by.get("signal_name"):
         return reason  # it went to the whole group
-    if why.cause in _NOT_SEEN and reason.startswith("killed"):
+    if is_unseen and reason.startswith("killed"):
         # The kernel sends SIGHUP to a stopped group that no process is left to continue.
         return f"{reason}; the command died of {why.signal_name}"
-    if (
-        said_already
-        or reason == COMMAND_ENDED
-        or why.text in (reason, measures.interrupted)
-        or (why.text.startswith(f"{reason}; "))
-    ):
+    if (why.status == status and not is_own) or reason == COMMAND_ENDED:
         return why.text
-    if measures.ends_for(reason.removeprefix("ended by ")) and why.cause is Cause.SIGWRAP:
+    if measures.taken.why == reason.removeprefix("ended by ") and why.cause is Cause.SIGWRAP:
         how = " after the grace period" if why.signal_name == "SIGKILL" else ""
         return f"{reason}; the command died of {why.signal_name} from sigwrap{how}"
-    if why.cause is Cause.KERNEL and reason == measures.out_of_memory:
+    if why.text.endswith((reason, measures.interrupted)):
         return why.text
     killed_for = why.text.removeprefix("SIGKILL from sigwrap: ")
     if reason.endswith((f"killed: {killed_for}", f"killed by {killed_for}")):

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from sigwrap.events import EXEC_TYPES, Event, number, text, texts
 from sigwrap.outcomes import APPROVAL_ANSWERS, APPROVED, OUTCOMES, outcome
+from sigwrap.report.folds.bounded import Latest
 
 ASKED = "asked"
 # What `only` may be: an outcome, or ASKED for whatever became of an approval request.
@@ -21,7 +22,7 @@ class AskedAbout:
     every event, in order."""
 
     def __init__(self) -> None:
-        self.answered: dict[int, bool] = {}  # pids whose request has its answer
+        self.answered: Latest[int, bool] = Latest(_ANSWERED_LIMIT)  # by pid
 
     def is_it(self, event: Event, became: str) -> bool:
         """Return whether this event, with this outcome, belongs to an approval request."""
@@ -31,8 +32,6 @@ class AskedAbout:
             self.answered.pop(event.pid, None)
         elif event.type in APPROVAL_ANSWERS:
             self.answered[event.pid] = True
-            if len(self.answered) > _ANSWERED_LIMIT:
-                del self.answered[next(iter(self.answered))]
             return True
         return event.type == "approval_requested"
 
@@ -48,7 +47,7 @@ class Selection:
     only: frozenset[str] = frozenset()  # of ONLY; empty: every event
     taken: int = 0
     rules_seen: dict[str, None] = field(default_factory=dict)
-    _members: dict[int, None] = field(default_factory=dict)
+    _members: Latest[int, None] = field(default_factory=lambda: Latest(_MEMBERS_LIMIT))
     _asked_about: AskedAbout = field(default_factory=AskedAbout)
 
     def takes(self, event: Event) -> bool:
@@ -87,8 +86,6 @@ class Selection:
         )
         if is_it and event.type in EXEC_TYPES:
             members[pid] = None
-            if len(members) > _MEMBERS_LIMIT:
-                del members[next(iter(members))]
         return is_it
 
     def _is_called(self, event: Event) -> bool:

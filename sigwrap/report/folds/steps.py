@@ -8,14 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import groupby
 
 from sigwrap.escape import printable, shell_words, shortened
 from sigwrap.events import Event, Payload, number, text, texts
 from sigwrap.outcomes import ALLOWED, AUDITED, DENIED, counted
 from sigwrap.policy.presets import PRESETS
+from sigwrap.report.folds.bounded import Latest
+from sigwrap.tuples import NamedTuple
 
 STEPS_KEPT = 500
-_LIVING_KEPT = 65_536
 _CALLS_KEPT = 200
 _BELOW_KEPT = 20
 _OWN_CHARACTERS = 200
@@ -24,6 +26,18 @@ _SHOWN = 12
 _BELOW_SHOWN = 3
 _NOTHING_MORE = [""] * _BELOW_KEPT  # for a step that is only counted
 _SHELLS = frozenset({"bash", "sh", "zsh", "dash"})
+
+
+class Exec(NamedTuple):
+    """An exec that a process requested, and its outcome."""
+
+    event: Event
+    ppid: int
+    below: int  # the nearest ancestor that ran a program, if that isn't its parent
+    argv: list[str]  # without what an agent wrapped it in
+    is_wrapped: bool
+    outcome: str
+    is_selected: bool = True
 
 
 @dataclass(slots=True)
@@ -76,6 +90,19 @@ class Step:
         why = f"  ({self.reason})" if self.reason else ""
         return f"{label}  {self.tool}: {self.what}{why}"
 
+    def deny(self, what: str) -> None:
+        self.denials += 1
+        if len(self.denied) < _BELOW_KEPT:
+            self.denied.append(shortened(printable(what), _CHARACTERS))
+
+    def end(self, event: Event) -> None:
+        """Take the end of a process."""
+        if self.pid == event.pid:
+            code = event.payload.get("exit_code")
+            self.exit_code = code if isinstance(code, int) else None
+            self.signal_name = printable(text(event.payload.get("signal_name")))[:20]
+            self.ended_ns = event.time_ns
+
     def _notes(self) -> str:
         """Return what ran below, in a few words."""
         notes = [f"denied: {each}" for each in self.denied[:_BELOW_SHOWN] if each != self.what]
@@ -96,8 +123,7 @@ class Steps:
         self.more = 0
         self.own: dict[str, int] = {}  # by program: what an agent ran without a tool call
         self._command_pid = 0
-        self._living: dict[int, Step] = {}  # by pid
-        self._calls: dict[str, Step] = {}  # judged by a hook, and not started yet
+        self._calls: Latest[str, Step] = Latest(_CALLS_KEPT)  # judged, not started yet
 
     @property
     def judged(self) -> list[Step]:
@@ -118,25 +144,21 @@ class Steps:
         if not is_whole and len(found) > _SHOWN:
             order = sorted(shown, key=lambda at: (not found[at].is_bad, at))
             shown = set(order[: _SHOWN if len(found) > _SHOWN + 1 else None])
-        hidden, times = 0, 0
-        first: Step | None = None  # of equal steps in a row
-        for at, step in enumerate(found):
-            if at not in shown:
-                hidden += 1
-                continue
-            if hidden:
-                yield f"{'':>10}  ... {hidden} more"
-                hidden = 0
-            first = first or step
-            times += 1
-            following = found[at + 1] if at + 1 in shown else None
-            if following is not None and following.line == step.line:
-                continue
-            offset = f"{(first.time_ns - started_ns) / 1e9:>+8.2f} s"
-            yield f"{offset}  {step.line}" + (f"  x{times}" if times > 1 else "")
-            times, first = 0, None
-        if hidden := hidden + self.more:
-            yield f"{'':>10}  ... {hidden} more"
+        rows, hidden = [], 0
+        # Equal steps in a row are one line, and so are hidden ones.
+        for line, group in groupby(
+            range(len(found)), lambda at: found[at].line if at in shown else ""
+        ):
+            first, *others = group
+            hidden = 0 if line else 1 + len(others)
+            offset = f"{(found[first].time_ns - started_ns) / 1e9:>+8.2f} s"
+            times = f"  x{1 + len(others)}" if others else ""
+            rows.append(f"{offset}  {line}{times}" if line else _more(hidden))
+        if hidden and self.more:
+            rows.pop()
+        yield from rows
+        if self.more:
+            yield _more(hidden + self.more)
         if self.own:
             names = ", ".join(f"{printable(name)} ({n})" for name, n in self.own.items())
             yield shortened(
@@ -162,53 +184,27 @@ class Steps:
         self._keep(step)
         if step.answer != "deny":
             self._calls[what] = step
-            if len(self._calls) > _CALLS_KEPT:
-                del self._calls[next(iter(self._calls))]
 
-    def exec(
-        self, event: Event, meant: list[str], is_wrapped: bool, became: str, is_selected: bool
-    ) -> None:
-        """Take an exec. `meant`: its words without what the agent wrapped them in."""
-        pid, get = event.pid, event.payload.get
-        if pid == self._command_pid and not is_wrapped:
-            return
-        step = (
-            self._living.get(pid)
-            or self._living.get(number(get("ppid")))
-            or self._living.get(number(get("below")))
-        )
+    def exec(self, run: Exec, step: Step | None) -> Step | None:
+        """Take an exec of a process of this step, and return its step now; None for the command."""
+        is_wrapped, became = run.is_wrapped, run.outcome
+        if run.event.pid == self._command_pid and not is_wrapped:
+            return None
         is_first = step is None or (is_wrapped and not step.is_wrapped)
         if step is None or is_first:
-            step = self._begin(event, meant)
+            step = self._begin(run.event, run.argv)
             step.is_wrapped = is_wrapped
-        step.is_selected |= is_selected
-        self._living[pid] = step
-        if len(self._living) > _LIVING_KEPT:
-            del self._living[next(iter(self._living))]
+        step.is_selected |= run.is_selected
         if became == DENIED:
             step.is_denied |= is_first
-            self.deny(pid, shell_line(meant))
-            return
+            step.deny(shell_line(run.argv))
+            return step
         step.is_denied = False
         step.ran += 1
         if not is_first and len(step.below) < _BELOW_KEPT:
             how = "" if became in (ALLOWED, AUDITED) else f" ({became})"
-            step.below.append(shell_line(meant) + how)
-
-    def deny(self, pid: int, what: str) -> None:
-        if (step := self._living.get(pid)) is not None:
-            step.denials += 1
-            if len(step.denied) < _BELOW_KEPT:
-                step.denied.append(shortened(printable(what), _CHARACTERS))
-
-    def exit(self, event: Event) -> None:
-        step = self._living.pop(event.pid, None)
-        if step is None or step.pid != event.pid:
-            return
-        code = event.payload.get("exit_code")
-        step.exit_code = code if isinstance(code, int) else None
-        step.signal_name = printable(text(event.payload.get("signal_name")))[:20]
-        step.ended_ns = event.time_ns
+            step.below.append(shell_line(run.argv) + how)
+        return step
 
     def end(self, *, is_over: bool) -> None:
         self.found = [each for each in self.found if each.is_selected]
@@ -239,6 +235,10 @@ class Steps:
             self.found.append(step)
         else:
             self.more += 1
+
+
+def _more(count: int) -> str:
+    return f"{'':>10}  ... {count} more"
 
 
 def _is_shell_line(argv: list[str]) -> bool:

@@ -3,10 +3,7 @@ number of events."""
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Callable
 from functools import cached_property
-from typing import Any
 
 from sigwrap.events import (
     CONNECTION_TYPES,
@@ -24,15 +21,13 @@ from sigwrap.outcomes import ALLOWED, APPROVAL_ANSWERS, DENIED, Counts, outcome
 from sigwrap.policy.judge.rules import Policy
 from sigwrap.policy.presets import as_meant
 from sigwrap.report.check.decisions import NoPolicy, recorded_policy
-from sigwrap.report.folds.attention import Attention, By
-from sigwrap.report.folds.discards import may_discard_changes
+from sigwrap.report.folds.attention import Attention, By, HandedFold, may_discard_changes
+from sigwrap.report.folds.bounded import Latest, Listed, Tally
 from sigwrap.report.folds.ending import Ending
-from sigwrap.report.folds.handed import HandedFold
 from sigwrap.report.folds.incidents import INCIDENT_TYPES, Incidents
 from sigwrap.report.folds.selection import Selection
-from sigwrap.report.folds.steps import Steps
-from sigwrap.report.folds.tally import Tally
-from sigwrap.report.folds.tree import Asked, CommandLine, Node, ProcessTree
+from sigwrap.report.folds.steps import Exec, Steps
+from sigwrap.report.folds.tree import CommandLine, Node, Process, ProcessTree
 from sigwrap.report.folds.why import Explained, WhyFold
 from sigwrap.report.folds.written import WrittenFold
 from sigwrap.tuples import NamedTuple
@@ -76,24 +71,6 @@ class Failure(NamedTuple):
     exit_code: int
 
 
-class Listed:
-    """The first events of a kind, and the number of the others."""
-
-    def __init__(self) -> None:
-        self.events: list[Event] = []
-        self.more = 0
-
-    def add(self, event: Event) -> None:
-        if len(self.events) < LISTED:
-            self.events.append(event)
-        else:
-            self.more += 1
-
-    @property
-    def count(self) -> int:
-        return len(self.events) + self.more
-
-
 class Summary:
     """`selection`: the part of the session to report; None for all of it."""
 
@@ -109,7 +86,7 @@ class Summary:
         self.counts = Counts()
         self.handed = HandedFold()
         self.attention = Attention()
-        self.discards = Listed()  # execs that may have discarded uncommitted changes
+        self.discards = Listed(LISTED)  # execs that may have discarded uncommitted changes
         self.steps = Steps()
         self.incidents = Incidents()
         self.programs: Tally[str] = Tally(_PROGRAMS_LISTED)
@@ -118,34 +95,18 @@ class Summary:
         self.edges: Tally[SignalEdge] = Tally(LISTED)
         self.talks: Tally[Talk] = Tally(LISTED)
         self.files = WrittenFold()
-        self.interrupts = Listed()
-        self.deaths = Listed()
+        self.interrupts = Listed(LISTED)
+        self.deaths = Listed(LISTED)
         self.failures: Tally[Failure] = Tally(LISTED)
-        self.recordings = Listed()
+        self.recordings = Listed(LISTED)
         self.explained = Explained("", None, {})
-        self.processes = ProcessTree()
         self.tree: tuple[Node, ...] = ()
-        self._waiting: OrderedDict[str, Event] = OrderedDict()
-        self._recorded_so_far: OrderedDict[int, Event] = OrderedDict()  # by pid
+        self._waiting: Latest[str, Event] = Latest(LISTED)
+        self._recorded_so_far: Latest[int, Event] = Latest(LISTED)  # by pid
         self._last: Event | None = None
         self._why = WhyFold()
-        self._handlers: dict[str, Callable[[Event, bool], object]] = {
-            "process_exited": self._exit,
-            "tool_call_judged": self.steps.judge,
-            "exec_failed": lambda event, _: self.processes.not_started(event.pid),
-            "io_recorded": self._recorded,
-            "recording_ended": self._recording_ended,
-            **dict.fromkeys(EXEC_TYPES, self._exec),
-            **dict.fromkeys(SIGNAL_TYPES, self._signal),
-            **dict.fromkeys(CONNECTION_TYPES, self._connection),
-            "file_audited": _if_selected(lambda event: self.files.add(event.payload)),
-            "file_refused_likely": self._file_refused,
-            "work_handed_outside": _if_selected(self.handed.add),
-            **dict.fromkeys(INTERRUPT_TYPES, _if_selected(self.interrupts.add)),
-            **dict.fromkeys(INCIDENT_TYPES, _if_selected(self.incidents.add)),
-            "approval_requested": self._asked,
-            **dict.fromkeys(APPROVAL_ANSWERS, self._answered),
-        }
+        self._known = self._why.processes
+        self.processes = ProcessTree(self._known)
 
     def add(self, event: Event) -> bool:
         """Return whether the event is selected, and no retry of an exec that was told before."""
@@ -155,19 +116,65 @@ class Summary:
             self.steps.start(event.payload)
         self._last = event
         self.events += 1
+        process = self._known.get(event.pid)
         self._why.add(event)
+        process = process or self._known.get(event.pid)
         name = event.type
         is_selected = self.selection is None or self.selection.takes(event)
-        handle = self._handlers.get(name)
         if is_selected:
             self.counts.add(name, event.payload)
             by_type = self.by_type
-            if handle is None and name not in by_type and len(by_type) >= _TYPES_KEPT:
+            if name not in by_type and name not in EVENT_TYPES and len(by_type) >= _TYPES_KEPT:
                 name = _OTHERS  # only in a log that sigwrap didn't write
             by_type[name] = by_type.get(name, 0) + 1
-        if handle is not None and handle(event, is_selected) is False:
+        if event.type in EXEC_TYPES and event.payload.get("retry") is True:
             return False
+        self._take(event, process, is_selected)
         return is_selected
+
+    def _take(self, event: Event, process: Process | None, is_selected: bool) -> None:
+        match event.type:
+            case name if name in EXEC_TYPES and process is not None:
+                self._exec(event, process, is_selected)
+            case "process_exited":
+                self._exit(event, process, is_selected)
+            case "exec_failed" if process is not None:
+                self.processes.not_started(process)
+            case "tool_call_judged":
+                self.steps.judge(event, is_selected)
+            case "recording_ended":
+                self._recorded_so_far.pop(event.pid, None)
+                if is_selected:
+                    self.recordings.add(event)
+            case name if name in APPROVAL_ANSWERS:
+                self._waiting.pop(str(event.payload.get("approval_id")), None)
+                self.attention.answered(event)
+            case _ if is_selected:
+                self._take_selected(event)
+
+    def _take_selected(self, event: Event) -> None:
+        match event.type:
+            case name if name in SIGNAL_TYPES:
+                self._signal(event)
+            case name if name in CONNECTION_TYPES:
+                self._connection(event)
+            case "file_audited":
+                self.files.add(event.payload)
+            case "file_refused_likely":
+                get = event.payload.get
+                self._attend(event, outcome(event), event.pid, text(get("comm")))
+                what = f"{text(get('operation'))} {text(get('path'))}"
+                self._deny(event.pid, f"probably refused: {what}")
+            case "work_handed_outside":
+                self.handed.add(event)
+            case "approval_requested":
+                self._waiting[str(event.payload.get("approval_id"))] = event
+            case "io_recorded":
+                self._recorded(event)
+            case name if name in INTERRUPT_TYPES:
+                self.interrupts.add(event)
+            case name if name in INCIDENT_TYPES:
+                self.incidents.add(event)
 
     def end(self, ending: Ending) -> Summary:
         """Take how the log ends, if it has no session_ended."""
@@ -206,18 +213,8 @@ class Summary:
         """The approval requests without an answer."""
         return list(self._waiting.values())
 
-    def _asked(self, event: Event, is_selected: bool) -> None:
-        if is_selected:
-            _keep(self._waiting, str(event.payload.get("approval_id")), event)
-
-    def _answered(self, event: Event, is_selected: bool) -> None:
-        self._waiting.pop(str(event.payload.get("approval_id")), None)
-        self.attention.answered(event)
-
-    def _exec(self, event: Event, is_selected: bool) -> bool:
+    def _exec(self, event: Event, process: Process, is_selected: bool) -> None:
         get = event.payload.get
-        if get("retry") is True:
-            return False
         became = outcome(event)
         is_refused = became == DENIED
         path = text(get("path"))
@@ -233,17 +230,15 @@ class Summary:
                 self.shadowing.add((path[:_CHARACTERS_KEPT], str(shadows)[:_CHARACTERS_KEPT]))
             if not is_refused and may_discard_changes(words):
                 self.discards.add(event)
-        self.steps.exec(event, words, words is not given, became, is_selected)
-        asked = Asked(event.seq, event.pid, ppid, below, words, became, is_selected)
+        run = Exec(event, ppid, below, words, words is not given, became, is_selected)
+        step = self.steps.exec(run, self._known.step_of(event.pid, ppid, below))
+        process.step = step or process.step
         if is_refused:
-            self.processes.refused(asked)
+            self.processes.refused(process, run)
         else:
-            self.processes.executed(asked)
-        return True
+            self.processes.executed(process, run)
 
-    def _signal(self, event: Event, is_selected: bool) -> None:
-        if not is_selected:
-            return
+    def _signal(self, event: Event) -> None:
         get = event.payload.get
         became = outcome(event)
         name, target = text(get("signal_name")), text(get("target_cmd"))
@@ -252,82 +247,50 @@ class Summary:
         edge = SignalEdge(name, *kept, text(get("target_type")), became)
         self.edges.add(edge, times(event.payload))
         if became == DENIED:
-            self.steps.deny(source, f"{name} to {target}")
+            self._deny(source, f"{name} to {target}")
         if became != ALLOWED:
             self._attend(event, became, source, source_cmd)
 
-    def _connection(self, event: Event, is_selected: bool) -> None:
-        if not is_selected:
-            return
+    def _connection(self, event: Event) -> None:
         get = event.payload.get
         became, destination = outcome(event), text(get("destination"))
         kept = destination[:_CHARACTERS_KEPT]
         talk = Talk(text(get("direction")), text(get("protocol")), kept, became)
         self.talks.add(talk, times(event.payload))
         if became == DENIED:
-            self.steps.deny(event.pid, f"connection to {destination}")
+            self._deny(event.pid, f"connection to {destination}")
         if became != ALLOWED:
             self._attend(event, became, event.pid, text(get("comm")))
 
-    def _file_refused(self, event: Event, is_selected: bool) -> None:
-        if is_selected:
-            get = event.payload.get
-            self._attend(event, outcome(event), event.pid, text(get("comm")))
-            what = f"{text(get('operation'))} {text(get('path'))}"
-            self.steps.deny(event.pid, f"probably refused: {what}")
+    def _deny(self, pid: int, what: str) -> None:
+        if (step := self._known.step_of(pid)) is not None:
+            step.deny(what)
 
     def _attend(
         self, event: Event, became: str, pid: int, comm: str, ppid: int = 0, below: int = 0
     ) -> None:
-        runs = self.processes.runs(pid, ppid, below)
+        runs = self._known.runs(pid, ppid, below)
         self.attention.add(event, became, By(pid, comm) if runs is None else By(*runs))
 
-    def _exit(self, event: Event, is_selected: bool) -> None:
-        payload = event.payload
-        signal_name = text(payload.get("signal_name"))
-        code = payload.get("exit_code")
-        if code and is_selected and isinstance(code, int):
-            runs = self.processes.runs(event.pid, 0, 0)
-            if runs is not None:
-                self.failures.add(Failure(runs[1], code))
-        self.processes.exited(
-            event.pid,
-            number(payload.get("ppid")),
-            code,
-            signal_name,
-            text(payload.get("comm")) if signal_name else "",
-            event.seq,
-            is_selected,
-        )
+    def _exit(self, event: Event, process: Process | None, is_selected: bool) -> None:
+        code = event.payload.get("exit_code")
+        if process is not None:
+            if code and is_selected and isinstance(code, int) and process.ran is not None:
+                self.failures.add(Failure(process.ran.command, code))
+            if process.step is not None:
+                process.step.end(event)
+        self.processes.exited(event, process, is_selected)
         self.attention.ended(event.pid)
-        self.steps.exit(event)
-        if signal_name and is_selected:
+        if is_selected and text(event.payload.get("signal_name")):
             self.deaths.add(event)
 
-    def _recorded(self, event: Event, is_selected: bool) -> None:
+    def _recorded(self, event: Event) -> None:
         """Add up a recording, in case no end of it follows."""
-        if not is_selected:
-            return
         get = event.payload.get
         known = self._recorded_so_far
         if event.pid not in known:
             so_far = {"stdin": 0, "stdout": 0, "stderr": 0, "reason": _NO_END}
-            _keep(known, event.pid, event._replace(type="recording_ended", payload=so_far))
+            known[event.pid] = event._replace(type="recording_ended", payload=so_far)
         stream = text(get("stream"))
         if stream in _STREAMS:
             known[event.pid].payload[stream] = number(get("offset")) + number(get("size"))
-
-    def _recording_ended(self, event: Event, is_selected: bool) -> None:
-        self._recorded_so_far.pop(event.pid, None)
-        if is_selected:
-            self.recordings.add(event)
-
-
-def _keep(kept: OrderedDict[Any, Event], key: object, event: Event) -> None:
-    kept[key] = event
-    if len(kept) > LISTED:
-        kept.popitem(last=False)
-
-
-def _if_selected(add: Callable[[Event], None]) -> Callable[[Event, bool], object]:
-    return lambda event, is_selected: add(event) if is_selected else None

@@ -1,23 +1,29 @@
-"""The process tree, as a fold: equal children of one parent are one node with a count.
+"""The processes of a session: what each runs, what may explain its end, and their tree.
 
-A process is known from its first exec. An exec in place becomes a child node marked so, and a
-denied exec a leaf. A process that only forks, such as a subshell, has no node unless a signal
-killed it. Past NODE_LIMIT nodes, processes are only counted.
+In the tree, equal children of one parent are one node with a count. A process is in it from its
+first exec. An exec in place becomes a child node marked so, and a denied exec a leaf. A process
+that only forks, such as a subshell, has no node unless a signal killed it. Past NODE_LIMIT nodes,
+processes are only counted.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from sigwrap.tuples import NamedTuple
+from sigwrap.events import Event, Payload, number, text, texts
+from sigwrap.policy.presets import as_meant
+from sigwrap.report.folds.bounded import Latest
+from sigwrap.report.folds.cause import Sender, Why, name_of_signal, shortened, shown_command
+from sigwrap.report.folds.steps import Exec, Step
 
 NODE_LIMIT = 1_000
 # A bound on processes whose end was not recorded; the default pid_max is smaller.
-_LIVING_LIMIT = 65_536
-_REFUSED_LIMIT = 1_000
+_PROCESSES_LIMIT = 65_536
+_SIGNALS_OF_ONE = 128
 _WORDS_KEPT = 64
 _SIGNALS_KEPT, _NAME_KEPT = 70, 20  # the kernel has 64
 _CHARACTERS_KEPT = 400
+_SIGNAL_CHARACTERS = 256
 
 # What a node stands for. A process that only forked has the kernel's name for it as its command.
 RAN, IN_PLACE, REFUSED, FORKED = "ran", "ran in place", "refused", "only forked"
@@ -39,18 +45,6 @@ def words(line: CommandLine) -> list[str]:
     return line.split("\0")
 
 
-class Asked(NamedTuple):
-    """An exec that a process asked for, and its outcome."""
-
-    seq: int
-    pid: int
-    ppid: int
-    below: int  # the nearest ancestor that ran a program, if that isn't its parent
-    argv: list[str]
-    outcome: str
-    is_selected: bool = True
-
-
 @dataclass(slots=True)
 class Node:
     command: CommandLine
@@ -69,99 +63,202 @@ class Node:
     children: dict[tuple[CommandLine, str], Node] = field(default_factory=dict)  # by kind as well
 
 
-class _Place(NamedTuple):
+@dataclass(slots=True)
+class Process:
     ppid: int
-    node: Node
-    before: Node | None  # what it ran before its last exec
+    command: CommandLine = ""
+    command_before: CommandLine = ""
+    denied_exec: str = ""  # its last exec, if that was denied, as the end of a sentence
+    denied_fork: str = ""
+    refused_file: str = ""  # probably, by the kernel
+    is_mismatched: bool = False  # it loaded another program than the one that was judged
+    child: Why | None = None  # the end of a child, whose status it may pass on
+    sent: dict[str, Sender] = field(default_factory=dict)  # by other processes: the last by name
+    raised: dict[str, Sender] = field(default_factory=dict)  # by itself, since then
+    # For the tree: its node, the one before its last exec, and its parent at that time.
+    node: Node | None = None
+    node_before: Node | None = None
+    node_ppid: int = 0
+    has_only_asked: bool = False  # each exec was denied, and the node is a denied one
+    step: Step | None = None  # of the agent, to which it belongs
+
+    @property
+    def ran(self) -> Node | None:
+        """Its node, if it has run something."""
+        return None if self.has_only_asked else self.node
+
+    @property
+    def shown(self) -> str:
+        return shown_command(words(self.command)) if self.command else ""
+
+    @property
+    def denied(self) -> str:
+        return self.denied_exec or self.denied_fork
+
+    @property
+    def last_signal(self) -> str:
+        """The name of its last signal: a process raises signals after it was sent them."""
+        return next(reversed(self.raised or self.sent), "")
+
+
+class Processes:
+    def __init__(self) -> None:
+        self._living: Latest[int, Process] = Latest(_PROCESSES_LIMIT)
+
+    def __contains__(self, pid: int) -> bool:
+        return pid in self._living
+
+    def runs(self, *pids: int) -> tuple[int, CommandLine] | None:
+        """Return the first of the processes that has run something, and what it runs."""
+        for pid in pids:
+            if (process := self._living.get(pid)) is not None and process.ran is not None:
+                return pid, process.ran.command
+        return None
+
+    def step_of(self, *pids: int) -> Step | None:
+        """Return the first step to which one of the processes belongs."""
+        steps = (process.step for pid in pids if (process := self._living.get(pid)) is not None)
+        return next(filter(None, steps), None)
+
+    def pids(self) -> list[int]:
+        return list(self._living)
+
+    def get(self, pid: int) -> Process | None:
+        return self._living.get(pid)
+
+    def end(self, event: Event) -> Process:
+        return self._living.pop(event.pid, None) or Process(number(event.payload.get("ppid")))
+
+    def executed(self, event: Event) -> None:
+        process = self.of(event)
+        process.command_before, process.command = process.command, _command(event.payload)
+        process.denied_exec = ""
+
+    def exec_failed(self, event: Event) -> None:
+        if (process := self._living.get(event.pid)) is not None:
+            process.command = process.command_before
+
+    def exec_denied(self, event: Event) -> None:
+        what = shown_command(words(_command(event.payload)))
+        rule = shortened(event.payload.get("rule_name"))
+        process = self.of(event)
+        process.denied_exec = f"sigwrap denied its exec of {what} (rule {rule})"
+
+    def fork_refused(self, event: Event) -> None:
+        process, limit = self._living.get(event.pid), event.payload.get("limit")
+        if process is not None and limit != "log_size":
+            process.denied_fork = f"sigwrap denied its fork (limit {shortened(str(limit))})"
+
+    def file_refused(self, event: Event) -> None:
+        process = self._living.get(event.pid)
+        if process is not None and not process.refused_file:
+            get = event.payload.get
+            what, rule = shortened(f"{get('operation')} {get('path')}"), shortened(get("rule_name"))
+            process.refused_file = f"the kernel refused it: {what} (rule {rule})"
+
+    def mismatched(self, event: Event) -> None:
+        self._known(event.pid).is_mismatched = True
+
+    def signalled(self, event: Event) -> None:
+        payload = event.payload
+        source, target = number(payload.get("source_pid")), payload.get("target_pid")
+        if not isinstance(target, int) or target <= 0:
+            return
+        name = str(payload.get("signal_name") or "")[:_SIGNAL_CHARACTERS]
+        sender = self._sender(event, source, name)
+        process = self._known(target)
+        received = process.raised if source == target else process.sent
+        if source != target:
+            process.raised.pop(name, None)
+        if received.pop(name, None) is not None or len(received) < _SIGNALS_OF_ONE:
+            received[name] = sender
+
+    def _sender(self, event: Event, pid: int, name: str) -> Sender:
+        """Name the sender and its parent by what they run now."""
+        payload = event.payload
+        known = self._living.get(pid) or Process(0)
+        parent = self._living.get(known.ppid)
+        asked_for = payload.get("original_signal")
+        is_same = asked_for in (None, payload.get("signal"))
+        return Sender(
+            pid=pid,
+            command=known.shown or shortened(payload.get("source_cmd")),
+            parent_pid=known.ppid,
+            parent_command=parent.shown if parent is not None else "",
+            signal_name=shortened(name),
+            asked_for="" if is_same else shortened(name_of_signal(asked_for)),
+            decision=str(payload.get("decision") or "")[:_SIGNAL_CHARACTERS],
+            rule=shortened(str(payload.get("rule_name") or "")),
+            event_type=event.type,
+        )
+
+    def of(self, event: Event) -> Process:
+        """Return the process of an event; it is a new one if it is unknown."""
+        return self._known(event.pid, number(event.payload.get("ppid")))
+
+    def _known(self, pid: int, ppid: int = 0) -> Process:
+        process = self._living.get(pid)
+        if process is None:
+            process = self._living[pid] = Process(ppid)
+        return process
 
 
 class ProcessTree:
-    def __init__(self) -> None:
+    def __init__(self, processes: Processes) -> None:
         self._root = Node("", RAN, depth=-1)
         self.processes = 0  # that the nodes stand for
         self.ran = 0  # of these, those that have run something
+        self.running = 0
         self.not_shown = 0
         self._nodes = 0
-        self._living: dict[int, _Place] = {}
-        self._refused: dict[int, _Place] = {}  # processes that ran nothing but asked to
+        self._known = processes
 
-    @property
-    def running(self) -> int:
-        return len(self._living)
-
-    def runs(self, pid: int, ppid: int, below: int) -> tuple[int, CommandLine] | None:
-        """Return the process, or its nearest ancestor that runs something, and what it runs."""
-        for each in (pid, ppid, below):
-            if each in self._living:
-                return each, self._living[each].node.command
-        return None
-
-    def executed(self, asked: Asked) -> None:
-        pid, ppid = asked.pid, asked.ppid
-        known = self._living.get(pid)
-        before: Node | None = None
-        if known is not None:
-            known.node.running -= 1
-            # Another parent means another process, whose predecessor's end was not seen.
-            if known.ppid == ppid:
-                before = known.node
+    def executed(self, process: Process, run: Exec) -> None:
+        # Another parent means another process, whose predecessor's end was not seen.
+        known = process.node if process.node_ppid == run.ppid else None
+        before = None if process.has_only_asked else known
+        self._stop_running(process)
         if before is None:
-            node = self._child(self._above(asked), RAN, asked)
+            node = self._child(self._above(run), RAN, run)
             self.ran += 1
-            if not self._was_refused(pid, ppid):
-                node.processes += 1
-                self.processes += 1
+            self._count(node, is_new=known is None)
         else:
-            node = self._child(before, IN_PLACE, asked)
+            node = self._child(before, IN_PLACE, run)
         node.running += 1
-        self._living[pid] = _Place(ppid, node, before)
-        if len(self._living) > _LIVING_LIMIT:
-            self._forget(next(iter(self._living)))
+        self.running += 1
+        process.node, process.node_before, process.node_ppid = node, before, run.ppid
+        process.has_only_asked = False
 
-    def refused(self, asked: Asked) -> None:
-        known = self._living.get(asked.pid)
-        parent = self._above(asked) if known is None else known.node
-        node = self._child(parent, REFUSED, asked)
-        if known is not None:
+    def refused(self, process: Process, run: Exec) -> None:
+        if process.ran is not None:
+            self._child(process.ran, REFUSED, run)
             return
-        pid, ppid = asked.pid, asked.ppid
-        if not self._was_refused(pid, ppid):
-            node.processes += 1
-            self.processes += 1
-        self._refused[pid] = _Place(ppid, node, None)
-        if len(self._refused) > _REFUSED_LIMIT:
-            del self._refused[next(iter(self._refused))]
+        node = self._child(self._above(run), REFUSED, run)
+        self._count(node, is_new=process.node is None or process.node_ppid != run.ppid)
+        process.node, process.node_ppid, process.has_only_asked = node, run.ppid, True
 
-    def not_started(self, pid: int) -> None:
+    def not_started(self, process: Process) -> None:
         """Take back its last exec, which the kernel refused."""
-        known = self._living.get(pid)
-        if known is None:
+        if (node := process.ran) is None:
             return
-        known.node.not_started += 1
-        if known.before is not None:
-            known.node.running -= 1
-            known.before.running += 1
-            self._living[pid] = _Place(known.ppid, known.before, None)
+        node.not_started += 1
+        if process.node_before is not None:
+            node.running -= 1
+            process.node_before.running += 1
+            process.node, process.node_before = process.node_before, None
 
-    def exited(
-        self,
-        pid: int,
-        ppid: int,
-        exit_code: int | None,
-        signal_name: str,
-        comm: str = "",
-        seq: int = 0,
-        is_selected: bool = True,
-    ) -> None:
-        node = self._forget(pid)
-        if node is None:
-            refused = self._refused.pop(pid, None)
-            if not signal_name:
-                return
-            if refused is not None:
-                node = refused.node
-            else:
-                node = self._fork(Asked(seq, pid, ppid, 0, [comm or "?"], "", is_selected))
+    def exited(self, event: Event, process: Process | None, is_selected: bool = True) -> None:
+        get = event.payload.get
+        signal_name, exit_code = text(get("signal_name")), get("exit_code")
+        node = None if process is None else process.node
+        has_run = process is not None and self._stop_running(process)
+        if not has_run and not signal_name:
+            return
+        if node is None:  # a process that has run nothing
+            comm, ppid = text(get("comm")) or "?", number(get("ppid"))
+            run = Exec(event, ppid, 0, [comm], False, "", is_selected)
+            node = self._child(self._above(run), FORKED, run)
+            self._count(node, is_new=True)
         if signal_name:
             name = signal_name[:_NAME_KEPT]
             if name in node.killed or len(node.killed) < _SIGNALS_KEPT:
@@ -187,46 +284,43 @@ class ProcessTree:
                 depth = node.depth
         return tuple(reversed(shown))
 
-    def _above(self, asked: Asked) -> Node:
-        for pid in (asked.ppid, asked.below):
-            if pid in self._living:
-                return self._living[pid].node
+    def _above(self, run: Exec) -> Node:
+        for pid in (run.ppid, run.below):
+            if (process := self._known.get(pid)) is not None and process.ran is not None:
+                return process.ran
         return self._root
 
-    def _was_refused(self, pid: int, ppid: int) -> bool:
-        """Return whether a refused exec has counted it."""
-        known = self._refused.pop(pid, None)
-        return known is not None and known.ppid == ppid
+    def _stop_running(self, process: Process) -> bool:
+        if (node := process.ran) is None:
+            return False
+        node.running -= 1
+        self.running -= 1
+        return True
 
-    def _fork(self, asked: Asked) -> Node:
-        """Return the node of a process that was killed and has run nothing."""
-        node = self._child(self._above(asked), FORKED, asked)
-        node.processes += 1
-        self.processes += 1
-        return node
+    def _count(self, node: Node, *, is_new: bool) -> None:
+        node.processes += is_new
+        self.processes += is_new
 
-    def _forget(self, pid: int) -> Node | None:
-        known = self._living.pop(pid, None)
-        if known is None:
-            return None
-        known.node.running -= 1
-        return known.node
-
-    def _child(self, parent: Node, kind: str, asked: Asked) -> Node:
-        key = command_line(asked.argv), kind
+    def _child(self, parent: Node, kind: str, run: Exec) -> Node:
+        key = command_line(run.argv), kind
         node = parent.children.get(key)
         if node is None:
-            node = Node(*key, asked.pid, asked.seq, parent.depth + 1)
+            node = Node(*key, run.event.pid, run.event.seq, parent.depth + 1)
             if self._nodes >= NODE_LIMIT:
                 self.not_shown += 1
             else:
                 self._nodes += 1
                 parent.children[key] = node
         node.count += 1
-        node.is_selected |= asked.is_selected
-        if asked.outcome:
-            node.outcomes[asked.outcome] = node.outcomes.get(asked.outcome, 0) + 1
+        node.is_selected |= run.is_selected
+        if run.outcome:
+            node.outcomes[run.outcome] = node.outcomes.get(run.outcome, 0) + 1
         return node
+
+
+def _command(payload: Payload) -> CommandLine:
+    argv = texts(payload.get("replacement_argv")) or texts(payload.get("argv"))
+    return command_line(as_meant(argv or [str(payload.get("path") or "?")]))
 
 
 def _latest_first(node: Node) -> list[Node]:

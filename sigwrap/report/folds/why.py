@@ -7,14 +7,13 @@ signal's number (SIGSEGV is the kernel's). Otherwise the sender is unknown.
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Callable
 from dataclasses import replace
 
 from sigwrap.escape import printable
 from sigwrap.events import EXEC_TYPES, Event, Payload, number
 from sigwrap.outcomes import APPROVAL_ANSWERS
 from sigwrap.policy.judge.signals import signal_number
+from sigwrap.report.folds.bounded import Latest
 from sigwrap.report.folds.cause import (
     DELIVERED,
     ENDED_BY_ITSELF,
@@ -29,8 +28,8 @@ from sigwrap.report.folds.cause import (
     unsent,
 )
 from sigwrap.report.folds.ending import WHAT_ENDED_IT, Ending
-from sigwrap.report.folds.lives import Lives, Living, Ran, shown
 from sigwrap.report.folds.measures import Measures, Stopped, at_the_end
+from sigwrap.report.folds.tree import Process, Processes
 from sigwrap.report.forms.times import local_time
 from sigwrap.tuples import NamedTuple
 
@@ -51,44 +50,53 @@ class Explained(NamedTuple):
 
 
 class _Ended(NamedTuple):
-    """The end of a process by itself; the sentence is made only when it is asked for."""
+    """The end of a process by itself; its sentence is made when a user wants it."""
 
     seq: int
     code: object
-    ran: Ran
-    comm: str
-    living: Living | None  # if there is more to say than that it ended
+    process: Process
+    comm: object
 
 
 class WhyFold:
     def __init__(self) -> None:
-        self._lives = Lives()
+        self.processes = Processes()
         self._command_pid = 0
-        self.is_joined = False
+        self.is_joined = False  # the command only forks the commands that join
         self._command_end: Why | _Ended | None = None
-        self._ended: OrderedDict[int, Why | _Ended] = OrderedDict()
+        self._ended: Latest[int, Why | _Ended] = Latest(_ENDED_LIMIT)
         self._deaths: list[Why] = []
         self._measures = Measures()
-        self._asks: OrderedDict[int, str] = OrderedDict()  # approval requests, by pid
-        self._takers: dict[str, Callable[[Event], None]] = {
-            **self._measures.takers,
-            **dict.fromkeys(set(EXEC_TYPES) - _NOT_RUN, self._lives.executed),
-            **dict.fromkeys(DELIVERED, self._lives.signalled),
-            "exec_denied": self._lives.exec_denied,
-            "exec_failed": self._lives.exec_failed,
-            "exec_verification_failed": self._lives.mismatched,
-            "session_started": self._started,
-            "process_exited": self._exited,
-            "file_refused_likely": self._lives.file_refused,
-            "limit_exceeded": self._limit_exceeded,
-            "approval_requested": self._asked,
-            **dict.fromkeys(APPROVAL_ANSWERS, self._answered),
-        }
+        self._requests: Latest[int, str] = Latest(_ENDED_LIMIT)  # approval ids by pid
 
     def add(self, event: Event) -> None:
-        take = self._takers.get(event.type)
-        if take is not None:
-            take(event)
+        processes, payload = self.processes, event.payload
+        match event.type:
+            case "process_exited":
+                self._exited(event)
+            case "exec_denied":
+                processes.exec_denied(event)
+            case "exec_failed":
+                processes.exec_failed(event)
+            case "exec_verification_failed":
+                processes.mismatched(event)
+            case "file_refused_likely":
+                processes.file_refused(event)
+            case name if name in EXEC_TYPES:
+                processes.executed(event)
+            case name if name in DELIVERED:
+                processes.signalled(event)
+            case name if name in APPROVAL_ANSWERS:
+                self._requests.pop(event.pid, None)
+            case "approval_requested":
+                self._requests[event.pid] = shortened(payload.get("approval_id"))
+            case "session_started":
+                self._command_pid = number(payload.get("command_pid"))
+                self.is_joined = payload.get("joined") is True
+            case name:
+                if name == "limit_exceeded" and payload.get("effect") == "refused":
+                    processes.fork_refused(event)
+                self._measures.add(event)
 
     @property
     def deaths(self) -> tuple[Why, ...]:
@@ -96,11 +104,11 @@ class WhyFold:
         return tuple(map(self._in_hindsight, self._deaths))
 
     def knows(self, pid: int) -> bool:
-        return self._end_of(pid) is not None or pid in self._lives
+        return self._end_of(pid) is not None or pid in self.processes
 
     def nearest(self, pid: int, count: int) -> list[int]:
         """Return the known pids nearest to this one."""
-        known = {*self._ended, *self._lives.pids(), self._command_pid} - {0}
+        known = {*self._ended, *self.processes.pids(), self._command_pid} - {0}
         return sorted(sorted(known, key=lambda each: abs(each - pid))[:count])
 
     def explained(self, ending: Ending) -> Explained:
@@ -118,125 +126,89 @@ class WhyFold:
             return self._of_command(ending)
         return self._of_process(pid, ending)
 
-    # What happens
-
-    def _started(self, event: Event) -> None:
-        self._command_pid = number(event.payload.get("command_pid"))
-        self.is_joined = event.payload.get("joined") is True
-
-    def _is_place_holder(self, pid: int) -> bool:
-        """Return whether it only forks the commands that join a shared session."""
-        return self.is_joined and pid == self._command_pid
-
-    def _limit_exceeded(self, event: Event) -> None:
-        self._measures.limit_exceeded(event)
-        payload = event.payload
-        if payload.get("effect") == "refused" and payload.get("limit") != "log_size":
-            self._lives.fork_refused(event)
-
-    def _asked(self, event: Event) -> None:
-        self._asks[event.pid] = shortened(event.payload.get("approval_id"))
-        if len(self._asks) > _ENDED_LIMIT:
-            self._asks.popitem(last=False)
-
-    def _answered(self, event: Event) -> None:
-        self._asks.pop(event.pid, None)
-
     def _exited(self, event: Event) -> None:
         payload, pid = event.payload, event.pid
-        living = self._lives.end(pid)
+        process = self.processes.end(event)
         ended: Why | _Ended
         if payload.get("signal_name"):
             name, status = str(payload["signal_name"]), 128 + number(payload.get("signal"))
-            ended = self._killed(event, name, status, living or Living(number(payload.get("ppid"))))
-            if len(self._deaths) < DEATHS_LISTED and not self._is_place_holder(pid):
+            ended = self._killed(event, name, status, process)
+            is_place_holder = self.is_joined and pid == self._command_pid
+            if len(self._deaths) < DEATHS_LISTED and not is_place_holder:
                 self._deaths.append(ended)
             self._tell_parent(ended, payload)
         else:
             code = payload.get("exit_code")
-            ran: Ran = living.ran if living is not None else ""
-            is_plain = living is None or living.is_plain
-            comm = "" if ran else shortened(payload.get("comm"))
-            ended = _Ended(event.seq, code, ran, comm, None if is_plain else living)
-            if code in _NOT_EXECUTED and not is_plain:
+            ended = _Ended(event.seq, code, process, payload.get("comm"))
+            is_explained = process.child is not None or process.denied or process.refused_file
+            if code in _NOT_EXECUTED and is_explained:
                 self._tell_parent(self._by_itself(pid, ended), payload)
-            elif code is None and living is not None:
-                self._tell_unseen(event, living)
+            elif code is None and (last := signal_number(process.last_signal)) is not None:
+                # The parent reaped it before sigwrap did: its status tells how this one ended.
+                name = process.last_signal
+                self._tell_parent(self._killed(event, name, 128 + last, process), payload)
         if pid == self._command_pid:
             self._command_end = ended
-            return
-        self._ended[pid] = ended
-        self._ended.move_to_end(pid)
-        if len(self._ended) > _ENDED_LIMIT:
-            self._ended.popitem(last=False)
-
-    def _tell_unseen(self, event: Event, living: Living) -> None:
-        """Tell the parent that reaped it before sigwrap did; whether it died of its last signal
-        is told by the parent's own status."""
-        name = living.last_name()
-        number_of = signal_number(name)
-        if number_of is not None:
-            self._tell_parent(self._killed(event, name, 128 + number_of, living), event.payload)
+        else:
+            self._ended[pid] = ended
 
     def _tell_parent(self, ended: Why, exited: Payload) -> None:
         ppid = number(exited.get("ppid"))
-        if (parent := self._lives.get(ppid)) is not None:
+        if (parent := self.processes.get(ppid)) is not None:
             parent.child = ended
             return
         # Of two that end at once, the parent's end may be seen first.
         late = self._end_of(ppid)
         if isinstance(late, _Ended) and late.code == ended.status:
-            living = late.living or Living(0)
-            living.child = ended
-            late = late._replace(living=living)
-            if ppid == self._command_pid:
-                self._command_end = late
-            else:
-                self._ended[ppid] = late
+            late.process.child = ended
 
     # Why
 
-    def _killed(self, event: Event, name: str, status: int, living: Living) -> Why:
-        sent, raised = living.last_sent(name), living.last_raised(name)
+    def _killed(self, event: Event, name: str, status: int, process: Process) -> Why:
+        sent, raised = process.sent.get(name), process.raised.get(name)
         if raised is not None:
-            first = self._first(event, name, living)
-            if first is None:
-                first = because(Cause.RECORDED, sent_by(raised, to_itself=True))
-            reason = replace(first, sender=first.sender or raised)
+            reason = self._first(event, name, process)
+            if reason is None:
+                reason = because(Cause.RECORDED, sent_by(raised, to_itself=True))
+            reason = replace(reason, sender=reason.sender or raised)
         elif sent is not None:
             reason = because(Cause.RECORDED, sent_by(sent, to_itself=False), sent)
         else:
             reason = (
-                self._by_sigwrap(event, name, living)
+                self._by_sigwrap(event, name, process)
                 or self._by_key(name)
                 or unsent(name, event.payload)
             )
         return replace(
             reason,
             pid=event.pid,
-            command=shown(living.ran) or shortened(event.payload.get("comm")),
+            command=process.shown or shortened(event.payload.get("comm")),
             seq=event.seq,
             status=status,
             signal_name=printable(name),
         )
 
-    def _first(self, event: Event, name: str, living: Living) -> Why | None:
+    def _first(self, event: Event, name: str, process: Process) -> Why | None:
         """Return who first sent the signal that a process raised again."""
-        if (sent := living.last_sent(name)) is not None:
+        if (sent := process.sent.get(name)) is not None:
             return because(Cause.RECORDED, sent_by(sent, to_itself=False), sent)
-        measures = self._measures
-        by = measures.interrupted_by
-        if by and (by.get("signal_name") == name or self._passed_on(event.pid, name, living)):
-            return because(Cause.RECORDED, measures.interrupted)
-        return self._by_sigwrap(event, name, living)
+        by = self._measures.interrupted_by
+        if by and (by.get("signal_name") == name or self._passed_on(event.pid, name, process)):
+            return because(Cause.RECORDED, self._measures.interrupted)
+        return self._by_sigwrap(event, name, process)
 
-    def _by_sigwrap(self, event: Event, name: str, living: Living) -> Why | None:
+    def _by_sigwrap(self, event: Event, name: str, process: Process) -> Why | None:
         measures = self._measures
-        if living.is_mismatched and name == "SIGKILL":
+        is_out_of_memory = (  # the OOM killer killed it; the limit's event may have come before
+            bool(measures.out_of_memory)
+            and measures.taken.why == measures.out_of_memory
+            and number(event.payload.get("oom_kills")) > 0
+        )
+        if process.is_mismatched and name == "SIGKILL":
             said = ": the loaded program is not the one that sigwrap checked"
-        elif name in measures.taken.sends and not self._ran_out_of_memory(event):
+        elif name in measures.taken.sends and not is_out_of_memory:
             said = f": {measures.taken.why}"
-        elif passed_on := self._passed_on(event.pid, name, living):
+        elif passed_on := self._passed_on(event.pid, name, process):
             said = f", {passed_on}"
         elif self._command_end is not None and name in ("SIGTERM", "SIGKILL", "SIGHUP"):
             said = ", which ends the processes that the command left behind"
@@ -244,17 +216,12 @@ class WhyFold:
             return None
         return because(Cause.SIGWRAP, f"{printable(name)} from sigwrap{said}")
 
-    def _passed_on(self, pid: int, name: str, living: Living) -> str:
+    def _passed_on(self, pid: int, name: str, process: Process) -> str:
         """Say who sent the signal that sigwrap forwarded to the command or to a joined job."""
         forwarded = self._measures.forwarded
-        to_parent = "" if living.ppid == self._command_pid else forwarded.get((living.ppid, name))
-        return forwarded.get((pid, name)) or to_parent or ""
-
-    def _ran_out_of_memory(self, event: Event) -> bool:
-        """Return whether the OOM killer killed it; the limit's event may have come before."""
-        measures = self._measures
-        is_for_memory = bool(measures.out_of_memory) and measures.ends_for(measures.out_of_memory)
-        return is_for_memory and number(event.payload.get("oom_kills")) > 0
+        ppid = process.ppid
+        to_parent = "" if ppid == self._command_pid else forwarded.get((ppid, name), "")
+        return forwarded.get((pid, name)) or to_parent
 
     def _by_key(self, name: str) -> Why | None:
         interrupt = self._measures.interrupt
@@ -264,23 +231,21 @@ class WhyFold:
 
     def _by_itself(self, pid: int, ended: _Ended) -> Why:
         status = ended.code if isinstance(ended.code, int) else None
-        command = shown(ended.ran) or ended.comm
-        why = self._own_end(ended)
-        return replace(why, pid=pid, command=command, seq=ended.seq, status=status)
+        command = ended.process.shown or shortened(ended.comm)
+        return replace(self._own_end(ended), pid=pid, command=command, seq=ended.seq, status=status)
 
     def _own_end(self, ended: _Ended) -> Why:
-        living, code = ended.living, ended.code
-        if living is not None and living.child is not None and living.child.status == code:
-            return like_its_child(self._in_hindsight(living.child))
+        process, code = ended.process, ended.code
+        if process.child is not None and process.child.status == code:
+            return like_its_child(self._in_hindsight(process.child))
         if code is None:
             return because(Cause.UNKNOWN, "its exit status is unknown")
-        if code == 0:
-            return because(Cause.ITSELF, ENDED_BY_ITSELF)
-        if living is not None and living.denied:
-            return denied(living.denied)
-        if living is not None and living.refused_file:
-            return because(Cause.DENIED, f"{ENDED_BY_ITSELF}, probably after {living.refused_file}")
-        if self._measures.log_is_full:
+        if code and process.denied:
+            return denied(process.denied)
+        if code and process.refused_file:
+            said = f"{ENDED_BY_ITSELF}, probably after {process.refused_file}"
+            return because(Cause.DENIED, said)
+        if code and self._measures.log_is_full:
             return denied(f"sigwrap denied every exec and signal: {self._measures.log_is_full}")
         return because(Cause.ITSELF, ENDED_BY_ITSELF)
 
@@ -296,17 +261,17 @@ class WhyFold:
         return self._command_end if pid == self._command_pid else self._ended.get(pid)
 
     def _of_process(self, pid: int, ending: Ending) -> Why | None:
-        living = self._lives.get(pid)
-        if ending is Ending.RUNNING and (approval_id := self._asks.get(pid)):
+        process = self.processes.get(pid)
+        if ending is Ending.RUNNING and (approval_id := self._requests.get(pid)):
             said = f"waiting for approval (sigwrap approve {approval_id})"
-            command = "" if living is None else shown(living.ran)
+            command = "" if process is None else process.shown
             return replace(because(Cause.RUNNING, said), pid=pid, command=command)
-        if living is None:
-            ended = self._end_of(pid)
-            if isinstance(ended, _Ended):
-                return self._by_itself(pid, ended)
-            return None if ended is None else self._in_hindsight(ended)
-        return replace(self._not_ended(ending), pid=pid, command=shown(living.ran))
+        if process is not None:
+            return replace(self._not_ended(ending), pid=pid, command=process.shown)
+        ended = self._end_of(pid)
+        if isinstance(ended, _Ended):
+            return self._by_itself(pid, ended)
+        return None if ended is None else self._in_hindsight(ended)
 
     def _not_ended(self, ending: Ending) -> Why:
         if self._measures.session_end is not None:
@@ -324,7 +289,7 @@ class WhyFold:
     def _of_command(self, ending: Ending) -> Why | None:
         why = self._of_process(self._command_pid, ending)
         if self._measures.session_end is not None:
-            return at_the_end(self._command_pid, why, self._measures, self._is_unexecuted(why))
+            return at_the_end(self._command_pid, why, self._measures)
         if ending is not Ending.NOT_CLEAN:
             return why
         if why is None:
@@ -333,14 +298,3 @@ class WhyFold:
             return why
         said = f"{why.text}; the session's end was not recorded: {WHAT_ENDED_IT}"
         return replace(why, text=said)
-
-    def _is_unexecuted(self, why: Why | None) -> bool:
-        """Return whether the log was full before the first exec, which was denied for it."""
-        ended = self._command_end
-        return (
-            why is not None
-            and why.status in _NOT_EXECUTED
-            and isinstance(ended, _Ended)
-            and not ended.ran
-            and self._measures.taken.why.startswith("log_size")
-        )

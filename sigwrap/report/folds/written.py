@@ -7,7 +7,7 @@ folder with many others in it is one line.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from sigwrap.events import Payload, text, times
 
@@ -21,30 +21,27 @@ UNSEEN = "unseen"
 _Parts = tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Written:
-    folder: str
-    beneath: bool  # also in the folders beneath
-    counts: dict[str, int]  # by operation
+    """The changes in a folder."""
+
+    folder: str = ""
+    beneath: bool = False  # also in the folders beneath
+    counts: dict[str, int] = field(default_factory=dict)  # by operation
 
     @property
     def total(self) -> int:
         return sum(self.counts.values())
 
-
-@dataclass(slots=True)
-class _Folder:
-    counts: dict[str, int]
-    is_beneath: bool = False
-
-    def add(self, counts: dict[str, int]) -> None:
-        for change, count in counts.items():
+    def add(self, other: Written) -> None:
+        for change, count in other.counts.items():
             self.counts[change] = self.counts.get(change, 0) + count
+        self.beneath |= other.beneath
 
 
 class WrittenFold:
     def __init__(self) -> None:
-        self._folders: dict[_Parts, _Folder] = {}
+        self._folders: dict[_Parts, Written] = {}
         self._depth = _DEEPEST
         self.changes: dict[str, int] = {}
 
@@ -55,42 +52,39 @@ class WrittenFold:
         if change == UNSEEN:
             return
         path = text(payload.get("to")) or text(payload.get("path"))
-        parts = tuple(path.split("/")[1:-1])
-        self._count(parts, {change: count}, is_beneath=False)
+        self._add(tuple(path.split("/")[1:-1]), Written(counts={change: count}))
         while len(self._folders) > _FOLDERS_KEPT and self._depth:
             self._depth = min(self._depth, max(map(len, self._folders))) - 1
             folders, self._folders = self._folders, {}
-            for each, folder in folders.items():
-                self._count(each, folder.counts, is_beneath=folder.is_beneath)
+            for parts, each in folders.items():
+                self._add(parts, each)
 
-    def _count(self, parts: _Parts, counts: dict[str, int], *, is_beneath: bool) -> None:
+    def _add(self, parts: _Parts, changes: Written) -> None:
         kept = parts[: self._depth]
-        folder = self._folders.setdefault(kept, _Folder({}))
-        folder.add(counts)
-        folder.is_beneath |= is_beneath or len(kept) < len(parts)
+        changes.beneath |= len(kept) < len(parts)
+        self._folders.setdefault(kept, Written()).add(changes)
 
     def result(self) -> tuple[Written, ...]:
         """Return the largest first."""
         found = [
             Written(
                 folder=f"/{'/'.join(parts)}"[:_CHARACTERS_KEPT],
-                beneath=folder.is_beneath,
-                counts={each: folder.counts[each] for each in _CHANGES if each in folder.counts},
+                beneath=each.beneath,
+                counts={name: each.counts[name] for name in _CHANGES if name in each.counts},
             )
-            for parts, folder in _drawn_together(self._folders).items()
+            for parts, each in _drawn_together(self._folders).items()
         ]
         return tuple(sorted(found, key=lambda each: (-each.total, each.folder)))
 
 
-def _drawn_together(folders: dict[_Parts, _Folder]) -> dict[_Parts, _Folder]:
+def _drawn_together(folders: dict[_Parts, Written]) -> dict[_Parts, Written]:
     """Count the folder with the most child folders and all beneath it as one, until few remain."""
-    kept = {parts: _Folder(dict(each.counts), each.is_beneath) for parts, each in folders.items()}
+    kept = dict(folders)
     while len(kept) > WRITTEN_SHOWN:
         into = _with_the_most_in_it(kept)
-        beneath = [each for each in kept if each[: len(into)] == into]
-        whole = _Folder({}, is_beneath=True)
-        for each in beneath:
-            whole.add(kept.pop(each).counts)
+        whole = Written(beneath=True)
+        for each in [each for each in kept if each[: len(into)] == into]:
+            whole.add(kept.pop(each))
         kept[into] = whole
     return kept
 

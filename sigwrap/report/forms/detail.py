@@ -18,9 +18,8 @@ from sigwrap.events import (
     times,
 )
 from sigwrap.outcomes import ALLOWED, counted, outcome
-from sigwrap.report.folds.attention import what
+from sigwrap.report.folds.attention import Handed, what
 from sigwrap.report.folds.cause import sent_to_sigwrap
-from sigwrap.report.folds.handed import handed_by
 from sigwrap.report.folds.incidents import INCIDENT_TYPES, Incident
 
 _CHARACTERS_SHOWN = 400
@@ -81,7 +80,7 @@ def _said(event: Event) -> str:
             rule = f"(rule {_text(payload, 'rule_name')})"
             return f"{what(event)}  by {_text(payload, 'comm')}  {rule}"
         case "work_handed_outside":
-            return handed_by(event).line
+            return Handed(event, times(event.payload)).line
         case "io_recorded":
             size = f"{_text(payload, 'stream')}  {_text(payload, 'size')} B"
             return f"{size}  {_content(payload)}"

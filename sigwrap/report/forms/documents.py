@@ -11,13 +11,11 @@ from sigwrap.escape import printable
 from sigwrap.events import Event
 from sigwrap.report.check.decisions import Reproduction
 from sigwrap.report.check.verify import Verification
-from sigwrap.report.folds.attention import Group
-from sigwrap.report.folds.discards import discard_text
-from sigwrap.report.folds.handed import Handed
+from sigwrap.report.folds.attention import Group, Handed, discard_text
+from sigwrap.report.folds.bounded import Listed, Tally
 from sigwrap.report.folds.incidents import Incident
 from sigwrap.report.folds.steps import Step
-from sigwrap.report.folds.summary import Listed, Summary
-from sigwrap.report.folds.tally import Tally
+from sigwrap.report.folds.summary import Summary
 from sigwrap.report.folds.tree import FORKED, IN_PLACE, REFUSED, Node, words
 from sigwrap.report.forms.rules import Suggestions
 from sigwrap.report.forms.times import iso_time

@@ -12,11 +12,18 @@ from sigwrap.escape import printable, shell_words
 from sigwrap.events import EVENT_TYPES, Event, number, text, texts
 from sigwrap.outcomes import DENIED, counted
 from sigwrap.report.check.verify import Verification
-from sigwrap.report.folds.attention import Group, audited_line, learn_command, what
-from sigwrap.report.folds.discards import MAY_HAVE_DISCARDED, discard_line
+from sigwrap.report.folds.attention import (
+    MAY_HAVE_DISCARDED,
+    Group,
+    audited_line,
+    discard_line,
+    learn_command,
+    what,
+)
+from sigwrap.report.folds.bounded import Listed, Tally
 from sigwrap.report.folds.ending import Ending
-from sigwrap.report.folds.summary import Failure, Listed, SignalEdge, Summary, Talk
-from sigwrap.report.folds.tally import Tally
+from sigwrap.report.folds.incidents import with_new_keys
+from sigwrap.report.folds.summary import Failure, SignalEdge, Summary, Talk
 from sigwrap.report.folds.tree import words
 from sigwrap.report.folds.written import UNSEEN, Written
 from sigwrap.report.forms.detail import detail, interrupt_line
@@ -145,7 +152,8 @@ class TextReport:
 
     def _why(self) -> Iterator[tuple[str, str]]:
         summary, why = self.summary, self.summary.explained.command
-        said = (*_PLAIN_ENDS, f": {printable(str(summary.ended.get('reason')))}")
+        reason = with_new_keys(printable(str(summary.ended.get("reason"))))
+        said = (*_PLAIN_ENDS, f": {reason}")
         if summary.is_over and why and not why.endswith(said):
             yield "why", why
 

@@ -11,6 +11,7 @@ from sigwrap.policy.judge.files import FileRules
 from sigwrap.policy.judge.request import Action, Operation
 from sigwrap.report.check.decisions import recorded_variables
 from sigwrap.report.folds.ending import WHAT_ENDED_IT, Ending
+from sigwrap.report.folds.incidents import with_new_keys
 from sigwrap.report.folds.summary import Summary
 from sigwrap.report.forms.times import local_time, span
 from sigwrap.status import COMMAND_ENDED
@@ -35,7 +36,7 @@ def verdict(summary: Summary, *, now_ns: int, utc: bool = False) -> Verdict:
     match summary.ending:
         case Ending.ENDED:
             status = summary.ended.get("exit_status")
-            reason = printable(str(summary.ended.get("reason") or "ended"))
+            reason = with_new_keys(printable(str(summary.ended.get("reason") or "ended")))
             is_by_user = reason == "interrupted" and _is_by_user(summary)
             if is_by_user:
                 reason = "interrupted by Ctrl+C"

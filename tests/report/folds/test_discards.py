@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from sigwrap.report.folds.discards import may_discard_changes
+from sigwrap.report.folds.attention import may_discard_changes
 
 DISCARD = """\
 git reset --hard

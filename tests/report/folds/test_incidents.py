@@ -42,8 +42,7 @@ def test_agent_signals_are_one_only_where_the_same_is_told_of_them(fold: Fold) -
     fold.trust("a person", "look", "delivered")
     signal = "agent signal SIGTRUST from"
     assert fold.said == [
-        f"{signal} trust.boundary: sh (9) tried SIGTERM by kill on sigwrap's own process 7: "
-        "delivered",
+        f"{signal} on.boundary: sh (9) tried SIGTERM by kill on sigwrap's own process 7: delivered",
         f"{signal} a person: look: held back",
         f"{signal} a person: look: delivered",
         f"{signal} trust.path_shadow: /a/pip was called: delivered (2 times)",
@@ -58,7 +57,7 @@ def test_many_of_a_kind_leave_the_others_their_room_and_are_counted_as_such(fold
         fold.happens("call_refused", comm=f"sh{number}", syscall_number=1)
     fold.trust("trust.path_shadow", f"/bin{limit}/pip was called")
     fold.trust("trust.boundary", "sh tried it")
-    assert fold.said[0].startswith("agent signal SIGTRUST from trust.boundary: sh tried it")
+    assert fold.said[0].startswith("agent signal SIGTRUST from on.boundary: sh tried it")
     assert len(fold.said) == 1 + 2 * limit
     assert fold.more == {"call_refused": 5, "agent_signal trust.path_shadow": 6}
     assert fold.sentences()[-1] == (

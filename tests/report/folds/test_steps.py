@@ -7,7 +7,7 @@ from typing import Any
 from sigwrap.events import Event
 from sigwrap.outcomes import outcome
 from sigwrap.policy.presets import as_meant
-from sigwrap.report.folds.steps import STEPS_KEPT, Steps
+from sigwrap.report.folds.steps import STEPS_KEPT, Exec, Step, Steps
 
 AGENT = 10
 WRAPPED = "eval 'make test' < /dev/null && pwd -P >| /tmp/claude-1-cwd"  # as Claude Code does
@@ -17,6 +17,7 @@ class Log:
     def __init__(self, *command: str, **more: Any) -> None:
         self.fold = Steps()
         self.seq = 0
+        self.steps: dict[Any, Step] = {}
         self.fold.start({"command": list(command), "command_pid": AGENT, **more})
 
     def event(self, kind: str, pid: int, **payload: Any) -> Event:
@@ -26,14 +27,21 @@ class Log:
     def exec(self, pid: int, ppid: int, *argv: str, became: str = "allowed", **more: Any) -> None:
         event = self.event(f"exec_{became}", pid, ppid=ppid, argv=list(argv), **more)
         meant = as_meant(given := list(argv))
-        self.fold.exec(event, meant, meant is not given, outcome(event), True)
+        known = (self.steps.get(each) for each in (pid, ppid, more.get("below")))
+        below = more.get("below", 0)
+        run = Exec(event, ppid, below, meant, meant is not given, outcome(event))
+        step = self.fold.exec(run, next(filter(None, known), None))
+        if step is not None:
+            self.steps[pid] = step
 
     def judged(self, tool: str, what: str, answer: str = "no opinion", **more: Any) -> None:
         payload = {"tool": tool, "what": what, "answer": answer, **more}
         self.fold.judge(self.event("tool_call_judged", 0, **payload), True)
 
     def exit(self, pid: int, code: int | None = 0, **more: Any) -> None:
-        self.fold.exit(self.event("process_exited", pid, exit_code=code, **more))
+        event = self.event("process_exited", pid, exit_code=code, **more)
+        if (step := self.steps.pop(pid, None)) is not None:
+            step.end(event)
 
     def result(self) -> Steps:
         self.fold.end(is_over=True)
@@ -53,7 +61,7 @@ def test_children_of_a_command_are_its_steps_with_what_ran_below() -> None:
     log.exit(11, 1)
     log.exec(13, 99, "make", below=AGENT)  # by a subshell
     log.exec(14, 13, "rm", "-rf", "/", became="denied")
-    log.fold.deny(13, "SIGTERM to init")
+    log.steps[13].deny("SIGTERM to init")
     log.exit(13, None, signal_name="SIGKILL")
     log.exec(15, AGENT, "nope", became="denied")
     log.exec(16, AGENT, "sleep", "9")

@@ -6,28 +6,50 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sigwrap.events import Event
 from sigwrap.report.folds import tree as module
-from sigwrap.report.folds.tree import NODE_LIMIT, Asked, ProcessTree, command_line, words
+from sigwrap.report.folds.steps import Exec
+from sigwrap.report.folds.tree import (
+    NODE_LIMIT,
+    Processes,
+    ProcessTree,
+    command_line,
+    words,
+)
 
 
 class Tree(ProcessTree):
     """With a number for each event, as in a log."""
 
     def __init__(self) -> None:
-        super().__init__()
+        self.known = Processes()
+        super().__init__(self.known)
         self.seq = 0
 
-    def runs_now(self, pid: int, ppid: int, *argv: str, **more: Any) -> None:
+    def event(self, kind: str, pid: int, **payload: Any) -> Event:
         self.seq += 1
-        self.executed(Asked(self.seq, pid, ppid, more.pop("below", 0), list(argv), "allowed"))
+        return Event(self.seq, 0, kind, pid, payload, "")
+
+    def runs_now(self, pid: int, ppid: int, *argv: str, below: int = 0, **more: Any) -> None:
+        event = self.event("exec_allowed", pid, ppid=ppid, argv=list(argv))
+        self.known.executed(event)
+        run = Exec(event, ppid, below, list(argv), False, "allowed", **more)
+        self.executed(self.known.of(event), run)
 
     def denied(self, pid: int, ppid: int, *argv: str, below: int = 0) -> None:
-        self.seq += 1
-        self.refused(Asked(self.seq, pid, ppid, below, list(argv), "denied"))
+        event = self.event("exec_denied", pid, ppid=ppid, argv=list(argv))
+        run = Exec(event, ppid, below, list(argv), False, "denied")
+        self.refused(self.known.of(event), run)
+
+    def fails(self, pid: int) -> None:
+        if (process := self.known.get(pid)) is not None:
+            self.not_started(process)
 
     def ends(self, pid: int, ppid: int = 1, code: int | None = 0, signal: str = "") -> None:
-        self.seq += 1
-        self.exited(pid, ppid, code, signal, comm="bash", seq=self.seq)
+        payload = {"ppid": ppid, "exit_code": code, "signal_name": signal, "comm": "bash"}
+        event, process = self.event("process_exited", pid, **payload), self.known.get(pid)
+        self.known.end(event)
+        self.exited(event, process)
 
 
 @pytest.fixture
@@ -81,14 +103,9 @@ def test_a_tree_deeper_than_any_recursion_is_listed(tree: Tree) -> None:
 
 
 def test_processes_whose_end_is_never_seen_do_not_fill_the_memory(tree: Tree) -> None:
-    for pid in range(10, module._LIVING_LIMIT + 30):
+    for pid in range(10, module._PROCESSES_LIMIT + 30):
         tree.runs_now(pid, 1, "true")
-    assert tree.running == module._LIVING_LIMIT
-    tree = Tree()
-    for pid in range(10, 10 + 2 * module._REFUSED_LIMIT):
-        tree.denied(pid, 1, "rm")
-    assert len(tree._refused) == module._REFUSED_LIMIT
-    assert tree.processes == 2 * module._REFUSED_LIMIT
+    assert len(tree.known.pids()) == module._PROCESSES_LIMIT
 
 
 def test_a_huge_command_line_is_cut() -> None:
@@ -186,9 +203,9 @@ def test_a_process_killed_after_a_refusal_died_on_its_line() -> None:
 def test_an_exec_that_the_kernel_refused_leaves_what_ran_before() -> None:
     tree = of_a_shell()
     tree.runs_now(10, 1, "missing")
-    tree.not_started(10)
+    tree.fails(10)
     tree.runs_now(10, 1, "true")
-    tree.not_started(99)
+    tree.fails(99)
     assert drawn(tree) == [(0, "sh", 1, 0), (1, "=> missing", 1, 0), (1, "=> true", 1, 1)]
     assert [line.not_started for line in tree.lines()] == [0, 1, 0]
 
@@ -200,7 +217,7 @@ def test_of_a_selection_the_lines_above_are_shown_too(tree: Tree) -> None:
         (12, 11, "cc", True),
         (13, 10, "git", False),
     ):
-        tree.executed(Asked(pid, pid, ppid, 0, [word], "allowed", is_selected))
+        tree.runs_now(pid, ppid, word, is_selected=is_selected)
     assert [line.command for line in tree.lines()] == ["sh", "make", "cc"]
 
 
@@ -233,7 +250,7 @@ def test_every_exec_is_in_the_tree_once_whatever_comes(
             case "kill":
                 tree.ends(pid, ppid, None, "SIGKILL")
             case "fail":
-                tree.not_started(pid)
+                tree.fails(pid)
     lines = tree.lines()
     assert sum(line.count for line in lines if line.kind != module.FORKED) == asked
     assert sum(line.processes for line in lines) == tree.processes

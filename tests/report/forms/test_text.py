@@ -124,7 +124,7 @@ def test_what_was_not_simply_let_through_comes_first_with_its_rule(made: Scenari
     assert section("Needs attention", text) == [
         "denied  rm -rf /  (rule no-rm: not that), event 3",
         "by sh (10)",
-        "not approved  npm install  (rule installs: not approved by ann), event 7",
+        "denied  npm install  (rule installs: not approved by ann), event 7",
         "by sh (10)",
         "look  git reset --hard may have discarded uncommitted changes (12, event 8)",
         "2 audited: sh, git (--only audited)",

@@ -1,15 +1,52 @@
-"""Counts per key in bounded memory, however many different keys there are."""
+"""Collections that stay small, however much is added to them."""
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Hashable
 from typing import Generic, TypeVar
 
+from sigwrap.events import Event
+
 Key = TypeVar("Key", bound=Hashable)
+Value = TypeVar("Value")
+
+
+class Latest(OrderedDict[Key, Value]):
+    """The entries that were set last."""
+
+    def __init__(self, limit: int) -> None:
+        super().__init__()
+        self._limit = limit
+
+    def __setitem__(self, key: Key, value: Value) -> None:
+        super().__setitem__(key, value)
+        self.move_to_end(key)
+        if len(self) > self._limit:
+            self.popitem(last=False)
+
+
+class Listed:
+    """The first events of a kind, and the number of the others."""
+
+    def __init__(self, limit: int) -> None:
+        self.events: list[Event] = []
+        self.more = 0
+        self._limit = limit
+
+    def add(self, event: Event) -> None:
+        if len(self.events) < self._limit:
+            self.events.append(event)
+        else:
+            self.more += 1
+
+    @property
+    def count(self) -> int:
+        return len(self.events) + self.more
 
 
 class Tally(Generic[Key]):
-    """Keeps the frequent keys: when the table is full, it drops the rarer half."""
+    """Counts of the frequent keys: when the table is full, it drops the rarer half."""
 
     def __init__(self, shown: int, limit: int = 10_000) -> None:
         self._shown = shown

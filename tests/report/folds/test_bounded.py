@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sigwrap.report.folds.tally import Tally
+from sigwrap.report.folds.bounded import Tally
 
 
 def test_up_to_its_limit_a_tally_is_exact() -> None:
