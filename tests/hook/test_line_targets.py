@@ -9,7 +9,7 @@ import pytest
 
 from sigwrap.cli.hook_facts import ThisMachine
 from sigwrap.hooks.judged_line import judged
-from sigwrap.hooks.shell_visit import read_line
+from sigwrap.hooks.shell_reader import read_line
 from sigwrap.hooks.verdict import Answer, Verdict, combined
 from sigwrap.policy.judge.engine import Engine
 from sigwrap.start.policy_files import host_variables, load_policy

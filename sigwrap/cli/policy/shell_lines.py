@@ -7,13 +7,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from sigwrap.cli.hook_facts import ThisMachine
-from sigwrap.cli.output import note
 from sigwrap.escape import printable, shell_words
 from sigwrap.hooks.judged_line import judged, words_in
 from sigwrap.hooks.line_targets import LineTargets
 from sigwrap.hooks.shell_line import Command, Line
-from sigwrap.hooks.shell_tree import NoParser
-from sigwrap.hooks.shell_visit import read_words
+from sigwrap.hooks.shell_reader import read_words
 from sigwrap.hooks.verdict import Answer, Finding, combined
 from sigwrap.hooks.words import Word
 from sigwrap.policy.judge.engine import Engine
@@ -47,11 +45,7 @@ class ExplainedLine:
 def explain_line(engine: Engine, words: Sequence[str], depth: int) -> ExplainedLine | None:
     """Explain the line of `SHELL -c LINE`; None if the words start no shell with a line."""
     home = os.environ.get("HOME", "")
-    try:
-        line = read_words(words, folder=os.getcwd(), home=home, depth=depth)
-    except NoParser as missing:
-        note(f"the shell line is not explained: {missing}")
-        return None
+    line = read_words(words, folder=os.getcwd(), home=home, depth=depth)
     return None if line is None else _explained(engine, line)
 
 
