@@ -60,6 +60,7 @@ _NOT_READ = {
     "readarray": "C",
     "jobs": "x",
     "hash": "p",
+    "history": "anrw",
     "printf": "v",
 }
 _OWN_JOB = re.compile(r"""%[\w+-]*|\$!|"\$!\"""")

@@ -48,7 +48,9 @@ _ENDS_A_CASE = frozenset({";;", ";&", ";;&", "esac"})
 _SEPARATORS = re.compile(
     r"[;&|\n(){}`]|[$<>]\(|(?<![\w-])(?:if|then|elif|else|do|while|until|time|!)(?![\w-])"
 )
-_MOVES = re.compile(r"\b(cd|pushd|popd|chdir|eval|trap)\b|PWD=|pwd\s*\(")
+_USED = re.compile(r"\$(HOME|PWD)\b|\$\{(HOME|PWD)\}")
+_MOVES = re.compile(r"\b(cd|pushd|popd|chdir|eval|trap)\b|PWD|IFS|pwd\s*\(")
+_QUOTING = re.compile(r"[\\'\"]")
 # Values that bash evaluates run what is in them: `x='a[$(b)]'; ((x))`.
 _EVALUATES = re.compile(
     r"\(\(|\$\[|\$\{(!|[^}]*:[^-=?+\d])|\w\[|\(\s*\[[\w$]|\[\[.*?-(eq|ne|lt|le|gt|ge|v)\b"
@@ -99,13 +101,13 @@ class _Found(Found):
         if why:
             self.not_known(line, why)
             return ("",)
-        # A later statement may set it in a loop; IFS splits it.
-        left = line.replace("$HOME", "").replace("${HOME}", "")
+        # A later statement may set them in a loop; IFS splits them.
+        left = _USED.sub("", line)
         if "HOME" in left or "IFS" in left:
             self.home = ""
         if "@P}" in line:
             self.not_known(line, "the shell may run the text of a value")
-        folder = "" if nested or _MOVES.search(line) else self.folder
+        folder = "" if nested or _MOVES.search(_QUOTING.sub("", left)) else self.folder
         return _Reader(self, line, folders, folder, Commands(self, depth, nested)).read()
 
 
@@ -450,6 +452,8 @@ class _Reader(WordReader):
                 self._out.not_known(self._text[start : self._at], RUNS_QUOTED)
             self._skip_lines()
         self._at += 1
+        if self._char() and self._char() not in ENDS_A_WORD:  # a `#` here is no comment
+            raise self._unparsable()
         return NOT_KNOWN
 
     def _redirect(self) -> bool:

@@ -29,7 +29,7 @@ _DELIMITER = re.compile(
 )
 _MESSAGE = re.compile(r"""\$\(cat <<(['"])(\w+)\1\n((?:.*\n)??)\2\n[ \t\n]*\)""", re.DOTALL)
 _ADJACENT = re.compile(r"\w\s+\w")
-_RUNS = re.compile(r"[$<>]\(|`|\[[^][]*[$\\]")  # what bash runs if it evaluates the text
+_RUNS = re.compile(r"[$<>\0]\(|`|\[[^][]*[$\\]")  # what bash runs if it evaluates the text
 _HOME = ("$HOME", "${HOME}")
 _FOLDER = ("$PWD", "${PWD}", "$(pwd)", "`pwd`")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import takewhile
 
 from sigwrap.bare import re
 from sigwrap.policy.judge.match import UNTOLD
@@ -13,6 +14,7 @@ _QUOTED_IN_BRACKETS = re.compile(r"\[[^]]*\x01[^]]*\]")
 _ESCAPES = dict(
     zip("abeEfnrtv\\'\"?", "\a\b\x1b\x1b\f\n\r\t\v\\'\"?", strict=True),
 )
+_ESCAPED = r"\\(?:x([0-7][0-9a-fA-F])|([01][0-7]{2})|(.))"  # those of ASCII characters
 _SAME_FOLDER = re.compile(r"/(\./|/)+")
 # Each leads to another program or directory for each process that looks.
 _PROCESS = re.compile(r"(^|/)proc/(self|thread-self|\d+|\0)/")
@@ -58,7 +60,11 @@ def _joined(parts: Sequence[Part], home: str) -> Word:
     is_home = "=~" in bare or ":~" in bare
     is_command = bare.startswith("=") and len(whole) > 1 and is_started_bare  # to zsh, its path
     marked = "".join("\1" if part.quoted else part.text for part in parts)
-    if is_several or is_home or is_command or _QUOTED_IN_BRACKETS.search(marked):
+    if is_several:
+        before = [*takewhile(lambda part: part.quoted or "{" not in part.text, parts)]
+        started = parts[len(before)].text.partition("{")[0]
+        return _joined([*before, Part(started, quoted=False), Part(UNTOLD, True, True)], home)
+    if is_home or is_command or _QUOTED_IN_BRACKETS.search(marked):
         return NOT_KNOWN
     splits = any(part.splits for part in parts)
     if not (is_started_bare and bare.startswith("~")):
@@ -87,6 +93,12 @@ def _text(part: Part) -> str:
 
 
 def ansi(text: str) -> str:
-    """Read $'…'; the text is not known if it has other escapes than a letter's."""
-    kept = re.sub(r"\\(.)", lambda found: _ESCAPES.get(found[1], UNTOLD), text)
+    """Read $'…'; the text is not known if it has other escapes than these."""
+    kept = re.sub(_ESCAPED, _unescaped, text)
     return UNTOLD if UNTOLD in kept else kept
+
+
+def _unescaped(found: re.Match[str]) -> str:
+    if found[1]:
+        return chr(int(found[1], 16) % 128)
+    return chr(int(found[2], 8) % 128) if found[2] else _ESCAPES.get(found[3], UNTOLD)

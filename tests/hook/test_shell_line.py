@@ -74,7 +74,7 @@ def test_every_command_of_a_line_is_found() -> None:
 def test_words_are_what_is_left_of_them_without_their_quotes() -> None:
     for line, found in [
         (r"\rm -r\f 'a b' \"c", 'rm|-rf|a b|"c'),
-        ("r\"m\" -r'f' $'/\\n\\'a' $'\\x2f' $'\\101'", "rm|-rf|/\n'a|_|_"),
+        ("r\"m\" -r'f' $'/\\n\\'a' $'\\x2f' $'\\101'", "rm|-rf|/\n'a|/|A"),
         ("rm \\\n  x", "rm|x"),
         ('rm "a\\$b\\"c\\`d\\e"', 'rm|a$b"c`d\\e'),
         ("rm '' \"\"", "rm||"),
@@ -83,7 +83,7 @@ def test_words_are_what_is_left_of_them_without_their_quotes() -> None:
             f"rm|{HOME}|{HOME}/x|~|~/y|a~|{HOME}/z|{HOME}",
         ),
         ("rm ~root $x \"$y\" a$z $1 $@ $'\\u00e9'", "rm|_|_|_|a_|_|_|_"),
-        ("rm {a,b} x{1..3} {} HEAD@{1}", "rm|_|_|{}|HEAD@{1}"),
+        ("rm {a,b} x{1..3} {} HEAD@{1}", "rm|_|x_|{}|HEAD@{1}"),
         ("rm \"${x//$'\\n'/ }${y:-'a b'}${z:-\"c\"}\"", "rm|___"),
         ("rm “é” ünï", "rm|“é”|ünï"),
         ("git commit -m \"$(cat <<'E'\nit's `a` $(b)\nE\n)\"", "cat"),
