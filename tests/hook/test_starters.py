@@ -230,7 +230,7 @@ MAKEFLAGS=-j$(nproc) CC='ccache gcc -m32' make
 BASH_ENV=env.sh bash x
 GIT_SEQUENCE_EDITOR="sed -i -e 's/^pick 1a/edit 1a/' -e '2,9s/pick/f/'" git rebase -i x
 GIT_PAGER='less -FRX' git log; CC=/usr/bin/gcc make CFLAGS='-O2 -fomit-frame-pointer'
-strace a $x; strace -f -o log a "$1"; perf stat a $x; valgrind --tool=none a *.c
+strace a b; strace -f -o log a; perf stat a; valgrind --tool=none a
 cmake --build build -j$(nproc); cmake -S . -B build
 echo GIT_EDITOR $PAGER; unset GIT_CONFIG_COUNT
 """
