@@ -16,8 +16,6 @@ CARRIED = {
     "re2._re2": ("libgcc_s", "libstdcxx", "re2"),
     "yaml._yaml": ("yaml",),
     "_ssl": ("ssl",),
-    "tree_sitter._binding": ("tree_sitter",),
-    "tree_sitter_bash._binding": ("tree_sitter_bash",),
 }
 
 

@@ -26,13 +26,11 @@ from run_modules import code_of_a_run
 
 ROOT = Path(__file__).parents[1]
 PURE = ("sigwrap", "typer", "annotated_doc", "shellingham", "typing_extensions", "yaml")
-NATIVE_PACKAGES = ("re2", "tree_sitter", "tree_sitter_bash")
+NATIVE_PACKAGES = ("re2",)
 NATIVE_MODULES = {  # and the packages that pip knows
     "re2._re2": "google-re2",
     "yaml._yaml": "PyYAML",
-    "tree_sitter._binding": "tree-sitter",
 }
-FOR_EVERY_PYTHON = "tree_sitter_bash._binding"
 REPEATED = "sigwrap.linux.execs._repeated"  # the same; there where it could be compiled
 ABI = EXTENSION_SUFFIXES[0].split(".")[1]
 VERSIONS = ("311", "312", "313", "314")
@@ -71,9 +69,8 @@ def contents() -> Files:
         yield from package(name, prefix="extensions/")
     for name in NATIVE_MODULES:
         yield f"{ABI}/{name}.so", stripped(found(name))
-    for name in (FOR_EVERY_PYTHON, REPEATED):
-        if importlib.util.find_spec(name) is not None:
-            yield f"abi3/{name}.so", stripped(found(name))
+    if importlib.util.find_spec(REPEATED) is not None:
+        yield f"abi3/{REPEATED}.so", stripped(found(REPEATED))
     yield f"{ABI}/shared.code", marshal.dumps(SHARED)
     yield f"{ABI}/run.code", marshal.dumps(OF_A_RUN)
 

@@ -205,7 +205,7 @@ def _of_line(
 ) -> Iterator[Finding]:
     """Judge the line, and the shell that the agent starts for it."""
     from sigwrap.hooks.judged_line import judged
-    from sigwrap.hooks.shell_visit import read_line
+    from sigwrap.hooks.shell_reader import read_line
 
     shell = machine.request(("bash", "-c", line), folder, _DEPTH_OF_THE_SHELL, frozenset())
     decision = engine.decide_command(shell)

@@ -15,6 +15,7 @@ _URL = re.compile(
     r"([a-zA-Z][a-zA-Z0-9+.-]*)://(?:[^/?#\\]*@)?(\[[0-9a-fA-F:.]+\]|[\w.-]+)(?::(\d{0,5}))?(?:[/?#].*)?",
     re.DOTALL,
 )
+_ODD_SCHEME = re.compile(r"\s*[a-zA-Z][a-zA-Z0-9+.-]*:(?!//|\d)")  # `http:/a` is `http://a`
 _NUMBERS = re.compile(r"(0x)?[0-9a-f]+(\.(0x)?[0-9a-f]+){0,3}")
 _PATCH = {
     "*** Add File: ": Operation.CREATE,
@@ -84,6 +85,8 @@ def search(given: Mapping[str, Any]) -> tuple[Doing, ...]:
 
 def web(given: Mapping[str, Any]) -> tuple[Doing, ...]:
     url = text_in(given, "url")
+    if _ODD_SCHEME.match(url):
+        raise BadCall("its URL is not valid")
     return (web_address(url if "://" in url else f"https://{url}"),)
 
 

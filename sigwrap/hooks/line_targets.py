@@ -31,7 +31,19 @@ _READS_CONTENT = frozenset(
     "strings tac tail tar tee uniq wget xxd xz yq zcat zip zstd".split()
 )
 _LISTS_NAMES = frozenset("ack ag egrep fd fdfind fgrep find git grep ls mktemp rg which".split())
-_READS_TREE = frozenset("7z ack ag rg rsync tar zip".split())
+_SAYS_NAMES = _LISTS_NAMES | frozenset("basename date dirname nproc pwd realpath".split())
+_PASSES_NAMES = _SAYS_NAMES | frozenset("head sed sort tail tr uniq xargs".split())
+# Commands whose output is taken for words, or is fed to another command.
+_PRODUCERS = re.compile(
+    r"(?:\$\(|<\(|`)\s*([\w./-]+)|(?:^|[;&|(\n])\s*([\w./-]+)[^|;&()\n]*\|(?!\|)"
+)
+_READS_TREE = frozenset("7z ack ag ln rg rsync tar zip".split())
+_SAVES = frozenset(
+    "cp curl find flock install ln mv rsync scp sort strace tar time uniq wget".split()
+) | {""}  # the words before a wrapped command
+_CHANGES = frozenset("crontab fallocate gunzip gzip mktemp patch rename sqlite3 zip".split())
+_FILLS = frozenset("cp install ln mv rsync scp split uniq xxd".split())
+_IN_PLACE = re.compile(r"-[a-zA-Z0-9]*i|--i")
 _READS_TREE_BY = {
     name: re.compile(r"-[a-zA-Z]*[rRa]|--(recursive|archive|dereference-recursive)$")
     for name in ("cp", "scp", "grep", "egrep", "fgrep", "diff")
@@ -45,6 +57,10 @@ _BUILDS_CODE = re.compile(
     r"(?<![.\w])(exec|eval|compile|__import__|chr|atob)\s*\("
     r"|\b(unhexlify|fromhex|fromCharCode|b64decode)\s*\(|\\x[0-9a-f]{2}|Buffer\.from\(|\bcodecs\b|\bpack\("
 )
+_CODE_WRITES = re.compile(
+    r"""['"][wax]b?\+?['"]|(?i:write|unlink|remove|rename|rmtree|copy|append)|>\s*['"]"""
+)
+_STATEMENT = re.compile(r"[^;&\n]*")
 _QUOTED = re.compile(r"'[^']*'")
 _VARIABLE = re.compile(r"\$\{?([A-Za-z_]\w*)")
 _OF_THE_SHELL = frozenset("PWD OLDPWD RANDOM SECONDS LINENO UID EUID PPID HOSTNAME IFS".split())
@@ -67,6 +83,7 @@ _OPERATIONS = {
 }
 
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)
+_RANGE = re.compile(r"[\w.:/@+-]*[\[{]")  # curl reads several addresses
 _NUMERIC_HOST = re.compile(r"(\S*@)?\d+\.\d+\.\d+\.\d+([:/]\S*)?|\[[0-9a-fA-F:.]+\](:\d+)?")
 _HOST = re.compile(r"(?:[\w.+-]+@)?([\w.-]+|\[[0-9a-fA-F:.]+\])(?::(\d{1,5}(?!\d))?\S*|/\S*)?")
 _PORTS: Mapping[str, int] = {
@@ -105,14 +122,12 @@ class LineTargets:
         self._line, self._machine, self._policy, self._inside = line, machine, policy, inside
         nothing = machine.operation(Operation.READ, _NOWHERE)
         self._denies_most_reading = nothing.action is Action.DENY
+        nothing = machine.operation(Operation.WRITE, _NOWHERE)
+        self._denies_most_writing = nothing.action is Action.DENY
         found = machine.connection(_NO_HOST, 443)
         self._denies_most_hosts = found is None or found.action is not Action.ALLOW
         self._mentions: list[str] = []  # text in which a path may be
-        self._lists = any(
-            name in _LISTS_NAMES
-            for command in line.commands
-            for name, _ in chain_of([word.text for word in command.words])
-        )
+        self._may_write = self._is_online = False  # to paths and to hosts that the line mentions
         self._is_fed = any(UNTOLD in word.text for each in line.commands for word in each.words)
 
     def of_command(self, command: Command, words: Sequence[str], folder: str) -> Iterator[Finding]:
@@ -122,17 +137,25 @@ class LineTargets:
             yield from self._path(folder, "/", Operation.READ)
         if not folder or any(UNTOLD in word for word in words):
             self._mentions.append(self._line.text)
-            yield from self._unknown_words(command, program)
-        if not folder and program.name in _READS_CONTENT and not self._lists:
-            yield self._asked(command.text, "its directory is not known in advance")
+            yield from self._unknown_words(command, program, folder)
+        if not folder and not self._moves_to_a_name():
+            writes = self._denies_most_writing and _written(program)
+            if writes or program.name in _READS_CONTENT:
+                yield self._asked(command.text, "its directory is not known in advance")
         if _runs_code(program):
             self._mentions.append(self._line.text)
+            self._may_write |= _CODE_WRITES.search(self._line.text) is not None
             if _BUILDS_CODE.search(self._line.text):
                 yield self._asked(command.text, "its code builds names or code as it runs")
         before = tuple(words[1 : len(words) - len(program.words) - 1])  # of env, sudo, xargs
         yield from self._files(_Program("", before), folder)
         yield from self._files(program, folder)
         yield from self._addresses(program)
+
+    def _moves_to_a_name(self) -> bool:
+        """Return whether only commands that name directories say where `cd` leads."""
+        target = _STATEMENT.match(self._line.text.rpartition("cd ")[2])
+        return target is not None and _names_files(target[0])
 
     def shows_values_of(self, text: str) -> bool:
         """Return whether a redirection's file is a variable, and the line shows its values."""
@@ -144,6 +167,8 @@ class LineTargets:
 
     def of_mentions(self) -> Iterator[Finding]:
         """Judge what the line mentions in code or hides behind a variable."""
+        if self._is_online:
+            yield from self._mentioned_hosts(self._line.text)
         for text in dict.fromkeys(self._mentions):
             yield from self._mentioned(text)
 
@@ -167,6 +192,8 @@ class LineTargets:
                 if not _looks_like_a_path(path) and not self._machine.exists(path, folder):
                     continue
                 yield from self._path(path, folder, Operation.READ)
+                if self._may_be_written(program, at):
+                    yield from self._written_perhaps(path, folder)
                 if goes_below:
                     yield from self._below(path, folder)
         if len(program.words) > MAX_TARGETS:
@@ -183,6 +210,23 @@ class LineTargets:
         what = f"{operation.value} {normpath(whole)}"
         yield finding_of(what, decision, self._policy, inside=self._inside)
 
+    def _may_be_written(self, program: _Program, at: int) -> bool:
+        """Return whether a word that looks like a source may be a target after all: options of
+        programs have many spellings."""
+        name, words = program
+        if words[at].startswith("@"):
+            return False
+        if words[at].startswith("-") or (at and words[at - 1].startswith("-")):
+            return name in _SAVES
+        is_linked = name == "ln" and len(self._line.commands) > 1
+        return is_linked or name in _CHANGES or (name in _FILLS and at > 0)
+
+    def _written_perhaps(self, path: str, folder: str) -> Iterator[Finding]:
+        decision = self._machine.operation(Operation.WRITE, join(folder, path))
+        if decision.action is Action.DENY:
+            why = f"rule {decision.rule} denies writing {path}, if it is a target"
+            yield self._asked(path, why)
+
     def _below(self, path: str, folder: str) -> Iterator[Finding]:
         whole = normpath(join(folder, path))
         if self._denies_most_reading and not self._machine.exists(whole, "/"):
@@ -198,9 +242,22 @@ class LineTargets:
 
     # What is not known
 
-    def _unknown_words(self, command: Command, program: _Program) -> Iterator[Finding]:
-        if program.name not in _READS_CONTENT or not any(UNTOLD in each for each in program.words):
+    def _reads_all_in(self, path: str, folder: str) -> bool:
+        """Return whether no rule denies reading something beside or below the path."""
+        above = normpath(join(folder, path.rpartition("/")[0] or "/"))
+        return self._machine.reads_everything_below(above)
+
+    def _unknown_words(self, command: Command, program: _Program, folder: str) -> Iterator[Finding]:
+        unknown = {at for at, word in enumerate(program.words) if UNTOLD in word}
+        is_written = self._denies_most_writing and not unknown.isdisjoint(_written(program))
+        verb = "writes" if is_written else "reads"
+        self._may_write |= is_written
+        if not unknown or (verb == "reads" and program.name not in _READS_CONTENT):
             return
+        for at in unknown:
+            known = target(program.words[at]).partition(UNTOLD)[0]
+            if "/" in known and folder and not self._reads_all_in(known, folder):
+                yield self._asked(command.text, "it may read what a rule denies")
         text = _QUOTED.sub("", command.text)
         names = set(_VARIABLE.findall(text)) - _OF_THE_SHELL
         own = names & self._line.variables
@@ -208,12 +265,17 @@ class LineTargets:
         values = {name: self._machine.variable(name) for name in elsewhere}
         self._mentions += [value for value in values.values() if value]
         unset = sorted(name for name, value in values.items() if value is None)
-        is_output = "$(" in text or "`" in text or bool(own & self._line.unsure)
+        is_output = "$(" in text or "`" in text
         is_fed = not names and "$" not in text and UNTOLD in program.words
+        by_find = is_fed and text.startswith("find ")
         if unset:
             yield self._asked(command.text, f"the value of ${unset[0]} is not known in advance")
-        elif (is_output or is_fed) and not self._lists and "{" not in text:
-            yield self._asked(command.text, "the files that it reads are not known in advance")
+        elif (is_output and not _names_files(text)) or (
+            (is_fed or own & self._line.unsure)
+            and not by_find
+            and not _names_files(self._line.text)
+        ):
+            yield self._asked(command.text, f"the files that it {verb} are not known in advance")
 
     def _mentioned(self, text: str) -> Iterator[Finding]:
         home = self._machine.variable("HOME") or ""
@@ -226,10 +288,17 @@ class LineTargets:
                     continue
                 decision = self._machine.operation(Operation.READ, whole)
                 is_meant = not self._denies_most_reading or self._machine.exists(whole, "/")
+                verb = "reading"
+                if self._may_write and not (decision.action is Action.DENY and is_meant):
+                    decision = self._machine.operation(Operation.WRITE, whole)
+                    is_meant, verb = path == found or found.startswith("~"), "writing"
                 if decision.action is Action.DENY and is_meant:
-                    why = f"rule {decision.rule} denies reading {whole}, which the line mentions"
+                    why = f"rule {decision.rule} denies {verb} {whole}, which the line mentions"
                     yield self._asked(found, why)
                     break
+        yield from self._mentioned_hosts(text)
+
+    def _mentioned_hosts(self, text: str) -> Iterator[Finding]:
         if self._denies_most_hosts:
             return
         for url in dict.fromkeys(_URL_IN_TEXT.findall(text)[:MAX_TARGETS]):
@@ -249,11 +318,15 @@ class LineTargets:
         if program.name in _OFFLINE and not is_git_online:
             return
         is_online = program.name in _PORTS or is_git_online
+        self._is_online |= is_online
         port = _PORTS.get(program.name, 22)
         for at, word in enumerate(program.words):
             value = word.partition("=")[2] if word.startswith("-") else word
             if UNTOLD in value or value.lower().startswith(("file://", "unix://")):
                 continue
+            is_operand = at == 0 or not program.words[at - 1].startswith("-")
+            if program.name == "curl" and is_operand and _RANGE.match(value):
+                yield self._asked(word, "its address is not clear")
             is_sure = _SCHEME.match(value) or _NUMERIC_HOST.fullmatch(value)
             is_bare = is_online and not word.startswith("-") and _HOST.fullmatch(word)
             if is_git_online and "@" not in word:
@@ -262,7 +335,6 @@ class LineTargets:
                 continue
             following = program.words[at + 1] if at + 1 < len(program.words) else ""
             wanted = int(following) if following.isdecimal() and len(following) < 6 else port
-            is_operand = at == 0 or not program.words[at - 1].startswith("-")
             call = _address_in(value, wanted)
             decision = self._machine.connection(call.host, call.port) if call else None
             if call is None or decision is None:
@@ -276,6 +348,14 @@ class LineTargets:
 def _innermost(words: Sequence[str]) -> _Program:
     name, argv = [*chain_of(words)][-1]
     return _Program(name, tuple(argv[1:]))
+
+
+def _names_files(text: str) -> bool:
+    """Return whether commands that only name files give the words that are not known."""
+    found = _PRODUCERS.findall(text)
+    return bool(found) and all(
+        first in _SAYS_NAMES if first else later in _PASSES_NAMES for first, later in found
+    )
 
 
 def _runs_code(program: _Program) -> bool:
@@ -311,6 +391,8 @@ def _written(program: _Program) -> dict[int, Operation]:
     name, words = program
     moved = [at for at, word in enumerate(words) if not word.startswith("-")]
     deleted = dict.fromkeys(moved if name == "mv" else (), Operation.DELETE)
+    if name in ("sed", "perl") and any(map(_IN_PLACE.match, words)):
+        return dict.fromkeys(moved, Operation.WRITE)
     return deleted | {at: _OPERATIONS[use] for at, use in written(name, words).items()}
 
 

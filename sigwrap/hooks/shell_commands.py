@@ -17,7 +17,7 @@ from sigwrap.hooks.shell_line import (
     Found,
     bounded,
 )
-from sigwrap.hooks.shell_tree import RESERVED
+from sigwrap.hooks.shell_words import RUNS_QUOTED
 from sigwrap.hooks.shells import (
     BUILTINS,
     NOT_FOR_SH,
@@ -37,7 +37,6 @@ from sigwrap.hooks.wrapped import (
     CLEARS,
     FROM_INPUT,
     MOVES,
-    assignments_of,
     chain_of,
     filled,
     has_any,
@@ -45,8 +44,6 @@ from sigwrap.hooks.wrapped import (
     words_of,
 )
 from sigwrap.policy.judge.match import UNTOLD
-
-RUNS_QUOTED = "the shell may run the text in its quotes"
 
 _OTHER_MEANING = "it changes the meaning of later words"
 _TOO_MANY = "the line has too many commands"
@@ -63,6 +60,7 @@ _NOT_READ = {
     "readarray": "C",
     "jobs": "x",
     "hash": "p",
+    "history": "anrw",
     "printf": "v",
 }
 _OWN_JOB = re.compile(r"""%[\w+-]*|\$!|"\$!\"""")
@@ -85,9 +83,7 @@ class Commands:
             self._out.not_known(text, _TOO_MANY)
         elif not words[0].known or ("/" in name and is_of_a_process(name, folders)):
             self._out.not_known(text, WHICH_PROGRAM)
-        elif name in RESERVED:
-            self._out.not_known(text, f"{name!r} cannot be parsed here")
-        elif name == "time" or name in _PREFIXES:
+        elif name in _PREFIXES:
             return self._prefixed(text, words, folders)
         elif name in _MOVES:
             return After(self._moved_to(name, words[1:], folders), folders)
@@ -103,25 +99,9 @@ class Commands:
             self._out.not_known(text, _TOO_MANY)
             return After(folders, folders)
         self._out.within += 1
-        if words[0].text == "time":
-            after = self._timed(text, words, folders)
-        else:
-            after = self.run(text, self._behind_prefix(text, words), folders)
+        after = self.run(text, self._behind_prefix(text, words), folders)
         self._out.within -= 1
         return after
-
-    def _timed(self, text: str, words: tuple[Word, ...], folders: Folders) -> After:
-        """Read bash's keyword: assignments may follow it."""
-        options = [*takewhile(lambda word: word.text in ("-p", "--"), words[1:])]
-        left = words[1 + len(options) :]
-        if left and (left[0].text in RESERVED or left[0].text.startswith("-")):
-            if left[0].text in RESERVED:
-                self._out.not_known(text, "it is not clear which command is timed")
-            self._program(text, words, folders)
-            return After(folders, folders)
-        count = assignments_of(left)
-        self.set_by_words(text, (word.text for word in left[:count]))
-        return self.run(text, left[count:], folders)
 
     def _behind_prefix(self, text: str, words: tuple[Word, ...]) -> tuple[Word, ...]:
         """Return the command behind `command`, `builtin`, `exec` and the like."""

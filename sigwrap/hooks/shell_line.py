@@ -87,6 +87,7 @@ class Found:
         self.evaluates = False  # values, as an index or a number
         self.is_sure = True  # what is being read runs in every reading
         self.within = 0  # as many commands that each run the next
+        self.deep = 0  # as many statements within each other
         self.is_one_of_several = False  # readings of the same words
 
     def not_known(self, text: str, why: str, *, is_signal: bool = False) -> None:

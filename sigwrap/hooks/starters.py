@@ -8,7 +8,6 @@ these readings, it denies the line.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import islice, pairwise
 
 from sigwrap.bare import re
 from sigwrap.hooks.calls import address
@@ -41,20 +40,17 @@ _HIDDEN = frozenset(
     "nvim start-stop-daemon dpkg-architecture git-filter-branch git-for-each-repo git-merge-index "
     "git-remote-ext".split()
 )
-# Of these, the words behind the program are its own; how many words come before it.
-_OPERANDS_BEFORE = {"strace": 0, "ltrace": 0, "valgrind": 0, "perf": 1}
-_BEHIND_PERF = frozenset({"record", "stat", "report", "trace"})  # `perf stat record a`
-_NO_VALUE = re.compile(r"-[fqv]+|--([a-z-]+=.*)?")  # options of theirs without the next word
 _IN_ITS_OWN_DIRECTORY = _HIDDEN | {"cmake", "git-bisect", "git-submodule"}
 _ACTIONS_OF_FIND = frozenset({"-exec", "-execdir", "-ok", "-okdir"})
 _THIS_MACHINE = frozenset({"localhost", "ip6-localhost", "ip6-loopback"})
 _LOOPBACKS = frozenset({bytes(4), bytes(16), bytes(15) + b"\x01"})  # all zeroes lead here too
 _SSH_VALUES = "BbcDEeFIiJLlmOopPQRSWw"
 _SSH_SETTING = (
-    "o[\\s=\"']*(proxycommand|localcommand|knownhostscommand|remotecommand|hostname|include|match"
-    "|\0)"
+    "(?!proxycommand|localcommand|knownhostscommand|remotecommand|hostname|include|match)"
+    "[a-z]+=[^\0]*"
 )
 _MAKE_VARIABLE = re.compile(r"\s*([^\s=:]+?)\s*((?::{0,3}|[?+!])=)\s*(.*)", re.DOTALL)
+_FILES_OF_MAKE = re.compile(r"-[a-zA-Z]*?[fE]|--(f|mak|ev)[a-z]*=?")
 _RUNS_BY_CMAKE = re.compile("-E$|-P|-?\0")
 _MAKE_FUNCTION = re.compile(r"\$[({]\s*[a-z-]+\s")
 
@@ -70,52 +66,44 @@ class Started(NamedTuple):
     is_reading: bool = False  # one of several of the same words
 
 
-class _Options(NamedTuple):
-    """Options by which a program runs something."""
-
-    letters: str = ""
-    long: str = ""  # counts abbreviated as well
-    valued: str = ""  # other letters, which take the rest of their word
-    harmless: str = "(?!)"  # values that run nothing else
-    runs: str = ""  # the only values, behind the option's name, that run something
+def _runs(options: str, harmless: str = "(?!)") -> tuple[re.Pattern[str], re.Pattern[str]]:
+    """Return patterns of the options by which a program runs something, abbreviated or in a cluster
+    as well, and of the values by which it does not."""
+    return re.compile(options), re.compile(harmless, re.DOTALL | re.IGNORECASE)
 
 
-_GIT_REMOTE = _Options(long="upload-pack receive-pack exec sendmail-cmd")
-_SSH_FILES = _Options("SDFbo", valued="cilJPRsXB", runs=f"[SDFb]|{_SSH_SETTING}")
-_APT = _Options(
-    "oc",
-    "option config-file",
-    "ta",
-    runs=r"c|(o|option=)[\s\"']*(apt::update::|dpkg::pre-|dpkg::post-|dpkg::tools|dir::|\0)",
+_LETTERS = "-[a-zA-Z0-9]*?"
+_REST = "[a-z-]*=?"
+_GIT_REMOTE = _runs(f"--(upl|rec|exe|sendm){_REST}")
+_SSH_FILES = _runs(f"{_LETTERS}[SDFbo]", _SSH_SETTING)
+_APT = _runs(
+    f"{_LETTERS}[oc]|--(opt|conf){_REST}",
+    r"(?![\s\"']*(apt::update::|dpkg::pre-|dpkg::post-|dpkg::tools|dir::))[^/\0]*",
 )
-_OPTIONS: Mapping[str, _Options] = {
-    "split": _Options(long="filter"),
-    "tar": _Options(
-        "IF",
-        "use-compress-program info-script new-volume-script to-command checkpoint-action "
-        "rmt-command rsh-command",
-        "bCfgHKLNTVX",
-        harmless=rf"{FOLDERS}(p?gzip|pigz|p?xz|zstd(mt)?|[lp]?bzip2|lz4|lzma|brotli)( -[\w=-]+)*",
+_OPTIONS: Mapping[str, tuple[re.Pattern[str], re.Pattern[str]]] = {
+    "split": _runs(f"--f{_REST}"),
+    "tar": _runs(
+        f"{_LETTERS}[IF]|--(use|inf|new-v|to-c|checkpoint-a|rm|rs){_REST}",
+        rf"{FOLDERS}(p?gzip|pigz|p?xz|zstd(mt)?|[lp]?bzip2|lz4|lzma|brotli)( -[\w=-]+)*",
     ),
-    "sort": _Options(long="compress-program"),
-    "rsync": _Options("e", "rsh", "BfTM@", harmless=harmless("GIT_SSH_COMMAND")),
-    "install": _Options(long="strip-program"),
-    "wget": _Options("e", "use-askpass execute", "oaiOPQtTwUADRIXlB", runs=r".*askpass|.*\0"),
-    "dpkg": _Options(long="pre-invoke post-invoke status-logger"),
+    "sort": _runs(f"--co{_REST}"),
+    "rsync": _runs(f"{_LETTERS}e|--rsh{_REST}", harmless("GIT_SSH_COMMAND")),
+    "install": _runs(f"--strip-{_REST}"),
+    "wget": _runs(f"{_LETTERS}e|--(use-a|exe){_REST}", r"(?!.*askpass)[\w.-]+=[^\0]*"),
+    "dpkg": _runs(f"--(pre-i|post-i|status-l){_REST}"),
     **dict.fromkeys(("apt", "apt-get", "apt-cache", "aptitude"), _APT),
     **dict.fromkeys(("scp", "sftp"), _SSH_FILES),
-    "ssh": _Options("Fo", valued=_SSH_VALUES, runs=f"F|{_SSH_SETTING}"),
-    **dict.fromkeys(("gcc", "g++", "cc", "c++", "gfortran"), _Options(long="wrapper")),
-    "git-rebase": _Options("x", "exec", "CXsS"),
-    "git-difftool": _Options("x", "extcmd", "t"),
-    "git-grep": _Options("O", "open-files-in-pager", "efmABC"),
-    "git-clone": _GIT_REMOTE._replace(letters="u", valued="cobj"),
+    "ssh": _runs(f"{_LETTERS}[Fo]", _SSH_SETTING),
+    **dict.fromkeys(("gcc", "g++", "cc", "c++", "gfortran"), _runs("--?wrapper=?")),
+    "git-rebase": _runs(f"{_LETTERS}x|--ex{_REST}"),
+    "git-difftool": _runs(f"{_LETTERS}x|--ext{_REST}"),
+    "git-grep": _runs(f"{_LETTERS}O|--op{_REST}"),
+    "git-clone": _runs(f"{_LETTERS}u|--upl{_REST}"),
     **{
         f"git-{name}": _GIT_REMOTE
         for name in "fetch pull push ls-remote archive fetch-pack send-pack send-email".split()
     },
 }
-_NO_ABBREVIATIONS = frozenset({"strip", "checkpoint"})  # options of their own
 
 
 def started(name: str, words: Sequence[Word]) -> Iterator[Started]:
@@ -139,8 +127,7 @@ def started(name: str, words: Sequence[Word]) -> Iterator[Started]:
 
 def _readings(name: str, words: Sequence[Word]) -> Iterator[Started]:
     moved = name in _IN_ITS_OWN_DIRECTORY
-    program = _program_at(name, words)
-    if any(not word.known for word in words[1:program]):
+    if not all(word.known for word in words):
         yield Started(unknown=WHICH_PROGRAM)
     texts = [word.text for word in words]
     if len(words) > _MAX_WORDS or sum(map(bool, map(_OF_A_SHELL.search, texts))) > _MAX_LINES:
@@ -152,81 +139,33 @@ def _readings(name: str, words: Sequence[Word]) -> Iterator[Started]:
             continue
         if text.startswith("-") or text != text.lstrip("|!") or _OF_A_SHELL.search(text):
             yield Started(line=value.lstrip("|!"), moved=moved, is_reading=True)
-        if not text.startswith("-") and (words[at].known or at < program):
+        if not text.startswith("-") and words[at].known:
             yield Started(words=tuple(words[at:]), moved=moved, is_reading=True)
             line = " ".join(texts[at:])
             if any(map(_OF_A_SHELL.search, texts[at:])) and UNTOLD not in line:
                 yield Started(line=line, moved=moved, is_reading=True)
 
 
-def _program_at(name: str, words: Sequence[Word]) -> int:
-    """Return the place of the first word that is the program, or one of its arguments, for sure."""
-    operands = _OPERANDS_BEFORE.get(name, len(words))
-    if name == "perf" and words[1:] and words[1].text not in _BEHIND_PERF:
-        return len(words)
-    for at, (before, word) in enumerate(pairwise(words), 1):
-        is_own = at == 1 or not before.text.startswith("-") or _NO_VALUE.fullmatch(before.text)
-        if name == "perf" and word.text in _BEHIND_PERF and operands == 0:
-            continue
-        if not word.text.startswith("-") and word.known and is_own:
-            if not operands:
-                return at
-            operands -= 1
-    return len(words)
-
-
 def _of_options(name: str, words: Sequence[Word]) -> Iterator[Started]:
-    options = _OPTIONS[name]
-    if name == "tar":
-        words = _with_hyphens(words, options)
-    for key, value in _given(options, words):
-        told = f"{key}{value}".casefold()
-        if UNTOLD in key:
+    """Read a value where an option takes it: in its own word, or in the next."""
+    options, harmless_values = _OPTIONS[name]
+    is_old_tar = name == "tar" and words[1:2] != [] and not words[1].text.startswith("-")
+    for at, word in enumerate(words[1:], 1):
+        text = f"-{word.text}" if at == 1 and is_old_tar else word.text
+        if text.startswith("-") and UNTOLD in text.partition("=")[0]:
             yield Started(unknown=NOT_READ)
-        elif options.runs and not re.match(options.runs.casefold(), told):
+        found = options.match(text)
+        if found is None:
             continue
-        elif not re.fullmatch(options.harmless, value):
+        rest = text[found.end() :]
+        following = words[at + 1].text if at + 1 < len(words) else ""
+        if harmless_values.fullmatch(rest or following) is None:
             yield Started(unknown=NOT_READ)
-            if UNTOLD not in value:
-                yield Started(line=value, moved=name.startswith("git-"))
+            for value in (rest, following):
+                if value and UNTOLD not in value:
+                    yield Started(line=value, moved=name.startswith("git-"))
     if name == "ssh":
         yield from _of_ssh(words)
-
-
-def _with_hyphens(words: Sequence[Word], options: _Options) -> Sequence[Word]:
-    """Write tar's old style `tar cIf a b` as `tar -c -I a -f b`."""
-    if len(words) < 2 or words[1].text.startswith("-"):
-        return words
-    left = iter(words[2:])
-    told = [words[0]]
-    for letter in words[1].text:
-        told.append(Word(f"-{letter}"))
-        told += islice(left, letter in options.letters + options.valued)
-    return [*told, *left]
-
-
-def _given(options: _Options, words: Sequence[Word]) -> Iterator[tuple[str, str]]:
-    """Return each of the options that the words have, and its value."""
-    long = options.long.split()
-    for at, word in enumerate(words[1:], 1):
-        text = word.text
-        following = words[at + 1].text if at + 1 < len(words) else ""
-        if not text.startswith("-") or text in ("-", "--"):
-            continue
-        name, equals, value = text.lstrip("-").partition("=")
-        if (UNTOLD in name and text.startswith("--")) or (
-            name not in _NO_ABBREVIATIONS
-            and any(each.startswith(name) for each in long)
-            and (text.startswith("--") or len(name) > 1)
-        ):
-            yield name + equals, value if equals else following
-        if text.startswith("--"):
-            continue
-        for place, letter in enumerate(text[1:], 2):
-            if letter in options.letters or (letter == UNTOLD and options.letters):
-                yield letter, text[place:].removeprefix("=") or following
-            if letter in options.letters or letter in options.valued:
-                break
 
 
 def _of_find(words: Sequence[Word]) -> Iterator[Started]:
@@ -268,11 +207,14 @@ def _of_git(words: Sequence[Word]) -> Iterator[Started]:
 
 def _of_make(words: Sequence[Word]) -> Iterator[Started]:
     """Read the variables that make puts into shell lines, and the files of its rules."""
-    files = _Options("fE", "file makefile eval", "CIjloW")
-    for key, value in _given(files, words):
-        is_file = value != "-" and UNTOLD not in value and not is_descriptor(value)
-        if not (is_file and key.startswith(("f", "m"))):
-            yield Started(unknown=NOT_READ)
+    for at, word in enumerate(words[1:], 1):
+        option = _FILES_OF_MAKE.match(word.text)
+        if option is not None:
+            following = words[at + 1].text if at + 1 < len(words) else ""
+            value = word.text[option.end() :] or following
+            is_file = value != "-" and UNTOLD not in value and not is_descriptor(value)
+            if not is_file or option[0].startswith(("-E", "--e")):
+                yield Started(unknown=NOT_READ)
     for word in words[1:]:
         found = _MAKE_VARIABLE.fullmatch(word.text)
         if found is None:

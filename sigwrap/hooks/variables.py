@@ -42,6 +42,8 @@ _HARMLESS = (
     (r"PS[0124]", r"[^\\'\"`\0]*"),
     (r"SHELL", rf"{FOLDERS}(ba|da|a)?sh|"),
     (r"GIT_CONFIG_NOSYSTEM", r".*"),
+    (r"RANDOM|SECONDS|LINENO|HISTCMD|OPTIND", r"\d*"),  # bash evaluates what it assigns
+    (r"HISTFILE", r""),
     (
         r"LESS(OPEN|CLOSE)|PROMPT_COMMAND|GIT_PROXY_COMMAND|RSYNC_CONNECT_PROG|TAR_OPTIONS"
         r"|(GIT_CONFIG|GIT_EXEC_PATH|GIT_ALLOW_PROTOCOL|GIT_TEMPLATE_DIR|BASH_FUNC_|BASHOPTS"

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from sigwrap.hooks.shell_line import Line
-from sigwrap.hooks.shell_visit import read_line
+from sigwrap.hooks.shell_reader import read_line
 from sigwrap.hooks.words import Word
 from sigwrap.hooks.wrapped import chain_of, words_of
 from tests.hook.lines import TARGET, generated

@@ -4,13 +4,12 @@ output, and whatever goes wrong is a denial."""
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.support.harness import IS_BINARY, PYTHON, UNDER_TEST, Sigwrap
+from tests.support.harness import PYTHON, UNDER_TEST, Sigwrap
 from tests.support.killswitch import switch
 
 pytestmark = pytest.mark.tier("ci")
@@ -266,19 +265,3 @@ def test_explain_shows_what_is_in_a_line(sigwrap: Sigwrap) -> None:
         assert expected in text, text
     plain = sigwrap.native(UNDER_TEST, "policy", "explain", "--", "git", "status").stdout
     assert b"hook" not in plain
-
-
-def test_without_a_parser_a_line_is_denied_and_files_are_judged(sigwrap: Sigwrap) -> None:
-    if IS_BINARY:
-        pytest.skip("it carries the parser")
-    code = (
-        "import sys; sys.modules['tree_sitter'] = None; sys.argv = ['sigwrap', *sys.argv[1:]];"
-        "from sigwrap.__main__ import main; main()"
-    )
-    python = os.path.join(os.path.dirname(UNDER_TEST), "python")
-    line = [python, "-I", "-c", code, "hook", "claude-code"]
-    done = sigwrap._finish(sigwrap.start_line(line), {"input": bash(sigwrap.folder, "ls")})
-    assert done.returncode == 2
-    assert b"tree-sitter is not installed (install tree-sitter and" in done.stderr
-    text = bash(sigwrap.folder, "", tool_name="Read", tool_input={"file_path": "/etc/hostname"})
-    assert sigwrap._finish(sigwrap.start_line(line), {"input": text}).returncode == 0

@@ -8,7 +8,7 @@ import pytest
 
 from sigwrap.cli.hook_facts import ThisMachine
 from sigwrap.hooks.judged_line import judged
-from sigwrap.hooks.shell_visit import read_line
+from sigwrap.hooks.shell_reader import read_line
 from sigwrap.hooks.verdict import Answer, Verdict, combined
 from sigwrap.policy.judge.engine import Engine, is_system_file
 from sigwrap.start.policy_files import host_variables, load_policy
@@ -83,7 +83,7 @@ def test_a_line_gets_the_strictest_answer(engine: Engine, project: Path) -> None
         ("git -c core.pager=cat log", NO_OPINION),
         ("true && git push 2>new --force", DENY),
         ("GIT_PAGER='git push --force' git log", DENY),
-        ('echo "${f%$(git push --force)}"', ASK),
+        ('echo "${f%$(git push --force)}"', DENY),
         ("su -c 'git push --force'", DENY),
         ("chroot / rm -rf etc", DENY),
         ("strace -E LD_PRELOAD=./x make", DENY),

