@@ -242,11 +242,7 @@ def _explained_line(engine: Engine, words: list[str], depth: int) -> _Line | Non
     folder, home = os.getcwd(), os.environ.get("HOME", "")
     commands: tuple[Explanation, ...] = ()
     machine = ThisMachine(engine)
-    line = None
-    try:
-        line = read_words(words, folder=folder, home=home, depth=depth)
-    except NoParser as missing:
-        note(f"the shell line is not explained: {missing}")
+    line = read_words(words, folder=folder, home=home, depth=depth)
     if line is None:
         shown = shell_words(words)
         itself = Command(tuple(map(Word, words)), shown, (folder,), depth)
