@@ -51,45 +51,36 @@ def export(
     if export_format is ExportFormat.SQLITE and output is None:
         raise UsageError("--format sqlite needs -o FILE")
     several = Several(store_folder(store), sessions or [], every)
-    lines = _LINES.get(export_format)
-    if lines is None:
+    lines = _lines(export_format, several, to_terminal=output is None and os.isatty(1))
+    if export_format is ExportFormat.SQLITE:
         _write_database(str(output), several)
     elif output is not None:
-        write_lines(str(output), lines(several, False), reads=several.paths)
+        write_lines(str(output), lines, reads=several.paths)
     else:
-        show_lines(lines(several, os.isatty(1)))
+        show_lines(lines)
     several.finish()
 
 
-def _json_lines(several: Several, _to_terminal: bool) -> Iterator[str]:
-    for session, event in several.events():
-        yield jsonl_line(event, session.id)
+def _lines(kind: ExportFormat, several: Several, *, to_terminal: bool) -> Iterator[str]:
+    """Yield the export; it imports only what this format needs."""
+    if kind is ExportFormat.JSONL:
+        for session, event in several.events():
+            yield jsonl_line(event, session.id)
+    elif kind is ExportFormat.PROM:
+        from sigwrap.report.folds.metrics import MetricsFold
 
+        fold = MetricsFold()
+        for _, event in several.events():
+            fold.add(event)
+        yield from fold.lines()
+    else:
+        from sigwrap.report.query import QueryDatabase, csv
+        from sigwrap.store.views import EXPORTED
 
-def _metrics(several: Several, _to_terminal: bool) -> Iterator[str]:
-    from sigwrap.report.folds.metrics import MetricsFold
-
-    fold = MetricsFold()
-    for _, event in several.events():
-        fold.add(event)
-    yield from fold.lines()
-
-
-def _csv(several: Several, to_terminal: bool) -> Iterator[str]:
-    from sigwrap.report.query import QueryDatabase, csv
-    from sigwrap.store.views import EXPORTED
-
-    with closing(QueryDatabase()) as database:
-        several.read(lambda session, seen: database.fill(session, [EXPORTED], seen))
-        names, rows = database.select(f"SELECT * FROM {EXPORTED.name}")
-        yield from csv(names, rows, to_terminal=to_terminal)
-
-
-_LINES = {
-    ExportFormat.JSONL: _json_lines,
-    ExportFormat.CSV: _csv,
-    ExportFormat.PROM: _metrics,
-}
+        with closing(QueryDatabase()) as database:
+            several.read(lambda session, seen: database.fill(session, [EXPORTED], seen))
+            names, rows = database.select(f"SELECT * FROM {EXPORTED.name}")
+            yield from csv(names, rows, to_terminal=to_terminal)
 
 
 def _write_database(path: str, several: Several) -> None:
@@ -107,6 +98,7 @@ def _write_database(path: str, several: Several) -> None:
 
 
 def jsonl_line(event: Event, session_id: str) -> str:
+    """Return the event with the names that other tools know."""
     payload = event.payload
     line: dict[str, Any] = {
         "timestamp": iso_time(event.time_ns),
