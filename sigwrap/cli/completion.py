@@ -97,7 +97,7 @@ app = App()
 def completion(
     shell: Annotated[
         Literal["bash", "zsh", "fish"],
-        typer.Argument(metavar="bash|zsh|fish", help="Shell to complete for"),
+        typer.Argument(metavar="SHELL", help="Shell to complete for: bash, zsh or fish"),
     ],
 ) -> None:
     """Print a completion script for a shell."""

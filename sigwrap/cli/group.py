@@ -25,6 +25,9 @@ _REWORDINGS = (
     (r"Missing (argument|option) '(.*?)'\.?", r"missing \1 \2."),
     (r"Option '(.*?)' requires an argument\.?", r"\1 needs a value"),
     (r"Invalid value for '(.*?)': ", r"\1: "),
+    (r"is not a valid int( range)?", "is not a whole number"),
+    (r"is not a valid float", "is not a number"),
+    (r"is not in the range x>=(\d+)", r"is less than \1"),
 )
 
 Sections = dict[str, dict[str, str]]

@@ -39,7 +39,8 @@ def link(
         try:
             _replace(path, target)
         except OSError as failure:
-            raise UsageError(f"can't create {path}: {failure.strerror}") from failure
+            hint = "name a directory that you can write"
+            raise UsageError(f"can't create {path}: {failure.strerror}", hint) from failure
         out(f"{path} -> {target}")
 
 

@@ -111,7 +111,8 @@ def existing_store(option: str | None) -> str:
     store = store_folder(option)
     is_named = option is not None or bool(os.environ.get("SIGWRAP_STORE"))
     if is_named and not os.path.isdir(store):
-        raise SessionError(f"the store {store} does not exist", "choose another with --store")
+        what = "is not a directory" if os.path.exists(store) else "does not exist"
+        raise SessionError(f"the store {store} {what}", "choose another with --store")
     return store
 
 

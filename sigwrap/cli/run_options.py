@@ -214,7 +214,9 @@ def read_run_line(words: list[str]) -> RunSettings | None:
     if line.rest and line.rest[0] in AGENTS:
         return _by_preset(line)
     missing = "-- is missing before the command" if line.rest else "no command given"
-    raise _misplaced(line.rest) or UsageError(missing, _with_dashes(line))
+    raise _misplaced([*line.options, *line.rest], line.rest) or UsageError(
+        missing, _with_dashes(line)
+    )
 
 
 def read_options(words: list[str]) -> dict[str, object] | None:
@@ -249,9 +251,10 @@ def _split(words: list[str]) -> _Line | None:
             name, equals, value = word[:2], "=", word[2:]
         option = _OPTIONS.get(name)
         if option is None:
-            meant = did_you_mean(name, _OPTIONS)
+            meant = did_you_mean(name, [*_OPTIONS, "--help-all", "--version"])
             unknown = UsageError(f"unknown option {shell_words([name])}", f"{meant}{_HELP}")
-            raise _misplaced(rest) or unknown
+            # The next word may be the value of the option.
+            raise _misplaced(words, rest) or _misplaced(words, rest[1:]) or unknown
         if not option.wanted:
             if equals:
                 raise UsageError(f"{name} takes no value", _HELP)
@@ -271,13 +274,15 @@ def _split(words: list[str]) -> _Line | None:
     return _Line(options, fields, rest[has_dashes:], has_dashes)
 
 
-def _misplaced(rest: list[str]) -> UsageError | None:
+def _misplaced(words: list[str], rest: list[str]) -> UsageError | None:
     """Return the error for options before a command; None if the rest begins with no command."""
     from sigwrap.cli.table import COMMANDS  # for a mistake only
 
     if not rest or not any(rest[0] in rows for rows in COMMANDS.values()):
         return None
-    return UsageError(f"options of {rest[0]} go after it", f"see sigwrap {rest[0]} --help")
+    end = rest.index("--") if "--" in rest else len(rest)
+    line = [*rest[:end], *words[: len(words) - len(rest)], *rest[end:]]
+    return UsageError(f"options of {rest[0]} go after it", f"sigwrap {shell_words(line)}")
 
 
 def _by_preset(line: _Line) -> RunSettings:

@@ -41,7 +41,7 @@ class _Sessions(Group):
     def other_meaning(self, args: list[str]) -> str:
         if args[0] in ("list", "ls"):
             return "To list sessions: sigwrap sessions"
-        return f"To show one session: sigwrap report {shell_words(args[:1])}"
+        return f"To show one session: sigwrap report {shell_words(args[-1:])}"
 
 
 app = App(

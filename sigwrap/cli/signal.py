@@ -9,7 +9,8 @@ from typing import Annotated
 
 import typer
 
-from sigwrap.agent import AgentSignal, agent_signal
+from sigwrap.agent import AgentSignal
+from sigwrap.agent.signals import known_signal
 from sigwrap.cli.control import check, running_session
 from sigwrap.cli.group import App
 from sigwrap.cli.options import JsonOption, StoreOption, store_folder
@@ -17,6 +18,7 @@ from sigwrap.cli.output import out
 from sigwrap.errors import SessionError, UsageError
 from sigwrap.escape import printable
 from sigwrap.events import number, text
+from sigwrap.nearest import did_you_mean
 from sigwrap.outcomes import counted
 from sigwrap.protocols.control import ControlReply
 from sigwrap.protocols.control_client import ControlClient, ask_one
@@ -81,10 +83,11 @@ def signal(
         raise UsageError(
             f"{word}: agent signals have other numbers than kill(1)", "use a name, such as SIGSTOP"
         )
-    try:
-        wanted = agent_signal(word)
-    except ValueError as unknown:
-        raise UsageError(str(unknown), "see sigwrap signal --help") from unknown
+    wanted = known_signal(word)
+    if wanted is None:
+        meant = did_you_mean(word, AgentSignal.__members__)
+        hint = f"{meant}see sigwrap signal --help"
+        raise UsageError(f'"{printable(word)}" is not an agent signal', hint)
     _send(wanted, session[0] if session else None, reason, store, as_json=as_json)
 
 

@@ -45,5 +45,6 @@ def test_a_file_that_is_not_a_link_to_sigwrap_stays(
 
 def test_without_the_directory_a_line_says_so(sigwrap: Sigwrap, tmp_path: Path) -> None:
     done = sigwrap.run("link", str(tmp_path / "none"), forks=False)
-    said = f"sigwrap: can't create {tmp_path}/none/sigwrap-forward: No such file or directory\n"
-    assert (done.returncode, done.stderr.decode()) == (125, said)
+    said = f"sigwrap: can't create {tmp_path}/none/sigwrap-forward: No such file or directory"
+    hint = "(name a directory that you can write)"
+    assert (done.returncode, done.stderr.decode()) == (125, f"{said} {hint}\n")

@@ -138,7 +138,7 @@ def test_prune_removes_the_old_ones(sigwrap: Sigwrap) -> None:
         ),
         (
             ("--keep", "-1"),
-            "--keep: -1 is not in the range x>=0 (see",
+            "--keep: -1 is less than 0 (see",
         ),
     ],
 )

@@ -69,7 +69,7 @@ def _row(file: SessionFile, reader: Reader, hidden: set[str]) -> dict[str, str]:
         "STARTED": local_time(began_ns, utc=reader.utc),
         "AGE": ago(reader.now_ns - began_ns) or "now",
         "ENDED": end,
-        "DENIED": "" if file.denied is None else str(file.denied),
+        "DENIED": "?" if file.denied is None else str(file.denied),
         "SIZE": byte_size(file.size),
         "COMMAND": f"({name}) " * bool(name and "NAME" in hidden) + _what(file, reader),
     }

@@ -40,6 +40,7 @@ def test_a_line_tells_when_how_it_ended_how_large_and_what() -> None:
     assert " ".join(line.split()) == (
         "20251121-060320-abcdef demo 2025-11-21 03:03:20 UTC 3 h ago exit 130 4 17K npm start"
     )
+    assert re.search(r"did not end cleanly +\? +0B", render_sessions([session()], PIPE))
     _, narrow = render_sessions([ended], terminal(80)).splitlines()
     assert "  exit 130, 4 denied  17K" in narrow
 
@@ -60,7 +61,7 @@ def test_endings_are_told_apart(known: dict[str, object], ending: str) -> None:
 
 def test_one_that_can_t_be_read_says_why() -> None:
     shown = render_sessions([session(problem="its \x1b is wrong", events=0)], PIPE)
-    assert re.search(r"  unreadable +0B +its \\e is wrong$", shown)
+    assert re.search(r"  unreadable +\? +0B +its \\e is wrong$", shown)
 
 
 def test_who_and_where_is_said_only_where_it_was_another() -> None:
