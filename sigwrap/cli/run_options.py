@@ -213,10 +213,10 @@ def read_run_line(words: list[str]) -> RunSettings | None:
         return RunSettings(command=tuple(line.rest), **line.fields)
     if line.rest and line.rest[0] in AGENTS:
         return _by_preset(line)
+    if wrong := _misplaced([*line.options, *line.rest], line.rest):
+        raise wrong
     missing = "-- is missing before the command" if line.rest else "no command given"
-    raise _misplaced([*line.options, *line.rest], line.rest) or UsageError(
-        missing, _with_dashes(line)
-    )
+    raise UsageError(missing, _with_dashes(line))
 
 
 def read_options(words: list[str]) -> dict[str, object] | None:
