@@ -52,7 +52,8 @@ def main(target: Path) -> None:
                 archive.writestr(zipfile.ZipInfo(name), data)
             for name, data in of_other_versions():
                 archive.writestr(zipfile.ZipInfo(name), data, zipfile.ZIP_DEFLATED)
-            for page in sorted(ROOT.joinpath("docs").glob("*.md")):
+            docs = ROOT / "docs"
+            for page in (*sorted(docs.glob("*.md")), docs / "sigwrap.1"):
                 name = f"sigwrap/docs/{page.name}"
                 archive.writestr(zipfile.ZipInfo(name), page.read_bytes(), zipfile.ZIP_DEFLATED)
     unfinished.chmod(0o755)

@@ -38,8 +38,7 @@ progress      how far something long is
 policy        the commands of sigwrap policy
 completion    completion, and the command that its scripts call
 link          link: links by the names of the program's other roles
-man           the manual page
-help          help: the pages of docs/
+help          help, man: the pages of docs/, and the manual page
 tool_files    the files that a command name leads to
 forward       `sigwrap-forward`
 stub          `sigwrap-stub`

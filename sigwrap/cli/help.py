@@ -1,4 +1,4 @@
-"""sigwrap help: the pages of docs/, as text for a terminal."""
+"""sigwrap help, sigwrap man: the pages of docs/, as text for a terminal, and the manual page."""
 
 from __future__ import annotations
 
@@ -55,18 +55,28 @@ def show(
             say(line)
 
 
+@app.command()
+def man() -> None:
+    """Print the manual page."""
+    out(_document("sigwrap.1").rstrip())
+
+
 def topics() -> list[str]:
     return re.findall(r"\]\(([a-z-]+)\.md\)", page(""))
 
 
 def page(topic: str) -> str:
-    """Return the Markdown of a page, or an empty string. One file carries all pages packed."""
-    name = topic or _INDEX
+    """Return the Markdown of a page, or an empty string."""
+    return _document(f"{topic or _INDEX}.md")
+
+
+def _document(name: str) -> str:
+    """Return a file of docs/, or an empty string. The one-file build carries them packed."""
     try:
         import sigwrap_carried_pages  # type: ignore[import-not-found]
     except ImportError:
         try:
-            return packaged("docs", f"{name}.md")
+            return packaged("docs", name)
         except OSError:
             return ""
     return str(sigwrap_carried_pages.page(name))

@@ -42,7 +42,7 @@ COMMANDS: dict[str, Rows] = {
         "completion": ("completion", "Print a completion script for a shell"),
         "link": ("link", "Link the program's other names in a directory"),
         "help": ("help", "Show a page of the documentation"),
-        "man": ("man", "Print the manual page"),
+        "man": ("help", "Print the manual page"),
     },
     HIDDEN: {
         "complete": ("completion", ""),

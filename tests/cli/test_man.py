@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-from pathlib import Path
 
 import pytest
 
 from sigwrap.cli.app import ROOT
-from sigwrap.cli.man import manual
-
-PAGE = Path(__file__).parents[2] / "docs" / "sigwrap.1"
+from tests.support.harness import Sigwrap
+from tests.tools.manual import PAGE, manual
 
 
 def test_the_page_is_that_of_the_commands() -> None:
-    """To update it: sigwrap man > docs/sigwrap.1"""
+    """To update it: python -m tests.tools.manual"""
     assert PAGE.read_text(encoding="utf-8") == manual(ROOT) + "\n"
+
+
+def test_man_prints_it(sigwrap: Sigwrap) -> None:
+    assert sigwrap.run("man").stdout == PAGE.read_bytes()
 
 
 def test_every_command_is_in_it() -> None:

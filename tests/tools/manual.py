@@ -1,18 +1,19 @@
-"""sigwrap man: the manual page, made from the help of all commands."""
+"""Make docs/sigwrap.1 from the help of all commands: python -m tests.tools.manual"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import typer
 
 import sigwrap
 from sigwrap import status
+from sigwrap.cli.app import ROOT
 from sigwrap.cli.examples import EXAMPLES
-from sigwrap.cli.group import App
-from sigwrap.cli.output import out
 
+PAGE = Path(__file__).parents[2] / "docs" / "sigwrap.1"
 _ENVIRONMENT = (
     (
         "SIGWRAP_STORE",
@@ -23,15 +24,6 @@ _ENVIRONMENT = (
     ("SIGWRAP_PAGER, PAGER", "Pager for output longer than the screen. Without them: less."),
     ("NO_COLOR", "Any value but the empty one turns colours off."),
 )
-
-
-app = App()
-
-
-@app.command()
-def man(context: typer.Context) -> None:
-    """Print the manual page."""
-    out(manual(context.find_root().command))
 
 
 def manual(root: Any) -> str:
@@ -107,3 +99,7 @@ def _text(text: str) -> str:
     """Escape what roff would interpret: backslashes, hyphens, a macro at the start of a line."""
     shown = text.replace("\\", r"\e").replace("-", r"\-").replace("…", "...")
     return rf"\&{shown}" if shown.startswith((".", "'")) else shown
+
+
+if __name__ == "__main__":
+    PAGE.write_text(manual(ROOT) + "\n", encoding="utf-8")
