@@ -18,7 +18,7 @@ _PARTS = (
 )
 _MODULES = (
     *("amounts", "calls", "errors", "escape", "events", "hints", "nearest", "platform", "status"),
-    *("outcomes", "tuples", "cli/__init__", "cli/main", "cli/run", "cli/run_line"),
+    *("outcomes", "tuples", "cli/__init__", "cli/main", "cli/run"),
     *("cli/run_options", "cli/output", "cli/note_in_time", "cli/forward", "cli/stub"),
     *("policy/__init__", "policy/problems", "policy/shipped"),
 )
