@@ -7,7 +7,7 @@ app           sigwrap as typer has it: the root of all commands, errors as one l
 table         every command: its module and its line of help; old names
 group         commands under one name, and the errors for an unknown one
 run_command   typer's `run`, for the help, completion and the manual page
-examples      lines that teach, in every help
+examples      examples for the help of each command
 options       options that several commands share: --store, --format, SESSION
 showing       what the commands that read logs have in common
 pager         output through a pager
@@ -19,7 +19,7 @@ verify        verify
 chain_note    what is said on standard error of a log that was changed
 approvals     approve, deny, and the list of requests
 watch         watch
-control       which running session is meant, and what its refusal says
+control       finds a running session, and checks its replies
 signal        pause, resume, stop, signal
 killswitch    killswitch on, off, status
 serve         serve: the page
@@ -43,7 +43,7 @@ tool_files    the files that a command name leads to
 forward       `sigwrap-forward`
 stub          `sigwrap-stub`
 shell       `sigwrap-shell`, `sigwrap -c`, and the session that commands join
-joining     runs a command in a session that is joined by name
-note_in_time  a line of a run or of the page, which waits for no reader
+joining     runs a command in a shared session
+note_in_time  prints a line of a run or of the page, without waiting for its reader
 output        the one place that prints
 """

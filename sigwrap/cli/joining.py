@@ -1,4 +1,4 @@
-"""Runs a command in a session that commands join by name."""
+"""Run a command in a shared session, which commands join by name."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _join(settings: RunSettings, inherited: Inherited) -> int:
         command=("sigwrap", "--join-name", settings.join_name),
         name=settings.join_name,
         store=store,
-        policy=_wherever(settings.policy),
+        policy=_absolute_policy(settings.policy),
         profile=os.path.abspath(settings.profile) if settings.profile else "",
         root=_absolute_root(settings.root),
         rules_digest=_digest_of_files(settings.policy, settings.profile),
@@ -67,7 +67,7 @@ def _absolute_root(root: str) -> str:
     return root if root == RunSettings._field_defaults["root"] else os.path.abspath(root)
 
 
-def _wherever(policy: str) -> str:
+def _absolute_policy(policy: str) -> str:
     """Return a name that holds in any directory: the next command may join from another."""
     return policy if policy in SHIPPED else os.path.abspath(policy)
 

@@ -102,7 +102,7 @@ def status(store: StoreOption = None, as_json: JsonOption = False) -> None:
 
 
 def _stores(option: str | None) -> tuple[str, ...]:
-    """Return the stores to check; StoreError if there is none."""
+    """Return the stores to check; StoreError if no store is known."""
     return killswitch.stores(store_folder(option), os.environ)
 
 

@@ -45,7 +45,7 @@ def running(sigwrap: Sigwrap) -> Iterator[Running]:
 
 @pytest.fixture
 def killed(sigwrap: Sigwrap, running: Running) -> str:
-    """The id of a session whose supervisor somebody has killed, and that lies in two files."""
+    """Return the id of a session whose supervisor was killed; its log is in two files."""
     (session,) = list_sessions(str(sigwrap.store))
     first = open_session(str(sigwrap.store), "").first()
     assert first is not None

@@ -1,4 +1,4 @@
-"""sigwrap-shell and sigwrap -c: what a shell is to whoever calls one."""
+"""sigwrap-shell and sigwrap -c take what a shell takes, and run it in a session."""
 
 from __future__ import annotations
 
@@ -73,6 +73,13 @@ def test_inside_a_session_it_is_the_real_shell_at_once(as_user: Sigwrap, shell: 
     assert found.stdout.decode().split() == ["bash", real]
     assert found.stderr == b""
     assert sessions(as_user) == 1
+
+
+def test_run_takes_a_line_of_shell_too(sigwrap: Sigwrap) -> None:
+    for options in ((), ("-p", "agent-observe"), ("run",), ("run", "-p", "agent-observe")):
+        done = sigwrap.run(*options, "-c", "echo $0 $1", "zero", "one")
+        assert (done.returncode, done.stdout, done.stderr) == (0, b"zero one\n", b"")
+    assert b"-c needs a value" in sigwrap.run("run", "-c").stderr
 
 
 def test_what_is_wrong_is_said(sigwrap: Sigwrap) -> None:
