@@ -32,9 +32,7 @@ app = App(name="killswitch", cls=Group, help="End all your sessions and block ne
 
 @app.command()
 def on(
-    reason: Annotated[
-        str, typer.Option("--reason", metavar="R", help="Reason to show and log")
-    ] = "",
+    reason: Annotated[str, typer.Option(metavar="R", help="Reason to show and log")] = "",
     store: StoreOption = None,
 ) -> int:
     """End all your sessions on this machine, and block new ones.
@@ -70,7 +68,7 @@ def off(
 ) -> None:
     """Allow new sessions again."""
     refuse_inside("processes in a session can't turn off the kill switch")
-    stores = _stores(store)
+    stores = killswitch.stores(store_folder(store), os.environ)
     state = killswitch.known(stores)
     if state is None:
         out("the kill switch is off")
@@ -86,7 +84,7 @@ def off(
 @app.command()
 def status(store: StoreOption = None, as_json: JsonOption = False) -> None:
     """Show whether the kill switch is on, since when and why."""
-    state = killswitch.known(_stores(store))
+    state = killswitch.known(killswitch.stores(store_folder(store), os.environ))
     if not as_json:
         out("the kill switch is off" if state is None else str(state))
         return
@@ -101,11 +99,6 @@ def status(store: StoreOption = None, as_json: JsonOption = False) -> None:
     out(json.dumps(document, indent=2))
 
 
-def _stores(option: str | None) -> tuple[str, ...]:
-    """Return the stores to check; StoreError if no store is known."""
-    return killswitch.stores(store_folder(option), os.environ)
-
-
 def _confirm(state: State) -> None:
     if not sys.stdin.isatty():
         raise UsageError(f"{state}; no terminal to confirm on", "sigwrap killswitch off --yes")
@@ -116,10 +109,5 @@ def _confirm(state: State) -> None:
 
 def _ended(activated: Activated) -> str:
     count = activated.ended + activated.forced
-    if not count:
-        return "no session was running"
-    ended = f"{counted(count, 'session')} ended"
-    if not activated.forced:
-        return ended
-    was = "was" if activated.forced == 1 else "were"
-    return f"{ended} ({activated.forced} {was} not responding and {was} killed)"
+    killed = f" ({activated.forced} not responding, so killed)" if activated.forced else ""
+    return f"{counted(count, 'session')} ended{killed}" if count else "no session was running"
