@@ -13,6 +13,7 @@ from sigwrap import status
 from sigwrap.cli.group import LazyGroup, explained
 from sigwrap.cli.options import NO_PAGER_HELP, UTC_HELP
 from sigwrap.cli.output import note, out, version
+from sigwrap.cli.run_options import BEFORE_A_COMMAND
 from sigwrap.cli.table import COMMANDS, OLD_NAMES
 from sigwrap.errors import InternalError, SigwrapError
 from sigwrap.escape import shell_words, shortened
@@ -30,7 +31,6 @@ options and environment. sigwrap [OPTIONS] -c LINE runs a line of shell.
 _FIRST_OPTIONS = ("policy", "name", "approvals", "notify", "grace_s", "store")
 _LINE_SHOWN = 60
 _ALL = "sigwrap.all"
-_BEFORE_A_COMMAND = ("--utc", "--no-pager")
 
 
 class Root(LazyGroup):
@@ -108,7 +108,7 @@ ROOT = Root(
 
 def renamed(words: list[str]) -> list[str]:
     """Return the line with a command's new name in place of its old one, and note that name."""
-    start = next((at for at, word in enumerate(words) if word not in _BEFORE_A_COMMAND), 0)
+    start = next((at for at, word in enumerate(words) if word not in BEFORE_A_COMMAND), 0)
     before, line = words[:start], words[start:]
     for old, new in OLD_NAMES.items():
         path = old.split()

@@ -17,13 +17,13 @@ import typer
 from sigwrap.cli.group import App
 from sigwrap.cli.options import store_folder
 from sigwrap.cli.output import out
+from sigwrap.cli.run_options import BEFORE_A_COMMAND
 from sigwrap.escape import printable, shell_words
 from sigwrap.run.settings import AGENTS
 
 _MOST_SESSIONS = 100
 _HELP_CHARACTERS = 60
 
-_GLOBAL = ("--utc", "--no-pager")
 Offer = tuple[str, str]
 
 _SCRIPTS = {
@@ -128,7 +128,7 @@ def _offers(root: Any, before: list[str], word: str) -> Iterator[Offer]:
     from typer._click.shell_completion import _resolve_context, _resolve_incomplete
 
     first = (before or [word])[0]
-    if first.startswith("-") and (before or "=" in word) and first not in _GLOBAL:
+    if first.startswith("-") and (before or "=" in word) and first not in BEFORE_A_COMMAND:
         before = ["run", *before]
     # typer reads no argument of a line that ends in an option without its value.
     lacks_value = [each for each in before[-1:] if each.startswith("-") and "=" not in each]

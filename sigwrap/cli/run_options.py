@@ -25,8 +25,9 @@ from sigwrap.tuples import NamedTuple
 _HELP = "see sigwrap run --help"
 _NAME_BYTES_MAX = 64
 _SECONDS_MAX = 1_000_000_000  # thirty years: a clock must not overflow
+BEFORE_A_COMMAND = ("--utc", "--no-pager")
 # Options of sigwrap itself. A line that begins with any other is a run.
-_GLOBAL = ("--help", "-h", "--help-all", "--version", "--utc", "--no-pager")
+_GLOBAL = ("--help", "-h", "--help-all", "--version", *BEFORE_A_COMMAND)
 
 
 def _text(word: str) -> str:
