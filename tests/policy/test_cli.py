@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from sigwrap.cli.policy.commands import app
+from sigwrap.cli.app import ROOT as COMMANDS
 from sigwrap.errors import SigwrapError
 from sigwrap.linux.cgroups import mount_points
 from sigwrap.policy.judge.request import Action
@@ -30,7 +30,7 @@ Run = Callable[..., tuple[int, str, str]]
 def run(capfd: pytest.CaptureFixture[str]) -> Run:
     def run(*words: str) -> tuple[int, str, str]:
         try:
-            status = app(list(words), standalone_mode=False) or 0
+            status = COMMANDS.main(["policy", *words], standalone_mode=False) or 0
         except SigwrapError as error:
             status = error.status
             return status, capfd.readouterr().out, str(error)
