@@ -40,7 +40,6 @@ IdArgument = Annotated[
     typer.Argument(
         metavar="[ID]",
         help="Id from sigwrap watch [default: the only open request]",
-        show_default=False,
     ),
 ]
 

@@ -36,7 +36,6 @@ def run(
             "--root",
             metavar="DIR",
             help="Project directory [default: the agent's project]",
-            show_default=False,
         ),
     ] = None,
     store: StoreOption = None,

@@ -67,7 +67,6 @@ def install(
             "-p",
             metavar="NAME|FILE",
             help="Policy that decides [default: agent-default]",
-            show_default=False,
         ),
     ] = "",
     dry_run: DryRunOption = False,

@@ -46,7 +46,6 @@ def query(
         typer.Argument(
             metavar="[SQL]",
             help="SELECT over the views [default: list the views and their columns]",
-            show_default=False,
         ),
     ] = "",
     sessions: SessionsArgument = None,
@@ -57,7 +56,6 @@ def query(
         typer.Option(
             "--format",
             help="Output format; nl: one JSON object per line [default: table]",
-            show_default=False,
         ),
     ] = None,
     as_json: JsonOption = False,

@@ -55,13 +55,11 @@ def replay(
     instant: Annotated[bool, typer.Option("--instant", help="Print without pauses")] = False,
     speed: Annotated[
         float | None,
-        typer.Option("--speed", metavar="X", help="Replay X times as fast", show_default=False),
+        typer.Option("--speed", metavar="X", help="Replay X times as fast"),
     ] = None,
     until: Annotated[
         int | None,
-        typer.Option(
-            "--until", metavar="SEQ", help="Show the state after this event", show_default=False
-        ),
+        typer.Option("--until", metavar="SEQ", help="Show the state after this event"),
     ] = None,
     stream: Annotated[
         Stream | None,
@@ -69,12 +67,11 @@ def replay(
             "--recorded",
             help="Print what recorded commands read or wrote instead of events; on a terminal "
             "without control characters",
-            show_default=False,
         ),
     ] = None,
     pid: Annotated[
         int | None,
-        typer.Option(metavar="PID", help="With --recorded: only this process", show_default=False),
+        typer.Option(metavar="PID", help="With --recorded: only this process"),
     ] = None,
     policy: Annotated[str | None, typer.Option("--policy", "-p", help=_OLD, hidden=True)] = None,
     root: Annotated[Path | None, typer.Option("--root", help=_OLD, hidden=True)] = None,

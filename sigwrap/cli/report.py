@@ -70,32 +70,27 @@ def report(
     store: StoreOption = None,
     output_format: Annotated[
         Format | None,
-        typer.Option("--format", help="Output format [default: text]", show_default=False),
+        typer.Option("--format", help="Output format [default: text]"),
     ] = None,
     as_json: JsonOption = False,
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", metavar="FILE", help="Output file", show_default=False),
+        typer.Option("--output", "-o", metavar="FILE", help="Output file"),
     ] = None,
     since: Annotated[
         str | None,
-        typer.Option(
-            metavar="WHEN", help=f"Only events after WHEN: {EXAMPLES}", show_default=False
-        ),
+        typer.Option(metavar="WHEN", help=f"Only events after WHEN: {EXAMPLES}"),
     ] = None,
     until: Annotated[
         str | None,
-        typer.Option(metavar="WHEN", help="Only events before WHEN", show_default=False),
+        typer.Option(metavar="WHEN", help="Only events before WHEN"),
     ] = None,
-    rule: Annotated[
-        str, typer.Option(metavar="RULE", help="Only decisions of this rule", show_default=False)
-    ] = "",
+    rule: Annotated[str, typer.Option(metavar="RULE", help="Only decisions of this rule")] = "",
     process: Annotated[
         str,
         typer.Option(
             metavar="PID|NAME",
             help="Only this process, or processes of this program, and all that they started",
-            show_default=False,
         ),
     ] = "",
     only: Annotated[
@@ -104,7 +99,6 @@ def report(
             metavar="OUTCOME",
             help=f"Only actions with this outcome: {', '.join(OUTCOMES)}; {ASKED}: approval "
             "requests",
-            show_default=False,
         ),
     ] = None,
     follow: Annotated[

@@ -22,7 +22,6 @@ SessionsArgument = Annotated[
         metavar="[SESSION…]",
         help="Session ids, their unique starts or ends, session names, or log files "
         "[default: the latest session]",
-        show_default=False,
     ),
 ]
 AllOption = Annotated[bool, typer.Option("--all", help="Read every session in the store")]
@@ -33,7 +32,6 @@ OutputOption = Annotated[
         "-o",
         metavar="FILE",
         help="Output file, written completely or not at all",
-        show_default=False,
     ),
 ]
 

@@ -39,7 +39,6 @@ def verify(
             "--head",
             metavar="HASH",
             help="Head from sigwrap --verbose, to detect a truncated log",
-            show_default=False,
         ),
     ] = None,
     strict: Annotated[

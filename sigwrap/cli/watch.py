@@ -43,7 +43,6 @@ def watch(
             "--format",
             help="text, json: print the open requests once; jsonl: print every change "
             "[default: the screen, or text without a terminal]",
-            show_default=False,
         ),
     ] = None,
     full: Annotated[
@@ -56,7 +55,6 @@ def watch(
             metavar="COMMAND",
             help="Shell command to run for each approval request ($SIGWRAP_QUESTION has its "
             "text), or: bell",
-            show_default=False,
         ),
     ] = "",
     as_json: Annotated[bool, typer.Option("--json", hidden=True, help="An old name")] = False,

@@ -41,7 +41,6 @@ def why(
         typer.Argument(
             metavar="[PID]...",
             help="Pids of processes in the session [default: the command]",
-            show_default=False,
         ),
     ] = None,
     store: StoreOption = None,

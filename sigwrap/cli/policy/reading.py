@@ -299,12 +299,11 @@ def try_policy(
             "--root",
             metavar="DIR",
             help="Directory for ${PROJECT_ROOT} in the policy [default: the session's]",
-            show_default=False,
         ),
     ] = None,
     form: Annotated[
         WhatIfForm | None,
-        typer.Option("--format", help="Output format [default: text]", show_default=False),
+        typer.Option("--format", help="Output format [default: text]"),
     ] = None,
     exit_zero: Annotated[
         bool, typer.Option("--exit-zero", help="Exit with 0 even if decisions differ")

@@ -25,7 +25,6 @@ RootOption = Annotated[
         "--root",
         metavar="DIR",
         help="Directory for ${PROJECT_ROOT} in the policy [default: current directory]",
-        show_default=False,
     ),
 ]
 PolicyArgument = Annotated[

@@ -66,24 +66,19 @@ def init(
         typer.Argument(
             metavar="[NAME|FILE]",
             help="Name or file of the policy [default: policy.yaml, named after the directory]",
-            show_default=False,
         ),
     ] = "",
     extends: Annotated[
         str, typer.Option("--extends", metavar="NAME|FILE", help="Base of the new policy")
     ] = "",
-    kind: Annotated[
-        Kind | None, typer.Option("--kind", help="Kind of project", show_default=False)
-    ] = None,
+    kind: Annotated[Kind | None, typer.Option("--kind", help="Kind of project")] = None,
     network: Annotated[
         Network | None,
-        typer.Option(
-            "--network", help="Hosts that it may reach [default: any]", show_default=False
-        ),
+        typer.Option("--network", help="Hosts that it may reach [default: any]"),
     ] = None,
     push: Annotated[
         Push | None,
-        typer.Option("--push", help="Whether it may git push [default: ask]", show_default=False),
+        typer.Option("--push", help="Whether it may git push [default: ask]"),
     ] = None,
 ) -> None:
     """Write a first policy for this project.
@@ -187,14 +182,11 @@ def learn(
             "--only",
             help="Outcome of the actions; rules for audited actions deny "
             "[default: denied and asked]",
-            show_default=False,
         ),
     ] = None,
     output: Annotated[
         str | None,
-        typer.Option(
-            "--output", "-o", metavar="FILE", help="Write to this new file", show_default=False
-        ),
+        typer.Option("--output", "-o", metavar="FILE", help="Write to this new file"),
     ] = None,
     name: Annotated[
         str, typer.Option("--name", metavar="NAME", help="Name of the policy")
@@ -205,7 +197,6 @@ def learn(
             "--extends",
             metavar="NAME|FILE",
             help="Base of the policy [default: the policy of the session]",
-            show_default=False,
         ),
     ] = None,
     store: StoreOption = None,
