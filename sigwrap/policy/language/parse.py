@@ -6,18 +6,12 @@ from collections.abc import Callable, Mapping
 
 from sigwrap.hints import TypeVar
 from sigwrap.policy.judge.files import FileRules
-from sigwrap.policy.judge.request import Action
 from sigwrap.policy.judge.rules import (
     CommandRule,
-    EnvPolicy,
     FileRule,
-    Limits,
     NetworkRule,
     Policy,
-    Session,
     SignalRule,
-    Trust,
-    Watch,
 )
 from sigwrap.policy.language import beforehand
 from sigwrap.policy.language.document import (
@@ -170,39 +164,10 @@ class _Loader:
         return None
 
 
-# The base of a policy without `extends`.
-_NOTHING = Policy(
-    name="",
-    file="",
-    description="",
-    bases=(),
-    tolerates_old_kernels=False,
-    default_command=Action.DENY,
-    default_signal=Action.DENY,
-    default_file=Action.ALLOW,
-    default_network=Action.ALLOW,
-    variables=(),
-    command_rules=(),
-    signal_rules=(),
-    file_rules=(),
-    network_rules=(),
-    env_policy=EnvPolicy(),
-    limits=Limits(),
-    session=Session(),
-    watch=Watch(),
-    trust=Trust(),
-    cases=(),
-    base_cases=(),
-    warnings=(),
-    asks=True,
-    home="",
-)
-
-
 def _policy(
     source: Source, parts: Parts, variables: Mapping[str, str], extended: Policy | None
 ) -> Policy:
-    base = extended or _NOTHING
+    base = extended or Policy()
     network, layers = parts.network, _layers(base)
     sections = {
         name: getattr(base, name)._replace(**fields) for name, fields in parts.sections.items()
