@@ -145,6 +145,9 @@ def test_a_hostile_list_of_arguments_is_bounded() -> None:
         ("rm -rf - -- -x --y=/z", {"/w/-", "/w/-x", "/w/--y=/z", "/z"}),
         ("cp --target-directory=/etc a", {"/etc", "/w/a"}),
         ("cp -t/etc a", {"/etc", "/w/a"}),
+        ("cp -atsrc a", {"/w/src", "/w/a"}),
+        ("cp -tsrc=x a", {"/w/src=x", "/w/x", "/w/a"}),
+        ("odd -I/etc --x/y", {"/etc", "/y"}),
         ("dd of=../x", {"/w/of=../x", "/x"}),
     ],
 )

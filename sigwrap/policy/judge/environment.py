@@ -34,25 +34,26 @@ class JudgedNames(NamedTuple):
 
 
 def judge_names(policy: EnvPolicy, names: Iterable[str]) -> JudgedNames:
-    remove, keep = _Patterns(policy.remove), _Patterns(policy.keep)
+    remove, keep = _globs(policy.remove), _globs(policy.keep)
     removed: list[Removed] = []
     kept: list[Kept] = []
     for name in sorted(names):
         if name in ALWAYS_REMOVED:
             removed.append(Removed(name, ""))
-        elif pattern := remove.first(name):
-            if keeps := keep.first(name):
+        elif pattern := _first(remove, name):
+            if keeps := _first(keep, name):
                 kept.append(Kept(name, pattern, keeps))
             else:
                 removed.append(Removed(name, pattern))
     return JudgedNames(tuple(removed), tuple(kept))
 
 
-class _Patterns:
-    def __init__(self, patterns: tuple[str, ...]) -> None:
-        self._globs = tuple(map(Glob, patterns))
+def _globs(patterns: Iterable[str]) -> dict[str, Glob]:
+    """Compile patterns. In a name, a slash is no place for a star to stop: it counts as `_`."""
+    return {each: Glob(each.replace("/", "_")) for each in patterns}
 
-    def first(self, name: str) -> str:
-        """Return the first pattern that matches the whole name, or ""."""
-        plain = name.replace("/", "_")  # it has no folders, at which a star would stop
-        return next((glob.pattern for glob in self._globs if glob.matches(plain)), "")
+
+def _first(globs: dict[str, Glob], name: str) -> str:
+    """Return the first pattern that matches the name, or ""."""
+    plain = name.replace("/", "_")
+    return next((pattern for pattern, glob in globs.items() if glob.matches(plain)), "")

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 
 from sigwrap.bare import re
 from sigwrap.policy.judge.match import UNTOLD
+from sigwrap.policy.judge.tools import options_of, tool_name
 
 UNTOLD_BELOW = "//..."  # in the path of a folder: one more part with an unknown name
 MAX_ARGUMENTS = 4096
@@ -32,7 +33,7 @@ def arguments_as_paths(
     if condition == "sources":
         arguments = _sources(arguments)
     elif condition == "outside":
-        arguments = _without_options(arguments)
+        arguments = _without_options(name, arguments)
     found: set[str] = set()
     here = parts_of(folder)
     if name in _STARTS_HERE and (not arguments or arguments[0][:1] in ("-", "(", "!")):
@@ -82,18 +83,25 @@ def _paths_in(argument: str) -> Iterator[str]:
         yield value
 
 
-def _without_options(arguments: list[str]) -> list[str]:
-    """Leave out options, but not what can be a path in them: `--file=x`, `-C/x`."""
+def _without_options(name: str, arguments: list[str]) -> list[str]:
+    """Leave out options, but not what can be a path in them: `--file=x`, `-C/x`, `-tx`."""
     end = arguments.index("--") if "--" in arguments else len(arguments)
     kept = []
     for argument in arguments[:end]:
         if argument == "-" or not argument.startswith("-"):
             kept.append(argument)
-        elif "=" in argument:
-            kept.append(argument.partition("=")[2])
-        elif "/" in argument:
-            kept.append(argument[argument.index("/") :])
+        else:
+            kept += [argument.partition("=")[2], _attached(name, argument)]
     return kept + arguments[end + 1 :]
+
+
+def _attached(name: str, option: str) -> str:
+    """Return the value of a short option in the same word, or ""."""
+    with_value = options_of(tool_name(name)).with_value
+    for at, letter in enumerate("" if option.startswith("--") else option):
+        if letter in with_value:
+            return option[at + 1 :]
+    return option[option.index("/") :] if "/" in option and "=" not in option else ""
 
 
 def _sources(arguments: list[str]) -> list[str]:

@@ -61,26 +61,18 @@ class TargetType(Enum):
     EXTERNAL = "external"
 
 
-IMPLIED_TYPES: dict[TargetType, frozenset[TargetType]] = {
-    TargetType.SELF: frozenset({TargetType.SESSION}),
-    TargetType.PARENT: frozenset(),
-    TargetType.ROOT: frozenset({TargetType.SESSION}),
-    TargetType.CHILDREN: frozenset({TargetType.DESCENDANTS, TargetType.SESSION}),
-    TargetType.ANCESTORS: frozenset({TargetType.SESSION}),
-    TargetType.DESCENDANTS: frozenset({TargetType.SESSION}),
-    TargetType.SIBLINGS: frozenset({TargetType.SESSION}),
-    TargetType.PEERS: frozenset({TargetType.SESSION}),
-    TargetType.AGENT: frozenset({TargetType.SESSION}),
-    TargetType.SESSION: frozenset(),
-    TargetType.SYSTEM: frozenset({TargetType.EXTERNAL}),
-    TargetType.USER: frozenset({TargetType.EXTERNAL}),
-    TargetType.EXTERNAL: frozenset(),
+_OUTSIDE = (TargetType.PARENT, TargetType.SYSTEM, TargetType.USER, TargetType.EXTERNAL)
+_IMPLIED: dict[TargetType, tuple[TargetType, ...]] = {
+    **{each: (TargetType.SESSION,) for each in TargetType if each not in _OUTSIDE},
+    TargetType.CHILDREN: (TargetType.DESCENDANTS, TargetType.SESSION),
+    TargetType.SYSTEM: (TargetType.EXTERNAL,),
+    TargetType.USER: (TargetType.EXTERNAL,),
 }
 
 
 def with_implied(types: Iterable[TargetType]) -> frozenset[TargetType]:
     stated = frozenset(types)
-    return stated.union(*(IMPLIED_TYPES[each] for each in stated))
+    return stated.union(*(_IMPLIED.get(each, ()) for each in stated))
 
 
 def most_specific(types: frozenset[TargetType]) -> TargetType:

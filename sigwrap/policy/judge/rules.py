@@ -217,32 +217,35 @@ Case = CommandCase | SignalCase | FileCase | NetworkCase
 
 
 class Policy(NamedTuple):
-    """A policy with the rules of its bases, own rules first; `cases` are its own."""
+    """A policy with the rules of its bases, own rules first; `cases` are its own.
 
-    name: str
-    file: str
-    description: str
-    bases: tuple[str, ...]
-    tolerates_old_kernels: bool  # runs also where the kernel cannot enforce all of it
-    default_command: Action
-    default_signal: Action
-    default_file: Action
-    default_network: Action
-    variables: tuple[tuple[str, str], ...]
-    command_rules: tuple[CommandRule, ...]
-    signal_rules: tuple[SignalRule, ...]
-    file_rules: tuple[FileRule, ...]
-    network_rules: tuple[NetworkRule, ...]
-    env_policy: EnvPolicy
-    limits: Limits
-    session: Session
-    watch: Watch
-    trust: Trust
-    cases: tuple[Case, ...]
-    base_cases: tuple[Case, ...]
-    warnings: tuple[Problem, ...]
-    asks: bool  # False: what needs approval is denied
-    home: str  # `~`; empty if unknown
+    The defaults are those of a policy without a base.
+    """
+
+    name: str = ""
+    file: str = ""
+    description: str = ""
+    bases: tuple[str, ...] = ()
+    tolerates_old_kernels: bool = False  # runs also where the kernel cannot enforce all of it
+    default_command: Action = Action.DENY
+    default_signal: Action = Action.DENY
+    default_file: Action = Action.ALLOW
+    default_network: Action = Action.ALLOW
+    variables: tuple[tuple[str, str], ...] = ()
+    command_rules: tuple[CommandRule, ...] = ()
+    signal_rules: tuple[SignalRule, ...] = ()
+    file_rules: tuple[FileRule, ...] = ()
+    network_rules: tuple[NetworkRule, ...] = ()
+    env_policy: EnvPolicy = EnvPolicy()
+    limits: Limits = Limits()
+    session: Session = Session()
+    watch: Watch = Watch()
+    trust: Trust = Trust()
+    cases: tuple[Case, ...] = ()
+    base_cases: tuple[Case, ...] = ()
+    warnings: tuple[Problem, ...] = ()
+    asks: bool = True  # False: what needs approval is denied
+    home: str = ""  # `~`; empty if unknown
     network_place: Place | None = None  # of the key that set default_network last
 
     @property

@@ -13,7 +13,15 @@ from sigwrap.policy.judge.network import (
     Protocol,
     endpoint_of,
 )
-from sigwrap.policy.judge.request import LENIENT, Action, SignalRequest, TargetType, with_implied
+from sigwrap.policy.judge.request import (
+    LENIENT,
+    Action,
+    Operation,
+    SignalRequest,
+    TargetType,
+    Via,
+    with_implied,
+)
 from sigwrap.policy.judge.rules import (
     Case,
     CommandCase,
@@ -43,12 +51,11 @@ from sigwrap.policy.problems import Place, Problem, nearest_word
 
 _QUOTING = frozenset("'\"\\")
 
-_LETS_THROUGH = (Action.ALLOW.value, Action.AUDIT.value)
 _CANNOT_ALLOW = {
     "flags": "other words may undo them: use args",
     "outside": "other arguments may be inside: deny with it, before a rule that allows",
 }
-_AUDITED = ("write", "create", "delete")
+_AUDITED = (Operation.WRITE, Operation.CREATE, Operation.DELETE)
 _AUDITED_WORDS = "write, create and delete"
 _NOT_AUDITED = (
     "read and execute cannot be audited, because each program opens hundreds of files at its start"
@@ -88,7 +95,7 @@ def inconsistencies(
         if depth := rule.get("depth"):
             yield from _range_problems(depth)
         for key, why in _CANNOT_ALLOW.items():
-            if key in rule.values and rule.get("decision") in _LETS_THROUGH:
+            if key in rule.values and rule.get("decision") in LENIENT:
                 yield _problem(rule, key, f"{key} cannot allow, since {why}")
         if not shipped and (patterns := rule.get("args_patterns")):
             try:
@@ -97,7 +104,7 @@ def inconsistencies(
                 yield _problem(rule, "args_patterns", f"args_patterns together: {error}")
     for rule in policy.get("signal_rules", ()):
         yield from _redirect_problems(rule)
-        if rule.get("log") is False and rule.get("decision") != Action.ALLOW.value:
+        if rule.get("log") is False and rule.get("decision") is not Action.ALLOW:
             yield _problem(rule, "log", "log: false needs decision: allow")
         for key in ("on", "escalate"):
             if rule.get("log") is False and rule.get(key):
@@ -105,7 +112,7 @@ def inconsistencies(
         for target in listed(rule.get("target")):
             if isinstance(target, Checked):
                 yield from _target_problems(target)
-    if isinstance(defaults, Checked) and defaults.get("file") == Action.AUDIT.value:
+    if isinstance(defaults, Checked) and defaults.get("file") is Action.AUDIT:
         yield _problem(defaults, "file", f"{_NOT_AUDITED}; audit {_AUDITED_WORDS} in a rule")
     for rule in policy.get("file_rules", ()):
         yield from _file_problems(rule)
@@ -214,13 +221,17 @@ def _any_problems(rule: Checked) -> Iterator[Problem]:
 
 
 def _redirect_problems(rule: Checked) -> Iterator[Problem]:
-    redirects = rule.get("decision") == Action.REDIRECT.value
+    redirects = rule.get("decision") is Action.REDIRECT
     if redirects and "redirect_to" not in rule.places:
         yield _problem(rule, "decision", "decision: redirect needs redirect_to")
     if not redirects and "redirect_to" in rule.places and "decision" in rule.values:
         yield _problem(rule, "redirect_to", "redirect_to needs decision: redirect")
     redirect = rule.get("redirect_to")
-    if isinstance(redirect, Checked) and redirect.get("record") and redirect.get("via") != "stub":
+    if (
+        isinstance(redirect, Checked)
+        and redirect.get("record")
+        and redirect.get("via") is not Via.STUB
+    ):
         yield _problem(redirect, "record", "record: true needs via: stub")
 
 
@@ -245,10 +256,10 @@ def _target_problems(target: Checked) -> Iterator[Problem]:
 
 
 def _file_problems(rule: Checked) -> Iterator[Problem]:
-    if rule.get("make_missing") and rule.get("decision") == Action.DENY.value:
+    if rule.get("make_missing") and rule.get("decision") is Action.DENY:
         yield _problem(rule, "make_missing", "make_missing cannot be combined with decision: deny")
-    others = [each for each in rule.get("operations", ()) if each not in _AUDITED]
-    if others and rule.get("decision") == Action.AUDIT.value:
+    others = [each.value for each in rule.get("operations", ()) if each not in _AUDITED]
+    if others and rule.get("decision") is Action.AUDIT:
         message = f"{_NOT_AUDITED}; use only {_AUDITED_WORDS} here"
         yield _problem(rule, "operations", message, ", ".join(others))
 
@@ -293,9 +304,10 @@ def _case_problems(case: Checked) -> Iterator[Problem]:
     needed = _NEEDED_IN_CASES.get(kind)
     if needed and needed not in case.places:
         yield _problem(case, kind, f"a test with {kind} needs {needed}")
-    if case.get("decision") not in (*_CASES[kind][1], None):
+    decision = case.get("decision")
+    if decision is not None and decision.value not in _CASES[kind][1]:
         message = f"a test with {kind} cannot expect this decision"
-        yield _problem(case, "decision", message, case.get("decision"))
+        yield _problem(case, "decision", message, decision.value)
     if kind in ("connect", "listen") and kind in case.values:
         try:
             endpoint_of(case.get(kind), Direction.CONNECT)

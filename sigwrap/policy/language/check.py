@@ -179,9 +179,9 @@ class Checker(Filler):
             raise self.note(node, "a path must not have the parts . and ..", node.text)
         return path
 
-    def _word(self, node: Node, shape: Word, name: str) -> str:
+    def _word(self, node: Node, shape: Word, name: str) -> Any:
         if isinstance(node, ScalarNode) and node.text in shape.words:
-            return node.text
+            return shape.type(node.text)
         nearest = nearest_word(node.text, shape.words) if isinstance(node, ScalarNode) else ""
         raise self._must_be(node, name, f"one of {', '.join(shape.words)}", nearest)
 

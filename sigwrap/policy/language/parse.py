@@ -4,21 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from sigwrap.hints import TypeVar
+from sigwrap.hints import Any
 from sigwrap.policy.judge.files import FileRules
-from sigwrap.policy.judge.request import Action
-from sigwrap.policy.judge.rules import (
-    CommandRule,
-    EnvPolicy,
-    FileRule,
-    Limits,
-    NetworkRule,
-    Policy,
-    Session,
-    SignalRule,
-    Trust,
-    Watch,
-)
+from sigwrap.policy.judge.rules import Policy, Rule
 from sigwrap.policy.language import beforehand
 from sigwrap.policy.language.document import (
     IMPLIED,
@@ -41,6 +29,7 @@ from sigwrap.policy.language.fill import (
 from sigwrap.policy.problems import InvalidPolicy, Place, Problem
 
 MAX_BASES = 8
+_RULES = ("command_rules", "signal_rules", "file_rules", "network_rules")
 _NO_MOUNTS = (
     "file_rules that deny something forbid all mounts: remove `session: {mounts: true}`, or allow "
     "everything in a first rule for /**"
@@ -170,40 +159,21 @@ class _Loader:
         return None
 
 
-# The base of a policy without `extends`.
-_NOTHING = Policy(
-    name="",
-    file="",
-    description="",
-    bases=(),
-    tolerates_old_kernels=False,
-    default_command=Action.DENY,
-    default_signal=Action.DENY,
-    default_file=Action.ALLOW,
-    default_network=Action.ALLOW,
-    variables=(),
-    command_rules=(),
-    signal_rules=(),
-    file_rules=(),
-    network_rules=(),
-    env_policy=EnvPolicy(),
-    limits=Limits(),
-    session=Session(),
-    watch=Watch(),
-    trust=Trust(),
-    cases=(),
-    base_cases=(),
-    warnings=(),
-    asks=True,
-    home="",
-)
-
-
 def _policy(
     source: Source, parts: Parts, variables: Mapping[str, str], extended: Policy | None
 ) -> Policy:
-    base = extended or _NOTHING
-    network, layers = parts.network, _layers(base)
+    base = extended or Policy()
+    network = parts.network
+    inherited = {name: getattr(base, name) for name in _RULES}
+    # The first rule of a section has its highest layer.
+    layers = max((1 + rules[0].layer for rules in inherited.values() if rules), default=0)
+    if network:
+        kept = (each for each in base.network_rules if each.name not in IMPLIED)
+        inherited["network_rules"] = (*kept, *network.implied)
+    rules: dict[str, Any] = {
+        name: (*(_above(each, layers) for each in getattr(parts, name)), *beneath)
+        for name, beneath in inherited.items()
+    }
     sections = {
         name: getattr(base, name)._replace(**fields) for name, fields in parts.sections.items()
     }
@@ -212,35 +182,17 @@ def _policy(
         bases=(base.name, *base.bases) if extended else (),
         default_network=network.action if network else base.default_network,
         variables=tuple(variables.items()),
-        command_rules=(*_above(parts.command_rules, layers), *base.command_rules),
-        signal_rules=(*_above(parts.signal_rules, layers), *base.signal_rules),
-        file_rules=(*_above(parts.file_rules, layers), *base.file_rules),
-        network_rules=(
-            *_above(parts.network_rules, layers),
-            *(each for each in base.network_rules if not (network and each.name in IMPLIED)),
-            *(network.implied if network else ()),
-        ),
         network_place=network.place if network else base.network_place,
         cases=(),
         base_cases=(*base.cases, *base.base_cases),
         **{"description": "", **parts.values},  # a base's is not inherited
         **sections,
+        **rules,
     )
 
 
-AnyRule = TypeVar("AnyRule", CommandRule, SignalRule, FileRule, NetworkRule)
-
-
-def _above(rules: tuple[AnyRule, ...], layers: int) -> tuple[AnyRule, ...]:
-    if not layers:
-        return rules
-    return tuple(each._replace(layer=each.layer + layers) for each in rules)
-
-
-def _layers(base: Policy) -> int:
-    """Return how many layers of rules there are. The first rule of a section has the highest."""
-    sections = (base.command_rules, base.signal_rules, base.file_rules, base.network_rules)
-    return 1 + max(rules[0].layer for rules in sections if rules) if any(sections) else 0
+def _above(rule: Rule, layers: int) -> Rule:
+    return rule._replace(layer=rule.layer + layers) if layers else rule
 
 
 def _entry(document: Node, key: str) -> Node | None:

@@ -164,24 +164,16 @@ def made(checked: Checked, group: Group) -> Any:
 
 def fields(checked: Checked, group: Group) -> dict[str, Any]:
     return {
-        key.field: _field(checked.values[key.name], key.shape)
-        if key.make is None
-        else key.make(checked.values[key.name])
+        key.field: _field(checked.values[key.name], key)
         for key in group.keys
         if key.name in checked.values
     }
 
 
-def _field(value: Any, shape: Shape) -> Any:
-    match shape:
-        case Word():
-            return shape.type(value)
-        case ListOf():
-            return tuple(_field(each, shape.item) for each in value)
-        case Group():
-            return made(value, shape)
-        case _:
-            return value
+def _field(value: Any, key: Key) -> Any:
+    if key.make is not None:
+        return key.make(value)
+    return made(value, key.shape) if isinstance(key.shape, Group) else value
 
 
 def entries(value: Any, group: Group) -> dict[str, Any]:
