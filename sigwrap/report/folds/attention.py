@@ -1,7 +1,8 @@
-"""Execs, signals, connections and files that were not simply allowed, in groups; and their words.
+"""What needs attention: actions that were not simply allowed, discarded changes, and work that was
+handed outside the session.
 
-A group is what one rule did to one command, to one signal from one program to another, or to one
-destination. All words are escaped for a terminal.
+Actions are in groups: what one rule did to one command, to one signal from one program to another,
+or to one destination. All texts are escaped for a terminal.
 """
 
 from __future__ import annotations

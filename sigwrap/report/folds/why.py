@@ -157,7 +157,7 @@ class WhyFold:
         if (parent := self.processes.get(ppid)) is not None:
             parent.child = ended
             return
-        # Of two that end at once, the parent's end may be seen first.
+        # If both end at once, sigwrap may see the parent's end first.
         late = self._end_of(ppid)
         if isinstance(late, _Ended) and late.code == ended.status:
             late.process.child = ended
@@ -189,7 +189,7 @@ class WhyFold:
         )
 
     def _first(self, event: Event, name: str, process: Process) -> Why | None:
-        """Return who first sent the signal that a process raised again."""
+        """Return the first sender of a signal that a process raised again."""
         if (sent := process.sent.get(name)) is not None:
             return because(Cause.RECORDED, sent_by(sent, to_itself=False), sent)
         by = self._measures.interrupted_by
@@ -201,13 +201,13 @@ class WhyFold:
         measures = self._measures
         is_out_of_memory = (  # the OOM killer killed it; the limit's event may have come before
             bool(measures.out_of_memory)
-            and measures.taken.why == measures.out_of_memory
+            and measures.in_force.why == measures.out_of_memory
             and number(event.payload.get("oom_kills")) > 0
         )
         if process.is_mismatched and name == "SIGKILL":
             said = ": the loaded program is not the one that sigwrap checked"
-        elif name in measures.taken.sends and not is_out_of_memory:
-            said = f": {measures.taken.why}"
+        elif name in measures.in_force.sends and not is_out_of_memory:
+            said = f": {measures.in_force.why}"
         elif passed_on := self._passed_on(event.pid, name, process):
             said = f", {passed_on}"
         elif self._command_end is not None and name in ("SIGTERM", "SIGKILL", "SIGHUP"):
@@ -217,7 +217,7 @@ class WhyFold:
         return because(Cause.SIGWRAP, f"{printable(name)} from sigwrap{said}")
 
     def _passed_on(self, pid: int, name: str, process: Process) -> str:
-        """Say who sent the signal that sigwrap forwarded to the command or to a joined job."""
+        """Name the sender of a signal that sigwrap forwarded to the command or to a joined job."""
         forwarded = self._measures.forwarded
         ppid = process.ppid
         to_parent = "" if ppid == self._command_pid else forwarded.get((ppid, name), "")
