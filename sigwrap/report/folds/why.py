@@ -240,12 +240,14 @@ class WhyFold:
             return like_its_child(self._in_hindsight(process.child))
         if code is None:
             return because(Cause.UNKNOWN, "its exit status is unknown")
-        if code and process.denied:
+        if code == 0:
+            return because(Cause.ITSELF, ENDED_BY_ITSELF)
+        if process.denied:
             return denied(process.denied)
-        if code and process.refused_file:
+        if process.refused_file:
             said = f"{ENDED_BY_ITSELF}, probably after {process.refused_file}"
             return because(Cause.DENIED, said)
-        if code and self._measures.log_is_full:
+        if self._measures.log_is_full:
             return denied(f"sigwrap denied every exec and signal: {self._measures.log_is_full}")
         return because(Cause.ITSELF, ENDED_BY_ITSELF)
 
