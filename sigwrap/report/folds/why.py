@@ -147,9 +147,12 @@ class WhyFold:
                 # The parent reaped it before sigwrap did: its status tells how this one ended.
                 name = process.last_signal
                 self._tell_parent(self._killed(event, name, 128 + last, process), payload)
+        # Its signals explain nothing from here on, and 10,000 processes are kept.
+        process.sent = process.raised = {}
         if pid == self._command_pid:
             self._command_end = ended
         else:
+            self._ended.pop(pid, None)  # of an earlier process with this pid
             self._ended[pid] = ended
 
     def _tell_parent(self, ended: Why, exited: Payload) -> None:
