@@ -26,7 +26,7 @@ from sigwrap.store.catalog import open_session
 from sigwrap.store.reader import Session
 
 WHY_SCHEMA = "sigwrap.why/1"
-_PID_DIGITS = 12
+_PID_DIGITS = 7  # the largest pid is 4194304
 _NEAREST_SHOWN = 5
 
 
@@ -69,7 +69,7 @@ def _pid(word: str) -> int:
 
 
 def _is_pid(word: str) -> bool:
-    return word.isdecimal() and word.isascii() and len(word) < _PID_DIGITS
+    return word.isdecimal() and word.isascii() and len(word) <= _PID_DIGITS
 
 
 class _SessionRead:

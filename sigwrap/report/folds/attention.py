@@ -1,7 +1,8 @@
-"""Execs, signals, connections and files that were not simply allowed, in groups; and their words.
+"""What needs attention: actions that were not simply allowed, discarded changes, and work that was
+handed outside the session.
 
-A group is what one rule did to one command, to one signal from one program to another, or to one
-destination. All words are escaped for a terminal.
+Actions are in groups: what one rule did to one command, to one signal from one program to another,
+or to one destination. All texts are escaped for a terminal.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from sigwrap.policy.judge.network import Direction, reaching
 from sigwrap.policy.judge.subcommand import subcommand
 from sigwrap.policy.judge.tools import has_subcommands
 from sigwrap.policy.presets import as_meant
+from sigwrap.report.folds.bounded import Latest
 from sigwrap.report.folds.steps import shell_line
 from sigwrap.report.folds.tree import CommandLine, command_line, words
 from sigwrap.tuples import NamedTuple
@@ -157,13 +159,11 @@ class Attention:
     def __init__(self) -> None:
         self._groups: dict[tuple[object, ...], Group] = {}
         self._kept = {True: 0, False: 0}  # by whether they are audited
-        self._answers: dict[int, str] = {}
+        self._answers: Latest[int, str] = Latest(_ANSWERS_KEPT)  # by pid
         self.more = 0  # how often something else was not simply allowed
 
     def answered(self, event: Event) -> None:
         self._answers[event.pid] = ANSWER_OF[event.type]
-        if len(self._answers) > _ANSWERS_KEPT:
-            del self._answers[next(iter(self._answers))]
 
     def ended(self, pid: int) -> None:
         self._answers.pop(pid, None)
@@ -172,7 +172,7 @@ class Attention:
         """Take an event whose outcome is not `allowed`."""
         payload = event.payload
         rule = text(payload.get("rule_name"))
-        answer = self._answers.pop(event.pid, "") if self._answers else ""
+        answer = self._answers.pop(event.pid, "")
         if became == APPROVED:
             answer = APPROVED  # approval of a script covers what it runs
         command = _command_key(payload) if event.type in EXEC_TYPES else ()

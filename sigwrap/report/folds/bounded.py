@@ -13,7 +13,7 @@ Value = TypeVar("Value")
 
 
 class Latest(OrderedDict[Key, Value]):
-    """The entries that were set last."""
+    """The entries that were added last."""
 
     def __init__(self, limit: int) -> None:
         super().__init__()
@@ -21,7 +21,6 @@ class Latest(OrderedDict[Key, Value]):
 
     def __setitem__(self, key: Key, value: Value) -> None:
         super().__setitem__(key, value)
-        self.move_to_end(key)
         if len(self) > self._limit:
             self.popitem(last=False)
 

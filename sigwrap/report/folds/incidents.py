@@ -3,6 +3,7 @@ refused calls. Equal incidents are one, with a count."""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass
 
 from sigwrap.escape import printable, shell_words, shortened
@@ -133,16 +134,12 @@ def _caller(event: Event) -> object:
     return event.payload.get("peer_pid") or event.pid
 
 
-class _Fields(dict[str, object]):
-    def __missing__(self, name: str) -> str:
-        return "?"
-
-
 def _said(event: Event, pid: object) -> str:
     get = event.payload.get
     files = texts(get("files"))[:_FILES_SHOWN]
     more = number(get("count")) - len(files)
-    fields = _Fields({k: v for k, v in event.payload.items() if v not in (None, "")})
+    known = {name: value for name, value in event.payload.items() if value not in (None, "")}
+    fields = defaultdict(lambda: "?", known)
     fields.update(
         pid=pid,
         why=f": {get('reason')}" if get("reason") else "",

@@ -35,7 +35,7 @@ class Measures:
         self.interrupt: Payload = {}
         self.interrupted_by: Payload = {}  # the same, if the run ends by it
         self.forwarded: Latest[tuple[int, str], str] = Latest(_FORWARDED_LIMIT)  # by pid and signal
-        self.taken = Measure("", ())
+        self.in_force = Measure("", ())
         self.out_of_memory = ""  # the limit for which the kernel has killed
         self.log_is_full = ""  # since then every exec and signal is denied
         self.stopped: Stopped | None = None
@@ -61,13 +61,13 @@ class Measures:
             case "interrupt_withdrawn":
                 self.interrupt = self.interrupted_by = {}
             case "interrupt_escalated":
-                self.taken = Measure(_stated(event), ("SIGKILL",))
+                self.in_force = Measure(_stated(event), ("SIGKILL",))
             case "limit_exceeded":
                 self._limit_exceeded(event)
             case "killswitch_activated":
                 reason = payload.get("reason")
                 why = printable(f"the kill switch: {reason}" if reason else "the kill switch")
-                self.taken = Measure(why, ("SIGKILL",))
+                self.in_force = Measure(why, ("SIGKILL",))
             case "agent_signal" if payload.get("outcome") == "delivered":
                 self._agent_signal(event)
             case "tree_frozen" if self._stop is not None:
@@ -81,9 +81,9 @@ class Measures:
         payload = event.payload
         limit = payload.get("limit")
         if payload.get("effect") != "refused":
-            self.taken = Measure(_stated(event), ("SIGTERM", "SIGKILL"))
+            self.in_force = Measure(_stated(event), ("SIGTERM", "SIGKILL"))
             if limit == "memory" and payload.get("used") is None:
-                self.out_of_memory = self.taken.why
+                self.out_of_memory = self.in_force.why
         elif limit == "log_size":
             self.log_is_full = _stated(event)
 
@@ -95,12 +95,14 @@ class Measures:
         if name == "SIGSTOP":
             self._stop = event
         elif name in ("SIGTERM", "SIGBUDGET") and not follows:
-            self.taken = Measure(_agent_signal(payload), ("SIGTERM", "SIGKILL"))
+            self.in_force = Measure(_agent_signal(payload), ("SIGTERM", "SIGKILL"))
 
 
 def _stated(event: Event) -> str:
     payload = event.payload
-    return printable(str(payload.get("reason") or payload.get("limit") or event.type))
+    return with_new_keys(
+        printable(str(payload.get("reason") or payload.get("limit") or event.type))
+    )
 
 
 def _agent_signal(payload: Payload) -> str:
@@ -140,7 +142,10 @@ def _reason(recorded: str, why: Why | None, measures: Measures) -> str:
         return recorded
     if recorded == "interrupted":
         return measures.interrupted
-    is_killed = recorded in (f"killed: {measures.taken.why}", f"killed by {measures.taken.why}")
+    is_killed = recorded in (
+        f"killed: {measures.in_force.why}",
+        f"killed by {measures.in_force.why}",
+    )
     return f"{measures.interrupted}; {recorded}" if is_killed else recorded
 
 
@@ -159,7 +164,7 @@ def _with_death(reason: str, why: Why, status: object, measures: Measures) -> st
         return f"{reason}; the command died of {why.signal_name}"
     if (why.status == status and not is_own) or reason == COMMAND_ENDED:
         return why.text
-    if measures.taken.why == reason.removeprefix("ended by ") and why.cause is Cause.SIGWRAP:
+    if measures.in_force.why == reason.removeprefix("ended by ") and why.cause is Cause.SIGWRAP:
         how = " after the grace period" if why.signal_name == "SIGKILL" else ""
         return f"{reason}; the command died of {why.signal_name} from sigwrap{how}"
     if why.text.endswith((reason, measures.interrupted)):

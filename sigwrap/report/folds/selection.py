@@ -18,8 +18,10 @@ _ANSWERED_LIMIT = 1_000
 
 
 class AskedAbout:
-    """Finds approval requests, their answers, and the actions that follow from them. It has to see
-    every event, in order."""
+    """Finds approval requests, their answers, and the actions that follow from them.
+
+    It has to see every event, in order.
+    """
 
     def __init__(self) -> None:
         self.answered: Latest[int, bool] = Latest(_ANSWERED_LIMIT)  # by pid

@@ -24,6 +24,7 @@ _OWN_CHARACTERS = 200
 _CHARACTERS = 300
 _SHOWN = 12
 _BELOW_SHOWN = 3
+_LEFT = "left to the user"  # the agent asks, and the log has no answer
 _NOTHING_MORE = [""] * _BELOW_KEPT  # for a step that is only counted
 _SHELLS = frozenset({"bash", "sh", "zsh", "dash"})
 
@@ -81,12 +82,13 @@ class Step:
     @property
     def line(self) -> str:
         tool = f"{self.tool}: " if self.tool else ""
-        return f"{self.outcome:<8}  {tool}{self.what}{self._notes()}"
+        outcome = _LEFT if self.outcome == "asked" else self.outcome
+        return f"{outcome:<8}  {tool}{self.what}{self._notes()}"
 
     @property
     def judged_line(self) -> str:
-        """What a hook denied, or asked the user about."""
-        label = "denied" if self.answer == "deny" else "asked"
+        """What a hook denied or left to the user, in one line."""
+        label = DENIED if self.answer == "deny" else _LEFT
         why = f"  ({self.reason})" if self.reason else ""
         return f"{label}  {self.tool}: {self.what}{why}"
 
@@ -127,7 +129,7 @@ class Steps:
 
     @property
     def judged(self) -> list[Step]:
-        """The calls that a hook denied or asked about."""
+        """The calls that a hook denied or left to the user."""
         return [each for each in self.found if each.answer in ("deny", "ask")]
 
     @property

@@ -109,7 +109,7 @@ class Summary:
         self.processes = ProcessTree(self._known)
 
     def add(self, event: Event) -> bool:
-        """Return whether the event is selected, and no retry of an exec that was told before."""
+        """Return whether the event is selected and not a retry of an exec along PATH."""
         if self._last is None:
             self.started = event.payload if event.type == "session_started" else {}
             self.started_ns = event.time_ns

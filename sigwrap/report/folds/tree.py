@@ -104,6 +104,7 @@ class Process:
 class Processes:
     def __init__(self) -> None:
         self._living: Latest[int, Process] = Latest(_PROCESSES_LIMIT)
+        self.get = self._living.get
 
     def __contains__(self, pid: int) -> bool:
         return pid in self._living
@@ -117,14 +118,13 @@ class Processes:
 
     def step_of(self, *pids: int) -> Step | None:
         """Return the first step to which one of the processes belongs."""
-        steps = (process.step for pid in pids if (process := self._living.get(pid)) is not None)
-        return next(filter(None, steps), None)
+        for pid in pids:
+            if (process := self._living.get(pid)) is not None and process.step is not None:
+                return process.step
+        return None
 
     def pids(self) -> list[int]:
         return list(self._living)
-
-    def get(self, pid: int) -> Process | None:
-        return self._living.get(pid)
 
     def end(self, event: Event) -> Process:
         return self._living.pop(event.pid, None) or Process(number(event.payload.get("ppid")))

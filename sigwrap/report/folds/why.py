@@ -147,9 +147,12 @@ class WhyFold:
                 # The parent reaped it before sigwrap did: its status tells how this one ended.
                 name = process.last_signal
                 self._tell_parent(self._killed(event, name, 128 + last, process), payload)
+        # Its signals explain nothing from here on, and 10,000 processes are kept.
+        process.sent = process.raised = {}
         if pid == self._command_pid:
             self._command_end = ended
         else:
+            self._ended.pop(pid, None)  # of an earlier process with this pid
             self._ended[pid] = ended
 
     def _tell_parent(self, ended: Why, exited: Payload) -> None:
@@ -157,7 +160,7 @@ class WhyFold:
         if (parent := self.processes.get(ppid)) is not None:
             parent.child = ended
             return
-        # Of two that end at once, the parent's end may be seen first.
+        # If both end at once, sigwrap may see the parent's end first.
         late = self._end_of(ppid)
         if isinstance(late, _Ended) and late.code == ended.status:
             late.process.child = ended
@@ -189,7 +192,7 @@ class WhyFold:
         )
 
     def _first(self, event: Event, name: str, process: Process) -> Why | None:
-        """Return who first sent the signal that a process raised again."""
+        """Return the first sender of a signal that a process raised again."""
         if (sent := process.sent.get(name)) is not None:
             return because(Cause.RECORDED, sent_by(sent, to_itself=False), sent)
         by = self._measures.interrupted_by
@@ -201,13 +204,13 @@ class WhyFold:
         measures = self._measures
         is_out_of_memory = (  # the OOM killer killed it; the limit's event may have come before
             bool(measures.out_of_memory)
-            and measures.taken.why == measures.out_of_memory
+            and measures.in_force.why == measures.out_of_memory
             and number(event.payload.get("oom_kills")) > 0
         )
         if process.is_mismatched and name == "SIGKILL":
             said = ": the loaded program is not the one that sigwrap checked"
-        elif name in measures.taken.sends and not is_out_of_memory:
-            said = f": {measures.taken.why}"
+        elif name in measures.in_force.sends and not is_out_of_memory:
+            said = f": {measures.in_force.why}"
         elif passed_on := self._passed_on(event.pid, name, process):
             said = f", {passed_on}"
         elif self._command_end is not None and name in ("SIGTERM", "SIGKILL", "SIGHUP"):
@@ -217,7 +220,7 @@ class WhyFold:
         return because(Cause.SIGWRAP, f"{printable(name)} from sigwrap{said}")
 
     def _passed_on(self, pid: int, name: str, process: Process) -> str:
-        """Say who sent the signal that sigwrap forwarded to the command or to a joined job."""
+        """Name the sender of a signal that sigwrap forwarded to the command or to a joined job."""
         forwarded = self._measures.forwarded
         ppid = process.ppid
         to_parent = "" if ppid == self._command_pid else forwarded.get((ppid, name), "")
@@ -240,12 +243,14 @@ class WhyFold:
             return like_its_child(self._in_hindsight(process.child))
         if code is None:
             return because(Cause.UNKNOWN, "its exit status is unknown")
-        if code and process.denied:
+        if code == 0:
+            return because(Cause.ITSELF, ENDED_BY_ITSELF)
+        if process.denied:
             return denied(process.denied)
-        if code and process.refused_file:
+        if process.refused_file:
             said = f"{ENDED_BY_ITSELF}, probably after {process.refused_file}"
             return because(Cause.DENIED, said)
-        if code and self._measures.log_is_full:
+        if self._measures.log_is_full:
             return denied(f"sigwrap denied every exec and signal: {self._measures.log_is_full}")
         return because(Cause.ITSELF, ENDED_BY_ITSELF)
 

@@ -20,7 +20,7 @@ from sigwrap.events import (
 from sigwrap.outcomes import ALLOWED, counted, outcome
 from sigwrap.report.folds.attention import Handed, what
 from sigwrap.report.folds.cause import sent_to_sigwrap
-from sigwrap.report.folds.incidents import INCIDENT_TYPES, Incident
+from sigwrap.report.folds.incidents import INCIDENT_TYPES, Incident, with_new_keys
 
 _CHARACTERS_SHOWN = 400
 # What --follow shows besides actions that were not simply allowed, requests and deaths.
@@ -109,7 +109,8 @@ def interrupt_line(event: Event) -> str:
             left = ", left to the command" if payload.get("taken_by") == "command" else ""
             said = f"received {sent_to_sigwrap(payload)}{left}"
         case "escalated":
-            said = f"killed the tree ({_processes(payload)}): {payload.get('reason')}"
+            reason = with_new_keys(str(payload.get("reason")))
+            said = f"killed the tree ({_processes(payload)}): {reason}"
         case "withdrawn":
             said = "ignored: the command returned to its prompt"
         case _:

@@ -131,6 +131,10 @@ def _tally(tally: Tally[Any], fields: Callable[[Any], dict[str, Any]]) -> dict[s
     return {"top": top, "rest": tally.rest, "exact": tally.exact}
 
 
+# Promised by sigwrap.report/2.
+_LABELS = {"denied": "not approved", "expired": "approval expired"}
+
+
 def _first(event: Event, started_ns: int) -> dict[str, Any]:
     return {"first_at": iso_time(event.time_ns), "first_offset_ns": event.time_ns - started_ns}
 
@@ -141,7 +145,7 @@ def _group(group: Group, suggestions: Suggestions, started_ns: int) -> dict[str,
     return {
         "kind": group.kind,
         "outcome": group.outcome,
-        "label": group.label,
+        "label": _LABELS.get(group.answer, group.label),
         "answer": group.answer or None,
         "what": lines[0][0],
         "examples": [line for line, _ in lines[1:]],

@@ -112,7 +112,7 @@ def test_a_hooks_decision_and_the_shell_that_follows_are_one_tool_call() -> None
     assert log.shown() == [
         "+1.00 s denied Read: read /home/u/.ssh/id_rsa",
         "+2.00 s exit 2 Bash: make test",
-        "+3.00 s asked Bash: npm install",
+        "+3.00 s left to the user Bash: npm install",
     ]
     assert [each.what for each in log.result().judged] == [
         "read /home/u/.ssh/id_rsa",

@@ -656,6 +656,8 @@ def test_the_command_takes_a_session_a_pid_both_or_nothing(
     assert run_app(["why", "2026", "999", *store]) == 125
     said = capfd.readouterr().err
     assert "no process 999" in said and "nearest: 11;" in said
+    assert run_app(["why", "999", *store]) == 125  # a pid alone is one of the latest session
+    assert "no process 999 in session 20260101-s" in capfd.readouterr().err
     assert run(capfd, "why", "11", "11", *store) == "\n".join([f'11 "sleep 9": {sentence}'] * 2)
     assert len(json.loads(run(capfd, "why", "11", "11", "--json", *store))) == 2
 

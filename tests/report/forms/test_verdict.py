@@ -84,7 +84,7 @@ def test_a_log_of_hooks_says_how_many_tool_calls_were_judged() -> None:
     said = "Hooks judged 4 tool calls of one conversation: 2 denied, 1 left to the user."
     assert verdict(summary, now_ns=NOW_NS) == (said, News.OPEN)
     text = render_text(summary, None, Page(utc=True, now_ns=NOW_NS))
-    assert "\n  asked  Bash: make 3  (why)\n  denied  Bash: make 4  (why)\n" in text
+    assert "\n  left to the user  Bash: make 3  (why)\n  denied  Bash: make 4  (why)\n" in text
 
 
 FILES = """\

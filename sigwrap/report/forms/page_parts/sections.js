@@ -100,7 +100,7 @@ const discarded = () => list(record(report.discards).found).map((each) =>
 
 const judged = () => list(record(report.steps).found).filter((step) => ["deny", "ask"].includes(record(step.hook).answer)).map((step) => {
   const label = step.hook.answer === "deny" ? "denied" : "asked";
-  return element("li", { class: `finding ${label}` }, badge(label, label), ` ${shown(step.tool)}: ${shown(step.what)} `, eventLink(step.first_seq),
+  return element("li", { class: `finding ${label}` }, badge(label, label === "asked" ? "left to the user" : label), ` ${shown(step.tool)}: ${shown(step.what)} `, eventLink(step.first_seq),
     element("div", { class: "notice" }, shown(step.hook.reason)));
 });
 
