@@ -6,11 +6,11 @@ It does without typer: an agent starts this before each tool call, and waits for
 from __future__ import annotations
 
 import os
-import signal
 import sys
 import time
 from collections.abc import Iterator
 
+from sigwrap.bare import signal
 from sigwrap.cli.hook_facts import ThisMachine
 from sigwrap.cli.hook_log import record
 from sigwrap.cli.output import note, out
@@ -32,6 +32,7 @@ from sigwrap.mediate.wording import TO_AN_AGENT
 from sigwrap.policy.judge.engine import Engine
 from sigwrap.policy.judge.request import Operation
 from sigwrap.run.settings import DEFAULT_POLICY
+from sigwrap.start.command import find_program
 from sigwrap.start.policy_files import host_variables, load_with_sources
 from sigwrap.status import BLOCKED
 from sigwrap.store import killswitch
@@ -195,9 +196,16 @@ def _findings(
 
 
 def _runs_in_a_session(program: AgentProgram) -> bool:
-    """Return whether the agent's settings have sigwrap run its shell commands."""
+    """Return whether the agent's settings have this sigwrap run its shell commands."""
     prefix = os.environ.get("CLAUDE_CODE_SHELL_PREFIX", "")
-    return program is AgentProgram.CLAUDE_CODE and os.path.basename(prefix) == "sigwrap-shell"
+    if program is not AgentProgram.CLAUDE_CODE or os.path.basename(prefix) != "sigwrap-shell":
+        return False
+    try:
+        path = os.path.realpath(find_program(prefix, dict(os.environb)))
+    except SigwrapError:
+        return False
+    own = (os.path.realpath(sys.argv[0]), os.path.abspath(sys.executable))
+    return os.path.dirname(os.fsdecode(path)) in map(os.path.dirname, own)
 
 
 def _of_line(

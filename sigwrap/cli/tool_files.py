@@ -61,9 +61,10 @@ def not_found(request: CommandRequest) -> list[str]:
     return list(dict.fromkeys(missing))
 
 
-def with_shadows(request: CommandRequest) -> CommandRequest:
+def with_shadows(request: CommandRequest, commands: SystemCommands | None = None) -> CommandRequest:
     """Add what shadows a system command on the current PATH."""
-    commands, programs = SystemCommands(our_view()), list(request.programs)
+    commands = commands or SystemCommands(our_view())
+    programs = list(request.programs)
     for position, program in enumerate(programs):
         programs[position] = _looked_up(program, commands)
         if not keeps_search_path(program.name, program.argv):

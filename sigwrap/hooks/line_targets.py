@@ -35,7 +35,7 @@ _SAYS_NAMES = _LISTS_NAMES | frozenset("basename date dirname nproc pwd realpath
 _PASSES_NAMES = _SAYS_NAMES | frozenset("head sed sort tail tr uniq xargs".split())
 # Commands whose output is taken for words, or is fed to another command.
 _PRODUCERS = re.compile(
-    r"(?:\$\(|<\(|`)\s*([\w./-]+)|(?:^|[;&|(\n])\s*([\w./-]+)[^|;&()\n]*\|(?!\|)"
+    r"(?:\$\(|<\(|`)\s*([\w./-]+)|(?:^|[;&|(\n])[ \t]*([\w./-]+)[^|;&()\n]*\|(?!\|)"
 )
 _READS_TREE = frozenset("7z ack ag ln rg rsync tar zip".split())
 _SAVES = frozenset(
@@ -63,6 +63,7 @@ _CODE_WRITES = re.compile(
 _STATEMENT = re.compile(r"[^;&\n]*")
 _QUOTED = re.compile(r"'[^']*'")
 _VARIABLE = re.compile(r"\$\{?([A-Za-z_]\w*)")
+_IN_VARIABLE = re.compile(r"\$(\w+|\{[^{}]{0,99}\})")
 _OF_THE_SHELL = frozenset("PWD OLDPWD RANDOM SECONDS LINENO UID EUID PPID HOSTNAME IFS".split())
 _PATH_IN_TEXT = re.compile(
     # Each part starts where none could have started before, so the search is linear.
@@ -83,7 +84,9 @@ _OPERATIONS = {
 }
 
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)
-_RANGE = re.compile(r"[\w.:/@+-]*[\[{]")  # curl reads several addresses
+_NOT_CLEAR = re.compile(  # to curl: several addresses, or a file by another spelling
+    r"(?i:[\w.:/@+-]*[\[{]|file:(?!///[\w./~-]*$))"
+)
 _NUMERIC_HOST = re.compile(r"(\S*@)?\d+\.\d+\.\d+\.\d+([:/]\S*)?|\[[0-9a-fA-F:.]+\](:\d+)?")
 _HOST = re.compile(r"(?:[\w.+-]+@)?([\w.-]+|\[[0-9a-fA-F:.]+\])(?::(\d{1,5}(?!\d))?\S*|/\S*)?")
 _PORTS: Mapping[str, int] = {
@@ -279,7 +282,7 @@ class LineTargets:
 
     def _mentioned(self, text: str) -> Iterator[Finding]:
         home = self._machine.variable("HOME") or ""
-        text = text.replace("${HOME}", home).replace("$HOME", home)
+        text = _IN_VARIABLE.sub("", text.replace("${HOME}", home).replace("$HOME", home))
         for found in dict.fromkeys(_PATH_IN_TEXT.findall(text)[:MAX_TARGETS]):
             beyond = found.partition("/")[2] if found.startswith("~") else found.lstrip("/")
             for path in (found, join(home, beyond)):
@@ -325,7 +328,7 @@ class LineTargets:
             if UNTOLD in value or value.lower().startswith(("file://", "unix://")):
                 continue
             is_operand = at == 0 or not program.words[at - 1].startswith("-")
-            if program.name == "curl" and is_operand and _RANGE.match(value):
+            if program.name == "curl" and is_operand and _NOT_CLEAR.match(value):
                 yield self._asked(word, "its address is not clear")
             is_sure = _SCHEME.match(value) or _NUMERIC_HOST.fullmatch(value)
             is_bare = is_online and not word.startswith("-") and _HOST.fullmatch(word)

@@ -54,6 +54,7 @@ class Line(NamedTuple):
     unsure: frozenset[str] = frozenset()  # of these, whose values it does not show
     text: str = ""
     folder: str = ""  # in which it starts
+    possible: tuple[Command, ...] = ()  # words of programs that are not known to run them
 
 
 class After(NamedTuple):
@@ -79,18 +80,22 @@ class Found:
         self.home = home  # empty once it may be another
         self.folder = folder
         self.commands: list[Command] = []
+        self.possible: list[Command] = []
         self.files: list[FileUse] = []
         self.unknown: list[Unknown] = []
         self.variables: set[str] = set()
         self.unsure: set[str] = set()
         self.quoted: set[str] = set()  # what a shell that evaluates values would run
-        self.evaluates = False  # values, as an index or a number
+        self.code: list[str] = []  # of each line, without quoted texts
         self.is_sure = True  # what is being read runs in every reading
         self.within = 0  # as many commands that each run the next
         self.deep = 0  # as many statements within each other
         self.is_one_of_several = False  # readings of the same words
+        self.is_possible = False  # what is being read may be no command at all
 
     def not_known(self, text: str, why: str, *, is_signal: bool = False) -> None:
+        if self.is_possible:
+            return
         text = " ".join(text.split())
         shown = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
         self.unknown.append(Unknown(shown, why, is_signal))

@@ -33,6 +33,7 @@ _RUNS = re.compile(r"[$<>\0]\(|`|\[[^][]*[$\\]")  # what bash runs if it evaluat
 _HOME = ("$HOME", "${HOME}")
 _FOLDER = ("$PWD", "${PWD}", "$(pwd)", "`pwd`")
 
+MAX_DEPTH = 40
 RUNS_QUOTED = "the shell may run the text in its quotes"
 _WHERE_IT_ENDS = "it is not clear where a quoted text ends"
 _WHAT_RUNS = "it is not clear what an expansion runs"
@@ -74,6 +75,11 @@ class WordReader:
 
     def set_variable(self, text: str, name: str, value: Word) -> None:
         raise NotImplementedError
+
+    def _go_deeper(self) -> None:
+        self._out.deep += 1
+        if self._out.deep > MAX_DEPTH:
+            raise Unclear("it is nested too deeply")
 
     # Between words
 
@@ -199,6 +205,12 @@ class WordReader:
     # Expansions
 
     def _expansion(self, *, in_quotes: bool = False) -> Part:
+        self._go_deeper()
+        part = self._expanded(in_quotes=in_quotes)
+        self._out.deep -= 1
+        return part
+
+    def _expanded(self, *, in_quotes: bool) -> Part:
         start, following = self._at, self._char(1)
         text, splits = UNTOLD, not in_quotes
         parameter = _PARAMETER.match(self._text, start + 1)

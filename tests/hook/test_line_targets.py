@@ -157,6 +157,13 @@ http_proxy=http://169.254.169.254 curl x
 git -c http.proxy=http://169.254.169.254 fetch
 d='$'; x="a[$d(git push -f)]"; echo $((x))
 history -w ~/.bashrc
+gdb -batch -ex run --args git push -f
+poetry run git push -f
+npm explore x -- git push -f
+docker exec x sh -c 'git push -f'
+hyperfine 'git push -f'
+FC='git push -f' make y.o
+read PWD <<< /usr; rm -rf $PWD/bin
 """
 
 ALLOWED = r"""
@@ -211,6 +218,8 @@ git diff $(git merge-base main HEAD)
 time (npm test)
 for f in src/*.ts; do npx prettier --check src && wc -l "$f"; done
 x=$(git rev-parse HEAD); echo "$x"
+docker compose exec web npm test
+MESSAGE="rm the cache and push" make notes
 python3 -c "print(open('/etc/os-release').read())"
 awk -F: '{print $1, $NF}' src/util.py
 cat package.json | jq '.scripts'
