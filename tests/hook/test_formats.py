@@ -131,6 +131,7 @@ def test_what_is_no_call_is_refused(program: AgentProgram) -> None:
         (CLAUDE, tool(CLAUDE, "Write", file_path="/a\0b")),
         (CLAUDE, tool(CLAUDE, "Write", file_path="/\ud800")),
         (CLAUDE, tool(CLAUDE, "WebFetch", url="mailto:x")),
+        (CLAUDE, tool(CLAUDE, "WebFetch", url="http:/169.254.169.254/")),
         (CLAUDE, tool(CLAUDE, "WebFetch", url="http://a:99999/")),
         (CLAUDE, tool(CLAUDE, "WebFetch", url="http://[x/")),
         (CODEX, tool(CODEX, "apply_patch", command="nothing")),

@@ -81,7 +81,9 @@ some-client --url=http://169.254.169.254/
 x=$ cat ~/.ssh/id_rsa
 x=(a)# ; cat ~/.ssh/id_rsa
 [ x || cat -n ~/.ssh/id_rsa ]
+1<<<x cat ~/.ssh/id_rsa
 [ a > ~/.bashrc ]
+true | cd /; rm -rf etc
 sed -Ei s/a/b/ ~/.bashrc
 perl -0pi -e s/a/b/ ~/.bashrc
 sed --in s/a/b/ ~/.bashrc
@@ -137,6 +139,10 @@ git status; printf %s%s ~/.ss h/id_rsa | xargs cat
 cd $(echo ~) && touch .profile
 cd $(printf %s /home/dev) && mkdir x
 x=~/.profile; touch $x
+touch ~/{.bashrc,x}
+H=$HOME; cat "$H/.ssh/id_rsa"
+curl file:/home/dev/.ssh/id_rsa
+find . -fprint ~/.bashrc
 cp src/app.ts ~/.bashrc -S x
 ln -sf list ~/.bashrc -S x
 cp --target=/home/dev/.local/bin list
@@ -219,6 +225,7 @@ time (npm test)
 for f in src/*.ts; do npx prettier --check src && wc -l "$f"; done
 x=$(git rev-parse HEAD); echo "$x"
 docker compose exec web npm test
+mkdir -p {a,b}/c
 MESSAGE="rm the cache and push" make notes
 python3 -c "print(open('/etc/os-release').read())"
 awk -F: '{print $1, $NF}' src/util.py

@@ -205,6 +205,8 @@ read GIT_EDITOR < f
 printf -v GIT_EDITOR x
 for GIT_EDITOR in x; do git commit; done
 : ${GIT_EDITOR:=x}
+repeat 1 git push -f
+aliases[x]=a; x
 TAR_OPTIONS=--checkpoint-action=exec=x tar cf x y
 CDPATH=/; cd usr && x
 GLOBIGNORE=y; x *
