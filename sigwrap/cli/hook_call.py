@@ -17,7 +17,7 @@ from sigwrap.cli.output import note, out
 from sigwrap.errors import InternalError, SessionError, SigwrapError
 from sigwrap.hints import Any, NoReturn
 from sigwrap.hooks.calls import BadCall, Call, FileCall, ShellCall, WebCall
-from sigwrap.hooks.formats import FORMATS, AgentProgram, call_in, project_in
+from sigwrap.hooks.formats import FORMATS, AgentProgram, call_in
 from sigwrap.hooks.verdict import (
     Answer,
     Finding,
@@ -94,10 +94,9 @@ def answer(given: HookLine) -> int:
         store = default_store(os.environ) if given.store is None else given.store
         _refuse_by_killswitch(store)
         started_ns = time.perf_counter_ns()
-        text = _read()
-        call = call_in(program, text)
+        call = call_in(program, _read())
         inside = is_inside_a_session()
-        verdict, policy = _judged(program, text, call, given, inside=inside)
+        verdict, policy = _judged(program, call, given, inside=inside)
         said, reason = verdict.answer, verdict.reason
         if said is Answer.ASK and call.cannot_ask:
             said = Answer.DENY
@@ -144,14 +143,14 @@ def _read() -> bytes:
 
 
 def _judged(
-    program: AgentProgram, text: bytes, call: Call, given: HookLine, *, inside: bool
+    program: AgentProgram, call: Call, given: HookLine, *, inside: bool
 ) -> tuple[Verdict, str]:
     """Return the verdict, and the name of the policy."""
     if not call.doings:
         return combined(()), ""
     known = FORMATS[program].root_variable
     project = os.environ.get(known, "") if known else ""
-    root = given.root or project or project_in(text) or os.getcwd()
+    root = given.root or project or call.project or os.getcwd()
     policy, _ = load_with_sources(given.policy, variables=host_variables(root))
     engine = Engine(policy)
     machine = ThisMachine(engine)

@@ -6,6 +6,7 @@ import fnmatch
 import os
 import re
 from collections.abc import Iterator, Sequence
+from os.path import isdir, join
 
 from sigwrap.cli.tool_files import with_shadows
 from sigwrap.linux.execs.shadows import SystemCommands
@@ -163,27 +164,19 @@ def _expanded(pattern: str, folder: str) -> Iterator[str]:
         is_last = position == len(parts) - 1
         below: list[str] = []
         if not set(part) & set("*?["):
-            below = [each + part for each in found if os.path.lexists(_in(folder, each + part))]
+            below = [each + part for each in found if os.path.lexists(join(folder, each + part))]
         else:
             fits = re.compile(fnmatch.translate(part.replace("[^", "[!"))).match
             for each in found:
-                for name in _listed(_in(folder, each or ".")):
+                for name in _listed(join(folder, each or ".")):
                     looked_at += 1
                     if looked_at > MAX_LOOKED_AT or len(below) > MAX_NAMES:
                         raise TooMany
                     if fits(name) and (part.startswith(".") or not name.startswith(".")):
                         below.append(each + name)
-        found = below if is_last else [f"{each}/" for each in below if _leads(folder, each)]
+        found = below if is_last else [f"{each}/" for each in below if isdir(join(folder, each))]
     end = "/" if pattern.endswith("/") else ""
     yield from (each + end for each in found)
-
-
-def _in(folder: str, name: str) -> str:
-    return os.path.join(folder, name)
-
-
-def _leads(folder: str, name: str) -> bool:
-    return os.path.isdir(_in(folder, name))
 
 
 def _listed(folder: str) -> Iterator[str]:
