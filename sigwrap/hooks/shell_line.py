@@ -1,5 +1,5 @@
-"""What a shell line comes to: the commands that it would run, the files that it opens for them, and
-what the hook does not read.
+"""The parts of a shell line: the commands that it would run, the files that it opens for them, and
+the parts that the hook does not read.
 
 Everything counts that may run: both sides of `&&` and each branch. A command behind `cd` has the
 directories in which it may run then. Nothing is looked up on the machine.
@@ -39,7 +39,7 @@ class FileUse(NamedTuple):
 
 
 class Unknown(NamedTuple):
-    """What the hook cannot parse or does not read."""
+    """A part that the hook cannot parse or does not read."""
 
     text: str
     why: str
@@ -74,7 +74,7 @@ def bounded(folders: Iterable[str]) -> Folders:
 
 
 class Found:
-    """What was found in a line, and in the lines within it."""
+    """Collects the parts of a line, and of the lines within it."""
 
     def __init__(self, home: str, folder: str) -> None:
         self.home = home  # empty once it may be another

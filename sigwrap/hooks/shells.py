@@ -36,7 +36,7 @@ SAYS_ONLY = frozenset({"--version", "--help"})
 
 
 class Script(NamedTuple):
-    """What a shell is given to run. Neither: a file of that name, or nothing."""
+    """The line that a shell is given to run. Neither: a file of that name, or nothing."""
 
     line: str = ""
     unknown: str = ""  # why it is not known
