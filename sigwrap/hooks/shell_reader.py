@@ -33,6 +33,7 @@ _PARENTHESES = re.compile(r"[ \t]*\([ \t]*\)")
 _NAME = re.compile(r"[A-Za-z_]\w*")
 _IN = re.compile(r"in(?=[ \t\n;])")
 _IN_A_TEST = re.compile(r"&&|\|\|?|[()]|[<>](?!\()")
+_SPACE = re.compile(r"[ \t\n]*")
 _END_OF_A_TEST = re.compile(rf"\]\]{_ENDS}")
 _BRANCHES = {
     "{": frozenset({"}"}),
@@ -364,14 +365,19 @@ class _Reader(WordReader):
 
     def _test(self, start: int) -> None:
         """Read `[[ … ]]`, which evaluates an index once more."""
-        self._skip_lines()
+        self._skip_in_a_test()
         while not self._take(_END_OF_A_TEST):
             if not self._take(_IN_A_TEST):
                 if not self._is_at_a_word() or self._char() in "<>":
                     raise self._unparsable()
                 if would_be_expanded(self._word().text):
                     self._out.not_known(self._text[start : self._at], RUNS_QUOTED)
-            self._skip_lines()
+            self._skip_in_a_test()
+
+    def _skip_in_a_test(self) -> None:
+        self._take(_SPACE)
+        if self._char() == "#" or self._documents or self._text.startswith("\\\n", self._at):
+            raise self._unparsable()  # `#` may begin a comment, or a regular expression
 
     def _function(self, start: int, folders: Folders) -> Folders:
         self._out.not_known(self._text[start : self._at], "it defines a function")

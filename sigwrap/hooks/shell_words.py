@@ -321,11 +321,12 @@ class WordReader:
     def _expect_document(self, operator: str) -> None:
         self._skip()
         found = _DELIMITER.match(self._text, self._at)
-        delimiter = found[0].strip("\\'\"") if found is not None else ""
-        if found is None or not delimiter:
+        written = found[0] if found is not None else ""
+        is_literal = written[:1] in ("'", '"', "\\")
+        delimiter = written[1 : None if written[:1] == "\\" else -1] if is_literal else written
+        if not delimiter:
             raise Unclear("it is not clear where a here-document ends")
-        self._at = found.end()
-        is_literal = delimiter != found[0]
+        self._at += len(written)
         document = _Document(delimiter, is_literal, operator == "<<-", self._folders)
         self._documents.append(document)
 

@@ -164,7 +164,7 @@ def _readings(name: str, words: Sequence[Word]) -> Iterator[Started]:
 def _of_options(name: str, words: Sequence[Word]) -> Iterator[Started]:
     """Read a value where an option takes it: in its own word, or in the next."""
     options, harmless_values = _OPTIONS[name]
-    is_old_tar = name == "tar" and words[1:2] != [] and not words[1].text.startswith("-")
+    is_old_tar = name == "tar" and len(words) > 1 and not words[1].text.startswith("-")
     for at, word in enumerate(words[1:], 1):
         text = f"-{word.text}" if at == 1 and is_old_tar else word.text
         if text.startswith("-") and UNTOLD in text.partition("=")[0]:
