@@ -6,18 +6,18 @@ It does without typer: an agent starts this before each tool call, and waits for
 from __future__ import annotations
 
 import os
-import signal
 import sys
 import time
 from collections.abc import Iterator
 
+from sigwrap.bare import signal
 from sigwrap.cli.hook_facts import ThisMachine
 from sigwrap.cli.hook_log import record
 from sigwrap.cli.output import note, out
 from sigwrap.errors import InternalError, SessionError, SigwrapError
 from sigwrap.hints import Any, NoReturn
 from sigwrap.hooks.calls import BadCall, Call, FileCall, ShellCall, WebCall
-from sigwrap.hooks.formats import FORMATS, AgentProgram, call_in, project_in
+from sigwrap.hooks.formats import FORMATS, AgentProgram, call_in
 from sigwrap.hooks.verdict import (
     Answer,
     Finding,
@@ -32,6 +32,7 @@ from sigwrap.mediate.wording import TO_AN_AGENT
 from sigwrap.policy.judge.engine import Engine
 from sigwrap.policy.judge.request import Operation
 from sigwrap.run.settings import DEFAULT_POLICY
+from sigwrap.start.command import find_program
 from sigwrap.start.policy_files import host_variables, load_with_sources
 from sigwrap.status import BLOCKED
 from sigwrap.store import killswitch
@@ -93,10 +94,9 @@ def answer(given: HookLine) -> int:
         store = default_store(os.environ) if given.store is None else given.store
         _refuse_by_killswitch(store)
         started_ns = time.perf_counter_ns()
-        text = _read()
-        call = call_in(program, text)
+        call = call_in(program, _read())
         inside = is_inside_a_session()
-        verdict, policy = _judged(program, text, call, given, inside=inside)
+        verdict, policy = _judged(program, call, given, inside=inside)
         said, reason = verdict.answer, verdict.reason
         if said is Answer.ASK and call.cannot_ask:
             said = Answer.DENY
@@ -143,14 +143,14 @@ def _read() -> bytes:
 
 
 def _judged(
-    program: AgentProgram, text: bytes, call: Call, given: HookLine, *, inside: bool
+    program: AgentProgram, call: Call, given: HookLine, *, inside: bool
 ) -> tuple[Verdict, str]:
     """Return the verdict, and the name of the policy."""
     if not call.doings:
         return combined(()), ""
     known = FORMATS[program].root_variable
     project = os.environ.get(known, "") if known else ""
-    root = given.root or project or project_in(text) or os.getcwd()
+    root = given.root or project or call.project or os.getcwd()
     policy, _ = load_with_sources(given.policy, variables=host_variables(root))
     engine = Engine(policy)
     machine = ThisMachine(engine, runs_in_session=inside or _runs_in_a_session(program))
@@ -195,9 +195,16 @@ def _findings(
 
 
 def _runs_in_a_session(program: AgentProgram) -> bool:
-    """Return whether the agent's settings have sigwrap run its shell commands."""
+    """Return whether the agent's settings have this sigwrap run its shell commands."""
     prefix = os.environ.get("CLAUDE_CODE_SHELL_PREFIX", "")
-    return program is AgentProgram.CLAUDE_CODE and os.path.basename(prefix) == "sigwrap-shell"
+    if program is not AgentProgram.CLAUDE_CODE or os.path.basename(prefix) != "sigwrap-shell":
+        return False
+    try:
+        path = os.path.realpath(find_program(prefix, dict(os.environb)))
+    except SigwrapError:
+        return False
+    own = (os.path.realpath(sys.argv[0]), os.path.abspath(sys.executable))
+    return os.path.dirname(os.fsdecode(path)) in map(os.path.dirname, own)
 
 
 def _of_line(

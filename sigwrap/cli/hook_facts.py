@@ -6,8 +6,9 @@ import fnmatch
 import os
 import re
 from collections.abc import Iterator, Sequence
+from os.path import isdir, join
 
-from sigwrap.cli.tool_files import with_shadows
+from sigwrap.cli.tool_files import system_commands, with_shadows
 from sigwrap.policy.judge.engine import Engine
 from sigwrap.policy.judge.files import IN_A_FOLDER, FileRules
 from sigwrap.policy.judge.loading import loading_variables
@@ -37,14 +38,15 @@ class ThisMachine:
         """`runs_in_session`: a run decides too, and knows which tools its session has changed.
         Without one, every program that comes before a system command in PATH shadows it."""
         self._engine = engine
-        self._since_ns = None if runs_in_session else 0
         self._files: FileRules | None = None
+        # Listing them takes a tenth of a hook's time.
+        self._commands = system_commands(since_ns=None if runs_in_session else 0)
 
     def request(
         self, words: Sequence[str], folder: str, depth: int, variables: frozenset[str]
     ) -> CommandRequest:
-        request = command_request(words, folder=folder, depth=depth)
-        request = with_shadows(request, self._since_ns)
+        plain = command_request(words, folder=folder, depth=depth)
+        request = with_shadows(plain, self._commands)
         programs = tuple(_with_variables(_resolved(each), variables) for each in request.programs)
         return request._replace(programs=programs)
 
@@ -163,27 +165,19 @@ def _expanded(pattern: str, folder: str) -> Iterator[str]:
         is_last = position == len(parts) - 1
         below: list[str] = []
         if not set(part) & set("*?["):
-            below = [each + part for each in found if os.path.lexists(_in(folder, each + part))]
+            below = [each + part for each in found if os.path.lexists(join(folder, each + part))]
         else:
             fits = re.compile(fnmatch.translate(part.replace("[^", "[!"))).match
             for each in found:
-                for name in _listed(_in(folder, each or ".")):
+                for name in _listed(join(folder, each or ".")):
                     looked_at += 1
                     if looked_at > MAX_LOOKED_AT or len(below) > MAX_NAMES:
                         raise TooMany
                     if fits(name) and (part.startswith(".") or not name.startswith(".")):
                         below.append(each + name)
-        found = below if is_last else [f"{each}/" for each in below if _leads(folder, each)]
+        found = below if is_last else [f"{each}/" for each in below if isdir(join(folder, each))]
     end = "/" if pattern.endswith("/") else ""
     yield from (each + end for each in found)
-
-
-def _in(folder: str, name: str) -> str:
-    return os.path.join(folder, name)
-
-
-def _leads(folder: str, name: str) -> bool:
-    return os.path.isdir(_in(folder, name))
 
 
 def _listed(folder: str) -> Iterator[str]:

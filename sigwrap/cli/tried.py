@@ -1,4 +1,4 @@
-"""What a policy would have decided in a recorded session (policy try)."""
+"""Shows how a policy would have decided in a recorded session (policy try)."""
 
 from __future__ import annotations
 

@@ -55,6 +55,7 @@ class Call(NamedTuple):
     cannot_ask: bool = False  # the program would not ask its user
     conversation: str = ""  # the agent's own id of it
     id: str = ""  # of the call, if the agent has one
+    project: str = ""  # its directory, if the call names it
 
 
 def text_in(given: Mapping[str, Any], *names: str) -> str:

@@ -66,6 +66,8 @@ def call_in(program: AgentProgram, text: bytes) -> Call:
         return Call(tool, folder, ())
     if not isinstance(tool_input, dict):
         raise BadCall("the call has no object 'tool_input'")
+    roots = given.get("workspace_roots")
+    root = roots[0] if isinstance(roots, list) and roots else ""
     is_asked = found.has_questions and given.get("permission_mode") not in _NEVER_ASKS
     return Call(
         tool,
@@ -74,20 +76,8 @@ def call_in(program: AgentProgram, text: bytes) -> Call:
         cannot_ask=not is_asked,
         conversation=calls.optional(given, "session_id", "conversation_id"),
         id=calls.optional(given, "tool_use_id", "tool_call_id", "call_id", "generation_id"),
+        project=root if isinstance(root, str) else "",
     )
-
-
-def project_in(text: bytes) -> str:
-    """Return the project's directory, which Cursor names in the call."""
-    try:
-        roots = json.loads(text.decode("utf-8")).get("workspace_roots")
-    except (ValueError, AttributeError, RecursionError):
-        return ""
-    return roots[0] if isinstance(roots, list) and roots and isinstance(roots[0], str) else ""
-
-
-def _shell(given: Mapping[str, Any]) -> tuple[Doing, ...]:
-    return calls.shell(given)
 
 
 def _shell_in_folder(given: Mapping[str, Any]) -> tuple[Doing, ...]:
@@ -133,8 +123,8 @@ FORMATS: Mapping[AgentProgram, Format] = {
     AgentProgram.CLAUDE_CODE: Format(
         {
             "PreToolUse": {
-                "Bash": _shell,
-                "Monitor": _shell,
+                "Bash": calls.shell,
+                "Monitor": calls.shell,
                 "Read": _file(_READ, "file_path"),
                 "Grep": calls.search,
                 "Write": _ANY_FILE,
@@ -151,7 +141,7 @@ FORMATS: Mapping[AgentProgram, Format] = {
     AgentProgram.CODEX: Format(
         {
             "PreToolUse": {
-                "Bash": _shell,
+                "Bash": calls.shell,
                 "shell": _shell_in_folder,
                 "apply_patch": calls.patch,
                 "view_image": _file(_READ, "path"),

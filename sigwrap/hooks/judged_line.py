@@ -62,6 +62,8 @@ def judged(line: Line, engine: Engine, machine: Machine, *, inside: bool) -> Ite
         for folder in use.folders:
             yield _file(use, folder, engine, machine, inside=inside)
     yield from targets.of_mentions()
+    for command in line.possible:
+        yield from _possibly(command, line, engine, machine, inside=inside)
     for unknown in line.unknown:
         if not (unknown.is_signal and _lets_all_signals(policy)):
             yield _unknown(unknown, inside=inside)
@@ -74,6 +76,18 @@ def _lets_all_signals(policy: Policy) -> bool:
 
 def _unknown(unknown: Unknown, *, inside: bool) -> Finding:
     return asked(unknown.text, unknown.why, inside=inside)
+
+
+def _possibly(
+    command: Command, line: Line, engine: Engine, machine: Machine, *, inside: bool
+) -> Iterator[Finding]:
+    """Ask about words that a rule denies as a command: a program may run them."""
+    words = tuple(word.text for word in command.words)
+    request = machine.request(words, line.folder, command.depth, line.variables)
+    decision = engine.decide_command(request)
+    if decision.action not in LENIENT and decision.rule != DEFAULT_RULE:
+        why = f"rule {decision.rule} is about it, and a program may run it"
+        yield _unknown(Unknown(" ".join(words), why), inside=inside)
 
 
 def _command(

@@ -35,12 +35,11 @@ _SAYS_NAMES = _LISTS_NAMES | frozenset("basename date dirname nproc pwd realpath
 _PASSES_NAMES = _SAYS_NAMES | frozenset("head sed sort tail tr uniq xargs".split())
 # Commands whose output is taken for words, or is fed to another command.
 _PRODUCERS = re.compile(
-    r"(?:\$\(|<\(|`)\s*([\w./-]+)|(?:^|[;&|(\n])\s*([\w./-]+)[^|;&()\n]*\|(?!\|)"
+    r"(?:\$\(|<\(|`)\s*([\w./-]+)|(?:^|[;&|(\n])[ \t]*([\w./-]+)[^|;&()\n]*\|(?!\|)"
 )
 _READS_TREE = frozenset("7z ack ag ln rg rsync tar zip".split())
-_SAVES = frozenset(
-    "cp curl find flock install ln mv rsync scp sort strace tar time uniq wget".split()
-) | {""}  # the words before a wrapped command
+_SAVES = frozenset("cp curl install ln mv rsync scp sort tar wget".split())
+_SAVES_BY = re.compile(r"-o$|--output$|-fprint|-fls")
 _CHANGES = frozenset("crontab fallocate gunzip gzip mktemp patch rename sqlite3 zip".split())
 _FILLS = frozenset("cp install ln mv rsync scp split uniq xxd".split())
 _IN_PLACE = re.compile(r"-[a-zA-Z0-9]*i|--i")
@@ -63,10 +62,11 @@ _CODE_WRITES = re.compile(
 _STATEMENT = re.compile(r"[^;&\n]*")
 _QUOTED = re.compile(r"'[^']*'")
 _VARIABLE = re.compile(r"\$\{?([A-Za-z_]\w*)")
+_IN_VARIABLE = re.compile(r"\$(\w+|\{[^{}]{0,99}\})")
 _OF_THE_SHELL = frozenset("PWD OLDPWD RANDOM SECONDS LINENO UID EUID PPID HOSTNAME IFS".split())
 _PATH_IN_TEXT = re.compile(
     # Each part starts where none could have started before, so the search is linear.
-    r"(?<![\w.@%+~-])(?:~[\w-]*)?(?:[\w.@%+-]*/)+[\w.@%+*?\[\]-]*|(?<![\w./])\.\w[\w.-]*"
+    r"(?<![\w.@%+~}-])(?:~[\w-]*)?(?:[\w.@%+-]*/)+[\w.@%+*?\[\]-]*|(?<![\w./])\.\w[\w.-]*"
 )
 _URL_IN_TEXT = re.compile(
     r"(?<![a-z0-9+.-])[a-z][a-z0-9+.-]*://[^\s'\"`)>|;]+|\b\d+\.\d+\.\d+\.\d+\b"
@@ -83,7 +83,9 @@ _OPERATIONS = {
 }
 
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)
-_RANGE = re.compile(r"[\w.:/@+-]*[\[{]")  # curl reads several addresses
+_NOT_CLEAR = re.compile(  # to curl: several addresses, or a file by another spelling
+    r"(?i:[\w.:/@+-]*[\[{]|file:(?!///[\w./~-]*$))"
+)
 _NUMERIC_HOST = re.compile(r"(\S*@)?\d+\.\d+\.\d+\.\d+([:/]\S*)?|\[[0-9a-fA-F:.]+\](:\d+)?")
 _HOST = re.compile(r"(?:[\w.+-]+@)?([\w.-]+|\[[0-9a-fA-F:.]+\])(?::(\d{1,5}(?!\d))?\S*|/\S*)?")
 _PORTS: Mapping[str, int] = {
@@ -214,12 +216,14 @@ class LineTargets:
         """Return whether a word that looks like a source may be a target after all: options of
         programs have many spellings."""
         name, words = program
-        if words[at].startswith("@"):
-            return False
-        if words[at].startswith("-") or (at and words[at - 1].startswith("-")):
-            return name in _SAVES
+        word, before = words[at], words[at - 1] if at else ""
+        if word.startswith(("-", "@")):
+            return name in _SAVES and word.startswith("-")
         is_linked = name == "ln" and len(self._line.commands) > 1
-        return is_linked or name in _CHANGES or (name in _FILLS and at > 0)
+        if name in _FILLS and not is_linked:
+            return any(not each.startswith("-") for each in words[:at])
+        is_value = name in _SAVES and before.startswith("-")
+        return is_linked or is_value or name in _CHANGES or _SAVES_BY.match(before) is not None
 
     def _written_perhaps(self, path: str, folder: str) -> Iterator[Finding]:
         decision = self._machine.operation(Operation.WRITE, join(folder, path))
@@ -256,8 +260,12 @@ class LineTargets:
             return
         for at in unknown:
             known = target(program.words[at]).partition(UNTOLD)[0]
-            if "/" in known and folder and not self._reads_all_in(known, folder):
+            if "/" not in known or not folder:
+                continue
+            if not self._reads_all_in(known, folder):
                 yield self._asked(command.text, "it may read what a rule denies")
+            if is_written:
+                yield from self._written_perhaps(f"{known}x", folder)
         text = _QUOTED.sub("", command.text)
         names = set(_VARIABLE.findall(text)) - _OF_THE_SHELL
         own = names & self._line.variables
@@ -266,7 +274,7 @@ class LineTargets:
         self._mentions += [value for value in values.values() if value]
         unset = sorted(name for name, value in values.items() if value is None)
         is_output = "$(" in text or "`" in text
-        is_fed = not names and "$" not in text and UNTOLD in program.words
+        is_fed = not names and not {"$", "{"} & {*text} and UNTOLD in program.words
         by_find = is_fed and text.startswith("find ")
         if unset:
             yield self._asked(command.text, f"the value of ${unset[0]} is not known in advance")
@@ -279,7 +287,7 @@ class LineTargets:
 
     def _mentioned(self, text: str) -> Iterator[Finding]:
         home = self._machine.variable("HOME") or ""
-        text = text.replace("${HOME}", home).replace("$HOME", home)
+        text = _IN_VARIABLE.sub("", text.replace("${HOME}", home).replace("$HOME", home))
         for found in dict.fromkeys(_PATH_IN_TEXT.findall(text)[:MAX_TARGETS]):
             beyond = found.partition("/")[2] if found.startswith("~") else found.lstrip("/")
             for path in (found, join(home, beyond)):
@@ -325,7 +333,7 @@ class LineTargets:
             if UNTOLD in value or value.lower().startswith(("file://", "unix://")):
                 continue
             is_operand = at == 0 or not program.words[at - 1].startswith("-")
-            if program.name == "curl" and is_operand and _RANGE.match(value):
+            if program.name == "curl" and is_operand and _NOT_CLEAR.match(value):
                 yield self._asked(word, "its address is not clear")
             is_sure = _SCHEME.match(value) or _NUMERIC_HOST.fullmatch(value)
             is_bare = is_online and not word.startswith("-") and _HOST.fullmatch(word)

@@ -36,7 +36,7 @@ class BadText(Exception):
 
 
 class Place(NamedTuple):
-    """Where a program has its settings."""
+    """The places where a program keeps its settings."""
 
     project: str  # below the project's directory
     user: str  # below the program's own

@@ -63,6 +63,9 @@ _NOT_READ = {
     "history": "anrw",
     "printf": "v",
 }
+_OF_ZSH = frozenset(
+    "repeat emulate sched setopt zmodload functions autoload print float integer vared".split()
+)
 _OWN_JOB = re.compile(r"""%[\w+-]*|\$!|"\$!\"""")
 _OF_THE_STACK = re.compile(r"[+-]\d*$")
 _MOST_WORDS = 1000
@@ -87,6 +90,9 @@ class Commands:
             return self._prefixed(text, words, folders)
         elif name in _MOVES:
             return After(self._moved_to(name, words[1:], folders), folders)
+        elif name in _OF_ZSH:
+            self._out.not_known(text, "zsh may read it differently than bash")
+            self._program(text, words, folders)
         elif name in BUILTINS:
             after = self._builtin(text, name, words, folders)
             return After(after, after)
@@ -142,11 +148,12 @@ class Commands:
             folders = bounded(("", *(_joined(each, path) for each in folders for path in paths)))
         self.set_by_words(text, before)
         given = (*words, NOT_KNOWN) if is_fed else words
-        self._out.commands.append(Command(given, text, folders, self._depth, self._out.is_sure))
+        found = Command(given, text, folders, self._depth, self._out.is_sure)
+        (self._out.possible if self._out.is_possible else self._out.commands).append(found)
         for name, each in chain:
             if name in SHELLS or name in OTHER_SHELLS:
                 self._shell(text, name, each, folders, is_fed=is_fed)
-            else:
+            elif not self._out.is_possible:
                 told = words_of(each, words)
                 self._started(text, name, (*told, NOT_KNOWN) if is_fed else told, folders)
         if not names.isdisjoint(SIGNALLERS) and not _says_only(argv):
@@ -162,10 +169,12 @@ class Commands:
                 self._start(text, each, ("",) if each.moved else folders)
 
     def _start(self, text: str, each: Started, folders: Folders) -> None:
-        if len(self._out.commands) >= MAX_COMMANDS or self._out.within >= MAX_NESTED:
+        count = len(self._out.commands) + len(self._out.possible)
+        if count >= MAX_COMMANDS or self._out.within >= MAX_NESTED:
             self._out.not_known(text, _TOO_MANY)
             return
-        before = self._out.is_sure, self._out.is_one_of_several
+        before = self._out.is_sure, self._out.is_one_of_several, self._out.is_possible
+        self._out.is_possible |= each.is_possible
         self._out.within += 1
         self._out.is_sure &= each.is_sure
         self._out.is_one_of_several = bool(each.words) and not each.is_sure
@@ -178,10 +187,12 @@ class Commands:
         elif each.words:
             self.set_by_words(text, (word.text for word in each.words))
             self._program(text, each.words, folders)
-        self._out.is_sure, self._out.is_one_of_several = before
+        self._out.is_sure, self._out.is_one_of_several, self._out.is_possible = before
         self._out.within -= 1
 
     def set_variable(self, text: str, name: str, value: Word) -> None:
+        if self._out.is_possible:
+            return
         name = name.partition("[")[0]
         self._out.variables.add(name)
         if UNTOLD in value.text:
@@ -194,6 +205,8 @@ class Commands:
             self._out.not_known(text, NOT_READ)
             if value.text and value.known:
                 self._start(text, Started(line=value.text.lstrip("|-")), ("",))
+        elif " " in value.text and value.known:
+            self._start(text, Started(line=value.text, is_possible=True), ("",))
 
     def set_by_words(self, text: str, words: Iterable[str]) -> None:
         """Take in the assignments among them, `A=1` and `A+=1`."""

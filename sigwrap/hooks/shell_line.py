@@ -1,5 +1,5 @@
-"""What a shell line comes to: the commands that it would run, the files that it opens for them, and
-what the hook does not read.
+"""The parts of a shell line: the commands that it would run, the files that it opens for them, and
+the parts that the hook does not read.
 
 Everything counts that may run: both sides of `&&` and each branch. A command behind `cd` has the
 directories in which it may run then. Nothing is looked up on the machine.
@@ -39,7 +39,7 @@ class FileUse(NamedTuple):
 
 
 class Unknown(NamedTuple):
-    """What the hook cannot parse or does not read."""
+    """A part that the hook cannot parse or does not read."""
 
     text: str
     why: str
@@ -54,6 +54,7 @@ class Line(NamedTuple):
     unsure: frozenset[str] = frozenset()  # of these, whose values it does not show
     text: str = ""
     folder: str = ""  # in which it starts
+    possible: tuple[Command, ...] = ()  # words of programs that are not known to run them
 
 
 class After(NamedTuple):
@@ -73,24 +74,28 @@ def bounded(folders: Iterable[str]) -> Folders:
 
 
 class Found:
-    """What was found in a line, and in the lines within it."""
+    """Collects the parts of a line, and of the lines within it."""
 
     def __init__(self, home: str, folder: str) -> None:
         self.home = home  # empty once it may be another
         self.folder = folder
         self.commands: list[Command] = []
+        self.possible: list[Command] = []
         self.files: list[FileUse] = []
         self.unknown: list[Unknown] = []
         self.variables: set[str] = set()
         self.unsure: set[str] = set()
         self.quoted: set[str] = set()  # what a shell that evaluates values would run
-        self.evaluates = False  # values, as an index or a number
+        self.code: list[str] = []  # of each line, without quoted texts
         self.is_sure = True  # what is being read runs in every reading
         self.within = 0  # as many commands that each run the next
         self.deep = 0  # as many statements within each other
         self.is_one_of_several = False  # readings of the same words
+        self.is_possible = False  # what is being read may be no command at all
 
     def not_known(self, text: str, why: str, *, is_signal: bool = False) -> None:
+        if self.is_possible:
+            return
         text = " ".join(text.split())
         shown = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
         self.unknown.append(Unknown(shown, why, is_signal))

@@ -15,8 +15,6 @@ from sigwrap.hooks.wrapped import assignments_of, chain_of
 from sigwrap.policy.judge.match import UNTOLD
 
 MAX_BYTES = 256 * 1024
-MAX_DEPTH = 40
-
 _MOST_READINGS = 20
 _NOTHING: frozenset[str] = frozenset()
 _ENDS = r"(?=[ \t\n;&|<>()]|$)"
@@ -35,6 +33,7 @@ _PARENTHESES = re.compile(r"[ \t]*\([ \t]*\)")
 _NAME = re.compile(r"[A-Za-z_]\w*")
 _IN = re.compile(r"in(?=[ \t\n;])")
 _IN_A_TEST = re.compile(r"&&|\|\|?|[()]|[<>](?!\()")
+_SPACE = re.compile(r"[ \t\n]*")
 _END_OF_A_TEST = re.compile(rf"\]\]{_ENDS}")
 _BRANCHES = {
     "{": frozenset({"}"}),
@@ -53,11 +52,11 @@ _MOVES = re.compile(r"\b(cd|pushd|popd|chdir|eval|trap)\b|PWD|IFS|pwd\s*\(")
 _QUOTING = re.compile(r"[\\'\"]")
 # Values that bash evaluates run what is in them: `x='a[$(b)]'; ((x))`.
 _EVALUATES = re.compile(
-    r"\(\(|\$\[|\$\{(!|[^}]*:[^-=?+\d])|\w\[|\(\s*\[[\w$]|\[\[.*?-(eq|ne|lt|le|gt|ge|v)\b"
+    r"\(\(|\$\[|\$\{(!|\w*:[^-=?+\d])|\w\[|\(\s*\[[\w$]"
     r"|(\[|\btest)\s+(!\s+)?-v\b|\b(let|unset|compgen|printf\s+-v|wait\s+-)\b"
     r"|\b(declare|typeset|local|readonly|export)\s+-",
-    re.DOTALL,
 )
+_COMPARES = re.compile(r"\[\[(.{0,300}?-(eq|ne|lt|le|gt|ge|v)\b|((?!\]\]).){300})", re.DOTALL)
 
 
 def read_line(text: str, *, folder: str, home: str, depth: int) -> Line:
@@ -78,7 +77,7 @@ def _read(lines: Sequence[str], folder: str, home: str, depth: int) -> Line:
     found = _Found(home, folder)
     for line in lines:
         found.read(line, (folder,), depth, 0)
-    if found.evaluates:
+    if found.quoted and any(map(_evaluates, found.code)):
         for text in sorted(found.quoted):
             found.not_known(text, RUNS_QUOTED)
     return Line(
@@ -89,12 +88,18 @@ def _read(lines: Sequence[str], folder: str, home: str, depth: int) -> Line:
         frozenset(found.unsure),
         "\n".join(lines),
         folder,
+        tuple(dict.fromkeys(found.possible)),
     )
+
+
+def _evaluates(code: str) -> bool:
+    return _EVALUATES.search(code) is not None or _COMPARES.search(code) is not None
 
 
 class _Found(Found):
     def read(self, line: str, folders: Folders, depth: int, nested: int) -> Folders:
-        self.quoted.discard(line)
+        if not self.is_possible:
+            self.quoted.discard(line)
         why = _why_unreadable(line)
         if nested > MAX_NESTED:
             why = "its shells are nested too deeply"
@@ -151,7 +156,7 @@ class _Reader(WordReader):
         code = [*self._text]
         for start, end in self._literal:
             code[start:end] = "\0" * (end - start)
-        self._out.evaluates |= _EVALUATES.search("".join(code)) is not None
+        self._out.code.append("".join(code))
         return after
 
     def _read_roughly(self) -> None:
@@ -169,9 +174,7 @@ class _Reader(WordReader):
 
     def _list(self, folders: Folders, ends: frozenset[str]) -> Folders:
         """Read statements up to a word or an operator that ends them."""
-        self._out.deep += 1
-        if self._out.deep > MAX_DEPTH:
-            raise Unclear("it is nested too deeply")
+        self._go_deeper()
         while not self._is_at(ends):
             folders = self._and_or(folders).either
             self._skip()
@@ -234,14 +237,15 @@ class _Reader(WordReader):
         while word := self._take(_BEFORE_A_PIPELINE):
             is_negated ^= word == "!"
             self._skip()
-        after = self._command(folders)
+        after, last = self._command(folders), Folders()
         self._skip()
         while self._next() in ("|", "|&"):
             self._at += len(self._next())
             self._skip_lines()
-            self._command(folders)
-            after = After(folders, folders)
+            last = self._command(folders).either
             self._skip()
+        if last:  # zsh runs the last part itself
+            after = After(bounded((*folders, *last)), bounded((*folders, *last)))
         return After(after.failed, after.well) if is_negated else after
 
     # Commands
@@ -361,19 +365,27 @@ class _Reader(WordReader):
 
     def _test(self, start: int) -> None:
         """Read `[[ … ]]`, which evaluates an index once more."""
-        self._skip_lines()
+        self._skip_in_a_test()
         while not self._take(_END_OF_A_TEST):
             if not self._take(_IN_A_TEST):
                 if not self._is_at_a_word() or self._char() in "<>":
                     raise self._unparsable()
                 if would_be_expanded(self._word().text):
                     self._out.not_known(self._text[start : self._at], RUNS_QUOTED)
-            self._skip_lines()
+            self._skip_in_a_test()
+
+    def _skip_in_a_test(self) -> None:
+        self._take(_SPACE)
+        if self._char() == "#" or self._documents or self._text.startswith("\\\n", self._at):
+            raise self._unparsable()  # `#` may begin a comment, or a regular expression
 
     def _function(self, start: int, folders: Folders) -> Folders:
         self._out.not_known(self._text[start : self._at], "it defines a function")
         self._skip_lines()
-        return self._command(bounded((*folders, ""))).either
+        self._go_deeper()
+        after = self._command(bounded((*folders, ""))).either
+        self._out.deep -= 1
+        return after
 
     def _substituted(self) -> None:
         folders, documents = self._folders, self._documents
@@ -487,5 +499,5 @@ class _Reader(WordReader):
             self._out.not_known(text, RUNS_QUOTED)
         if word.text.startswith(("/dev/tcp/", "/dev/udp/")):
             self._out.not_known(text, "the shell itself opens a connection")
-        elif not is_descriptor:
+        elif not is_descriptor and not self._out.is_possible:
             self._out.files.append(FileUse(operator != "<", word, text, self._folders))

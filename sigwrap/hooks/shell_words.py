@@ -33,6 +33,7 @@ _RUNS = re.compile(r"[$<>\0]\(|`|\[[^][]*[$\\]")  # what bash runs if it evaluat
 _HOME = ("$HOME", "${HOME}")
 _FOLDER = ("$PWD", "${PWD}", "$(pwd)", "`pwd`")
 
+MAX_DEPTH = 40
 RUNS_QUOTED = "the shell may run the text in its quotes"
 _WHERE_IT_ENDS = "it is not clear where a quoted text ends"
 _WHAT_RUNS = "it is not clear what an expansion runs"
@@ -74,6 +75,11 @@ class WordReader:
 
     def set_variable(self, text: str, name: str, value: Word) -> None:
         raise NotImplementedError
+
+    def _go_deeper(self) -> None:
+        self._out.deep += 1
+        if self._out.deep > MAX_DEPTH:
+            raise Unclear("it is nested too deeply")
 
     # Between words
 
@@ -199,6 +205,12 @@ class WordReader:
     # Expansions
 
     def _expansion(self, *, in_quotes: bool = False) -> Part:
+        self._go_deeper()
+        part = self._expanded(in_quotes=in_quotes)
+        self._out.deep -= 1
+        return part
+
+    def _expanded(self, *, in_quotes: bool) -> Part:
         start, following = self._at, self._char(1)
         text, splits = UNTOLD, not in_quotes
         parameter = _PARAMETER.match(self._text, start + 1)
@@ -309,11 +321,12 @@ class WordReader:
     def _expect_document(self, operator: str) -> None:
         self._skip()
         found = _DELIMITER.match(self._text, self._at)
-        delimiter = found[0].strip("\\'\"") if found is not None else ""
-        if found is None or not delimiter:
+        written = found[0] if found is not None else ""
+        is_literal = written[:1] in ("'", '"', "\\")
+        delimiter = written[1 : None if written[:1] == "\\" else -1] if is_literal else written
+        if not delimiter:
             raise Unclear("it is not clear where a here-document ends")
-        self._at = found.end()
-        is_literal = delimiter != found[0]
+        self._at += len(written)
         document = _Document(delimiter, is_literal, operator == "<<-", self._folders)
         self._documents.append(document)
 

@@ -19,7 +19,7 @@ BUILTINS = frozenset(
 )
 SHELLS = frozenset({"sh", "bash", "rbash", "dash", "ash", "zsh", "ksh", "mksh", "yash", "posh"})
 OTHER_SHELLS = frozenset({"fish", "csh", "tcsh", "nu", "xonsh", "elvish", "pwsh", "rc", "es"})
-SIGNALLERS = frozenset({"kill", "pkill", "killall", "skill", "killall5"})
+SIGNALLERS = frozenset("kill pkill killall skill killall5 fuser xkill".split())
 
 # In a line for sh, what it may read in another way than bash.
 NOT_FOR_SH = re.compile(r"(?<!\$)\(\(|\[\[|\$'|\[\^|(^|[\s/])\.[*?]")
@@ -36,7 +36,7 @@ SAYS_ONLY = frozenset({"--version", "--help"})
 
 
 class Script(NamedTuple):
-    """What a shell is given to run. Neither: a file of that name, or nothing."""
+    """The line that a shell is given to run. Neither: a file of that name, or nothing."""
 
     line: str = ""
     unknown: str = ""  # why it is not known

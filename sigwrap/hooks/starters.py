@@ -33,6 +33,15 @@ _SHOWN = frozenset(
     "su-exec tini tini-static catatonit dumb-init perf choom ssh-agent gpg-agent pyenv rbenv "
     "nodenv cmake cttyhack unbuffer flock watch debconf git-bisect git-submodule".split()
 )
+# Of any other program, a word may be a command as well.
+_RUNS_NO_WORDS = frozenset(
+    "apropos apt apt-cache apt-get base64 basename cat chgrp chmod chown cmp comm cp curl cut date "
+    "df diff dirname dpkg du egrep expr fgrep file gh glab grep gzip head install jq kill killall "
+    "less "
+    "ln ls man mkdir mktemp more mv od patch pgrep pip pip3 pkill ps readlink realpath rg rm rmdir "
+    "scp sha256sum sleep sort split ssh stat strings tail tar tee tldr touch tr tree uniq unzip wc "
+    "wget whatis whereis which xxd yq zip".split()
+) | {f"git-{name}" for name in "add branch checkout commit grep log notes stash tag".split()}
 # These start a shell, run lines of a language of their own, or what they find in files.
 _HIDDEN = frozenset(
     "su runuser sg newgrp unshare nsenter setarch linux32 linux64 i386 x86_64 uname26 pkexec "
@@ -64,6 +73,7 @@ class Started(NamedTuple):
     moved: bool = False  # to a directory that is not known
     is_sure: bool = False  # the words are a command, in every reading
     is_reading: bool = False  # one of several of the same words
+    is_possible: bool = False  # the program is not known to run anything
 
 
 def _runs(options: str, harmless: str = "(?!)") -> tuple[re.Pattern[str], re.Pattern[str]]:
@@ -121,8 +131,13 @@ def started(name: str, words: Sequence[Word]) -> Iterator[Started]:
         return
     elif name in _SHOWN:
         yield from _readings(name, words)
-    elif name in _OPTIONS:
-        yield from _of_options(name, words)
+    else:
+        if name in _OPTIONS:
+            yield from _of_options(name, words)
+        if name not in _RUNS_NO_WORDS:
+            for each in _readings(name, words):
+                if not each.unknown:
+                    yield each._replace(is_possible=True)
 
 
 def _readings(name: str, words: Sequence[Word]) -> Iterator[Started]:
@@ -149,7 +164,7 @@ def _readings(name: str, words: Sequence[Word]) -> Iterator[Started]:
 def _of_options(name: str, words: Sequence[Word]) -> Iterator[Started]:
     """Read a value where an option takes it: in its own word, or in the next."""
     options, harmless_values = _OPTIONS[name]
-    is_old_tar = name == "tar" and words[1:2] != [] and not words[1].text.startswith("-")
+    is_old_tar = name == "tar" and len(words) > 1 and not words[1].text.startswith("-")
     for at, word in enumerate(words[1:], 1):
         text = f"-{word.text}" if at == 1 and is_old_tar else word.text
         if text.startswith("-") and UNTOLD in text.partition("=")[0]:

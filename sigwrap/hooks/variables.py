@@ -43,7 +43,7 @@ _HARMLESS = (
     (r"SHELL", rf"{FOLDERS}(ba|da|a)?sh|"),
     (r"GIT_CONFIG_NOSYSTEM", r".*"),
     (r"RANDOM|SECONDS|LINENO|HISTCMD|OPTIND", r"\d*"),  # bash evaluates what it assigns
-    (r"HISTFILE", r""),
+    (r"HISTFILE|functions|commands|aliases|cdpath", r""),  # some of them to zsh
     (
         r"LESS(OPEN|CLOSE)|PROMPT_COMMAND|GIT_PROXY_COMMAND|RSYNC_CONNECT_PROG|TAR_OPTIONS"
         r"|(GIT_CONFIG|GIT_EXEC_PATH|GIT_ALLOW_PROTOCOL|GIT_TEMPLATE_DIR|BASH_FUNC_|BASHOPTS"

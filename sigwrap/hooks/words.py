@@ -22,6 +22,9 @@ _OF_A_PROCESS = re.compile(r"/(exe|cwd|root|fd|map_files)(/|$)")
 _BELOW_A_DESCRIPTOR = re.compile(r"/dev/fd/\d+/.")
 
 
+_LONGEST = 4096
+
+
 class Word(NamedTuple):
     text: str  # with UNTOLD for unknown parts
     pattern: str = ""  # of a glob: quoted characters are in brackets
@@ -64,7 +67,7 @@ def _joined(parts: Sequence[Part], home: str) -> Word:
         before = [*takewhile(lambda part: part.quoted or "{" not in part.text, parts)]
         started = parts[len(before)].text.partition("{")[0]
         return _joined([*before, Part(started, quoted=False), Part(UNTOLD, True, True)], home)
-    if is_home or is_command or _QUOTED_IN_BRACKETS.search(marked):
+    if is_home or is_command or len(marked) > _LONGEST or _QUOTED_IN_BRACKETS.search(marked):
         return NOT_KNOWN
     splits = any(part.splits for part in parts)
     if not (is_started_bare and bare.startswith("~")):

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from sigwrap.hooks.calls import BadCall, FileCall, ShellCall, WebCall
-from sigwrap.hooks.formats import FORMATS, AgentProgram, call_in, project_in
+from sigwrap.hooks.formats import FORMATS, AgentProgram, call_in
 from sigwrap.hooks.verdict import Answer
 from sigwrap.policy.judge.request import Operation
 
@@ -100,9 +100,14 @@ def test_a_documented_call_is_read() -> None:
 
 
 def test_cursor_says_in_the_call_which_project_it_is() -> None:
-    assert project_in(call(CURSOR)) == "/p"
-    for text in (b"", b"[]", b"{}", b'{"workspace_roots": 1}', b'{"workspace_roots": [2]}'):
-        assert project_in(text) == ""
+    read = {
+        "hook_event_name": "preToolUse",
+        "tool_name": "Read",
+        "tool_input": {"path": "a"},
+    }
+    assert call_in(CURSOR, call(CURSOR, **read)).project == "/p"
+    for roots in (1, [2], []):
+        assert call_in(CURSOR, call(CURSOR, **read, workspace_roots=roots)).project == ""
 
 
 @pytest.mark.parametrize("program", AgentProgram)
@@ -131,6 +136,7 @@ def test_what_is_no_call_is_refused(program: AgentProgram) -> None:
         (CLAUDE, tool(CLAUDE, "Write", file_path="/a\0b")),
         (CLAUDE, tool(CLAUDE, "Write", file_path="/\ud800")),
         (CLAUDE, tool(CLAUDE, "WebFetch", url="mailto:x")),
+        (CLAUDE, tool(CLAUDE, "WebFetch", url="http:/169.254.169.254/")),
         (CLAUDE, tool(CLAUDE, "WebFetch", url="http://a:99999/")),
         (CLAUDE, tool(CLAUDE, "WebFetch", url="http://[x/")),
         (CODEX, tool(CODEX, "apply_patch", command="nothing")),

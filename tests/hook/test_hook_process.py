@@ -202,7 +202,7 @@ def test_a_hook_in_a_session_is_recorded_there(as_user: Sigwrap) -> None:
 
 
 def test_inside_a_session_the_rest_is_left_to_it(sigwrap: Sigwrap) -> None:
-    """A variable alone is no session: whoever sets it gets nothing by that."""
+    """A variable alone is no session."""
     (sigwrap.folder / "unknown").write_bytes(bash(sigwrap.folder, 'eval "$x"'))
     (sigwrap.folder / "denied").write_bytes(bash(sigwrap.folder, "git push --force"))
     line = f"for f in unknown denied; do {UNDER_TEST} hook claude-code < $f; echo =; done"

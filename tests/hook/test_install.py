@@ -168,7 +168,7 @@ def test_a_place_where_it_cannot_be_is_said(sigwrap: Sigwrap) -> None:
     assert not (sigwrap.folder / ".codex").exists()
 
 
-def test_nobody_inside_a_session_changes_hooks(sigwrap: Sigwrap) -> None:
+def test_processes_in_a_session_cannot_change_hooks(sigwrap: Sigwrap) -> None:
     assert settings(sigwrap, "hook", "install", "claude-code", "--yes").returncode == 0
     file: Path = sigwrap.folder / ".claude" / "settings.local.json"
     before = file.read_bytes()

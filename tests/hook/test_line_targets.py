@@ -81,7 +81,9 @@ some-client --url=http://169.254.169.254/
 x=$ cat ~/.ssh/id_rsa
 x=(a)# ; cat ~/.ssh/id_rsa
 [ x || cat -n ~/.ssh/id_rsa ]
+1<<<x cat ~/.ssh/id_rsa
 [ a > ~/.bashrc ]
+true | cd /; rm -rf etc
 sed -Ei s/a/b/ ~/.bashrc
 perl -0pi -e s/a/b/ ~/.bashrc
 sed --in s/a/b/ ~/.bashrc
@@ -137,6 +139,10 @@ git status; printf %s%s ~/.ss h/id_rsa | xargs cat
 cd $(echo ~) && touch .profile
 cd $(printf %s /home/dev) && mkdir x
 x=~/.profile; touch $x
+touch ~/{.bashrc,x}
+H=$HOME; cat "$H/.ssh/id_rsa"
+curl file:/home/dev/.ssh/id_rsa
+find . -fprint ~/.bashrc
 cp src/app.ts ~/.bashrc -S x
 ln -sf list ~/.bashrc -S x
 cp --target=/home/dev/.local/bin list
@@ -157,6 +163,13 @@ http_proxy=http://169.254.169.254 curl x
 git -c http.proxy=http://169.254.169.254 fetch
 d='$'; x="a[$d(git push -f)]"; echo $((x))
 history -w ~/.bashrc
+gdb -batch -ex run --args git push -f
+poetry run git push -f
+npm explore x -- git push -f
+docker exec x sh -c 'git push -f'
+hyperfine 'git push -f'
+FC='git push -f' make y.o
+read PWD <<< /usr; rm -rf $PWD/bin
 """
 
 ALLOWED = r"""
@@ -211,6 +224,9 @@ git diff $(git merge-base main HEAD)
 time (npm test)
 for f in src/*.ts; do npx prettier --check src && wc -l "$f"; done
 x=$(git rev-parse HEAD); echo "$x"
+docker compose exec web npm test
+mkdir -p {a,b}/c
+MESSAGE="rm the cache and push" make notes
 python3 -c "print(open('/etc/os-release').read())"
 awk -F: '{print $1, $NF}' src/util.py
 cat package.json | jq '.scripts'

@@ -205,6 +205,8 @@ read GIT_EDITOR < f
 printf -v GIT_EDITOR x
 for GIT_EDITOR in x; do git commit; done
 : ${GIT_EDITOR:=x}
+repeat 1 git push -f
+aliases[x]=a; x
 TAR_OPTIONS=--checkpoint-action=exec=x tar cf x y
 CDPATH=/; cd usr && x
 GLOBIGNORE=y; x *
@@ -217,7 +219,7 @@ git rebase -i -X ours main; git clone --depth 1 x:y z; git grep -n x; git bisect
 git push; flock -n 9; ssh -V; ssh example.com a; su --help; vim --version
 ssh -o StrictHostKeyChecking=no -i key me@host 'cd /srv && ls'
 rsync -av -e 'ssh -p 2222 -i key' x y:
-tar -xzf x -C $d; tar -I 'zstd -19' -cf x y; sort -k2 -u x; gcc -w -o x x.c
+tar; tar -xzf x -C $d; tar -I 'zstd -19' -cf x y; sort -k2 -u x; gcc -w -o x x.c
 apt-get -oDebug=1 -o DPkg::Options::=--force-confold install x
 make -f dev/x.mk -j$(n) X='$(HOME)/x' CC=clang-18 CFLAGS='-O2 -g' all
 make SHELL=/bin/bash X=1
