@@ -17,7 +17,7 @@ from sigwrap.policy.judge.match import UNTOLD
 MAX_BYTES = 256 * 1024
 _MOST_READINGS = 20
 _NOTHING: frozenset[str] = frozenset()
-_ENDS = r"(?=[ \t\n;&|<>()]|$)"
+_ENDS = r"(?=[ \t\n;&|<>()]|\\\n|$)"
 _RESERVED = re.compile(
     r"(?:if|then|elif|else|fi|do|done|case|esac|while|until|for|select|function|coproc"
     rf"|\{{|\}}|\[\[){_ENDS}"
@@ -237,6 +237,8 @@ class _Reader(WordReader):
         while word := self._take(_BEFORE_A_PIPELINE):
             is_negated ^= word == "!"
             self._skip()
+            if word != "!" and self._char() == "-":
+                raise Unclear("it is not clear whether time is a program")
         after, last = self._command(folders), Folders()
         self._skip()
         while self._next() in ("|", "|&"):

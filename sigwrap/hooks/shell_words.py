@@ -38,6 +38,7 @@ RUNS_QUOTED = "the shell may run the text in its quotes"
 _WHERE_IT_ENDS = "it is not clear where a quoted text ends"
 _WHAT_RUNS = "it is not clear what an expansion runs"
 _TWO_WORDS = "it is not clear whether a line end separates two words"
+_WHERE_A_DOCUMENT_ENDS = "it is not clear where a here-document ends"
 
 
 class Unclear(Exception):
@@ -264,6 +265,8 @@ class WordReader:
     def _braces(self) -> bool:
         """Read `${…}`; return whether it is several words even in quotes."""
         start = self._at
+        if self._char(2) in " \t\n|(":  # newer shells run what follows
+            raise Unclear(_WHAT_RUNS)
         head = self._take(_HEAD)
         if head.endswith("="):
             self.set_variable(head, head.strip("${!#:="), NOT_KNOWN)
@@ -325,7 +328,7 @@ class WordReader:
         is_literal = written[:1] in ("'", '"', "\\")
         delimiter = written[1 : None if written[:1] == "\\" else -1] if is_literal else written
         if not delimiter:
-            raise Unclear("it is not clear where a here-document ends")
+            raise Unclear(_WHERE_A_DOCUMENT_ENDS)
         self._at += len(written)
         document = _Document(delimiter, is_literal, operator == "<<-", self._folders)
         self._documents.append(document)
@@ -335,10 +338,12 @@ class WordReader:
         while True:
             begin, end = self._at, self._text.find("\n", self._at)
             line = self._text[begin : end if end >= 0 else len(self._text)]
-            if line.lstrip("\t" if document.has_tabs else "") == document.delimiter:
+            told = line.lstrip("\t" if document.has_tabs else "")
+            if told == document.delimiter:
                 break
-            if end < 0:
-                raise Unclear("it is not clear where a here-document ends")
+            # Within `$(…)`, bash also ends it at a line that only begins as the delimiter does.
+            if end < 0 or (told.startswith(document.delimiter) and ")" in told):
+                raise Unclear(_WHERE_A_DOCUMENT_ENDS)
             self._at = end + 1
         self._at = begin + len(line)
         if self._char():
@@ -350,5 +355,5 @@ class WordReader:
         if self._text[start:begin].endswith(
             "\\\n"
         ):  # a shell joins the lines before it compares them
-            raise Unclear("it is not clear where a here-document ends")
+            raise Unclear(_WHERE_A_DOCUMENT_ENDS)
         self._within(self._text[start:begin], document.folders)._quoted(in_document=True)

@@ -306,6 +306,10 @@ def test_what_cannot_be_parsed_is_said() -> None:
         "echo `echo \\$(a)`",
         ': "${x:-`a`}"',
         'echo "${x:-\'}"; a; echo "\'}"',
+        "echo ${ a; }",
+        "echo ${|a; }",
+        "time \\\n-p a",
+        "x=$(cat <<'E'\nE)\na\nE\n)",
         "fi",
         "&& a",
     ]:
@@ -438,6 +442,8 @@ def test_a_command_has_the_folders_in_which_it_may_be() -> None:
         ("cd a <<E && x\nE", ("/p/a",)),
         ("cd a && y <<E | x\nE", ("/p/a",)),
         ("y <<E && cd a\nE\nx", ("/p", "/p/a")),
+        ("!\\\n cd a; x", ("/p", "/p/a")),
+        ("if y; then :; else\\\n cd a; fi; x", ("/p", "/p/a")),
     ]:
         found = [each.folders for each in read(line).commands if each.words[0].text == "x"]
         assert {each for every in found for each in every} == {*folders}, line
