@@ -37,12 +37,22 @@ _PASSES_NAMES = _SAYS_NAMES | frozenset("head sed sort tail tr uniq xargs".split
 _PRODUCERS = re.compile(
     r"(?:\$\(|<\(|`)\s*([\w./-]+)|(?:^|[;&|(\n])[ \t]*([\w./-]+)[^|;&()\n]*\|(?!\|)"
 )
+# Such a producer may give text instead of names, or runs more than its first command.
+_GIVES_TEXT = re.compile(
+    r"(?:\$\(|`)[^()`]*[;&\n]"
+    r"|(?:\$\(|`|(?:^|[;&|(\n])(?=[^|;&()\n]*\|(?!\|)))[ \t]*(?:"
+    r"git\s+(?!(?:ls-files|rev-parse|merge-base|symbolic-ref|branch|describe|diff\s+--name-only"
+    r"|grep\s+-\w*l)\b)|(?:[ef]?grep|rg|ag|ack)\s+(?!-\w*l|--files)"
+    r"|find\b[^()`|]*\s-(?:exec|ok|printf))"
+)
 _READS_TREE = frozenset("7z ack ag ln rg rsync tar zip".split())
 _SAVES = frozenset("cp curl install ln mv rsync scp sort tar wget".split())
 _SAVES_BY = re.compile(r"-o$|--output$|-fprint|-fls")
 _CHANGES = frozenset("crontab fallocate gunzip gzip mktemp patch rename sqlite3 zip".split())
 _FILLS = frozenset("cp install ln mv rsync scp split uniq xxd".split())
+_EDITORS = ("sed", "perl")  # of files in place
 _IN_PLACE = re.compile(r"-[a-zA-Z0-9]*i|--i")
+_SCRIPT_FOLLOWS = re.compile(r"-[a-zA-Z0-9]*e$|--e[a-z]*$")
 _READS_TREE_BY = {
     name: re.compile(r"-[a-zA-Z]*[rRa]|--(recursive|archive|dereference-recursive)$")
     for name in ("cp", "scp", "grep", "egrep", "fgrep", "diff")
@@ -189,7 +199,8 @@ class LineTargets:
                     continue
                 operation = written.get(at, Operation.READ)
                 if operation is not Operation.READ and path == target(word):
-                    yield from self._path(path, folder, operation)
+                    if not _may_be_a_script(program, at) or self._machine.exists(path, folder):
+                        yield from self._path(path, folder, operation)
                     continue
                 if not _looks_like_a_path(path) and not self._machine.exists(path, folder):
                     continue
@@ -361,6 +372,8 @@ def _innermost(words: Sequence[str]) -> _Program:
 def _names_files(text: str) -> bool:
     """Return whether commands that only name files give the words that are not known."""
     found = _PRODUCERS.findall(text)
+    if _GIVES_TEXT.search(text):
+        return False
     return bool(found) and all(
         first in _SAYS_NAMES if first else later in _PASSES_NAMES for first, later in found
     )
@@ -399,9 +412,18 @@ def _written(program: _Program) -> dict[int, Operation]:
     name, words = program
     moved = [at for at, word in enumerate(words) if not word.startswith("-")]
     deleted = dict.fromkeys(moved if name == "mv" else (), Operation.DELETE)
-    if name in ("sed", "perl") and any(map(_IN_PLACE.match, words)):
+    if name in _EDITORS and any(map(_IN_PLACE.match, words)):
         return dict.fromkeys(moved, Operation.WRITE)
     return deleted | {at: _OPERATIONS[use] for at, use in written(name, words).items()}
+
+
+def _may_be_a_script(program: _Program, at: int) -> bool:
+    """Return whether a word of `sed -i` may be its script, such as `/pattern/d`."""
+    name, words = program
+    if name not in _EDITORS:
+        return False
+    is_value = at > 0 and _SCRIPT_FOLLOWS.match(words[at - 1]) is not None
+    return is_value or any(not each.startswith("-") for each in words[at + 1 :])
 
 
 def _address_in(text: str, port: int) -> WebCall | None:

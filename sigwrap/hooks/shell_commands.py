@@ -287,8 +287,8 @@ class Commands:
         if name == "popd" or (name == "pushd" and not operands):
             return ("",)
         target = operands[0] if operands else Word(self._out.home or UNTOLD)
-        if not target.known or is_of_a_process(target.text, folders):
-            return ("",)
+        if not target.known or is_of_a_process(target.text, folders) or len(operands) > 1:
+            return ("",)  # zsh's `cd OLD NEW` replaces a part of the directory's name
         if target.text == "-" or _OF_THE_STACK.match(target.text):
             return ("",)
         found = tuple(_joined(each, target.text) for each in folders)

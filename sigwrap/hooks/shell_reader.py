@@ -17,6 +17,7 @@ from sigwrap.policy.judge.match import UNTOLD
 MAX_BYTES = 256 * 1024
 _MOST_READINGS = 20
 _NOTHING: frozenset[str] = frozenset()
+_OF_ZSH = "zsh reads it in another way than bash"
 _ENDS = r"(?=[ \t\n;&|<>()]|\\\n|$)"
 _RESERVED = re.compile(
     r"(?:if|then|elif|else|fi|do|done|case|esac|while|until|for|select|function|coproc"
@@ -183,6 +184,8 @@ class _Reader(WordReader):
                 self._end_line()
             elif operator in (";", "&"):
                 self._at += 1
+                if operator == "&" and self._char() in ("!", "|"):
+                    raise Unclear(_OF_ZSH)
             elif self._char() and operator not in ends:
                 raise self._unparsable()
         self._out.deep -= 1
@@ -308,14 +311,14 @@ class _Reader(WordReader):
 
     def _loop(self, word: str, folders: Folders) -> Folders:
         """Read it once more in the directories where it leaves the shell."""
-        start = self._at
+        start, documents = self._at, [*self._documents]
         after = self._branches(word, folders)
         if {*after} == {*folders}:
             return after
         self._readings += 1
         if self._readings > _MOST_READINGS:
             raise Unclear("it has too many loops that change the directory")
-        self._at = start
+        self._at, self._documents = start, documents
         return self._branches(word, bounded((*after, "")))
 
     def _for(self, folders: Folders) -> Folders:
@@ -412,7 +415,7 @@ class _Reader(WordReader):
             if words or not self._assignment():
                 if not self._is_at_a_word():
                     break
-                words.append(self._word())
+                words.append(self._plain_word(is_first=not words))
                 if self._char() == "(" and words[1:] and _ASSIGNED.fullmatch(words[-1].text):
                     words[-1] = Word(words[-1].text + self._array().text, splits=True)
             end = self._at
@@ -422,6 +425,16 @@ class _Reader(WordReader):
         if self._at == start:
             raise self._unparsable()
         return self._commands.run(self._text[start:end], tuple(words), folders)
+
+    def _plain_word(self, *, is_first: bool) -> Word:
+        start = self._at
+        word = self._word()
+        own = self._text[start : self._at]
+        if (own == "}" and not is_first) or (
+            own.isdecimal() and self._text[self._at :][:2] == "&>"
+        ):
+            raise Unclear(_OF_ZSH)
+        return word
 
     def _is_at_a_word(self) -> bool:
         is_process = self._text.startswith(("<(", ">("), self._at)
@@ -484,6 +497,8 @@ class _Reader(WordReader):
             self._skip()
             if not self._is_at_a_word():
                 raise self._unparsable()
+            if self._char() == "!":
+                raise Unclear(_OF_ZSH)
             is_process = self._char() in "<>"
             word = self._word()
             text = self._text[start : self._at]

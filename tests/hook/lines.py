@@ -78,6 +78,7 @@ _AROUND = (
     "x=$ {}",
     "x=(a)# ; {}",
     "1<<<x {}",
+    "for i in 1; do : <<E; cd .; done\nE\n{}\n: <<E\nE",
     "!\\\n {}",
     "time \\\n-p {}",
     "if :; then\\\n {}; fi",

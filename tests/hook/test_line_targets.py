@@ -82,6 +82,7 @@ x=$ cat ~/.ssh/id_rsa
 x=(a)# ; cat ~/.ssh/id_rsa
 [ x || cat -n ~/.ssh/id_rsa ]
 1<<<x cat ~/.ssh/id_rsa
+{ echo a } always { git push -f; }
 [ a > ~/.bashrc ]
 true | cd /; rm -rf etc
 sed -Ei s/a/b/ ~/.bashrc
@@ -134,6 +135,16 @@ cat /home/dev/.s{sh/id_rsa,}
 x=ssh; cat ~/.$x/id_rsa
 for f in ssh; do cat ~/.$f/id_rsa; done
 ls; cat $(cat list)
+cat $(ls; cat list)
+cat $(date && printf %s x)
+cat $(find . -exec cat list \;)
+cat $(grep '' list)
+cat $(git config x.y)
+grep '' list | xargs cat
+true &!git push -f
+echo x >! ~/.bashrc
+1&>o cd /; rm -rf etc
+x='$'; x+='(git push -f)'; echo ${(e)x}
 ls; cat $(printf '%s%s' ~/.ss h/id_rsa)
 git status; printf %s%s ~/.ss h/id_rsa | xargs cat
 cd $(echo ~) && touch .profile
@@ -173,6 +184,11 @@ read PWD <<< /usr; rm -rf $PWD/bin
 """
 
 ALLOWED = r"""
+sed -i '/foo/d' src/app.ts
+sed -i -e 's#a#b#' -e '/^$/d' src/app.ts
+sed -i src/app.ts -e '/^$/d'
+cat $(git ls-files)
+cat $(grep -rl foo src)
 git status --short
 git diff --stat HEAD~1
 git log --oneline -20 --grep='~/.ssh'
