@@ -56,7 +56,7 @@ def show(
 @app.command()
 def man() -> None:
     """Print the manual page."""
-    out(_document("sigwrap.1").rstrip())
+    out(document("sigwrap.1").rstrip())
 
 
 def topics() -> list[str]:
@@ -65,10 +65,10 @@ def topics() -> list[str]:
 
 def page(topic: str) -> str:
     """Return the Markdown of a page, or an empty string."""
-    return _document(f"{topic or _INDEX}.md")
+    return document(f"{topic or _INDEX}.md")
 
 
-def _document(name: str) -> str:
+def document(name: str) -> str:
     """Return a file of docs/, or an empty string. The one-file build carries them packed."""
     try:
         import sigwrap_carried_pages  # type: ignore[import-not-found]

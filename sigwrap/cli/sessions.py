@@ -11,7 +11,14 @@ import typer
 
 from sigwrap.amounts import size_bytes, span_s
 from sigwrap.cli.group import App, Group
-from sigwrap.cli.options import JsonOption, PagerOption, StoreOption, UtcOption, existing_store
+from sigwrap.cli.options import (
+    Format,
+    FormatOption,
+    PagerOption,
+    StoreOption,
+    UtcOption,
+    existing_store,
+)
 from sigwrap.cli.output import note
 from sigwrap.cli.showing import columns, pager, show_lines, style
 from sigwrap.errors import SessionError, SigwrapError, UsageError
@@ -55,14 +62,14 @@ def sessions(
     context: typer.Context,
     store: StoreOption = None,
     utc: UtcOption = False,
-    as_json: JsonOption = False,
+    form: FormatOption = Format.TEXT,
     no_pager: PagerOption = False,
 ) -> None:
     if context.invoked_subcommand is not None:
         context.obj = store  # the option may come before the subcommand
         return
     found = list_sessions(existing_store(store))
-    if as_json:
+    if form is Format.JSON:
         from sigwrap.report.forms.documents import sessions_json  # a third of the imports
 
         text = sessions_json(found)

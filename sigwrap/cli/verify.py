@@ -11,7 +11,14 @@ import typer
 
 import sigwrap
 from sigwrap.cli.group import App
-from sigwrap.cli.options import JsonOption, PagerOption, SessionArgument, StoreOption, store_folder
+from sigwrap.cli.options import (
+    Format,
+    FormatOption,
+    PagerOption,
+    SessionArgument,
+    StoreOption,
+    store_folder,
+)
 from sigwrap.cli.output import note
 from sigwrap.cli.showing import Progress, pager, style
 from sigwrap.errors import UsageError
@@ -49,7 +56,7 @@ def verify(
             "sigwrap does not write (for CI)",
         ),
     ] = False,
-    as_json: JsonOption = False,
+    form: FormatOption = Format.TEXT,
     no_pager: PagerOption = False,
 ) -> None:
     """Check that a log was not changed.
@@ -77,7 +84,7 @@ def verify(
     reproduction = decisions.result()
     verification = with_reproduction(checked, reproduction)
     with pager(wanted=not no_pager) as show:
-        if as_json:
+        if form is Format.JSON:
             from sigwrap.report.forms.documents import verification_json
 
             show(verification_json(opened.id, opened.path, verification, reproduction))
