@@ -14,7 +14,7 @@ from sigwrap.cli.output import out
 from sigwrap.cli.showing import columns, pager, style
 from sigwrap.errors import UsageError
 from sigwrap.escape import shell_words
-from sigwrap.nearest import nearest_word
+from sigwrap.nearest import did_you_mean
 from sigwrap.report.forms.layout import PLAIN, Style, wrapped
 from sigwrap.start.policy_files import packaged
 
@@ -45,8 +45,7 @@ def show(
         out(command.get_help(inner))
         return
     if not text:
-        near = nearest_word(topic, topics())
-        hint = f'did you mean "{near}"?' if near else "all topics: sigwrap help"
+        hint = did_you_mean(topic, topics()).rstrip() or "all topics: sigwrap help"
         raise UsageError(f"no help topic {shell_words([topic])}", hint)
     with pager(wanted=not no_pager) as say:
         for line in as_text(text, columns(), style()):

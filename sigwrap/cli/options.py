@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
 from enum import Enum
 from typing import Annotated, Any
 
@@ -69,11 +68,6 @@ def with_json(parser: Any) -> Any:
         if "json" in form.type.choices:
             parser.add_option(form, ["--json"], form.name, "store_const", const="json")
     return parser
-
-
-def words_of(kind: Iterable[Any]) -> Any:
-    """Make an enumeration of the standard library, which typer knows, of one of our own."""
-    return Enum("Words", {each.name: each.value for each in kind})
 
 
 def store_folder(option: str | None) -> str:

@@ -23,15 +23,15 @@ from sigwrap.cli.options import (
     store_folder,
 )
 from sigwrap.cli.output import note, out
-from sigwrap.cli.showing import Progress, columns, pager, style
-from sigwrap.cli.verify import key, note_where_broken
+from sigwrap.cli.showing import columns, pager, style
+from sigwrap.cli.verify import note_where_broken, verified
 from sigwrap.cli.whole_file import write_lines
 from sigwrap.errors import UsageError
 from sigwrap.escape import shell_words
 from sigwrap.events import Event
 from sigwrap.nearest import did_you_mean
 from sigwrap.outcomes import OUTCOMES
-from sigwrap.report.check.verify import Verification, verify_session
+from sigwrap.report.check.verify import Verification
 from sigwrap.report.folds.ending import Ending, ending_of
 from sigwrap.report.folds.selection import ASKED, ONLY, Selection
 from sigwrap.report.folds.summary import Summary
@@ -130,18 +130,14 @@ def report(
     ending = ending_of(opened)
     first = opened.first()
     rows = EventRows(first.time_ns) if form is Format.HTML and first is not None else None
-    summary, progress = Summary(selection), Progress()
+    summary = Summary(selection)
 
     def take(event: Event) -> None:
         is_selected = summary.add(event)
         if rows is not None and (is_selected or selection is None):
             rows.add(event)
-        progress.read(event)
 
-    try:
-        verification = verify_session(opened, key(), and_also=take)
-    finally:
-        progress.done()
+    verification = verified(opened, take)
     if selection is not None and not follow:
         _refuse_unknown_rule(selection)
     summary.end(ending)

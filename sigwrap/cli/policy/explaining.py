@@ -5,15 +5,16 @@ from __future__ import annotations
 import json
 import os
 import shlex
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
+from typer._types import TyperChoice
 from typer.exceptions import TyperException
 
 from sigwrap.cli.group import App, unknown_option
 from sigwrap.cli.group import Command as AppCommand
 from sigwrap.cli.hook_facts import ThisMachine, real_path
-from sigwrap.cli.options import Format, FormatOption, words_of
+from sigwrap.cli.options import Format, FormatOption
 from sigwrap.cli.output import note, out
 from sigwrap.cli.policy.shared import RootOption, load, plain
 from sigwrap.cli.tool_files import not_found, with_shadows
@@ -52,11 +53,6 @@ from sigwrap.run.walls import held_file_rules
 from sigwrap.start import onefile
 from sigwrap.start.policy_files import SHIPPED
 from sigwrap.tuples import NamedTuple
-
-if TYPE_CHECKING:
-    _Target = TargetType
-else:
-    _Target = words_of(TargetType)
 
 _EXAMPLE = "the command goes after --, as in sigwrap policy explain -p ci -- git push --force"
 _TO_A_HOOK = {
@@ -104,8 +100,12 @@ def explain(
         str | None, typer.Option("--signal", metavar="SIGNAL", help="Explain a signal")
     ] = None,
     target: Annotated[
-        list[_Target] | None,
-        typer.Option("--target", help="Type of the signal's target (repeat for several types)"),
+        list[str] | None,
+        typer.Option(
+            "--target",
+            click_type=TyperChoice([each.value for each in TargetType]),
+            help="Type of the signal's target (repeat for several types)",
+        ),
     ] = None,
     target_command: Annotated[
         str, typer.Option("--target-command", metavar="NAME", help="Name of the target")
@@ -175,7 +175,7 @@ def explain(
         found = [_explained_file(engine, file, each) for each in operations or [Operation.READ]]
         _print(form, *found)
     elif signal is not None:
-        types = (TargetType(each.value) for each in target or [TargetType.EXTERNAL])
+        types = (TargetType(each) for each in target or [TargetType.EXTERNAL.value])
         request = SignalRequest(
             signal=_signal_number(signal),
             target_types=with_implied(types),
