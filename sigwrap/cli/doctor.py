@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 
 import sigwrap
 from sigwrap.cli.group import App
@@ -34,7 +33,7 @@ def doctor(store: StoreOption = None, form: FormatOption = Format.TEXT) -> int:
 
     system = os.uname()
     machine = output.Machine(sigwrap.__version__, system.release, system.machine, os.geteuid())
-    findings = all_findings(store, own_words=len(sys.argv) - 1)
+    findings = all_findings(store)
     if form is Format.JSON:
         out(json.dumps(output.document(machine, findings), indent=2))
     else:
