@@ -11,7 +11,7 @@ import typer
 from sigwrap.cli.group import App
 from sigwrap.cli.options import PagerOption
 from sigwrap.cli.output import out
-from sigwrap.cli.showing import columns, pager, style
+from sigwrap.cli.showing import columns, show_lines, style
 from sigwrap.errors import UsageError
 from sigwrap.escape import shell_words
 from sigwrap.nearest import did_you_mean
@@ -47,9 +47,7 @@ def show(
     if not text:
         hint = did_you_mean(topic, topics()).rstrip() or "all topics: sigwrap help"
         raise UsageError(f"no help topic {shell_words([topic])}", hint)
-    with pager(wanted=not no_pager) as say:
-        for line in as_text(text, columns(), style()):
-            say(line)
+    show_lines(as_text(text, columns(), style()), paged=not no_pager)
 
 
 @app.command()

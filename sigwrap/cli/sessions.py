@@ -20,7 +20,7 @@ from sigwrap.cli.options import (
     existing_store,
 )
 from sigwrap.cli.output import note
-from sigwrap.cli.showing import columns, pager, show_lines, style
+from sigwrap.cli.showing import columns, show_lines, style
 from sigwrap.errors import SessionError, SigwrapError, UsageError
 from sigwrap.escape import printable, shell_words
 from sigwrap.outcomes import counted
@@ -75,8 +75,7 @@ def sessions(
         text = sessions_json(found)
     else:
         text = render_sessions(found, _reader(utc=utc))
-    with pager(wanted=not no_pager) as show:
-        show(text)
+    show_lines([text], paged=not no_pager)
     count = sum(file.is_in_several_files and not file.problem for file in found)
     if count and os.isatty(2):
         killed = counted(count, "killed session")
