@@ -14,7 +14,7 @@ BINARY_STAMP := $(VENV)/.set-up-binary
 # Bytecode without the columns that a traceback would underline: a quarter less to read at each start.
 COMPACT := -X no_debug_ranges
 SHIPPED := sigwrap/policy/shipped.py
-SOURCES := $(wildcard docs/*.md) docs/sigwrap.1 $(shell find sigwrap policies -name '*.py' -o -name '*.yaml' -o -path '*/page_parts/*' -o -path '*/page/parts/*')
+SOURCES := $(wildcard docs/*.md) docs/sigwrap.1 docs/policy.schema.json $(shell find sigwrap policies -name '*.py' -o -name '*.yaml' -o -path '*/page_parts/*' -o -path '*/page/parts/*')
 
 .PHONY: help setup demo picture test test-all test-programs test-roots test-kernels lint mutants binary \
 	binary-older zipapp bench endurance clean

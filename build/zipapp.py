@@ -51,7 +51,8 @@ def main(target: Path) -> None:
             for name, data in of_other_versions():
                 archive.writestr(zipfile.ZipInfo(name), data, zipfile.ZIP_DEFLATED)
             docs = ROOT / "docs"
-            for page in (*sorted(docs.glob("*.md")), docs / "sigwrap.1"):
+            others = (docs / "policy.schema.json", docs / "sigwrap.1")
+            for page in (*sorted(docs.glob("*.md")), *others):
                 name = f"sigwrap/docs/{page.name}"
                 archive.writestr(zipfile.ZipInfo(name), page.read_bytes(), zipfile.ZIP_DEFLATED)
     unfinished.chmod(0o755)

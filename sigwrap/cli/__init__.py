@@ -13,7 +13,6 @@ showing       color, width, pager and progress of the commands that read logs
 sessions      sessions, and its rm, prune and recover
 report        report
 replay        replay
-tried         what a policy would have decided in a recorded session
 verify        verify
 approvals     approve, deny, and the list of requests
 watch         watch

@@ -17,7 +17,7 @@ from sigwrap.cli.output import note, out
 from sigwrap.errors import SessionError, UsageError
 from sigwrap.escape import printable, rows
 from sigwrap.events import number, text, texts
-from sigwrap.nearest import nearest_word
+from sigwrap.nearest import did_you_mean
 from sigwrap.protocols.control import ControlReply, ControlRequest
 from sigwrap.protocols.control_client import Answered, Unreachable, ask_everybody
 from sigwrap.run.asking.wording import Session, store_option
@@ -222,8 +222,8 @@ def _no_such(
             f"{there_is_none}: no running session in {store} has open requests",
             "a session's requests end with the session",
         )
-    near = nearest_word(wanted, open_ids)
-    hint = f'did you mean "{near}"?' if near else f"open: {', '.join(open_ids[:_SHOWN])}"
+    meant = did_you_mean(wanted, open_ids).rstrip()
+    hint = meant or f"open: {', '.join(open_ids[:_SHOWN])}"
     return SessionError(there_is_none, printable(hint))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from sigwrap.errors import SessionError
 from sigwrap.escape import printable
 from sigwrap.linux.peer import is_inside_a_session
-from sigwrap.nearest import nearest_word
+from sigwrap.nearest import did_you_mean
 from sigwrap.protocols.control import ControlReply
 from sigwrap.protocols.control_client import ControlClient, Unreachable
 from sigwrap.store.catalog import SessionFile, chosen, list_sessions, open_session
@@ -54,8 +54,8 @@ def running_session(store: str, selector: str) -> str:
 def _no_such(store: str, selector: str, running: list[SessionFile]) -> SessionError:
     shown = printable(selector)
     known = [name for each in running for name in (each.id, each.name) if name]
-    near = nearest_word(selector, known)
-    hint = f'did you mean "{near}"?' if near else f"running: {', '.join(known[:_SHOWN]) or 'none'}"
+    meant = did_you_mean(selector, known).rstrip()
+    hint = meant or f"running: {', '.join(known[:_SHOWN]) or 'none'}"
     try:
         found = open_session(store, selector)
     except SessionError:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 
 import sigwrap
 from sigwrap.cli.group import App
-from sigwrap.cli.options import JsonOption, StoreOption
+from sigwrap.cli.options import Format, FormatOption, StoreOption
 from sigwrap.cli.output import out, out_lines
 from sigwrap.cli.showing import columns, style
 
@@ -23,7 +22,7 @@ app = App()
 
 
 @app.command(epilog=_STATUS)
-def doctor(store: StoreOption = None, as_json: JsonOption = False) -> int:
+def doctor(store: StoreOption = None, form: FormatOption = Format.TEXT) -> int:
     """Check what sigwrap can do on this machine.
 
     Tries each feature. If a feature does not work, says what is lost and how to get it. Leaves
@@ -34,8 +33,8 @@ def doctor(store: StoreOption = None, as_json: JsonOption = False) -> int:
 
     system = os.uname()
     machine = output.Machine(sigwrap.__version__, system.release, system.machine, os.geteuid())
-    findings = all_findings(store, own_words=len(sys.argv) - 1)
-    if as_json:
+    findings = all_findings(store)
+    if form is Format.JSON:
         out(json.dumps(output.document(machine, findings), indent=2))
     else:
         out_lines(output.lines(machine, findings, columns=columns(), style=style()))

@@ -13,7 +13,7 @@ from typer.exceptions import TyperException
 from typer.models import CommandFunctionType
 
 from sigwrap.cli.examples import EXAMPLES, examples
-from sigwrap.cli.options import add_format
+from sigwrap.cli.options import with_json
 from sigwrap.cli.table import HIDDEN, Rows
 from sigwrap.errors import UsageError
 from sigwrap.escape import shell_words
@@ -36,6 +36,9 @@ Sections = dict[str, dict[str, str]]
 class Command(TyperCommand):
     """A command whose usage line has no braces around required arguments."""
 
+    def make_parser(self, ctx: Any) -> Any:
+        return with_json(super().make_parser(ctx))
+
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         return [piece.strip("{}") for piece in super().collect_usage_pieces(ctx)]
 
@@ -53,6 +56,9 @@ class App(typer.Typer):
 
 
 class Group(TyperGroup):
+    def make_parser(self, ctx: Any) -> Any:
+        return with_json(super().make_parser(ctx))
+
     def sections(self) -> Sections:
         """Return the names of its commands with a line of help each, by heading."""
         shown = (each for each in self.commands.items() if not each[1].hidden)
@@ -155,18 +161,17 @@ def _commands_of(module: str, prefix: str) -> dict[str, Any]:
     app.add_typer(import_module(f"sigwrap.cli.{module}").app)
     made = dict(typer.main.get_group(app).commands)
     for name, command in made.items():
-        _finish(command, prefix + name)
+        _add_examples(command, prefix + name)
     return made
 
 
-def _finish(command: Any, path: str) -> None:
-    """Add what all commands have: `--format` beside `--json`, and examples in the help."""
-    add_format(command)
+def _add_examples(command: Any, path: str) -> None:
+    """Add examples to the help of a command and its subcommands."""
     if path in EXAMPLES:
         command.epilog = f"{examples(path)}\n\n{command.epilog or ''}"
     if isinstance(command, TyperGroup) and not isinstance(command, LazyGroup):
         for name, each in command.commands.items():
-            _finish(each, f"{path} {name}")
+            _add_examples(each, f"{path} {name}")
 
 
 def unknown_option(problem: TyperException) -> str:

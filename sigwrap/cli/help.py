@@ -11,10 +11,10 @@ import typer
 from sigwrap.cli.group import App
 from sigwrap.cli.options import PagerOption
 from sigwrap.cli.output import out
-from sigwrap.cli.showing import columns, pager, style
+from sigwrap.cli.showing import columns, show_lines, style
 from sigwrap.errors import UsageError
 from sigwrap.escape import shell_words
-from sigwrap.nearest import nearest_word
+from sigwrap.nearest import did_you_mean
 from sigwrap.report.forms.layout import PLAIN, Style, wrapped
 from sigwrap.start.policy_files import packaged
 
@@ -45,18 +45,15 @@ def show(
         out(command.get_help(inner))
         return
     if not text:
-        near = nearest_word(topic, topics())
-        hint = f'did you mean "{near}"?' if near else "all topics: sigwrap help"
+        hint = did_you_mean(topic, topics()).rstrip() or "all topics: sigwrap help"
         raise UsageError(f"no help topic {shell_words([topic])}", hint)
-    with pager(wanted=not no_pager) as say:
-        for line in as_text(text, columns(), style()):
-            say(line)
+    show_lines(as_text(text, columns(), style()), paged=not no_pager)
 
 
 @app.command()
 def man() -> None:
     """Print the manual page."""
-    out(_document("sigwrap.1").rstrip())
+    out(document("sigwrap.1").rstrip())
 
 
 def topics() -> list[str]:
@@ -65,10 +62,10 @@ def topics() -> list[str]:
 
 def page(topic: str) -> str:
     """Return the Markdown of a page, or an empty string."""
-    return _document(f"{topic or _INDEX}.md")
+    return document(f"{topic or _INDEX}.md")
 
 
-def _document(name: str) -> str:
+def document(name: str) -> str:
     """Return a file of docs/, or an empty string. The one-file build carries them packed."""
     try:
         import sigwrap_carried_pages  # type: ignore[import-not-found]

@@ -13,7 +13,7 @@ import typer
 from sigwrap import status as statuses
 from sigwrap.cli.control import refuse_inside
 from sigwrap.cli.group import App, Group
-from sigwrap.cli.options import JsonOption, StoreOption, store_folder
+from sigwrap.cli.options import Format, FormatOption, StoreOption, store_folder
 from sigwrap.cli.output import note, out
 from sigwrap.errors import StoreError, UsageError
 from sigwrap.linux import proc_files
@@ -82,10 +82,10 @@ def off(
 
 
 @app.command()
-def status(store: StoreOption = None, as_json: JsonOption = False) -> None:
+def status(store: StoreOption = None, form: FormatOption = Format.TEXT) -> None:
     """Show whether the kill switch is on, since when and why."""
     state = killswitch.known(killswitch.stores(store_folder(store), os.environ))
-    if not as_json:
+    if form is Format.TEXT:
         out("the kill switch is off" if state is None else str(state))
         return
     known = State() if state is None else state

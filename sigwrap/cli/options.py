@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
 from enum import Enum
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any
 
 import typer
-from typer._types import TyperChoice
-from typer.core import TyperOption
 
 from sigwrap.errors import SessionError, UsageError
 from sigwrap.store.location import DEFAULT_STORE, default_store
-
-_FORMAT = "sigwrap.format"
 
 
 def _named(option: str | None) -> str | None:
@@ -29,10 +24,6 @@ def _utc(context: typer.Context, value: bool) -> bool:
 
 def _no_pager(context: typer.Context, value: bool) -> bool:
     return value or bool(context.find_root().params.get("no_pager"))
-
-
-def _as_json(context: typer.Context, value: bool) -> bool:
-    return value or context.meta.get(_FORMAT) == "json"
 
 
 StoreOption = Annotated[
@@ -59,47 +50,24 @@ UtcOption = Annotated[bool, typer.Option("--utc", help=UTC_HELP, hidden=True, ca
 PagerOption = Annotated[
     bool, typer.Option("--no-pager", help=NO_PAGER_HELP, hidden=True, callback=_no_pager)
 ]
-# The old name of --format json, which add_format adds to a command that has only this one.
-JsonOption = Annotated[
-    bool, typer.Option("--json", help="Print JSON", hidden=True, callback=_as_json)
-]
 
 
-def add_format(command: Any) -> None:
-    """Add `--format text|json` to a command with a hidden --json and no formats of its own."""
-    names = {name: number for number, each in enumerate(command.params) for name in each.opts}
-    number = names.get("--json")
-    if number is None or not command.params[number].hidden or "--format" in names:
-        return
-    command.params.insert(
-        number,
-        TyperOption(
-            param_decls=["--format"],
-            type=TyperChoice(["text", "json"]),
-            default="text",
-            show_default=True,
-            help="Output format",
-            expose_value=False,
-            is_eager=True,  # before --json, whose callback asks for it
-            callback=lambda context, _option, value: context.meta.update({_FORMAT: value}),
-        ),
-    )
+class Format(Enum):
+    TEXT = "text"
+    JSON = "json"
 
 
-def words_of(kind: Iterable[Any]) -> Any:
-    """Make an enumeration of the standard library, which typer knows, of one of our own."""
-    return Enum("Words", {each.name: each.value for each in kind})
+FormatOption = Annotated[Format, typer.Option("--format", help="Output format")]
 
 
-_Format = TypeVar("_Format", bound=Enum)
-
-
-def chosen_format(chosen: _Format | None, default: _Format, *, as_json: bool) -> _Format:
-    """Return the format that `--format`, or its old name `--json`, asks for."""
-    json = type(default)("json")
-    if as_json and chosen is not None and chosen is not json:
-        raise UsageError(f"--json and --format {chosen.value} can't be combined")
-    return json if as_json else chosen or default
+def with_json(parser: Any) -> Any:
+    """Let a command with `--format json` accept `--json` as well, its old name."""
+    known = parser._long_opt
+    if "--format" in known and "--json" not in known:
+        form = known["--format"].obj
+        if "json" in form.type.choices:
+            parser.add_option(form, ["--json"], form.name, "store_const", const="json")
+    return parser
 
 
 def store_folder(option: str | None) -> str:

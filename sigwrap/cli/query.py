@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 from sigwrap.cli.group import App
-from sigwrap.cli.options import JsonOption, PagerOption, StoreOption, chosen_format, store_folder
+from sigwrap.cli.options import PagerOption, StoreOption, store_folder
 from sigwrap.cli.several import AllOption, OutputOption, SessionsArgument, Several
 from sigwrap.cli.showing import columns, show_lines
 from sigwrap.cli.whole_file import write_lines
@@ -51,14 +51,10 @@ def query(
     sessions: SessionsArgument = None,
     every: AllOption = False,
     store: StoreOption = None,
-    query_format: Annotated[
-        QueryFormat | None,
-        typer.Option(
-            "--format",
-            help="Output format; nl: one JSON object per line [default: table]",
-        ),
-    ] = None,
-    as_json: JsonOption = False,
+    form: Annotated[
+        QueryFormat,
+        typer.Option("--format", help="Output format; nl: one JSON object per line"),
+    ] = QueryFormat.TABLE,
     output: OutputOption = None,
     no_pager: PagerOption = False,
 ) -> None:
@@ -66,7 +62,6 @@ def query(
 
     Reads only. sigwrap help query has all columns and more examples.
     """
-    kind = chosen_format(query_format, QueryFormat.TABLE, as_json=as_json)
     if not sql.strip():
         if sessions or every or output is not None:
             raise UsageError("no SQL given", "sigwrap query without SQL lists the views")
@@ -82,7 +77,7 @@ def query(
             several.read(lambda session, seen: database.fill(session, views, seen))
         names, rows = database.select(sql)
         to_terminal = output is None and os.isatty(1)
-        lines = _lines(kind, names, rows, to_terminal=to_terminal)
+        lines = _lines(form, names, rows, to_terminal=to_terminal)
         if output is not None:
             write_lines(str(output), lines, reads=several.paths)
         else:
@@ -99,9 +94,9 @@ def overview(width: int) -> Iterator[str]:
 
 
 def _lines(
-    kind: QueryFormat, names: tuple[str, ...], rows: Iterator[Row], *, to_terminal: bool
+    form: QueryFormat, names: tuple[str, ...], rows: Iterator[Row], *, to_terminal: bool
 ) -> Iterator[str]:
-    match kind:
+    match form:
         case QueryFormat.TABLE:
             return table(names, rows, columns(to_file=not to_terminal))
         case QueryFormat.CSV:

@@ -13,17 +13,14 @@ import typer
 
 from sigwrap.cli.group import App
 from sigwrap.cli.options import (
-    JsonOption,
     PagerOption,
     SessionArgument,
     StoreOption,
     UtcOption,
-    chosen_format,
     store_folder,
 )
 from sigwrap.cli.output import note, out_bytes
 from sigwrap.cli.showing import columns, pager, style
-from sigwrap.cli.tried import show_tried
 from sigwrap.errors import StoreError, UsageError
 from sigwrap.escape import printable, shell_words
 from sigwrap.events import Event, recorded_bytes
@@ -75,31 +72,32 @@ def replay(
     ] = None,
     policy: Annotated[str | None, typer.Option("--policy", "-p", help=_OLD, hidden=True)] = None,
     root: Annotated[Path | None, typer.Option("--root", help=_OLD, hidden=True)] = None,
-    form: Annotated[WhatIfForm | None, typer.Option("--format", help=_OLD, hidden=True)] = None,
     exit_zero: Annotated[bool, typer.Option("--exit-zero", help=_OLD, hidden=True)] = False,
-    as_json: JsonOption = False,
+    form: Annotated[
+        WhatIfForm,
+        typer.Option("--format", metavar="[text|json]", help="Output format"),
+    ] = WhatIfForm.TEXT,
     utc: UtcOption = False,
     no_pager: PagerOption = False,
-) -> None:
+) -> int:
     """Replay the events of a session.
 
     Prints them at their original speed, with pauses of at most 10 s.
     """
-    kind = chosen_format(form, WhatIfForm.TEXT, as_json=as_json)
     if policy is not None:
         if instant or any(each is not None for each in (speed, until, stream, pid)):
             raise UsageError(
                 "--policy can't be combined with --instant, --speed, --until, --recorded or --pid"
             )
-        opened = open_session(store_folder(store), session)
-        status = show_tried(
-            opened, policy, root, kind, exit_zero=exit_zero, with_pager=not no_pager
-        )
+        from sigwrap.cli.policy.reading import try_policy
+
+        status = try_policy(policy, session, root, form, exit_zero, store, no_pager)
         words = shell_words([policy, *([session] if session else [])])
         note(f"replay --policy is now: sigwrap policy try {words}")
-        raise typer.Exit(status)
-    if root is not None or form is not None or exit_zero:
-        raise UsageError("--root, --format and --exit-zero need --policy")
+        return status
+    as_json = form is WhatIfForm.JSON
+    if root is not None or form is WhatIfForm.MD or exit_zero:
+        raise UsageError("--root, --format md and --exit-zero need --policy")
     if speed is not None and not 0 < speed < float("inf"):
         raise UsageError(f"--speed {speed:g}: must be greater than 0")
     if speed is not None and instant:
@@ -109,7 +107,7 @@ def replay(
     if stream is None and pid is not None:
         raise UsageError("--pid needs --recorded")
     if stream is not None and (until is not None or as_json):
-        raise UsageError("--recorded can't be combined with --until or --json")
+        raise UsageError("--recorded can't be combined with --until or --format json")
     opened = open_session(store_folder(store), session)
     events = opened.events()
     if until is not None:
@@ -121,17 +119,18 @@ def replay(
         page = Page(style=style(), columns=columns(), utc=utc, tree=True)
         with pager(wanted=not no_pager) as show:
             show(report_json(summary) if as_json else render_text(summary, page=page))
-        return
+        return 0
     if not instant:
         events = in_rhythm(events, speed or 1.0, time.sleep)
     if stream is not None:
         _print_recorded(recorded(events, stream.value, pid), stream.value)
-        return
+        return 0
     with pager(wanted=instant and not no_pager) as show:
         started_ns: int | None = None
         for event in events:
             started_ns = event.time_ns if started_ns is None else started_ns
             show(event_json(event) if as_json else timeline_line(event, started_ns))
+    return 0
 
 
 def _print_recorded(pieces: Iterable[bytes], stream: str) -> None:

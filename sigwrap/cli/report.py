@@ -16,24 +16,22 @@ import typer
 from sigwrap.amounts import span_s
 from sigwrap.cli.group import App
 from sigwrap.cli.options import (
-    JsonOption,
     PagerOption,
     SessionArgument,
     StoreOption,
     UtcOption,
-    chosen_format,
     store_folder,
 )
 from sigwrap.cli.output import note, out
-from sigwrap.cli.showing import Progress, columns, pager, style
-from sigwrap.cli.verify import key, note_where_broken
+from sigwrap.cli.showing import columns, pager, style
+from sigwrap.cli.verify import note_where_broken, verified
 from sigwrap.cli.whole_file import write_lines
 from sigwrap.errors import UsageError
 from sigwrap.escape import shell_words
 from sigwrap.events import Event
 from sigwrap.nearest import did_you_mean
 from sigwrap.outcomes import OUTCOMES
-from sigwrap.report.check.verify import Verification, verify_session
+from sigwrap.report.check.verify import Verification
 from sigwrap.report.folds.ending import Ending, ending_of
 from sigwrap.report.folds.selection import ASKED, ONLY, Selection
 from sigwrap.report.folds.summary import Summary
@@ -68,11 +66,7 @@ app = App()
 def report(
     session: SessionArgument = "",
     store: StoreOption = None,
-    output_format: Annotated[
-        Format | None,
-        typer.Option("--format", help="Output format [default: text]"),
-    ] = None,
-    as_json: JsonOption = False,
+    form: Annotated[Format, typer.Option("--format", help="Output format")] = Format.TEXT,
     output: Annotated[
         Path | None,
         typer.Option("--output", "-o", metavar="FILE", help="Output file"),
@@ -120,13 +114,12 @@ def report(
 
     A verdict, what needs attention, and what the agent did.
     """
-    kind = chosen_format(output_format, Format.TEXT, as_json=as_json)
     if github and not os.environ.get(_GITHUB_SUMMARY):
         raise UsageError(
             f"--github: ${_GITHUB_SUMMARY} is not set",
             "GitHub Actions sets it; elsewhere: --format md -o FILE",
         )
-    if follow and (kind is not Format.TEXT or output is not None or github):
+    if follow and (form is not Format.TEXT or output is not None or github):
         raise UsageError("--follow prints text only, without --output or --github")
     opened = open_session(store_folder(store), session)
 
@@ -136,19 +129,15 @@ def report(
     selection = selected()
     ending = ending_of(opened)
     first = opened.first()
-    rows = EventRows(first.time_ns) if kind is Format.HTML and first is not None else None
-    summary, progress = Summary(selection), Progress()
+    rows = EventRows(first.time_ns) if form is Format.HTML and first is not None else None
+    summary = Summary(selection)
 
     def take(event: Event) -> None:
         is_selected = summary.add(event)
         if rows is not None and (is_selected or selection is None):
             rows.add(event)
-        progress.read(event)
 
-    try:
-        verification = verify_session(opened, key(), and_also=take)
-    finally:
-        progress.done()
+    verification = verified(opened, take)
     if selection is not None and not follow:
         _refuse_unknown_rule(selection)
     summary.end(ending)
@@ -160,7 +149,7 @@ def report(
         now_ns=time.time_ns(),
         tree=tree,
     )
-    text = _rendered(kind, summary, verification, page, rows)
+    text = _rendered(form, summary, verification, page, rows)
     if github:
         markdown = _rendered(Format.MD, summary, verification, page, None)
         _append(os.environ[_GITHUB_SUMMARY], markdown)
@@ -191,24 +180,24 @@ def _follow(session: Session, so_far: Summary, page: Page, selection: Selection 
 
 
 def _rendered(
-    kind: Format,
+    form: Format,
     summary: Summary,
     verification: Verification,
     page: Page,
     rows: EventRows | None,
 ) -> str:
     """Return the report; it imports only what this format needs."""
-    if kind is Format.TEXT:
+    if form is Format.TEXT:
         return render_text(summary, verification, page)
-    if kind in (Format.MD, Format.GITHUB):
+    if form in (Format.MD, Format.GITHUB):
         from sigwrap.report.forms import markdown
 
-        if kind is Format.GITHUB:
+        if form is Format.GITHUB:
             return markdown.github_warnings(summary)
         return markdown.render_markdown(summary, verification, page)
     from sigwrap.report.forms import documents
 
-    if kind is Format.JSON:
+    if form is Format.JSON:
         return documents.report_json(summary, verification, size=page.size)
     document = documents.report_document(summary, verification, size=page.size)
     ended = verdict(summary, now_ns=page.now_ns, utc=page.utc)

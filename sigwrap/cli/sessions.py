@@ -11,9 +11,16 @@ import typer
 
 from sigwrap.amounts import size_bytes, span_s
 from sigwrap.cli.group import App, Group
-from sigwrap.cli.options import JsonOption, PagerOption, StoreOption, UtcOption, existing_store
+from sigwrap.cli.options import (
+    Format,
+    FormatOption,
+    PagerOption,
+    StoreOption,
+    UtcOption,
+    existing_store,
+)
 from sigwrap.cli.output import note
-from sigwrap.cli.showing import columns, pager, show_lines, style
+from sigwrap.cli.showing import columns, show_lines, style
 from sigwrap.errors import SessionError, SigwrapError, UsageError
 from sigwrap.escape import printable, shell_words
 from sigwrap.outcomes import counted
@@ -55,21 +62,20 @@ def sessions(
     context: typer.Context,
     store: StoreOption = None,
     utc: UtcOption = False,
-    as_json: JsonOption = False,
+    form: FormatOption = Format.TEXT,
     no_pager: PagerOption = False,
 ) -> None:
     if context.invoked_subcommand is not None:
         context.obj = store  # the option may come before the subcommand
         return
     found = list_sessions(existing_store(store))
-    if as_json:
+    if form is Format.JSON:
         from sigwrap.report.forms.documents import sessions_json  # a third of the imports
 
         text = sessions_json(found)
     else:
         text = render_sessions(found, _reader(utc=utc))
-    with pager(wanted=not no_pager) as show:
-        show(text)
+    show_lines([text], paged=not no_pager)
     count = sum(file.is_in_several_files and not file.problem for file in found)
     if count and os.isatty(2):
         killed = counted(count, "killed session")

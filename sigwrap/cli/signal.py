@@ -13,7 +13,7 @@ from sigwrap.agent import AgentSignal
 from sigwrap.agent.signals import known_signal
 from sigwrap.cli.control import check, running_session
 from sigwrap.cli.group import App
-from sigwrap.cli.options import JsonOption, StoreOption, store_folder
+from sigwrap.cli.options import Format, FormatOption, StoreOption, store_folder
 from sigwrap.cli.output import out
 from sigwrap.errors import SessionError, UsageError
 from sigwrap.escape import printable
@@ -44,9 +44,9 @@ def _shortcut(signal: AgentSignal, meaning: str) -> Callable[..., None]:
         session: RunningArgument = None,
         reason: ReasonOption = "",
         store: StoreOption = None,
-        as_json: JsonOption = False,
+        form: FormatOption = Format.TEXT,
     ) -> None:
-        _send(signal, session, reason, store, as_json=as_json)
+        _send(signal, session, reason, store, form)
 
     command.__doc__ = meaning
     return command
@@ -70,7 +70,7 @@ def signal(
     ],
     reason: ReasonOption = "",
     store: StoreOption = None,
-    as_json: JsonOption = False,
+    form: FormatOption = Format.TEXT,
 ) -> None:
     """Send an agent signal to a whole session.
 
@@ -88,11 +88,11 @@ def signal(
         meant = did_you_mean(word, AgentSignal.__members__)
         hint = f"{meant}see sigwrap signal --help"
         raise UsageError(f'"{printable(word)}" is not an agent signal', hint)
-    _send(wanted, session[0] if session else None, reason, store, as_json=as_json)
+    _send(wanted, session[0] if session else None, reason, store, form)
 
 
 def _send(
-    wanted: AgentSignal, selector: str | None, reason: str, store: str | None, *, as_json: bool
+    wanted: AgentSignal, selector: str | None, reason: str, store: str | None, form: Format
 ) -> None:
     if len(reason) > _LONGEST_REASON:
         raise UsageError(f"--reason: more than {_LONGEST_REASON} characters")
@@ -103,7 +103,7 @@ def _send(
     with ask_one(folder, running_session(folder, selector or ""), request) as (session, first):
         check(session, first)
         reply = _settled(session, first, wanted)
-    if as_json:
+    if form is Format.JSON:
         known = {name: value for name, value in reply.items() if name not in ("v", "ok")}
         out(json.dumps({"schema": SIGNAL_SCHEMA, **known}, indent=2))
     else:

@@ -32,7 +32,7 @@ COMMANDS: dict[str, Rows] = {
         "killswitch": ("killswitch", "End all your sessions and block new ones"),
     },
     "Policies": {
-        "policy": ("policy.commands", "Write, check and explain policies"),
+        "policy": ("policy", "Write, check and explain policies"),
     },
     "Agents": {
         "hook": ("hook", "Judge an agent's tool calls before they run"),

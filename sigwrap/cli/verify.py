@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Annotated
 
 import typer
 
 import sigwrap
 from sigwrap.cli.group import App
-from sigwrap.cli.options import JsonOption, PagerOption, SessionArgument, StoreOption, store_folder
+from sigwrap.cli.options import (
+    Format,
+    FormatOption,
+    PagerOption,
+    SessionArgument,
+    StoreOption,
+    store_folder,
+)
 from sigwrap.cli.output import note
 from sigwrap.cli.showing import Progress, pager, style
 from sigwrap.errors import UsageError
@@ -49,7 +56,7 @@ def verify(
             "sigwrap does not write (for CI)",
         ),
     ] = False,
-    as_json: JsonOption = False,
+    form: FormatOption = Format.TEXT,
     no_pager: PagerOption = False,
 ) -> None:
     """Check that a log was not changed.
@@ -62,22 +69,11 @@ def verify(
     opened = open_session(store_folder(store), session, even_damaged=True)
     ending = ending_of(opened)
     decisions = ReproductionFold(sigwrap.__version__)
-    progress = Progress()
-
-    def add(event: Event) -> None:
-        decisions.add(event)
-        progress.read(event)
-
-    try:
-        checked = verify_session(
-            opened, key(), expected_head=head or "", and_also=add, exact_json=strict
-        )
-    finally:
-        progress.done()
+    checked = verified(opened, decisions.add, head or "", exact_json=strict)
     reproduction = decisions.result()
     verification = with_reproduction(checked, reproduction)
     with pager(wanted=not no_pager) as show:
-        if as_json:
+        if form is Format.JSON:
             from sigwrap.report.forms.documents import verification_json
 
             show(verification_json(opened.id, opened.path, verification, reproduction))
@@ -91,13 +87,35 @@ def verify(
         raise typer.Exit(1)
 
 
-def key() -> bytes | None:
+def verified(
+    session: Session,
+    and_also: Callable[[Event], object],
+    expected_head: str = "",
+    *,
+    exact_json: bool = False,
+) -> Verification:
+    """Check a log, and show the progress. `and_also` gets each event."""
+    progress = Progress()
+
+    def take(event: Event) -> None:
+        and_also(event)
+        progress.read(event)
+
+    try:
+        return verify_session(
+            session, _key(), expected_head=expected_head, and_also=take, exact_json=exact_json
+        )
+    finally:
+        progress.done()
+
+
+def _key() -> bytes | None:
     return key_from_environment(os.environb)
 
 
 def note_broken_chains(sessions: Iterable[Session]) -> None:
     for session in sessions:
-        note_where_broken(session, verify_session(session, key()))
+        note_where_broken(session, verify_session(session, _key()))
 
 
 def note_where_broken(session: Session, found: Verification) -> None:

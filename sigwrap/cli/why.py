@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from sigwrap.cli.group import App
-from sigwrap.cli.options import JsonOption, SessionArgument, StoreOption, store_folder
+from sigwrap.cli.options import Format, FormatOption, SessionArgument, StoreOption, store_folder
 from sigwrap.cli.output import out
 from sigwrap.cli.showing import columns, style
 from sigwrap.errors import SessionError, UsageError
@@ -44,12 +44,12 @@ def why(
         ),
     ] = None,
     store: StoreOption = None,
-    as_json: JsonOption = False,
+    form: FormatOption = Format.TEXT,
 ) -> None:
     """Explain in one sentence how a process ended."""
     read, asked = _open(store_folder(store), session, list(map(_pid, pids or [])))
     found = [read.why(pid) for pid in asked or [0]]
-    if as_json:
+    if form is Format.JSON:
         documents = [_document(each, read.session) for each in found]
         out(json.dumps(documents if len(documents) > 1 else documents[0], indent=2))
         return

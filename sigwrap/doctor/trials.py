@@ -20,7 +20,8 @@ from sigwrap.doctor import checks, items
 from sigwrap.doctor.items import ITEMS, Finding, Level, level_of, unchecked
 from sigwrap.errors import KernelError, NoInterception, SigwrapError, StoreError
 from sigwrap.escape import printable
-from sigwrap.linux import libc, limits, proc_files, procfs
+from sigwrap.front.background import own_line
+from sigwrap.linux import libc, limits, procfs
 from sigwrap.linux import process as linux_process
 from sigwrap.linux.execs import repeated
 from sigwrap.linux.limits import Limit
@@ -32,7 +33,6 @@ from sigwrap.machine import IS_AARCH64, IS_X86_64, PLATFORM
 from sigwrap.start import onefile
 from sigwrap.store.catalog import open_session
 from sigwrap.store.location import default_store
-from sigwrap.tuples import NamedTuple
 
 _WITHIN_S = 15.0
 _RUN_WITHIN_S = 60.0
@@ -46,32 +46,25 @@ _NEED_PROC = (*checks.START_ITEMS, items.CGROUP, items.TERMINAL, items.LIBC, ite
 Check = Callable[[], Finding | list[Finding]]
 
 
-def all_findings(store: str | None, own_words: int) -> list[Finding]:
-    """Return a finding for each item.
+def all_findings(store: str | None) -> list[Finding]:
+    """Return a finding for each item; `store` is the user's choice.
 
-    `store` is the user's choice. `own_words` is how many words of this process's command line are
-    sigwrap's arguments. Ctrl+C ends the running check, which cleans up; other signals wait until
-    the last one is done.
+    Ctrl+C ends the running check, which cleans up; other signals wait until the last one is done.
     """
     callers_limits = limits.of_the_caller()
     limits.lift(callers_limits)
-    try:
-        known_store = default_store(os.environ) if store is None else store
-    except StoreError:
-        known_store = ""
-    sample = SampleRun(own_words, known_store, callers_limits)
     before = signal.pthread_sigmask(signal.SIG_BLOCK, _DEFERRED)
     on_interrupt = signal.signal(signal.SIGINT, _interrupt_once)
     libc.set_child_subreaper()
     try:
-        found = {each.item: each for each in _findings(store, sample)}
+        found = {each.item: each for each in _findings(store, callers_limits)}
     finally:
         signal.signal(signal.SIGINT, on_interrupt)
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
     return [found[item] for item in ITEMS]
 
 
-def _findings(store: str | None, sample: SampleRun) -> Iterator[Finding]:
+def _findings(store: str | None, callers_limits: tuple[Limit, ...]) -> Iterator[Finding]:
     yield _machine()
     inside = is_inside_a_session()
     yield _session(inside)
@@ -96,7 +89,7 @@ def _findings(store: str | None, sample: SampleRun) -> Iterator[Finding]:
         (items.USER_NAMESPACES,): checks.try_user_namespaces,
         (items.STORE,): partial(checks.try_store, store),
         checks.START_ITEMS: partial(checks.try_start, inside=inside),
-        (items.RUN,): sample.run,
+        (items.RUN,): partial(_try_run, store, callers_limits),
     }
     for wanted, check in others.items():
         if wanted[0] in left_out:
@@ -143,74 +136,74 @@ def _accelerator() -> Finding:
     return Finding(items.ACCELERATOR, "the extension was not compiled", "absent")
 
 
-class SampleRun(NamedTuple):
-    """A run of `true`, started as this process was, with a store that is removed again."""
+def _try_run(store: str | None, callers_limits: tuple[Limit, ...]) -> Finding:
+    """Run `true` with a store that is removed again, under the limits that the caller set."""
+    folder = _new_folder(store)
+    if not folder:
+        return unchecked(items.RUN, "no directory for its log")
+    found = os.lstat(folder)
+    try:
+        status, output = in_child(
+            lambda: _status_and_output(folder, callers_limits), within_s=_RUN_WITHIN_S
+        )
+        return _run_finding(folder, status, output)
+    finally:
+        empty_folder(folder, (found.st_dev, found.st_ino))
+        with suppress(OSError):
+            os.rmdir(folder)
 
-    own_words: int
-    store: str  # empty if it is not known
-    callers_limits: tuple[Limit, ...]  # as they were before they were lifted
 
-    def run(self) -> Finding:
-        store = self._new_store()
-        if not store:
-            return unchecked(items.RUN, "no directory for its log")
-        found = os.lstat(store)
+def _run_finding(store: str, status: int, output: str) -> Finding:
+    if status == statuses.NOT_FOUND:
+        return unchecked(items.RUN, "the command true is missing")
+    if status != 0:
+        lines = " / ".join(output.splitlines())
+        return Finding(items.RUN, f"exited with status {status}", "refused", lines)
+    try:
+        first = open_session(store, "").first()
+    except SigwrapError as failure:
+        return Finding(items.RUN, str(failure), "refused")
+    missing = [] if first is None else first.payload["missing"]
+    if missing:
+        return Finding(items.RUN, f"true ran; missing: {'; '.join(missing)}", "less")
+    return Finding(items.RUN, "true ran; nothing is missing")
+
+
+def _status_and_output(store: str, callers_limits: tuple[Limit, ...]) -> tuple[int, str]:
+    path = os.path.join(store, "output")
+    output = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    line = [*own_line(), "--no-report", "--store", store, "--", "true"]
+    variables = onefile.original_environment(procfs.environment())
+    pid = linux_process.fork()
+    if pid == 0:
         try:
-            return self._run(store)
+            null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
+            for fd, stream in ((null, 0), (null, 1), (output, 2)):
+                os.dup2(fd, stream)
+            limits.give_back(callers_limits)
+            os.execve(line[0], line, variables)
         finally:
-            empty_folder(store, (found.st_dev, found.st_ino))
-            with suppress(OSError):
-                os.rmdir(store)
+            os._exit(statuses.REFUSED)
+    _, status = os.waitpid(pid, 0)
+    text = os.pread(output, _LONGEST_OUTPUT, 0).decode("utf-8", "replace")
+    code = os.waitstatus_to_exitcode(status)
+    return code if code >= 0 else statuses.from_signal(-code), text
 
-    def _run(self, store: str) -> Finding:
-        status, output = in_child(lambda: self._status_and_output(store), within_s=_RUN_WITHIN_S)
-        if status == statuses.NOT_FOUND:
-            return unchecked(items.RUN, "the command true is missing")
-        if status != 0:
-            lines = " / ".join(output.splitlines())
-            return Finding(items.RUN, f"exited with status {status}", "refused", lines)
-        try:
-            first = open_session(store, "").first()
-        except SigwrapError as failure:
-            return Finding(items.RUN, str(failure), "refused")
-        missing = [] if first is None else first.payload["missing"]
-        if missing:
-            return Finding(items.RUN, f"true ran; missing: {'; '.join(missing)}", "less")
-        return Finding(items.RUN, "true ran; nothing is missing")
 
-    def _status_and_output(self, store: str) -> tuple[int, str]:
-        path = os.path.join(store, "output")
-        output = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        ours = proc_files.all_contents("/proc/self/cmdline").split(b"\0")[:-1]
-        start_words = ours[: len(ours) - self.own_words]
-        line = [*start_words, b"--no-report", b"--store", os.fsencode(store), b"--", b"true"]
-        variables = onefile.original_environment(procfs.environment())
-        pid = linux_process.fork()
-        if pid == 0:
-            try:
-                null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
-                for fd, stream in ((null, 0), (null, 1), (output, 2)):
-                    os.dup2(fd, stream)
-                limits.give_back(self.callers_limits)
-                os.execve(proc_files.link("/proc/self/exe"), line, variables)
-            finally:
-                os._exit(statuses.REFUSED)
-        _, status = os.waitpid(pid, 0)
-        text = os.pread(output, _LONGEST_OUTPUT, 0).decode("utf-8", "replace")
-        code = os.waitstatus_to_exitcode(status)
-        return code if code >= 0 else statuses.from_signal(-code), text
-
-    def _new_store(self) -> str:
-        """Create a temporary directory, or one beside the store if only that is writable."""
-        above = self.store
-        while above and not os.path.isdir(above):
-            above = os.path.dirname(above) if above != "/" else ""
-        for folder in (*checks.temporary_folders(), above):
-            path = os.path.join(folder, f"sigwrap-doctor-{os.urandom(6).hex()}")
-            with suppress(OSError):
-                os.mkdir(path, 0o700)
-                return path
-        return ""
+def _new_folder(store: str | None) -> str:
+    """Create a temporary directory, or one beside the store if only that is writable."""
+    try:
+        above = default_store(os.environ) if store is None else store
+    except StoreError:
+        above = ""
+    while above and not os.path.isdir(above):
+        above = os.path.dirname(above) if above != "/" else ""
+    for folder in (*checks.temporary_folders(), above):
+        path = os.path.join(folder, f"sigwrap-doctor-{os.urandom(6).hex()}")
+        with suppress(OSError):
+            os.mkdir(path, 0o700)
+            return path
+    return ""
 
 
 class NoResult(Exception):

@@ -79,7 +79,7 @@ def test_replay_shows_every_event_or_the_state_at_one(run: Run) -> None:
     state = run("replay", "--until", "5").stdout
     assert state.startswith("State after event 5")
     assert "Processes (4, 4 running)" in state
-    assert json.loads(run("replay", "--until", "5", "--json").stdout)["events"] == 5
+    assert json.loads(run("replay", "--until", "5", "--format", "json").stdout)["events"] == 5
 
 
 def test_what_was_not_recorded_is_said_and_no_empty_stream(run: Run) -> None:
@@ -167,7 +167,6 @@ def test_an_empty_home_is_none(run: Run) -> None:
         (("replay", "--speed", "2", "--instant"), "can't be combined"),
         (("replay", "--until", "0"), "the first event is 1"),
         (("replay", "--until", "403"), "--until 403: the last event is 402"),
-        (("report", "--json", "--format", "text"), "--json and --format text can't be combined"),
         (("sessions", "--store", ""), "--store '': the directory can't be empty"),
         (("report", "my.yaml"), "'my.yaml', which looks like a policy (to check it: sigwrap pol"),
         (("report", "./my.yml"), "to run under it: sigwrap -p ./my.yml -- COMMAND"),

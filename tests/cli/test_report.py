@@ -106,7 +106,6 @@ def test_a_selection_without_events_is_said(report: Run) -> None:
         (("--until", ""), "--until '': not a time"),
         (("--github",), "$GITHUB_STEP_SUMMARY is not set"),
         (("--follow", "--json"), "--follow prints text"),
-        (("--json", "--format", "md"), "--json and --format md can't be combined"),
         (("-o", "/nowhere/x"), "can't write /nowhere/x: No such file"),
     ],
 )

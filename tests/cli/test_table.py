@@ -75,7 +75,13 @@ def _is_command(path: str) -> bool:
 
 
 @pytest.mark.parametrize(
-    "line", ["sessions --format json", "sessions --json", "--no-pager sessions --json --utc"]
+    "line",
+    [
+        "sessions --format json",
+        "sessions --json",
+        "--no-pager sessions --json --utc",
+        "sessions --format text --json",
+    ],
 )
 def test_json_is_a_format_of_every_command_that_prints_it(
     line: str, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch

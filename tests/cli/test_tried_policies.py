@@ -73,8 +73,8 @@ def test_policy_try_says_the_same_as_its_old_name(run: Run) -> None:
             ("--policy", "other.yaml", "--root", "nowhere"),
             "--root nowhere: no such d",
         ),
-        (("--format", "md"), "--root, --format and --exit-zero need --policy"),
-        (("--exit-zero",), "--root, --format and --exit-zero need --policy"),
+        (("--format", "md"), "--root, --format md and --exit-zero need --policy"),
+        (("--exit-zero",), "--root, --format md and --exit-zero need --policy"),
     ],
 )
 def test_what_does_not_go_together_is_one_line(

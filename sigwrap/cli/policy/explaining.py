@@ -5,15 +5,16 @@ from __future__ import annotations
 import json
 import os
 import shlex
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
-from typer.core import TyperCommand
+from typer._types import TyperChoice
 from typer.exceptions import TyperException
 
 from sigwrap.cli.group import App, unknown_option
+from sigwrap.cli.group import Command as AppCommand
 from sigwrap.cli.hook_facts import ThisMachine, real_path
-from sigwrap.cli.options import JsonOption, words_of
+from sigwrap.cli.options import Format, FormatOption
 from sigwrap.cli.output import note, out
 from sigwrap.cli.policy.shared import RootOption, load, plain
 from sigwrap.cli.tool_files import not_found, with_shadows
@@ -53,11 +54,6 @@ from sigwrap.start import onefile
 from sigwrap.start.policy_files import SHIPPED
 from sigwrap.tuples import NamedTuple
 
-if TYPE_CHECKING:
-    _Target = TargetType
-else:
-    _Target = words_of(TargetType)
-
 _EXAMPLE = "the command goes after --, as in sigwrap policy explain -p ci -- git push --force"
 _TO_A_HOOK = {
     Answer.NO_OPINION: "leaves the decision to the agent",
@@ -69,7 +65,7 @@ _TO_A_HOOK = {
 app = App()
 
 
-class _Explain(TyperCommand):
+class _Explain(AppCommand):
     """Refuse words of the command, or a policy, before `--`."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -104,8 +100,12 @@ def explain(
         str | None, typer.Option("--signal", metavar="SIGNAL", help="Explain a signal")
     ] = None,
     target: Annotated[
-        list[_Target] | None,
-        typer.Option("--target", help="Type of the signal's target (repeat for several types)"),
+        list[str] | None,
+        typer.Option(
+            "--target",
+            click_type=TyperChoice([each.value for each in TargetType]),
+            help="Type of the signal's target (repeat for several types)",
+        ),
     ] = None,
     target_command: Annotated[
         str, typer.Option("--target-command", metavar="NAME", help="Name of the target")
@@ -147,7 +147,7 @@ def explain(
         typer.Option("--env", help="Explain which environment variables the policy removes"),
     ] = False,
     root: RootOption = None,
-    as_json: JsonOption = False,
+    form: FormatOption = Format.TEXT,
 ) -> None:
     """Explain which rule decides, and why.
 
@@ -168,14 +168,14 @@ def explain(
         raise UsageError("--udp needs --connect HOST:PORT")
     engine = Engine(load(policy, root))
     if environment:
-        _explain_environment(engine.policy, as_json=as_json)
+        _explain_environment(engine.policy, form)
     elif command:
-        _explain_command(engine, _command_words(command), depth, as_json=as_json)
+        _explain_command(engine, _command_words(command), depth, form)
     elif file is not None:
         found = [_explained_file(engine, file, each) for each in operations or [Operation.READ]]
-        _print(*found, as_json=as_json)
+        _print(form, *found)
     elif signal is not None:
-        types = (TargetType(each.value) for each in target or [TargetType.EXTERNAL])
+        types = (TargetType(each) for each in target or [TargetType.EXTERNAL.value])
         request = SignalRequest(
             signal=_signal_number(signal),
             target_types=with_implied(types),
@@ -183,31 +183,31 @@ def explain(
             target_pid=target_pid,
             handled=handled,
         )
-        _print(explain_signal(engine, request), as_json=as_json)
+        _print(form, explain_signal(engine, request))
     else:
         protocol = Protocol.UDP if udp else Protocol.TCP
         direction = Direction.BIND if connect is None else Direction.CONNECT
         endpoint = _endpoint(connect or listen or "", direction, protocol)
-        _print(explain_network(engine, endpoint), as_json=as_json)
+        _print(form, explain_network(engine, endpoint))
 
 
-def _print(*explanations: Explanation, as_json: bool) -> None:
-    if as_json:
+def _print(form: Format, *explanations: Explanation) -> None:
+    if form is Format.JSON:
         plainly = [plain(each) for each in explanations]
         out(json.dumps(plainly[0] if len(plainly) == 1 else plainly, indent=2))
     else:
         out("\n\n".join(map(explanation_text, explanations)))
 
 
-def _explain_command(engine: Engine, words: list[str], depth: int, *, as_json: bool) -> None:
+def _explain_command(engine: Engine, words: list[str], depth: int, form: Format) -> None:
     request = with_shadows(command_request(words, folder=os.getcwd(), depth=depth))
     explanation = explain_command(engine, request)
     for name in not_found(request):
         note(f"{shell_words([name])} is not in PATH; explained as if in /usr/bin")
     line = _explained_line(engine, words, depth)
     if line is None:
-        _print(explanation, as_json=as_json)
-    elif as_json:
+        _print(form, explanation)
+    elif form is Format.JSON:
         out(json.dumps({**plain(explanation), "line": plain(line)}, indent=2))
     else:
         parts = [explanation_text(explanation)]
@@ -288,10 +288,11 @@ def _explained_file(engine: Engine, file: str, operation: Operation) -> Explanat
     return explain_file(engine, held, operation, path, given, exists=exists)
 
 
-def _explain_environment(policy: Policy, *, as_json: bool) -> None:
+def _explain_environment(policy: Policy, form: Format) -> None:
     own = onefile.original_environment(procfs.environment())
     explained = explain_environment(policy, [os.fsdecode(name) for name in own])
-    out(json.dumps(plain(explained), indent=2) if as_json else environment_text(explained))
+    is_text = form is Format.TEXT
+    out(environment_text(explained) if is_text else json.dumps(plain(explained), indent=2))
 
 
 def _command_words(command: list[str]) -> list[str]:

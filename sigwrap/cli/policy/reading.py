@@ -14,12 +14,13 @@ import typer
 from yaml import YAMLError
 
 from sigwrap.cli.group import App
+from sigwrap.cli.help import document
 from sigwrap.cli.options import (
-    JsonOption,
+    Format,
+    FormatOption,
     PagerOption,
     SessionArgument,
     StoreOption,
-    chosen_format,
     store_folder,
 )
 from sigwrap.cli.output import note, out
@@ -31,7 +32,8 @@ from sigwrap.cli.policy.shared import (
     policy_then,
     variables,
 )
-from sigwrap.cli.tried import show_tried
+from sigwrap.cli.showing import columns, pager, style
+from sigwrap.cli.verify import note_broken_chains
 from sigwrap.cli.whole_file import whole_file
 from sigwrap.errors import PolicyError, UsageError
 from sigwrap.escape import printable, shortened
@@ -40,10 +42,11 @@ from sigwrap.policy.judge.rules import Policy
 from sigwrap.policy.language.lint import lint
 from sigwrap.policy.problems import InvalidPolicy, Problem
 from sigwrap.policy.tools.cases import run_cases, weakenings
-from sigwrap.policy.tools.json_schema import json_schema
 from sigwrap.policy.tools.renamed import with_new_keys
 from sigwrap.policy.tools.show import policy_text
-from sigwrap.report.forms.what_if import WhatIfForm
+from sigwrap.report.check.decisions import recorded_variables
+from sigwrap.report.check.what_if import WhatIfFold
+from sigwrap.report.forms.what_if import WhatIfForm, what_if_json, what_if_md, what_if_text
 from sigwrap.start.policy_files import SHIPPED, files_here, load_policy, read_source
 from sigwrap.status import REFUSED
 from sigwrap.store.catalog import open_session
@@ -72,14 +75,14 @@ app = App()
 
 
 @app.command("list")
-def list_policies(root: RootOption = None, as_json: JsonOption = False) -> None:
+def list_policies(root: RootOption = None, form: FormatOption = Format.TEXT) -> None:
     """List shipped policies and policy files.
 
     It looks for policy files in the current directory.
     """
     known = variables(root)
     listed = [_listed(each, known) for each in (*SHIPPED, *files_here())]
-    if as_json:
+    if form is Format.JSON:
         out(json.dumps(listed, indent=2))
         return
     width = max(len(printable(each["selector"])) for each in listed)
@@ -120,13 +123,13 @@ def _parts(listed: dict[str, Any]) -> Iterator[str]:
 
 
 @app.command()
-def show(policy: PolicyArgument, root: RootOption = None, as_json: JsonOption = False) -> None:
+def show(policy: PolicyArgument, root: RootOption = None, form: FormatOption = Format.TEXT) -> None:
     """Print a policy as it takes effect.
 
     The output has the rules of its bases, and the values of its variables.
     """
     loaded = load(policy, root)
-    out(json.dumps(plain(loaded), indent=2) if as_json else policy_text(loaded))
+    out(json.dumps(plain(loaded), indent=2) if form is Format.JSON else policy_text(loaded))
 
 
 @app.command()
@@ -135,7 +138,7 @@ def diff(
     second: DiffArgument,
     root: RootOption = None,
     store: StoreOption = None,
-    as_json: JsonOption = False,
+    form: FormatOption = Format.TEXT,
 ) -> None:
     """Compare two policies as they take effect.
 
@@ -144,7 +147,7 @@ def diff(
     """
     texts = [_comparable(_any_policy(each, root, store)) for each in (first, second)]
     lines = list(_diff_lines(texts[0], texts[1], first, second))
-    if as_json:
+    if form is Format.JSON:
         document = {"schema": _DIFF_FORMAT, "first": first, "second": second, "diff": lines}
         out(json.dumps(document, indent=2))
     elif lines:
@@ -195,14 +198,14 @@ def schema() -> None:
     Editors use it to complete keys and mark mistakes. Write it to a file, and start your policy
     with `# yaml-language-server: $schema=` and the path of that file.
     """
-    out(json_schema().rstrip())
+    out(document("policy.schema.json").rstrip())
 
 
 @app.command()
 def check(
     files: Annotated[list[str], typer.Argument(metavar="NAME|FILE...", help="Policies to check")],
     root: RootOption = None,
-    as_json: JsonOption = False,
+    form: FormatOption = Format.TEXT,
     write: Annotated[
         bool,
         typer.Option("--write", help="Replace old keys in these files, not in their bases"),
@@ -217,9 +220,9 @@ def check(
     checked = []
     for file in files:
         if write and file not in SHIPPED:
-            _write_new_keys(file, root, print_line=note if as_json else out)
-        checked.append(_checked(file, root, prints=not as_json))
-    if as_json:
+            _write_new_keys(file, root, print_line=note if form is Format.JSON else out)
+        checked.append(_checked(file, root, prints=form is Format.TEXT))
+    if form is Format.JSON:
         problems = [plain(problem) for _, found in checked for problem in found]
         out(json.dumps(problems, indent=2))
     if status := max(status for status, _ in checked):
@@ -301,25 +304,35 @@ def try_policy(
             help="Directory for ${PROJECT_ROOT} in the policy [default: the session's]",
         ),
     ] = None,
-    form: Annotated[
-        WhatIfForm | None,
-        typer.Option("--format", help="Output format [default: text]"),
-    ] = None,
+    form: Annotated[WhatIfForm, typer.Option("--format", help="Output format")] = WhatIfForm.TEXT,
     exit_zero: Annotated[
         bool, typer.Option("--exit-zero", help="Exit with 0 even if decisions differ")
     ] = False,
     store: StoreOption = None,
-    as_json: JsonOption = False,
     no_pager: PagerOption = False,
-) -> None:
+) -> int:
     """Show what a policy would have decided in a session.
 
     It lists the decisions that would differ from those in the log, with rules that would allow what
     the policy denies. The exit status is 1 if any decision differs.
     """
-    kind = chosen_format(form, WhatIfForm.TEXT, as_json=as_json)
     opened = open_session(store_folder(store), session)
-    if status := show_tried(
-        opened, policy, root, kind, exit_zero=exit_zero, with_pager=not no_pager
-    ):
-        raise typer.Exit(status)
+    note_broken_chains([opened])
+    started = opened.first()
+    known = recorded_variables(started.payload if started is not None else {})
+    known = known or variables(None)
+    if root is not None:
+        known = {**known, "PROJECT_ROOT": variables(root)["PROJECT_ROOT"]}
+    fold = WhatIfFold(load_policy(policy, variables=known))
+    for event in opened.events():
+        fold.add(event)
+    found = fold.result()
+    with pager(wanted=not no_pager) as show:
+        match form:
+            case WhatIfForm.TEXT:
+                show(what_if_text(found, style(), columns()))
+            case WhatIfForm.MD:
+                show(what_if_md(found))
+            case WhatIfForm.JSON:
+                show(what_if_json(opened.id, found))
+    return int(found.differ > 0 and not exit_zero)

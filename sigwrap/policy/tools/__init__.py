@@ -14,5 +14,4 @@ learn         a policy with rules for what sessions denied or asked about
 generate      a policy of the programs, subcommands, signals and hosts of sessions
 pin           a policy that denies tools after their files have changed
 shipped       the check of the shipped policies, when sigwrap is built
-json_schema   the JSON Schema of policies
 """

@@ -1,8 +1,13 @@
-"""The JSON Schema of policies, made from the schema of the language."""
+"""Make docs/policy.schema.json, the JSON Schema of policies, from the schema of the language.
+
+`python -m tests.docs.policy_schema --write` writes it.
+"""
 
 from __future__ import annotations
 
 import json
+import sys
+from pathlib import Path
 from typing import Any
 
 from sigwrap.amounts import SECONDS_PATTERN, SIZE_PATTERN
@@ -24,6 +29,7 @@ from sigwrap.policy.language.shapes import (
     Word,
 )
 
+FILE = Path(__file__).parents[2] / "docs" / "policy.schema.json"
 SCHEMA_ID = "urn:sigwrap:policy:1"  # ends in the version of the language; no host serves it
 
 _PATTERNS = {**PATTERNS, **dict.fromkeys((Form.GLOB, Form.PROGRAM, Form.PATH), "[\\s\\S]+")}
@@ -92,3 +98,7 @@ def _schema(shape: Shape) -> dict[str, Any]:
 
 def _amount_schema(pattern: str) -> dict[str, Any]:
     return {"type": ["string", "integer"], "minimum": 0, "pattern": f"^{pattern}$"}
+
+
+if __name__ == "__main__" and sys.argv[1:] == ["--write"]:
+    FILE.write_text(json_schema(), encoding="utf-8")
