@@ -55,7 +55,7 @@ def _shortcut(signal: AgentSignal, meaning: str) -> Callable[..., None]:
 for _name, _signal, _meaning in (
     ("pause", AgentSignal.SIGSTOP, "Freeze the processes of a session, until sigwrap resume."),
     ("resume", AgentSignal.SIGCONT, "Continue a paused session."),
-    ("stop", AgentSignal.SIGINT, "End a session cleanly, as Ctrl+C does."),
+    ("stop", AgentSignal.SIGINT, "End a session cleanly."),
 ):
     app.command(_name)(_shortcut(_signal, _meaning))
 
@@ -85,9 +85,13 @@ def signal(
         )
     wanted = known_signal(word)
     if wanted is None:
-        meant = did_you_mean(word, AgentSignal.__members__)
+        # The session comes first; a line with both the other way round is about the signal.
+        tried = next((each for each in words if each.upper().startswith("SIG")), word)
+        meant = did_you_mean(tried, AgentSignal.__members__)
         hint = f"{meant}see sigwrap signal --help"
-        raise UsageError(f'"{printable(word)}" is not an agent signal', hint)
+        if known_signal(tried) is not None:
+            raise UsageError("the session comes before the signal", f"sigwrap signal {word} {tried}")
+        raise UsageError(f'"{printable(tried)}" is not an agent signal', hint)
     _send(wanted, session[0] if session else None, reason, store, form)
 
 
@@ -168,7 +172,7 @@ def _effect(reply: ControlReply, signal: str) -> str:
         case "SIGCONT":
             return f"resumed, {processes}"
         case "SIGINT":
-            return f"interrupted, as by Ctrl+C; force kill after at most {grace}"
+            return f"SIGINT sent to its command; force kill after at most {grace}"
         case "SIGTERM":
             return f"SIGTERM sent to the process tree, SIGKILL follows after {grace}"
         case "SIGKILL":

@@ -27,7 +27,7 @@ COMMANDS: dict[str, Rows] = {
         "serve": ("serve", "Serve a web page to watch, approve and stop sessions"),
         "pause": ("signal", "Freeze the processes of a session, until sigwrap resume"),
         "resume": ("signal", "Continue a paused session"),
-        "stop": ("signal", "End a session cleanly, as Ctrl+C does"),
+        "stop": ("signal", "End a session cleanly"),
         "signal": ("signal", "Send an agent signal to a whole session"),
         "killswitch": ("killswitch", "End all your sessions and block new ones"),
     },

@@ -214,16 +214,20 @@ def in_child(check: Callable[[], Any], *, within_s: float) -> Any:
     """Return the check's result, passed as JSON, or raise NoResult."""
     read_fd, write_fd = os.pipe()
     parent = os.getpid()
+    # The child takes no Ctrl+C before it can end quietly.
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         pid = linux_process.fork()
     except SigwrapError:
         os.close(read_fd)
         os.close(write_fd)
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
         raise
     if pid == 0:
-        _answer(check, write_fd, parent)
+        _answer(check, write_fd, parent, before)
     os.close(write_fd)
     try:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
         output = _read_all(read_fd, time.monotonic() + within_s)
     except NoResult:
         os.kill(pid, signal.SIGKILL)
@@ -245,9 +249,10 @@ def in_child(check: Callable[[], Any], *, within_s: float) -> Any:
     return answer["result"]
 
 
-def _answer(check: Callable[[], Any], fd: int, parent: int) -> None:
+def _answer(check: Callable[[], Any], fd: int, parent: int, mask: set[signal.Signals]) -> None:
     """Write the result and end this process."""
     try:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         libc.set_parent_death_signal(signal.SIGKILL)
         if os.getppid() == parent:
             os.write(fd, json.dumps(_result(check)).encode())

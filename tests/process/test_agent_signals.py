@@ -113,7 +113,7 @@ def test_pause_resume_and_stop_are_commands(sigwrap: Sigwrap) -> None:
     for words, effect in (
         (("pause", "it", "--reason", "a look"), r"paused, \d+ process(es)? frozen"),
         (("resume",), r"resumed, \d+ process(es)?"),
-        (("stop", "it"), r"interrupted, as by Ctrl\+C; force kill after at most [0-9.]+ s"),
+        (("stop", "it"), r"SIGINT sent to its command; force kill after at most [0-9.]+ s"),
     ):
         said = sigwrap.run(*words).stdout.decode()
         assert re.fullmatch(rf"session \w{{6}}: {effect}\n", said)
