@@ -81,6 +81,10 @@ class Process:
     node_ppid: int = 0
     has_only_asked: bool = False  # each exec was denied, and the node is a denied one
     step: Step | None = None  # of the agent, to which it belongs
+    # Once it has ended by itself.
+    end_seq: int = 0
+    exit_code: object = None
+    comm: str = ""
 
     @property
     def ran(self) -> Node | None:
