@@ -139,7 +139,7 @@ class WhyFold:
                 name = process.last_signal
                 self._tell_parent(self._killed(event, name, 128 + last, process), payload)
         # Its signals explain nothing from here on, and 10,000 processes are kept.
-        process.sent = process.raised = {}
+        process.sent = process.raised = None
         if pid == self._command_pid:
             self._command_end = ended
         else:
@@ -159,7 +159,7 @@ class WhyFold:
     # Why
 
     def _killed(self, event: Event, name: str, status: int, process: Process) -> Why:
-        sent, raised = process.sent.get(name), process.raised.get(name)
+        sent, raised = (process.sent or {}).get(name), (process.raised or {}).get(name)
         if raised is not None:
             reason = self._first(event, name, process)
             if reason is None:
@@ -184,7 +184,7 @@ class WhyFold:
 
     def _first(self, event: Event, name: str, process: Process) -> Why | None:
         """Return the first sender of a signal that a process raised again."""
-        if (sent := process.sent.get(name)) is not None:
+        if (sent := (process.sent or {}).get(name)) is not None:
             return because(Cause.RECORDED, sent_by(sent, to_itself=False), sent)
         by = self._measures.interrupted_by
         if by and (by.get("signal_name") == name or self._passed_on(event.pid, name, process)):
