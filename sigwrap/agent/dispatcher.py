@@ -30,6 +30,7 @@ from itertools import count
 from sigwrap.agent.signals import UNMASKABLE, AgentSignal, SignalInfo, checked
 from sigwrap.bare.collections import deque
 from sigwrap.bare.enum import Enum
+from sigwrap.escape import shortened
 
 MAX_HISTORY = 1000
 MAX_QUEUED = 256
@@ -190,7 +191,8 @@ class Dispatcher:
         self, signal: AgentSignal, source: str, reason: str, cause: SignalInfo | None = None
     ) -> _Sent:
         number = next(self._numbers)
-        info = SignalInfo(signal, _cut(source), _cut(reason), self._clock(), number, cause)
+        texts = shortened(source, MAX_TEXT), shortened(reason, MAX_TEXT)
+        info = SignalInfo(signal, *texts, self._clock(), number, cause)
         if len(self._history) == MAX_HISTORY:
             self._dropped += 1
         sent = _Sent(info)
@@ -386,8 +388,4 @@ def _described(error: BaseException) -> str:
         text = str(error)
     except Exception:
         text = "no message: its __str__ failed"
-    return _cut(f"{type(error).__name__}: {text}")
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= MAX_TEXT else f"{text[: MAX_TEXT - 1]}…"
+    return shortened(f"{type(error).__name__}: {text}", MAX_TEXT)

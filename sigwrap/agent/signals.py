@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sigwrap.bare.enum import IntEnum
-from sigwrap.escape import printable
+from sigwrap.escape import printable, shortened
 from sigwrap.policy.problems import nearest_word
 from sigwrap.tuples import NamedTuple
 
@@ -51,10 +51,10 @@ def known_signal(name: str) -> AgentSignal | None:
 
 
 def unknown(word: str, nearest: str = "") -> str:
-    shown = word if len(word) <= _LONGEST_SHOWN else f"{word[: _LONGEST_SHOWN - 1]}…"
     meant = f'did you mean "{nearest}"? ' if nearest else ""
     known = ", ".join(f"{each.name} {each.value}" for each in AgentSignal)
-    return f'"{printable(shown)}" is not an agent signal; {meant}the agent signals are: {known}'
+    shown = printable(shortened(word, _LONGEST_SHOWN))
+    return f'"{shown}" is not an agent signal; {meant}the agent signals are: {known}'
 
 
 def checked(signal: AgentSignal) -> AgentSignal:

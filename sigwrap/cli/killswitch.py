@@ -18,11 +18,11 @@ from sigwrap.cli.output import note, out
 from sigwrap.errors import StoreError, UsageError
 from sigwrap.linux import proc_files
 from sigwrap.linux.supervisors import hides_processes
-from sigwrap.outcomes import counted
 from sigwrap.report.forms.times import iso_time
-from sigwrap.run.activation import Activated, activate
+from sigwrap.run.activation import activate
 from sigwrap.store import killswitch
 from sigwrap.store.killswitch import State
+from sigwrap.watch.actions import ended_sessions
 
 STATUS_SCHEMA = "sigwrap.killswitch-status/1"  # the file itself has another schema
 _BLOCKED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGTSTP)
@@ -52,12 +52,13 @@ def on(
         note("/proc hides the processes of other users (hidepid): a session may still be running")
     if activated.may_be_more:
         note("some processes could not be checked: a session may still be running")
+    ended = ended_sessions(activated)
     if activated.without:
         raise StoreError(
-            f"{_ended(activated)}, but new sessions can start: the kill switch could not be set",
+            f"{ended}, but new sessions can start: the kill switch could not be set",
             "make its file writable and turn it on again",
         )
-    out(f"{activated.state}\n{_ended(activated)}; to allow new sessions: sigwrap killswitch off")
+    out(f"{activated.state}\n{ended}; to allow new sessions: sigwrap killswitch off")
     return statuses.REFUSED if activated.left or activated.may_be_more else 0
 
 
@@ -105,9 +106,3 @@ def _confirm(state: State) -> None:
     note(str(state))
     if not typer.confirm("sigwrap: turn off the kill switch?", err=True):
         raise typer.Abort
-
-
-def _ended(activated: Activated) -> str:
-    count = activated.ended + activated.forced
-    killed = f" ({activated.forced} not responding, so killed)" if activated.forced else ""
-    return f"{counted(count, 'session')} ended{killed}" if count else "no session was running"

@@ -44,7 +44,7 @@ def carry_out(store: str, order: Order) -> str:
 
 def _kill_all(store: str, reason: str) -> str:
     activated = activate(lambda: store, reason)
-    ended = f"the kill switch is on: {_ended(activated)}"
+    ended = f"the kill switch is on: {ended_sessions(activated)}"
     if activated.without:
         raise StoreError(f"{ended}, but new sessions can start: {printable(activated.without[0])}")
     if activated.left or activated.may_be_more:
@@ -78,6 +78,7 @@ def _settled(approval_id: str, reply: ControlReply) -> str:
     return f"{said}{others}{message}: {what}"
 
 
-def _ended(activated: Activated) -> str:
+def ended_sessions(activated: Activated) -> str:
     count = activated.ended + activated.forced
-    return f"{counted(count, 'session')} ended" if count else "no session was running"
+    killed = f" ({activated.forced} not responding, so killed)" if activated.forced else ""
+    return f"{counted(count, 'session')} ended{killed}" if count else "no session was running"

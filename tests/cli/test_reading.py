@@ -143,7 +143,7 @@ def test_store_is_an_option_of_each_command(run: Run, tmp_path: Path) -> None:
     )
 
 
-def test_a_store_that_nobody_has_named_may_still_be_missing(run: Run, tmp_path: Path) -> None:
+def test_the_default_store_may_be_missing(run: Run, tmp_path: Path) -> None:
     done = run("sessions", SIGWRAP_STORE="", HOME=str(tmp_path / "home"))
     assert (done.returncode, done.stdout, done.stderr) == (0, "no sessions yet\n", "")
 

@@ -17,7 +17,7 @@ STARTED_NS = 1_763_705_000 * SECOND  # 2025-11-21 06:03:20 UTC
 
 @pytest.fixture
 def report(run: Run, tmp_path: Path) -> Run:
-    """A shell starts make, which starts cc; git is refused, and SIGTERM to somebody else."""
+    """A shell starts make, which starts cc; git and a SIGTERM to another process are refused."""
     log = SessionLog.create(str(tmp_path / "store"), "s1")
     counts: dict[str, int] = {}
 

@@ -42,7 +42,7 @@ PROGRAMS = {
 }
 # Lines that end otherwise than with 0, or that are a command's name and no whole line.
 STATUSES = {
-    "sigwrap -p agent-strict -- my-agent": 126,  # it asks first, and here nobody is there
+    "sigwrap -p agent-strict -- my-agent": 126,  # it needs approval, and there is no approver here
     "sigwrap policy diff agent-default ci": 1,  # they differ
 }
 WHOLE = {
@@ -63,7 +63,7 @@ WHOLE = {
 }
 
 
-# Lines that stay until somebody leaves, and what they show first.
+# Lines that run until the user leaves, and what they show first.
 STAY = {
     "sigwrap watch --format jsonl": rb'"kind": "board"',
     "sigwrap watch": rb"sigwrap watch   ",

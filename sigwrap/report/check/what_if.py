@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
-from sigwrap.escape import shell_words
-from sigwrap.events import DECISION_TYPES, EXEC_TYPES, Event, Payload, kind_of, number, text, texts
+from sigwrap.escape import printable
+from sigwrap.events import DECISION_TYPES, EXEC_TYPES, Event, Payload, kind_of, text
 from sigwrap.policy.judge.engine import Engine
 from sigwrap.policy.judge.network import reaching
 from sigwrap.policy.judge.recorded import command_request, signal_request
@@ -21,6 +21,7 @@ from sigwrap.policy.judge.tools import has_subcommands
 from sigwrap.policy.tools.draft import Together
 from sigwrap.policy.tools.suggest import Suggester, Suggestion
 from sigwrap.report.check.decisions import NoPolicy, Redecider, recorded_policy, replaced_otherwise
+from sigwrap.report.folds.attention import what as shown
 
 _MOST_DIFFERENCES = 1_000
 _LONGEST_NAME = 80
@@ -60,7 +61,7 @@ class Difference:
     would_be_by: str
     count: int = 0
     first_seq: int
-    example: str
+    example: str  # printable
     # Rules that would let it through, if it would be denied or need approval.
     rules: tuple[Suggestion, ...] = ()
     rules_for: int = 0  # how many of these requests
@@ -146,7 +147,7 @@ class WhatIfFold:
                 would_be=would_be,
                 would_be_by=decision.rule,
                 first_seq=event.seq,
-                example=_EXAMPLE[kind](event.payload)[:_LONGEST_EXAMPLE],
+                example=_example(event)[:_LONGEST_EXAMPLE],
             )
             self._groups[key] = difference, Together()
         difference, rules = self._groups[key]
@@ -169,6 +170,12 @@ class WhatIfFold:
         return was
 
 
+def _example(event: Event) -> str:
+    get = event.payload.get
+    who = "" if event.type in EXEC_TYPES else text(get("source_cmd")) or text(get("comm"))
+    return f"{printable(who)}, {shown(event)}" if who else shown(event)
+
+
 def _command(payload: Payload) -> str:
     """Return the program's name, with its subcommand if it has some."""
     program = command_request(payload).programs[0]
@@ -179,10 +186,6 @@ def _command(payload: Payload) -> str:
     return " ".join(filter(None, words))[:_LONGEST_NAME]
 
 
-def _command_line(payload: Payload) -> str:
-    return shell_words(texts(payload.get("argv")) or [text(payload.get("path"))])
-
-
 def _signal(payload: Payload) -> str:
     request = signal_request(payload)
     name = signal_name(request.signal) if request.signal in ALL else f"signal {request.signal}"
@@ -190,19 +193,9 @@ def _signal(payload: Payload) -> str:
     return f"{name} to {most_specific(types).value if types else 'unknown'}"
 
 
-def _sender(payload: Payload) -> str:
-    source, target = text(payload.get("source_cmd")), text(payload.get("target_cmd"))
-    return f"{source} to {target} ({number(payload.get('target_pid'))})"
-
-
 def _destination(payload: Payload) -> str:
     destination = text(payload.get("destination")) or "?"
     return reaching(text(payload.get("direction")), destination)[:_LONGEST_EXAMPLE]
 
 
-def _connecting(payload: Payload) -> str:
-    return f"{text(payload.get('comm')) or '?'}, {_destination(payload)}"
-
-
 _WHAT = {"exec": _command, "signal": _signal, "connection": _destination}
-_EXAMPLE = {"exec": _command_line, "signal": _sender, "connection": _connecting}

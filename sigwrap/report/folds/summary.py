@@ -280,6 +280,8 @@ class Summary:
             if process.step is not None:
                 process.step.end(event)
         self.processes.exited(event, process, is_selected)
+        if process is not None:  # 10,000 ended ones are kept, which shall keep no steps
+            process.step = process.node = process.node_before = None
         self.attention.ended(event.pid)
         if is_selected and text(event.payload.get("signal_name")):
             self.deaths.add(event)

@@ -73,14 +73,19 @@ class Process:
     refused_file: str = ""  # probably, by the kernel
     is_mismatched: bool = False  # it loaded another program than the one that was judged
     child: Why | None = None  # the end of a child, whose status it may pass on
-    sent: dict[str, Sender] = field(default_factory=dict)  # by other processes: the last by name
-    raised: dict[str, Sender] = field(default_factory=dict)  # by itself, since then
+    # The last signals by name; None, since few processes get any, and a dict each takes time.
+    sent: dict[str, Sender] | None = None  # by other processes
+    raised: dict[str, Sender] | None = None  # by itself, since then
     # For the tree: its node, the one before its last exec, and its parent at that time.
     node: Node | None = None
     node_before: Node | None = None
     node_ppid: int = 0
     has_only_asked: bool = False  # each exec was denied, and the node is a denied one
     step: Step | None = None  # of the agent, to which it belongs
+    # Once it has ended by itself.
+    end_seq: int = 0
+    exit_code: object = None
+    comm: str = ""
 
     @property
     def ran(self) -> Node | None:
@@ -98,7 +103,7 @@ class Process:
     @property
     def last_signal(self) -> str:
         """The name of its last signal: a process raises signals after it was sent them."""
-        return next(reversed(self.raised or self.sent), "")
+        return next(reversed(self.raised or self.sent or {}), "")
 
 
 class Processes:
@@ -167,9 +172,11 @@ class Processes:
         name = str(payload.get("signal_name") or "")[:_SIGNAL_CHARACTERS]
         sender = self._sender(event, source, name)
         process = self._known(target)
-        received = process.raised if source == target else process.sent
-        if source != target:
-            process.raised.pop(name, None)
+        if source == target:
+            received = process.raised = process.raised or {}
+        else:
+            received = process.sent = process.sent or {}
+            (process.raised or {}).pop(name, None)
         if received.pop(name, None) is not None or len(received) < _SIGNALS_OF_ONE:
             received[name] = sender
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from sigwrap.escape import printable
-from sigwrap.events import EXEC_TYPES, Event, Payload, number
+from sigwrap.events import EXEC_TYPES, Event, Payload, number, text
 from sigwrap.outcomes import APPROVAL_ANSWERS
 from sigwrap.policy.judge.signals import signal_number
 from sigwrap.report.folds.bounded import Latest
@@ -37,7 +37,6 @@ DEATHS_LISTED = 50
 
 _ENDED_LIMIT = 10_000
 
-_NOT_RUN = frozenset({"exec_denied", "exec_verification_failed"})
 _NOT_EXECUTED = (126, 127)
 
 
@@ -49,22 +48,13 @@ class Explained(NamedTuple):
     killed: dict[int, str]  # the first deaths by a signal, by the seq of the exit
 
 
-class _Ended(NamedTuple):
-    """The end of a process by itself; its sentence is made when a user wants it."""
-
-    seq: int
-    code: object
-    process: Process
-    comm: object
-
-
 class WhyFold:
     def __init__(self) -> None:
         self.processes = Processes()
         self._command_pid = 0
         self.is_joined = False  # the command only forks the commands that join
-        self._command_end: Why | _Ended | None = None
-        self._ended: Latest[int, Why | _Ended] = Latest(_ENDED_LIMIT)
+        self._command_end: Why | Process | None = None
+        self._ended: Latest[int, Why | Process] = Latest(_ENDED_LIMIT)
         self._deaths: list[Why] = []
         self._measures = Measures()
         self._requests: Latest[int, str] = Latest(_ENDED_LIMIT)  # approval ids by pid
@@ -129,7 +119,7 @@ class WhyFold:
     def _exited(self, event: Event) -> None:
         payload, pid = event.payload, event.pid
         process = self.processes.end(event)
-        ended: Why | _Ended
+        ended: Why | Process = process  # which makes a sentence only when a user wants it
         if payload.get("signal_name"):
             name, status = str(payload["signal_name"]), 128 + number(payload.get("signal"))
             ended = self._killed(event, name, status, process)
@@ -139,16 +129,17 @@ class WhyFold:
             self._tell_parent(ended, payload)
         else:
             code = payload.get("exit_code")
-            ended = _Ended(event.seq, code, process, payload.get("comm"))
+            process.end_seq, process.exit_code = event.seq, code
+            process.comm = text(payload.get("comm"))
             is_explained = process.child is not None or process.denied or process.refused_file
             if code in _NOT_EXECUTED and is_explained:
-                self._tell_parent(self._by_itself(pid, ended), payload)
+                self._tell_parent(self._by_itself(pid, process), payload)
             elif code is None and (last := signal_number(process.last_signal)) is not None:
                 # The parent reaped it before sigwrap did: its status tells how this one ended.
                 name = process.last_signal
                 self._tell_parent(self._killed(event, name, 128 + last, process), payload)
         # Its signals explain nothing from here on, and 10,000 processes are kept.
-        process.sent = process.raised = {}
+        process.sent = process.raised = None
         if pid == self._command_pid:
             self._command_end = ended
         else:
@@ -162,13 +153,13 @@ class WhyFold:
             return
         # If both end at once, sigwrap may see the parent's end first.
         late = self._end_of(ppid)
-        if isinstance(late, _Ended) and late.code == ended.status:
-            late.process.child = ended
+        if isinstance(late, Process) and late.exit_code == ended.status:
+            late.child = ended
 
     # Why
 
     def _killed(self, event: Event, name: str, status: int, process: Process) -> Why:
-        sent, raised = process.sent.get(name), process.raised.get(name)
+        sent, raised = (process.sent or {}).get(name), (process.raised or {}).get(name)
         if raised is not None:
             reason = self._first(event, name, process)
             if reason is None:
@@ -193,7 +184,7 @@ class WhyFold:
 
     def _first(self, event: Event, name: str, process: Process) -> Why | None:
         """Return the first sender of a signal that a process raised again."""
-        if (sent := process.sent.get(name)) is not None:
+        if (sent := (process.sent or {}).get(name)) is not None:
             return because(Cause.RECORDED, sent_by(sent, to_itself=False), sent)
         by = self._measures.interrupted_by
         if by and (by.get("signal_name") == name or self._passed_on(event.pid, name, process)):
@@ -232,13 +223,14 @@ class WhyFold:
             return None
         return because(Cause.TERMINAL, f"{printable(name)} from the terminal{terminal_key(name)}")
 
-    def _by_itself(self, pid: int, ended: _Ended) -> Why:
-        status = ended.code if isinstance(ended.code, int) else None
-        command = ended.process.shown or shortened(ended.comm)
-        return replace(self._own_end(ended), pid=pid, command=command, seq=ended.seq, status=status)
+    def _by_itself(self, pid: int, process: Process) -> Why:
+        status = process.exit_code if isinstance(process.exit_code, int) else None
+        command = process.shown or shortened(process.comm)
+        why = self._own_end(process)
+        return replace(why, pid=pid, command=command, seq=process.end_seq, status=status)
 
-    def _own_end(self, ended: _Ended) -> Why:
-        process, code = ended.process, ended.code
+    def _own_end(self, process: Process) -> Why:
+        code = process.exit_code
         if process.child is not None and process.child.status == code:
             return like_its_child(self._in_hindsight(process.child))
         if code is None:
@@ -262,7 +254,7 @@ class WhyFold:
         said = f"SIGKILL from the kernel's OOM killer: {self._measures.out_of_memory}"
         return replace(why, cause=Cause.KERNEL, text=said)
 
-    def _end_of(self, pid: int) -> Why | _Ended | None:
+    def _end_of(self, pid: int) -> Why | Process | None:
         return self._command_end if pid == self._command_pid else self._ended.get(pid)
 
     def _of_process(self, pid: int, ending: Ending) -> Why | None:
@@ -274,7 +266,7 @@ class WhyFold:
         if process is not None:
             return replace(self._not_ended(ending), pid=pid, command=process.shown)
         ended = self._end_of(pid)
-        if isinstance(ended, _Ended):
+        if isinstance(ended, Process):
             return self._by_itself(pid, ended)
         return None if ended is None else self._in_hindsight(ended)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sigwrap.escape import columns_of, cut_to, printable, shell_words
+from sigwrap.escape import columns_of, cut_to, printable, shell_words, shortened
 from sigwrap.report.forms.layout import PLAIN, Style, cut
 from sigwrap.report.forms.times import ago, byte_size, local_time, rough_span
 from sigwrap.store.catalog import SessionFile
@@ -80,9 +80,7 @@ def _padded(row: dict[str, str], widths: dict[str, int]) -> list[str]:
 def _what(file: SessionFile, reader: Reader) -> str:
     if file.problem:
         return "" if file.running else printable(file.problem)
-    command = shell_words(file.command)
-    if len(command) > _LONGEST:
-        command = command[:_LONGEST] + "…"
+    command = shortened(shell_words(file.command), _LONGEST)
     inside = f"  inside {printable(file.inside)}" if file.inside else ""
     return command + inside + _by(file, reader)
 

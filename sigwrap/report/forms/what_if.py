@@ -79,7 +79,7 @@ def _headline(found: WhatIf) -> str:
 
 def _line(each: Difference) -> str:
     was = f"was {_TITLES[each.was][1]} by {printable(each.was_by) or '?'}"
-    example = f"first at event {each.first_seq}: {printable(each.example)}"
+    example = f"first at event {each.first_seq}: {each.example}"
     return f"{_requests(each)} by rule {printable(each.would_be_by) or '?'} ({was}; {example})"
 
 

@@ -57,8 +57,6 @@ class Gate:
         host = asked.fields.get("host", "")
         if not self._is_ours(host):
             return Refused(403, "this page is served at 127.0.0.1 and localhost only")
-        if asked.method not in ("GET", "POST"):
-            return Refused(405, "only GET and POST are supported")
         origin = asked.fields.get("origin")
         if origin is not None and origin != f"http://{host}":
             return Refused(403, "refused: a page of another site sent this request")

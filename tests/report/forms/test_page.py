@@ -1,4 +1,4 @@
-"""The page in a real browser: what it shows, what it lets somebody do, and what it never does."""
+"""The page in a real browser: what it shows, what its reader can do, and what it never does."""
 
 from __future__ import annotations
 
@@ -187,7 +187,7 @@ def test_the_line_that_would_change_it_can_be_copied(browser: Browser, recorded:
     assert tab.value("navigator.clipboard.readText()") == line
 
 
-# What somebody does
+# What a reader does
 
 
 def search(tab: Tab, typed: str, events: str) -> None:

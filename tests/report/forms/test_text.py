@@ -114,7 +114,7 @@ def test_what_was_not_simply_let_through_comes_first_with_its_rule(made: Scenari
     for n, folder in enumerate(("/usr/local/bin", "/usr/bin", "/bin")):  # a shell that tries PATH
         rm: dict[str, Any] = {"path": f"{folder}/rm", "message": "not that", "retry": n > 0}
         made.deny(11, 10, "no-rm", "rm", "-rf", "/", **rm)
-    made.add("approval_denied", 12, kind="exec", reason="nobody")
+    made.add("approval_denied", 12, kind="exec", reason="no answer")
     made.deny(12, 10, "installs", "npm", "install", reason="not approved by ann")
     made.execute(12, 10, "git", "reset", "--hard")
     made.add("limit_exceeded", 12, limit="max_execs", effect="terminated", reason="9 are over 8")

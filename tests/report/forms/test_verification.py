@@ -32,7 +32,7 @@ def test_a_verification_that_failed_is_one_line(scenario: Scenarios) -> None:
         assert text.isprintable()
 
 
-def test_it_names_the_rows_that_nobody_can_vouch_for(made: Scenario) -> None:
+def test_it_names_the_rows_that_cannot_be_reproduced(made: Scenario) -> None:
     made.end()
     left = Reproduction(
         decisions=9,

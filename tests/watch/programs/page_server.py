@@ -51,8 +51,8 @@ class Told:
         last = later[-1].seq if later else after_seq
         return later[-most:], max(0, last - after_seq - len(later[-most:]))
 
-    def attend(self, somebody_looks):
-        say(attended=somebody_looks)
+    def attend(self, is_watched):
+        say(attended=is_watched)
 
     def add(self, session_id, lines):
         kept = self.kept.setdefault(session_id, deque(maxlen=5000))
