@@ -19,7 +19,7 @@ from sigwrap.policy.judge.network import (
     Protocol,
     endpoint_of,
 )
-from sigwrap.policy.judge.request import STRICTNESS, CommandRequest, Decision, Operation, Program
+from sigwrap.policy.judge.request import CommandRequest, Decision, Operation, Program, strictest
 from sigwrap.policy.tools.cases import command_request
 from sigwrap.run.walls import held_file_rules
 
@@ -37,6 +37,7 @@ class ThisMachine:
     def __init__(self, engine: Engine, *, runs_in_session: bool = True) -> None:
         """`runs_in_session`: a run decides too, and knows which tools its session has changed.
         Without one, every program that comes before a system command in PATH shadows it."""
+        self.runs_in_session = runs_in_session
         self._engine = engine
         self._files: FileRules | None = None
         # Listing them takes a tenth of a hook's time.
@@ -103,7 +104,7 @@ class ThisMachine:
         decision = self._file_rules.decide(operation, path)
         if operation is Operation.READ and not os.path.lexists(path):
             # The kernel enforces no rule for a missing directory; it may be there soon.
-            return max(decision, self._engine.files.by_rules(operation, path), key=_strictness)
+            return strictest((decision, self._engine.files.by_rules(operation, path)))
         return decision
 
     @property
@@ -136,10 +137,6 @@ def _real(path: str) -> str:
         return os.path.realpath(path)
     except OSError:
         return os.path.abspath(path)
-
-
-def _strictness(decision: Decision) -> int:
-    return STRICTNESS[decision.action]
 
 
 def _resolved(program: Program) -> Program:

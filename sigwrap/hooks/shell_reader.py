@@ -41,7 +41,6 @@ _BRANCHES = {
     "while": frozenset({"do", "done"}),
     "until": frozenset({"do", "done"}),
 }
-_DONE = frozenset({"done"})
 _LAST = frozenset({"}", "fi", "done"})
 _ENDS_A_CASE = frozenset({";;", ";&", ";;&", "esac"})
 _SEPARATORS = re.compile(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from sigwrap.nearest import nearest_word
 from sigwrap.policy.judge.globs import BadPattern
 from sigwrap.policy.judge.match import check_regexes
 from sigwrap.policy.judge.network import (
@@ -47,7 +48,7 @@ from sigwrap.policy.language.schema import (
     VALUES,
 )
 from sigwrap.policy.language.shapes import Checked, fields, listed, made
-from sigwrap.policy.problems import Place, Problem, nearest_word
+from sigwrap.policy.problems import Place, Problem
 
 _QUOTING = frozenset("'\"\\")
 
