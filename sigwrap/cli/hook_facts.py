@@ -8,7 +8,9 @@ import re
 from collections.abc import Iterator, Sequence
 from os.path import isdir, join
 
-from sigwrap.cli.tool_files import system_commands, with_shadows
+from sigwrap.cli.tool_files import with_shadows
+from sigwrap.linux.execs.shadows import SystemCommands
+from sigwrap.linux.paths import our_view
 from sigwrap.policy.judge.engine import Engine
 from sigwrap.policy.judge.files import IN_A_FOLDER, FileRules
 from sigwrap.policy.judge.loading import loading_variables
@@ -35,21 +37,27 @@ class TooMany(Exception):
 
 class ThisMachine:
     def __init__(self, engine: Engine, *, runs_in_session: bool = True) -> None:
-        """`runs_in_session`: a run decides too, and knows which tools its session has changed.
-        Without one, every program that comes before a system command in PATH shadows it."""
+        """Set up the lookups. With `runs_in_session`, a run decides too, and knows which tools its
+        session has changed. Without one, every program that comes before a system command in PATH
+        shadows it."""
         self.runs_in_session = runs_in_session
         self._engine = engine
         self._files: FileRules | None = None
-        # Listing them takes a tenth of a hook's time.
-        self._commands = system_commands(since_ns=None if runs_in_session else 0)
+        self._commands: SystemCommands | None = None
 
     def request(
         self, words: Sequence[str], folder: str, depth: int, variables: frozenset[str]
     ) -> CommandRequest:
-        plain = command_request(words, folder=folder, depth=depth)
-        request = with_shadows(plain, self._commands)
+        request = self.by_name(words, folder, depth)
         programs = tuple(_with_variables(_resolved(each), variables) for each in request.programs)
         return request._replace(programs=programs)
+
+    def by_name(self, words: Sequence[str], folder: str, depth: int) -> CommandRequest:
+        """Return a request whose files are not looked at, but for those that shadow a command."""
+        if self._commands is None:  # listing them takes a tenth of a hook's time
+            since_ns = None if self.runs_in_session else 0
+            self._commands = SystemCommands(our_view(), os.environ.get("PATH", ""), since_ns)
+        return with_shadows(command_request(words, folder=folder, depth=depth), self._commands)
 
     def names(self, pattern: str, folder: str) -> tuple[str, ...] | None:
         if _CLASS.search(pattern) or not (folder or pattern.startswith("/")):

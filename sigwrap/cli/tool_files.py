@@ -62,15 +62,8 @@ def not_found(request: CommandRequest) -> list[str]:
     return list(dict.fromkeys(missing))
 
 
-def system_commands(since_ns: int | None = None) -> SystemCommands:
-    """Return the system's commands for the current PATH, in a run that began at `since_ns`, or
-    begins now."""
-    return SystemCommands(our_view(), os.environ.get("PATH", ""), since_ns)
-
-
-def with_shadows(request: CommandRequest, commands: SystemCommands | None = None) -> CommandRequest:
+def with_shadows(request: CommandRequest, commands: SystemCommands) -> CommandRequest:
     """Add what shadows a system command on the current PATH."""
-    commands = commands or system_commands()
     programs = list(request.programs)
     for position, program in enumerate(programs):
         programs[position] = _looked_up(program, commands)

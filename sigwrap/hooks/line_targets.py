@@ -133,7 +133,7 @@ class LineTargets:
         self._is_fed = any(UNTOLD in word.text for each in line.commands for word in each.words)
 
     def of_command(self, command: Command, words: Sequence[str], folder: str) -> Iterator[Finding]:
-        """`words`: with globs replaced by the names that match."""
+        """Judge what a command names; in `words`, the names that match replace each glob."""
         program = _innermost(words)
         if folder and folder != self._line.folder:
             yield from self._path(folder, "/", Operation.READ)

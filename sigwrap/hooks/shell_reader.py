@@ -59,7 +59,7 @@ _COMPARES = re.compile(r"\[\[(.{0,300}?-(eq|ne|lt|le|gt|ge|v)\b|((?!\]\]).){300}
 
 
 def read_line(text: str, *, folder: str, home: str, depth: int) -> Line:
-    """`depth`: of what the line itself runs."""
+    """Read a line; `depth` is that of the processes that the line itself starts."""
     return _read([text], folder, home, depth)
 
 

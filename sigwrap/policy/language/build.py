@@ -277,7 +277,7 @@ def _network_problems(rule: Checked) -> Iterator[Problem]:
             yield _problem(rule, "destinations", why, destination)
 
 
-# By the key that makes a test: its other keys, and the decisions that it may expect.
+# For each key that makes a test: its other keys, and the decisions that it may expect.
 _CASES = {
     "command": (
         ("depth", "truncated", "traced", "system_file", "loads_code", "cwd"),

@@ -82,7 +82,7 @@ def generate_policy(events: Iterable[Event], *, name: str) -> str:
 
 class _Profile:
     def __init__(self) -> None:
-        # By program and subcommand, which is empty for a program that has none.
+        # The key is a program and its subcommand, or "" for a program that has none.
         self._lines: dict[tuple[str, str], dict[tuple[str, ...], None]] = {}
         self._denied: set[tuple[str, str]] = set()
         self._signals: dict[TargetType, set[int]] = {}
