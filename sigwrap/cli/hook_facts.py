@@ -13,7 +13,6 @@ from sigwrap.linux.execs.shadows import SystemCommands
 from sigwrap.linux.paths import our_view
 from sigwrap.policy.judge.engine import Engine
 from sigwrap.policy.judge.files import IN_A_FOLDER, FileRules
-from sigwrap.policy.judge.loading import loading_variables
 from sigwrap.policy.judge.match import UNTOLD
 from sigwrap.policy.judge.network import (
     BadDestination,
@@ -22,7 +21,7 @@ from sigwrap.policy.judge.network import (
     endpoint_of,
 )
 from sigwrap.policy.judge.request import CommandRequest, Decision, Operation, Program, strictest
-from sigwrap.policy.tools.cases import command_request
+from sigwrap.policy.tools.cases import command_request, with_variables
 from sigwrap.run.walls import held_file_rules
 
 MAX_NAMES = 2000
@@ -49,7 +48,7 @@ class ThisMachine:
         self, words: Sequence[str], folder: str, depth: int, variables: frozenset[str]
     ) -> CommandRequest:
         request = self.by_name(words, folder, depth)
-        programs = tuple(_with_variables(_resolved(each), variables) for each in request.programs)
+        programs = tuple(with_variables(_resolved(each), variables) for each in request.programs)
         return request._replace(programs=programs)
 
     def by_name(self, words: Sequence[str], folder: str, depth: int) -> CommandRequest:
@@ -152,13 +151,6 @@ def _resolved(program: Program) -> Program:
     if not program.path_is_told or program.found or not os.path.exists(program.path):
         return program
     return program._replace(path=_real(program.path))
-
-
-def _with_variables(program: Program, variables: frozenset[str]) -> Program:
-    given = [(name, b"set") for name in variables]
-    if loading_variables((program.name,), given, {}):
-        return program._replace(loads_code=True)
-    return program
 
 
 def _expanded(pattern: str, folder: str) -> Iterator[str]:

@@ -33,19 +33,16 @@ def pinned(tool: str) -> Pin:
         raise _refused(tool, "its path has unprintable characters", "rename it")
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+        with open(fd, "rb", buffering=0) as file:
+            state = os.fstat(fd)
+            if not stat.S_ISREG(state.st_mode):
+                raise _refused(tool, "not a regular file")
+            if state.st_size > MAX_HASHED_BYTES:
+                raise _refused(tool, "larger than 1 GiB, the limit for digests")
+            return Pin(name, path, hashlib.file_digest(file, "sha256").hexdigest())
     except OSError as failure:
         why = f"{path} can't be read: {failure.strerror}"
         raise _refused(tool, why, "a run must be able to read it too") from failure
-    with open(fd, "rb", buffering=0) as file:
-        state = os.fstat(fd)
-        if not stat.S_ISREG(state.st_mode):
-            raise _refused(tool, "not a regular file")
-        if state.st_size > MAX_HASHED_BYTES:
-            raise _refused(tool, "larger than 1 GiB, the limit for digests")
-        try:
-            return Pin(name, path, hashlib.file_digest(file, "sha256").hexdigest())
-        except OSError as failure:
-            raise _refused(tool, f"{path} can't be read: {failure.strerror}") from failure
 
 
 def not_found(request: CommandRequest) -> list[str]:
