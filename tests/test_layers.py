@@ -32,7 +32,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "machine": set(),
     "calls": {"bare", "hints", "tuples", "machine"},
     "policy": {"bare", "hints", "amounts", "nearest", "errors", "escape", "tuples", "events"},
-    "agent": {"bare", "hints", "errors", "escape", "tuples", "policy"},
+    "agent": {"bare", "hints", "nearest", "errors", "escape", "tuples", "policy"},
     # Pure: it knows no kernel, no file and no clock.
     "mediate": {
         "bare",
@@ -77,6 +77,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "quick_import",
         "sigwrap",
         "hints",
+        "nearest",
         "errors",
         "tuples",
         "status",
@@ -115,6 +116,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "front",
     },
     "report": {
+        "nearest",
         "outcomes",
         "status",
         "amounts",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sigwrap.bare.enum import IntEnum
 from sigwrap.escape import printable, shortened
-from sigwrap.policy.problems import nearest_word
+from sigwrap.nearest import nearest_word
 from sigwrap.tuples import NamedTuple
 
 _LONGEST_SHOWN = 40

@@ -157,13 +157,12 @@ def _judged(
     found = [
         finding
         for doing in call.doings
-        for finding in _findings(program, doing, call, engine, machine, inside=inside)
+        for finding in _findings(doing, call, engine, machine, inside=inside)
     ]
     return combined(found), engine.policy.name
 
 
 def _findings(
-    program: AgentProgram,
     doing: ShellCall | FileCall | WebCall,
     call: Call,
     engine: Engine,
@@ -175,8 +174,7 @@ def _findings(
     match doing:
         case ShellCall():
             folder = os.path.join(call.folder or os.getcwd(), doing.folder)
-            inside = inside or _runs_in_a_session(program)
-            yield from _of_line(doing.line, folder, engine, machine, inside=inside)
+            yield from _of_line(doing.line, folder, engine, machine)
         case FileCall():
             path = os.path.join(call.folder or os.getcwd(), os.path.expanduser(doing.path))
             operation = doing.operation
@@ -207,10 +205,9 @@ def _runs_in_a_session(program: AgentProgram) -> bool:
     return os.path.dirname(os.fsdecode(path)) in map(os.path.dirname, own)
 
 
-def _of_line(
-    line: str, folder: str, engine: Engine, machine: ThisMachine, *, inside: bool
-) -> Iterator[Finding]:
+def _of_line(line: str, folder: str, engine: Engine, machine: ThisMachine) -> Iterator[Finding]:
     """Judge the line, and the shell that the agent starts for it."""
+    inside = machine.runs_in_session
     from sigwrap.hooks.judged_line import judged
     from sigwrap.hooks.shell_reader import read_line
 

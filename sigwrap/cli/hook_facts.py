@@ -8,10 +8,11 @@ import re
 from collections.abc import Iterator, Sequence
 from os.path import isdir, join
 
-from sigwrap.cli.tool_files import system_commands, with_shadows
+from sigwrap.cli.tool_files import with_shadows
+from sigwrap.linux.execs.shadows import SystemCommands
+from sigwrap.linux.paths import our_view
 from sigwrap.policy.judge.engine import Engine
 from sigwrap.policy.judge.files import IN_A_FOLDER, FileRules
-from sigwrap.policy.judge.loading import loading_variables
 from sigwrap.policy.judge.match import UNTOLD
 from sigwrap.policy.judge.network import (
     BadDestination,
@@ -19,8 +20,8 @@ from sigwrap.policy.judge.network import (
     Protocol,
     endpoint_of,
 )
-from sigwrap.policy.judge.request import STRICTNESS, CommandRequest, Decision, Operation, Program
-from sigwrap.policy.tools.cases import command_request
+from sigwrap.policy.judge.request import CommandRequest, Decision, Operation, Program, strictest
+from sigwrap.policy.tools.cases import command_request, with_variables
 from sigwrap.run.walls import held_file_rules
 
 MAX_NAMES = 2000
@@ -35,20 +36,27 @@ class TooMany(Exception):
 
 class ThisMachine:
     def __init__(self, engine: Engine, *, runs_in_session: bool = True) -> None:
-        """`runs_in_session`: a run decides too, and knows which tools its session has changed.
-        Without one, every program that comes before a system command in PATH shadows it."""
+        """Set up the lookups. With `runs_in_session`, a run decides too, and knows which tools its
+        session has changed. Without one, every program that comes before a system command in PATH
+        shadows it."""
+        self.runs_in_session = runs_in_session
         self._engine = engine
         self._files: FileRules | None = None
-        # Listing them takes a tenth of a hook's time.
-        self._commands = system_commands(since_ns=None if runs_in_session else 0)
+        self._commands: SystemCommands | None = None
 
     def request(
         self, words: Sequence[str], folder: str, depth: int, variables: frozenset[str]
     ) -> CommandRequest:
-        plain = command_request(words, folder=folder, depth=depth)
-        request = with_shadows(plain, self._commands)
-        programs = tuple(_with_variables(_resolved(each), variables) for each in request.programs)
+        request = self.by_name(words, folder, depth)
+        programs = tuple(with_variables(_resolved(each), variables) for each in request.programs)
         return request._replace(programs=programs)
+
+    def by_name(self, words: Sequence[str], folder: str, depth: int) -> CommandRequest:
+        """Return a request whose files are not looked at, but for those that shadow a command."""
+        if self._commands is None:  # listing them takes a tenth of a hook's time
+            since_ns = None if self.runs_in_session else 0
+            self._commands = SystemCommands(our_view(), os.environ.get("PATH", ""), since_ns)
+        return with_shadows(command_request(words, folder=folder, depth=depth), self._commands)
 
     def names(self, pattern: str, folder: str) -> tuple[str, ...] | None:
         if _CLASS.search(pattern) or not (folder or pattern.startswith("/")):
@@ -103,7 +111,7 @@ class ThisMachine:
         decision = self._file_rules.decide(operation, path)
         if operation is Operation.READ and not os.path.lexists(path):
             # The kernel enforces no rule for a missing directory; it may be there soon.
-            return max(decision, self._engine.files.by_rules(operation, path), key=_strictness)
+            return strictest((decision, self._engine.files.by_rules(operation, path)))
         return decision
 
     @property
@@ -138,22 +146,11 @@ def _real(path: str) -> str:
         return os.path.abspath(path)
 
 
-def _strictness(decision: Decision) -> int:
-    return STRICTNESS[decision.action]
-
-
 def _resolved(program: Program) -> Program:
     """Return the program with its real file, as a run sees it."""
     if not program.path_is_told or program.found or not os.path.exists(program.path):
         return program
     return program._replace(path=_real(program.path))
-
-
-def _with_variables(program: Program, variables: frozenset[str]) -> Program:
-    given = [(name, b"set") for name in variables]
-    if loading_variables((program.name,), given, {}):
-        return program._replace(loads_code=True)
-    return program
 
 
 def _expanded(pattern: str, folder: str) -> Iterator[str]:

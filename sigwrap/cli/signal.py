@@ -16,7 +16,7 @@ from sigwrap.cli.group import App
 from sigwrap.cli.options import Format, FormatOption, StoreOption, store_folder
 from sigwrap.cli.output import out
 from sigwrap.errors import SessionError, UsageError
-from sigwrap.escape import printable
+from sigwrap.escape import printable, shell_words
 from sigwrap.events import number, text
 from sigwrap.nearest import did_you_mean
 from sigwrap.outcomes import counted
@@ -90,7 +90,8 @@ def signal(
         meant = did_you_mean(tried, AgentSignal.__members__)
         hint = f"{meant}see sigwrap signal --help"
         if known_signal(tried) is not None:
-            raise UsageError("the session comes before the signal", f"sigwrap signal {word} {tried}")
+            line = f"sigwrap signal {shell_words([word, tried])}"
+            raise UsageError("the session comes before the signal", line)
         raise UsageError(f'"{printable(tried)}" is not an agent signal', hint)
     _send(wanted, session[0] if session else None, reason, store, form)
 

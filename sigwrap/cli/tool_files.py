@@ -33,19 +33,16 @@ def pinned(tool: str) -> Pin:
         raise _refused(tool, "its path has unprintable characters", "rename it")
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+        with open(fd, "rb", buffering=0) as file:
+            state = os.fstat(fd)
+            if not stat.S_ISREG(state.st_mode):
+                raise _refused(tool, "not a regular file")
+            if state.st_size > MAX_HASHED_BYTES:
+                raise _refused(tool, "larger than 1 GiB, the limit for digests")
+            return Pin(name, path, hashlib.file_digest(file, "sha256").hexdigest())
     except OSError as failure:
         why = f"{path} can't be read: {failure.strerror}"
         raise _refused(tool, why, "a run must be able to read it too") from failure
-    with open(fd, "rb", buffering=0) as file:
-        state = os.fstat(fd)
-        if not stat.S_ISREG(state.st_mode):
-            raise _refused(tool, "not a regular file")
-        if state.st_size > MAX_HASHED_BYTES:
-            raise _refused(tool, "larger than 1 GiB, the limit for digests")
-        try:
-            return Pin(name, path, hashlib.file_digest(file, "sha256").hexdigest())
-        except OSError as failure:
-            raise _refused(tool, f"{path} can't be read: {failure.strerror}") from failure
 
 
 def not_found(request: CommandRequest) -> list[str]:
@@ -62,15 +59,8 @@ def not_found(request: CommandRequest) -> list[str]:
     return list(dict.fromkeys(missing))
 
 
-def system_commands(since_ns: int | None = None) -> SystemCommands:
-    """Return the system's commands for the current PATH, in a run that began at `since_ns`, or
-    begins now."""
-    return SystemCommands(our_view(), os.environ.get("PATH", ""), since_ns)
-
-
-def with_shadows(request: CommandRequest, commands: SystemCommands | None = None) -> CommandRequest:
+def with_shadows(request: CommandRequest, commands: SystemCommands) -> CommandRequest:
     """Add what shadows a system command on the current PATH."""
-    commands = commands or system_commands()
     programs = list(request.programs)
     for position, program in enumerate(programs):
         programs[position] = _looked_up(program, commands)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import select
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -249,7 +249,7 @@ def in_child(check: Callable[[], Any], *, within_s: float) -> Any:
     return answer["result"]
 
 
-def _answer(check: Callable[[], Any], fd: int, parent: int, mask: set[signal.Signals]) -> None:
+def _answer(check: Callable[[], Any], fd: int, parent: int, mask: Iterable[int]) -> None:
     """Write the result and end this process."""
     try:
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)

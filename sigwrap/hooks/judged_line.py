@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from sigwrap.bare import re
 from sigwrap.hints import Protocol
 from sigwrap.hooks import line_targets
 from sigwrap.hooks.line_targets import LineTargets
@@ -16,16 +17,17 @@ from sigwrap.policy.judge.match import UNTOLD
 from sigwrap.policy.judge.request import (
     DEFAULT_RULE,
     LENIENT,
-    STRICTNESS,
-    Action,
     CommandRequest,
     Decision,
     Program,
+    strictest,
 )
 from sigwrap.policy.judge.rules import Policy
 from sigwrap.policy.judge.subcommand import name_for_subcommands, subcommand
 
 _OF_ALL_WORDS = frozenset({"args", "flags", "paths", "sources", "outside", "args_patterns"})
+_QUOTING = re.compile(r"[\\'\"]")
+_OUTPUT = re.compile(r"--o|=--?(?![\w-])")
 _READING = frozenset(  # subcommands of git that only read, whatever words follow but --output
     "show log diff status rev-parse blame ls-files cat-file describe merge-base rev-list".split()
 )
@@ -114,11 +116,11 @@ def _command_in(
     sure = _known_beginning(command.words)
     if sure is None and any(UNTOLD in word for word in words):
         sure = next(at for at, word in enumerate(command.words) if word.pattern)
-    request = machine.request(words, folder, command.depth, line.variables)
-    decision = engine.decide_command(request)
-    for other in _other_readings(command, words, folder, machine):
-        other_request = machine.request(other, folder, command.depth, line.variables)
-        decision = _stricter(decision, engine.decide_command(other_request))
+    request, *others = (
+        machine.request(each, folder, command.depth, line.variables)
+        for each in (words, *_other_readings(command, words, folder, machine))
+    )
+    decision = strictest(map(engine.decide_command, (request, *others)))
     if not command.is_sure and decision.rule == DEFAULT_RULE:
         if decision.action in LENIENT:
             return Finding(command.text, Answer.NO_OPINION, "no rule is about it", decision)
@@ -128,10 +130,11 @@ def _command_in(
     found = found._replace(is_command=True)
     if sure is None or found.answer is not Answer.NO_OPINION:
         return found
-    if sure > 1 and words[:1] == ("git",) and words[1] in _READING and "--o" not in line.text:
+    has_output = _OUTPUT.search(_QUOTING.sub("", line.text)) is not None
+    if sure > 1 and words[:1] == ("git",) and words[1] in _READING and not has_output:
         return found
     stricter = _strictest_possible(engine, request, sure)
-    if STRICTNESS[stricter.action] <= STRICTNESS[Action.AUDIT]:
+    if stricter.action in LENIENT:
         return found
     why = f"rule {stricter.rule} may match: its arguments are not known in advance"
     return _unknown(Unknown(command.text, why), inside=inside)
@@ -145,10 +148,6 @@ def _other_readings(
     led = (*words[:1], *(machine.where(word, folder) for word in words[1:]))
     if led != words:  # by symbolic links, before `..` counts
         yield led
-
-
-def _stricter(one: Decision, other: Decision) -> Decision:
-    return max(one, other, key=lambda each: STRICTNESS[each.action])
 
 
 def words_in(command: Command, folder: str, machine: Machine) -> tuple[str, ...]:
@@ -180,12 +179,11 @@ def _known_beginning(words: Sequence[Word]) -> int | None:
 def _strictest_possible(engine: Engine, request: CommandRequest, sure: int) -> Decision:
     """Return the strictest decision that the unknown words could lead to."""
     outer = len(request.programs[0].argv)
-    found = [
+    return strictest(
         decision
         for program in request.programs
         for decision in _possible(engine, program, request, sure - (outer - len(program.argv)))
-    ]
-    return max(found, key=lambda each: STRICTNESS[each.action])
+    )
 
 
 def _possible(

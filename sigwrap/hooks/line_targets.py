@@ -70,7 +70,8 @@ _CODE_WRITES = re.compile(
     r"""['"][wax]b?\+?['"]|(?i:write|unlink|remove|rename|rmtree|copy|append)|>\s*['"]"""
 )
 _STATEMENT = re.compile(r"[^;&\n]*")
-_QUOTED = re.compile(r"'[^']*'")
+_QUOTED = re.compile(r"""\\.|'[^']*'|("(?:[^"\\]|\\.)*")""", re.DOTALL)
+_QUOTES_IN_QUOTES = re.compile(r"""\$'|"[^"]*(?:\$\(|`)""")
 _VARIABLE = re.compile(r"\$\{?([A-Za-z_]\w*)")
 _IN_VARIABLE = re.compile(r"\$(\w+|\{[^{}]{0,99}\})")
 _OF_THE_SHELL = frozenset("PWD OLDPWD RANDOM SECONDS LINENO UID EUID PPID HOSTNAME IFS".split())
@@ -143,7 +144,7 @@ class LineTargets:
         self._is_fed = any(UNTOLD in word.text for each in line.commands for word in each.words)
 
     def of_command(self, command: Command, words: Sequence[str], folder: str) -> Iterator[Finding]:
-        """`words`: with globs replaced by the names that match."""
+        """Judge what a command names; in `words`, the names that match replace each glob."""
         program = _innermost(words)
         if folder and folder != self._line.folder:
             yield from self._path(folder, "/", Operation.READ)
@@ -277,7 +278,7 @@ class LineTargets:
                 yield self._asked(command.text, "it may read what a rule denies")
             if is_written:
                 yield from self._written_perhaps(f"{known}x", folder)
-        text = _QUOTED.sub("", command.text)
+        text = _without_quoted(command.text)
         names = set(_VARIABLE.findall(text)) - _OF_THE_SHELL
         own = names & self._line.variables
         elsewhere = names - self._line.variables
@@ -377,6 +378,13 @@ def _names_files(text: str) -> bool:
     return bool(found) and all(
         first in _SAYS_NAMES if first else later in _PASSES_NAMES for first, later in found
     )
+
+
+def _without_quoted(text: str) -> str:
+    """Return the text without what nothing is expanded in, if that is sure."""
+    if _QUOTES_IN_QUOTES.search(text):
+        return text
+    return _QUOTED.sub(lambda found: found[1] or "", text)
 
 
 def _runs_code(program: _Program) -> bool:

@@ -292,7 +292,7 @@ class Commands:
         if target.text == "-" or _OF_THE_STACK.match(target.text):
             return ("",)
         found = tuple(_joined(each, target.text) for each in folders)
-        # By links or not, or only in the stack of pushd.
+        # An option may resolve links, or change only the stack of pushd.
         return bounded(("", *folders, *found) if options else found)
 
 

@@ -28,6 +28,7 @@ _BEFORE_A_PIPELINE = re.compile(
 )
 _OPERATOR = re.compile(r"\|\||&&|;;&|;;|;&|\|&|\||;|&|[()\n]")
 _REDIRECT = re.compile(r"(\d+|\{\w+\})?(<<<|<<-|<<|<&|<>|<(?!\()|>&|>>|>\||>(?!\())|&>>|&>")
+_CLOSES_AND_MORE = re.compile(r"-[^ \t\n;&|<>()]")  # two words to bash
 _ASSIGNED = re.compile(r"([A-Za-z_]\w*)(\+?)=")
 _SUBSCRIPT = re.compile(r"[A-Za-z_]\w*\[")
 _PARENTHESES = re.compile(r"[ \t]*\([ \t]*\)")
@@ -42,7 +43,6 @@ _BRANCHES = {
     "while": frozenset({"do", "done"}),
     "until": frozenset({"do", "done"}),
 }
-_DONE = frozenset({"done"})
 _LAST = frozenset({"}", "fi", "done"})
 _ENDS_A_CASE = frozenset({";;", ";&", ";;&", "esac"})
 _SEPARATORS = re.compile(
@@ -61,7 +61,7 @@ _COMPARES = re.compile(r"\[\[(.{0,300}?-(eq|ne|lt|le|gt|ge|v)\b|((?!\]\]).){300}
 
 
 def read_line(text: str, *, folder: str, home: str, depth: int) -> Line:
-    """`depth`: of what the line itself runs."""
+    """Read a line; `depth` is that of the processes that the line itself starts."""
     return _read([text], folder, home, depth)
 
 
@@ -108,12 +108,13 @@ class _Found(Found):
             self.not_known(line, why)
             return ("",)
         # A later statement may set them in a loop; IFS splits them.
-        left = _USED.sub("", line)
-        if "HOME" in left or "IFS" in left:
+        left = _QUOTING.sub("", _USED.sub("", line))
+        has_escapes = "$'" in line
+        if "HOME" in left or "IFS" in left or has_escapes:
             self.home = ""
         if "@P}" in line:
             self.not_known(line, "the shell may run the text of a value")
-        folder = "" if nested or _MOVES.search(_QUOTING.sub("", left)) else self.folder
+        folder = "" if nested or has_escapes or _MOVES.search(left) else self.folder
         return _Reader(self, line, folders, folder, Commands(self, depth, nested)).read()
 
 
@@ -499,6 +500,8 @@ class _Reader(WordReader):
                 raise self._unparsable()
             if self._char() == "!":
                 raise Unclear(_OF_ZSH)
+            if operator in ("<&", ">&") and _CLOSES_AND_MORE.match(self._text, self._at):
+                raise Unclear("it is not clear where a word ends")
             is_process = self._char() in "<>"
             word = self._word()
             text = self._text[start : self._at]

@@ -33,7 +33,7 @@ _SHOWN = frozenset(
     "su-exec tini tini-static catatonit dumb-init perf choom ssh-agent gpg-agent pyenv rbenv "
     "nodenv cmake cttyhack unbuffer flock watch debconf git-bisect git-submodule".split()
 )
-# Of any other program, a word may be a command as well.
+# Each word of any other program may be a command as well.
 _RUNS_NO_WORDS = frozenset(
     "apropos apt apt-cache apt-get base64 basename cat chgrp chmod chown cmp comm cp curl cut date "
     "df diff dirname dpkg du egrep expr fgrep file gh glab grep gzip head install jq kill killall "

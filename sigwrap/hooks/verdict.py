@@ -62,7 +62,7 @@ def combined(findings: Iterable[Finding]) -> Verdict:
 
 
 def finding_of(what: str, decision: Decision, policy: str, *, inside: bool) -> Finding:
-    """`inside` a session, which asks and replaces where it comes to that."""
+    """Return the answer for a decision; a session asks and redirects by itself."""
     match decision.action:
         case Action.ALLOW | Action.AUDIT:
             why = f"{decision.action.value}, by {decision.rule}"

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from sigwrap.bare import re
 from sigwrap.hooks.words import Word
 from sigwrap.policy.judge.match import UNTOLD
-from sigwrap.policy.judge.wrappers import MAX_WRAPPERS, unwrap
+from sigwrap.policy.judge.wrappers import MAX_WRAPPERS, basename, unwrap
 
 Chain = Sequence[tuple[str, tuple[str, ...]]]
 
@@ -86,7 +86,3 @@ def hides_its_program(chain: Chain, before: Sequence[str]) -> bool:
 def has_any(options: Mapping[str, re.Pattern[str]], chain: Chain, before: Sequence[str]) -> bool:
     """Return whether a wrapper has one of its options, MOVES or CLEARS."""
     return any(any(map(options[name].match, before)) for name, _ in chain if name in options)
-
-
-def basename(path: str) -> str:
-    return path.rpartition("/")[2]

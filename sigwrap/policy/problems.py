@@ -6,8 +6,6 @@ from collections.abc import Iterable
 
 from sigwrap.bare.enum import Enum
 from sigwrap.errors import PolicyError
-from sigwrap.nearest import did_you_mean as did_you_mean
-from sigwrap.nearest import nearest_word as nearest_word
 from sigwrap.tuples import NamedTuple
 
 

@@ -23,7 +23,7 @@ from itertools import chain, islice
 from sigwrap.errors import StoreError, UsageError
 from sigwrap.escape import printable, shell_words, shortened
 from sigwrap.events import texts
-from sigwrap.policy.problems import did_you_mean
+from sigwrap.nearest import did_you_mean
 from sigwrap.report.folds.ending import ending_of
 from sigwrap.store.reader import Session
 from sigwrap.store.views import EXPORTED, VIEWS, View, log_view

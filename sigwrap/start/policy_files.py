@@ -10,11 +10,11 @@ from collections.abc import Mapping
 import sigwrap
 from sigwrap.errors import PolicyError, UsageError
 from sigwrap.hints import Any
+from sigwrap.nearest import did_you_mean
 from sigwrap.policy.judge.rules import Policy
 from sigwrap.policy.language.document import MAX_TEXT_CHARACTERS, Source
 from sigwrap.policy.language.document import SHIPPED as SHIPPED
 from sigwrap.policy.language.parse import parse_policy
-from sigwrap.policy.problems import did_you_mean
 from sigwrap.start.repository import git_common_dir
 
 _TMP = "/tmp"

@@ -135,6 +135,10 @@ cat /home/dev/.s{sh/id_rsa,}
 x=ssh; cat ~/.$x/id_rsa
 for f in ssh; do cat ~/.$f/id_rsa; done
 ls; cat $(cat list)
+cat "it's" $(cat list)h/id_rsa 'b'
+cat \' $(cat list)h/id_rsa \'
+x=~/.bashrc; git log -\-output=$x
+$'\x63d' /usr; touch $PWD/a
 cat $(ls; cat list)
 cat $(date && printf %s x)
 cat $(find . -exec cat list \;)

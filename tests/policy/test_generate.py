@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from sigwrap.events import Event
 from sigwrap.policy.judge.engine import Engine
 from sigwrap.policy.judge.files import FileRules
+from sigwrap.policy.judge.globs import readable
 from sigwrap.policy.judge.network import Endpoint
 from sigwrap.policy.judge.request import (
     Action,
@@ -22,7 +23,6 @@ from sigwrap.policy.judge.request import (
 from sigwrap.policy.language.lint import lint
 from sigwrap.policy.tools.again import decide, request_of
 from sigwrap.policy.tools.generate import generate_policy
-from sigwrap.policy.tools.literal import as_it_is_read
 from tests.policy.conftest import Parse
 from tests.policy.test_learn import event_of
 from tests.policy.test_properties import requests, signals
@@ -190,7 +190,7 @@ def no_rule_can_name(request: CommandRequest | SignalRequest) -> bool:
         return request.signal > 64 or TargetType.PARENT in request.target_types
     # A subcommand that is no text: to allow the whole command for it would be to allow more.
     words = [word for program in request.programs for word in program.argv[1:]]
-    return any(as_it_is_read(word) != word for word in words)
+    return any(readable(word) != word for word in words)
 
 
 def reached(destination: str, kind: str = "connection_audited", **more: Any) -> Event:

@@ -8,12 +8,12 @@ from hypothesis import strategies as st
 
 from sigwrap.escape import printable
 from sigwrap.policy.judge.engine import Engine
+from sigwrap.policy.judge.globs import readable
 from sigwrap.policy.judge.match import to_bytes
 from sigwrap.policy.judge.request import CommandRequest, Program
 from sigwrap.policy.language.document import MappingNode, SequenceNode, Source
 from sigwrap.policy.language.yaml_text import read_document
 from sigwrap.policy.tools.literal import (
-    as_it_is_read,
     glob_of,
     stands_as_it_is,
     yaml_list,
@@ -53,7 +53,7 @@ def _reads_back(found: list[str]) -> None:
     written = f"key: {yaml_list(found)}  # a note\nother: {{a: {yaml_word(found[0])}, b: [x]}}"
     assert printable(written.replace("\n", "")) == written.replace("\n", "")
     assert len(written.splitlines()) == 2
-    read = [as_it_is_read(each) for each in found]
+    read = [readable(each) for each in found]
     node = read_document(Source("x.yaml", written))
     assert isinstance(node, MappingNode)
     listed = node.entries[0][1]

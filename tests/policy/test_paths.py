@@ -148,6 +148,7 @@ def test_a_hostile_list_of_arguments_is_bounded() -> None:
         ("cp -atsrc a", {"/w/src", "/w/a"}),
         ("cp -tsrc=x a", {"/w/src=x", "/w/x", "/w/a"}),
         ("odd -I/etc --x/y", {"/etc", "/y"}),
+        ("odd -C.. -la", {"/"}),
         ("dd of=../x", {"/w/of=../x", "/x"}),
     ],
 )

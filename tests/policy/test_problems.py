@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from sigwrap.policy.problems import InvalidPolicy, Place, Problem, nearest_word
+from sigwrap.nearest import nearest_word
+from sigwrap.policy.problems import InvalidPolicy, Place, Problem
 
 
 def problem(message: str, file: str = "a.yaml", line: int = 1, column: int = 1) -> Problem:

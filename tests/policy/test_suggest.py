@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from sigwrap.escape import printable
 from sigwrap.events import Event
 from sigwrap.policy.judge.engine import Engine
+from sigwrap.policy.judge.globs import readable
 from sigwrap.policy.judge.request import (
     Action,
     CommandRequest,
@@ -27,7 +28,6 @@ from sigwrap.policy.language.document import Source
 from sigwrap.policy.language.parse import parse_policy
 from sigwrap.policy.tools.again import decide, request_of
 from sigwrap.policy.tools.draft import SIGNAL_RULES
-from sigwrap.policy.tools.literal import as_it_is_read
 from sigwrap.policy.tools.suggest import Suggester, Suggestion
 from sigwrap.start.policy_files import find_base, read_source
 from tests.policy.conftest import VARIABLES as SOME_VARIABLES
@@ -363,7 +363,7 @@ def test_the_rules_change_the_decision(
         assert (
             request.truncated
             or any("/" in each.name for each in request.programs)
-            or any(as_it_is_read(word) != word for word in words)
+            or any(readable(word) != word for word in words)
         )
         return
     assert found.line == "\n".join(map(printable, found.line.split("\n")))

@@ -17,7 +17,7 @@ from sigwrap.cli.hook_facts import ThisMachine, real_path
 from sigwrap.cli.options import Format, FormatOption
 from sigwrap.cli.output import note, out
 from sigwrap.cli.policy.shared import RootOption, load, plain
-from sigwrap.cli.tool_files import not_found, with_shadows
+from sigwrap.cli.tool_files import not_found
 from sigwrap.errors import UsageError
 from sigwrap.escape import printable, shell_words
 from sigwrap.hooks.judged_line import judged, words_in
@@ -37,7 +37,6 @@ from sigwrap.policy.judge.network import (
 from sigwrap.policy.judge.request import Operation, SignalRequest, TargetType, with_implied
 from sigwrap.policy.judge.rules import Policy
 from sigwrap.policy.judge.signals import signal_number
-from sigwrap.policy.tools.cases import command_request
 from sigwrap.policy.tools.explain import (
     Explanation,
     environment_text,
@@ -200,11 +199,12 @@ def _print(form: Format, *explanations: Explanation) -> None:
 
 
 def _explain_command(engine: Engine, words: list[str], depth: int, form: Format) -> None:
-    request = with_shadows(command_request(words, folder=os.getcwd(), depth=depth))
+    machine = ThisMachine(engine)
+    request = machine.by_name(words, os.getcwd(), depth)
     explanation = explain_command(engine, request)
     for name in not_found(request):
         note(f"{shell_words([name])} is not in PATH; explained as if in /usr/bin")
-    line = _explained_line(engine, words, depth)
+    line = _explained_line(engine, machine, words, depth)
     if line is None:
         _print(form, explanation)
     elif form is Format.JSON:
@@ -234,14 +234,15 @@ class _Line(NamedTuple):
     hook: Answer  # to the whole line
 
 
-def _explained_line(engine: Engine, words: list[str], depth: int) -> _Line | None:
+def _explained_line(
+    engine: Engine, machine: ThisMachine, words: list[str], depth: int
+) -> _Line | None:
     """Explain the line of `SHELL -c LINE`, or the files and addresses that another command names.
 
     Return None if it names none.
     """
     folder, home = os.getcwd(), os.environ.get("HOME", "")
     commands: tuple[Explanation, ...] = ()
-    machine = ThisMachine(engine)
     line = read_words(words, folder=folder, home=home, depth=depth)
     if line is None:
         shown = shell_words(words)

@@ -37,9 +37,11 @@ from sigwrap.cli.verify import note_broken_chains
 from sigwrap.cli.whole_file import whole_file
 from sigwrap.errors import PolicyError, UsageError
 from sigwrap.escape import printable, shortened
+from sigwrap.outcomes import counted
 from sigwrap.policy.judge.engine import Engine
 from sigwrap.policy.judge.rules import Policy
 from sigwrap.policy.language.lint import lint
+from sigwrap.policy.language.schema import RULES
 from sigwrap.policy.problems import InvalidPolicy, Problem
 from sigwrap.policy.tools.cases import run_cases, weakenings
 from sigwrap.policy.tools.renamed import with_new_keys
@@ -53,7 +55,6 @@ from sigwrap.store.catalog import open_session
 
 _OF_A_SESSION = "session:"
 _DIFF_FORMAT = "sigwrap.policy-diff/2"
-_SECTIONS = ("command_rules", "signal_rules", "file_rules", "network_rules")
 _DESCRIPTION_SHOWN = 100
 _HOW_TO_WEAKEN = (
     "the base decides these; to weaken it, add to your rule `overrides: [NAME]` with the base's "
@@ -117,7 +118,7 @@ def _parts(listed: dict[str, Any]) -> Iterator[str]:
     yield "shipped" if listed["shipped"] else "file"
     if listed["bases"]:
         yield f"extends {listed['bases'][0]}"
-    yield "1 rule" if listed["rules"] == 1 else f"{listed['rules']} rules"
+    yield counted(listed["rules"], "rule")
     yield f"default: command {listed['command']}, signal {listed['signal']}"
     yield shortened(listed["about"], _DESCRIPTION_SHOWN) or "no description"
 
@@ -170,7 +171,7 @@ def _comparable(policy: Policy) -> list[str]:
     """Return the lines of policy show, without what does not change a decision."""
     rules: dict[str, Any] = {
         section: tuple(rule._replace(description="") for rule in getattr(policy, section))
-        for section in _SECTIONS
+        for section in RULES
     }
     same = policy._replace(name="policy", description="", bases=(), **rules)
     return policy_text(same).splitlines()
@@ -276,7 +277,7 @@ def _checked(file: str, root: Path | None, *, prints: bool) -> tuple[int, list[P
     if failed:
         verdict = f"{len(failed)} of {len(results)} tests failed"
     elif results:
-        verdict += f"; {'1 test passes' if len(results) == 1 else f'{len(results)} tests pass'}"
+        verdict += f"; {counted(len(results), 'test passes', 'tests pass')}"
     found += [Problem(place=each.case.place, message=str(each)) for each in failed]
     if prints:
         _print_problems(found)

@@ -25,6 +25,7 @@ from sigwrap.cli.whole_file import there_already
 from sigwrap.errors import PolicyError, SessionError, UsageError
 from sigwrap.escape import shell_words
 from sigwrap.events import text
+from sigwrap.outcomes import counted
 from sigwrap.policy.judge.engine import Engine
 from sigwrap.policy.judge.rules import Policy
 from sigwrap.policy.language.document import Source
@@ -236,7 +237,7 @@ def learn(
         out(learned.text.rstrip())
         return
     write_new(output, learned.text)
-    rules = f" with {learned.rules} rule{'s' * (learned.rules != 1)}" if learned.rules else ""
+    rules = f" with {counted(learned.rules, 'rule')}" if learned.rules else ""
     out(f"wrote {shell_words([output])}{rules}. Read it, then run:")
     out(f"  sigwrap policy check {shell_words([output])}")
 

@@ -30,6 +30,7 @@ from sigwrap.policy.judge.request import (
     Program,
     SignalRequest,
     TargetType,
+    known,
 )
 from sigwrap.policy.judge.rules import (
     CommandRule,
@@ -166,7 +167,7 @@ class Engine:
         return candidates
 
 
-class _Found:
+class _Lazy:
     """An attribute that is found when it is first needed, and kept."""
 
     def __init__(self, find: Callable[[Any], Any]) -> None:
@@ -190,23 +191,23 @@ class Facts:
         self.basename = program.basename
         self._paths: dict[str, frozenset[str]] = {}
 
-    @_Found
+    @_Lazy
     def arguments(self) -> Arguments:
         return Arguments(self.program.argv)
 
-    @_Found
+    @_Lazy
     def subcommands(self) -> tuple[frozenset[str], ...]:
         """Return the names that a rule may use, for each reading of the arguments."""
         name = name_for_subcommands(self.basename, self.program.name)
         return tuple(names_of(name, each) for each in readings(name, self.program.argv))
 
-    @_Found
+    @_Lazy
     def flags(self) -> Flags:
         basename, name = self.basename, self.program.name
         known = basename if is_program(basename) else name_for_subcommands(basename, name)
         return flags_of(known, self.program.argv)
 
-    @_Found
+    @_Lazy
     def truncated(self) -> bool:
         return self.request.truncated or bool(self.arguments.cut)
 
@@ -224,8 +225,7 @@ class Facts:
 
     @property
     def loads_code(self) -> bool:
-        fact = self.program.loads_code
-        return fact if isinstance(fact, bool) else fact()
+        return known(self.program.loads_code)
 
 
 class CompiledCommandRule:
@@ -427,7 +427,8 @@ class CompiledSignalRule:
         )
 
     def matches(self, request: SignalRequest) -> bool:
-        return self.target_matches(request) and self.handling_matches(request)
+        wanted = self.rule.handled
+        return self.target_matches(request) and (wanted is None or wanted is known(request.handled))
 
     def target_matches(self, request: SignalRequest) -> bool:
         return (
@@ -441,19 +442,10 @@ class CompiledSignalRule:
             or any(each.minimum <= request.target_pid <= each.maximum for each in self._pid_ranges)
         )
 
-    def handling_matches(self, request: SignalRequest) -> bool:
-        wanted = self.rule.handled
-        if wanted is None:
-            return True
-        fact = request.handled
-        return wanted is (fact if isinstance(fact, bool) else fact())
-
 
 def is_system_file(program: Program) -> bool:
     fact = program.system_file
-    if fact is None:
-        return may_be_the_systems(program.path)
-    return fact if isinstance(fact, bool) else fact()
+    return may_be_the_systems(program.path) if fact is None else known(fact)
 
 
 # Signal 0 asks whether a process exists. The filter allows it without a notification; should a

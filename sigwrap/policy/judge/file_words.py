@@ -69,7 +69,7 @@ _FAILS_FROM = {
 
 
 def name_of(argv: Sequence[str]) -> str:
-    """`cat`, or `git push`."""
+    """Return a command's name, with the subcommand of git: `cat`, `git push`."""
     name = argv[0].rpartition("/")[2].lstrip("-")
     return f"git {subcommand(name, argv[:_WORDS_LOOKED_AT])}".strip() if name == "git" else name
 
@@ -80,7 +80,7 @@ def fails_from(name: str) -> int:
 
 
 def file_words(name: str, argv: Sequence[str]) -> Iterator[FileWord]:
-    """`name`: see name_of."""
+    """Yield the files that the words name; `name` is the command's name_of."""
     words = [each for each in argv[1 : _WORDS_LOOKED_AT + 1] if each]
     if name in _SHELLS and (line := _line_of(words)) is not None:
         yield from redirections(line)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from sigwrap.policy.judge.globs import Glob, is_glob
 from sigwrap.policy.judge.layers import always, deciding, is_stricter
-from sigwrap.policy.judge.request import Action, Decision, Operation
+from sigwrap.policy.judge.request import Action, Decision, Operation, strictest
 from sigwrap.policy.judge.rules import FileRule, Policy, decision_of, default_of
 from sigwrap.tuples import NamedTuple
 
@@ -119,7 +119,7 @@ class FileRules:
         if decision.action is Action.DENY:
             return decision
         if operation is Operation.EXECUTE:  # the kernel reads what it executes
-            return _strictest(decision, self._decision(Operation.READ, place))
+            return strictest((decision, self._decision(Operation.READ, place)))
         if operation in IN_A_FOLDER and not self._holds_for_all(operation, folder):
             return self._parted(operation, folder, f"/{'/'.join(above)}")
         return decision
@@ -253,7 +253,3 @@ def _add(root: _Node, parts: Parts, number: int, operations: Iterable[Operation]
 
 def _lets(decision: Decision) -> bool:
     return decision.action is not Action.DENY
-
-
-def _strictest(one: Decision, other: Decision) -> Decision:
-    return other if other.action is Action.DENY else one

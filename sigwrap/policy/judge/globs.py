@@ -175,7 +175,7 @@ class _Set:
     __slots__ = ("_negated", "_ranges")
 
     def __init__(self, written: str) -> None:
-        """`written` has its brackets."""
+        """Parse a set; `written` has its brackets."""
         members = written[1:-1]
         self._negated = members.startswith("!")
         members = members.removeprefix("!")

@@ -25,7 +25,7 @@ def always(_rule: object) -> bool:
 
 
 def is_stricter(one: Action, other: Action) -> bool:
-    """`audit` lets through what `allow` does."""
+    """Compare two actions. `audit` is no stricter than `allow`: both let the request through."""
     return one is not Action.AUDIT and STRICTNESS[one] > STRICTNESS[other]
 
 

@@ -11,8 +11,14 @@ from collections.abc import Collection, Sequence
 from sigwrap.bare import re
 from sigwrap.bare.functools import lru_cache
 from sigwrap.hints import Any
-from sigwrap.policy.judge.globs import MAX_PATTERN_CHARACTERS as MAX_PATTERN_CHARACTERS
-from sigwrap.policy.judge.globs import BadPattern, Glob, is_glob, literal_prefix, readable
+from sigwrap.policy.judge.globs import (
+    MAX_PATTERN_CHARACTERS,
+    BadPattern,
+    Glob,
+    is_glob,
+    literal_prefix,
+    readable,
+)
 
 MAX_MATCHED_BYTES = 64 * 1024
 MAX_MATCHED_ARGUMENTS = 4096  # one search each; what is beyond is searched in the joined text only

@@ -13,7 +13,7 @@ from sigwrap.bare.enum import Enum
 from sigwrap.bare.socket import AF_INET, AF_INET6, inet_ntop, inet_pton
 from sigwrap.policy.judge.globs import Glob, is_glob
 from sigwrap.policy.judge.layers import deciding, in_the_way
-from sigwrap.policy.judge.request import STRICTNESS, Action, Decision
+from sigwrap.policy.judge.request import Action, Decision, strictest
 from sigwrap.policy.judge.rules import NetworkRule, Policy, decision_of, default_of
 from sigwrap.tuples import NamedTuple
 
@@ -406,23 +406,21 @@ class NetworkRules:
 
     def decide(self, endpoint: Endpoint) -> Decision:
         """Decide; for a socket with several names, return the strictest decision."""
-        decision = self._decide(endpoint)
-        if endpoint.protocol is Protocol.UNIX:
-            for name in endpoint.names:
-                other = self._decide(endpoint._replace(socket=name))
-                if STRICTNESS[other.action] > STRICTNESS[decision.action]:
-                    decision = other
-        return decision
+        return strictest(map(self._decide, _by_each_name(endpoint)))
 
     def rules_about(self, endpoint: Endpoint) -> list[CompiledNetworkRule]:
         return self._rules_about[endpoint.direction.value, endpoint.protocol.value]
 
     def in_the_way(self, endpoint: Endpoint, action: Action) -> list[str]:
-        rules = self.rules_about(endpoint)
-        sockets = endpoint.names if endpoint.protocol is Protocol.UNIX else ()
-        meant = [endpoint, *(endpoint._replace(socket=each) for each in sorted(sockets))]
+        rules, meant = self.rules_about(endpoint), _by_each_name(endpoint)
         return in_the_way(rules, lambda rule: any(map(rule.matches, meant)), action)
 
     def _decide(self, endpoint: Endpoint) -> Decision:
         rule = deciding(self.rules_about(endpoint), lambda each: each.matches(endpoint))
         return self._default if rule is None else rule.decision
+
+
+def _by_each_name(endpoint: Endpoint) -> list[Endpoint]:
+    """Return the endpoint, and for a socket also each of its other names."""
+    sockets = sorted(endpoint.names) if endpoint.protocol is Protocol.UNIX else ()
+    return [endpoint, *(endpoint._replace(socket=each) for each in sockets)]

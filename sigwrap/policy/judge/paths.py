@@ -10,11 +10,10 @@ import posixpath
 from collections.abc import Iterator, Sequence
 
 from sigwrap.bare import re
-from sigwrap.policy.judge.match import UNTOLD
+from sigwrap.policy.judge.match import MAX_MATCHED_ARGUMENTS, UNTOLD
 from sigwrap.policy.judge.tools import options_of, tool_name
 
 UNTOLD_BELOW = "//..."  # in the path of a folder: one more part with an unknown name
-MAX_ARGUMENTS = 4096
 MAX_CHARACTERS = 4096  # PATH_MAX
 
 _GLOB_TAIL = re.compile(r"(?:[.]?\[[^/]*\]\*?|[.]?[*?]+|\{[.,*]+\})")
@@ -29,7 +28,7 @@ def arguments_as_paths(
 
     Parts that depend on an unknown `folder` are UNTOLD.
     """
-    arguments = list(argv[1 : MAX_ARGUMENTS + 1])
+    arguments = list(argv[1 : MAX_MATCHED_ARGUMENTS + 1])
     if condition == "sources":
         arguments = _sources(arguments)
     elif condition == "outside":
@@ -96,12 +95,17 @@ def _without_options(name: str, arguments: list[str]) -> list[str]:
 
 
 def _attached(name: str, option: str) -> str:
-    """Return the value of a short option in the same word, or ""."""
+    """Return the value of a short option in the same word, or "".
+
+    If the option is not known, that is what begins with a slash, or `..`.
+    """
     with_value = options_of(tool_name(name)).with_value
     for at, letter in enumerate("" if option.startswith("--") else option):
         if letter in with_value:
             return option[at + 1 :]
-    return option[option.index("/") :] if "/" in option and "=" not in option else ""
+    if "=" in option:
+        return ""
+    return option[option.index("/") :] if "/" in option else ".." * option.endswith("..")
 
 
 def _sources(arguments: list[str]) -> list[str]:

@@ -82,6 +82,10 @@ def most_specific(types: frozenset[TargetType]) -> TargetType:
 Fact = bool | Callable[[], bool]
 
 
+def known(fact: Fact) -> bool:
+    return fact if isinstance(fact, bool) else fact()
+
+
 class AskedFact:
     """A fact that is found when a rule needs it, and kept for the event of the decision."""
 
@@ -178,6 +182,11 @@ class Decision(NamedTuple):
     redirect_signal: int = 0  # signals, with Action.REDIRECT
     fallback: Action | None = None  # signals: if this can't be enforced
     log: bool = True  # False: no event; signals only
+
+
+def strictest(decisions: Iterable[Decision]) -> Decision:
+    """Return the first of the strictest."""
+    return max(decisions, key=lambda each: STRICTNESS[each.action])
 
 
 PROTECTS_SIGWRAP = Decision(

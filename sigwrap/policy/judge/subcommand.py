@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 from sigwrap.bare import re
 from sigwrap.bare.functools import lru_cache
+from sigwrap.policy.judge.match import MAX_MATCHED_ARGUMENTS
 from sigwrap.policy.judge.tools import (
     ANY_TOOL,
     SINGLE_DASH,
@@ -23,7 +24,6 @@ from sigwrap.policy.judge.tools import (
 )
 
 MAX_WORDS = 3
-MAX_LOOKED_AT = 4096
 
 Reading = tuple[str, ...]
 
@@ -72,7 +72,7 @@ def _words(name: str, argv: Sequence[str], *, unknown_take_values: bool) -> tupl
     words: list[str] = []
     is_sure = True
     position = 1
-    end = min(len(argv), MAX_LOOKED_AT)
+    end = min(len(argv), MAX_MATCHED_ARGUMENTS)
     options_over = False
     while position < end and len(words) < MAX_WORDS:
         argument = argv[position]

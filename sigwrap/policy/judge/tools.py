@@ -322,7 +322,7 @@ _ALIASES: dict[str, str] = {
     "flatpak": "update:upgrade",
     "helm": "uninstall:un,delete,del",
 }
-# Where the start of one of these, or of an alias, is enough, if only one fits.
+# Tools that take the start of a command or an alias, if only one fits.
 _COMMANDS: dict[str, str] = {
     "npm": "access approve-scripts audit bugs cache ci completion config dedupe deny-scripts "
     "deprecate diff dist-tag docs doctor edit exec explain explore find-dupes fund get help "

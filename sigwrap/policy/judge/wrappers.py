@@ -55,7 +55,7 @@ def _unwrapped(name: str, argv: tuple[str, ...]) -> Iterator[Wrapped]:
         if wrapped is None:
             return
         yield wrapped
-        name = _basename(wrapped.argv[0])
+        name = basename(wrapped.argv[0])
         argv = (wrapped.called or wrapped.argv[0], *wrapped.argv[1:])
 
 
@@ -120,7 +120,7 @@ def _applet(argv: tuple[str, ...]) -> Wrapped | None:
         return None
     # Only argv[0] tells which applet a link to busybox is. A login shell's begins with a hyphen.
     called = argv[0].removeprefix("-")
-    applet = (called, *argv[1:]) if _basename(called) not in MULTICALL else argv[1:]
+    applet = (called, *argv[1:]) if basename(called) not in MULTICALL else argv[1:]
     if not applet or not applet[0] or applet[0].startswith("-"):
         return None
     return Wrapped(argv=applet, same_file=True)
@@ -181,5 +181,5 @@ def _split_string_expanded(argv: tuple[str, ...]) -> tuple[str, ...]:
     return argv
 
 
-def _basename(path: str) -> str:
+def basename(path: str) -> str:
     return path.rpartition("/")[2]

@@ -23,10 +23,10 @@ from sigwrap.policy.judge.rules import (
     SignalRule,
 )
 from sigwrap.policy.language.document import (
-    Form,
     NetworkDefault,
     Parts,
     ScalarNode,
+    ShippedForm,
     Source,
     digest_of,
     form_of_shipped,
@@ -44,7 +44,7 @@ _TYPES: Mapping[str, Callable[..., Any]] = {
 }
 
 
-def form_of(source: Source) -> Form | None:
+def form_of(source: Source) -> ShippedForm | None:
     """Return None for a text that is not the one that was checked."""
     if not (source.shipped and source.for_a_run):
         return None
@@ -52,7 +52,7 @@ def form_of(source: Source) -> Form | None:
     return form if digest_of(source.text) == form.digest else None
 
 
-def parts(form: Form, file: str, filler: Filler) -> Parts:
+def parts(form: ShippedForm, file: str, filler: Filler) -> Parts:
     read: Parts = _Reader(file, filler).value(marshal.loads(zlib.decompress(form.parts)))
     return read
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from sigwrap.nearest import nearest_word
 from sigwrap.policy.judge.globs import BadPattern
 from sigwrap.policy.judge.match import check_regexes
 from sigwrap.policy.judge.network import (
@@ -47,7 +48,7 @@ from sigwrap.policy.language.schema import (
     VALUES,
 )
 from sigwrap.policy.language.shapes import Checked, fields, listed, made
-from sigwrap.policy.problems import Place, Problem, nearest_word
+from sigwrap.policy.problems import Place, Problem
 
 _QUOTING = frozenset("'\"\\")
 
@@ -276,7 +277,7 @@ def _network_problems(rule: Checked) -> Iterator[Problem]:
             yield _problem(rule, "destinations", why, destination)
 
 
-# By the key that makes a test: its other keys, and the decisions that it may expect.
+# For each key that makes a test: its other keys, and the decisions that it may expect.
 _CASES = {
     "command": (
         ("depth", "truncated", "traced", "system_file", "loads_code", "cwd"),

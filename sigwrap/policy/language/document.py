@@ -53,7 +53,7 @@ class Source(NamedTuple):
 SHIPPED = ("agent-default", "agent-strict", "agent-observe", "ci")
 
 
-class Form(NamedTuple):
+class ShippedForm(NamedTuple):
     """A shipped policy as policy/tools/shipped.py has checked it."""
 
     digest: str  # of its text
@@ -71,14 +71,14 @@ def is_shipped(name: str, text: str) -> bool:
         return False
 
 
-def form_of_shipped(file: str) -> Form:
+def form_of_shipped(file: str) -> ShippedForm:
     try:
         # importlib is imported for nothing else.
         module = __import__("sigwrap.policy.shipped", fromlist=["FORMS"])
     except ImportError as missing:
         how = "to make it: make setup (or pip install -e .)"
         raise PolicyError("sigwrap/policy/shipped.py is missing", how) from missing
-    return Form(*module.FORMS[file.removesuffix(".yaml")])
+    return ShippedForm(*module.FORMS[file.removesuffix(".yaml")])
 
 
 def digest_of(text: str) -> str:

@@ -104,7 +104,7 @@ class _RulesAbove:
 
     def __init__(self, rules: Sequence[CommandRule]) -> None:
         self._by_word: dict[str, list[int]] = {}
-        # By whether a glob has a slash, and by its literal prefix.
+        # The key says whether a glob has a slash, and has its literal prefix.
         self._globs: dict[tuple[bool, str], list[tuple[int, Glob]]] = {}
         self._comparisons = 0
         for position, rule in enumerate(rules):

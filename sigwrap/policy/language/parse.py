@@ -10,11 +10,11 @@ from sigwrap.policy.judge.rules import Policy, Rule
 from sigwrap.policy.language import beforehand
 from sigwrap.policy.language.document import (
     IMPLIED,
-    Form,
     MappingNode,
     Node,
     Parts,
     ScalarNode,
+    ShippedForm,
     Source,
 )
 from sigwrap.policy.language.fill import (
@@ -101,7 +101,11 @@ class _Loader:
         )
 
     def _checked_beforehand(
-        self, form: Form, source: Source, variables: Mapping[str, str], above: tuple[str, ...]
+        self,
+        form: ShippedForm,
+        source: Source,
+        variables: Mapping[str, str],
+        above: tuple[str, ...],
     ) -> Policy | None:
         base = None
         if form.base is not None:

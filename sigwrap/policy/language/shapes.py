@@ -119,7 +119,7 @@ class Key(NamedTuple):
     to: str = ""  # the field of the named tuple, if it has another name
     make: Callable[[Any], Any] | None = None  # checked value to field
     show: Callable[[Any], Any] | None = None  # field to the value of a policy
-    # Of a condition: whether all that meets the second value meets the first.
+    # For a condition: whether all that meets the second value meets the first.
     covers: Callable[[Any, Any], bool] | None = None
 
     @property

@@ -14,7 +14,7 @@ from sigwrap.policy.judge.layers import Compiled, always, held_back
 from sigwrap.policy.judge.loading import loading_variables
 from sigwrap.policy.judge.network import Direction, Endpoint, Protocol, endpoint_of
 from sigwrap.policy.judge.recorded import program_named
-from sigwrap.policy.judge.request import CommandRequest, Decision, SignalRequest
+from sigwrap.policy.judge.request import CommandRequest, Decision, Program, SignalRequest
 from sigwrap.policy.judge.rules import (
     Case,
     CommandCase,
@@ -122,11 +122,16 @@ def command_request(
         if wrapped.same_file:
             path = programs[-1].path
             inner = inner._replace(path=path, counts_by_name=wrapped.spelling)
-        variables = [(name, b"set") for name in wrapped.variables]
-        if loading_variables((inner.name,), variables, {}):
-            inner = inner._replace(loads_code=True)
-        programs.append(inner)
+        programs.append(with_variables(inner, wrapped.variables))
     return CommandRequest(tuple(programs), depth, cwd=folder)
+
+
+def with_variables(program: Program, variables: Iterable[str]) -> Program:
+    """Return the program as it runs with these variables set."""
+    given = [(name, b"set") for name in variables]
+    if loading_variables((program.name,), given, {}):
+        return program._replace(loads_code=True)
+    return program
 
 
 def case_text(case: Case) -> str:

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 
 from sigwrap.escape import printable
 from sigwrap.policy.judge.engine import is_system_file
+from sigwrap.policy.judge.globs import readable
 from sigwrap.policy.judge.request import Program
-from sigwrap.policy.tools.literal import as_it_is_read, yaml_arguments, yaml_list
+from sigwrap.policy.tools.literal import yaml_arguments, yaml_list
 from sigwrap.tuples import NamedTuple
 
 COMMAND_RULES, SIGNAL_RULES = "command_rules", "signal_rules"
@@ -43,7 +44,7 @@ def exact_command(commands: Iterable[str], arguments: Sequence[str]) -> Keys:
     """Return the keys of a rule for these names or paths with exactly these arguments."""
     if sum(map(len, arguments)) > _LONGEST_ARGUMENTS:
         raise NoRule("its arguments are too long for a rule")
-    if any(as_it_is_read(each) != each for each in arguments):
+    if any(readable(each) != each for each in arguments):
         raise NoRule("its arguments are not valid text")
     return ("commands", yaml_list(commands)), ("args", yaml_arguments(arguments))
 

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 
 from sigwrap.escape import printable
 from sigwrap.events import CONNECTION_TYPES, DENIED_TYPES, Event, text
+from sigwrap.policy.judge.globs import readable
 from sigwrap.policy.judge.network import Endpoint, Protocol
 from sigwrap.policy.judge.request import (
     CommandRequest,
@@ -36,7 +37,7 @@ from sigwrap.policy.tools.draft import (
     rule_line,
     unused_name,
 )
-from sigwrap.policy.tools.literal import as_it_is_read, glob_of, yaml_list, yaml_word
+from sigwrap.policy.tools.literal import glob_of, yaml_list, yaml_word
 
 LEARNED_EVENTS = frozenset(
     {
@@ -81,7 +82,7 @@ def generate_policy(events: Iterable[Event], *, name: str) -> str:
 
 class _Profile:
     def __init__(self) -> None:
-        # By program and subcommand, which is empty for a program that has none.
+        # The key is a program and its subcommand, or "" for a program that has none.
         self._lines: dict[tuple[str, str], dict[tuple[str, ...], None]] = {}
         self._denied: set[tuple[str, str]] = set()
         self._signals: dict[TargetType, set[int]] = {}
@@ -123,7 +124,7 @@ class _Profile:
 
     def _add_program(self, program: Program, *, is_kept: bool) -> None:
         for called, word in _kinds(program):
-            if as_it_is_read(word) != word:
+            if readable(word) != word:
                 self._left_out.add(f"{called} with a subcommand that is not valid text")
                 continue
             lines = self._lines.setdefault((called, word), {})

@@ -12,8 +12,7 @@ from collections.abc import Iterable
 from posixpath import normpath
 
 from sigwrap.escape import printable
-from sigwrap.policy.judge.globs import MAX_PATTERN_CHARACTERS, escape_glob, is_glob
-from sigwrap.policy.judge.match import to_bytes
+from sigwrap.policy.judge.globs import MAX_PATTERN_CHARACTERS, escape_glob, is_glob, readable
 
 _PLAIN_WORD = re.compile(r"[A-Za-z][A-Za-z0-9._-]*")
 # Some of these mean something only in YAML 1.1, which editors and other tools read.
@@ -32,7 +31,7 @@ def yaml_arguments(words: Iterable[str]) -> str:
 
 def yaml_word(word: str) -> str:
     """Write a word in one line. YAML has no lone surrogates: the engine's reading replaces them."""
-    word = as_it_is_read(word)
+    word = readable(word)
     if _PLAIN_WORD.fullmatch(word) and word.lower() not in _OTHER_THAN_WORDS:
         return word
     if "\\" in word and is_plain(word):  # double quotes would double each of them
@@ -42,7 +41,7 @@ def yaml_word(word: str) -> str:
 
 def glob_of(name: str) -> str:
     """Return a glob that matches only this name, which is no path."""
-    read = as_it_is_read(name)
+    read = readable(name)
     if read == name and not is_glob(name) and "${" not in name:
         return name
     glob = escape_glob(read).replace("${", "[$]{")
@@ -61,11 +60,6 @@ def stands_as_it_is(word: str) -> bool:
         and ("/" not in word or normpath(word) == word)
         and len(word) <= MAX_PATTERN_CHARACTERS
     )
-
-
-def as_it_is_read(words: str) -> str:
-    """Return words as the engine reads them: it replaces every byte that is not valid text."""
-    return to_bytes(words).decode()
 
 
 def is_plain(text: str) -> bool:

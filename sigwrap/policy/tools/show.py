@@ -24,10 +24,15 @@ def rule_entries(rule: Rule) -> dict[str, Any]:
 
 
 def policy_text(policy: Policy) -> str:
-    return _text(policy, policy_entries(policy))
+    header = f"# {' extends '.join([policy.name, *policy.bases])}\n" if policy.bases else ""
+    text = yaml.dump(
+        _entries(policy), Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=100
+    )
+    # _Dumper puts unprintable text between double quotes, where YAML has these escapes too.
+    return "\n".join(map(printable, (header + text.rstrip()).split("\n")))
 
 
-def policy_entries(policy: Policy) -> dict[str, Any]:
+def _entries(policy: Policy) -> dict[str, Any]:
     """Return all but what is left at its default."""
     sections: dict[str, Any] = {
         "version": 1,
@@ -64,13 +69,6 @@ def _rules(rules: Iterable[Rule]) -> Iterator[dict[str, Any]]:
         for key, value in shown[0].items():
             rule |= {ANY.title: conditions} if key in _CONDITIONS else {key: value}
         yield rule
-
-
-def _text(policy: Policy, sections: dict[str, Any]) -> str:
-    header = f"# {' extends '.join([policy.name, *policy.bases])}\n" if policy.bases else ""
-    text = yaml.dump(sections, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=100)
-    # _Dumper puts unprintable text between double quotes, where YAML has these escapes too.
-    return "\n".join(map(printable, (header + text.rstrip()).split("\n")))
 
 
 class _Dumper(yaml.SafeDumper):
