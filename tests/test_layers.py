@@ -129,7 +129,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     },
     "doctor": {
         *("bare", "hints", "status", "escape", "errors", "tuples", "policy", "platform"),
-        *("machine", "linux", "start", "store", "run", "report"),
+        *("machine", "linux", "start", "store", "run", "front", "report"),
     },
     "watch": {
         *(

@@ -11,7 +11,7 @@ from tests.support.waiting import PATIENCE_S
 
 SHOWN = {
     *("exec_allowed", "exec_audited", "exec_denied", "exec_redirected", "process_exited"),
-    *("signal_sent", "signal_blocked", "approval_requested", "approval_denied", "agent_signal"),
+    *("signal_sent", "signal_blocked", "approval_requested", "approval_denied"),
 }
 
 
