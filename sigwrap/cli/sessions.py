@@ -37,6 +37,7 @@ Amount = TypeVar("Amount", int, float)
 
 _FEWEST_COLUMNS = 40
 _COMMAND_CHARACTERS = 200
+_SHORTEST_PART = 2  # of an id: `rm 1` is a mistake
 _SESSION_HELP = "Session id, its unique start or end, or a session name"
 
 
@@ -214,6 +215,11 @@ def _named_by(folder: str, known: list[SessionFile], word: str) -> SessionFile:
     found = chosen(known, word)
     if found is None:
         raise SessionError(f"no session is called {word!r} in {folder}", meant(folder, word))
+    if len(word) < _SHORTEST_PART and word not in (found.id, found.name):
+        raise UsageError(
+            f"{word!r} is too short for {printable(found.id)}",
+            f"give {_SHORTEST_PART} characters of the id",
+        )
     same = [file.id for file in known if file.name == word]
     if found.id != word and len(same) > 1:
         raise SessionError(

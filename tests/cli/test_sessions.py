@@ -71,6 +71,7 @@ def test_rm_removes_what_is_named_and_says_what_is_free(sigwrap: Sigwrap) -> Non
     [
         (("s1", "unknown"), "no session is called 'unknown'"),
         (("",), "the session can't be empty"),
+        (("1",), "'1' is too short for s1 (give 2 characters of the id)"),
         (("./s1.db",), "./s1.db is a file (give the session's id or name)"),
         (("twice",), "2 sessions are called 'twice' (give an id: s1, s2)"),
     ],

@@ -43,6 +43,7 @@ _MOST_COMPARISONS = 1_000_000
 _UNLIKELY_TEXT = b"\x01 sigwrap \x02"
 _UNLIKELY_NAME = _UNLIKELY_TEXT.decode()
 _WHOLE_LINE = re.compile(r"\^(?:[^\\+*?()|\[\]{}^$]|\\[^A-Za-z0-9]|\[\^ \]\+)+\$")
+_LINE = re.compile(r"[\w.-]+( [\w.-]+)+")
 _EVERYTHING = frozenset({"/", "/**"})
 _DNS = 53
 _NO_SERVERS = "no server will start: no rule allows listening (direction: bind)"
@@ -61,6 +62,7 @@ def lint(policy: Policy) -> tuple[Problem, ...]:
     file_rules, network_rules = own(policy.file_rules), own(policy.network_rules)
     return (
         *_shadowed(command_rules, lambda rule: rule.commands, _RulesAbove(command_rules).first),
+        *_names_with_words(command_rules),
         *_loose_allow_rules(command_rules),
         *_shadowed(signal_rules, lambda rule: rule.targets or (None,), _signal_rule_above),
         *_rules_on_sigwrap(signal_rules),
@@ -143,6 +145,18 @@ class _RulesAbove:
 def _conditions_cover(above: CommandRule, rule: CommandRule) -> bool:
     """Return whether `above` matches all that meets the conditions of `rule`."""
     return all(covers(getattr(above, field), getattr(rule, field)) for field, covers in _CONDITIONS)
+
+
+def _names_with_words(rules: Sequence[CommandRule]) -> Iterator[Problem]:
+    """Warn of `commands: ['git push']`: a name is that of a program."""
+    for rule in rules:
+        for word in rule.commands:
+            if _LINE.fullmatch(word):
+                name, _, rest = word.partition(" ")
+                said = (
+                    f"no program is called {word!r}; use commands: [{name}], subcommands: [{rest}]"
+                )
+                yield _warning(rule, f"rule {rule.name}: {said}", word)
 
 
 def _loose_allow_rules(rules: Sequence[CommandRule]) -> Iterator[Problem]:
