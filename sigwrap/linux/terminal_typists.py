@@ -34,8 +34,8 @@ _VARIABLES = (
 )
 _PSEUDO_TERMINALS = range(136, 144)
 _YAMA = "/proc/sys/kernel/yama/ptrace_scope"
-# Processor time, so that a busy machine finds as many (some 100,000 descriptors); the session could
-# open any number.
+# Processor time, so that a busy machine finds nearly as many (60,000 descriptors took 0.3 to
+# 0.5 s); the session could open any number.
 _SEARCH_AT_MOST_S = 0.5
 _MOST_TERMINALS = 16
 _LOOKS = 3  # at a multiplexer's clients

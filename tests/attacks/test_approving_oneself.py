@@ -128,10 +128,10 @@ def test_without_a_wall_whoever_holds_the_other_end_is_in_reach(tmp_path: Path) 
 
 
 def test_a_machine_with_many_open_descriptors_can_still_be_asked(as_user: Sigwrap) -> None:
-    """Four other processes of the user hold 60,000."""
+    """Two other processes of the user hold 30,000."""
     opens = "import os; [os.dup(1) for _ in range(15_000)]; print('ready', flush=True); input()"
     limits = ("prlimit", "--nofile=16000")
-    for _ in range(4):
+    for _ in range(2):
         holder = as_user.start_line([*as_user.as_user(), *limits, *PYTHON, "-c", opens])
         reader(holder.stdout).until(rb"ready")
     path = policy(as_user.folder, ASK)
