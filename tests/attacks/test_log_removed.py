@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import time
 from pathlib import Path
 
@@ -166,15 +167,19 @@ def test_whoever_swaps_the_files_of_another_session_while_they_have_a_name_loses
 ASK = """
   - {name: ask, commands: [uname], decision: approve, message: looked at first}
 """
+# In one step: sigwrap would put a socket back between two.
+EXCHANGE = f"""{shlex.join(PYTHON)} -c '
+import ctypes, os, sys
+paths = map(os.fsencode, sys.argv[1:])
+sys.exit(ctypes.CDLL(None).renameat2(-100, next(paths), -100, next(paths), 2))'"""
 CONTROL_DEEDS = {
     "moved": ('mv "$CONTROL"/*.sock "$CONTROL/x.sock"', "it was removed"),
     "removed": ('rm "$CONTROL"/*', "it was removed"),
     "closed": ('chmod 0 "$CONTROL"/*', "its mode was changed"),
     "a file": ('for s in "$CONTROL"/*; do echo x > x; mv x "$s"; done', "another file"),
     "a link": ('for s in "$CONTROL"/*; do ln -sf /nowhere "$s"; done', "another file"),
-    # Moved there in one step: sigwrap would put a socket back between two.
     "a folder": (
-        'mkdir -p d/x; for s in "$CONTROL"/*; do until rm "$s" && mv -T d "$s"; do :; done; done',
+        f'mkdir -p d/x; for s in "$CONTROL"/*; do {EXCHANGE} d "$s"; done',
         "another file",
     ),
     "folder removed": ('mv "$CONTROL" away; rm -r away', "its directory was removed"),
