@@ -6,7 +6,8 @@ formats         each agent's own format: what a call says, and how it is answere
 calls           a tool call, to what it would do
 shell_line      what a shell line comes to
 shell_words     reads its words: quotes, expansions, here-documents
-shell_reader    reads its statements, and the directories in which they run
+shell_reader    reads it, and the lines of the shells that it starts
+shell_statements  reads its statements, and the directories in which they run
 shell_commands  reads its simple commands: a program, or a builtin
 shells          shells, and which words of one are a line to run
 wrapped         the command behind env, sudo and xargs

@@ -11,7 +11,7 @@ from sigwrap.hooks import line_targets
 from sigwrap.hooks.line_targets import LineTargets
 from sigwrap.hooks.shell_line import Command, FileUse, Line, Unknown
 from sigwrap.hooks.verdict import Answer, Finding, asked, finding_of
-from sigwrap.hooks.words import Word
+from sigwrap.hooks.words import Word, without_quotes
 from sigwrap.policy.judge.engine import CompiledCommandRule, Engine, Facts
 from sigwrap.policy.judge.match import UNTOLD
 from sigwrap.policy.judge.request import (
@@ -26,7 +26,6 @@ from sigwrap.policy.judge.rules import Policy
 from sigwrap.policy.judge.subcommand import name_for_subcommands, subcommand
 
 _OF_ALL_WORDS = frozenset({"args", "flags", "paths", "sources", "outside", "args_patterns"})
-_QUOTING = re.compile(r"[\\'\"]")
 _OUTPUT = re.compile(r"--o|=--?(?![\w-])")
 _READING = frozenset(  # subcommands of git that only read, whatever words follow but --output
     "show log diff status rev-parse blame ls-files cat-file describe merge-base rev-list".split()
@@ -55,8 +54,8 @@ def judged(line: Line, engine: Engine, machine: Machine, *, inside: bool) -> Ite
     targets = LineTargets(line, machine, policy.name, inside=inside)
     for command in line.commands:
         for folder in command.folders:
-            yield _command(command, folder, line, engine, machine, inside=inside)
             words = words_in(command, folder, machine)
+            yield _command(command, words, folder, line, engine, machine, inside=inside)
             yield from targets.of_command(command, words, folder)
     for use in line.files:
         if not use.writes and not use.word.known and targets.shows_values_of(use.text):
@@ -93,15 +92,28 @@ def _possibly(
 
 
 def _command(
-    command: Command, folder: str, line: Line, engine: Engine, machine: Machine, *, inside: bool
+    command: Command,
+    words: tuple[str, ...],
+    folder: str,
+    line: Line,
+    engine: Engine,
+    machine: Machine,
+    *,
+    inside: bool,
 ) -> Finding:
+    """Judge a command, whose words are `words` in `folder`."""
+
+    def judged_in(folder: str) -> Finding:
+        found = words_in(command, folder, machine)
+        return _command_in(command, found, folder, line, engine, machine, inside=inside)
+
     if folder:
-        return _command_in(command, folder, line, engine, machine, inside=inside)
-    found = _command_in(command, _NO_FOLDER, line, engine, machine, inside=inside)
+        return _command_in(command, words, folder, line, engine, machine, inside=inside)
+    found = judged_in(_NO_FOLDER)
     for possible in ("", *_POSSIBLE_FOLDERS, engine.home or "/home"):
         if found.answer is not Answer.NO_OPINION:
             return found
-        there = _command_in(command, possible, line, engine, machine, inside=inside)
+        there = judged_in(possible)
         if there.answer is not Answer.NO_OPINION:
             rule = f"rule {there.decision.rule}" if there.decision else "a rule"
             why = f"{rule} may match: its directory is not known in advance"
@@ -110,9 +122,15 @@ def _command(
 
 
 def _command_in(
-    command: Command, folder: str, line: Line, engine: Engine, machine: Machine, *, inside: bool
+    command: Command,
+    words: tuple[str, ...],
+    folder: str,
+    line: Line,
+    engine: Engine,
+    machine: Machine,
+    *,
+    inside: bool,
 ) -> Finding:
-    words = words_in(command, folder, machine)
     sure = _known_beginning(command.words)
     if sure is None and any(UNTOLD in word for word in words):
         sure = next(at for at, word in enumerate(command.words) if word.pattern)
@@ -130,8 +148,8 @@ def _command_in(
     found = found._replace(is_command=True)
     if sure is None or found.answer is not Answer.NO_OPINION:
         return found
-    has_output = _OUTPUT.search(_QUOTING.sub("", line.text)) is not None
-    if sure > 1 and words[:1] == ("git",) and words[1] in _READING and not has_output:
+    only_reads = sure > 1 and words[:1] == ("git",) and words[1] in _READING
+    if only_reads and not _OUTPUT.search(without_quotes(line.text)):
         return found
     stricter = _strictest_possible(engine, request, sure)
     if stricter.action in LENIENT:

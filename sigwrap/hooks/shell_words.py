@@ -348,12 +348,11 @@ class WordReader:
         self._at = begin + len(line)
         if self._char():
             self._at += 1
+        text = self._text[start:begin]
         if document.is_literal:
             self._literal.append((start, begin))
-            self._note(self._text[start:begin])
+            self._note(text)
             return
-        if self._text[start:begin].endswith(
-            "\\\n"
-        ):  # a shell joins the lines before it compares them
+        if text.endswith("\\\n"):  # a shell joins the lines before it compares them
             raise Unclear(_WHERE_A_DOCUMENT_ENDS)
-        self._within(self._text[start:begin], document.folders)._quoted(in_document=True)
+        self._within(text, document.folders)._quoted(in_document=True)

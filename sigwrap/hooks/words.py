@@ -15,14 +15,18 @@ _ESCAPES = dict(
     zip("abeEfnrtv\\'\"?", "\a\b\x1b\x1b\f\n\r\t\v\\'\"?", strict=True),
 )
 _ESCAPED = r"\\(?:x([0-7][0-9a-fA-F])|([01][0-7]{2})|(.))"  # those of ASCII characters
+_QUOTING = re.compile(r"[\\'\"]")
 _SAME_FOLDER = re.compile(r"/(\./|/)+")
 # Each leads to another program or directory for each process that looks.
 _PROCESS = re.compile(r"(^|/)proc/(self|thread-self|\d+|\0)/")
 _OF_A_PROCESS = re.compile(r"/(exe|cwd|root|fd|map_files)(/|$)")
 _BELOW_A_DESCRIPTOR = re.compile(r"/dev/fd/\d+/.")
-
-
 _LONGEST = 4096
+
+
+def without_quotes(text: str) -> str:
+    """Return the text as a shell may read it: `c\\d`, `'c'd` and `cd` are one word."""
+    return _QUOTING.sub("", text)
 
 
 class Word(NamedTuple):
