@@ -109,7 +109,7 @@ def test_the_log_says_the_same(as_user: Sigwrap, lines: tuple[str, ...]) -> None
 def test_most_of_a_loop_is_repeated(as_user: Sigwrap) -> None:
     line = "i=0; while [ $i -lt 300 ]; do /bin/true; i=$((i+1)); done"
     assert _run(as_user, WITH, *_noted(as_user, line)) == (0, b"")
-    assert_repeated(as_user, 250)  # on a quiet machine 296
+    assert_repeated(as_user, 270)  # 296 on a quiet machine, 289 on a busy one
     assert len(as_user.events("process_exited")) == 301
     assert len(as_user.events(*EXECS)) == 301
 

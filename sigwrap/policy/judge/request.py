@@ -184,6 +184,11 @@ class Decision(NamedTuple):
     log: bool = True  # False: no event; signals only
 
 
+def is_below_policies(rule: str) -> bool:
+    """Return whether sigwrap itself decided. The default is a policy's own."""
+    return rule.startswith("builtin:") and rule != DEFAULT_RULE
+
+
 def strictest(decisions: Iterable[Decision]) -> Decision:
     """Return the first of the strictest."""
     return max(decisions, key=lambda each: STRICTNESS[each.action])

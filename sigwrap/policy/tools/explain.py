@@ -15,7 +15,6 @@ from sigwrap.policy.judge.match import UNTOLD
 from sigwrap.policy.judge.network import Direction, Endpoint
 from sigwrap.policy.judge.path_shadow import PATH_SHADOW_RULE, what_was_found
 from sigwrap.policy.judge.request import (
-    DEFAULT_RULE,
     Action,
     CommandRequest,
     Decision,
@@ -23,6 +22,7 @@ from sigwrap.policy.judge.request import (
     Program,
     SignalRequest,
     TargetType,
+    is_below_policies,
     most_specific,
 )
 from sigwrap.policy.judge.rules import FileRule, NetworkRule, Policy, Rule
@@ -195,7 +195,7 @@ def _judgement(
     what: str, decision: Decision, tried: Tried, held: Mapping[str, Compiled]
 ) -> Judgement:
     """Judge by rules up to the one that decides. No rule is tried before a built-in one."""
-    is_built_in = decision.rule.startswith("builtin:") and decision.rule != DEFAULT_RULE
+    is_built_in = is_below_policies(decision.rule)
     decided_by: Rule | None = None
     passed, unrelated = list[Passed](), 0
     for rule, failing in () if is_built_in else tried:

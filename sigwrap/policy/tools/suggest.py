@@ -25,6 +25,7 @@ from sigwrap.policy.judge.request import (
     Program,
     SignalRequest,
     TargetType,
+    is_below_policies,
     most_specific,
 )
 from sigwrap.policy.judge.rules import Limits
@@ -218,7 +219,7 @@ def _refuse_destructive(event: Event) -> None:
 
 
 def _refuse_built_in(rule: str) -> None:
-    if rule.startswith("builtin:") and rule != DEFAULT_RULE:
+    if is_below_policies(rule):
         raise NoRule(f"{rule}: no rule overrides it")
     if rule.startswith(_LIMITS):
         limit = rule.removeprefix(_LIMITS)

@@ -37,7 +37,13 @@ from sigwrap.policy.judge.recorded import (
     programs_here,
     signal_request,
 )
-from sigwrap.policy.judge.request import DEFAULT_RULE, Action, AskedFact, CommandRequest, Decision
+from sigwrap.policy.judge.request import (
+    Action,
+    AskedFact,
+    CommandRequest,
+    Decision,
+    is_below_policies,
+)
 from sigwrap.policy.judge.rules import Policy
 from sigwrap.policy.language.document import Source, digest_of_texts, is_shipped
 from sigwrap.policy.language.parse import MAX_BASES, parse_policy
@@ -238,7 +244,7 @@ class Redecider:
 def is_built_in(payload: Payload) -> bool:
     """Return whether sigwrap decided this itself, below every policy."""
     rule = text(payload.get("rule_name"))
-    return payload.get("stub") is True or (rule.startswith("builtin:") and rule != DEFAULT_RULE)
+    return payload.get("stub") is True or is_below_policies(rule)
 
 
 def replaced_otherwise(payload: Payload, decision: Decision) -> bool:
