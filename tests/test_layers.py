@@ -244,13 +244,20 @@ def test_only_the_performer_answers_a_notification() -> None:
 
 def test_a_run_does_not_import_what_reads_the_command_line() -> None:
     look = (
-        "import sys; import sigwrap.cli.main, sigwrap.cli.run, sigwrap.run.session;"
+        "import sys; import sigwrap.cli.main, sigwrap.cli.run, sigwrap.run.run;"
         "print([each for each in ('typer', 'rich', 'sqlite_utils', 'sigwrap.report', 'ssl',"
         " 'sigwrap.run.remote_switch', 'sigwrap.run.files', 'typing', 'yaml', 'difflib', 'pkgutil')"
         " if each in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", look], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
+
+
+def _type_checking(tree: ast.Module) -> Iterator[ast.Module]:
+    """Yield what is imported for type checkers alone."""
+    for node in tree.body:
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            yield ast.Module(body=node.body, type_ignores=[])
 
 
 def test_no_modules_import_each_other_in_a_circle() -> None:
@@ -260,7 +267,10 @@ def test_no_modules_import_each_other_in_a_circle() -> None:
     }
     imported: dict[str, set[str]] = {}
     for name, path in names.items():
-        found = {each for _, each in _imports(_parse(path))}
+        tree = _parse(path)
+        found = {each for _, each in _imports(tree)}
+        if name.startswith("sigwrap.run."):  # a part names the session's type, and doesn't load it
+            found -= {each for block in _type_checking(tree) for _, each in _imports(block)}
         imported[name] = {each if each in names else each.rpartition(".")[0] for each in found} - {
             name
         }

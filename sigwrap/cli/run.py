@@ -13,7 +13,7 @@ from sigwrap.linux import limits, pidfd, proc_files
 from sigwrap.linux.descriptors import release_all, require_enough, reserve_standard_streams
 from sigwrap.outcomes import counted
 from sigwrap.protocols.front import Channel, DiedOf, HeldUp
-from sigwrap.run.session import Ended, run_session
+from sigwrap.run.run import Ended, run_session
 from sigwrap.run.settings import BELL, Report, RunSettings, is_unattended
 from sigwrap.start import onefile
 from sigwrap.start.command import Inherited

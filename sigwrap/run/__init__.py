@@ -1,6 +1,6 @@
 """The supervisor of a run: a loop that feeds the pure parts and carries out what they say.
 
-session       a session from its id to its sealed log
+run           a session from its id to its sealed log
 plan          what a run is to be, by its settings and its policy
 agents        a command that is an agent with a preset
 opening       the log is begun
@@ -9,7 +9,7 @@ settings      what a run was asked to do
 launch        from fork to COMMAND's first exec
 lacking       what a run lacks here, and whether it starts without
 walls         what the kernel itself holds, and what it leaves open here
-supervisor    what a run is made of, and its turns
+session       what each part is handed: facts, services, parts; and the turns of its loop
 loop          descriptors and deadlines of one thread
 entrance      a socket that listens, and who comes by it
 aside         helper threads, for what may take as long as somebody else likes

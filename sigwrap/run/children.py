@@ -5,15 +5,14 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
+from sigwrap.hints import TYPE_CHECKING
 from sigwrap.linux import ptrace
 from sigwrap.linux.ptrace import WALL
-from sigwrap.linux.sigfd import SignalFd
-from sigwrap.run.ending import Ending
-from sigwrap.run.job_control import JobControl
-from sigwrap.run.loop import Loop
-from sigwrap.run.mediation import Mediation
+
+if TYPE_CHECKING:
+    from sigwrap.run.session import Session
 
 _ENDS_AND_STOPS = os.WNOHANG | os.WUNTRACED | os.WCONTINUED | WALL
 _CHILDREN_A_TURN = 64
@@ -21,26 +20,14 @@ _EXEC_STOP_COMES_WITHIN_NS = 300_000
 
 
 class Children:
-    def __init__(
-        self,
-        *,
-        command_pid: int,
-        mediation: Mediation | None,
-        job_control: JobControl,
-        ending: Ending,
-        loop: Loop,
-        signals: SignalFd,
-        on_continued: Callable[[], None],
-    ) -> None:
-        """`signals`: of SIGCHLD. `on_continued`: COMMAND was stopped, and goes on."""
-        self._command_pid = command_pid
-        self._mediation = mediation
-        self._job_control = job_control
-        self._ending = ending
-        self._loop = loop
-        self._on_continued = on_continued
-        self._signals = signals
-        loop.watch(signals.fd, self._on_signal)
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._command_pid = session.command_pid
+        self._mediation = session.mediation
+        self._ending = session.ending
+        self._loop = session.loop
+        self._signals = session.child_signals
+        self._loop.watch(self._signals.fd, self._on_signal)
 
     def await_exec_stop(self) -> None:
         """A moment: mostly it comes sooner than the supervisor would fall asleep and be woken
@@ -91,9 +78,9 @@ class Children:
         if os.WIFSTOPPED(wait_status) and ptrace.let_go_unasked(pid, os.WSTOPSIG(wait_status)):
             return
         if pid == self._command_pid:
-            self._job_control.mirror(wait_status)
+            self._session.job_control.mirror(wait_status)
             if os.WIFCONTINUED(wait_status):
-                self._on_continued()
+                self._session.freezing.freeze_who_goes_on()
 
     def _on_end(self, pid: int, wait_status: int) -> None:
         if self._mediation is not None:

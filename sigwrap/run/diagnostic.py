@@ -9,25 +9,23 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Mapping
 
 from sigwrap.errors import StoreError
 from sigwrap.escape import printable
+from sigwrap.hints import TYPE_CHECKING
 from sigwrap.linux import procfs
 from sigwrap.linux.process import below
 from sigwrap.mediate.diagnosis import (
     Diagnosis,
     Limit,
     Seen,
-    Stopped,
     Waiting,
     lines_of,
     payload_of,
 )
-from sigwrap.policy.judge.rules import Limits
-from sigwrap.run.asking.approvals import Approvals
-from sigwrap.run.processes import Processes
-from sigwrap.run.recorder import Recorder
+
+if TYPE_CHECKING:
+    from sigwrap.run.session import Session
 
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 _PIDS_RECORDED = 500  # an event has 8 KiB
@@ -35,26 +33,11 @@ _GONE_ON = ("exec_allowed", "exec_audited", "exec_redirected")
 
 
 class Diagnostic:
-    def __init__(
-        self,
-        *,
-        recorder: Recorder,
-        processes: Processes,
-        approvals: Approvals,
-        limits: Limits,
-        used: Mapping[str, float],
-        stopped: Callable[[], Stopped | None],
-        meanwhile: Callable[[], None],
-    ) -> None:
-        """`used`: of processor time and memory, where these are limited. `meanwhile`: called while
-        something takes long."""
-        self._recorder = recorder
-        self._processes = processes
-        self._approvals = approvals
-        self._limits = limits
-        self._used_of = used
-        self._stopped = stopped
-        self._meanwhile = meanwhile
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._recorder = session.recorder
+        self._processes = session.processes
+        self._limits = session.policy.limits
         self._started_s = time.monotonic()
 
     def tell(self) -> bool:
@@ -79,7 +62,7 @@ class Diagnostic:
             "processes_left_out": max(0, len(pids) - _PIDS_RECORDED),
         }
         try:
-            path = log.copy(self._meanwhile)
+            path = log.copy(self._session.channel.beat)
         except StoreError as failure:
             error = str(failure)
             recorder.record("checkpoint", os.getpid(), {"path": "", "error": error, **payload})
@@ -90,10 +73,10 @@ class Diagnostic:
         return path
 
     def _look(self) -> Diagnosis:
-        recorder, queue = self._recorder, self._approvals.open
+        recorder, queue = self._recorder, self._session.approvals.open
         seen = self._tree()
         return Diagnosis(
-            stopped=self._stopped(),
+            stopped=self._session.agent_signals.stopped,
             processes=seen,
             questions=[
                 Waiting(each.id, each.question.masked or each.question.what) for each in queue
@@ -133,15 +116,16 @@ class Diagnostic:
         return seen
 
     def _used(self, seen: list[Seen]) -> list[Limit]:
-        limits, counts = self._limits, self._recorder.counts
+        limits, counts, usage = self._limits, self._recorder.counts, self._session.usage
+        measured = {} if usage is None else usage.used
         gone_on = sum(counts[name] for name in _GONE_ON)
         used = [
             Limit("max_depth", max((each.depth for each in seen), default=0), limits.max_depth),
             Limit("max_processes", len(seen), limits.max_processes),
             Limit("max_execs", gone_on, limits.max_execs),
             Limit("wall_time", round(time.monotonic() - self._started_s), limits.wall_time_s),
-            Limit("cpu_time", self._used_of.get("cpu_time", 0), limits.cpu_time_s),
-            Limit("memory", self._used_of.get("memory", 0), limits.memory_bytes),
+            Limit("cpu_time", measured.get("cpu_time", 0), limits.cpu_time_s),
+            Limit("memory", measured.get("memory", 0), limits.memory_bytes),
             Limit("log_size", self._recorder.log.size, self._recorder.budget.maximum),
         ]
         return [each for each in used if each.maximum]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
 
+from sigwrap.hints import TYPE_CHECKING
 from sigwrap.linux import process as linux_process
 from sigwrap.mediate.run_end import (
     AskAgain,
@@ -16,7 +16,6 @@ from sigwrap.mediate.run_end import (
     Happening,
     KillTree,
     LetRun,
-    LimitReached,
     NoProcessLeft,
     RecordEscalation,
     RecordKillSwitch,
@@ -29,59 +28,36 @@ from sigwrap.mediate.run_end import (
     TerminateDescendants,
     Wait,
 )
-from sigwrap.run.asking.approvals import Approvals
-from sigwrap.run.job_control import JobControl
-from sigwrap.run.loop import Loop
-from sigwrap.run.processes import Processes
-from sigwrap.run.recorder import Recorder
+
+if TYPE_CHECKING:
+    from sigwrap.run.session import Session
 
 _SWEEP_S = 0.5
 
 
 class Ending:
-    def __init__(
-        self,
-        *,
-        command_pid: int,
-        grace_s: float,
-        recorder: Recorder,
-        approvals: Approvals,
-        processes: Processes,
-        loop: Loop,
-        job_control: JobControl,
-        stop_forks: Callable[[], None],
-        grant_nothing: Callable[[], None],
-        let_run: Callable[[], None],
-        freeze_again: Callable[[], None],
-        signal_budget: Callable[[LimitReached], None],
-    ) -> None:
-        self._command_pid = command_pid
-        self._recorder = recorder
-        self._approvals = approvals
-        self._processes = processes
-        self._loop = loop
-        self._job_control = job_control
-        self._stop_forks = stop_forks
-        self._grant_nothing = grant_nothing
-        self._let_run = let_run
-        self._freeze_again = freeze_again
-        self._signal_budget = signal_budget
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._command_pid = session.command_pid
+        self._recorder = session.recorder
+        self._approvals = session.approvals
+        self._loop = session.loop
         self._waits = 0
         self._everybody_below = linux_process.Sweep(self.reaped)
-        # A limit that was found to be reached only as COMMAND has ended.
-        self.limit_at_end: Callable[[], LimitReached | None] = lambda: None
-        self.run = RunEnd(grace_s=grace_s)
+        self.run = RunEnd(grace_s=session.settings.grace_s)
 
     def on(self, happening: Happening) -> None:
         for step in self.run.on(happening):
             self._take(step)
 
     def reaped(self, pid: int, wait_status: int) -> None:
-        self._processes.reaped(pid, wait_status)
+        self._session.processes.reaped(pid, wait_status)
         if pid != self._command_pid:
             return
-        self._job_control.continue_front()
-        reached = self.limit_at_end()
+        self._session.job_control.continue_front()
+        # A limit may be found to be reached only as COMMAND has ended.
+        usage = self._session.usage
+        reached = None if usage is None else usage.limit_at_end()
         if reached is not None:
             self.run.will_end(reached)
         if os.WIFSIGNALED(wait_status):
@@ -109,7 +85,7 @@ class Ending:
                     payload["used"] = reached.used
                 self._recorder.record("limit_exceeded", self._command_pid, payload)
             case SignalBudget(reached=reached):
-                self._signal_budget(reached)
+                self._session.agent_signals.limit_reached(reached)
             case RecordEscalation(why=why):
                 alive = len(self._everybody_below.alive())
                 payload = {"reason": why, "processes": alive}
@@ -123,15 +99,15 @@ class Ending:
                 }
                 self._recorder.record("killswitch_activated", self._command_pid, payload)
             case GrantNothing():
-                self._grant_nothing()
+                self._session.grant_nothing()
             case StopAsking(why=why):
                 self._approvals.stop_asking(why)
             case AskAgain():
                 self._approvals.ask_again()
             case LetRun():
-                self._let_run()
+                self._session.freezing.let_run()
             case FreezeAgain():
-                self._freeze_again()
+                self._session.agent_signals.freeze_again()
             case TerminateCommand():
                 linux_process.terminate(self._command_pid)
             case TerminateDescendants():
@@ -140,7 +116,7 @@ class Ending:
             case Wait(seconds=seconds):
                 self._wait(seconds)
             case KillTree():
-                self._stop_forks()
+                self._session.stop_forks()
                 self._kill_tree()
 
     def _wait(self, seconds: float) -> None:

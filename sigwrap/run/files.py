@@ -4,8 +4,8 @@ kernel's."""
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 
+from sigwrap.hints import TYPE_CHECKING
 from sigwrap.linux.file_tree import as_they_lie
 from sigwrap.linux.files.look import look
 from sigwrap.linux.paths import our_view
@@ -14,32 +14,27 @@ from sigwrap.linux.signals.targets import refresh_comm
 from sigwrap.mediate.file_facts import FileFacts, Unseen
 from sigwrap.mediate.files import FileMediator
 from sigwrap.mediate.lineage import Process
-from sigwrap.policy.judge.engine import Engine
 from sigwrap.policy.judge.files import FileRules
 from sigwrap.policy.judge.rules import default_of
-from sigwrap.run.aside import Aside, Done
+from sigwrap.run.aside import Done
 from sigwrap.run.facts_aside import FactsAside
-from sigwrap.run.perform import NO_HOLDINGS, Performer, Scope
+from sigwrap.run.perform import NO_HOLDINGS, Scope
+
+if TYPE_CHECKING:
+    from sigwrap.run.mediation import Mediation
+    from sigwrap.run.session import Session
 
 _NOT_IN_TIME = "the file could not be identified in time"
 
 
 class Files:
-    def __init__(
-        self,
-        *,
-        performer: Performer,
-        engine: Engine,
-        aside: Aside,
-        answer_now: Callable[[Notification], None],
-    ) -> None:
-        """`answer_now`: a request that was put off, if its caller still waits."""
-        policy = engine.policy
+    def __init__(self, session: Session, mediation: Mediation) -> None:
+        policy = session.policy
         default = default_of(policy, "file", policy.default_file)
-        rules = FileRules(as_they_lie(policy.file_rules, engine.files), default)
-        self._performer = performer
+        rules = FileRules(as_they_lie(policy.file_rules, session.engine.files), default)
+        self._performer = mediation.performer
         self._mediator = FileMediator(rules)
-        self._facts = FactsAside(aside, answer_now)
+        self._facts = FactsAside(session.aside, mediation.answer_what_was_put_off)
         self._view = our_view()
 
     def begin(self, notification: Notification, process: Process, syscall: str) -> None:

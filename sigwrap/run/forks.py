@@ -6,6 +6,7 @@ import os
 import time
 
 from sigwrap.calls import CLONE_PARENT
+from sigwrap.hints import TYPE_CHECKING
 from sigwrap.linux import proc_files
 from sigwrap.linux import process as linux_process
 from sigwrap.linux.seccomp import Notification
@@ -13,10 +14,12 @@ from sigwrap.linux.signals.targets import refresh_comm
 from sigwrap.mediate.effects import ContinueFork, CountChildren, Counted, CountTree, Unrecorded
 from sigwrap.mediate.fork import ForkFacts, ForkMediator
 from sigwrap.mediate.lineage import Process
-from sigwrap.policy.judge.rules import Limits
-from sigwrap.run.perform import NO_HOLDINGS, Performer, Scope
-from sigwrap.run.restarts import Restarts
+from sigwrap.run.perform import NO_HOLDINGS, Scope
 from sigwrap.tuples import NamedTuple
+
+if TYPE_CHECKING:
+    from sigwrap.run.mediation import Mediation
+    from sigwrap.run.session import Session
 
 _KEPT = 256
 _FORKS_WITHIN_S = 1.0  # from the answer to the fork itself, on a busy machine
@@ -31,12 +34,10 @@ class _Pending(NamedTuple):
 
 
 class Forks:
-    def __init__(
-        self, *, performer: Performer, restarts: Restarts, limits: Limits, policy: str
-    ) -> None:
-        self._performer = performer
-        self._restarts = restarts
-        self._mediator = ForkMediator(limits, policy)
+    def __init__(self, session: Session, mediation: Mediation) -> None:
+        self._performer = performer = mediation.performer
+        self._restarts = mediation.restarts
+        self._mediator = ForkMediator(session.policy.limits, session.policy.name)
         self.stop = self._mediator.stop
         self._pending: dict[int, _Pending] = {}  # by the thread that forks
         self._looked_through_at = _KEPT

@@ -5,12 +5,12 @@ from __future__ import annotations
 import time
 
 from sigwrap.escape import printable
+from sigwrap.hints import TYPE_CHECKING
 from sigwrap.linux.frozen import Frozen
 from sigwrap.linux.procfs import Stat
-from sigwrap.run.execs.gate import Gate
-from sigwrap.run.job_control import JobControl
-from sigwrap.run.loop import Loop
-from sigwrap.run.recorder import Recorder
+
+if TYPE_CHECKING:
+    from sigwrap.run.session import Session
 
 _FREEZES_WITHIN_S = 0.05  # then the loop has its turns in between, and reaps
 _PAUSE_S = 0.01
@@ -20,20 +20,12 @@ _TOLD_AT = 4  # looks in a row
 
 
 class Freezing:
-    def __init__(
-        self,
-        *,
-        gate: Gate,
-        recorder: Recorder,
-        loop: Loop,
-        job_control: JobControl,
-        command_pid: int,
-    ) -> None:
-        self._gate = gate
-        self._recorder = recorder
-        self._loop = loop
-        self._job_control = job_control
-        self._command_pid = command_pid
+    def __init__(self, session: Session) -> None:
+        self._gate = session.gate
+        self._recorder = session.recorder
+        self._loop = session.loop
+        self._job_control = session.job_control
+        self._command_pid = session.command_pid
         self._frozen = Frozen()
         self.is_frozen = False
         self._is_being_frozen = False

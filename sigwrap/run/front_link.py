@@ -9,12 +9,12 @@ from collections.abc import Callable
 
 from sigwrap.bare import signal
 from sigwrap.events import Payload
+from sigwrap.hints import TYPE_CHECKING
 from sigwrap.linux import process as linux_process
 from sigwrap.linux import procfs
 from sigwrap.mediate.run_end import Interrupted, KillDemanded, Withdrawn
 from sigwrap.policy.judge.signals import signal_name
 from sigwrap.protocols.front import (
-    Channel,
     CommandEnded,
     Forget,
     Forgotten,
@@ -28,39 +28,27 @@ from sigwrap.protocols.front import (
     Sender,
     SignalForCommand,
 )
-from sigwrap.run.ending import Ending
-from sigwrap.run.loop import Loop
-from sigwrap.run.recorder import Recorder
+
+if TYPE_CHECKING:
+    from sigwrap.run.session import Session
 
 _LAST_WORDS_S = 0.5
 
 
 class FrontLink:
-    def __init__(
-        self,
-        *,
-        channel: Channel,
-        front_pid: int,
-        command_pid: int,
-        recorder: Recorder,
-        ending: Ending,
-        loop: Loop,
-        is_frozen: Callable[[], bool],
-        on_nobody_told: Callable[[], None],
-    ) -> None:
-        self._is_frozen = is_frozen
-        self._on_nobody_told = on_nobody_told
-        self._channel = channel
-        self._command_pid = command_pid
-        self._recorder = recorder
-        self._ending = ending
-        self._loop = loop
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._channel = session.channel
+        self._command_pid = session.command_pid
+        self._recorder = session.recorder
+        self._ending = session.ending
+        self._loop = session.loop
         self._is_heard_out = False
         self._go: Callable[[], None] | None = None
         self._is_watched = True
-        self._pidfd = os.pidfd_open(front_pid)
-        loop.watch(channel.fd, self._on_message)
-        loop.watch(self._pidfd, self._on_end)
+        self._pidfd = os.pidfd_open(session.facts.front_pid)
+        self._loop.watch(self._channel.fd, self._on_message)
+        self._loop.watch(self._pidfd, self._on_end)
 
     def go_without(self, names: tuple[bytes, ...], go: Callable[[], None]) -> None:
         """COMMAND runs once nobody can read these variables in the front process."""
@@ -115,7 +103,7 @@ class FrontLink:
                     self._go()
                     self._go = None
             case NobodyTold():
-                self._on_nobody_told()
+                self._session.approvals.nobody_is_told()
             case NothingMore():
                 self._is_heard_out = True
             case _:
@@ -142,7 +130,7 @@ class FrontLink:
         found = procfs.stat(command)
         if self._ending.run.command_has_ended or found is None or found.has_ended:
             return
-        if number == signal.SIGCONT and self._is_frozen():
+        if number == signal.SIGCONT and self._session.freezing.is_frozen:
             return  # that is for the agent signal of this name
         payload = {
             "signal": number,

@@ -6,35 +6,26 @@ from __future__ import annotations
 import _thread
 import os
 import time
-from collections.abc import Callable
 
 from sigwrap.bare import signal
+from sigwrap.hints import TYPE_CHECKING
 from sigwrap.linux import process as linux_process
 from sigwrap.linux import procfs
 from sigwrap.mediate.heartbeat import LOOKED_AT_EVERY_S, Heartbeat
+
+if TYPE_CHECKING:
+    from sigwrap.run.session import Session
 
 _STOP_KEY = (signal.SIGTSTP,)
 
 
 class JobControl:
-    def __init__(
-        self,
-        *,
-        command_pid: int,
-        waited_for_pid: int,
-        bootloader_pid: int,
-        prompt_holds_terminal: Callable[[], bool],
-        beats: Callable[[], int],
-        is_frozen: Callable[[], bool],
-        must_go_on: bool = False,
-    ) -> None:
-        self._command_pid = command_pid
-        self._waited_for_pid = waited_for_pid
-        self._bootloader_pid = bootloader_pid
-        self._prompt_holds_terminal = prompt_holds_terminal
-        self._beats = beats
-        self._is_frozen = is_frozen
-        self._must_go_on = must_go_on  # no job of a shell, and others wait for it
+    def __init__(self, session: Session) -> None:
+        facts = session.facts
+        self._session = session
+        self._command_pid = facts.command_pid
+        self._waited_for_pid = facts.waited_for_pid
+        self._bootloader_pid = facts.bootloader_pid
         self._is_looked_after = False
         self._front_is_stopped = False
 
@@ -48,12 +39,14 @@ class JobControl:
             else:
                 self.continue_front()
             return
-        if self._is_frozen():  # nobody's job was stopped
+        if self._session.freezing.is_frozen:  # no job was stopped
             return
-        if self._must_go_on:
+        if self._session.plan.joins is not None:  # no job of a shell, and others wait for it
             linux_process.send(self._command_pid, signal.SIGCONT)
             return
-        if self._prompt_holds_terminal() or self._bootloader_stops_at(os.WSTOPSIG(wait_status)):
+        if self._session.approvals.holds_terminal or self._bootloader_stops_at(
+            os.WSTOPSIG(wait_status)
+        ):
             return
         # Else a shell has continued it by now: a stop that comes late would look like another. In
         # this order a SIGCONT between the two can't make a running job a stopped one.
@@ -73,7 +66,7 @@ class JobControl:
 
     def stop_front_at_key(self) -> None:
         """COMMAND stands still and can't: so that whoever pressed it has the shell back."""
-        if signal.SIGTSTP not in signal.sigpending() or self._prompt_holds_terminal():
+        if signal.SIGTSTP not in signal.sigpending() or self._session.approvals.holds_terminal:
             return
         if not self._bootloader_stops_at(signal.SIGTSTP):
             self._stop_front()
@@ -93,7 +86,7 @@ class JobControl:
         heartbeat = Heartbeat()
         while True:
             time.sleep(LOOKED_AT_EVERY_S)
-            if heartbeat.is_missing(self._beats() if self._front_is_stopped else 0):
+            if heartbeat.is_missing(self._session.channel.beats if self._front_is_stopped else 0):
                 self.continue_front()
 
     def continue_front(self) -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from sigwrap import calls
 from sigwrap.calls import Family
@@ -14,162 +15,66 @@ from sigwrap.mediate import effects
 from sigwrap.mediate.lineage import Process
 from sigwrap.mediate.refusal import UnknownCall, refuse_failed, refuse_unknown, refuse_x32
 from sigwrap.mediate.refused_files import Refusals
-from sigwrap.mediate.run_end import LimitReached
-from sigwrap.policy.judge.engine import Engine
-from sigwrap.run.aside import Aside
-from sigwrap.run.asking.approvals import Approvals
 from sigwrap.run.execs.execs import Execs
-from sigwrap.run.execs.gate import Gate
+from sigwrap.run.execs.repeated import RepeatedExecs
 from sigwrap.run.forks import Forks
-from sigwrap.run.loop import Loop
 from sigwrap.run.perform import NO_HOLDINGS, Performer, Scope
-from sigwrap.run.processes import Processes
-from sigwrap.run.recorder import Recorder
 from sigwrap.run.recording.recordings import Recordings
 from sigwrap.run.refused_files import RefusedFiles
 from sigwrap.run.restarts import Restarts
 from sigwrap.run.signals import Signals
-from sigwrap.run.watchers import Watchers
+from sigwrap.run.walls import Walls
 from sigwrap.start.command import HostEnvironment
 
 if TYPE_CHECKING:  # imported at the start, where a run has one
-    from sigwrap.run.files import Files
-    from sigwrap.run.network import Network
+    from sigwrap.run.session import Session
 
 
 class Mediation:
-    def __init__(
-        self,
-        *,
-        listener: Listener,
-        waits_through_signals: bool,
-        recorder: Recorder,
-        engine: Engine,
-        processes: Processes,
-        approvals: Approvals,
-        loop: Loop,
-        aside: Aside,
-        writers: Aside,
-        watchers: Watchers,
-        sigwrap_pids: frozenset[int],
-        end_run: Callable[[LimitReached], None],
-        domain: bool,
-        environment: HostEnvironment,
-        gate: Gate,
-        child_signals_fd: int,
-        on_waited: Callable[[Sequence[tuple[int, int]]], None],
-        network: type[Network] | None,
-        files: type[Files] | None,
-        refusals: Refusals | None,
-    ) -> None:
-        """`network`: where the policy has rules for it. `files`: where it audits some. `refusals`:
-        where it denies some."""
-        self._listener = listener
-        self._processes = processes
-        self._recordings = Recordings(loop=loop, recorder=recorder, listener=listener)
-        self._performer = performer = Performer(
-            listener=listener,
-            recorder=recorder,
-            approvals=approvals,
-            loop=loop,
-            writers=writers,
-            end_run=end_run,
-            escalate=watchers.on_escalation,
-        )
-        policy = engine.policy
-        self._refused = None
+    def __init__(self, session: Session, listener: Listener) -> None:
+        facts = session.facts
+        self.listener = listener
+        self._processes = session.processes
+        self.performer = Performer(session, listener)
+        self.recordings = Recordings(session, listener)
+        self.restarts = Restarts(session)
+        refusals = _refusals(facts.walls, facts.environment)
+        self.refused = None
         if refusals is not None:
-            self._refused = RefusedFiles(
-                refusals, policy.name, recorder, loop, write=performer.write
-            )
-        self._restarts = restarts = Restarts(loop)
-        self._execs = Execs(
-            performer=performer,
-            listener=listener,
-            engine=engine,
-            processes=processes,
-            recordings=self._recordings,
-            restarts=restarts,
-            aside=aside,
-            loop=loop,
-            waits_through_signals=waits_through_signals,
-            answer_now=self._answer_what_was_put_off,
-            environment=environment,
-            watchers=watchers,
-            gate=gate,
-            refused=self._refused,
-        )
-        self._signals = Signals(
-            performer=performer,
-            listener=listener,
-            engine=engine,
-            processes=processes,
-            recordings=self._recordings,
-            sigwrap_pids=sigwrap_pids,
-            restarts=restarts,
-            loop=loop,
-            aside=aside,
-            answer_now=self._answer_what_was_put_off,
-            domain=domain,
-        )
-        self._families: dict[Family, Callable[[Notification, Process, str], None]] = {}
-        if network is not None:
-            self._families[Family.NETWORK] = network(
-                performer=performer,
-                listener=listener,
-                engine=engine,
-                processes=processes,
-                sigwrap_pids=sigwrap_pids,
-                aside=aside,
-                loop=loop,
-                answer_now=self._answer_what_was_put_off,
-                on_connected=approvals.has_connected,
-            ).begin
-        if files is not None:
-            self._families[Family.FILE] = files(
-                performer=performer,
-                engine=engine,
-                aside=aside,
-                answer_now=self._answer_what_was_put_off,
-            ).begin
-        self._forks = Forks(
-            performer=performer, restarts=restarts, limits=policy.limits, policy=policy.name
-        )
-        self._families |= {
-            Family.EXEC: self._execs.begin,
-            Family.SIGNAL: self._signals.begin,
-            Family.FORK: self._forks.begin,
-            Family.MOUNT: self._execs.begin_mount,
+            self.refused = RefusedFiles(session, refusals, self.performer)
+        self.execs = Execs(session, self)
+        self.forks = Forks(session, self)
+        self._families: dict[Family, Callable[[Notification, Process, str], None]] = {
+            Family.EXEC: self.execs.begin,
+            Family.SIGNAL: Signals(session, self).begin,
+            Family.FORK: self.forks.begin,
+            Family.MOUNT: self.execs.begin_mount,
             Family.NONE: _unknown,
         }
+        if session.plan.network is not None and session.mediates_network:
+            self._families[Family.NETWORK] = session.plan.network(session, self).begin
+        if session.plan.files is not None:
+            self._families[Family.FILE] = session.plan.files(session, self).begin
         mediated = [call for call in calls.TABLE if call.family in self._families]
         self._begin = {
             arch: {number: (self._families[call.family], call.name) for number, call in row.items()}
             for arch, row in calls.by_number(mediated).items()
         }
-        self._repeated = self._execs.repeated(
-            listener=listener,
-            recorder=recorder,
-            child_signals_fd=child_signals_fd,
-            on_waited=on_waited,
-        )
-        self.holds = self._execs.holds
-        self.last_denial = self._execs.last_denial
-        self.denied_last = self._execs.denied_last
-        self.stop_forks = self._forks.stop
-        self.grant_nothing = performer.grant_nothing
+        self.repeated = None
+        if self.execs.may_repeat:
+            self.repeated = RepeatedExecs(session, self, self.execs)
 
     def receive(self) -> Notification | None:
         """A request that waits for an answer; None where there is none any more."""
-        if self._repeated is not None and self._repeated.may_serve():
-            return self._repeated.serve()
-        return self._listener.receive()
+        if self.repeated is not None and self.repeated.may_serve():
+            return self.repeated.serve()
+        return self.listener.receive()
 
     def answer(self, notification: Notification) -> None:
         try:
             self._answer(notification)
         finally:
-            self._execs.forget_look(notification)
+            self.execs.forget_look(notification)
 
     def _answer(self, notification: Notification) -> None:
         caller = None
@@ -177,7 +82,7 @@ class Mediation:
             known = self._begin[notification.arch].get(notification.number)
             if known is not None and not self._processes.has(notification.tid):
                 begin, syscall = known
-                if begin == self._execs.begin and self._execs.is_over(notification, syscall):
+                if begin == self.execs.begin and self.execs.is_over(notification, syscall):
                     return
             caller = self._processes.of_thread(notification.tid)
             if caller is None or known is None:
@@ -203,31 +108,31 @@ class Mediation:
         else:
             self._refuse(notification, caller, "sigwrap does not handle this call")
 
-    def _answer_what_was_put_off(self, notification: Notification) -> None:
+    def answer_what_was_put_off(self, notification: Notification) -> None:
         """Its thread id may be another thread's by now."""
-        if self._listener.is_waiting(notification.id):
+        if self.listener.is_waiting(notification.id):
             self.answer(notification)
 
     def on_stop(self, tid: int, wait_status: int) -> bool:
         """Whether it is a stop of tracing; job control sees to a child's own stops."""
-        return self._execs.on_stop(tid, wait_status) or self._restarts.on_stop(tid, wait_status)
+        return self.execs.on_stop(tid, wait_status) or self.restarts.on_stop(tid, wait_status)
 
     def on_end(self, tid: int) -> None:
-        self._execs.on_end(tid)
-        self._restarts.on_end(tid)
+        self.execs.on_end(tid)
+        self.restarts.on_end(tid)
 
     def process_ended(self, process: Process, status: int | None) -> None:
         """`status`: its exit status, where it is known and no signal killed it."""
-        if self._refused is not None:
-            self._refused.ended(process, status)
-        self._recordings.forget(process)
-        self._performer.process_ended(process)
+        if self.refused is not None:
+            self.refused.ended(process, status)
+        self.recordings.forget(process)
+        self.performer.process_ended(process)
 
     def close(self) -> None:
-        if self._refused is not None:
-            self._refused.close()
-        self._recordings.close()
-        self._performer.close()
+        if self.refused is not None:
+            self.refused.close()
+        self.recordings.close()
+        self.performer.close()
 
     def _refuse(self, notification: Notification, caller: Process | None, reason: str) -> None:
         caller = caller or _stranger(notification.tid)
@@ -243,7 +148,7 @@ class Mediation:
     def _run(self, notification: Notification, caller: Process, steps: effects.Mediation) -> None:
         now_ns = time.perf_counter_ns()
         scope = Scope(notification.id, notification.tid, caller, steps, NO_HOLDINGS, now_ns)
-        self._performer.begin(scope)
+        self.performer.begin(scope)
 
 
 def _unknown(_notification: Notification, _caller: Process, syscall: str) -> None:
@@ -252,3 +157,10 @@ def _unknown(_notification: Notification, _caller: Process, syscall: str) -> Non
 
 def _stranger(tid: int) -> Process:
     return Process(pid=tid, start_time=0, parent=None, ppid=0, depth=0, comm="")
+
+
+def _refusals(walls: Walls, environment: HostEnvironment) -> Refusals | None:
+    """Where the policy denies files."""
+    rules = None if walls.files is None else walls.files.rules
+    home = os.fsdecode(environment.given.get(b"HOME", b""))
+    return None if rules is None else Refusals(rules, home)

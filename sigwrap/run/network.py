@@ -15,12 +15,13 @@ from sigwrap.bare import signal
 from sigwrap.bare.contextlib import suppress
 from sigwrap.calls import AF_UNIX, SOCK_DGRAM
 from sigwrap.errors import KernelError
+from sigwrap.hints import TYPE_CHECKING
 from sigwrap.linux import pidfd, procfs
 from sigwrap.linux.bounded import Bounded, let_calls_be_broken_off
 from sigwrap.linux.memory import may_be_served
 from sigwrap.linux.procfs import Rights
 from sigwrap.linux.registers import ERESTARTSYS
-from sigwrap.linux.seccomp import Listener, Notification
+from sigwrap.linux.seccomp import Notification
 from sigwrap.linux.signals.targets import refresh_comm
 from sigwrap.linux.sockets import ours
 from sigwrap.linux.sockets.address import of_file
@@ -33,15 +34,17 @@ from sigwrap.mediate.facts import WouldFail
 from sigwrap.mediate.lineage import Process
 from sigwrap.mediate.network import NetworkMediator
 from sigwrap.mediate.network_facts import NetworkFacts, Outside
-from sigwrap.policy.judge.engine import Engine
 from sigwrap.policy.judge.network import Endpoint
-from sigwrap.run.aside import Aside, Done, Late, Outcome, Raised
+from sigwrap.run.aside import Done, Late, Outcome, Raised
 from sigwrap.run.facts_aside import FactsAside
 from sigwrap.run.host_names import HostNames
 from sigwrap.run.loop import Loop
 from sigwrap.run.outside import Listeners
-from sigwrap.run.perform import PAUSED, NoHoldings, Performer, Scope
-from sigwrap.run.processes import Processes
+from sigwrap.run.perform import PAUSED, NoHoldings, Scope
+
+if TYPE_CHECKING:
+    from sigwrap.run.mediation import Mediation
+    from sigwrap.run.session import Session
 
 _LOOKS_EVERY_S = 0.05  # whether a signal is for who waits
 _FOR_EACH_LOOK_S = 0.002  # where many wait: the loop has others to serve
@@ -127,37 +130,25 @@ class _Held(NoHoldings):
 
 
 class Network:
-    def __init__(
-        self,
-        *,
-        performer: Performer,
-        listener: Listener,
-        engine: Engine,
-        processes: Processes,
-        sigwrap_pids: frozenset[int],
-        aside: Aside,
-        loop: Loop,
-        answer_now: Callable[[Notification], None],
-        on_connected: Callable[[int], None],
-    ) -> None:
-        """`answer_now`: a request that was put off, if its caller still waits. `on_connected` gets
-        the pid of the process that listens, before the caller goes on."""
-        self._on_connected = on_connected
-        self._performer = performer
-        self._listener = listener
-        self._rules = engine.network
-        self._mediator = NetworkMediator(engine.network, engine.policy.name)
-        self._aside = aside
-        self._loop = loop
-        self._sockets = Sockets(engine.network)
-        self._listeners = Listeners(processes, self._sockets.own, sigwrap_pids)
+    def __init__(self, session: Session, mediation: Mediation) -> None:
+        self._approvals = session.approvals
+        self._performer = performer = mediation.performer
+        self._listener = mediation.listener
+        self._rules = session.engine.network
+        self._mediator = NetworkMediator(self._rules, session.policy.name)
+        self._aside = session.aside
+        self._loop = session.loop
+        self._sockets = Sockets(self._rules)
+        self._listeners = Listeners(
+            session.processes, self._sockets.own, session.facts.sigwrap_pids
+        )
         let_calls_be_broken_off()
         self._bounded = Bounded()
         self._looks = 0  # that are to come
         self._flags_change = False  # those of nonblocking sockets, while a call is made
         self._other_rights = OtherRights()
-        self._names = HostNames(engine.network.names, loop)
-        self._facts = FactsAside(aside, answer_now, Looked.let_go)
+        self._names = HostNames(self._rules.names, self._loop)
+        self._facts = FactsAside(self._aside, mediation.answer_what_was_put_off, Looked.let_go)
         performer.offer({Reach: self._reach, MakeSocket: self._make_socket})
 
     def begin(self, notification: Notification, process: Process, syscall: str) -> None:
@@ -300,7 +291,7 @@ class Network:
                 self._sockets.own.note(looked.held, name, looked.kind.type)
             elif looked.asked.syscall == "connect":
                 pid, uid = ours.listener(looked.held)
-                self._on_connected(pid)
+                self._approvals.has_connected(pid)
                 return self._listeners.outside(looked, pid, uid)
         return None
 

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from sigwrap.errors import InternalError
 from sigwrap.escape import printable
 from sigwrap.events import EVENT_TYPES
-from sigwrap.hints import Any, Protocol
+from sigwrap.hints import TYPE_CHECKING, Any, Protocol
 from sigwrap.linux import caller_stderr
 from sigwrap.linux.seccomp import ListenerBroken
 from sigwrap.mediate.effects import (
@@ -28,7 +28,6 @@ from sigwrap.mediate.effects import (
     ContinueWatched,
     Effect,
     EndRun,
-    Escalation,
     Fail,
     Logged,
     MakeSocket,
@@ -51,14 +50,13 @@ from sigwrap.mediate.facts import WouldFail
 from sigwrap.mediate.lineage import Process
 from sigwrap.mediate.questions import Answer
 from sigwrap.mediate.refusal import refuse_switched_off
-from sigwrap.mediate.run_end import LimitReached
 from sigwrap.mediate.wording import DENIED, TO_AN_AGENT
 from sigwrap.platform import Interception
-from sigwrap.run.aside import Aside, Outcome
-from sigwrap.run.asking.approvals import Approvals
-from sigwrap.run.loop import Loop
-from sigwrap.run.recorder import Recorder
+from sigwrap.run.aside import Outcome
 from sigwrap.run.repeats import Repeats
+
+if TYPE_CHECKING:
+    from sigwrap.run.session import Session
 
 _LOOK_AFTER_CALLERS_S = 1.0
 _WRITTEN_WITHIN_S = 0.005
@@ -172,27 +170,16 @@ NO_HOLDINGS = NoHoldings()
 
 
 class Performer:
-    def __init__(
-        self,
-        *,
-        listener: Interception,
-        recorder: Recorder,
-        approvals: Approvals,
-        loop: Loop,
-        writers: Aside,
-        end_run: Callable[[LimitReached], None],
-        escalate: Callable[[Escalation], None],
-    ) -> None:
-        """`writers`: of lines to callers, and of nothing else. A line that none of them can write
-        is dropped, so it keeps nothing from its worker."""
+    def __init__(self, session: Session, listener: Interception) -> None:
+        self._session = session
         self._listener = listener
-        self._recorder = recorder
-        self._repeats = Repeats(recorder, loop)
-        self._approvals = approvals
-        self._loop = loop
-        self._writers = writers
-        self._end_run = end_run
-        self._escalate = escalate
+        self._recorder = session.recorder
+        self._repeats = Repeats(session)
+        self._approvals = session.approvals
+        self._loop = session.loop
+        # They write lines to callers, and do nothing else. A line that none of them can write is
+        # dropped, so no request waits for one.
+        self._writers = session.writers
         self._grants_nothing = False
         self._asking: dict[Scope, str] = {}  # -> the id of the approval that it waits for
         self._handlers: dict[type, Handler] = {
@@ -355,7 +342,7 @@ class Performer:
         is_written = self._recorder.record(event, scope.process.pid, payload)
         scope.recorded = effect
         if escalation is not None:  # also where the log is full: that must not be a way out
-            self._escalate(escalation)
+            self._session.watchers.on_escalation(escalation)
         return _noted(scope, Logged.WRITTEN if is_written else Logged.FAILED)
 
     def _record_repeated(self, scope: Scope, effect: RecordRepeated) -> Logged:
@@ -365,7 +352,7 @@ class Performer:
             payload["evaluation_us"] = scope.evaluation_us
         logged = self._repeats.record(event, scope.process.pid, payload, key, within_s)
         if escalation is not None:
-            self._escalate(escalation)
+            self._session.watchers.on_escalation(escalation)
         return _noted(scope, logged)
 
     def demand_event(self, scope: Scope, effect: Effect, unrecorded: Unrecorded | None) -> None:
@@ -542,7 +529,7 @@ class Performer:
             self._look_after_callers_later()
 
     def _on_end_run(self, scope: Scope, effect: EndRun) -> None:
-        self._end_run(effect.reason)
+        self._session.ending.on(effect.reason)
 
 
 def _noted(scope: Scope, logged: Logged) -> Logged:

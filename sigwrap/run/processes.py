@@ -16,24 +16,25 @@ from __future__ import annotations
 import errno
 import os
 import resource
-from collections.abc import Callable
 
+from sigwrap.hints import TYPE_CHECKING
 from sigwrap.linux import procfs
 from sigwrap.linux.execs.repeated import SeenProcess
 from sigwrap.linux.file_state import Place
 from sigwrap.linux.process import exit_status_by_pidfd, exit_status_of_child
 from sigwrap.mediate.lineage import Image, Images, Process
-from sigwrap.run.loop import Loop
+
+if TYPE_CHECKING:
+    from sigwrap.run.session import Session
 
 _NO_DESCRIPTORS = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
 _LEFT_TO_OTHERS = 128
 
 
 class Processes:
-    def __init__(self, loop: Loop, on_end: Callable[[Process, int | None], None]) -> None:
-        """`on_end` gets a process that has ended and its wait(2) status, where it is known."""
-        self._loop = loop
-        self._on_end = on_end
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._loop = session.loop
         self._supervisor = os.getpid()
         limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
         self.first_left_to_others = limit - min(_LEFT_TO_OTHERS, limit // 3)
@@ -100,7 +101,7 @@ class Processes:
             self._reaped[pid] = status
         elif process is self.command:  # its id could be nobody else's up to now
             self._forget(process)
-            self._on_end(process, status)
+            self._session.process_ended(process, status)
 
     @property
     def are_all_told_of(self) -> bool:
@@ -266,7 +267,7 @@ class Processes:
         self._loop.unwatch_end(pidfd)
         os.close(pidfd)
         self._forget(process)
-        self._on_end(process, status)
+        self._session.process_ended(process, status)
 
     def _forget(self, process: Process) -> None:
         if self.by_pid.get(process.pid) is process:

@@ -7,10 +7,14 @@ from collections.abc import Callable, Sequence
 from sigwrap.bare.collections import Counter
 from sigwrap.errors import StoreError
 from sigwrap.events import Payload
+from sigwrap.hints import TYPE_CHECKING
 from sigwrap.mediate.log_budget import LogBudget, Mark
 from sigwrap.mediate.run_end import LimitReached
 from sigwrap.outcomes import Counts
 from sigwrap.store.writer import PendingRow, SessionLog
+
+if TYPE_CHECKING:
+    from sigwrap.run.session import Session
 
 LOOK_S = 0.5
 _SAID_AGAIN_AFTER_S = 10.0  # without a denial: a small event may fit between two large ones
@@ -25,10 +29,8 @@ class Recorder:
     ) -> None:
         self.log = log
         self.budget = budget or LogBudget(0, ends_run=True)
-        # Once, where a full log ends the run; the second says whether an event was refused for it.
-        self.on_full: Callable[[LimitReached, bool], None] = lambda reached, refuses: None
-        self.on_event: Callable[[str, Payload], None] = lambda type_name, payload: None
         self.tell = tell
+        self._session: Session | None = None  # the first events come before it
         self._is_known_until_s = 0.0
         self._told_of_tampering: set[str] = set()
         self.counts: Counter[str] = Counter()
@@ -37,8 +39,13 @@ class Recorder:
         self.why_not = ""  # recorded, of what was to be told last
         self.repeated = 0  # execs that went on without being judged again
 
+    def attend(self, session: Session) -> None:
+        """From now on its watchers see each event, and it ends where the log is full."""
+        self._session = session
+
     def record(self, type_name: str, pid: int, payload: Payload) -> bool:
-        self.on_event(type_name, payload)
+        if self._session is not None:
+            self._session.watchers.on_event(type_name, payload)
         if self.log.size >= self.budget.next_mark and not self._has_room(type_name):
             self.unrecorded += 1
             return False
@@ -121,7 +128,9 @@ class Recorder:
         if self.budget.ends_run:
             self.why_not = f"{why}; sigwrap ends the run"
             self.tell(self.why_not)
-            self.on_full(LimitReached("log_size", maximum, why, self.log.size), refuses)
+            if self._session is not None:
+                reached = LimitReached("log_size", maximum, why, self.log.size)
+                self._session.log_is_full(reached, refuses=refuses)
             return
         self._tell_of_denials(f"{why}; sigwrap now denies every exec and signal")
         payload: Payload = {

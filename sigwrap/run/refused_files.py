@@ -7,19 +7,20 @@ reader of the pipe must not wait for the end of the process.
 
 from __future__ import annotations
 
-import _thread
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from sigwrap.escape import printable
+from sigwrap.hints import TYPE_CHECKING
 from sigwrap.linux.caller_stderr import Line
 from sigwrap.linux.files.known import look
 from sigwrap.mediate.lineage import Process
 from sigwrap.mediate.refused_files import Inferred, Refusals, Suspicion, payload_of
 from sigwrap.mediate.wording import TO_AN_AGENT, refused_file
-from sigwrap.run.aside import Outcome
-from sigwrap.run.loop import Loop
-from sigwrap.run.recorder import Recorder
+
+if TYPE_CHECKING:
+    from sigwrap.run.perform import Performer
+    from sigwrap.run.session import Session
 
 _KEPT_FOR_S = 5.0
 _LINES_KEPT = 64
@@ -27,8 +28,6 @@ _PROCESSES_KEPT = 1024
 _SUSPICIONS_KEPT = 8  # of one process
 _WRITTEN_WITHIN_S = 0.005
 _STEPS_UP = 4  # from git-receive-pack to the git that runs it
-
-Write = Callable[[Line, Callable[[Outcome], None]], _thread.LockType | None]
 
 
 class _Suspect:
@@ -45,19 +44,12 @@ class _Suspect:
 
 
 class RefusedFiles:
-    def __init__(
-        self,
-        refusals: Refusals,
-        policy: str,
-        recorder: Recorder,
-        loop: Loop,
-        write: Write,
-    ) -> None:
+    def __init__(self, session: Session, refusals: Refusals, performer: Performer) -> None:
         self._refusals = refusals
-        self._policy = policy
-        self._recorder = recorder
-        self._loop = loop
-        self._write = write
+        self._policy = session.policy.name
+        self._recorder = session.recorder
+        self._loop = session.loop
+        self._performer = performer
         self._suspects: dict[Process, _Suspect] = {}
 
     def suspects(self, argv: Sequence[str], folder: str) -> bool:
@@ -109,7 +101,7 @@ class RefusedFiles:
             pid = process.parent.pid
             line = Line(pid, "", off_terminals=TO_AN_AGENT, spares_screens=True)
         line.say("\n".join(map(printable, lines)))
-        written = self._write(line, lambda _outcome: None)
+        written = self._performer.write(line, lambda _outcome: None)
         if written is not None:  # its shell goes on, or the run is over
             written.acquire(timeout=_WRITTEN_WITHIN_S)
 

@@ -6,10 +6,12 @@ from __future__ import annotations
 import time
 
 from sigwrap.events import Payload
+from sigwrap.hints import TYPE_CHECKING
 from sigwrap.mediate.effects import Logged
 from sigwrap.mediate.lineage import Process
-from sigwrap.run.loop import Loop
-from sigwrap.run.recorder import Recorder
+
+if TYPE_CHECKING:
+    from sigwrap.run.session import Session
 
 Key = tuple[object, ...]  # the process first, of what one does
 
@@ -25,9 +27,9 @@ class _Repeated:
 
 
 class Repeats:
-    def __init__(self, recorder: Recorder, loop: Loop) -> None:
-        self._recorder = recorder
-        self._loop = loop
+    def __init__(self, session: Session) -> None:
+        self._recorder = session.recorder
+        self._loop = session.loop
         self._running: dict[Key, _Repeated] = {}
         self._of_process: dict[object, dict[Key, None]] = {}  # by the first of a key
 

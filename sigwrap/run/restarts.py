@@ -26,11 +26,14 @@ from collections.abc import Callable
 
 from sigwrap.bare import signal
 from sigwrap.errors import KernelError
+from sigwrap.hints import TYPE_CHECKING
 from sigwrap.linux import broken_off, procfs, ptrace
 from sigwrap.linux.blind_tracer import BlindTracer
 from sigwrap.linux.ptrace import Gone
 from sigwrap.linux.seccomp import Notification
-from sigwrap.run.loop import Loop
+
+if TYPE_CHECKING:
+    from sigwrap.run.session import Session
 
 _TRACED_FOR_S = 1.0  # after its last signal to a child
 _LOOKS_EVERY_S = 0.02
@@ -39,8 +42,8 @@ _EXEC_TAKES_S = 0.005
 
 
 class Restarts:
-    def __init__(self, loop: Loop) -> None:
-        self._loop = loop
+    def __init__(self, session: Session) -> None:
+        self._loop = session.loop
         self._traced_until_s: dict[int, float] = {}  # whom this traces
         self._blind_tracers: dict[int, BlindTracer] = {}
         self._waiting: dict[int, list[Callable[[], None]]] = {}  # until it is let go

@@ -1,215 +1,371 @@
-"""A session from its id to its sealed log."""
+"""A session: its facts, the parts that carry it out, and the turns of its loop.
+
+Each part gets the session, and finds in it what it needs of the others. One thread runs all of it
+and never waits: a request is answered before the next is looked at, and what takes time comes back
+as an event of the loop.
+"""
 
 from __future__ import annotations
 
-import gc
+import errno
 import os
+import select
 import time
+from collections.abc import Callable
 
-from sigwrap import status
-from sigwrap.bare import signal
+from sigwrap.bare.signal import SIGCHLD, SIGKILL
+from sigwrap.calls import Under
+from sigwrap.events import Payload
 from sigwrap.hints import TYPE_CHECKING
-from sigwrap.linux import libc, own_environment
-from sigwrap.linux.descriptors import release_inherited
-from sigwrap.linux.mounts import note_first_devices
-from sigwrap.linux.own_lines import OwnLines
-from sigwrap.linux.peer import SUPERVISOR_NAME
-from sigwrap.outcomes import Counts
-from sigwrap.protocols.front import Channel, CommandStarted
-from sigwrap.run.closing import note_changes, seal, tell_why
-from sigwrap.run.lacking import Tell, missing_interception
-from sigwrap.run.launch import launch
-from sigwrap.run.made_folders import make_missing, remove_unused
-from sigwrap.run.opening import gaps, new_session_id, open_log
-from sigwrap.run.plan import Plan, plan_of
-from sigwrap.run.settings import AGENTS, RunSettings
-from sigwrap.run.supervisor import Supervisor
-from sigwrap.run.walls import walls_of
-from sigwrap.start import own_code, own_files
-from sigwrap.start.command import HostEnvironment, Inherited, find_program
+from sigwrap.linux import held_terminals
+from sigwrap.linux.killed import oom_kills, used_up_cpu_limit
+from sigwrap.linux.memory import may_be_served
+from sigwrap.linux.seccomp import Listener
+from sigwrap.linux.sigfd import SignalFd
+from sigwrap.mediate.exit_event import exit_payload
+from sigwrap.mediate.heartbeat import BEATS_EVERY_S
+from sigwrap.mediate.lineage import Process
+from sigwrap.mediate.run_end import CommandNotExecuted, LimitReached, RunEnd, SwitchedOff
+from sigwrap.policy.judge.network import UNIX, Direction, endpoint_of
+from sigwrap.policy.judge.request import Action
+from sigwrap.protocols.front import Channel, Notice
+from sigwrap.run.agent_signals import AgentSignals
+from sigwrap.run.aside import Aside
+from sigwrap.run.asking.approvals import Approvals
+from sigwrap.run.asking.terminal_prompt import ring
+from sigwrap.run.children import Children
+from sigwrap.run.diagnostic import Diagnostic
+from sigwrap.run.ending import Ending
+from sigwrap.run.execs.gate import Gate
+from sigwrap.run.freezing import Freezing
+from sigwrap.run.front_link import FrontLink
+from sigwrap.run.job_control import JobControl
+from sigwrap.run.killswitch import KillSwitch
+from sigwrap.run.launch import Launch
+from sigwrap.run.loop import Loop
+from sigwrap.run.mediation import Mediation
+from sigwrap.run.plan import Plan
+from sigwrap.run.processes import Processes
+from sigwrap.run.recorder import Recorder
+from sigwrap.run.relief import Relief
+from sigwrap.run.settings import BELL, RunSettings, is_unattended
+from sigwrap.run.tool_calls import ToolCalls
+from sigwrap.run.walls import Walls
+from sigwrap.run.watchers import Watchers
+from sigwrap.start.command import HostEnvironment
+from sigwrap.store.killswitch import State
 from sigwrap.tuples import NamedTuple
 
-if TYPE_CHECKING:
-    from sigwrap.run.agents import Agent
+if TYPE_CHECKING:  # imported at the start, where a run has one
+    from sigwrap.run.usage import Usage
+
+_IDLE_S = 0.05
 
 
-class Ended(NamedTuple):
-    """What is left of a session when it is over: its log, and the figures for one line."""
+class Facts(NamedTuple):
+    """What is known of a session before it begins, and stays."""
 
-    status: int
-    signal: int  # by which the run ended, 0 for none
-    log_path: str
-    session_id: str
-    head: str
-    reason: str
-    duration_s: float
-    counts: Counts
-    handed_work: bool  # to a server outside the session
-    unrecorded: int
-    is_held_up: bool  # this process can't end
+    settings: RunSettings
+    plan: Plan
+    launched: Launch
+    walls: Walls
+    environment: HostEnvironment
+    front_pid: int
+    waited_for_pid: int  # by sigwrap's caller: the front process, or the one file's bootloader
 
+    @property
+    def command_pid(self) -> int:
+        return self.launched.pid
 
-def run_session(
-    settings: RunSettings,
-    inherited: Inherited,
-    front: Channel,
-    *,
-    front_pid: int,
-    waited_for_pid: int,
-    tell: Tell,
-) -> Ended:
-    _become_supervisor()
-    program, inherited, agent = _command(settings, inherited)
-    daemons_outside = [] if agent is None else agent.daemons_outside(tell)
-    plan = plan_of(settings, inherited.environment, front_pid=front_pid, tell=tell)
-    made = make_missing(plan.engine)
-    try:
-        return _run(
-            settings,
-            plan,
-            program,
-            inherited,
-            front,
-            front_pid=front_pid,
-            waited_for_pid=waited_for_pid,
-            agent=agent,
-            daemons_outside=daemons_outside,
-            tell=tell if plan.joins is None else plan.joins.tell,
-        )
-    finally:
-        remove_unused(made)
+    @property
+    def bootloader_pid(self) -> int:
+        """0 where there is none."""
+        return 0 if self.waited_for_pid == self.front_pid else self.waited_for_pid
+
+    @property
+    def sigwrap_pids(self) -> frozenset[int]:
+        """The processes that belong to sigwrap; with them the one that joining commands are forked
+        from."""
+        own = () if self.plan.joins is None else (self.launched.pid,)
+        return frozenset({os.getpid(), self.front_pid, self.waited_for_pid, *own})
 
 
-def _run(
-    settings: RunSettings,
-    plan: Plan,
-    program: bytes,
-    inherited: Inherited,
-    front: Channel,
-    *,
-    front_pid: int,
-    waited_for_pid: int,
-    agent: Agent | None,
-    daemons_outside: list[str],
-    tell: Tell,
-) -> Ended:
-    policy, joins = plan.engine.policy, plan.joins
-    goes_without = settings.best_effort or policy.tolerates_old_kernels
-    walls = walls_of(plan.engine, goes_without=goes_without)
-    environment = HostEnvironment.under(policy.env_policy, inherited.environment)
-    outer_pid = 0 if waited_for_pid == front_pid else waited_for_pid
-    shown_by = _forget(environment, outer_pid)
-    for each in walls.told:
-        tell(each)
-    if agent is not None and walls.files is not None and walls.files.by_policy:
-        agent.warn_of_sandbox(settings.command, policy.name, tell)
-    session_id = new_session_id()
-    handed_on = inherited._replace(environment=environment.given)
-    become = None if joins is None else lambda: joins.serve(session_id, handed_on)
-    launched = launch(program, settings.command, session_id, handed_on, walls, become)
-    usage = None
-    try:
-        missing = missing_interception(launched, settings, inherited, tell) + plan.without
-        missing += gaps(launched, walls, shown_by=shown_by)
-        if plan.usage is not None:
-            usage = plan.usage(policy.limits, launched.pid, session_id)
-            missing += usage.without
+class Session:
+    def __init__(
+        self, facts: Facts, *, recorder: Recorder, front: Channel, usage: Usage | None
+    ) -> None:
+        self.facts = facts
+        self.settings, self.plan, self.engine = facts.settings, facts.plan, facts.plan.engine
+        self.policy = self.engine.policy
+        self.command_pid = facts.command_pid
+        self.recorder = recorder
+        self.channel = front
+        self.loop = Loop()
+        self.child_signals = SignalFd({SIGCHLD})
+        self.aside, self.writers = Aside(self.loop), Aside(self.loop)
+        self.gate = Gate()
+        self.processes = Processes(self)
+        self.approvals = _approvals(self)
+        self.watchers = Watchers(self)
+        self.tool_calls = ToolCalls(self)
+        Relief(self.aside, recorder)
+        listener = facts.launched.listener
+        self.mediation = None if listener is None else Mediation(self, listener)
+        self.diagnostic = Diagnostic(self)
+        self.job_control = JobControl(self)
+        self.freezing = Freezing(self)
+        self.ending = Ending(self)
+        self.children = Children(self)
+        self.kill_switch = _kill_switch(self)
+        self.front = FrontLink(self)
+        self.agent_signals = _agent_signals(self)
+        self.usage = usage
+        self.told_of_denial = False  # where COMMAND itself was denied
+        recorder.attend(self)
+
+    # The turns of its loop
+
+    def run(self) -> RunEnd:
+        loop, log, run = self.loop, self.recorder.log, self.ending.run
+        launched, plan = self.facts.launched, self.plan
+        self._oom_kills_before = oom_kills()
+        self.processes.adopt_command(self.command_pid)
+        loop.watch(launched.channel.fileno(), self._on_launch_result)
+        if launched.listener is not None:
+            loop.watch(launched.listener.fd, self._on_listener, last=True)
+        wall_time_s = self.policy.limits.wall_time_s
+        if wall_time_s:
+            loop.call_at(time.monotonic() + wall_time_s, self._on_wall_time)
+        if self.usage is not None:
+            self.usage.begin(self)
         if plan.remote_switch is not None:
-            missing += plan.remote_switch.gaps
-            plan.remote_switch.start_thread()
-        recorder = open_log(
-            session_id,
-            settings,
-            plan,
-            inherited,
-            launched,
-            walls,
-            environment,
-            daemons_outside=daemons_outside,
-            missing=missing,
-            tell=tell,
-        )
-    except BaseException:
-        os.kill(launched.pid, signal.SIGKILL)
-        os.waitpid(launched.pid, 0)
-        if usage is not None:
-            usage.close()
-        raise
-    own_code.import_nothing_more()
-    own_files.note_own_files()
-    note_first_devices()
-    clock_started_s = time.monotonic()
-    front.send(CommandStarted(pid=launched.pid))
-    release_inherited()
-    libc.set_undumpable()
-    lines = OwnLines(tell)
-    if joins is None:  # whose callers are told by the loop, each through a socket of its own
-        recorder.tell = lines.tell
-    supervisor = Supervisor(
-        settings=settings,
-        plan=plan,
-        recorder=recorder,
-        launched=launched,
-        walls=walls,
-        front=front,
-        front_pid=front_pid,
-        waited_for_pid=waited_for_pid,
-        environment=environment,
-        usage=usage,
+            plan.remote_switch.start(loop, self.recorder, self._on_remote_switch)
+        if plan.joins is not None:
+            plan.joins.begin(
+                fork_server=self.command_pid,
+                loop=loop,
+                recorder=self.recorder,
+                env_policy=self.policy.env_policy,
+                on_refused=self.approvals.refused,
+                was_told=self._was_told_of_denial,
+                is_frozen=lambda: self.freezing.is_frozen,
+            )
+        self._look_after_store()
+        self._beat()
+        self.front.go_without(self.facts.environment.removed, launched.go)
+        try:
+            while not run.is_over:
+                busy = loop.turn(_IDLE_S if log.pending else None)
+                if log.wants_fold:
+                    log.fold(log.pending)  # all: a turn may have brought any number
+                elif not busy:
+                    log.fold()
+                if not busy:
+                    log.checkpoint()
+        finally:
+            self.channel.beat_no_more()
+            self.kill_switch.close()
+            self.approvals.close()
+            self.tool_calls.close()
+            if plan.joins is not None:
+                plan.joins.close()
+            if self.mediation is not None:
+                self.mediation.close()
+        self.front.hear_out()
+        return run
+
+    def _on_listener(self, happened: int) -> None:
+        listener, mediation = self.facts.launched.listener, self.mediation
+        if listener is None or mediation is None:
+            return
+        if not happened & select.EPOLLIN:  # the last process under the filter is gone
+            self._close_listener(listener)
+            return
+        notification = mediation.receive()
+        if notification is not None:
+            mediation.answer(notification)
+            if mediation.execs.tracer.holds(notification.tid):
+                self.children.await_exec_stop()
+
+    def _close_listener(self, listener: Listener) -> None:
+        self.loop.unwatch(listener.fd)
+        listener.close()
+
+    def _on_launch_result(self, _happened: int) -> None:
+        channel = self.facts.launched.channel
+        error = self.facts.launched.exec_failure()
+        if error is not None:
+            # No other process has made an exec by then.
+            denied = self.mediation is not None and error == errno.EACCES
+            why = (
+                self.mediation.execs.last_denial() if self.mediation is not None and denied else ""
+            )
+            self.ending.on(CommandNotExecuted(error, why or os.strerror(error)))
+            self.told_of_denial = bool(why)
+        self.loop.unwatch(channel.fileno())
+        channel.close()
+
+    def _on_wall_time(self) -> None:
+        maximum = self.policy.limits.wall_time_s
+        why = f"wall_time: the limit of {maximum} s was reached"
+        self.ending.on(LimitReached("wall_time", maximum, why, used=maximum))
+
+    def _beat(self) -> None:
+        # While workers are short time after time, requests wait as for the loop itself.
+        if not (self.aside.somebody_found_none() and may_be_served()):
+            self.channel.beat()
+        self.loop.call_at(time.monotonic() + BEATS_EVERY_S, self._beat)
+
+    def _look_after_store(self) -> None:
+        again_in_s = self.recorder.look()
+        self.approvals.look()
+        self.loop.call_at(time.monotonic() + again_in_s, self._look_after_store)
+
+    def _was_told_of_denial(self, pid: int) -> bool:
+        return self.mediation is not None and self.mediation.execs.denied_last() == pid
+
+    def _on_remote_switch(self, reason: str, by: str) -> None:
+        self.ending.on(SwitchedOff(reason, by, time.time_ns()))
+
+    # What one part asks of the others
+
+    @property
+    def mediates_network(self) -> bool:
+        return Under.NETWORK_RULES in self.facts.walls.filtered
+
+    @property
+    def is_held_up(self) -> bool:
+        """A thread of this process doesn't end, whatever is done."""
+        switch = self.plan.remote_switch
+        workers = self.aside.is_held_up or self.writers.is_held_up
+        return workers or (switch is not None and switch.is_held_up)
+
+    def is_inside(self, pid: int) -> bool:
+        return self.processes.of_thread(pid) is not None
+
+    def keeps_from(self, socket: str) -> bool:
+        """The policy keeps the session from connecting to this unix socket."""
+        if not self.mediates_network or not socket.startswith(("/", "@")):
+            return False
+        decision = self.engine.network.decide(endpoint_of(f"{UNIX}{socket}", Direction.CONNECT))
+        return decision.action in (Action.DENY, Action.APPROVE)
+
+    def how_it_stands(self) -> Payload:
+        counts = self.recorder.counts
+        return {
+            "name": self.settings.name,
+            "processes": len(self.processes.by_pid),
+            "denied": self.recorder.actions.denied,
+            "asked": counts["approval_requested"],
+            "stopped": self.agent_signals.stopped is not None,
+        }
+
+    def stop_forks(self) -> None:
+        if self.mediation is not None:
+            self.mediation.forks.stop()
+
+    def grant_nothing(self) -> None:
+        if self.mediation is not None:
+            self.mediation.performer.grant_nothing()
+
+    def interrupt(self, source: str) -> None:
+        """An agent's SIGINT: the front process decides, and a stopped one can't."""
+        self.job_control.wake_front()
+        self.front.interrupt(source)
+
+    def log_is_full(self, reached: LimitReached, *, refuses: bool) -> None:
+        """Not at once: this is in the middle of a request."""
+        if refuses:  # else it may be COMMAND's own end that is recorded
+            self.ending.run.will_end(reached)
+        self.loop.call_at(time.monotonic(), lambda: self.ending.on(reached))
+
+    def process_ended(self, process: Process, wait_status: int | None) -> None:
+        """`wait_status`: as wait(2) has it, where it is known."""
+        code = killer = None
+        if wait_status is not None:
+            if os.WIFSIGNALED(wait_status):
+                killer = os.WTERMSIG(wait_status)
+            else:
+                code = os.WEXITSTATUS(wait_status)
+        if self.mediation is not None:
+            self.mediation.process_ended(process, code)
+        payload = exit_payload(process.ppid, process.last_name, process.depth, code, killer)
+        if killer == SIGKILL:
+            payload |= self._what_kernel_tells(process)
+        self.recorder.record("process_exited", process.pid, payload)
+
+    def _what_kernel_tells(self, process: Process) -> Payload:
+        """About a SIGKILL that isn't sigwrap's own."""
+        if self.ending.run.kills:
+            return {}
+        found: Payload = {}
+        kills = oom_kills()
+        if kills is not None and self._oom_kills_before is not None:
+            found["oom_kills"] = kills - self._oom_kills_before
+        cpu_limit_s = used_up_cpu_limit(process.pid, process.start_time)
+        if cpu_limit_s is not None:
+            found["cpu_limit_s"] = cpu_limit_s
+        return found
+
+
+def _approvals(session: Session) -> Approvals:
+    settings = session.settings
+    return Approvals(
+        loop=session.loop,
+        recorder=session.recorder,
+        mode=settings.approvals,
+        timeout_s=settings.approval_timeout_s,
+        unattended_timeout_s=settings.unattended_timeout_s,
+        notify=_notifier(session),
+        how_it_stands=session.how_it_stands,
+        is_inside=session.is_inside,
+        policy=session.policy.name,
+        unattended=is_unattended(os.environb),
+        on_stop_key=lambda: session.job_control.stop_front(),
+        walled=session.facts.walls.domain,
+        is_kept=session.keeps_from,
+        on_signal=lambda *words: session.agent_signals.on_request(*words),
     )
-    ended = supervisor.run()
-    lines.flush()
-    if usage is not None:
-        usage.close()
-    duration_s = time.monotonic() - clock_started_s
-    note_changes(recorder, tell)
-    supervisor.watchers.send_what_is_due()
-    is_sealed = seal(recorder, ended, duration_s, tell)
-    tell_why(ended, plan, program, told_of_denial=supervisor.told_of_denial, tell=tell)
-    if joins is not None:
-        joins.end(ended.exit_status if is_sealed else status.REFUSED)
-    return Ended(
-        status=ended.exit_status if is_sealed else status.REFUSED,
-        signal=ended.signal if is_sealed else 0,
-        log_path=recorder.log.path,
-        session_id=session_id,
-        head=recorder.log.head,
-        reason=ended.reason,
-        duration_s=duration_s,
-        counts=recorder.actions,
-        handed_work=bool(recorder.counts["work_handed_outside"]),
-        unrecorded=recorder.unrecorded,
-        is_held_up=supervisor.is_held_up,
+
+
+def _notifier(session: Session) -> Callable[[Notice], None] | None:
+    command = session.settings.notify
+    if not command:
+        return None
+    if command != BELL:
+        return session.channel.send
+    if held_terminals.controlling < 0:
+        session.recorder.tell("--notify bell: there is no terminal")
+        return None
+    return ring
+
+
+def _kill_switch(session: Session) -> KillSwitch:
+    def on_activated(state: State) -> None:
+        session.ending.on(SwitchedOff(state.reason, state.by, state.since_ns))
+
+    plan = session.plan
+    return KillSwitch(
+        plan.session_line,
+        plan.stores,
+        session.loop,
+        session.recorder,
+        on_activated,
+        session.approvals.refused,
     )
 
 
-def _become_supervisor() -> None:
-    libc.set_child_subreaper()
-    libc.set_process_name(SUPERVISOR_NAME.encode())
-    gc.freeze()  # what start-up made stays; the loop itself makes no cycles worth frequent looks
-    gc.set_threshold(50_000)
-
-
-def _command(settings: RunSettings, inherited: Inherited) -> tuple[bytes, Inherited, Agent | None]:
-    """The program, what it inherits, and which agent it is."""
-    if settings.join_name:
-        return b"", inherited, None
-    name = settings.preset or settings.command[0].rpartition("/")[2]
-    if name not in AGENTS:
-        return find_program(settings.command[0], inherited.environment), inherited, None
-    from sigwrap.run import agents
-
-    agent = agents.Agent(name, by_preset=bool(settings.preset))
-    program, inherited = agent.find(settings.command[0], inherited)
-    return program, inherited, agent
-
-
-def _forget(environment: HostEnvironment, outer_pid: int) -> int:
-    """What COMMAND is not given, it shall not read in our own processes either; the front process
-    does its part before COMMAND runs. Returns who shows it all the same, or 0."""
-    removed = environment.removed
-    if removed and not own_environment.forget(removed):
-        return os.getpid()
-    if removed and outer_pid and not own_environment.forget_in(outer_pid, removed):
-        return outer_pid
-    return 0
+def _agent_signals(session: Session) -> AgentSignals:
+    return AgentSignals(
+        policy=session.policy,
+        gate=session.gate,
+        freezing=session.freezing,
+        recorder=session.recorder,
+        ending=session.ending,
+        loop=session.loop,
+        command_pid=session.command_pid,
+        grace_s=session.settings.grace_s,
+        interrupt=session.interrupt,
+        diagnose=session.diagnostic.tell,
+        checkpoint=session.diagnostic.save,
+    )

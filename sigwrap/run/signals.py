@@ -9,10 +9,11 @@ from collections.abc import Callable
 
 from sigwrap.bare.contextlib import suppress
 from sigwrap.errors import KernelError
+from sigwrap.hints import TYPE_CHECKING
 from sigwrap.linux import procfs
 from sigwrap.linux.pidfd import duplicate
 from sigwrap.linux.registers import ERESTARTNOINTR
-from sigwrap.linux.seccomp import Listener, Notification, int32
+from sigwrap.linux.seccomp import Notification, int32
 from sigwrap.linux.signals.advice import advise, check_may_advise
 from sigwrap.linux.signals.aim import Aims
 from sigwrap.linux.signals.call import SignalCall
@@ -40,15 +41,14 @@ from sigwrap.mediate.lineage import Process
 from sigwrap.mediate.signal import SignalMediator
 from sigwrap.mediate.signal_facts import Aim, How, NotOwn, SignalFacts
 from sigwrap.mediate.signal_rules import IGNORED_BY_DEFAULT
-from sigwrap.policy.judge.engine import Engine
 from sigwrap.policy.judge.request import TargetType
 from sigwrap.run.aside import Aside, Done, Outcome, Raised
 from sigwrap.run.facts_aside import FactsAside
-from sigwrap.run.loop import Loop
-from sigwrap.run.perform import PAUSED, NoHoldings, Performer, Scope
-from sigwrap.run.processes import Processes
-from sigwrap.run.recording.recordings import Recordings
-from sigwrap.run.restarts import Restarts
+from sigwrap.run.perform import PAUSED, NoHoldings, Scope
+
+if TYPE_CHECKING:
+    from sigwrap.run.mediation import Mediation
+    from sigwrap.run.session import Session
 
 _TRACES = (How.TRACE, How.TRACE_ON, How.TRACED_BY_PARENT)
 
@@ -75,34 +75,19 @@ class _SignalHoldings(NoHoldings):
 
 
 class Signals:
-    def __init__(
-        self,
-        *,
-        performer: Performer,
-        listener: Listener,
-        engine: Engine,
-        processes: Processes,
-        recordings: Recordings,
-        sigwrap_pids: frozenset[int],
-        restarts: Restarts,
-        loop: Loop,
-        aside: Aside,
-        answer_now: Callable[[Notification], None],
-        domain: bool,
-    ) -> None:
-        """`answer_now`: a request that was put off, if its caller still waits."""
-        self._performer = performer
-        self._listener = listener
-        self._mediator = SignalMediator(engine, domain=domain)
-        self._targets = Targets(processes, sigwrap_pids)
+    def __init__(self, session: Session, mediation: Mediation) -> None:
+        self._performer = performer = mediation.performer
+        self._listener = mediation.listener
+        self._mediator = SignalMediator(session.engine, domain=session.facts.walls.domain)
+        self._targets = Targets(session.processes, session.facts.sigwrap_pids)
         self._aims = Aims(self._targets)
-        self._recordings = recordings
-        self._restarts = restarts
-        self._aside = aside
-        # Of their own: whoever keeps them busy keeps up nobody's exec.
-        self._closers, self._advisers = Aside(loop), Aside(loop)
-        self._answer_now = answer_now
-        self._words = FactsAside(aside, answer_now)  # what a call's pointer leads to
+        self._recordings = mediation.recordings
+        self._restarts = mediation.restarts
+        self._aside = session.aside
+        # Workers of their own: calls that keep them busy keep no exec waiting.
+        self._closers, self._advisers = Aside(session.loop), Aside(session.loop)
+        self._answer_now = mediation.answer_what_was_put_off
+        self._words = FactsAside(self._aside, self._answer_now)  # what a call's pointer leads to
         performer.offer(
             {
                 ContinueToChildren: self._continue_to_children,

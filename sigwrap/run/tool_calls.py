@@ -7,12 +7,14 @@ import time
 
 from sigwrap.bare import json, socket
 from sigwrap.events import Payload, number
+from sigwrap.hints import TYPE_CHECKING
 from sigwrap.linux.taken import refuse_descriptors
 from sigwrap.protocols.control import control_folder, socket_path
 from sigwrap.protocols.tool_calls import MOST_BYTES, SUFFIX
-from sigwrap.run.loop import Loop
-from sigwrap.run.recorder import Recorder
 from sigwrap.store.folder import private_folder
+
+if TYPE_CHECKING:
+    from sigwrap.run.session import Session
 
 EVENT = "tool_call_judged"
 
@@ -27,11 +29,11 @@ _PAUSE_S = 0.05  # after so many, so that a flood cannot starve the loop
 
 
 class ToolCalls:
-    def __init__(self, store: str, loop: Loop, recorder: Recorder) -> None:
+    def __init__(self, session: Session) -> None:
         """Without a socket, hooks in the session are not recorded: the kernel's events are."""
-        self._loop, self._recorder = loop, recorder
-        self._name = recorder.log.session_id + SUFFIX
-        self._folder_path = control_folder(store)
+        self._loop, self._recorder = session.loop, session.recorder
+        self._name = self._recorder.log.session_id + SUFFIX
+        self._folder_path = control_folder(session.plan.store)
         self._end: socket.socket | None = None
         try:
             folder = private_folder(self._folder_path)
@@ -41,7 +43,7 @@ class ToolCalls:
         try:
             refuse_descriptors(end)
             end.bind(socket_path(folder.fd, self._name))
-            loop.watch(end.fileno(), self._on_datagrams)
+            self._loop.watch(end.fileno(), self._on_datagrams)
             self._end = end
         except OSError:
             end.close()

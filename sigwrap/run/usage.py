@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import time
 
+from sigwrap.hints import TYPE_CHECKING
 from sigwrap.linux import usage
 from sigwrap.linux.session_cgroup import SessionCgroup
 from sigwrap.mediate.run_end import KillDemanded, LimitReached
@@ -19,10 +20,10 @@ from sigwrap.mediate.usage_limits import (
     UsageLimits,
 )
 from sigwrap.policy.judge.rules import Limits
-from sigwrap.run.aside import Aside, Done, Outcome
-from sigwrap.run.ending import Ending
-from sigwrap.run.loop import Loop
-from sigwrap.run.recorder import Recorder
+from sigwrap.run.aside import Done, Outcome
+
+if TYPE_CHECKING:
+    from sigwrap.run.session import Session
 
 _PATIENCE_S = 3.0  # with one process
 _PATIENCE_WITH_ALL_S = 10.0
@@ -55,12 +56,11 @@ class Usage:
                 "may exceed the limit until the next poll"
             )
 
-    def watch(self, *, loop: Loop, aside: Aside, recorder: Recorder, ending: Ending) -> None:
-        self._loop = loop
-        self._aside = aside
-        self._recorder = recorder
-        self._ending = ending
-        ending.limit_at_end = self._limit_at_end
+    def begin(self, session: Session) -> None:
+        self._loop = session.loop
+        self._aside = session.aside
+        self._recorder = session.recorder
+        self._ending = session.ending
         self._look()
 
     def close(self) -> None:
@@ -116,7 +116,7 @@ class Usage:
                 case GrowsOn(why=why):
                     self._ending.on(KillDemanded(why))
 
-    def _limit_at_end(self) -> LimitReached | None:
+    def limit_at_end(self) -> LimitReached | None:
         """Why COMMAND has ended, where the kernel has killed for want of memory."""
         return self._limits.memory_ran_out() if self._cgroup.ran_out_of_memory() else None
 

@@ -8,13 +8,13 @@ of the loop's turn, when the request has its answer.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 
 from sigwrap.agent.signals import AgentSignal
 from sigwrap.agent.watches import DriftWatch, LoopWatch, program_and_subcommand
 from sigwrap.bare.collections import deque
 from sigwrap.escape import printable
 from sigwrap.events import Payload
+from sigwrap.hints import TYPE_CHECKING
 from sigwrap.mediate.effects import Escalation, TellWatchers
 from sigwrap.mediate.exec import line_of, subject_of
 from sigwrap.mediate.exec_facts import ExecFacts
@@ -26,13 +26,12 @@ from sigwrap.mediate.watch import (
     attempt_on_boundary,
     shadow_of,
 )
-from sigwrap.policy.judge.rules import Policy
-from sigwrap.run.loop import Loop
 from sigwrap.tuples import NamedTuple
 
-_LONGEST = 300
+if TYPE_CHECKING:
+    from sigwrap.run.session import Session
 
-Send = Callable[[AgentSignal, str, str], object]  # the signal, its source and its reason
+_LONGEST = 300
 
 
 class _Kind(NamedTuple):
@@ -48,28 +47,14 @@ _SHADOW = _Kind(AgentSignal.SIGTRUST, "trust.path_shadow", may_be_followed=False
 
 
 class Watchers:
-    def __init__(
-        self,
-        *,
-        policy: Policy,
-        profile: DriftWatch | None,
-        send: Send,
-        note: Send,
-        loop: Loop,
-        is_inside: Callable[[int], bool],
-    ) -> None:
-        """`note` sends what nothing follows from; `is_inside`: whether a pid is of this session's
-        tree."""
-        self._policy = policy.name
-        self._rule = policy.watch.loop
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._policy = session.policy.name
+        self._rule = session.policy.watch.loop
         self._same_execs = None
         if self._rule is not None:
             self._same_execs = LoopWatch(self._rule.same_exec, self._rule.within_s)
-        self._profile = profile
-        self._send = send
-        self._note = note
-        self._loop = loop
-        self._is_inside = is_inside
+        self._profile = session.plan.profile
         self._drifts = Once()
         self._shadows = Once()
         self._attempts = Seldom()
@@ -118,7 +103,7 @@ class Watchers:
             self._tell_once(self._shadows, shadow.file, _SHADOW, shadow.what)
             return
         attempt = attempt_on_boundary(event, payload)
-        if attempt is None or (attempt.peer_pid and not self._is_inside(attempt.peer_pid)):
+        if attempt is None or (attempt.peer_pid and not self._session.is_inside(attempt.peer_pid)):
             return
         if self._attempts.may_tell(event, time.monotonic()):
             self._raise(_ATTEMPT, attempt.what)
@@ -126,7 +111,8 @@ class Watchers:
     def send_what_is_due(self) -> None:
         while self._due:
             kind, reason = self._due.popleft()
-            send = self._send if kind.may_be_followed else self._note
+            signals = self._session.agent_signals
+            send = signals.send if kind.may_be_followed else signals.note
             send(kind.signal, kind.source, reason)
 
     def _look_for_loop(self, watch: LoopWatch, facts: ExecFacts, now_s: float) -> None:
@@ -157,5 +143,5 @@ class Watchers:
         if len(reason) > _LONGEST:
             reason = f"{reason[: _LONGEST - 1]}…"
         if not self._due:
-            self._loop.call_at(time.monotonic(), self.send_what_is_due)
+            self._session.loop.call_at(time.monotonic(), self.send_what_is_due)
         self._due.append((kind, reason + more))

@@ -46,7 +46,7 @@ HEATS = ("hot", "cold")
 TIMES = "times"  # of a step in one exec
 _COLD_BEFORE = ("rest of the request", "exit row and the rest of an end")
 _AT_THE_END = ("sigwrap.store.writer", "SessionLog.close")
-_RUN = ("sigwrap.run.supervisor", "Supervisor.run")
+_RUN = ("sigwrap.run.session", "Session.run")
 _FLUSHED = 64 << 20
 # Isolated, or sigwrap would start Python anew, without the clocks.
 _START = (

@@ -17,6 +17,7 @@ from sigwrap.run.agent_signals import AgentSignals
 from sigwrap.run.execs.gate import Gate
 from sigwrap.run.freezing import Freezing
 from tests.mediate.transcript import engine
+from tests.support.stand_in import session_of
 
 
 class Anything:
@@ -49,9 +50,8 @@ class Session:
         self.broken = False
         policy = engine("defaults: {command: allow, signal: allow}\n").policy
         this: Any = self
-        self.freezing = Freezing(
-            gate=self.gate, recorder=this, loop=this, job_control=this, command_pid=7
-        )
+        parts = {"gate": self.gate, "recorder": this, "loop": this, "job_control": this}
+        self.freezing = Freezing(session_of(**parts, command_pid=7))
         self.signals = AgentSignals(
             policy=policy._replace(trust=Trust(boundary=trust)),
             gate=self.gate,

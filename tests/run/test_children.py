@@ -10,6 +10,7 @@ import pytest
 
 from sigwrap.run.children import Children
 from sigwrap.run.loop import Loop
+from tests.support.stand_in import session_of
 
 MOST_AT_ONCE = 64  # in linux/execs/_repeated.c as well
 
@@ -25,16 +26,10 @@ def test_who_reads_the_signal_of_many_ends_may_leave_some(monkeypatch: pytest.Mo
         reaped=lambda pid, status: ends.append(pid),
         no_child_is_left=lambda: was_over.append(True),
     )
-    loop, nobody = Loop(), SimpleNamespace()
-    signals: Any = SimpleNamespace(fd=os.eventfd(0))
+    loop = Loop()
+    signals = SimpleNamespace(fd=os.eventfd(0))
     children = Children(
-        command_pid=1,
-        mediation=None,
-        job_control=nobody,  # type: ignore[arg-type]
-        ending=ending,
-        loop=loop,
-        signals=signals,
-        on_continued=lambda: None,
+        session_of(command_pid=1, mediation=None, ending=ending, loop=loop, child_signals=signals)
     )
     children.on_waited([(pid, 0) for pid in range(2, MOST_AT_ONCE + 1)])
     loop.turn(0)

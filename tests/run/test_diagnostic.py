@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from sigwrap.errors import StoreError
 from sigwrap.mediate.log_budget import LogBudget
-from sigwrap.policy.judge.rules import Limits
 from sigwrap.run.diagnostic import Diagnostic
-from sigwrap.run.loop import Loop
-from sigwrap.run.processes import Processes
 from sigwrap.run.recorder import Recorder
 from sigwrap.store.catalog import open_session
 from sigwrap.store.writer import SessionLog
+from tests.support.stand_in import session_of
 
 
 def test_where_there_can_be_no_checkpoint_an_event_and_a_line_say_why(tmp_path: Path) -> None:
@@ -23,16 +20,7 @@ def test_where_there_can_be_no_checkpoint_an_event_and_a_line_say_why(tmp_path: 
     log = SessionLog.create(str(tmp_path), "s1")
     recorder = Recorder(log, said.append, LogBudget(1 << 20, ends_run=True))
     recorder.record("session_started", 1, {"session_id": "s1", "keyed": False})
-    nobody: Any = None
-    diagnostic = Diagnostic(
-        recorder=recorder,
-        processes=Processes(Loop(), lambda process, status: None),
-        approvals=nobody,
-        limits=Limits(),
-        used={},
-        stopped=lambda: None,
-        meanwhile=lambda: None,
-    )
+    diagnostic = Diagnostic(session_of(recorder=recorder))
     (tmp_path / "checkpoints").write_text("a file")
     with pytest.raises(StoreError, match="can't write the checkpoint"):
         diagnostic.save()

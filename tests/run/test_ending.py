@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -10,13 +11,9 @@ import pytest
 from sigwrap.linux import process as linux_process
 from sigwrap.mediate.run_end import LimitReached, NoProcessLeft
 from sigwrap.run.ending import Ending
+from tests.support.stand_in import Anything, session_of
 
 COMMAND = 40
-
-
-class Anything:
-    def __getattr__(self, name: str) -> Any:
-        return lambda *_words: None
 
 
 class Calls(Anything):
@@ -41,23 +38,9 @@ def killed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return happened
 
 
-def ending_on(loop: Calls) -> Ending:
-    anything: Any = Anything()
-    on: Any = loop
-    return Ending(
-        command_pid=COMMAND,
-        grace_s=10.0,
-        recorder=anything,
-        approvals=anything,
-        processes=anything,
-        loop=on,
-        job_control=anything,
-        stop_forks=lambda: None,
-        grant_nothing=lambda: None,
-        let_run=lambda: None,
-        freeze_again=lambda: None,
-        signal_budget=lambda _reached: None,
-    )
+def ending_on(loop: Calls, usage: Any = None) -> Ending:
+    settings = SimpleNamespace(grace_s=10.0)
+    return Ending(session_of(command_pid=COMMAND, settings=settings, loop=loop, usage=usage))
 
 
 def test_what_command_leaves_has_a_grace_of_its_own(killed: list[str]) -> None:
@@ -82,9 +65,8 @@ def test_a_command_that_stays_is_killed_after_its_grace(killed: list[str]) -> No
 
 def test_a_limit_that_ended_command_is_why_the_run_ended(killed: list[str]) -> None:
     """As where the kernel killed it for want of memory."""
-    ending = ending_on(Calls())
     reached = LimitReached("memory", 1, "memory: the kernel killed a process")
-    ending.limit_at_end = lambda: reached
+    ending = ending_on(Calls(), SimpleNamespace(limit_at_end=lambda: reached))
     ending.reaped(COMMAND, 9)
     ending.on(NoProcessLeft())
     assert (ending.run.exit_status, ending.run.reason) == (124, reached.why)

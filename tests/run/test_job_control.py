@@ -6,12 +6,14 @@ import os
 import signal
 import subprocess
 from collections.abc import Iterator
+from types import SimpleNamespace
 
 import pytest
 
 from sigwrap.linux import procfs
 from sigwrap.run import job_control
 from sigwrap.run.job_control import JobControl
+from tests.support.stand_in import session_of
 
 
 @pytest.fixture
@@ -23,14 +25,13 @@ def child() -> Iterator[int]:
 
 
 def _stopped(child: int, beats: Iterator[int]) -> None:
-    JobControl(
-        command_pid=child,
-        waited_for_pid=child,
-        bootloader_pid=0,
-        prompt_holds_terminal=lambda: False,
-        beats=lambda: next(beats),
-        is_frozen=lambda: False,
-    ).stop_front()
+    class Channel:
+        @property
+        def beats(self) -> int:
+            return next(beats)
+
+    facts = SimpleNamespace(command_pid=child, waited_for_pid=child, bootloader_pid=0)
+    JobControl(session_of(facts=facts, channel=Channel())).stop_front()
     _, status = os.waitpid(child, os.WUNTRACED)
     assert os.WSTOPSIG(status) == signal.SIGSTOP
 

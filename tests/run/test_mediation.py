@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+from types import SimpleNamespace
 from typing import Any, get_args
 
 import pytest
@@ -12,48 +13,33 @@ from sigwrap.linux.seccomp import Notification
 from sigwrap.mediate.effects import Effect
 from sigwrap.mediate.lineage import Process
 from sigwrap.platform import NEEDED_BY, WITHOUT, Capability
-from sigwrap.run.execs.gate import Gate
 from sigwrap.run.files import Files
 from sigwrap.run.mediation import Mediation
 from sigwrap.run.network import Network
 from sigwrap.start.command import HostEnvironment
 from tests.mediate.transcript import engine
+from tests.support.stand_in import Anything, session_of
+
+ANYTHING: Any = Anything()
 
 
-class Anything:
-    def __getattr__(self, name: str) -> Any:
-        return self
-
-    def __call__(self, *_words: Any, **_named: Any) -> Any:
-        return self
-
-
-def _mediation(**given: Any) -> Mediation:
-    anything: Any = Anything()
-    parts = (
-        "listener",
-        "recorder",
-        "processes",
-        "approvals",
-        "loop",
-        "aside",
-        "writers",
-        "watchers",
-    )
-    return Mediation(
-        **{name: given.get(name, anything) for name in (*parts, "end_run")},
-        network=given.get("network"),
-        files=given.get("files"),
-        refusals=None,
-        waits_through_signals=True,
-        engine=engine("defaults: {command: deny, signal: deny}\n"),
-        sigwrap_pids=frozenset(),
-        domain=True,
+def _mediation(
+    listener: Any = ANYTHING,
+    *,
+    network: type[Network] | None = None,
+    files: type[Files] | None = None,
+    **parts: Any,
+) -> Mediation:
+    strict = engine("defaults: {command: deny, signal: deny}\n")
+    facts = SimpleNamespace(
         environment=HostEnvironment({}, {}, ()),
-        gate=Gate(),
-        child_signals_fd=-1,
-        on_waited=lambda waited: None,
+        walls=SimpleNamespace(files=None, domain=True),
+        launched=SimpleNamespace(waits_through_signals=True),
+        sigwrap_pids=frozenset(),
     )
+    plan = SimpleNamespace(network=network, files=files)
+    session = session_of(facts=facts, plan=plan, engine=strict, policy=strict.policy, **parts)
+    return Mediation(session, listener)
 
 
 BASH = Process(pid=77, start_time=1, parent=None, ppid=30, depth=1, comm="bash")
@@ -99,7 +85,7 @@ def test_what_the_filter_hands_over_and_nobody_can_judge_is_refused_and_recorded
 
 def test_every_effect_is_carried_out_and_every_family_has_its_mediator() -> None:
     mediation = _mediation(network=Network, files=Files)
-    assert set(mediation._performer._handlers) == set(get_args(Effect))
+    assert set(mediation.performer._handlers) == set(get_args(Effect))
     assert set(mediation._families) == set(Family) == {call.family for call in TABLE}
 
 

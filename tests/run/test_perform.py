@@ -38,6 +38,7 @@ from sigwrap.mediate.questions import Answer, Question
 from sigwrap.mediate.run_end import LimitReached
 from sigwrap.run.aside import Done
 from sigwrap.run.perform import PAUSED, Performer, Scope
+from tests.support.stand_in import session_of
 
 BASH = Process(pid=40, start_time=1, parent=None, ppid=30, depth=1, comm="bash")
 TARGET = SignalTarget(50, 5, "sleep", frozenset())
@@ -66,14 +67,17 @@ class Stage:
         self.answers_at_once: Answer | None = None
         self.on_answer: Any = None
         self.timers: list[Any] = []
+        ending = SimpleNamespace(on=lambda reason: self.happened.append(f"end {reason.limit}"))
         self.performer = Performer(
-            listener=self,
-            recorder=self,  # type: ignore[arg-type]
-            approvals=self,  # type: ignore[arg-type]
-            loop=self,  # type: ignore[arg-type]
-            writers=self,  # type: ignore[arg-type]
-            end_run=lambda reason: self.happened.append(f"end {reason.limit}"),
-            escalate=lambda escalation: self.happened.append(f"escalate {escalation.what}"),
+            session_of(
+                recorder=self,
+                approvals=self,
+                loop=self,
+                writers=self,
+                ending=ending,
+                watchers=self,
+            ),
+            self,
         )
         monkeypatch.setattr(
             caller_stderr,
@@ -137,6 +141,9 @@ class Stage:
 
     def call_at(self, _deadline_s: float, call: Any) -> None:
         self.timers.append(call)
+
+    def on_escalation(self, escalation: Escalation) -> None:
+        self.happened.append(f"escalate {escalation.what}")
 
     # Workers
 

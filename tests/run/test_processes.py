@@ -9,6 +9,7 @@ import pytest
 
 from sigwrap.linux import procfs
 from sigwrap.run.processes import Processes
+from tests.support.stand_in import session_of
 
 SUPERVISOR = os.getpid()
 COMMAND = 1_000_000  # beyond any real process
@@ -28,7 +29,7 @@ def place(monkeypatch: pytest.MonkeyPatch, parents: dict[int, int]) -> Processes
 
     monkeypatch.setattr(procfs, "stat", stat)
     monkeypatch.setattr(os, "pidfd_open", none_left)
-    table = Processes(None, lambda process, status: None)  # type: ignore[arg-type]
+    table = Processes(session_of())
     table.adopt_command(COMMAND)
     return table
 

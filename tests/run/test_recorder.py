@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -12,6 +13,7 @@ from sigwrap.mediate.log_budget import LogBudget
 from sigwrap.mediate.run_end import LimitReached
 from sigwrap.run.recorder import Recorder
 from sigwrap.store.writer import SessionLog
+from tests.support.stand_in import session_of
 
 FULL = "log_size: the event log has reached its limit of 300 bytes"
 
@@ -22,6 +24,13 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     clock.monotonic = lambda: clock.now_s
     monkeypatch.setattr("sigwrap.run.recorder.time", clock)
     return clock
+
+
+def _ending(reached: list[Any]) -> Any:
+    def is_full(limit: Any, *, refuses: bool) -> None:
+        reached.append((limit, refuses))
+
+    return session_of(log_is_full=is_full)
 
 
 def recorder(folder: Path, said: list[str], *, ends_run: bool) -> Recorder:
@@ -56,7 +65,7 @@ def test_half_is_said_before_full_also_where_one_event_after_it_fills_the_log(
     said: list[str] = []
     reached: list[tuple[LimitReached, bool]] = []
     full = recorder(tmp_path, said, ends_run=True)
-    full.on_full = lambda *call: reached.append(call)
+    full.attend(_ending(reached))
     assert not full.record("exec_allowed", 1, {})
     assert said == [
         "the event log has reached half of its limit of 300 bytes",
@@ -71,7 +80,7 @@ def test_the_end_of_a_process_is_recorded_in_a_full_log_and_nothing_is_refused_f
 ) -> None:
     reached: list[tuple[LimitReached, bool]] = []
     full = recorder(tmp_path, [], ends_run=True)
-    full.on_full = lambda *call: reached.append(call)
+    full.attend(_ending(reached))
     so_far = full.log.size
     assert full.record("process_exited", 1, {})
     assert not full.record("exec_allowed", 1, {})

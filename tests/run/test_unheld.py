@@ -13,6 +13,7 @@ from sigwrap.mediate.effects import LoadedOther, Ran
 from sigwrap.run.execs import unheld
 from sigwrap.run.execs.turns import Turns
 from sigwrap.run.execs.unheld import Unheld
+from tests.support.stand_in import session_of
 
 PID, TID, OTHER_TID = 4000, 4000, 4001
 BEFORE, LOADED = ("sh", (1,), b"sh\0"), ("ls", (2,), b"ls\0")
@@ -49,9 +50,10 @@ class Watched:
             resume=lambda _scope, outcome: self.outcomes.append(outcome),
             drop=lambda _scope: self.outcomes.append("dropped"),
         )
-        loop: Any = SimpleNamespace(call_at=lambda _at, call: self.later.append(call))
+        loop = SimpleNamespace(call_at=lambda _at, call: self.later.append(call))
         self.turns = Turns()
-        self.subject = Unheld(performer, loop, self.turns, lambda _process, _program: None)
+        mediation: Any = SimpleNamespace(performer=performer)
+        self.subject = Unheld(session_of(loop=loop), mediation, self.turns)
 
     @staticmethod
     def as_state(seen: tuple[str, tuple[int, ...], bytes]) -> Any:

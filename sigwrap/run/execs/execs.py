@@ -5,8 +5,9 @@ from __future__ import annotations
 import errno
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
+from sigwrap.hints import TYPE_CHECKING
 from sigwrap.linux.execs.asked import Asked, only_asks
 from sigwrap.linux.execs.executable import Executable
 from sigwrap.linux.execs.look import Seen, folder_of, look, look_first
@@ -16,7 +17,7 @@ from sigwrap.linux.execs.tracing import tracer_of
 from sigwrap.linux.memory import expect_served_memory
 from sigwrap.linux.paths import MayWait
 from sigwrap.linux.ptrace import Gone, NotTraceable
-from sigwrap.linux.seccomp import Listener, Notification
+from sigwrap.linux.seccomp import Notification
 from sigwrap.linux.signals.targets import refresh_comm
 from sigwrap.mediate.diagnosis import cut_words
 from sigwrap.mediate.effects import (
@@ -34,29 +35,22 @@ from sigwrap.mediate.facts import WouldFail
 from sigwrap.mediate.lineage import Process
 from sigwrap.mediate.mount import let_mount
 from sigwrap.mediate.repeats import limits_allow_repeats
-from sigwrap.policy.judge.engine import Engine
 from sigwrap.policy.judge.globs import Named
 from sigwrap.policy.judge.limits import Crowd
-from sigwrap.run.aside import Aside, Done, Outcome, Raised
-from sigwrap.run.execs.gate import Gate
+from sigwrap.run.aside import Done, Outcome, Raised
 from sigwrap.run.execs.held_tracers import HeldTracers
 from sigwrap.run.execs.holdings import ExecHoldings, Looked
 from sigwrap.run.execs.readings import readings
-from sigwrap.run.execs.repeated import RepeatedExecs
 from sigwrap.run.execs.replacements import Replacements
 from sigwrap.run.execs.tracer import Tracer
 from sigwrap.run.execs.turns import Turns
 from sigwrap.run.execs.unheld import Unheld
-from sigwrap.run.loop import Loop
-from sigwrap.run.perform import NO_HOLDINGS, PAUSED, CallerGone, Performer, Scope
-from sigwrap.run.processes import Processes
-from sigwrap.run.recorder import Recorder
-from sigwrap.run.recording.recordings import Recordings
-from sigwrap.run.refused_files import RefusedFiles
-from sigwrap.run.restarts import Restarts
-from sigwrap.run.watchers import Watchers
-from sigwrap.start.command import HostEnvironment
+from sigwrap.run.perform import NO_HOLDINGS, PAUSED, CallerGone, Scope
 from sigwrap.tuples import NamedTuple
+
+if TYPE_CHECKING:
+    from sigwrap.run.mediation import Mediation
+    from sigwrap.run.session import Session
 
 _NO_CROWD = Crowd(0, 0)
 
@@ -94,67 +88,32 @@ def _outcome_of_digests(outcome: Outcome, seen: Seen, process: Process, syscall:
 
 
 class Execs:
-    def __init__(
-        self,
-        *,
-        performer: Performer,
-        listener: Listener,
-        engine: Engine,
-        processes: Processes,
-        recordings: Recordings,
-        restarts: Restarts,
-        aside: Aside,
-        loop: Loop,
-        waits_through_signals: bool,
-        answer_now: Callable[[Notification], None],
-        environment: HostEnvironment,
-        watchers: Watchers,
-        gate: Gate,
-        refused: RefusedFiles | None,
-    ) -> None:
-        """`answer_now` gets a request that was put off, when its turn has come."""
-        self._gate = gate
-        self._refused = refused
-        self._performer = performer
-        self._aside = aside
+    def __init__(self, session: Session, mediation: Mediation) -> None:
+        self._session = session
+        self._gate = session.gate
+        self._refused = mediation.refused
+        self._performer = performer = mediation.performer
+        self._aside = session.aside
         self._looked: dict[int, _PutOff] = {}  # by the id of a request whose facts were put off
-        self._answer_now = answer_now
-        self._mediator = ExecMediator(engine, is_watched=watchers.watch_execs)
-        self._names_digests = any(
-            rule.sha256 or rule.not_sha256 for rule in engine.policy.command_rules
-        )
-        self._limits = engine.policy.limits
-        self._counts_crowd = self._limits.count_at_execs
-        self._waits_through_signals = waits_through_signals
-        self._watchers = watchers
-        self._processes = processes
-        self._recordings = recordings
-        self._turns = turns = Turns()
-        self._tracer = Tracer(
-            performer,
-            processes.loaded,
-            aside,
-            turns,
-            restarts,
-            waits_through_signals=waits_through_signals,
-        )
-        self._unheld = Unheld(performer, loop, turns, processes.loaded)
-        self._loop = loop
-        self._held_tracers = HeldTracers(turns, loop, self._unheld, restarts)
+        self._answer_now = mediation.answer_what_was_put_off
+        self._watchers = watchers = session.watchers
+        self.mediator: ExecMediator = ExecMediator(session.engine, is_watched=watchers.watch_execs)
+        rules = session.policy.command_rules
+        self._names_digests = any(rule.sha256 or rule.not_sha256 for rule in rules)
+        self._counts_crowd = session.policy.limits.count_at_execs
+        self._processes = session.processes
+        self._recordings = mediation.recordings
+        self._turns = Turns()
+        self.tracer: Tracer = Tracer(session, mediation, self._turns)
+        self._unheld = Unheld(session, mediation, self._turns)
+        self._loop = session.loop
+        self._held_tracers = HeldTracers(session, mediation, self._turns, self._unheld)
         # What was taken away and is there again, the session has put there.
+        environment = session.facts.environment
         variables = {os.fsdecode(name): value for name, value in environment.given.items()}
         path = environment.own.get(b"PATH", b"")
-        self._ours = Ours(variables, Named(engine.policy.command_rules), path)
-        Replacements(
-            performer=performer,
-            listener=listener,
-            recordings=recordings,
-            aside=aside,
-            tracer=self._tracer,
-            ours=self._ours,
-            environment=environment,
-        )
-        self.holds = self._tracer.holds
+        self.ours: Ours = Ours(variables, Named(rules), path)
+        Replacements(session, mediation, self)
         performer.offer(
             {
                 **readings(),
@@ -166,62 +125,40 @@ class Execs:
             }
         )
 
-    def repeated(
-        self,
-        *,
-        listener: Listener,
-        recorder: Recorder,
-        child_signals_fd: int,
-        on_waited: Callable[[Sequence[tuple[int, int]]], None],
-    ) -> RepeatedExecs | None:
-        """None where each exec is to be judged anew."""
-        if not (self._waits_through_signals and limits_allow_repeats(self._limits)):
-            return None
-        if self._watchers.looks_at_execs or not is_available():
-            return None
-        return RepeatedExecs(
-            listener=listener,
-            limits=self._limits,
-            recorder=recorder,
-            mediator=self._mediator,
-            performer=self._performer,
-            processes=self._processes,
-            recordings=self._recordings,
-            tracer=self._tracer,
-            gate=self._gate,
-            watchers=self._watchers,
-            ours=self._ours,
-            loop=self._loop,
-            refused=self._refused,
-            child_signals_fd=child_signals_fd,
-            on_waited=on_waited,
+    @property
+    def may_repeat(self) -> bool:
+        """Execs may go on without being judged anew each time."""
+        session = self._session
+        return (
+            session.facts.launched.waits_through_signals
+            and limits_allow_repeats(session.policy.limits)
+            and not self._watchers.looks_at_execs
+            and is_available()
         )
 
     def on_stop(self, tid: int, wait_status: int) -> bool:
         """Whether it is one of an exec."""
-        return self._tracer.on_stop(tid, wait_status) or self._held_tracers.on_stop(
-            tid, wait_status
-        )
+        return self.tracer.on_stop(tid, wait_status) or self._held_tracers.on_stop(tid, wait_status)
 
     def on_end(self, tid: int) -> None:
-        self._tracer.on_end(tid)
+        self.tracer.on_end(tid)
         self._held_tracers.on_end(tid)
 
     def last_denial(self) -> str:
         """By which rule; empty where none was denied."""
-        return self._mediator.last_denial
+        return self.mediator.last_denial
 
     def denied_last(self) -> int:
         """The pid of who was told; 0 where none was denied."""
-        return self._mediator.denied_last
+        return self.mediator.denied_last
 
     def begin(self, notification: Notification, process: Process, syscall: str) -> None:
-        if self._tracer.take_back(notification):
+        if self.tracer.take_back(notification):
             return
         if self._unheld.is_other(process, notification.tid):
             self._performer.fail_as_the_kernel(notification.id, WouldFail(errno.EACCES))
         elif only_asks(notification, syscall):
-            held = ExecHoldings(notification, syscall, self._tracer, self._gate)
+            held = ExecHoldings(notification, syscall, self.tracer, self._gate)
             self._start(notification, process, OnlyAsks(), held)
         elif self._gate.is_closed:
             self._gate.hold(lambda: self._answer_now(notification))
@@ -236,9 +173,9 @@ class Execs:
         started_ns = time.perf_counter_ns()
         if self._gate.is_closed or only_asks(notification, syscall):
             return False
-        if self._tracer.holds(notification.tid) or notification.id in self._looked:
+        if self.tracer.holds(notification.tid) or notification.id in self._looked:
             return False
-        seen = look_first(notification, syscall, self._ours)
+        seen = look_first(notification, syscall, self.ours)
         if isinstance(seen, WouldFail):
             self._performer.fail_as_the_kernel(notification.id, seen)
             return True
@@ -264,7 +201,7 @@ class Execs:
         if looked is None:
             started_ns = time.perf_counter_ns()
             try:
-                seen = look(notification, process, syscall, self._ours)
+                seen = look(notification, process, syscall, self.ours)
             except MayWait as why:
                 self._look_aside(notification, process, syscall, str(why), started_ns)
                 return
@@ -275,14 +212,14 @@ class Execs:
         if isinstance(seen, WouldFail):  # mostly a search along PATH
             self._performer.fail_as_the_kernel(notification.id, seen)
             return
-        held = ExecHoldings(notification, syscall, self._tracer, self._gate)
+        held = ExecHoldings(notification, syscall, self.tracer, self._gate)
         facts: ExecFacts | Unseen
         if isinstance(seen, Seen):
             held.asked, held.executable = seen
             try:
                 facts = known = self._facts(held, process, *seen)
                 if self._names_digests and seen.executable.put_off_digests(
-                    lambda: self._mediator.look_over(known)
+                    lambda: self.mediator.look_over(known)
                 ):
                     self._digest_aside(notification, process, syscall, seen, started_ns)
                     return
@@ -308,7 +245,7 @@ class Execs:
             self._go_on_with(notification, seen, started_ns)
 
         self._aside.do(
-            lambda: look(notification, process, syscall, self._ours, may_wait=True), then, _close
+            lambda: look(notification, process, syscall, self.ours, may_wait=True), then, _close
         )
 
     def _digest_aside(
@@ -338,7 +275,7 @@ class Execs:
         held: ExecHoldings,
         started_ns: int = 0,
     ) -> None:
-        steps = self._mediator.mediate(facts)
+        steps = self.mediator.mediate(facts)
         scope = Scope(notification.id, notification.tid, process, steps, held, started_ns)
         if isinstance(facts, ExecFacts):
             if not self._performer.still_waits(scope):
@@ -364,7 +301,7 @@ class Execs:
             process,
             held.syscall,
             os.fsdecode(asked.path),
-            folder_of(held.notification.tid, process.pid, self._ours),
+            folder_of(held.notification.tid, process.pid, self.ours),
             asked.truncated,
             executable.programs,
             executable.here,
@@ -395,7 +332,7 @@ class Execs:
         seen, held.seen_again = held.seen_again, None
         if seen is None:
             try:
-                seen = look(held.notification, scope.process, held.syscall, self._ours)
+                seen = look(held.notification, scope.process, held.syscall, self.ours)
             except MayWait as why:
                 return self._read_again_aside(scope, effect, str(why))
         if isinstance(seen, Exception):
@@ -405,7 +342,7 @@ class Execs:
         else:
             facts = known = self._facts(held, scope.process, *seen)
             if self._names_digests and seen.executable.put_off_digests(
-                lambda: self._mediator.look_over(known)
+                lambda: self.mediator.look_over(known)
             ):
                 return self._digest_again_aside(scope, effect, seen)
             held.asked, held.executable = seen
@@ -429,7 +366,7 @@ class Execs:
         held: ExecHoldings = scope.holdings
 
         def look_again() -> Seen | Unseen | WouldFail:
-            return look(held.notification, scope.process, held.syscall, self._ours, may_wait=True)
+            return look(held.notification, scope.process, held.syscall, self.ours, may_wait=True)
 
         def then(outcome: Outcome) -> None:
             seen = _outcome_of_look(outcome, scope.process, held.syscall, why)
@@ -456,7 +393,7 @@ class Execs:
             self._turns.put_off(scope.process, redo)
             return PAUSED
         try:
-            scope.holdings.tracee = self._tracer.hold(scope)
+            scope.holdings.tracee = self.tracer.hold(scope)
         except Gone as gone:
             raise CallerGone from gone
         except NotTraceable:
@@ -479,7 +416,7 @@ class Execs:
 
     def _hold_again(self, scope: Scope, redo: Callable[[], None]) -> object:
         try:
-            scope.holdings.tracee = self._tracer.hold(scope)
+            scope.holdings.tracee = self.tracer.hold(scope)
         except Gone as gone:
             raise CallerGone from gone
         except NotTraceable:
@@ -505,7 +442,7 @@ class Execs:
             tracee.may_dump_core = not held.holds_secret
             self._is_becoming_another(scope, (held.name,))
         held.goes_on = True
-        self._tracer.go_on(tracee, lambda: self._performer.let_go_on(scope, effect))
+        self.tracer.go_on(tracee, lambda: self._performer.let_go_on(scope, effect))
         return PAUSED
 
     def _continue_watched(self, scope: Scope, effect: ContinueWatched) -> object:

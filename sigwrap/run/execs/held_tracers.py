@@ -19,6 +19,7 @@ from collections.abc import Callable
 from sigwrap import calls
 from sigwrap.calls import EXECS, EXITS, PTRACE_CALLS
 from sigwrap.errors import KernelError
+from sigwrap.hints import TYPE_CHECKING
 from sigwrap.linux import broken_off, procfs, ptrace
 from sigwrap.linux.execs.tracing import (
     has_to_be_reaped,
@@ -32,9 +33,11 @@ from sigwrap.mediate.effects import CannotHold, Held
 from sigwrap.mediate.lineage import Process
 from sigwrap.run.execs.turns import Turns
 from sigwrap.run.execs.unheld import Unheld
-from sigwrap.run.loop import Loop
 from sigwrap.run.perform import PAUSED, Scope
-from sigwrap.run.restarts import Restarts
+
+if TYPE_CHECKING:
+    from sigwrap.run.mediation import Mediation
+    from sigwrap.run.session import Session
 
 _ITSELF_TRACED = "the caller's tracer is traced itself, or may not be looked into"
 _COUNTS_OTHERWISE = "the caller is being traced, and its tracer is in a pid namespace of its own"
@@ -99,11 +102,13 @@ class _Tracer:
 
 
 class HeldTracers:
-    def __init__(self, turns: Turns, loop: Loop, unheld: Unheld, restarts: Restarts) -> None:
+    def __init__(
+        self, session: Session, mediation: Mediation, turns: Turns, unheld: Unheld
+    ) -> None:
         self._turns = turns
-        self._loop = loop
+        self._loop = session.loop
         self._unheld = unheld
-        self._restarts = restarts
+        self._restarts = mediation.restarts
         self._by_tid: dict[int, _Tracer] = {}
 
     def hold(self, scope: Scope, tid: int, process: Process, redo: Callable[[], None]) -> object:

@@ -13,12 +13,10 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Sequence
 
 from sigwrap.events import Payload
-from sigwrap.hints import Any
+from sigwrap.hints import TYPE_CHECKING, Any
 from sigwrap.linux.execs.executable import Executable
-from sigwrap.linux.execs.ours import Ours
 from sigwrap.linux.execs.ownership import in_a_system_folder, is_the_systems
 from sigwrap.linux.execs.repeated import (
     BROKEN,
@@ -34,31 +32,27 @@ from sigwrap.linux.execs.repeated import (
 from sigwrap.linux.execs.repeated import Facts as Known
 from sigwrap.linux.file_state import Place, State
 from sigwrap.linux.memory import may_be_served
-from sigwrap.linux.seccomp import Listener, Notification
+from sigwrap.linux.seccomp import Notification
 from sigwrap.mediate.diagnosis import cut_words
 from sigwrap.mediate.effects import Record
-from sigwrap.mediate.exec import ExecMediator
 from sigwrap.mediate.exec_facts import ExecFacts
 from sigwrap.mediate.exit_event import exit_payload
 from sigwrap.mediate.lineage import Image, Process
 from sigwrap.mediate.repeats import is_repeatable
 from sigwrap.policy.judge.limits import Crowd
 from sigwrap.policy.judge.request import AskedFact, Program
-from sigwrap.policy.judge.rules import Limits
 from sigwrap.policy.judge.wrappers import unwrap
-from sigwrap.run.execs.gate import Gate
 from sigwrap.run.execs.holdings import ExecHoldings
-from sigwrap.run.execs.tracer import Tracee, Tracer
-from sigwrap.run.loop import Loop
-from sigwrap.run.perform import Performer, Scope
-from sigwrap.run.processes import Processes
-from sigwrap.run.recorder import Recorder
-from sigwrap.run.recording.recordings import Recordings
-from sigwrap.run.refused_files import RefusedFiles
-from sigwrap.run.watchers import Watchers
+from sigwrap.run.execs.tracer import Tracee
+from sigwrap.run.perform import Scope
 from sigwrap.store.bounds import json_size
 from sigwrap.store.codec import encode_payload
 from sigwrap.tuples import NamedTuple
+
+if TYPE_CHECKING:
+    from sigwrap.run.execs.execs import Execs
+    from sigwrap.run.mediation import Mediation
+    from sigwrap.run.session import Session
 
 _KEPT = 1024
 _NUMBERS_TAKE = 256  # bytes at most, of what differs from exec to exec
@@ -81,48 +75,29 @@ class _Remembered(NamedTuple):
 
 
 class RepeatedExecs:
-    def __init__(
-        self,
-        *,
-        listener: Listener,
-        limits: Limits,
-        recorder: Recorder,
-        mediator: ExecMediator,
-        performer: Performer,
-        processes: Processes,
-        recordings: Recordings,
-        tracer: Tracer,
-        gate: Gate,
-        watchers: Watchers,
-        ours: Ours,
-        loop: Loop,
-        refused: RefusedFiles | None,
-        child_signals_fd: int,
-        on_waited: Callable[[Sequence[tuple[int, int]]], None],
-    ) -> None:
-        self._recorder = recorder
-        self._mediator = mediator
-        self._performer = performer
-        self._processes = processes
-        self._recordings = recordings
-        self._tracer = tracer
-        self._gate = gate
-        self._watchers = watchers
-        self._ours = ours
-        self._loop = loop
-        self._refused = refused
-        self._on_waited = on_waited
+    def __init__(self, session: Session, mediation: Mediation, execs: Execs) -> None:
+        self._session = session
+        self._recorder = session.recorder
+        self._mediator = execs.mediator
+        self._performer = mediation.performer
+        self._processes = session.processes
+        self._recordings = mediation.recordings
+        self._tracer = execs.tracer
+        self._gate = session.gate
+        self._watchers = session.watchers
+        self._ours = execs.ours
+        self._loop = session.loop
+        self._refused = mediation.refused
         self._plain: dict[bytes, _Plain] = {}  # by the paths that they were called by
         self._asking: set[bytes] = set()  # paths of which a rule has asked what differs
         self._remembered: dict[bytes, list[Any]] = {}  # as the extension reads it
         self._budgets: dict[tuple[str, tuple[str, ...], str], list[int]] = {}
         self._journal_fd = -1
         self._native: Native | None = None
-        self._listener = listener
-        self._child_signals_fd = child_signals_fd
+        self._listener = mediation.listener
+        limits = session.policy.limits
         most = (limits.max_children, limits.max_processes) if limits.count_at_execs else (0, 0)
         self._crowd = (limits.count_at_execs, *most)
-        tracer.on_verified = self._note
 
     def may_serve(self) -> bool:
         """Nothing is going on that each exec has to be held against."""
@@ -180,7 +155,7 @@ class RepeatedExecs:
             self._native = Native(
                 listener=self._listener.fd,
                 journal=self._journal_fd,
-                child_signals=self._child_signals_fd,
+                child_signals=self._session.child_signals.fd,
                 view=self._ours.view,
                 first_left_to_others=self._processes.first_left_to_others,
                 crowd=self._crowd,
@@ -202,7 +177,7 @@ class RepeatedExecs:
         self._take_hits(served.hits)
         for pidfd in served.ended:
             self._loop.on_end(pidfd)
-        self._on_waited(served.waited)
+        self._session.children.on_waited(served.waited)
         if served.held is not None:
             self._hold(served, Held(*served.held))
 
@@ -265,11 +240,11 @@ class RepeatedExecs:
             self._gate.passed(holdings)
         self._performer.goes_on_already(scope, is_written=is_written)
         if held.wait_status >= 0:
-            self._on_waited([(tid, held.wait_status)])
+            self._session.children.on_waited([(tid, held.wait_status)])
 
     # Judging
 
-    def _note(self, tracee: Tracee) -> None:
+    def note(self, tracee: Tracee) -> None:
         """What has just run, by the long way."""
         held: ExecHoldings = tracee.scope.holdings
         asked, facts, executable = held.asked, held.facts, held.executable

@@ -7,19 +7,18 @@ import os
 import resource
 from collections.abc import Callable, Sequence
 
+from sigwrap.hints import TYPE_CHECKING
 from sigwrap.linux import proc_files, procfs
 from sigwrap.linux.execs import secret, waiting
 from sigwrap.linux.execs.asked import Asked, ExecRefused
 from sigwrap.linux.execs.environment import NoHostValue, takes_from_the_host, variables_for
 from sigwrap.linux.execs.executable import Executable, resolve_replacement
-from sigwrap.linux.execs.ours import Ours
 from sigwrap.linux.execs.restage import Redirection
 from sigwrap.linux.execs.script import command_line
 from sigwrap.linux.file_state import Inode, inode_of_descriptor
 from sigwrap.linux.memory import Unreadable, may_be_served
 from sigwrap.linux.paths import AT_FDCWD, MayWait, open_known
 from sigwrap.linux.registers import ERESTARTNOINTR
-from sigwrap.linux.seccomp import Listener
 from sigwrap.mediate.effects import (
     Effect,
     Prepare,
@@ -31,14 +30,17 @@ from sigwrap.mediate.effects import (
 )
 from sigwrap.mediate.lineage import Process
 from sigwrap.policy.judge.request import Program, Via
-from sigwrap.run.aside import Aside, Done, Outcome
+from sigwrap.run.aside import Done, Outcome
 from sigwrap.run.execs.holdings import ExecHoldings, Found
-from sigwrap.run.execs.tracer import Tracer
-from sigwrap.run.perform import PAUSED, Performer, Scope
+from sigwrap.run.perform import PAUSED, Scope
 from sigwrap.run.recording.recordings import Expected, Recordings
 from sigwrap.run.recording.stub_program import stub_line, stub_variables
-from sigwrap.start.command import HostEnvironment
 from sigwrap.start.own_files import changed_stub_file
+
+if TYPE_CHECKING:
+    from sigwrap.run.execs.execs import Execs
+    from sigwrap.run.mediation import Mediation
+    from sigwrap.run.session import Session
 
 _STUB_ATTEMPTS = 3  # a signal may break one off
 _A_STUB_OPENS = 24  # descriptors: what an interpreter reads at its start, and its own few
@@ -59,24 +61,14 @@ def _close_found(found: Found | None) -> None:
 
 
 class Replacements:
-    def __init__(
-        self,
-        *,
-        performer: Performer,
-        listener: Listener,
-        recordings: Recordings,
-        aside: Aside,
-        tracer: Tracer,
-        ours: Ours,
-        environment: HostEnvironment,
-    ) -> None:
-        self._performer = performer
-        self._listener = listener
-        self._recordings = recordings
-        self._aside = aside
-        self._tracer = tracer
-        self._ours = ours
-        self._environment = environment
+    def __init__(self, session: Session, mediation: Mediation, execs: Execs) -> None:
+        self._performer = performer = mediation.performer
+        self._listener = mediation.listener
+        self._recordings = mediation.recordings
+        self._aside = session.aside
+        self._tracer = execs.tracer
+        self._ours = execs.ours
+        self._environment = session.facts.environment
         performer.offer(
             {
                 Prepare: self._prepare,

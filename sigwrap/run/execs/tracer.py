@@ -21,22 +21,24 @@ from collections.abc import Callable
 from sigwrap.bare import signal
 from sigwrap.calls import EXECS
 from sigwrap.errors import KernelError
+from sigwrap.hints import TYPE_CHECKING
 from sigwrap.linux import procfs, ptrace
 from sigwrap.linux.execs import image, secret
 from sigwrap.linux.execs.environment import Variables, add_to_new_image
 from sigwrap.linux.execs.executable import Executable
 from sigwrap.linux.execs.restage import Redirection
 from sigwrap.linux.execs.tracing import tracer_of
-from sigwrap.linux.file_state import Place
 from sigwrap.linux.memory import Unreadable
 from sigwrap.linux.ptrace import Gone, NotTraceable
 from sigwrap.linux.seccomp import Notification
 from sigwrap.mediate.effects import KernelRefused, LoadedOther, Ran, Restarted, Tampered
-from sigwrap.mediate.lineage import Process
-from sigwrap.run.aside import Aside, Done, Late, Outcome, Raised
+from sigwrap.run.aside import Done, Late, Outcome, Raised
 from sigwrap.run.execs.turns import Turns
-from sigwrap.run.perform import Performer, Scope
-from sigwrap.run.restarts import Restarts
+from sigwrap.run.perform import Scope
+
+if TYPE_CHECKING:
+    from sigwrap.run.mediation import Mediation
+    from sigwrap.run.session import Session
 
 
 class Tracee:
@@ -68,26 +70,14 @@ class Tracee:
 
 
 class Tracer:
-    def __init__(
-        self,
-        performer: Performer,
-        loaded: Callable[[Process, Place | None], None],
-        aside: Aside,
-        turns: Turns,
-        restarts: Restarts,
-        *,
-        waits_through_signals: bool,
-    ) -> None:
-        """`loaded` gets a process whose exec has succeeded, before it runs, and what it has loaded,
-        where that can be compared."""
-        self._performer = performer
-        self._loaded = loaded
-        self._aside = aside
+    def __init__(self, session: Session, mediation: Mediation, turns: Turns) -> None:
+        self._mediation = mediation
+        self._performer = mediation.performer
+        self._processes = session.processes
+        self._aside = session.aside
         self._turns = turns
-        self._restarts = restarts
-        self._waits_through_signals = waits_through_signals
-        # Gets one that runs what was judged, and is let go; what its request holds is there yet.
-        self.on_verified: Callable[[Tracee], None] = lambda tracee: None
+        self._restarts = mediation.restarts
+        self._waits_through_signals = session.facts.launched.waits_through_signals
         self._by_tid: dict[int, Tracee] = {}
         self._by_pid: dict[int, Tracee] = {}
 
@@ -240,9 +230,12 @@ class Tracer:
             problem = tracee.at_exec_stop(pid)
         if not problem:
             judged = tracee.judged
-            self._loaded(tracee.process, None if judged is None else judged.verified_image)
+            self._processes.loaded(
+                tracee.process, None if judged is None else judged.verified_image
+            )
             ptrace.detach(pid)
-            self.on_verified(tracee)
+            if self._mediation.repeated is not None:
+                self._mediation.repeated.note(tracee)
             self._performer.resume(tracee.scope, Ran())
             return
         try:

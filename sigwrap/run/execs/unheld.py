@@ -19,16 +19,19 @@ from collections.abc import Callable
 
 from sigwrap.bare import signal
 from sigwrap.calls import EXECS
+from sigwrap.hints import TYPE_CHECKING
 from sigwrap.linux import procfs
 from sigwrap.linux.execs import image
 from sigwrap.linux.execs.executable import Executable
 from sigwrap.linux.execs.tracing import Where, where
-from sigwrap.linux.file_state import Place
 from sigwrap.mediate.effects import ExecOutcome, LoadedOther, Ran
 from sigwrap.mediate.lineage import Process
 from sigwrap.run.execs.turns import Turns
-from sigwrap.run.loop import Loop
-from sigwrap.run.perform import Performer, Scope
+from sigwrap.run.perform import Scope
+
+if TYPE_CHECKING:
+    from sigwrap.run.mediation import Mediation
+    from sigwrap.run.session import Session
 
 _MOST_EXECS_TAKE_NS = 500_000
 _FIRST_PAUSE_S = 0.001
@@ -73,19 +76,11 @@ class _Exec:
 
 
 class Unheld:
-    def __init__(
-        self,
-        performer: Performer,
-        loop: Loop,
-        turns: Turns,
-        loaded: Callable[[Process, Place | None], None],
-    ) -> None:
-        """`loaded` gets a process whose exec has succeeded, and what it has loaded, where that can
-        be compared."""
-        self._performer = performer
-        self._loop = loop
+    def __init__(self, session: Session, mediation: Mediation, turns: Turns) -> None:
+        self._performer = mediation.performer
+        self._processes = session.processes
+        self._loop = session.loop
         self._turns = turns
-        self._loaded = loaded
         self._by_pid: dict[int, _Exec] = {}
 
     def go_on(
@@ -196,7 +191,7 @@ class Unheld:
         if problem:
             self._kill(unheld, problem)
         else:
-            self._loaded(unheld.process, unheld.judged.verified_image)
+            self._processes.loaded(unheld.process, unheld.judged.verified_image)
             self._settle(unheld)
         return bool(problem)
 

@@ -13,6 +13,7 @@ import os
 import stat
 
 from sigwrap.bare import socket
+from sigwrap.hints import TYPE_CHECKING
 from sigwrap.linux.execs.environment import Variables
 from sigwrap.linux.file_state import Inode, inode_of, kind_of
 from sigwrap.linux.pipes import widen
@@ -21,10 +22,11 @@ from sigwrap.linux.seccomp import Listener
 from sigwrap.linux.taken import let_go, refuse_descriptors
 from sigwrap.mediate.lineage import Process
 from sigwrap.protocols.stub import MAX_PAYLOAD_BYTES
-from sigwrap.run.loop import Loop
-from sigwrap.run.recorder import Recorder
 from sigwrap.run.recording.recording import Recording
 from sigwrap.tuples import NamedTuple
+
+if TYPE_CHECKING:
+    from sigwrap.run.session import Session
 
 _OUTPUT_BYTES = 2 * MAX_PAYLOAD_BYTES  # the command writes one frame while another is recorded
 
@@ -44,9 +46,9 @@ class Expected(NamedTuple):
 
 
 class Recordings:
-    def __init__(self, *, loop: Loop, recorder: Recorder, listener: Listener) -> None:
-        self._loop = loop
-        self._recorder = recorder
+    def __init__(self, session: Session, listener: Listener) -> None:
+        self._loop = session.loop
+        self._recorder = session.recorder
         self._listener = listener
         self._expected: dict[Process, Expected] = {}
         self._running: dict[Process, Recording] = {}  # by their stubs
