@@ -149,9 +149,19 @@ class Whereabouts(NamedTuple):
 NOWHERE = Whereabouts("", "", False)  # it can't be read
 
 
-class ReadAgain(NamedTuple):
-    """What the caller asks for now: it has waited, and others had the time to change its arguments
-    and the files. Reply: ExecFacts, Unseen or WouldFail."""
+class Turn(NamedTuple):
+    """The request waits while the session stands still, and while another thread of its process is
+    at an exec."""
+
+
+class Look(NamedTuple):
+    """What the call asks for is read, by a worker where that may take long. After a wait it is read
+    again: others had the time to change it. Reply: the family's facts."""
+
+
+class TakeDigests(NamedTuple):
+    """The digests are taken that the rules ask for, by a worker where the files are large. Reply:
+    whether it has them."""
 
 
 class Tell(NamedTuple):
@@ -198,9 +208,8 @@ class TellWatchers(NamedTuple):
 
 
 class Hold(NamedTuple):
-    """The caller is traced until its exec is over, so that the exec can be verified. Where another
-    thread of its process is at an exec, this waits for the end of that. Reply: Held or
-    CannotHold."""
+    """The caller is traced until its exec is over, so that the exec can be verified. After Turn.
+    Reply: Held or CannotHold."""
 
 
 class Held(Enum):
@@ -415,7 +424,9 @@ Effect = (
     | ReadEnvironment
     | ReadLoaded
     | ReadWhereabouts
-    | ReadAgain
+    | Turn
+    | Look
+    | TakeDigests
     | Tell
     | EndRun
     | TellWatchers

@@ -7,15 +7,17 @@ or waits for a person's answer. Whatever goes wrong on the way is a denial with 
 from __future__ import annotations
 
 import errno
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 
 from sigwrap.escape import printable, shell_words
+from sigwrap.hints import Any
 from sigwrap.mediate.approved_scripts import Approved, ApprovedScripts
 from sigwrap.mediate.effects import (
     Ask,
     CannotHold,
     Continue,
     ContinueWatched,
+    Effect,
     EndRun,
     Escalation,
     ExecOutcome,
@@ -26,27 +28,29 @@ from sigwrap.mediate.effects import (
     Judgement,
     KernelRefused,
     LoadedOther,
+    Look,
     Mediation,
     Prepare,
     Prepared,
     PrepareStub,
     PrepareStubCommand,
     Ran,
-    ReadAgain,
     ReadEnvironment,
     Record,
     Replace,
     Restarted,
+    TakeDigests,
     Tampered,
     Tell,
     TellWatchers,
+    Turn,
     Unpreparable,
     Unrecorded,
     VerifyThenContinue,
     WouldWait,
 )
 from sigwrap.mediate.exec_events import exec_failed, exec_payload
-from sigwrap.mediate.exec_facts import ExecFacts, OnlyAsks, Unseen, not_dumpable
+from sigwrap.mediate.exec_facts import ExecFacts, Unseen, not_dumpable, stalled
 from sigwrap.mediate.exec_question import (
     Ground,
     asked_for,
@@ -83,6 +87,7 @@ _GO_ON = {Action.ALLOW: "exec_allowed", Action.AUDIT: "exec_audited"}
 _NO_YES_WHILE_TRACED = (
     "it needs approval, and its caller is traced: a tracer could make it run another program"
 )
+_DIGEST_TAKES_LONG = "computing the digest of such a large file takes too long"
 _NO_YES_UNREAD = (
     "it needs approval, and sigwrap may not read its caller: it could not verify the program"
 )
@@ -98,6 +103,7 @@ class ExecMediator:
         self._is_watched = is_watched
         self._limits = engine.policy.limits
         rules = engine.policy.command_rules
+        self._names_digests = any(rule.sha256 or rule.not_sha256 for rule in rules)
         self._rules_about_loading = frozenset(rule.name for rule in rules if rule.loads_code)
         self._gone_on = 0
         self.last_denial = ""  # by which rule
@@ -108,17 +114,26 @@ class ExecMediator:
         self._last_refusal: tuple[Process, tuple[str, ...], str] | None = None
         self._approved_scripts = ApprovedScripts()
 
-    def mediate(self, facts: ExecFacts | Unseen | OnlyAsks) -> Mediation:
+    def mediate(self) -> Mediation:
+        """An exec, from its request to what came of it."""
+        facts = yield from self._look()
         match facts:
-            case ExecFacts():
-                approved = self._approved_scripts.take(facts.process)
-                if facts.stub_rule is None:
-                    return self._decide(facts, approved)
-                return self._run_stub_command(facts, facts.stub_rule)
-            case OnlyAsks():
-                return _leave_to_the_kernel()
+            case ExecFacts(stub_rule=None):
+                yield from self._decide(facts, self._approved_scripts.take(facts.process))
+            case ExecFacts(stub_rule=str(rule)):
+                self._approved_scripts.take(facts.process)
+                yield from self._run_stub_command(facts, rule)
             case Unseen():
-                return self._deny_unseen(facts)
+                yield from self._deny_unseen(facts)
+            case WouldFail():  # mostly a search along PATH
+                yield Fail(facts.errno, Unrecorded.NOTHING_HAPPENS)
+
+    def _look(self) -> Generator[Effect, Any, ExecFacts | Unseen | WouldFail]:
+        yield Turn()
+        facts: ExecFacts | Unseen | WouldFail = yield Look()
+        if self._names_digests and isinstance(facts, ExecFacts) and not (yield TakeDigests()):
+            return stalled(facts.process, facts.syscall, _DIGEST_TAKES_LONG)
+        return facts
 
     def goes_on_by(self, facts: ExecFacts) -> Record | None:
         """The event by which it goes on verified, where nothing else has to be done before."""
@@ -183,7 +198,7 @@ class ExecMediator:
         approval_id: str = "",
         script: Approved | None = None,
     ) -> Mediation:
-        held: Held | CannotHold = yield Hold()
+        held = yield from _hold()
         used = used_up(self._limits, self._gone_on)  # others went on while this one waited
         if used is not None:
             yield from self._deny_as_used_up(facts, used)
@@ -268,7 +283,7 @@ class ExecMediator:
         prepared: Prepared | Unpreparable = yield PrepareStubCommand()
         if isinstance(prepared, Unpreparable):
             yield from self._deny_because(facts, decision, prepared.why)
-        elif (yield Hold()) is not Held.YES:
+        elif (yield from _hold()) is not Held.YES:
             yield from self._deny_because(
                 facts, decision, "its caller is traced, so it cannot be recorded"
             )
@@ -356,7 +371,7 @@ class ExecMediator:
         if isinstance(prepared, Unpreparable):
             yield from self._deny_because(facts, decision, prepared.why)
             return
-        if (yield Hold()) is not Held.YES:
+        if (yield from _hold()) is not Held.YES:
             why = "its caller is traced, so it cannot be redirected"
             yield from self._deny_because(facts, decision, why)
             return
@@ -422,7 +437,7 @@ class ExecMediator:
     def _become_stub(self, facts: ExecFacts, path: str, decision: Decision) -> Mediation:
         """The stub's own exec is what waits for the answer."""
         process = facts.process
-        if (yield Hold()) is not Held.YES:
+        if (yield from _hold()) is not Held.YES:
             yield from self._deny_because(facts, decision, _NO_YES_WHILE_TRACED)
             return
         waiting_for = {"path": facts.path or facts.programs[0].path, "rule_name": decision.rule}
@@ -452,7 +467,7 @@ class ExecMediator:
         """Approved is that file with that content in that place, under that rule: the environment
         may be another by now. What changes after this look loads something else than was judged,
         and is killed."""
-        now: ExecFacts | Unseen | WouldFail = yield ReadAgain()
+        now = yield from self._look()
         match now:
             case ExecFacts():
                 about_loading = decision.rule in self._rules_about_loading
@@ -498,8 +513,15 @@ def _replaced(path: str, rule: str) -> Judgement:
     return isinstance(came_back, Restarted)
 
 
-def _leave_to_the_kernel() -> Mediation:
+def let_ask() -> Mediation:
+    """An execveat with AT_EXECVE_CHECK, which runs nothing."""
     yield Continue(Unrecorded.ONLY_ASKS)  # its flags are in a register
+
+
+def _hold() -> Generator[Effect, Any, Held | CannotHold]:
+    yield Turn()
+    held: Held | CannotHold = yield Hold()
+    return held
 
 
 def subject_of(facts: ExecFacts, *, traced: bool) -> CommandRequest:

@@ -38,10 +38,6 @@ class Unseen(NamedTuple):
     rule: str = "builtin:unreadable"
 
 
-class OnlyAsks(NamedTuple):
-    """An execveat with AT_EXECVE_CHECK, which runs nothing."""
-
-
 def not_dumpable(process: Process, syscall: str) -> Unseen:
     return Unseen(process, syscall, _NOT_DUMPABLE, errno.EACCES)
 

@@ -17,6 +17,7 @@ facts_aside   facts of a request, which comes again where finding them may take 
 relief        the end of who keeps the helpers waiting
 made_folders  what file rules want to be there
 mediation     from a notification to the mediator of its family
+turns         which exec may go on, and who waits
 perform       carries effects out; only it answers a notification
 execs         the edge of the exec mediator: facts, tracing, replacing
 signals       the edge of the signal mediator

@@ -24,10 +24,10 @@ from sigwrap.mediate.run_end import KillDemanded, LimitReached, TerminationDeman
 from sigwrap.policy.judge.rules import Policy
 from sigwrap.protocols.control import ControlReply, ControlRequest, refusal
 from sigwrap.run.ending import Ending
-from sigwrap.run.execs.gate import Gate
 from sigwrap.run.freezing import Freezing
 from sigwrap.run.loop import Loop
 from sigwrap.run.recorder import Recorder
+from sigwrap.run.turns import Turns
 
 _ACTIONS_END_WITHIN_S = 2.0
 
@@ -50,7 +50,7 @@ class AgentSignals:
         self,
         *,
         policy: Policy,
-        gate: Gate,
+        gate: Turns,
         freezing: Freezing,
         recorder: Recorder,
         ending: Ending,

@@ -3,8 +3,6 @@ kernel's."""
 
 from __future__ import annotations
 
-import time
-
 from sigwrap.hints import TYPE_CHECKING
 from sigwrap.linux.file_tree import as_they_lie
 from sigwrap.linux.files.look import look
@@ -38,7 +36,6 @@ class Files:
         self._view = our_view()
 
     def begin(self, notification: Notification, process: Process, syscall: str) -> None:
-        started_ns = time.perf_counter_ns()
         found = self._facts.find(
             notification,
             lambda may_wait: look(notification, process, syscall, self._view, may_wait=may_wait),
@@ -48,5 +45,5 @@ class Files:
         aim = found.value if isinstance(found, Done) else Unseen(_NOT_IN_TIME)
         refresh_comm(process)
         steps = self._mediator.mediate(FileFacts(process, syscall, aim))
-        scope = Scope(notification.id, notification.tid, process, steps, NO_HOLDINGS, started_ns)
+        scope = Scope(notification.id, notification.tid, process, steps, NO_HOLDINGS)
         self._performer.begin(scope)

@@ -59,9 +59,7 @@ class Forks:
             now_s=time.monotonic(),
         )
         steps = self._mediator.mediate(facts)
-        self._performer.begin(
-            Scope(notification.id, notification.tid, process, steps, NO_HOLDINGS, 0)
-        )
+        self._performer.begin(Scope(notification.id, notification.tid, process, steps, NO_HOLDINGS))
 
     def _continue_fork(self, scope: Scope, effect: ContinueFork) -> None:
         if len(self._pending) >= self._looked_through_at:

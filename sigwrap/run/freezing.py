@@ -21,7 +21,7 @@ _TOLD_AT = 4  # looks in a row
 
 class Freezing:
     def __init__(self, session: Session) -> None:
-        self._gate = session.gate
+        self._gate = session.turns
         self._recorder = session.recorder
         self._loop = session.loop
         self._job_control = session.job_control

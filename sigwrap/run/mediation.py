@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Callable
 
 from sigwrap import calls
@@ -71,19 +70,9 @@ class Mediation:
         return self.listener.receive()
 
     def answer(self, notification: Notification) -> None:
-        try:
-            self._answer(notification)
-        finally:
-            self.execs.forget_look(notification)
-
-    def _answer(self, notification: Notification) -> None:
         caller = None
         try:
             known = self._begin[notification.arch].get(notification.number)
-            if known is not None and not self._processes.has(notification.tid):
-                begin, syscall = known
-                if begin == self.execs.begin and self.execs.is_over(notification, syscall):
-                    return
             caller = self._processes.of_thread(notification.tid)
             if caller is None or known is None:
                 self._refuse_unmediated(notification, caller)
@@ -146,8 +135,7 @@ class Mediation:
         self._run(notification, caller, refuse_unknown(unknown))
 
     def _run(self, notification: Notification, caller: Process, steps: effects.Mediation) -> None:
-        now_ns = time.perf_counter_ns()
-        scope = Scope(notification.id, notification.tid, caller, steps, NO_HOLDINGS, now_ns)
+        scope = Scope(notification.id, notification.tid, caller, steps, NO_HOLDINGS)
         self.performer.begin(scope)
 
 

@@ -181,7 +181,6 @@ class Network:
                     process,
                     steps,
                     _Held(looked, self._bounded.close),
-                    started_ns,
                 )
             )
 

@@ -18,6 +18,7 @@ from sigwrap.escape import printable
 from sigwrap.events import EVENT_TYPES
 from sigwrap.hints import TYPE_CHECKING, Any, Protocol
 from sigwrap.linux import caller_stderr
+from sigwrap.linux.paths import MayWait
 from sigwrap.linux.seccomp import ListenerBroken
 from sigwrap.mediate.effects import (
     Advise,
@@ -30,6 +31,7 @@ from sigwrap.mediate.effects import (
     EndRun,
     Fail,
     Logged,
+    Look,
     MakeSocket,
     Mediation,
     Reach,
@@ -41,7 +43,9 @@ from sigwrap.mediate.effects import (
     SetOwner,
     Succeed,
     TakeDescriptor,
+    TakeDigests,
     Tell,
+    Turn,
     Unrecorded,
     VerifyThenContinue,
     WouldWait,
@@ -52,14 +56,16 @@ from sigwrap.mediate.questions import Answer
 from sigwrap.mediate.refusal import refuse_switched_off
 from sigwrap.mediate.wording import DENIED, TO_AN_AGENT
 from sigwrap.platform import Interception
-from sigwrap.run.aside import Outcome
+from sigwrap.run.aside import Done, Late, Outcome, Raised
 from sigwrap.run.repeats import Repeats
+from sigwrap.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from sigwrap.run.session import Session
 
 _LOOK_AFTER_CALLERS_S = 1.0
 _WRITTEN_WITHIN_S = 0.005
+_GATHER_FACTS = frozenset({Turn, Look, TakeDigests})
 _TIMED = frozenset(kind.name for kind in EVENT_TYPES.values() if "evaluation_us" in kind.fields)
 
 # What may be done for which reason without an event.
@@ -91,6 +97,22 @@ _NEEDS_NO_EVENT: dict[Unrecorded, frozenset[type]] = {
 
 class CallerGone(Exception):
     """Nobody waits for this request any more."""
+
+
+class Family(Protocol):
+    """How facts of its requests are found."""
+
+    def look(self, scope: Scope, *, may_wait: bool) -> Any:
+        """Raises MayWait, unless it may: then a worker does it."""
+
+    def facts(self, scope: Scope, seen: Any) -> object:
+        """What the mediator gets of it."""
+
+    def stalled(self, scope: Scope, why: str) -> object:
+        """What the mediator gets where no worker has found anything in time."""
+
+    def drop(self, seen: Any) -> None:
+        """The request is over."""
 
 
 class Holdings(Protocol):
@@ -129,14 +151,13 @@ class Scope:
         process: Process,
         steps: Mediation,
         holdings: Any,  # Holdings, and what the handlers of its family know of it
-        started_ns: int,
     ) -> None:
         self.id = notification_id
         self.tid = tid
         self.process = process
         self.steps = steps
         self.holdings = holdings
-        self.started_ns = started_ns
+        self.started_ns = time.perf_counter_ns()
         self.evaluation_us = -1  # not known before the first effect
         self.is_checked = False  # that the caller still waits: so what was read of it is its own
         self.is_recorded = False
@@ -150,7 +171,18 @@ class _Paused:
     pass
 
 
-PAUSED = _Paused()  # a handler's answer where the reply comes later, by resume or redo
+PAUSED = _Paused()  # a handler's answer where the reply comes later, by resume
+
+
+class InWorker(NamedTuple):
+    """A handler's answer where a worker has to do it: `work` there, then `then` here, which makes
+    the reply. `drop` gets what was found for a request that is over."""
+
+    work: Callable[[], Any]
+    then: Callable[[Outcome], object]
+    drop: Callable[[Any], None] | None = None
+
+
 Handler = Callable[[Scope, Any], Any]
 
 
@@ -180,6 +212,7 @@ class Performer:
         # They write lines to callers, and do nothing else. A line that none of them can write is
         # dropped, so no request waits for one.
         self._writers = session.writers
+        self._workers = session.aside
         self._grants_nothing = False
         self._asking: dict[Scope, str] = {}  # -> the id of the approval that it waits for
         self._handlers: dict[type, Handler] = {
@@ -190,6 +223,8 @@ class Performer:
             Succeed: self._succeed,
             Ask: self._ask,
             WouldWait: self._would_wait,
+            Turn: session.turns.wait,
+            Look: self._look,
             Tell: self._tell,
             EndRun: self._on_end_run,
         }
@@ -233,17 +268,13 @@ class Performer:
 
     def resume(self, scope: Scope, reply: object) -> None:
         """With what a paused mediator waits for."""
-        self._go_on(scope, reply)
+        self._go_on(scope, lambda: reply)
 
-    def redo(self, scope: Scope, effect: Effect) -> None:
-        """What an effect had to wait for has happened."""
-        self._go_on(scope, None, effect)
-
-    def _go_on(self, scope: Scope, reply: object, first: Effect | None = None) -> None:
+    def _go_on(self, scope: Scope, reply: Callable[[], object]) -> None:
         if self._is_refused(scope):
             self._finish(scope)
         elif not scope.is_over:
-            self._perform(scope, reply, first)
+            self._perform(scope, reply)
 
     def _is_refused(self, scope: Scope) -> bool:
         return self._grants_nothing and not scope.is_answered
@@ -270,18 +301,20 @@ class Performer:
 
     # From one effect to the next
 
-    def _perform(self, scope: Scope, reply: object, effect: Effect | None = None) -> None:
+    def _perform(self, scope: Scope, first_reply: Callable[[], object] | None) -> None:
         steps, handlers = scope.steps, self._handlers
         try:
-            if effect is None:
-                effect = steps.send(reply)
-            if scope.evaluation_us < 0:
-                scope.evaluation_us = (time.perf_counter_ns() - scope.started_ns) // 1000
-            while True:
-                reply = handlers[type(effect)](scope, effect)
-                if reply is PAUSED:
+            reply = None if first_reply is None else first_reply()
+            while reply is not PAUSED:
+                if type(reply) is InWorker:
+                    self._have_done(scope, reply)
                     return
                 effect = steps.send(reply)
+                kind = type(effect)
+                if scope.evaluation_us < 0 and kind not in _GATHER_FACTS:
+                    scope.evaluation_us = (time.perf_counter_ns() - scope.started_ns) // 1000
+                reply = handlers[kind](scope, effect)
+            return
         except StopIteration:
             if not scope.is_answered:
                 self._report(scope, InternalError("its mediator ended without an answer"))
@@ -316,6 +349,42 @@ class Performer:
             "answered": scope.is_answered,
         }
         self._recorder.record("mediation_failed", scope.process.pid, payload)
+
+    def _have_done(self, scope: Scope, job: InWorker) -> None:
+        """Raises OSError and RuntimeError where there is no worker."""
+
+        def finished(outcome: Outcome) -> None:
+            if not scope.is_over:
+                self._go_on(scope, lambda: job.then(outcome))
+            elif job.drop is not None and isinstance(outcome, Done):
+                job.drop(outcome.value)
+
+        self._workers.do(job.work, finished, job.drop)
+
+    # Facts
+
+    def _look(self, scope: Scope, _effect: Look) -> object:
+        family: Family = scope.holdings.family
+        scope.started_ns = time.perf_counter_ns()
+        try:
+            seen = family.look(scope, may_wait=False)
+        except MayWait as too_long:
+            why = str(too_long)
+        else:
+            return family.facts(scope, seen)
+
+        def then(outcome: Outcome) -> object:
+            match outcome:
+                case Done(value=value):
+                    return family.facts(scope, value)
+                case Raised(error=MayWait() as too_much):
+                    return family.stalled(scope, str(too_much))
+                case Raised(error=error):
+                    raise error
+                case Late():
+                    return family.stalled(scope, f"{outcome.why}: {why}")
+
+        return InWorker(lambda: family.look(scope, may_wait=True), then, family.drop)
 
     # Events
 

@@ -36,7 +36,6 @@ from sigwrap.run.asking.terminal_prompt import ring
 from sigwrap.run.children import Children
 from sigwrap.run.diagnostic import Diagnostic
 from sigwrap.run.ending import Ending
-from sigwrap.run.execs.gate import Gate
 from sigwrap.run.freezing import Freezing
 from sigwrap.run.front_link import FrontLink
 from sigwrap.run.job_control import JobControl
@@ -50,6 +49,7 @@ from sigwrap.run.recorder import Recorder
 from sigwrap.run.relief import Relief
 from sigwrap.run.settings import BELL, RunSettings, is_unattended
 from sigwrap.run.tool_calls import ToolCalls
+from sigwrap.run.turns import Turns
 from sigwrap.run.walls import Walls
 from sigwrap.run.watchers import Watchers
 from sigwrap.start.command import HostEnvironment
@@ -103,7 +103,7 @@ class Session:
         self.loop = Loop()
         self.child_signals = SignalFd({SIGCHLD})
         self.aside, self.writers = Aside(self.loop), Aside(self.loop)
-        self.gate = Gate()
+        self.turns = Turns(self)
         self.processes = Processes(self)
         self.approvals = _approvals(self)
         self.watchers = Watchers(self)
@@ -358,7 +358,7 @@ def _kill_switch(session: Session) -> KillSwitch:
 def _agent_signals(session: Session) -> AgentSignals:
     return AgentSignals(
         policy=session.policy,
-        gate=session.gate,
+        gate=session.turns,
         freezing=session.freezing,
         recorder=session.recorder,
         ending=session.ending,

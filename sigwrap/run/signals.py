@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import time
 from collections.abc import Callable
 
 from sigwrap.bare.contextlib import suppress
@@ -126,7 +125,6 @@ class Signals:
     def _begin(
         self, notification: Notification, sender: Process, syscall: str, words: bytes | None
     ) -> None:
-        started_ns = time.perf_counter_ns()
         refresh_comm(sender)
         call, aim = self._aims.look(notification, sender, syscall, words)
         if call.how in _TRACES and self._comes_again(notification, call, aim):
@@ -146,9 +144,7 @@ class Signals:
         )
         steps = self._mediator.mediate(facts)
         held = _SignalHoldings(call)
-        self._performer.begin(
-            Scope(notification.id, notification.tid, sender, steps, held, started_ns)
-        )
+        self._performer.begin(Scope(notification.id, notification.tid, sender, steps, held))
 
     def _comes_again(self, notification: Notification, call: SignalCall, aim: Aim) -> bool:
         match call.how:

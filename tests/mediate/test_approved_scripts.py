@@ -11,7 +11,6 @@ from sigwrap.mediate.effects import (
     Image,
     KernelRefused,
     Ran,
-    ReadAgain,
     ReadEnvironment,
     VerifyThenContinue,
 )
@@ -20,7 +19,7 @@ from sigwrap.mediate.exec_facts import ExecFacts
 from sigwrap.mediate.lineage import Process
 from sigwrap.mediate.questions import Answer
 from sigwrap.policy.judge.request import Program
-from tests.mediate.transcript import Transcript, engine, facts, play
+from tests.mediate.transcript import Transcript, engine, facts, play_exec
 
 RULES = """
 command_rules:
@@ -72,7 +71,7 @@ def is_asked(transcript: Transcript) -> Transcript:
 
 def approve(mediator: ExecMediator, seen: ExecFacts, outcome: object = None) -> None:
     """The first exec: somebody says yes to it, and it goes on."""
-    transcript = is_asked(play(mediator.mediate(seen))).yields(ReadAgain(), reply=seen)
+    transcript = is_asked(play_exec(mediator, seen)).looks(seen)
     transcript.reads(CONTENT)
     if not seen.truncated:
         transcript.yields(ReadEnvironment(), reply="variables")
@@ -84,7 +83,7 @@ def approve(mediator: ExecMediator, seen: ExecFacts, outcome: object = None) -> 
 
 
 def goes_on(mediator: ExecMediator, seen: ExecFacts) -> Transcript:
-    transcript = play(mediator.mediate(seen))
+    transcript = play_exec(mediator, seen)
     transcript.reads(("node", "script"), "/bin/npm")
     return transcript.yields(ReadEnvironment(stays=True), reply="variables")
 
@@ -103,7 +102,7 @@ def test_it_goes_on_by_the_approval_of_the_script(mediator: ExecMediator, proces
 def test_it_is_used_up_then(mediator: ExecMediator, process: Process) -> None:
     approve(mediator, first(process))
     goes_on(mediator, second(process))
-    is_asked(play(mediator.mediate(second(process))))
+    is_asked(play_exec(mediator, second(process)))
 
 
 @pytest.mark.parametrize(
@@ -123,7 +122,7 @@ def test_another_call_is_asked_about(
 ) -> None:
     approve(mediator, first(process))
     seen = second(process, **different)
-    is_asked(play(mediator.mediate(seen._replace(here=seen.programs))))
+    is_asked(play_exec(mediator, seen._replace(here=seen.programs)))
 
 
 @pytest.mark.parametrize(
@@ -142,7 +141,7 @@ def test_other_files_are_asked_about(
     mediator: ExecMediator, process: Process, content: tuple[str, ...]
 ) -> None:
     approve(mediator, first(process))
-    transcript = play(mediator.mediate(second(process)))
+    transcript = play_exec(mediator, second(process))
     is_asked(transcript.reads(content, "/bin/npm"))
 
 
@@ -151,14 +150,14 @@ def test_other_variables_are_asked_about(
     mediator: ExecMediator, process: Process, environment: str
 ) -> None:
     approve(mediator, first(process))
-    transcript = play(mediator.mediate(second(process)))
+    transcript = play_exec(mediator, second(process))
     transcript.reads(("node", "script"), "/bin/npm")
     is_asked(transcript.yields(ReadEnvironment(stays=True), reply=environment))
 
 
 def test_another_process_is_asked(mediator: ExecMediator, process: Process) -> None:
     approve(mediator, first(process))
-    is_asked(play(mediator.mediate(second(stub(41)))))
+    is_asked(play_exec(mediator, second(stub(41))))
 
 
 def test_what_another_rule_asks_about_is_asked_about(
@@ -166,28 +165,28 @@ def test_what_another_rule_asks_about_is_asked_about(
 ) -> None:
     approve(mediator, first(process, script_wraps=NODE._replace(argv=("node", "--other"))))
     other = NODE._replace(argv=("node", "--other"))
-    is_asked(play(mediator.mediate(facts(process, other))))
+    is_asked(play_exec(mediator, facts(process, other)))
 
 
 def test_an_exec_in_between_ends_it(mediator: ExecMediator, process: Process) -> None:
     approve(mediator, first(process))
-    play(mediator.mediate(facts(process, Program("/bin/ls", "ls", ("ls",))))).holds().records(
+    play_exec(mediator, facts(process, Program("/bin/ls", "ls", ("ls",)))).holds().records(
         "exec_allowed"
     ).yields(VerifyThenContinue(Image.ASKED), reply=KernelRefused(7)).records("exec_failed").ends()
-    is_asked(play(mediator.mediate(second(process))))
+    is_asked(play_exec(mediator, second(process)))
 
 
 def test_a_script_that_did_not_run_or_was_not_all_read_covers_nothing(
     mediator: ExecMediator, process: Process
 ) -> None:
     approve(mediator, first(process), KernelRefused(7))
-    is_asked(play(mediator.mediate(second(process))))
+    is_asked(play_exec(mediator, second(process)))
     approve(mediator, first(process, truncated=True))
-    is_asked(play(mediator.mediate(second(process))))
+    is_asked(play_exec(mediator, second(process)))
 
 
 def test_only_so_many_scripts_are_kept(mediator: ExecMediator, process: Process) -> None:
     approve(mediator, first(process))
     for pid in range(256):
         approve(mediator, first(stub(1000 + pid)))
-    is_asked(play(mediator.mediate(second(process))))
+    is_asked(play_exec(mediator, second(process)))

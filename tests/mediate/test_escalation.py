@@ -12,6 +12,7 @@ from sigwrap.mediate.effects import (
     Escalation,
     Held,
     Hold,
+    Look,
     Prepare,
     Prepared,
     PrepareStubCommand,
@@ -23,6 +24,7 @@ from sigwrap.mediate.effects import (
     Restarted,
     SignalTarget,
     TellWatchers,
+    Turn,
     VerifyThenContinue,
 )
 from sigwrap.mediate.exec import ExecMediator
@@ -81,7 +83,7 @@ def _exec(name: str, *, is_watched: bool = False, stub: str | None = None, **rep
     program = Program(f"/usr/bin/{name}", name, (name, "--token=abcdefgh"))
     asked = facts(BASH, program, stub_rule=stub)
     mediator = ExecMediator(engine(RULES), is_watched=is_watched)
-    return _effects(mediator.mediate(asked), **replies)
+    return _effects(mediator.mediate(), Look=asked, **replies)
 
 
 def _escalations(effects: list[Effect]) -> list[Escalation]:
@@ -130,7 +132,7 @@ def _told(effects: list[Effect]) -> list[tuple[bool, bool]]:
 def test_watchers_are_told_of_what_goes_on_before_it_does() -> None:
     effects = _exec("other", is_watched=True)
     kinds = [type(each) for each in effects]
-    assert kinds == [Hold, Record, TellWatchers, VerifyThenContinue]
+    assert kinds == [Turn, Look, Turn, Hold, Record, TellWatchers, VerifyThenContinue]
     assert _told(effects) == [(False, False)]
     watched = _exec("other", is_watched=True, Hold=Held.NO)
     assert [type(each) for each in watched][-2:] == [TellWatchers, ContinueWatched]

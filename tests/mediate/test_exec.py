@@ -16,7 +16,6 @@ from sigwrap.mediate.effects import (
     EndRun,
     Fail,
     Held,
-    Hold,
     Image,
     KernelRefused,
     LoadedOther,
@@ -26,7 +25,6 @@ from sigwrap.mediate.effects import (
     PrepareStub,
     PrepareStubCommand,
     Ran,
-    ReadAgain,
     ReadLoaded,
     ReadWhereabouts,
     Replace,
@@ -39,8 +37,8 @@ from sigwrap.mediate.effects import (
     Whereabouts,
     WouldWait,
 )
-from sigwrap.mediate.exec import ExecMediator
-from sigwrap.mediate.exec_facts import OnlyAsks, not_dumpable, pointing_nowhere, stalled
+from sigwrap.mediate.exec import ExecMediator, let_ask
+from sigwrap.mediate.exec_facts import not_dumpable, pointing_nowhere, stalled
 from sigwrap.mediate.facts import WouldFail
 from sigwrap.mediate.lineage import Process
 from sigwrap.mediate.masking import masked
@@ -49,7 +47,7 @@ from sigwrap.mediate.run_end import LimitReached
 from sigwrap.mediate.wording import denial, killed
 from sigwrap.policy.judge.limits import Crowd
 from sigwrap.policy.judge.request import CommandRedirect, Program, Via
-from tests.mediate.transcript import OURS, Transcript, engine, facts, play
+from tests.mediate.transcript import OURS, Transcript, engine, facts, play, play_exec
 
 RULES = """
 command_rules:
@@ -94,7 +92,7 @@ class Shell:
 
     def asks_for(self, *programs: Program | str, **different: Any) -> Transcript:
         named = [program(each) if isinstance(each, str) else each for each in programs]
-        return play(self.mediator.mediate(facts(self.process, *named, **different)))
+        return play_exec(self.mediator, facts(self.process, *named, **different))
 
     def runs(self, name: str) -> None:
         transcript = self.asks_for(name).holds().records("exec_allowed")
@@ -214,12 +212,12 @@ def test_a_traced_caller_meets_the_rule_on_traced_callers(shell: Shell, held: He
 def test_what_would_run_on_while_traced_is_denied_unless_everything_may_run(
     shell: Shell, bash: Process
 ) -> None:
-    shell.asks_for("ls").yields(Hold(), reply=CannotHold("it would run on")).is_denied(
+    shell.asks_for("ls").holds(CannotHold("it would run on")).is_denied(
         "ls", "builtin:traced", "it would run on", reason="it would run on", traced=True
     )
     rules = "\ndefaults: {command: audit, signal: deny}\n"
     shell = Shell(bash, rules)
-    shell.asks_for("ls").yields(Hold(), reply=CannotHold("it would run on")).records(
+    shell.asks_for("ls").holds(CannotHold("it would run on")).records(
         "exec_audited", verified=False, traced=True
     ).yields(ContinueWatched(), reply=Ran()).ends()
 
@@ -228,11 +226,11 @@ def test_what_would_run_on_while_traced_is_denied_unless_everything_may_run(
 
 
 def test_a_check_runs_nothing_and_needs_no_event(shell: Shell) -> None:
-    play(shell.mediator.mediate(OnlyAsks())).goes_on(Unrecorded.ONLY_ASKS)
+    play(let_ask()).goes_on(Unrecorded.ONLY_ASKS)
 
 
 def test_what_cannot_be_looked_at_is_denied(shell: Shell) -> None:
-    transcript = play(shell.mediator.mediate(not_dumpable(shell.process, "execveat")))
+    transcript = play_exec(shell.mediator, not_dumpable(shell.process, "execveat"))
     transcript.is_denied("execveat by bash", "builtin:unreadable", UNREADABLE)
     assert transcript.payload == {
         "path": "",
@@ -250,12 +248,12 @@ def test_what_cannot_be_looked_at_is_denied(shell: Shell) -> None:
         "verified": False,
     }
     shell = Shell(shell.process)
-    transcript = play(shell.mediator.mediate(stalled(shell.process, "execve", "nobody answers")))
+    transcript = play_exec(shell.mediator, stalled(shell.process, "execve", "nobody answers"))
     transcript.is_denied("execve by bash", "builtin:stalled", "nobody answers")
     assert transcript.payload["rule_name"] == "builtin:stalled"
     assert transcript.payload["reason"] == "nobody answers"
     shell = Shell(shell.process)
-    transcript = play(shell.mediator.mediate(pointing_nowhere(shell.process, "execve")))
+    transcript = play_exec(shell.mediator, pointing_nowhere(shell.process, "execve"))
     transcript.records("exec_denied").fails(errno.EFAULT)
     assert transcript.payload["reason"] == "its arguments point to unmapped memory"
     shell = Shell(shell.process)
@@ -492,7 +490,7 @@ def asked(shell: Shell, answer: Answer, **different: Any) -> Transcript:
 
 
 def unchanged(shell: Shell, transcript: Transcript) -> Transcript:
-    transcript.yields(ReadAgain(), reply=facts(shell.process, PUSH))
+    transcript.looks(facts(shell.process, PUSH))
     return transcript.reads(CONTENT)
 
 
@@ -589,7 +587,7 @@ def test_what_changed_meanwhile_is_asked_again_and_then_denied(
     content, where = now.get("content", CONTENT), now.get("where", OURS)
     changed = facts(shell.process, PUSH)._replace(**different)
     changed = changed._replace(here=changed.programs)
-    again = asked(shell, YES).yields(ReadAgain(), reply=changed)
+    again = asked(shell, YES).looks(changed)
     again.reads(content, where=where)
     if changed.programs[0].name == "gitt":  # judged anew
         again.holds().records("exec_allowed", rule_name="rest")
@@ -598,7 +596,7 @@ def test_what_changed_meanwhile_is_asked_again_and_then_denied(
     assert "it changed after the request" in new.note
     assert new.files == tuple(each.path for each in changed.programs)
     assert new.folder == changed.cwd
-    again.yields(ReadAgain(), reply=facts(shell.process, PUSH, cwd="/a/third"))
+    again.looks(facts(shell.process, PUSH, cwd="/a/third"))
     again.reads(content).records(
         "exec_denied", reason="not approved: it changed again during the request"
     ).next()
@@ -619,13 +617,13 @@ def test_after_each_yes_the_rules_are_asked_anew(bash: Process) -> None:
     """A variable has come meanwhile, which no question shows."""
     shell = asks_where_nothing_is_loaded(bash)
     transcript = asked(shell, YES)
-    transcript.yields(ReadAgain(), reply=facts(bash, PUSH._replace(loads_code=True)))
+    transcript.looks(facts(bash, PUSH._replace(loads_code=True)))
     transcript.reads(CONTENT).records("exec_denied", rule_name="no-libraries")
     shell = asks_where_nothing_is_loaded(bash)
-    transcript = asked(shell, YES).yields(ReadAgain(), reply=facts(bash, PUSH))
+    transcript = asked(shell, YES).looks(facts(bash, PUSH))
     transcript.reads(("other",))
     next_question(transcript, YES, ("other",))
-    transcript.yields(ReadAgain(), reply=facts(bash, PUSH._replace(loads_code=True)))
+    transcript.looks(facts(bash, PUSH._replace(loads_code=True)))
     transcript.reads(("other",)).records("exec_denied", rule_name="no-libraries")
 
 
@@ -634,7 +632,7 @@ def test_where_it_would_run_has_to_be_known(shell: Shell) -> None:
     for _ in range(2):
         found = next_question(transcript, YES, CONTENT, NOWHERE)
         assert found.key == ()
-        transcript.yields(ReadAgain(), reply=facts(shell.process, PUSH))
+        transcript.looks(facts(shell.process, PUSH))
         transcript.reads(CONTENT, where=NOWHERE)
     transcript.records("exec_denied")
 
@@ -676,10 +674,10 @@ def test_nobody_is_asked_where_a_yes_would_be_in_vain(shell: Shell, bash: Proces
     shell.asks_for(PUSH, readable=False).is_denied(
         "git push '--token=***'", "ask-push", UNREAD, decision="deny", reason=UNREAD
     )
-    late = asked(shell, YES).yields(ReadAgain(), reply=facts(shell.process, PUSH, readable=False))
+    late = asked(shell, YES).looks(facts(shell.process, PUSH, readable=False))
     late.reads(CONTENT).records("exec_denied", reason=UNREAD)
     shell = Shell(shell.process)
-    late = asked(shell, YES).yields(ReadAgain(), reply=facts(shell.process, PUSH))
+    late = asked(shell, YES).looks(facts(shell.process, PUSH))
     late.reads(CONTENT, where=OURS._replace(traced=True))
     late.reads(CONTENT, where=OURS._replace(traced=True)).records("exec_denied", reason=NO_YES)
     later = unchanged(shell, asked(shell, YES)).holds(Held.NO)
@@ -704,7 +702,7 @@ def test_a_rule_about_what_is_loaded_has_it_shown(bash: Process) -> None:
     transcript, found = asks_what_is_loaded(bash, loaded)
     assert found.loads == "LD_PRELOAD=./a.so GIT_PASSWORD=hidden"
     assert found.masked_loads == "LD_PRELOAD=./a.so 'GIT_PASSWORD=***'"
-    transcript.yields(ReadAgain(), reply=facts(bash, PUSH._replace(loads_code=True))).reads(CONTENT)
+    transcript.looks(facts(bash, PUSH._replace(loads_code=True))).reads(CONTENT)
     transcript.yields(ReadLoaded(("git",)), reply=("LD_PRELOAD=./b.so",)).reads(CONTENT)
 
 
@@ -745,14 +743,12 @@ def test_the_question_has_the_words_that_a_script_goes_on_with(shell: Shell) -> 
 
 
 def test_a_caller_or_file_that_is_gone_after_the_answer_fails(shell: Shell) -> None:
-    asked(shell, YES).yields(ReadAgain(), reply=WouldFail(errno.ENOENT)).records(
+    asked(shell, YES).looks(WouldFail(errno.ENOENT)).records(
         "exec_failed", path="/usr/bin/git", error="ENOENT", rule_name="ask-push"
     ).fails(errno.ENOENT)
     shell = Shell(shell.process)
     unseen = not_dumpable(shell.process, "execve")
-    asked(shell, YES).yields(ReadAgain(), reply=unseen).is_denied(
-        "execve by bash", "builtin:unreadable", UNREADABLE
-    )
+    asked(shell, YES).looks(unseen).is_denied("execve by bash", "builtin:unreadable", UNREADABLE)
 
 
 def test_the_question_names_no_file_that_is_not_there(shell: Shell) -> None:
@@ -783,7 +779,7 @@ def test_a_path_that_tells_too_little_is_asked_about_each_time(
     found = next_question(transcript, YES, CONTENT, where)
     assert (found.note, found.key) == (note, ())
     now = facts(shell.process, PUSH._replace(path=path), cwd=where.folder)
-    transcript.yields(ReadAgain(), reply=now).reads(CONTENT, where=where)
+    transcript.looks(now).reads(CONTENT, where=where)
     transcript.holds().records("exec_allowed", rule_name="ask-push")
 
 
@@ -845,7 +841,7 @@ def test_an_exec_over_a_limit_is_denied(
 )
 def test_an_exec_at_a_limit_goes_on(bash: Process, limits: str) -> None:
     """With at_fork, the processes were counted where they were made."""
-    limited(bash, limits).asks_for("ls", crowd=Crowd(4, 4)).yields(Hold())
+    limited(bash, limits).asks_for("ls", crowd=Crowd(4, 4)).holds()
 
 
 def test_execs_are_counted_where_they_go_on_and_one_too_many_ends_the_run(bash: Process) -> None:

@@ -1,6 +1,6 @@
 """A mediator's dialogue, written down: facts in, then effects out and replies in.
 
-    play(steps).yields(Hold(), reply=Held.YES).records("exec_allowed", …).yields(…).ends()
+    play(steps).looks(facts).holds().records("exec_allowed", …).yields(…).ends()
 
 A request that is decided without the kernel, in microseconds.
 """
@@ -19,6 +19,7 @@ from sigwrap.mediate.effects import (
     Hold,
     Image,
     Logged,
+    Look,
     Mediation,
     Ran,
     ReadContent,
@@ -27,11 +28,14 @@ from sigwrap.mediate.effects import (
     RecordRepeated,
     Succeed,
     Tell,
+    Turn,
     Unrecorded,
     VerifyThenContinue,
     Whereabouts,
 )
-from sigwrap.mediate.exec_facts import ExecFacts
+from sigwrap.mediate.exec import ExecMediator
+from sigwrap.mediate.exec_facts import ExecFacts, Unseen
+from sigwrap.mediate.facts import WouldFail
 from sigwrap.mediate.lineage import Process
 from sigwrap.mediate.wording import denial
 from sigwrap.policy.judge.engine import Engine
@@ -97,8 +101,12 @@ class Transcript:
         self.yields(ReadWhereabouts(), reply=where)
         return self.yields(ReadContent(besides), reply=content)
 
+    def looks(self, reply: object) -> Transcript:
+        """Once it is its turn."""
+        return self.yields(Turn(), Look(), reply=reply)
+
     def holds(self, reply: object = Held.YES) -> Transcript:
-        return self.yields(Hold(), reply=reply)
+        return self.yields(Turn(), Hold(), reply=reply)
 
     def runs(self) -> None:
         """What was asked for, verified."""
@@ -158,6 +166,11 @@ def nobody_handles(_pid: int, _signal: int) -> bool:
 
 def play(steps: Mediation) -> Transcript:
     return Transcript(steps)
+
+
+def play_exec(mediator: ExecMediator, facts: ExecFacts | Unseen | WouldFail) -> Transcript:
+    """From after the first look."""
+    return play(mediator.mediate()).looks(facts)
 
 
 def engine(sections: str) -> Engine:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -10,12 +11,13 @@ import pytest
 from sigwrap.agent import AgentSignal
 from sigwrap.errors import StoreError
 from sigwrap.linux.peer import Peer
+from sigwrap.mediate.effects import Turn
 from sigwrap.mediate.run_end import KillDemanded, TerminationDemanded
 from sigwrap.policy.judge.rules import Trust
 from sigwrap.run import freezing
 from sigwrap.run.agent_signals import AgentSignals
-from sigwrap.run.execs.gate import Gate
 from sigwrap.run.freezing import Freezing
+from sigwrap.run.turns import Turns
 from tests.mediate.transcript import engine
 from tests.support.stand_in import session_of
 
@@ -46,11 +48,11 @@ class Session:
         self.log = Log()
         self.later: list[Callable[[], None]] = []
         self.writes = True
-        self.gate = Gate()
+        self.gate = Turns(session_of(mediation=SimpleNamespace(performer=self)))
         self.broken = False
         policy = engine("defaults: {command: allow, signal: allow}\n").policy
         this: Any = self
-        parts = {"gate": self.gate, "recorder": this, "loop": this, "job_control": this}
+        parts = {"turns": self.gate, "recorder": this, "loop": this, "job_control": this}
         self.freezing = Freezing(session_of(**parts, command_pid=7))
         self.signals = AgentSignals(
             policy=policy._replace(trust=Trust(boundary=trust)),
@@ -74,6 +76,9 @@ class Session:
             raise StoreError("no room")
         self.log.append("checkpoint")
         return "/copy.db"
+
+    def resume(self, request: Any, _reply: object) -> None:
+        self.log.append(request.name)
 
     forget_stop_key = stop_front_at_key = lambda _self: None
 
@@ -106,12 +111,16 @@ STOP, CONT, INT = AgentSignal.SIGSTOP, AgentSignal.SIGCONT, AgentSignal.SIGINT
 KILL, TERM, BUDGET = AgentSignal.SIGKILL, AgentSignal.SIGTERM, AgentSignal.SIGBUDGET
 
 
+def _request(name: str) -> Any:
+    return SimpleNamespace(name=name, process=SimpleNamespace(pid=8))
+
+
 def test_each_is_recorded_before_it_takes_effect() -> None:
     session = Session()
     assert session.send(STOP) == ["delivered", "agent_signal SIGSTOP delivered", "tree_frozen 0"]
     assert session.send(STOP) == ["no-op", "agent_signal SIGSTOP no-op"]
-    session.gate.hold(lambda: session.log.append("one"))
-    session.gate.hold(lambda: session.log.append("another"))
+    for name in ("one", "another"):
+        session.gate.wait(_request(name), Turn())
     assert session.send(CONT) == [
         "delivered",
         "agent_signal SIGCONT delivered",
@@ -129,7 +138,7 @@ def test_each_is_recorded_before_it_takes_effect() -> None:
 @pytest.mark.parametrize("how", ["is over", "never ends"])
 def test_a_stop_waits_for_the_execs_in_flight_but_not_for_ever(how: str) -> None:
     session = Session()
-    session.gate.passed("an exec")
+    session.gate.goes_on("an exec")
     assert session.send(STOP) == ["pending", "agent_signal SIGSTOP pending"]
     assert session.gate.is_closed
     assert not session.freezing.is_frozen
@@ -146,7 +155,7 @@ def test_a_stop_waits_for_the_execs_in_flight_but_not_for_ever(how: str) -> None
 
 def test_a_stop_that_waits_is_cancelled() -> None:
     session = Session()
-    session.gate.passed("an exec")
+    session.gate.goes_on("an exec")
     session.send(STOP)
     assert session.send(CONT) == [
         "delivered",
@@ -158,7 +167,7 @@ def test_a_stop_that_waits_is_cancelled() -> None:
 
 def test_an_interrupt_holds_no_exec_once_it_is_sent() -> None:
     session = Session()
-    session.gate.passed("an exec")
+    session.gate.goes_on("an exec")
     assert session.send(INT, "lunch")[0] == "pending"
     assert session.gate.is_closed
     session.later[0]()

@@ -4,7 +4,7 @@ are told: what is tested is which of it the performer lets through, and in which
 from __future__ import annotations
 
 import errno
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from types import SimpleNamespace
 from typing import Any
 
@@ -36,8 +36,8 @@ from sigwrap.mediate.effects import Image as WhichImage
 from sigwrap.mediate.lineage import Process
 from sigwrap.mediate.questions import Answer, Question
 from sigwrap.mediate.run_end import LimitReached
-from sigwrap.run.aside import Done
-from sigwrap.run.perform import PAUSED, Performer, Scope
+from sigwrap.run.aside import Done, Outcome
+from sigwrap.run.perform import InWorker, Performer, Scope
 from tests.support.stand_in import session_of
 
 BASH = Process(pid=40, start_time=1, parent=None, ppid=30, depth=1, comm="bash")
@@ -74,6 +74,7 @@ class Stage:
                 approvals=self,
                 loop=self,
                 writers=self,
+                aside=self,
                 ending=ending,
                 watchers=self,
             ),
@@ -89,7 +90,7 @@ class Stage:
         return self.run(steps_of(*effects))
 
     def run(self, steps: Generator[Effect, Any, None]) -> list[str]:
-        self.performer.begin(Scope(7, 41, BASH, steps, self, 0))
+        self.performer.begin(Scope(7, 41, BASH, steps, self))
         return self.happened
 
     # The listener
@@ -152,9 +153,9 @@ class Stage:
             write=lambda: self.happened.append(f"tell {pid} {text}"), close=lambda: None
         )
 
-    def do(self, work: Any, then: Any, *, over: Any) -> None:
-        work()
-        self.timers.append(lambda: then(Done(None)))
+    def do(self, work: Any, then: Any, _drop: Any = None, *, over: Any = None) -> None:
+        found = work()
+        self.timers.append(lambda: then(Done(found)))
 
     # Holdings
 
@@ -334,7 +335,7 @@ def test_a_listener_that_broke_ends_the_run_and_lets_go(stage: Stage) -> None:
 
 
 def test_what_broke_while_its_mediator_waited_is_reported_once(stage: Stage) -> None:
-    scope = Scope(7, 41, BASH, steps_of(record()), stage, 0)
+    scope = Scope(7, 41, BASH, steps_of(record()), stage)
     stage.performer.broke(scope, OSError("EIO"))
     assert stage.happened == BROKE
     assert stage.payloads["mediation_failed"]["error"] == "OSError: EIO"
@@ -343,11 +344,10 @@ def test_what_broke_while_its_mediator_waited_is_reported_once(stage: Stage) -> 
 
 
 def test_a_dropped_request_is_let_go_once(stage: Stage) -> None:
-    scope = Scope(7, 41, BASH, steps_of(record()), stage, 0)
+    scope = Scope(7, 41, BASH, steps_of(record()), stage)
     stage.performer.drop(scope)
     stage.performer.drop(scope)
     stage.performer.resume(scope, None)
-    stage.performer.redo(scope, record())
     assert stage.happened == LET_GO
 
 
@@ -423,27 +423,53 @@ def test_a_withdrawal_at_once_is_the_end(stage: Stage) -> None:
     assert stage.run(asks()) == ["ask", REFUSED, "failed", "let go"]
 
 
-def test_an_effect_that_had_to_wait_is_done_again(stage: Stage) -> None:
-    ready: list[Scope] = []
+def _value(outcome: Outcome) -> object:
+    assert isinstance(outcome, Done)
+    return outcome.value
 
-    def hold(scope: Scope, effect: Effect) -> object:
-        if not ready:
-            ready.append(scope)
-            return PAUSED
-        return None
 
-    effect = VerifyThenContinue(WhichImage.ASKED)
-    stage.performer.offer({VerifyThenContinue: hold})
-    assert stage.of(effect, record(), Continue()) == []
-    stage.performer.redo(ready[0], effect)
-    assert stage.happened == ["record signal_sent 40", "resume 7", "let go"]
+def has_done(stage: Stage, work: Callable[[], object]) -> Scope:
+    """A request that waits for a worker; what is found for nobody is written down."""
+
+    def handle(scope: Scope, _effect: Effect) -> object:
+        def dropped(found: object) -> None:
+            stage.happened.append(f"dropped {found}")
+
+        return InWorker(work, lambda outcome: f"found {_value(outcome)}", dropped)
+
+    def steps() -> Generator[Effect, Any, None]:
+        stage.happened.append((yield VerifyThenContinue(WhichImage.ASKED)))
+        yield record()
+        yield Continue()
+
+    stage.performer.offer({VerifyThenContinue: handle})
+    scope = Scope(7, 41, BASH, steps(), stage)
+    stage.performer.begin(scope)
+    assert stage.happened == []
+    return scope
+
+
+def test_what_a_worker_has_found_is_the_reply(stage: Stage) -> None:
+    has_done(stage, lambda: 5)
+    stage.timers.pop()()
+    assert stage.happened == ["found 5", "record signal_sent 40", "resume 7", "let go"]
+
+
+def test_what_a_worker_has_found_for_a_request_that_is_over_is_dropped(stage: Stage) -> None:
+    scope = has_done(stage, lambda: 5)
+    stage.performer.drop(scope)
+    stage.timers.pop()()
+    assert stage.happened == [*LET_GO, "dropped 5"]
 
 
 # Events
 
 
 def test_events_of_decisions_say_how_long_the_decision_took(stage: Stage) -> None:
-    stage.of(Record("exec_denied", {}), Record("exec_failed", {}), Fail(3))
+    denied = steps_of(Record("exec_denied", {}), Record("exec_failed", {}), Fail(3))
+    scope = Scope(7, 41, BASH, denied, stage)
+    scope.started_ns -= 5_000
+    stage.performer.begin(scope)
     assert stage.payloads["exec_denied"]["evaluation_us"] > 0
     assert "evaluation_us" not in stage.payloads["exec_failed"]
 
@@ -498,7 +524,7 @@ def test_a_line_goes_to_the_caller_and_a_reason_to_end_reaches_the_run(stage: St
 
 
 def test_a_caller_that_ends_while_a_line_is_written_gets_no_answer(stage: Stage) -> None:
-    scope = Scope(7, 41, BASH, steps_of(record(), Tell("no"), Fail(13)), stage, 0)
+    scope = Scope(7, 41, BASH, steps_of(record(), Tell("no"), Fail(13)), stage)
     stage.performer.begin(scope)
     stage.performer.drop(scope)
     happened = list(stage.happened)

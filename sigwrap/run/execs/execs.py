@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import errno
 import os
-import time
-from collections.abc import Callable
 
 from sigwrap.hints import TYPE_CHECKING
-from sigwrap.linux.execs.asked import Asked, only_asks
-from sigwrap.linux.execs.executable import Executable
-from sigwrap.linux.execs.look import Seen, folder_of, look, look_first
+from sigwrap.linux.execs.asked import only_asks
+from sigwrap.linux.execs.look import Seen, folder_of, look
 from sigwrap.linux.execs.ours import Ours
 from sigwrap.linux.execs.repeated import is_available
 from sigwrap.linux.execs.tracing import tracer_of
 from sigwrap.linux.memory import expect_served_memory
-from sigwrap.linux.paths import MayWait
 from sigwrap.linux.ptrace import Gone, NotTraceable
 from sigwrap.linux.seccomp import Notification
 from sigwrap.linux.signals.targets import refresh_comm
@@ -25,28 +21,25 @@ from sigwrap.mediate.effects import (
     Held,
     Hold,
     Image,
-    ReadAgain,
+    TakeDigests,
     TellWatchers,
     VerifyThenContinue,
 )
-from sigwrap.mediate.exec import ExecMediator
-from sigwrap.mediate.exec_facts import ExecFacts, OnlyAsks, Unseen, stalled
+from sigwrap.mediate.exec import ExecMediator, let_ask
+from sigwrap.mediate.exec_facts import ExecFacts, Unseen, stalled
 from sigwrap.mediate.facts import WouldFail
 from sigwrap.mediate.lineage import Process
 from sigwrap.mediate.mount import let_mount
 from sigwrap.mediate.repeats import limits_allow_repeats
 from sigwrap.policy.judge.globs import Named
 from sigwrap.policy.judge.limits import Crowd
-from sigwrap.run.aside import Done, Outcome, Raised
-from sigwrap.run.execs.held_tracers import HeldTracers
+from sigwrap.run.aside import Done, Outcome
 from sigwrap.run.execs.holdings import ExecHoldings, Looked
 from sigwrap.run.execs.readings import readings
 from sigwrap.run.execs.replacements import Replacements
 from sigwrap.run.execs.tracer import Tracer
-from sigwrap.run.execs.turns import Turns
 from sigwrap.run.execs.unheld import Unheld
-from sigwrap.run.perform import NO_HOLDINGS, PAUSED, CallerGone, Scope
-from sigwrap.tuples import NamedTuple
+from sigwrap.run.perform import NO_HOLDINGS, PAUSED, CallerGone, InWorker, Scope
 
 if TYPE_CHECKING:
     from sigwrap.run.mediation import Mediation
@@ -55,69 +48,29 @@ if TYPE_CHECKING:
 _NO_CROWD = Crowd(0, 0)
 
 
-class _PutOff(NamedTuple):
-    """What a look that was put off has found."""
-
-    seen: Looked
-    started_ns: int
-
-
-def _close(seen: Looked) -> None:
-    if isinstance(seen, Seen):
-        seen.executable.close()
-
-
-def _outcome_of_look(outcome: Outcome, process: Process, syscall: str, why: str) -> Looked:
-    match outcome:
-        case Done(value=value):
-            seen: Looked = value
-            return seen
-        case Raised(error=MayWait() as too_much):
-            return stalled(process, syscall, str(too_much))
-        case Raised(error=error):
-            return error
-        case _:
-            return stalled(process, syscall, f"{outcome.why}: {why}")
-
-
-def _outcome_of_digests(outcome: Outcome, seen: Seen, process: Process, syscall: str) -> Looked:
-    if isinstance(outcome, Done):
-        return seen
-    seen.executable.close()
-    return stalled(process, syscall, "computing the digest of such a large file takes too long")
-
-
 class Execs:
     def __init__(self, session: Session, mediation: Mediation) -> None:
         self._session = session
-        self._gate = session.gate
         self._refused = mediation.refused
         self._performer = performer = mediation.performer
-        self._aside = session.aside
-        self._looked: dict[int, _PutOff] = {}  # by the id of a request whose facts were put off
-        self._answer_now = mediation.answer_what_was_put_off
         self._watchers = watchers = session.watchers
         self.mediator: ExecMediator = ExecMediator(session.engine, is_watched=watchers.watch_execs)
-        rules = session.policy.command_rules
-        self._names_digests = any(rule.sha256 or rule.not_sha256 for rule in rules)
         self._counts_crowd = session.policy.limits.count_at_execs
         self._processes = session.processes
         self._recordings = mediation.recordings
-        self._turns = Turns()
-        self.tracer: Tracer = Tracer(session, mediation, self._turns)
-        self._unheld = Unheld(session, mediation, self._turns)
-        self._loop = session.loop
-        self._held_tracers = HeldTracers(session, mediation, self._turns, self._unheld)
+        self.turns = session.turns
+        self.tracer: Tracer = Tracer(session, mediation)
+        self._unheld = Unheld(session, mediation)
         # What was taken away and is there again, the session has put there.
         environment = session.facts.environment
         variables = {os.fsdecode(name): value for name, value in environment.given.items()}
         path = environment.own.get(b"PATH", b"")
-        self.ours: Ours = Ours(variables, Named(rules), path)
+        self.ours: Ours = Ours(variables, Named(session.policy.command_rules), path)
         Replacements(session, mediation, self)
         performer.offer(
             {
                 **readings(),
-                ReadAgain: self._read_again,
+                TakeDigests: self._take_digests,
                 TellWatchers: watchers.on_exec,
                 Hold: self._hold,
                 VerifyThenContinue: self._verify_then_continue,
@@ -138,11 +91,10 @@ class Execs:
 
     def on_stop(self, tid: int, wait_status: int) -> bool:
         """Whether it is one of an exec."""
-        return self.tracer.on_stop(tid, wait_status) or self._held_tracers.on_stop(tid, wait_status)
+        return self.tracer.on_stop(tid, wait_status)
 
     def on_end(self, tid: int) -> None:
         self.tracer.on_end(tid)
-        self._held_tracers.on_end(tid)
 
     def last_denial(self) -> str:
         """By which rule; empty where none was denied."""
@@ -157,142 +109,32 @@ class Execs:
             return
         if self._unheld.is_other(process, notification.tid):
             self._performer.fail_as_the_kernel(notification.id, WouldFail(errno.EACCES))
-        elif only_asks(notification, syscall):
-            held = ExecHoldings(notification, syscall, self.tracer, self._gate)
-            self._start(notification, process, OnlyAsks(), held)
-        elif self._gate.is_closed:
-            self._gate.hold(lambda: self._answer_now(notification))
-        elif self._turns.is_taken(process):
-            self._turns.put_off(process, lambda: self._answer_now(notification))
-        else:
-            self._look(notification, process, syscall)
-
-    def is_over(self, notification: Notification, syscall: str) -> bool:
-        """Of a caller that nobody knows yet: whether the call fails for a file that isn't there.
-        Most are searches along PATH, which are nothing to know a process by."""
-        started_ns = time.perf_counter_ns()
-        if self._gate.is_closed or only_asks(notification, syscall):
-            return False
-        if self.tracer.holds(notification.tid) or notification.id in self._looked:
-            return False
-        seen = look_first(notification, syscall, self.ours)
-        if isinstance(seen, WouldFail):
-            self._performer.fail_as_the_kernel(notification.id, seen)
-            return True
-        if seen is not None:
-            self._looked[notification.id] = _PutOff(seen, started_ns)
-        return False
-
-    def forget_look(self, notification: Notification) -> None:
-        """Where nobody has taken it: its caller is gone, or waits for its turn."""
-        left = self._looked.pop(notification.id, None)
-        if left is not None:
-            _close(left.seen)
+            return
+        steps = let_ask() if only_asks(notification, syscall) else self.mediator.mediate()
+        held = ExecHoldings(notification, syscall, self)
+        self._performer.begin(Scope(notification.id, notification.tid, process, steps, held))
 
     def begin_mount(self, notification: Notification, process: Process, _syscall: str) -> None:
         expect_served_memory()
-        now_ns, tid = time.perf_counter_ns(), notification.tid
-        self._performer.begin(
-            Scope(notification.id, tid, process, let_mount(), NO_HOLDINGS, now_ns)
-        )
-
-    def _look(self, notification: Notification, process: Process, syscall: str) -> None:
-        looked = self._looked.pop(notification.id, None)
-        if looked is None:
-            started_ns = time.perf_counter_ns()
-            try:
-                seen = look(notification, process, syscall, self.ours)
-            except MayWait as why:
-                self._look_aside(notification, process, syscall, str(why), started_ns)
-                return
-        else:
-            if isinstance(looked.seen, Exception):
-                raise looked.seen
-            seen, started_ns = looked.seen, looked.started_ns
-        if isinstance(seen, WouldFail):  # mostly a search along PATH
-            self._performer.fail_as_the_kernel(notification.id, seen)
-            return
-        held = ExecHoldings(notification, syscall, self.tracer, self._gate)
-        facts: ExecFacts | Unseen
-        if isinstance(seen, Seen):
-            held.asked, held.executable = seen
-            try:
-                facts = known = self._facts(held, process, *seen)
-                if self._names_digests and seen.executable.put_off_digests(
-                    lambda: self.mediator.look_over(known)
-                ):
-                    self._digest_aside(notification, process, syscall, seen, started_ns)
-                    return
-            except BaseException:
-                held.close()
-                raise
-        else:
-            facts = seen
-        self._start(notification, process, facts, held, started_ns)
-
-    # What the loop must not wait for
-
-    def _look_aside(
-        self,
-        notification: Notification,
-        process: Process,
-        syscall: str,
-        why: str,
-        started_ns: int,
-    ) -> None:
-        def then(outcome: Outcome) -> None:
-            seen = _outcome_of_look(outcome, process, syscall, why)
-            self._go_on_with(notification, seen, started_ns)
-
-        self._aside.do(
-            lambda: look(notification, process, syscall, self.ours, may_wait=True), then, _close
-        )
-
-    def _digest_aside(
-        self,
-        notification: Notification,
-        process: Process,
-        syscall: str,
-        seen: Seen,
-        started_ns: int,
-    ) -> None:
-        def then(outcome: Outcome) -> None:
-            found = _outcome_of_digests(outcome, seen, process, syscall)
-            self._go_on_with(notification, found, started_ns)
-
-        self._aside.do(seen.executable.take_digests, then)
-
-    def _go_on_with(self, notification: Notification, seen: Looked, started_ns: int) -> None:
-        self._looked[notification.id] = _PutOff(seen, started_ns)
-        self._answer_now(notification)
-        self.forget_look(notification)
-
-    def _start(
-        self,
-        notification: Notification,
-        process: Process,
-        facts: ExecFacts | Unseen | OnlyAsks,
-        held: ExecHoldings,
-        started_ns: int = 0,
-    ) -> None:
-        steps = self.mediator.mediate(facts)
-        scope = Scope(notification.id, notification.tid, process, steps, held, started_ns)
-        if isinstance(facts, ExecFacts):
-            if not self._performer.still_waits(scope):
-                self._performer.drop(scope)
-                return
-            self._recordings.forget(process)  # a stub that execs is none any more
-        self._performer.begin(scope)
+        tid = notification.tid
+        self._performer.begin(Scope(notification.id, tid, process, let_mount(), NO_HOLDINGS))
 
     # Facts
 
-    def _facts(
-        self,
-        held: ExecHoldings,
-        process: Process,
-        asked: Asked,
-        executable: Executable,
-    ) -> ExecFacts:
+    def look(self, scope: Scope, *, may_wait: bool) -> Looked:
+        """Raises MayWait."""
+        held: ExecHoldings = scope.holdings
+        return look(held.notification, scope.process, held.syscall, self.ours, may_wait=may_wait)
+
+    def facts(self, scope: Scope, seen: Looked) -> ExecFacts | Unseen | WouldFail:
+        held: ExecHoldings = scope.holdings
+        if held.executable is not None:  # of an earlier look
+            held.executable.close()
+            held.executable = None
+        if not isinstance(seen, Seen):
+            return seen
+        held.asked, held.executable = asked, executable = seen
+        process = scope.process
         expected = self._recordings.expected_of(process)
         if expected is not None and expected.is_of(asked.path, asked.argv, asked.truncated):
             held.expected = expected
@@ -301,7 +143,7 @@ class Execs:
             process,
             held.syscall,
             os.fsdecode(asked.path),
-            folder_of(held.notification.tid, process.pid, self.ours),
+            folder_of(scope.tid, process.pid, self.ours),
             asked.truncated,
             executable.programs,
             executable.here,
@@ -311,7 +153,16 @@ class Execs:
             executable.scripts,
             executable.script_wraps,
         )
+        self._performer.check_again(scope)
+        self._recordings.forget(process)  # a stub that execs is none any more
         return facts
+
+    def drop(self, seen: Looked) -> None:
+        if isinstance(seen, Seen):
+            seen.executable.close()
+
+    def stalled(self, scope: Scope, why: str) -> Unseen:
+        return stalled(scope.process, scope.holdings.syscall, why)
 
     def _crowd(self, process: Process) -> Crowd:
         if not self._counts_crowd:
@@ -321,110 +172,40 @@ class Execs:
 
     # Effects
 
-    def _read_again(self, scope: Scope, effect: ReadAgain) -> object:
-        if self._gate.is_closed:  # somebody may have said yes meanwhile
-            self._gate.hold(lambda: self._performer.redo(scope, effect))
-            return PAUSED
+    def _take_digests(self, scope: Scope, _effect: TakeDigests) -> object:
         held: ExecHoldings = scope.holdings
-        if held.executable is not None:
-            held.executable.close()
-            held.executable = None
-        seen, held.seen_again = held.seen_again, None
-        if seen is None:
+        facts, executable = held.facts, held.executable
+        assert facts is not None and executable is not None, "looked at before"
+        if not executable.put_off_digests(lambda: self.mediator.look_over(facts)):
+            return True
+        held.executable = None  # the worker's, who may still read it when the request is over
+
+        def work() -> bool:
             try:
-                seen = look(held.notification, scope.process, held.syscall, self.ours)
-            except MayWait as why:
-                return self._read_again_aside(scope, effect, str(why))
-        if isinstance(seen, Exception):
-            raise seen
-        if not isinstance(seen, Seen):
-            facts: object = seen
-        else:
-            facts = known = self._facts(held, scope.process, *seen)
-            if self._names_digests and seen.executable.put_off_digests(
-                lambda: self.mediator.look_over(known)
-            ):
-                return self._digest_again_aside(scope, effect, seen)
-            held.asked, held.executable = seen
-        scope.is_checked = False
+                executable.take_digests()
+            except OSError:
+                return False
+            return True
+
+        def then(outcome: Outcome) -> object:
+            if isinstance(outcome, Done):
+                held.executable = executable
+                return outcome.value
+            executable.close()
+            return False
+
+        return InWorker(work, then, lambda _late: executable.close())
+
+    def _hold(self, scope: Scope, _effect: Hold) -> Held:
         self._performer.check(scope)
-        return facts
-
-    def _digest_again_aside(self, scope: Scope, effect: ReadAgain, seen: Seen) -> object:
-        def then(outcome: Outcome) -> None:
-            if scope.is_over:
-                seen.executable.close()
-                return
-            held: ExecHoldings = scope.holdings
-            held.seen_again = _outcome_of_digests(outcome, seen, scope.process, held.syscall)
-            self._performer.redo(scope, effect)
-
-        self._aside.do(seen.executable.take_digests, then)
-        return PAUSED
-
-    def _read_again_aside(self, scope: Scope, effect: ReadAgain, why: str) -> object:
-        held: ExecHoldings = scope.holdings
-
-        def look_again() -> Seen | Unseen | WouldFail:
-            return look(held.notification, scope.process, held.syscall, self.ours, may_wait=True)
-
-        def then(outcome: Outcome) -> None:
-            seen = _outcome_of_look(outcome, scope.process, held.syscall, why)
-            if scope.is_over:
-                _close(seen)
-                return
-            held.seen_again = seen
-            self._performer.redo(scope, effect)
-
-        self._aside.do(look_again, then, _close)
-        return PAUSED
-
-    def _hold(self, scope: Scope, effect: Hold) -> object:
-        def redo() -> None:
-            self._performer.redo(scope, effect)
-
-        if self._gate.is_closed:
-            scope.is_checked = False  # the caller may end while it waits
-            self._gate.hold(redo)
-            return PAUSED
-        self._performer.check(scope)
-        self._gate.passed(scope.holdings)
-        if self._turns.is_taken(scope.process):  # since it was asked for
-            self._turns.put_off(scope.process, redo)
-            return PAUSED
+        self.turns.goes_on(scope.holdings)
         try:
             scope.holdings.tracee = self.tracer.hold(scope)
         except Gone as gone:
             raise CallerGone from gone
         except NotTraceable:
-            return self._hold_its_tracer(scope, redo)
-        return Held.YES
-
-    def _hold_its_tracer(self, scope: Scope, redo: Callable[[], None]) -> object:
-        tid = tracer_of(scope.tid)
-        if not tid:  # nobody does, or whoever did has just ended
-            return self._hold_again(scope, redo)
-        process = self._processes.of_thread(tid)
-        if process is not None:
-            held = self._held_tracers.hold(scope, tid, process, redo)
-            slowly = scope.holdings.executable.is_read_slowly()
-            return Held.NO if held is Held.BY_ITS_TRACER and slowly else held
-        if tracer_of(scope.tid) == tid:
-            return Held.NO
-        self._loop.call_at(time.monotonic(), redo)  # it has just ended
-        return PAUSED
-
-    def _hold_again(self, scope: Scope, redo: Callable[[], None]) -> object:
-        try:
-            scope.holdings.tracee = self.tracer.hold(scope)
-        except Gone as gone:
-            raise CallerGone from gone
-        except NotTraceable:
-            if not tracer_of(scope.tid):
-                self._performer.check_again(scope)
-                return Held.NOT_DUMPABLE
-            self._loop.call_at(time.monotonic(), redo)  # somebody has begun to, just now
-            return PAUSED
+            self._performer.check_again(scope)
+            return Held.NO if tracer_of(scope.tid) else Held.NOT_DUMPABLE
         return Held.YES
 
     def _verify_then_continue(self, scope: Scope, effect: VerifyThenContinue) -> object:
@@ -450,18 +231,8 @@ class Execs:
         executable = scope.holdings.executable
         self._is_becoming_another(scope, executable.programs[0].argv)
 
-        def answer() -> None:
-            self._performer.let_go_on(scope, effect)
-            self._held_tracers.goes_on(scope)
-
-        def meanwhile() -> None:
-            self._held_tracers.is_waited_for(scope)
-
-        if scope.holdings.tracer_held is None:
-            self._processes.loads_unseen(process)
-            self._unheld.go_on(scope, executable, answer)
-        else:
-            self._unheld.go_on(scope, executable, answer, meanwhile)
+        self._processes.loads_unseen(process)
+        self._unheld.go_on(scope, executable, lambda: self._performer.let_go_on(scope, effect))
         return PAUSED
 
     def _is_becoming_another(self, scope: Scope, argv: tuple[str, ...]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from sigwrap.hints import TYPE_CHECKING
 from sigwrap.linux.execs.asked import Asked
 from sigwrap.linux.execs.environment import Variables
 from sigwrap.linux.execs.executable import Executable
@@ -11,12 +12,14 @@ from sigwrap.linux.execs.look import Seen
 from sigwrap.linux.seccomp import Notification
 from sigwrap.mediate.exec_facts import ExecFacts, Unseen
 from sigwrap.mediate.facts import WouldFail
-from sigwrap.run.execs.gate import Gate
-from sigwrap.run.execs.tracer import Tracee, Tracer
+from sigwrap.run.execs.tracer import Tracee
 from sigwrap.run.recording.recording import Recording
 from sigwrap.run.recording.recordings import Expected
 
-Looked = Seen | Unseen | WouldFail | Exception  # what came of a look
+if TYPE_CHECKING:
+    from sigwrap.run.execs.execs import Execs
+
+Looked = Seen | Unseen | WouldFail  # what came of a look
 Found = tuple[bytes, Executable]  # the path of a replacement, and what it would run
 
 
@@ -30,8 +33,8 @@ class ExecHoldings:
         "executable",
         "expected",
         "facts",
-        "found_aside",
-        "gate",
+        "family",
+        "found",
         "goes_on",
         "holds_secret",
         "name",
@@ -40,32 +43,24 @@ class ExecHoldings:
         "recording",
         "replacement",
         "replacement_argv",
-        "seen_again",
         "sets_environment",
         "syscall",
         "tracee",
-        "tracer",
-        "tracer_held",
         "variables",
     )
 
-    def __init__(
-        self, notification: Notification, syscall: str, tracer: Tracer, gate: Gate
-    ) -> None:
+    def __init__(self, notification: Notification, syscall: str, execs: Execs) -> None:
         self.notification = notification
         self.syscall = syscall
-        self.tracer = tracer
-        self.gate = gate
+        self.family = execs
         self.asked: Asked | None = None
         self.executable: Executable | None = None
         self.facts: ExecFacts | None = None  # by which it is judged
-        self.seen_again: Looked | None = None
         self.tracee: Tracee | None = None
-        self.tracer_held: Callable[[], None] | None = None  # lets the caller's tracer go
         self.goes_on = False
         # Of a replacement
         self.replacement: Executable | None = None
-        self.found_aside: dict[str, Found | None] = {}
+        self.found: dict[str, Found | None] = {}  # by a worker
         self.name = ""
         self.path = b""
         self.descriptor = -1  # the caller's, of the program that waits
@@ -80,19 +75,16 @@ class ExecHoldings:
 
     def failed(self) -> None:
         if self.tracee is not None:
-            self.tracer.refused(self.tracee)
+            self.family.tracer.refused(self.tracee)
 
     def close(self) -> None:
-        found_aside = (found[1] for found in self.found_aside.values() if found is not None)
-        for each in (self.executable, self.replacement, *found_aside):
+        found = (each[1] for each in self.found.values() if each is not None)
+        for each in (self.executable, self.replacement, *found):
             if each is not None:
                 each.close()
-        if self.tracer_held is not None:
-            self.tracer_held()
         # A tracee and its scope lead to each other, and both here.
         self.asked = self.facts = self.executable = self.replacement = None
         self.replacement_argv = ()
-        self.tracer_held = None
         if self.recording is not None and not self.goes_on:
             self.recording.drop("the command was refused")
-        self.gate.is_over(self)
+        self.family.turns.is_over(self)

@@ -83,7 +83,8 @@ class RepeatedExecs:
         self._processes = session.processes
         self._recordings = mediation.recordings
         self._tracer = execs.tracer
-        self._gate = session.gate
+        self._execs = execs
+        self._turns = session.turns
         self._watchers = session.watchers
         self._ours = execs.ours
         self._loop = session.loop
@@ -104,7 +105,7 @@ class RepeatedExecs:
         return (
             bool(self._plain)
             and self._performer.grants
-            and not self._gate.is_closed
+            and not self._turns.is_closed
             and not may_be_served()
             and not self._recordings.expects
             and not self._tracer.redirects
@@ -220,10 +221,10 @@ class RepeatedExecs:
         if is_written:
             process.becomes_another(remembered.argv)
         facts = remembered.facts._replace(process=process)
-        holdings = ExecHoldings(notification, facts.syscall, self._tracer, self._gate)
+        holdings = ExecHoldings(notification, facts.syscall, self._execs)
         steps = self._mediator.goes_on(facts, held.entry[_RULE])
         tid = notification.tid
-        scope = Scope(notification.id, tid, process, steps, holdings, 0)
+        scope = Scope(notification.id, tid, process, steps, holdings)
         tracee = self._tracer.held_already(scope)
         if not is_written:
             os.close(held.fd)
@@ -237,7 +238,7 @@ class RepeatedExecs:
             except OSError:  # it has ended; else its exec stop finds nothing judged, and kills it
                 os.close(held.fd)
             holdings.goes_on = True
-            self._gate.passed(holdings)
+            self._turns.goes_on(holdings)
         self._performer.goes_on_already(scope, is_written=is_written)
         if held.wait_status >= 0:
             self._session.children.on_waited([(tid, held.wait_status)])

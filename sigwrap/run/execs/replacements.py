@@ -20,7 +20,6 @@ from sigwrap.linux.memory import Unreadable, may_be_served
 from sigwrap.linux.paths import AT_FDCWD, MayWait, open_known
 from sigwrap.linux.registers import ERESTARTNOINTR
 from sigwrap.mediate.effects import (
-    Effect,
     Prepare,
     Prepared,
     PrepareStub,
@@ -32,7 +31,7 @@ from sigwrap.mediate.lineage import Process
 from sigwrap.policy.judge.request import Program, Via
 from sigwrap.run.aside import Done, Outcome
 from sigwrap.run.execs.holdings import ExecHoldings, Found
-from sigwrap.run.perform import PAUSED, Scope
+from sigwrap.run.perform import PAUSED, InWorker, Scope
 from sigwrap.run.recording.recordings import Expected, Recordings
 from sigwrap.run.recording.stub_program import stub_line, stub_variables
 from sigwrap.start.own_files import changed_stub_file
@@ -65,7 +64,6 @@ class Replacements:
         self._performer = performer = mediation.performer
         self._listener = mediation.listener
         self._recordings = mediation.recordings
-        self._aside = session.aside
         self._tracer = execs.tracer
         self._ours = execs.ours
         self._environment = session.facts.environment
@@ -82,29 +80,27 @@ class Replacements:
         try:
             return self._prepared(scope, effect)
         except _FindAside as wanted:
-            return self._find_aside(scope, effect, wanted)
+            return self._in_worker(scope, wanted, lambda: self._prepare(scope, effect))
 
     def _prepare_stub_command(self, scope: Scope, effect: PrepareStubCommand) -> object:
         try:
             return self._stub_command(scope)
         except _FindAside as wanted:
-            return self._find_aside(scope, effect, wanted)
+            again = lambda: self._prepare_stub_command(scope, effect)  # noqa: E731
+            return self._in_worker(scope, wanted, again)
 
-    def _find_aside(self, scope: Scope, effect: Effect, wanted: _FindAside) -> object:
+    def _in_worker(
+        self, scope: Scope, wanted: _FindAside, prepare: Callable[[], object]
+    ) -> InWorker:
         """Then it is prepared from the start."""
         held: ExecHoldings = scope.holdings
 
-        def then(outcome: Outcome) -> None:
-            found = outcome.value if isinstance(outcome, Done) else None
-            if scope.is_over:
-                _close_found(found)
-                return
-            held.found_aside[wanted.command] = found
+        def then(outcome: Outcome) -> object:
+            held.found[wanted.command] = outcome.value if isinstance(outcome, Done) else None
             scope.is_checked = False
-            self._performer.redo(scope, effect)
+            return prepare()
 
-        self._aside.do(wanted.find, then, _close_found)
-        return PAUSED
+        return InWorker(wanted.find, then, _close_found)
 
     def _prepared(self, scope: Scope, effect: Prepare) -> Prepared | Unpreparable:
         held: ExecHoldings = scope.holdings
@@ -194,22 +190,14 @@ class Replacements:
                 os.close(file)
                 raise
 
-        def then(outcome: Outcome) -> None:
-            if scope.is_over:
-                if isinstance(outcome, Done):
-                    os.close(outcome.value[0])
-            elif isinstance(outcome, Done):
-                file, held.descriptor = outcome.value
-                self._performer.resume(scope, self._stub(scope, asked, executable, file))
-            else:
-                self._performer.resume(scope, Unpreparable("its caller does not take the stub"))
+        def then(outcome: Outcome) -> Prepared | Unpreparable:
+            if not isinstance(outcome, Done):
+                return Unpreparable("its caller does not take the stub")
+            file, held.descriptor = outcome.value
+            return self._stub(scope, asked, executable, file)
 
-        # In a helper: the caller itself takes the descriptor, once it gets to run.
-        try:
-            self._aside.do(work, then, lambda found: os.close(found[0]))
-        except (OSError, RuntimeError) as failure:
-            return Unpreparable(str(failure))
-        return PAUSED
+        # In a worker: the caller itself takes the descriptor, once it gets to run.
+        return InWorker(work, then, lambda found: os.close(found[0]))
 
     def _stub(
         self, scope: Scope, asked: Asked, executable: Executable, file: int
@@ -243,10 +231,7 @@ class Replacements:
             )
 
         try:
-            if command in held.found_aside:
-                found = held.found_aside.pop(command)
-            else:
-                found = find(may_wait=False)
+            found = held.found.pop(command) if command in held.found else find(may_wait=False)
         except MayWait as why:
             raise _FindAside(command, find) from why
         except (OSError, ExecRefused, Unreadable):

@@ -33,7 +33,6 @@ from sigwrap.linux.ptrace import Gone, NotTraceable
 from sigwrap.linux.seccomp import Notification
 from sigwrap.mediate.effects import KernelRefused, LoadedOther, Ran, Restarted, Tampered
 from sigwrap.run.aside import Done, Late, Outcome, Raised
-from sigwrap.run.execs.turns import Turns
 from sigwrap.run.perform import Scope
 
 if TYPE_CHECKING:
@@ -70,12 +69,12 @@ class Tracee:
 
 
 class Tracer:
-    def __init__(self, session: Session, mediation: Mediation, turns: Turns) -> None:
+    def __init__(self, session: Session, mediation: Mediation) -> None:
         self._mediation = mediation
         self._performer = mediation.performer
         self._processes = session.processes
         self._aside = session.aside
-        self._turns = turns
+        self._turns = session.turns
         self._restarts = mediation.restarts
         self._waits_through_signals = session.facts.launched.waits_through_signals
         self._by_tid: dict[int, Tracee] = {}

@@ -26,7 +26,6 @@ from sigwrap.linux.execs.executable import Executable
 from sigwrap.linux.execs.tracing import Where, where
 from sigwrap.mediate.effects import ExecOutcome, LoadedOther, Ran
 from sigwrap.mediate.lineage import Process
-from sigwrap.run.execs.turns import Turns
 from sigwrap.run.perform import Scope
 
 if TYPE_CHECKING:
@@ -76,11 +75,11 @@ class _Exec:
 
 
 class Unheld:
-    def __init__(self, session: Session, mediation: Mediation, turns: Turns) -> None:
+    def __init__(self, session: Session, mediation: Mediation) -> None:
         self._performer = mediation.performer
         self._processes = session.processes
         self._loop = session.loop
-        self._turns = turns
+        self._turns = session.turns
         self._by_pid: dict[int, _Exec] = {}
 
     def go_on(

@@ -12,7 +12,7 @@ from sigwrap.escape import beginning
 from sigwrap.events import QUESTION_CHARACTERS, Event
 from sigwrap.mediate import effects
 from sigwrap.mediate.exec import ExecMediator
-from sigwrap.mediate.exec_facts import ExecFacts, not_dumpable, stalled
+from sigwrap.mediate.exec_facts import ExecFacts, Unseen, not_dumpable, stalled
 from sigwrap.mediate.lineage import Process
 from sigwrap.mediate.network import NetworkMediator
 from sigwrap.mediate.network_facts import Aim, NetworkFacts
@@ -86,7 +86,7 @@ class Mediated:
     ) -> None:
         different = {"process": self.process, "crowd": Crowd(0, 0), **different}
         found = facts(different.pop("process"), *programs, **different)
-        self._carry_out(self.execs.mediate(found), found, held, says)
+        self._carry_out(self.execs.mediate(), found, held, says)
 
     def signal(self, facts: SignalFacts, *, says: bool = YES) -> None:
         self._carry_out(self.signals.mediate(facts), None, effects.Held.YES, says)
@@ -96,8 +96,9 @@ class Mediated:
         self._carry_out(self.network.mediate(facts), None, effects.Held.YES, says)
 
     def _carry_out(
-        self, steps: effects.Mediation, facts: ExecFacts | None, held: Holding, says: bool
+        self, steps: effects.Mediation, facts: ExecFacts | Unseen | None, held: Holding, says: bool
     ) -> None:
+        where = OURS._replace(folder=facts.cwd) if isinstance(facts, ExecFacts) else OURS
         replies: dict[type[effects.Effect], Any] = {
             effects.Hold: held,
             effects.VerifyThenContinue: self.outcome,
@@ -105,8 +106,9 @@ class Mediated:
             effects.Prepare: REPLACED,
             effects.PrepareStubCommand: REPLACED,
             effects.Replace: effects.Restarted(),
-            effects.ReadAgain: facts,
-            effects.ReadWhereabouts: OURS._replace(folder=facts.cwd) if facts else OURS,
+            effects.Look: facts,
+            effects.TakeDigests: True,
+            effects.ReadWhereabouts: where,
             effects.ReadContent: ("content",),
             effects.ReadLoaded: (),
             effects.ReadEnvironment: "environment",
@@ -223,7 +225,7 @@ def everything(made: Mediated) -> None:
     made.run(program("ls", path="/tmp/ls", shadows="/usr/bin/ls", found="./ls"))
     made.run(program("x", path=".../x"))
     for unseen in (not_dumpable(BASH, "execve"), stalled(BASH, "execve", "so")):
-        made._carry_out(made.execs.mediate(unseen), None, effects.Held.YES, YES)
+        made._carry_out(made.execs.mediate(), unseen, effects.Held.YES, YES)
     made.signal(kill(15, CHILD))
     made.signal(kill(1, CHILD), says=YES)
     made.signal(kill(1, CHILD), says=NO)
