@@ -12,9 +12,7 @@ walls         what the kernel itself holds, and what it leaves open here
 supervisor    what a run is made of, and its turns
 loop          descriptors and deadlines of one thread
 entrance      a socket that listens, and who comes by it
-aside         helper threads, for what may take as long as somebody else likes
-facts_aside   facts of a request, which comes again where finding them may take its time
-relief        the end of who keeps the helpers waiting
+workers       threads for work that may block, and facts that they find
 made_folders  what file rules want to be there
 mediation     from a notification to the mediator of its family
 perform       carries effects out; only it answers a notification

@@ -17,9 +17,8 @@ from sigwrap.mediate.lineage import Process
 from sigwrap.policy.judge.engine import Engine
 from sigwrap.policy.judge.files import FileRules
 from sigwrap.policy.judge.rules import default_of
-from sigwrap.run.aside import Aside, Done
-from sigwrap.run.facts_aside import FactsAside
 from sigwrap.run.perform import NO_HOLDINGS, Performer, Scope
+from sigwrap.run.workers import Done, FactFinder, WorkerPool
 
 _NOT_IN_TIME = "the file could not be identified in time"
 
@@ -30,7 +29,7 @@ class Files:
         *,
         performer: Performer,
         engine: Engine,
-        aside: Aside,
+        pool: WorkerPool,
         answer_now: Callable[[Notification], None],
     ) -> None:
         """`answer_now`: a request that was put off, if its caller still waits."""
@@ -39,7 +38,7 @@ class Files:
         rules = FileRules(as_they_lie(policy.file_rules, engine.files), default)
         self._performer = performer
         self._mediator = FileMediator(rules)
-        self._facts = FactsAside(aside, answer_now)
+        self._facts = FactFinder(pool, answer_now)
         self._view = our_view()
 
     def begin(self, notification: Notification, process: Process, syscall: str) -> None:

@@ -16,7 +16,6 @@ from sigwrap.mediate.refusal import UnknownCall, refuse_failed, refuse_unknown, 
 from sigwrap.mediate.refused_files import Refusals
 from sigwrap.mediate.run_end import LimitReached
 from sigwrap.policy.judge.engine import Engine
-from sigwrap.run.aside import Aside
 from sigwrap.run.asking.approvals import Approvals
 from sigwrap.run.execs.execs import Execs
 from sigwrap.run.execs.gate import Gate
@@ -30,6 +29,7 @@ from sigwrap.run.refused_files import RefusedFiles
 from sigwrap.run.restarts import Restarts
 from sigwrap.run.signals import Signals
 from sigwrap.run.watchers import Watchers
+from sigwrap.run.workers import WorkerPool
 from sigwrap.start.command import HostEnvironment
 
 if TYPE_CHECKING:  # imported at the start, where a run has one
@@ -48,8 +48,7 @@ class Mediation:
         processes: Processes,
         approvals: Approvals,
         loop: Loop,
-        aside: Aside,
-        writers: Aside,
+        pool: WorkerPool,
         watchers: Watchers,
         sigwrap_pids: frozenset[int],
         end_run: Callable[[LimitReached], None],
@@ -72,7 +71,7 @@ class Mediation:
             recorder=recorder,
             approvals=approvals,
             loop=loop,
-            writers=writers,
+            pool=pool,
             end_run=end_run,
             escalate=watchers.on_escalation,
         )
@@ -90,7 +89,7 @@ class Mediation:
             processes=processes,
             recordings=self._recordings,
             restarts=restarts,
-            aside=aside,
+            pool=pool,
             loop=loop,
             waits_through_signals=waits_through_signals,
             answer_now=self._answer_what_was_put_off,
@@ -107,8 +106,7 @@ class Mediation:
             recordings=self._recordings,
             sigwrap_pids=sigwrap_pids,
             restarts=restarts,
-            loop=loop,
-            aside=aside,
+            pool=pool,
             answer_now=self._answer_what_was_put_off,
             domain=domain,
         )
@@ -120,7 +118,7 @@ class Mediation:
                 engine=engine,
                 processes=processes,
                 sigwrap_pids=sigwrap_pids,
-                aside=aside,
+                pool=pool,
                 loop=loop,
                 answer_now=self._answer_what_was_put_off,
                 on_connected=approvals.has_connected,
@@ -129,7 +127,7 @@ class Mediation:
             self._families[Family.FILE] = files(
                 performer=performer,
                 engine=engine,
-                aside=aside,
+                pool=pool,
                 answer_now=self._answer_what_was_put_off,
             ).begin
         self._forks = Forks(

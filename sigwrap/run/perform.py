@@ -54,14 +54,15 @@ from sigwrap.mediate.refusal import refuse_switched_off
 from sigwrap.mediate.run_end import LimitReached
 from sigwrap.mediate.wording import DENIED, TO_AN_AGENT
 from sigwrap.platform import Interception
-from sigwrap.run.aside import Aside, Outcome
 from sigwrap.run.asking.approvals import Approvals
 from sigwrap.run.loop import Loop
 from sigwrap.run.recorder import Recorder
 from sigwrap.run.repeats import Repeats
+from sigwrap.run.workers import Lane, Outcome, WorkerPool
 
 _LOOK_AFTER_CALLERS_S = 1.0
 _WRITTEN_WITHIN_S = 0.005
+_LINE_DEADLINE_S = 1.0
 _TIMED = frozenset(kind.name for kind in EVENT_TYPES.values() if "evaluation_us" in kind.fields)
 
 # What may be done for which reason without an event.
@@ -179,18 +180,16 @@ class Performer:
         recorder: Recorder,
         approvals: Approvals,
         loop: Loop,
-        writers: Aside,
+        pool: WorkerPool,
         end_run: Callable[[LimitReached], None],
         escalate: Callable[[Escalation], None],
     ) -> None:
-        """`writers`: of lines to callers, and of nothing else. A line that none of them can write
-        is dropped, so it keeps nothing from its worker."""
         self._listener = listener
         self._recorder = recorder
         self._repeats = Repeats(recorder, loop)
         self._approvals = approvals
         self._loop = loop
-        self._writers = writers
+        self._pool = pool
         self._end_run = end_run
         self._escalate = escalate
         self._grants_nothing = False
@@ -445,8 +444,6 @@ class Performer:
 
         advice = TO_AN_AGENT if effect.text.startswith(DENIED) else ""
         written = self._write(scope.process, effect.text, told, off_terminals=advice)
-        if written is None:
-            return None
         if scope.is_answered:  # the caller is killed next, and its parent goes on
             written.acquire(timeout=_WRITTEN_WITHIN_S)
         return PAUSED
@@ -460,7 +457,7 @@ class Performer:
         off_terminals: str = "",
         spares_screens: bool = False,
         spares_ours: bool = False,
-    ) -> _thread.LockType | None:
+    ) -> _thread.LockType:
         line = caller_stderr.Line(
             caller.pid,
             printable(text),
@@ -470,11 +467,9 @@ class Performer:
         )
         return self.write(line, then)
 
-    def write(
-        self, line: caller_stderr.Line, then: Callable[[Outcome], None]
-    ) -> _thread.LockType | None:
-        """A lock that is free once the line is written. None where no worker is to be had; the log
-        has it."""
+    def write(self, line: caller_stderr.Line, then: Callable[[Outcome], None]) -> _thread.LockType:
+        """Have a worker write the line. Return a lock that is free once it is written. A line that
+        is late is dropped: the log has it."""
         written = _thread.allocate_lock()
         written.acquire()
 
@@ -482,11 +477,7 @@ class Performer:
             line.write()
             written.release()
 
-        try:
-            self._writers.do(work, then, over=line.close)
-        except (OSError, RuntimeError):
-            line.close()
-            return None
+        self._pool.run(work, then, lane=Lane.LINES, deadline_s=_LINE_DEADLINE_S, over=line.close)
         return written
 
     def _would_wait(self, scope: Scope, effect: WouldWait) -> bool:

@@ -17,9 +17,9 @@ from sigwrap.linux.files.known import look
 from sigwrap.mediate.lineage import Process
 from sigwrap.mediate.refused_files import Inferred, Refusals, Suspicion, payload_of
 from sigwrap.mediate.wording import TO_AN_AGENT, refused_file
-from sigwrap.run.aside import Outcome
 from sigwrap.run.loop import Loop
 from sigwrap.run.recorder import Recorder
+from sigwrap.run.workers import Outcome
 
 _KEPT_FOR_S = 5.0
 _LINES_KEPT = 64
@@ -28,7 +28,7 @@ _SUSPICIONS_KEPT = 8  # of one process
 _WRITTEN_WITHIN_S = 0.005
 _STEPS_UP = 4  # from git-receive-pack to the git that runs it
 
-Write = Callable[[Line, Callable[[Outcome], None]], _thread.LockType | None]
+Write = Callable[[Line, Callable[[Outcome], None]], _thread.LockType]
 
 
 class _Suspect:
@@ -110,8 +110,7 @@ class RefusedFiles:
             line = Line(pid, "", off_terminals=TO_AN_AGENT, spares_screens=True)
         line.say("\n".join(map(printable, lines)))
         written = self._write(line, lambda _outcome: None)
-        if written is not None:  # its shell goes on, or the run is over
-            written.acquire(timeout=_WRITTEN_WITHIN_S)
+        written.acquire(timeout=_WRITTEN_WITHIN_S)  # its shell goes on, or the run is over
 
     def _forget(self, process: Process) -> None:
         suspect = self._suspects.pop(process, None)

@@ -15,7 +15,6 @@ from sigwrap.events import Payload
 from sigwrap.hints import TYPE_CHECKING
 from sigwrap.linux import held_terminals
 from sigwrap.linux.killed import oom_kills, used_up_cpu_limit
-from sigwrap.linux.memory import may_be_served
 from sigwrap.linux.seccomp import Listener
 from sigwrap.linux.sigfd import SignalFd
 from sigwrap.mediate.exit_event import exit_payload
@@ -32,7 +31,6 @@ from sigwrap.policy.judge.network import UNIX, Direction, endpoint_of
 from sigwrap.policy.judge.request import Action
 from sigwrap.protocols.front import Channel, Notice
 from sigwrap.run.agent_signals import AgentSignals
-from sigwrap.run.aside import Aside
 from sigwrap.run.asking.approvals import Approvals
 from sigwrap.run.asking.terminal_prompt import ring
 from sigwrap.run.children import Children
@@ -49,11 +47,11 @@ from sigwrap.run.mediation import Mediation
 from sigwrap.run.plan import Plan
 from sigwrap.run.processes import Processes
 from sigwrap.run.recorder import Recorder
-from sigwrap.run.relief import Relief
 from sigwrap.run.settings import BELL, RunSettings, is_unattended
 from sigwrap.run.tool_calls import ToolCalls
 from sigwrap.run.walls import Walls
 from sigwrap.run.watchers import Watchers
+from sigwrap.run.workers import WorkerPool
 from sigwrap.start.command import HostEnvironment
 from sigwrap.store.killswitch import State
 
@@ -117,9 +115,8 @@ class Supervisor:
         recorder.on_event = self.watchers.on_event
         self._tool_calls = ToolCalls(plan.store, self._loop, recorder)
         gate = Gate()
-        self._aside, self._writers = Aside(self._loop), Aside(self._loop)
+        self._pool = WorkerPool(self._loop)
         child_signals = SignalFd({SIGCHLD})
-        Relief(self._aside, recorder)
         self._mediation: Mediation | None = None
         if launched.listener is not None:
             # What the commands that join are forked from is no program of theirs.
@@ -132,8 +129,7 @@ class Supervisor:
                 processes=self._processes,
                 approvals=self._approvals,
                 loop=self._loop,
-                aside=self._aside,
-                writers=self._writers,
+                pool=self._pool,
                 watchers=self.watchers,
                 sigwrap_pids=frozenset({os.getpid(), front_pid, waited_for_pid, *own}),
                 end_run=self._on_limit,
@@ -240,7 +236,7 @@ class Supervisor:
             loop.call_at(time.monotonic() + self._limits.wall_time_s, self._on_wall_time)
         if self._usage is not None:
             self._usage.watch(
-                loop=loop, aside=self._aside, recorder=self._recorder, ending=self._ending
+                loop=loop, pool=self._pool, recorder=self._recorder, ending=self._ending
             )
         if self._remote_switch is not None:
             self._remote_switch.start(loop, self._recorder, self._on_remote_switch)
@@ -281,10 +277,9 @@ class Supervisor:
 
     @property
     def is_held_up(self) -> bool:
-        """A thread of this process doesn't end, whatever is done."""
+        """Whether a thread may be blocked for good, so that this process cannot end."""
         switch = self._remote_switch
-        workers = self._aside.is_held_up or self._writers.is_held_up
-        return workers or (switch is not None and switch.is_held_up)
+        return self._pool.is_busy or (switch is not None and switch.is_held_up)
 
     def _on_listener(self, happened: int) -> None:
         listener, mediation = self._launched.listener, self._mediation
@@ -376,9 +371,7 @@ class Supervisor:
         self._ending.on(SwitchedOff(reason, by, time.time_ns()))
 
     def _beat(self) -> None:
-        # Who is looked at aside, and finds no helper time after time, waits as for the loop itself.
-        if not (self._aside.somebody_found_none() and may_be_served()):
-            self._channel.beat()
+        self._channel.beat()
         self._loop.call_at(time.monotonic() + BEATS_EVERY_S, self._beat)
 
     def _look_after_store(self) -> None:

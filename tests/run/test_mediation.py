@@ -36,8 +36,7 @@ def _mediation(**given: Any) -> Mediation:
         "processes",
         "approvals",
         "loop",
-        "aside",
-        "writers",
+        "pool",
         "watchers",
     )
     return Mediation(

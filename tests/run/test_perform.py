@@ -36,8 +36,8 @@ from sigwrap.mediate.effects import Image as WhichImage
 from sigwrap.mediate.lineage import Process
 from sigwrap.mediate.questions import Answer, Question
 from sigwrap.mediate.run_end import LimitReached
-from sigwrap.run.aside import Done
 from sigwrap.run.perform import PAUSED, Performer, Scope
+from sigwrap.run.workers import Done
 
 BASH = Process(pid=40, start_time=1, parent=None, ppid=30, depth=1, comm="bash")
 TARGET = SignalTarget(50, 5, "sleep", frozenset())
@@ -71,7 +71,7 @@ class Stage:
             recorder=self,  # type: ignore[arg-type]
             approvals=self,  # type: ignore[arg-type]
             loop=self,  # type: ignore[arg-type]
-            writers=self,  # type: ignore[arg-type]
+            pool=SimpleNamespace(run=self.do),  # type: ignore[arg-type]
             end_run=lambda reason: self.happened.append(f"end {reason.limit}"),
             escalate=lambda escalation: self.happened.append(f"escalate {escalation.what}"),
         )
@@ -145,7 +145,7 @@ class Stage:
             write=lambda: self.happened.append(f"tell {pid} {text}"), close=lambda: None
         )
 
-    def do(self, work: Any, then: Any, *, over: Any) -> None:
+    def do(self, work: Any, then: Any, **_how: Any) -> None:
         work()
         self.timers.append(lambda: then(Done(None)))
 

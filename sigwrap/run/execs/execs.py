@@ -37,7 +37,6 @@ from sigwrap.mediate.repeats import limits_allow_repeats
 from sigwrap.policy.judge.engine import Engine
 from sigwrap.policy.judge.globs import Named
 from sigwrap.policy.judge.limits import Crowd
-from sigwrap.run.aside import Aside, Done, Outcome, Raised
 from sigwrap.run.execs.gate import Gate
 from sigwrap.run.execs.held_tracers import HeldTracers
 from sigwrap.run.execs.holdings import ExecHoldings, Looked
@@ -55,6 +54,7 @@ from sigwrap.run.recording.recordings import Recordings
 from sigwrap.run.refused_files import RefusedFiles
 from sigwrap.run.restarts import Restarts
 from sigwrap.run.watchers import Watchers
+from sigwrap.run.workers import Done, Outcome, Raised, WorkerPool
 from sigwrap.start.command import HostEnvironment
 from sigwrap.tuples import NamedTuple
 
@@ -103,7 +103,7 @@ class Execs:
         processes: Processes,
         recordings: Recordings,
         restarts: Restarts,
-        aside: Aside,
+        pool: WorkerPool,
         loop: Loop,
         waits_through_signals: bool,
         answer_now: Callable[[Notification], None],
@@ -116,7 +116,7 @@ class Execs:
         self._gate = gate
         self._refused = refused
         self._performer = performer
-        self._aside = aside
+        self._pool = pool
         self._looked: dict[int, _PutOff] = {}  # by the id of a request whose facts were put off
         self._answer_now = answer_now
         self._mediator = ExecMediator(engine, is_watched=watchers.watch_execs)
@@ -133,7 +133,7 @@ class Execs:
         self._tracer = Tracer(
             performer,
             processes.loaded,
-            aside,
+            pool,
             turns,
             restarts,
             waits_through_signals=waits_through_signals,
@@ -149,7 +149,7 @@ class Execs:
             performer=performer,
             listener=listener,
             recordings=recordings,
-            aside=aside,
+            pool=pool,
             tracer=self._tracer,
             ours=self._ours,
             environment=environment,
@@ -266,7 +266,7 @@ class Execs:
             try:
                 seen = look(notification, process, syscall, self._ours)
             except MayWait as why:
-                self._look_aside(notification, process, syscall, str(why), started_ns)
+                self._look_later(notification, process, syscall, str(why), started_ns)
                 return
         else:
             if isinstance(looked.seen, Exception):
@@ -284,7 +284,7 @@ class Execs:
                 if self._names_digests and seen.executable.put_off_digests(
                     lambda: self._mediator.look_over(known)
                 ):
-                    self._digest_aside(notification, process, syscall, seen, started_ns)
+                    self._digest_later(notification, process, syscall, seen, started_ns)
                     return
             except BaseException:
                 held.close()
@@ -295,7 +295,7 @@ class Execs:
 
     # What the loop must not wait for
 
-    def _look_aside(
+    def _look_later(
         self,
         notification: Notification,
         process: Process,
@@ -307,11 +307,13 @@ class Execs:
             seen = _outcome_of_look(outcome, process, syscall, why)
             self._go_on_with(notification, seen, started_ns)
 
-        self._aside.do(
-            lambda: look(notification, process, syscall, self._ours, may_wait=True), then, _close
+        self._pool.run(
+            lambda: look(notification, process, syscall, self._ours, may_wait=True),
+            then,
+            drop=_close,
         )
 
-    def _digest_aside(
+    def _digest_later(
         self,
         notification: Notification,
         process: Process,
@@ -323,7 +325,7 @@ class Execs:
             found = _outcome_of_digests(outcome, seen, process, syscall)
             self._go_on_with(notification, found, started_ns)
 
-        self._aside.do(seen.executable.take_digests, then)
+        self._pool.run(seen.executable.take_digests, then)
 
     def _go_on_with(self, notification: Notification, seen: Looked, started_ns: int) -> None:
         self._looked[notification.id] = _PutOff(seen, started_ns)
@@ -397,7 +399,7 @@ class Execs:
             try:
                 seen = look(held.notification, scope.process, held.syscall, self._ours)
             except MayWait as why:
-                return self._read_again_aside(scope, effect, str(why))
+                return self._read_again_later(scope, effect, str(why))
         if isinstance(seen, Exception):
             raise seen
         if not isinstance(seen, Seen):
@@ -407,13 +409,13 @@ class Execs:
             if self._names_digests and seen.executable.put_off_digests(
                 lambda: self._mediator.look_over(known)
             ):
-                return self._digest_again_aside(scope, effect, seen)
+                return self._digest_again_later(scope, effect, seen)
             held.asked, held.executable = seen
         scope.is_checked = False
         self._performer.check(scope)
         return facts
 
-    def _digest_again_aside(self, scope: Scope, effect: ReadAgain, seen: Seen) -> object:
+    def _digest_again_later(self, scope: Scope, effect: ReadAgain, seen: Seen) -> object:
         def then(outcome: Outcome) -> None:
             if scope.is_over:
                 seen.executable.close()
@@ -422,10 +424,10 @@ class Execs:
             held.seen_again = _outcome_of_digests(outcome, seen, scope.process, held.syscall)
             self._performer.redo(scope, effect)
 
-        self._aside.do(seen.executable.take_digests, then)
+        self._pool.run(seen.executable.take_digests, then)
         return PAUSED
 
-    def _read_again_aside(self, scope: Scope, effect: ReadAgain, why: str) -> object:
+    def _read_again_later(self, scope: Scope, effect: ReadAgain, why: str) -> object:
         held: ExecHoldings = scope.holdings
 
         def look_again() -> Seen | Unseen | WouldFail:
@@ -439,7 +441,7 @@ class Execs:
             held.seen_again = seen
             self._performer.redo(scope, effect)
 
-        self._aside.do(look_again, then, _close)
+        self._pool.run(look_again, then, drop=_close)
         return PAUSED
 
     def _hold(self, scope: Scope, effect: Hold) -> object:

@@ -30,7 +30,7 @@ class ExecHoldings:
         "executable",
         "expected",
         "facts",
-        "found_aside",
+        "found_later",
         "gate",
         "goes_on",
         "holds_secret",
@@ -65,7 +65,7 @@ class ExecHoldings:
         self.goes_on = False
         # Of a replacement
         self.replacement: Executable | None = None
-        self.found_aside: dict[str, Found | None] = {}
+        self.found_later: dict[str, Found | None] = {}
         self.name = ""
         self.path = b""
         self.descriptor = -1  # the caller's, of the program that waits
@@ -83,8 +83,8 @@ class ExecHoldings:
             self.tracer.refused(self.tracee)
 
     def close(self) -> None:
-        found_aside = (found[1] for found in self.found_aside.values() if found is not None)
-        for each in (self.executable, self.replacement, *found_aside):
+        found_later = (found[1] for found in self.found_later.values() if found is not None)
+        for each in (self.executable, self.replacement, *found_later):
             if each is not None:
                 each.close()
         if self.tracer_held is not None:

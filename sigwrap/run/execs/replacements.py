@@ -31,12 +31,12 @@ from sigwrap.mediate.effects import (
 )
 from sigwrap.mediate.lineage import Process
 from sigwrap.policy.judge.request import Program, Via
-from sigwrap.run.aside import Aside, Done, Outcome
 from sigwrap.run.execs.holdings import ExecHoldings, Found
 from sigwrap.run.execs.tracer import Tracer
 from sigwrap.run.perform import PAUSED, Performer, Scope
 from sigwrap.run.recording.recordings import Expected, Recordings
 from sigwrap.run.recording.stub_program import stub_line, stub_variables
+from sigwrap.run.workers import Done, Outcome, WorkerPool
 from sigwrap.start.command import HostEnvironment
 from sigwrap.start.own_files import changed_stub_file
 
@@ -44,7 +44,7 @@ _STUB_ATTEMPTS = 3  # a signal may break one off
 _A_STUB_OPENS = 24  # descriptors: what an interpreter reads at its start, and its own few
 
 
-class _FindAside(Exception):
+class _FindLater(Exception):
     """A replacement lies where a look may take its time."""
 
     def __init__(self, command: str, find: Callable[[], Found]) -> None:
@@ -65,7 +65,7 @@ class Replacements:
         performer: Performer,
         listener: Listener,
         recordings: Recordings,
-        aside: Aside,
+        pool: WorkerPool,
         tracer: Tracer,
         ours: Ours,
         environment: HostEnvironment,
@@ -73,7 +73,7 @@ class Replacements:
         self._performer = performer
         self._listener = listener
         self._recordings = recordings
-        self._aside = aside
+        self._pool = pool
         self._tracer = tracer
         self._ours = ours
         self._environment = environment
@@ -89,16 +89,16 @@ class Replacements:
     def _prepare(self, scope: Scope, effect: Prepare) -> object:
         try:
             return self._prepared(scope, effect)
-        except _FindAside as wanted:
-            return self._find_aside(scope, effect, wanted)
+        except _FindLater as wanted:
+            return self._find_later(scope, effect, wanted)
 
     def _prepare_stub_command(self, scope: Scope, effect: PrepareStubCommand) -> object:
         try:
             return self._stub_command(scope)
-        except _FindAside as wanted:
-            return self._find_aside(scope, effect, wanted)
+        except _FindLater as wanted:
+            return self._find_later(scope, effect, wanted)
 
-    def _find_aside(self, scope: Scope, effect: Effect, wanted: _FindAside) -> object:
+    def _find_later(self, scope: Scope, effect: Effect, wanted: _FindLater) -> object:
         """Then it is prepared from the start."""
         held: ExecHoldings = scope.holdings
 
@@ -107,11 +107,11 @@ class Replacements:
             if scope.is_over:
                 _close_found(found)
                 return
-            held.found_aside[wanted.command] = found
+            held.found_later[wanted.command] = found
             scope.is_checked = False
             self._performer.redo(scope, effect)
 
-        self._aside.do(wanted.find, then, _close_found)
+        self._pool.run(wanted.find, then, drop=_close_found)
         return PAUSED
 
     def _prepared(self, scope: Scope, effect: Prepare) -> Prepared | Unpreparable:
@@ -212,11 +212,8 @@ class Replacements:
             else:
                 self._performer.resume(scope, Unpreparable("its caller does not take the stub"))
 
-        # In a helper: the caller itself takes the descriptor, once it gets to run.
-        try:
-            self._aside.do(work, then, lambda found: os.close(found[0]))
-        except (OSError, RuntimeError) as failure:
-            return Unpreparable(str(failure))
+        # By a worker: the caller itself takes the descriptor, once it gets to run.
+        self._pool.run(work, then, drop=lambda found: os.close(found[0]))
         return PAUSED
 
     def _stub(
@@ -238,7 +235,7 @@ class Replacements:
         return Prepared(held.name, words, readable=True)
 
     def _find_replacement(self, scope: Scope, command: str, argv: Sequence[bytes]) -> str:
-        """Why there is none, or nothing. Raises _FindAside."""
+        """Why there is none, or nothing. Raises _FindLater."""
         held: ExecHoldings = scope.holdings
         if held.replacement is not None:
             held.replacement.close()
@@ -251,12 +248,12 @@ class Replacements:
             )
 
         try:
-            if command in held.found_aside:
-                found = held.found_aside.pop(command)
+            if command in held.found_later:
+                found = held.found_later.pop(command)
             else:
                 found = find(may_wait=False)
         except MayWait as why:
-            raise _FindAside(command, find) from why
+            raise _FindLater(command, find) from why
         except (OSError, ExecRefused, Unreadable):
             found = None
         if found is None:

@@ -33,10 +33,10 @@ from sigwrap.linux.ptrace import Gone, NotTraceable
 from sigwrap.linux.seccomp import Notification
 from sigwrap.mediate.effects import KernelRefused, LoadedOther, Ran, Restarted, Tampered
 from sigwrap.mediate.lineage import Process
-from sigwrap.run.aside import Aside, Done, Late, Outcome, Raised
 from sigwrap.run.execs.turns import Turns
 from sigwrap.run.perform import Performer, Scope
 from sigwrap.run.restarts import Restarts
+from sigwrap.run.workers import Done, Late, Outcome, Raised, WorkerPool
 
 
 class Tracee:
@@ -72,7 +72,7 @@ class Tracer:
         self,
         performer: Performer,
         loaded: Callable[[Process, Place | None], None],
-        aside: Aside,
+        pool: WorkerPool,
         turns: Turns,
         restarts: Restarts,
         *,
@@ -82,7 +82,7 @@ class Tracer:
         where that can be compared."""
         self._performer = performer
         self._loaded = loaded
-        self._aside = aside
+        self._pool = pool
         self._turns = turns
         self._restarts = restarts
         self._waits_through_signals = waits_through_signals
@@ -197,12 +197,12 @@ class Tracer:
             if tracee is not None:
                 self._forget(tracee)
         elif tracee.judged.is_read_slowly():
-            self._compare_aside(pid, tracee, tracee.judged)
+            self._compare_later(pid, tracee, tracee.judged)
         else:
             judged = tracee.judged
             self._decide(pid, tracee, lambda: image.difference(pid, judged))
 
-    def _compare_aside(self, pid: int, tracee: Tracee, judged: Executable) -> None:
+    def _compare_later(self, pid: int, tracee: Tracee, judged: Executable) -> None:
         def then(outcome: Outcome) -> None:
             if self._by_pid.get(pid) is not tracee:
                 return  # it was killed meanwhile
@@ -215,7 +215,7 @@ class Tracer:
                     self._kill(pid, tracee, error)
                     self._forget(tracee)
 
-        self._aside.do(lambda: image.difference(pid, judged), then)
+        self._pool.run(lambda: image.difference(pid, judged), then)
 
     def _decide(self, pid: int, tracee: Tracee, difference: Callable[[], str]) -> None:
         try:
