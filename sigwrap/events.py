@@ -238,7 +238,11 @@ def _types() -> tuple[EventType, ...]:
             "rule_name",
         ),
         event("signal_sent", "signal allowed", *SIGNAL_FIELDS),
-        event("signal_blocked", "signal denied with EPERM", *SIGNAL_FIELDS),
+        event(
+            "signal_blocked",
+            "signal denied with EPERM, or EFAULT if its arguments could not be read in time",
+            *SIGNAL_FIELDS,
+        ),
         event(
             "signal_redirected",
             "another signal was sent instead",
@@ -397,13 +401,6 @@ def _types() -> tuple[EventType, ...]:
             "files that sigwrap runs from changed; this run had loaded the old ones. The first "
             "files, and how many",
             "files",
-            "count",
-        ),
-        event(
-            "servers_killed",
-            "sigwrap killed file-system servers of this session that blocked other processes: the "
-            "first ones, and how many",
-            "processes",
             "count",
         ),
         event(

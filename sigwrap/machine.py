@@ -58,8 +58,8 @@ _APART = {
     "setresgid": (119, 149),
     "setresuid": (117, 147),
     "statx": (332, 291),
-    "tgkill": (234, 131),
     "timer_create": (222, 107),
+    "timer_delete": (226, 111),
     "timer_settime": (223, 110),
 }
 # From 424 on, a call has the same number on every machine.

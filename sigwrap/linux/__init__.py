@@ -19,7 +19,6 @@ file_state         what statx tells of a file, without asking who serves it
 paths              which file a path means to another process
 ways               where paths led at the start, and whether they still do
 mounts             which file systems answer by themselves
-fuse               who serves a file system
 taken              descriptors of other processes, taken as our own
 proc_files         files below a /proc that nobody can put another one over
 procfs             what /proc says of a process

@@ -1,32 +1,30 @@
-"""Kernel calls on a caller's socket that may wait: a signal to the thread that makes them ends the
-wait, with EINTR.
+"""Kernel calls on a caller's socket that may block: a timer of the kernel's ends them, with EINTR.
 
-The loop makes a call itself where only a caller's trick makes it wait. The last close of a
-socket waits for as long as SO_LINGER says, or for what the socket holds, and the last one can be
-the supervisor's. So a timer of the kernel's stands by, which costs less than a worker.
+Most calls never block; only a caller's trick makes them. The last close of a socket waits for as
+long as SO_LINGER says, or for what the socket holds, and the last one can be the supervisor's. A
+timer costs less than a worker.
 """
 
 from __future__ import annotations
 
+import _thread
 import ctypes
 import os
 import struct
 from collections.abc import Callable
 
 from sigwrap.bare import signal
-from sigwrap.bare.contextlib import suppress
-from sigwrap.errors import KernelError
 from sigwrap.hints import Any
 from sigwrap.linux.libc import syscall
 from sigwrap.machine import NUMBERS
 
-_SYS_TGKILL = NUMBERS["tgkill"]
 _SYS_TIMER_CREATE = NUMBERS["timer_create"]
 _SYS_TIMER_SETTIME = NUMBERS["timer_settime"]
+_SYS_TIMER_DELETE = NUMBERS["timer_delete"]
 _CLOCK_MONOTONIC = 1
 _SIGEV_THREAD_ID = 4
 _SIGNAL = signal.SIGVTALRM
-BROKEN_OFF_AFTER_S = 0.005
+_AFTER_S = 0.005
 _EVENT = struct.Struct("=QiiI44x")  # value, signal, kind, thread
 _TIME = struct.Struct("=qqqq")  # between the following, before the first
 
@@ -37,21 +35,24 @@ def let_calls_be_broken_off() -> None:
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {_SIGNAL})
 
 
-def break_off(tid: int) -> None:
-    """End a wait in the kernel of this process's thread `tid`, if it is in one."""
-    with suppress(KernelError):  # the thread has ended
-        syscall("tgkill", _SYS_TGKILL, os.getpid(), tid, _SIGNAL)
+def run_bounded(work: Callable[[], Any]) -> Any:
+    """Run `work` in this thread; each call in which it blocks fails with EINTR after 5 ms."""
+    timer = Bounded()
+    try:
+        return timer.call(work)
+    finally:
+        timer.delete()
 
 
 class Bounded:
-    """For the thread that makes it, which is the only one that may use it."""
+    """A timer for the thread that makes it, which is the only one that may use it."""
 
     def __init__(self) -> None:
         number = ctypes.create_string_buffer(4)
-        event = _EVENT.pack(0, _SIGNAL, _SIGEV_THREAD_ID, os.getpid())
+        event = _EVENT.pack(0, _SIGNAL, _SIGEV_THREAD_ID, _thread.get_native_id())
         syscall("timer_create", _SYS_TIMER_CREATE, _CLOCK_MONOTONIC, event, number)
         (self._timer,) = struct.unpack("=i", number.raw)
-        every = int(BROKEN_OFF_AFTER_S * 1e9)
+        every = int(_AFTER_S * 1e9)
         self._on, self._off = _TIME.pack(0, every, 0, every), _TIME.pack(0, 0, 0, 0)
 
     def close(self, fd: int) -> None:
@@ -63,6 +64,9 @@ class Bounded:
             return run()
         finally:
             self._set(self._off)
+
+    def delete(self) -> None:
+        syscall("timer_delete", _SYS_TIMER_DELETE, self._timer)
 
     def _set(self, times: bytes) -> None:
         syscall("timer_settime", _SYS_TIMER_SETTIME, self._timer, 0, times, 0)

@@ -47,5 +47,5 @@ def pointing_nowhere(process: Process, syscall: str) -> Unseen:
 
 
 def stalled(process: Process, syscall: str, reason: str) -> Unseen:
-    """It would keep the supervisor waiting for as long as somebody else likes."""
+    """The facts of an exec that could not be read in time."""
     return Unseen(process, syscall, reason, errno.EACCES, "builtin:stalled")

@@ -16,7 +16,6 @@ _BEYOND = frozenset(
     {
         "process_exited",
         "recording_ended",
-        "servers_killed",
         "store_tampered",
         "interrupt_received",
         "interrupt_forwarded",

@@ -61,6 +61,7 @@ from sigwrap.mediate.signal_facts import (
     Own,
     OwnInMemory,
     SignalFacts,
+    Stalled,
     Unresolved,
     WhoeverOwns,
 )
@@ -122,6 +123,8 @@ class SignalMediator:
                 return self._deny_unaimed(facts, signal_rules.EVERYBODY)
             case Unresolved():
                 return self._deny_unaimed(facts, signal_rules.UNRESOLVED)
+            case Stalled():
+                return _deny_unread(facts)
             case WhoeverOwns():
                 return _let_owner_be_signalled(facts)
             case NoOwner() if facts.how is How.ASYNC:
@@ -403,6 +406,12 @@ def _event(judged: _Judged, *, approved: bool = False) -> Record:
     if decision.escalate:
         escalation = Escalation(decision.rule, signal_rules.described(judged.attempt))
     return Record(kind, judged.payload.copy(), escalation)
+
+
+def _deny_unread(facts: SignalFacts) -> Mediation:
+    """The caller gets the errno of an address that leads nowhere."""
+    yield _unaimed_event(facts, signal_rules.UNREAD)
+    yield Fail(errno.EFAULT)
 
 
 def _unaimed_event(facts: SignalFacts, decision: Decision) -> Record:

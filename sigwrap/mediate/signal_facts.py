@@ -59,6 +59,10 @@ class Unresolved(NamedTuple):
     """It can't be found out."""
 
 
+class Stalled(NamedTuple):
+    """The caller's memory, which says what it is about, could not be read in time."""
+
+
 class Nobody(NamedTuple):
     """By its registers the call can reach no process: the kernel can have it."""
 
@@ -88,6 +92,7 @@ Aim = (
     | WhoeverOwns
     | NoOwner
     | Unresolved
+    | Stalled
     | Nobody
     | Own
     | OwnInMemory

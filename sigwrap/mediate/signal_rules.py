@@ -27,6 +27,7 @@ EVERYBODY = Decision(
 UNRESOLVED = Decision(
     action=Action.DENY, rule="builtin:unresolved", reason="its target cannot be determined"
 )
+UNREAD = UNRESOLVED._replace(message="its arguments could not be read in time")
 OWNER_JUDGED = Decision(
     action=Action.ALLOW,
     rule="builtin:owner",

@@ -12,9 +12,7 @@ walls         what the kernel itself holds, and what it leaves open here
 session       what each part is handed: facts, services, parts; and the turns of its loop
 loop          descriptors and deadlines of one thread
 entrance      a socket that listens, and who comes by it
-aside         helper threads, for what may take as long as somebody else likes
-facts_aside   facts of a request, which comes again where finding them may take its time
-relief        the end of who keeps the helpers waiting
+workers       threads for work that may block, and facts that they find
 made_folders  what file rules want to be there
 mediation     from a notification to the mediator of its family
 turns         which exec may go on, and who waits

@@ -14,9 +14,8 @@ from sigwrap.mediate.files import FileMediator
 from sigwrap.mediate.lineage import Process
 from sigwrap.policy.judge.files import FileRules
 from sigwrap.policy.judge.rules import default_of
-from sigwrap.run.aside import Done
-from sigwrap.run.facts_aside import FactsAside
 from sigwrap.run.perform import NO_HOLDINGS, Scope
+from sigwrap.run.workers import Done, FactFinder
 
 if TYPE_CHECKING:
     from sigwrap.run.mediation import Mediation
@@ -32,7 +31,7 @@ class Files:
         rules = FileRules(as_they_lie(policy.file_rules, session.engine.files), default)
         self._performer = mediation.performer
         self._mediator = FileMediator(rules)
-        self._facts = FactsAside(session.aside, mediation.answer_what_was_put_off)
+        self._facts = FactFinder(session.pool, mediation.answer_what_was_put_off)
         self._view = our_view()
 
     def begin(self, notification: Notification, process: Process, syscall: str) -> None:

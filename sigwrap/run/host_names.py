@@ -1,5 +1,6 @@
-"""Which names of the policy an address has: resolved by the supervisor itself, for what the session
-resolves is its own affair. Who is at an address of no known name waits for one more look."""
+"""Which names of the policy an address has. The supervisor resolves them itself: what the session
+resolves is no evidence. A connection to an address without a known name waits for one more lookup.
+"""
 
 from __future__ import annotations
 
@@ -8,46 +9,40 @@ from collections.abc import Callable, Iterable
 
 from sigwrap.bare import socket
 from sigwrap.policy.judge.network import packed_address
-from sigwrap.run.aside import Aside, Done, Outcome
-from sigwrap.run.loop import Loop
+from sigwrap.run.workers import Done, Lane, Outcome, WorkerPool
 
-_LOOKS_EVERY_S = 1.0
-_WAITED_FOR_S = 5.0
+_LOOKUP_EVERY_S = 1.0
+_LOOKUP_WITHIN_S = 5.0
 _KEPT_S = 600.0
-_NONE: frozenset[str] = frozenset()
 
 
 class HostNames:
-    def __init__(self, names: Iterable[str], loop: Loop) -> None:
+    def __init__(self, names: Iterable[str], pool: WorkerPool) -> None:
         self._names = sorted(names)
-        self._loop = loop
-        self._aside = Aside(loop)
-        self._seen_s: dict[bytes, dict[str, float]] = {}  # an address -> its names, and when
-        self._under_way: set[str] = set()
-        self._looked_s = -_LOOKS_EVERY_S
+        self._pool = pool
+        self._seen_s: dict[bytes, dict[str, float]] = {}  # address -> names, and when
+        self._pending = 0  # names that a connection may wait for
+        self._in_use: set[str] = set()  # names that a worker looks up, even if it is late
+        self._looked_s = -_LOOKUP_EVERY_S
         self._waiting: list[Callable[[], None]] = []
 
     def of(self, address: bytes) -> frozenset[str]:
-        seen = self._seen_s.get(address)
-        if not seen:
-            return _NONE
         oldest_s = time.monotonic() - _KEPT_S
+        seen = self._seen_s.get(address, {})
         return frozenset(name for name, at_s in seen.items() if at_s > oldest_s)
 
     def look_again(self, then: Callable[[], None]) -> None:
-        """`then` is called once all of them have been looked for, or had their time; at once where
-        that has just been so."""
+        """Call `then` when all names have been looked up, or have taken too long: at once if that
+        was less than a second ago."""
         now_s = time.monotonic()
-        if not self._under_way and now_s - self._looked_s >= _LOOKS_EVERY_S:
+        if not self._in_use and now_s - self._looked_s >= _LOOKUP_EVERY_S:
             self._looked_s = now_s
             self._forget_before(now_s - _KEPT_S)
             self._begin()
-        given_up_s = self._looked_s + _WAITED_FOR_S
-        if not self._under_way or now_s >= given_up_s:
+        if self._pending:
+            self._waiting.append(then)
+        else:
             then()
-            return
-        self._waiting.append(then)
-        self._loop.call_at(given_up_s, lambda: self._give_up(then))
 
     def _forget_before(self, oldest_s: float) -> None:
         """A name can have another address each time."""
@@ -58,31 +53,33 @@ class HostNames:
                 del self._seen_s[address]
 
     def _begin(self) -> None:
+        self._pending, self._in_use = len(self._names), set(self._names)
         for name in self._names:
-            try:
-                self._aside.do_anyway(_resolver(name), self._keeper(name))
-            except (OSError, RuntimeError):
-                return  # no thread is to be had: it has no known address
-            self._under_way.add(name)
+            self._look_up(name)
 
-    def _keeper(self, name: str) -> Callable[[Outcome], None]:
-        def keep(outcome: Outcome) -> None:
-            self._under_way.discard(name)
+    def _look_up(self, name: str) -> None:
+        def keep(addresses: set[bytes]) -> None:
+            now_s = time.monotonic()
+            for address in addresses:
+                self._seen_s.setdefault(address, {})[name] = now_s
+
+        def then(outcome: Outcome) -> None:
             if isinstance(outcome, Done):
-                now_s = time.monotonic()
-                for address in outcome.value:
-                    self._seen_s.setdefault(address, {})[name] = now_s
-            if not self._under_way:
+                keep(outcome.value)
+            self._pending -= 1
+            if not self._pending:
                 waiting, self._waiting = self._waiting, []
-                for then in waiting:
-                    then()
+                for each in waiting:
+                    each()
 
-        return keep
-
-    def _give_up(self, then: Callable[[], None]) -> None:
-        if then in self._waiting:
-            self._waiting.remove(then)
-            then()
+        self._pool.run(
+            _resolver(name),
+            then,
+            lane=Lane.NAMES,
+            deadline_s=_LOOKUP_WITHIN_S,
+            drop=keep,
+            over=lambda: self._in_use.discard(name),
+        )
 
 
 def _resolver(name: str) -> Callable[[], set[bytes]]:

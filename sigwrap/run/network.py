@@ -17,7 +17,7 @@ from sigwrap.calls import AF_UNIX, SOCK_DGRAM
 from sigwrap.errors import KernelError
 from sigwrap.hints import TYPE_CHECKING
 from sigwrap.linux import pidfd, procfs
-from sigwrap.linux.bounded import Bounded, let_calls_be_broken_off
+from sigwrap.linux.bounded import Bounded, let_calls_be_broken_off, run_bounded
 from sigwrap.linux.memory import may_be_served
 from sigwrap.linux.procfs import Rights
 from sigwrap.linux.registers import ERESTARTSYS
@@ -30,17 +30,15 @@ from sigwrap.linux.sockets.control import Carried
 from sigwrap.linux.sockets.look import Looked, Sockets
 from sigwrap.linux.sockets.rights import OtherRights, take
 from sigwrap.mediate.effects import MakeSocket, Reach, Reached
-from sigwrap.mediate.facts import WouldFail
 from sigwrap.mediate.lineage import Process
 from sigwrap.mediate.network import NetworkMediator
-from sigwrap.mediate.network_facts import NetworkFacts, Outside
+from sigwrap.mediate.network_facts import NetworkFacts, OutOfRules, Outside
 from sigwrap.policy.judge.network import Endpoint
-from sigwrap.run.aside import Done, Late, Outcome, Raised
-from sigwrap.run.facts_aside import FactsAside
 from sigwrap.run.host_names import HostNames
 from sigwrap.run.loop import Loop
 from sigwrap.run.outside import Listeners
 from sigwrap.run.perform import PAUSED, NoHoldings, Scope
+from sigwrap.run.workers import Done, FactFinder, Late, Outcome, Raised
 
 if TYPE_CHECKING:
     from sigwrap.run.mediation import Mediation
@@ -136,7 +134,7 @@ class Network:
         self._listener = mediation.listener
         self._rules = session.engine.network
         self._mediator = NetworkMediator(self._rules, session.policy.name)
-        self._aside = session.aside
+        self._pool = session.pool
         self._loop = session.loop
         self._sockets = Sockets(self._rules)
         self._listeners = Listeners(
@@ -147,19 +145,18 @@ class Network:
         self._looks = 0  # that are to come
         self._flags_change = False  # those of nonblocking sockets, while a call is made
         self._other_rights = OtherRights()
-        self._names = HostNames(self._rules.names, self._loop)
-        self._facts = FactsAside(self._aside, mediation.answer_what_was_put_off, Looked.let_go)
+        self._names = HostNames(self._rules.names, self._pool)
+        self._facts = FactFinder(self._pool, mediation.answer_what_was_put_off, Looked.let_go)
         performer.offer({Reach: self._reach, MakeSocket: self._make_socket})
 
     def begin(self, notification: Notification, process: Process, syscall: str) -> None:
-        started_ns = time.perf_counter_ns()
         refresh_comm(process)
         found = self._facts.find(
             notification,
             lambda may_wait: self._sockets.look(notification, process, syscall, may_wait=may_wait),
         )
         if found is not None:
-            self._judge(notification, process, syscall, _seen(found, syscall), started_ns)
+            self._judge(notification, process, syscall, _seen(found, syscall))
 
     def _judge(
         self,
@@ -167,7 +164,6 @@ class Network:
         process: Process,
         syscall: str,
         looked: Looked,
-        started_ns: int,
     ) -> None:
         aim = looked.aim
 
@@ -216,9 +212,10 @@ class Network:
         if held.looked.is_connecting_to_unix:
             self._listeners.connects(held.looked, scope.process)
 
-        def work() -> None:
+        def work() -> object:
             if not scope.is_over:
                 _carry_out(scope)
+            return None
 
         def over() -> None:
             if held.looked.is_connecting_to_unix:
@@ -235,19 +232,9 @@ class Network:
             over()
             self._flags_change |= _is_broken_off(outcome)
             return self._attempted(scope, outcome)
-        try:
-            if rights is None:
-                self._aside.do(work, then, over=over, is_broken_off=True)
-            else:
-                self._aside.do_anyway(
-                    _with_rights(rights, held.looked, work),
-                    then,
-                    over=over,
-                    is_broken_off=True,
-                )
-        except (OSError, RuntimeError):  # no worker is to be had
-            over()
-            return Reached(0, errno.EAGAIN)
+        if rights is not None:
+            work = _with_rights(rights, held.looked, work)
+        self._pool.run(lambda: run_bounded(work), then, over=over, keeps_thread=rights is None)
         return PAUSED
 
     def _resume(self, scope: Scope, reply: object) -> None:
@@ -350,15 +337,15 @@ class Network:
             rights = self._other_rights.of(scope.tid)
             if rights is None:
                 return self._made(scope, Done(ours.make(*asked)))
-            self._aside.do_anyway(
-                _with_rights(rights, scope.holdings.looked, lambda: ours.make(*asked)),
-                lambda outcome: self._resume(scope, self._made(scope, outcome)),
-            )
-            return PAUSED
         except OSError as refusal:
             return refusal.errno or errno.EPERM
-        except RuntimeError:
-            return errno.EAGAIN
+        self._pool.run(
+            _with_rights(rights, scope.holdings.looked, lambda: ours.make(*asked)),
+            lambda outcome: self._resume(scope, self._made(scope, outcome)),
+            drop=os.close,
+            keeps_thread=False,
+        )
+        return PAUSED
 
     def _made(self, scope: Scope, outcome: Outcome) -> object:
         if not isinstance(outcome, Done):
@@ -380,10 +367,14 @@ class Network:
 
 
 def _seen(outcome: Outcome, syscall: str) -> Looked:
-    if isinstance(outcome, Done):
-        looked: Looked = outcome.value
-        return looked
-    return Looked(Asked(syscall), WouldFail(errno.EAGAIN))
+    match outcome:
+        case Done(value=value):
+            looked: Looked = value
+            return looked
+        case Raised(error=error):
+            raise error
+        case Late(why=why):
+            return Looked(Asked(syscall), OutOfRules(syscall, why))
 
 
 def _with_rights(

@@ -56,8 +56,8 @@ from sigwrap.mediate.questions import Answer
 from sigwrap.mediate.refusal import refuse_switched_off
 from sigwrap.mediate.wording import DENIED, TO_AN_AGENT
 from sigwrap.platform import Interception
-from sigwrap.run.aside import Done, Late, Outcome, Raised
 from sigwrap.run.repeats import Repeats
+from sigwrap.run.workers import Done, Lane, Late, Outcome, Raised
 from sigwrap.tuples import NamedTuple
 
 if TYPE_CHECKING:
@@ -65,6 +65,7 @@ if TYPE_CHECKING:
 
 _LOOK_AFTER_CALLERS_S = 1.0
 _WRITTEN_WITHIN_S = 0.005
+_LINE_DEADLINE_S = 1.0
 _GATHER_FACTS = frozenset({Turn, Look, TakeDigests})
 _TIMED = frozenset(kind.name for kind in EVENT_TYPES.values() if "evaluation_us" in kind.fields)
 
@@ -209,10 +210,7 @@ class Performer:
         self._repeats = Repeats(session)
         self._approvals = session.approvals
         self._loop = session.loop
-        # They write lines to callers, and do nothing else. A line that none of them can write is
-        # dropped, so no request waits for one.
-        self._writers = session.writers
-        self._workers = session.aside
+        self._pool = session.pool
         self._grants_nothing = False
         self._asking: dict[Scope, str] = {}  # -> the id of the approval that it waits for
         self._handlers: dict[type, Handler] = {
@@ -351,15 +349,13 @@ class Performer:
         self._recorder.record("mediation_failed", scope.process.pid, payload)
 
     def _have_done(self, scope: Scope, job: InWorker) -> None:
-        """Raises OSError and RuntimeError where there is no worker."""
-
         def finished(outcome: Outcome) -> None:
             if not scope.is_over:
                 self._go_on(scope, lambda: job.then(outcome))
             elif job.drop is not None and isinstance(outcome, Done):
                 job.drop(outcome.value)
 
-        self._workers.do(job.work, finished, job.drop)
+        self._pool.run(job.work, finished, drop=job.drop)
 
     # Facts
 
@@ -501,8 +497,6 @@ class Performer:
 
         advice = TO_AN_AGENT if effect.text.startswith(DENIED) else ""
         written = self._write(scope.process, effect.text, told, off_terminals=advice)
-        if written is None:
-            return None
         if scope.is_answered:  # the caller is killed next, and its parent goes on
             written.acquire(timeout=_WRITTEN_WITHIN_S)
         return PAUSED
@@ -516,7 +510,7 @@ class Performer:
         off_terminals: str = "",
         spares_screens: bool = False,
         spares_ours: bool = False,
-    ) -> _thread.LockType | None:
+    ) -> _thread.LockType:
         line = caller_stderr.Line(
             caller.pid,
             printable(text),
@@ -526,11 +520,9 @@ class Performer:
         )
         return self.write(line, then)
 
-    def write(
-        self, line: caller_stderr.Line, then: Callable[[Outcome], None]
-    ) -> _thread.LockType | None:
-        """A lock that is free once the line is written. None where no worker is to be had; the log
-        has it."""
+    def write(self, line: caller_stderr.Line, then: Callable[[Outcome], None]) -> _thread.LockType:
+        """Have a worker write the line. Return a lock that is free once it is written. A line that
+        is late is dropped: the log has it."""
         written = _thread.allocate_lock()
         written.acquire()
 
@@ -538,11 +530,7 @@ class Performer:
             line.write()
             written.release()
 
-        try:
-            self._writers.do(work, then, over=line.close)
-        except (OSError, RuntimeError):
-            line.close()
-            return None
+        self._pool.run(work, then, lane=Lane.LINES, deadline_s=_LINE_DEADLINE_S, over=line.close)
         return written
 
     def _would_wait(self, scope: Scope, effect: WouldWait) -> bool:

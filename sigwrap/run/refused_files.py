@@ -102,8 +102,7 @@ class RefusedFiles:
             line = Line(pid, "", off_terminals=TO_AN_AGENT, spares_screens=True)
         line.say("\n".join(map(printable, lines)))
         written = self._performer.write(line, lambda _outcome: None)
-        if written is not None:  # its shell goes on, or the run is over
-            written.acquire(timeout=_WRITTEN_WITHIN_S)
+        written.acquire(timeout=_WRITTEN_WITHIN_S)  # its shell goes on, or the run is over
 
     def _forget(self, process: Process) -> None:
         suspect = self._suspects.pop(process, None)

@@ -19,7 +19,6 @@ from sigwrap.events import Payload
 from sigwrap.hints import TYPE_CHECKING
 from sigwrap.linux import held_terminals
 from sigwrap.linux.killed import oom_kills, used_up_cpu_limit
-from sigwrap.linux.memory import may_be_served
 from sigwrap.linux.seccomp import Listener
 from sigwrap.linux.sigfd import SignalFd
 from sigwrap.mediate.exit_event import exit_payload
@@ -30,7 +29,6 @@ from sigwrap.policy.judge.network import UNIX, Direction, endpoint_of
 from sigwrap.policy.judge.request import Action
 from sigwrap.protocols.front import Channel, Notice
 from sigwrap.run.agent_signals import AgentSignals
-from sigwrap.run.aside import Aside
 from sigwrap.run.asking.approvals import Approvals
 from sigwrap.run.asking.terminal_prompt import ring
 from sigwrap.run.children import Children
@@ -46,12 +44,12 @@ from sigwrap.run.mediation import Mediation
 from sigwrap.run.plan import Plan
 from sigwrap.run.processes import Processes
 from sigwrap.run.recorder import Recorder
-from sigwrap.run.relief import Relief
 from sigwrap.run.settings import BELL, RunSettings, is_unattended
 from sigwrap.run.tool_calls import ToolCalls
 from sigwrap.run.turns import Turns
 from sigwrap.run.walls import Walls
 from sigwrap.run.watchers import Watchers
+from sigwrap.run.workers import WorkerPool
 from sigwrap.start.command import HostEnvironment
 from sigwrap.store.killswitch import State
 from sigwrap.tuples import NamedTuple
@@ -102,13 +100,12 @@ class Session:
         self.channel = front
         self.loop = Loop()
         self.child_signals = SignalFd({SIGCHLD})
-        self.aside, self.writers = Aside(self.loop), Aside(self.loop)
+        self.pool = WorkerPool(self.loop)
         self.turns = Turns(self)
         self.processes = Processes(self)
         self.approvals = _approvals(self)
         self.watchers = Watchers(self)
         self.tool_calls = ToolCalls(self)
-        Relief(self.aside, recorder)
         listener = facts.launched.listener
         self.mediation = None if listener is None else Mediation(self, listener)
         self.diagnostic = Diagnostic(self)
@@ -211,9 +208,7 @@ class Session:
         self.ending.on(LimitReached("wall_time", maximum, why, used=maximum))
 
     def _beat(self) -> None:
-        # While workers are short time after time, requests wait as for the loop itself.
-        if not (self.aside.somebody_found_none() and may_be_served()):
-            self.channel.beat()
+        self.channel.beat()
         self.loop.call_at(time.monotonic() + BEATS_EVERY_S, self._beat)
 
     def _look_after_store(self) -> None:
@@ -235,10 +230,9 @@ class Session:
 
     @property
     def is_held_up(self) -> bool:
-        """A thread of this process doesn't end, whatever is done."""
+        """Whether a thread may be blocked for good, so that this process cannot end."""
         switch = self.plan.remote_switch
-        workers = self.aside.is_held_up or self.writers.is_held_up
-        return workers or (switch is not None and switch.is_held_up)
+        return self.pool.is_busy or (switch is not None and switch.is_held_up)
 
     def is_inside(self, pid: int) -> bool:
         return self.processes.of_thread(pid) is not None

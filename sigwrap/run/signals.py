@@ -6,7 +6,6 @@ import errno
 import os
 from collections.abc import Callable
 
-from sigwrap.bare.contextlib import suppress
 from sigwrap.errors import KernelError
 from sigwrap.hints import TYPE_CHECKING
 from sigwrap.linux import procfs
@@ -38,17 +37,17 @@ from sigwrap.mediate.effects import (
 from sigwrap.mediate.facts import WouldFail
 from sigwrap.mediate.lineage import Process
 from sigwrap.mediate.signal import SignalMediator
-from sigwrap.mediate.signal_facts import Aim, How, NotOwn, SignalFacts
+from sigwrap.mediate.signal_facts import Aim, How, NotOwn, SignalFacts, Stalled
 from sigwrap.mediate.signal_rules import IGNORED_BY_DEFAULT
 from sigwrap.policy.judge.request import TargetType
-from sigwrap.run.aside import Aside, Done, Outcome, Raised
-from sigwrap.run.facts_aside import FactsAside
 from sigwrap.run.perform import PAUSED, NoHoldings, Scope
+from sigwrap.run.workers import Done, FactFinder, Lane, Late, Outcome, Raised
 
 if TYPE_CHECKING:
     from sigwrap.run.mediation import Mediation
     from sigwrap.run.session import Session
 
+_CLOSE_DEADLINE_S = 1.0
 _TRACES = (How.TRACE, How.TRACE_ON, How.TRACED_BY_PARENT)
 
 
@@ -82,11 +81,9 @@ class Signals:
         self._aims = Aims(self._targets)
         self._recordings = mediation.recordings
         self._restarts = mediation.restarts
-        self._aside = session.aside
-        # Workers of their own: calls that keep them busy keep no exec waiting.
-        self._closers, self._advisers = Aside(session.loop), Aside(session.loop)
+        self._pool = session.pool
         self._answer_now = mediation.answer_what_was_put_off
-        self._words = FactsAside(self._aside, self._answer_now)  # what a call's pointer leads to
+        self._words = FactFinder(self._pool, self._answer_now)  # what a call's pointer leads to
         performer.offer(
             {
                 ContinueToChildren: self._continue_to_children,
@@ -108,14 +105,13 @@ class Signals:
             return
         place = pointed_at(notification, syscall)
         if place is None:
-            self._begin(notification, sender, syscall, b"")
+            self._begin(notification, sender, syscall, Done(b""))
         else:
             found = self._words.find(
                 notification, lambda may_wait: read(notification.tid, place, may_wait=may_wait)
             )
             if found is not None:
-                words = found.value if isinstance(found, Done) else None
-                self._begin(notification, sender, syscall, words)
+                self._begin(notification, sender, syscall, found)
 
     def _kernel_knows_the_answer(self, notification: Notification, sender: Process) -> bool:
         """To a question about who is inside."""
@@ -123,10 +119,14 @@ class Signals:
         return number == 0 and self._targets.is_known_inside(sender, target)
 
     def _begin(
-        self, notification: Notification, sender: Process, syscall: str, words: bytes | None
+        self, notification: Notification, sender: Process, syscall: str, words: Outcome
     ) -> None:
         refresh_comm(sender)
-        call, aim = self._aims.look(notification, sender, syscall, words)
+        call, aim = self._aims.look(
+            notification, sender, syscall, words.value if isinstance(words, Done) else None
+        )
+        if isinstance(words, Late):
+            aim = Stalled()
         if call.how in _TRACES and self._comes_again(notification, call, aim):
             return
         sender.seizes |= call.seizes and call.how is How.TRACE
@@ -193,7 +193,7 @@ class Signals:
         self._performer.demand_event(scope, effect, effect.unrecorded)
         self._performer.check(scope)
         return self._have_done(
-            self._aside,
+            Lane.REQUESTS,
             scope,
             lambda call: set_async(scope.process, call),
             lambda outcome: self._let_go_then(scope, _error_of(outcome)),
@@ -219,7 +219,7 @@ class Signals:
         return self._carry_out(scope, effect, run)
 
     def _advise(self, scope: Scope, effect: Advise) -> object:
-        """Aside: it takes as long as the target has pages."""
+        """Have a worker do it: it takes as long as the target has pages."""
         self._performer.demand_event(scope, effect, effect.unrecorded)
         self._performer.check(scope)
         target = effect.target
@@ -233,11 +233,11 @@ class Signals:
                 self._performer.succeed_with(scope, outcome.value)
             return _error_of(outcome)
 
-        return self._have_done(self._advisers, scope, lambda call: advise(call, target), then)
+        return self._have_done(Lane.ADVICE, scope, lambda call: advise(call, target), then)
 
     def _have_done(
         self,
-        workers: Aside,
+        lane: Lane,
         scope: Scope,
         run: Callable[[SignalCall], object],
         then: Callable[[Outcome], object],
@@ -256,11 +256,7 @@ class Signals:
             if not scope.is_over and (reply := then(outcome)) is not PAUSED:
                 self._performer.resume(scope, reply)
 
-        try:
-            workers.do(lambda: run(call), told, over=over)
-        except (OSError, RuntimeError):  # no worker is to be had
-            scope.holdings.hold(held)
-            return errno.EAGAIN
+        self._pool.run(lambda: run(call), told, lane=lane, over=over)
         return PAUSED
 
     def _carry_out(
@@ -286,14 +282,15 @@ class Signals:
         if closes_at_once(held):
             os.close(held)
             return reply
-        if not self._closers.is_full:
-            with suppress(OSError, RuntimeError):  # no helper is to be had
-                self._closers.do(
-                    lambda: os.close(held), lambda _late: self._performer.resume(scope, reply)
-                )
-                return PAUSED
-        let_go(held)
-        return reply
+        left = [held]
+        self._pool.run(
+            lambda: os.close(left.pop()),
+            lambda _outcome: self._performer.resume(scope, reply),
+            lane=Lane.CLOSES,
+            deadline_s=_CLOSE_DEADLINE_S,
+            over=lambda: let_go(left.pop()) if left else None,  # no worker began with it
+        )
+        return PAUSED
 
     def _look_again(self, _scope: Scope, effect: LookAgain) -> bool:
         return is_still(effect.target)

@@ -20,7 +20,7 @@ from sigwrap.mediate.usage_limits import (
     UsageLimits,
 )
 from sigwrap.policy.judge.rules import Limits
-from sigwrap.run.aside import Done, Outcome
+from sigwrap.run.workers import Done, Lane, Outcome
 
 if TYPE_CHECKING:
     from sigwrap.run.session import Session
@@ -58,7 +58,7 @@ class Usage:
 
     def begin(self, session: Session) -> None:
         self._loop = session.loop
-        self._aside = session.aside
+        self._pool = session.pool
         self._recorder = session.recorder
         self._ending = session.ending
         self._look()
@@ -95,11 +95,9 @@ class Usage:
             used = outcome.value if isinstance(outcome, Done) else at_most
             self._memory_used(max(used, in_cgroup))
 
-        try:
-            self._aside.do_anyway(lambda: self._closer.look(processes), seen)
-        except (OSError, RuntimeError):  # no thread can be had
-            self._closer.is_over()
-            self._memory_used(at_most)
+        self._pool.run(
+            lambda: self._closer.look(processes), seen, lane=Lane.MEMORY, deadline_s=None
+        )
 
     def _memory_used(self, used: int, *, is_certain: bool = False) -> None:
         self.used["memory"] = used
@@ -122,9 +120,9 @@ class Usage:
 
 
 class _CloserLook:
-    """Aside, one at a time: whoever changes his mappings may have it wait. Where it comes no
-    further for some time, all count in full. It may take its time otherwise: on a machine that is
-    busy, or of a tree that has much."""
+    """One look at a time, by a worker: a process that changes its mappings can delay it. If it
+    makes no progress for some time, all memory counts in full. A busy machine, or a large process
+    tree, gets more time."""
 
     def __init__(self) -> None:
         self._began_s = 0.0  # 0: none is under way

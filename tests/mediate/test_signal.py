@@ -45,6 +45,7 @@ from sigwrap.mediate.signal_facts import (
     Own,
     OwnInMemory,
     SignalFacts,
+    Stalled,
     Unresolved,
     WhoeverOwns,
 )
@@ -211,6 +212,12 @@ def test_everybody_and_what_cannot_be_resolved_are_denied(aim: Aim, rule: str) -
     )
     transcript.tells(f"(rule {rule})").fails(errno.EPERM)
     assert transcript.payload["target_types"] == []
+
+
+def test_a_call_whose_arguments_are_not_read_in_time_is_denied() -> None:
+    sends(TERM, Stalled()).records(
+        "signal_blocked", rule_name="builtin:unresolved", target_pid=None
+    ).fails(errno.EFAULT)
 
 
 def test_a_denial_without_a_target_or_an_event_fails_all_the_same() -> None:

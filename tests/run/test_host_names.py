@@ -12,6 +12,7 @@ from sigwrap.policy.judge.network import packed_address
 from sigwrap.run import host_names
 from sigwrap.run.host_names import HostNames
 from sigwrap.run.loop import Loop
+from sigwrap.run.workers import WorkerPool
 
 LOOPBACK = packed_address("127.0.0.1") or b""
 NOBODYS = packed_address("192.0.2.1") or b""
@@ -25,6 +26,11 @@ def loop() -> Loop:
 
 
 @pytest.fixture
+def pool(loop: Loop) -> WorkerPool:
+    return WorkerPool(loop)
+
+
+@pytest.fixture
 def look(loop: Loop) -> Look:
     def look(names: HostNames) -> None:
         done: list[None] = []
@@ -35,8 +41,8 @@ def look(loop: Loop) -> Look:
     return look
 
 
-def test_an_address_has_the_names_that_lead_to_it(loop: Loop, look: Look) -> None:
-    names = HostNames({"localhost", "no-such-host.invalid"}, loop)
+def test_an_address_has_the_names_that_lead_to_it(pool: WorkerPool, look: Look) -> None:
+    names = HostNames({"localhost", "no-such-host.invalid"}, pool)
     assert names.of(LOOPBACK) == frozenset()
     look(names)
     assert names.of(LOOPBACK) == {"localhost"}
@@ -44,7 +50,7 @@ def test_an_address_has_the_names_that_lead_to_it(loop: Loop, look: Look) -> Non
 
 
 def test_all_who_ask_meanwhile_wait_for_one_look(
-    loop: Loop, look: Look, monkeypatch: pytest.MonkeyPatch
+    pool: WorkerPool, look: Look, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     looked: list[str] = []
 
@@ -56,8 +62,8 @@ def test_all_who_ask_meanwhile_wait_for_one_look(
         return resolve
 
     monkeypatch.setattr(host_names, "_resolver", resolver)
-    monkeypatch.setattr(host_names, "_LOOKS_EVERY_S", 3600.0)
-    names, told = HostNames({"localhost"}, loop), list[int]()
+    monkeypatch.setattr(host_names, "_LOOKUP_EVERY_S", 3600.0)
+    names, told = HostNames({"localhost"}, pool), list[int]()
     for each in range(3):
         names.look_again(lambda each=each: told.append(each))  # type: ignore[misc]
     look(names)
@@ -66,13 +72,13 @@ def test_all_who_ask_meanwhile_wait_for_one_look(
 
 
 def test_who_is_slow_is_not_waited_for(
-    loop: Loop, look: Look, monkeypatch: pytest.MonkeyPatch
+    pool: WorkerPool, look: Look, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     never = _thread.allocate_lock()
     monkeypatch.setattr(host_names, "_resolver", lambda _name: lambda: never.acquire() and set())
-    monkeypatch.setattr(host_names, "_WAITED_FOR_S", 0.05)
+    monkeypatch.setattr(host_names, "_LOOKUP_WITHIN_S", 0.05)
     never.acquire()
-    names = HostNames({"localhost"}, loop)
+    names = HostNames({"localhost"}, pool)
     look(names)
     assert names.of(LOOPBACK) == frozenset()
     later: list[None] = []
@@ -82,9 +88,9 @@ def test_who_is_slow_is_not_waited_for(
 
 
 def test_a_name_that_leads_there_no_more_is_forgotten(
-    loop: Loop, look: Look, monkeypatch: pytest.MonkeyPatch
+    pool: WorkerPool, look: Look, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    names = HostNames({"localhost"}, loop)
+    names = HostNames({"localhost"}, pool)
     look(names)
     seen_s = time.monotonic()
     monkeypatch.setattr(time, "monotonic", lambda: seen_s + host_names._KEPT_S + 1)

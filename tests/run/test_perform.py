@@ -36,8 +36,8 @@ from sigwrap.mediate.effects import Image as WhichImage
 from sigwrap.mediate.lineage import Process
 from sigwrap.mediate.questions import Answer, Question
 from sigwrap.mediate.run_end import LimitReached
-from sigwrap.run.aside import Done, Outcome
 from sigwrap.run.perform import InWorker, Performer, Scope
+from sigwrap.run.workers import Done, Outcome
 from tests.support.stand_in import session_of
 
 BASH = Process(pid=40, start_time=1, parent=None, ppid=30, depth=1, comm="bash")
@@ -73,8 +73,7 @@ class Stage:
                 recorder=self,
                 approvals=self,
                 loop=self,
-                writers=self,
-                aside=self,
+                pool=SimpleNamespace(run=self.do),
                 ending=ending,
                 watchers=self,
             ),
@@ -153,7 +152,7 @@ class Stage:
             write=lambda: self.happened.append(f"tell {pid} {text}"), close=lambda: None
         )
 
-    def do(self, work: Any, then: Any, _drop: Any = None, *, over: Any = None) -> None:
+    def do(self, work: Any, then: Any, **_how: Any) -> None:
         found = work()
         self.timers.append(lambda: then(Done(found)))
 

@@ -18,7 +18,6 @@ _SENTENCES = {
     "mediation_failed": "internal error of sigwrap while it decided for {comm} ({pid}): {error}",
     "control_refused": "{peer_cmd} ({pid}) was refused at the control socket{why}",
     "own_files_changed": "files that sigwrap runs from were changed: {changed}",
-    "servers_killed": "killed {count} file system servers that kept other processes waiting",
     "killswitch_invented": "the kill switch file was created by something other than "
     "sigwrap killswitch{why}",
     "killswitch_missed": "the remote kill switch {url} gave no answer{why}",

@@ -33,13 +33,13 @@ from sigwrap.mediate.mount import let_mount
 from sigwrap.mediate.repeats import limits_allow_repeats
 from sigwrap.policy.judge.globs import Named
 from sigwrap.policy.judge.limits import Crowd
-from sigwrap.run.aside import Done, Outcome
 from sigwrap.run.execs.holdings import ExecHoldings, Looked
 from sigwrap.run.execs.readings import readings
 from sigwrap.run.execs.replacements import Replacements
 from sigwrap.run.execs.tracer import Tracer
 from sigwrap.run.execs.unheld import Unheld
 from sigwrap.run.perform import NO_HOLDINGS, PAUSED, CallerGone, InWorker, Scope
+from sigwrap.run.workers import Done, Outcome
 
 if TYPE_CHECKING:
     from sigwrap.run.mediation import Mediation

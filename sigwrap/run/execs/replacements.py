@@ -29,11 +29,11 @@ from sigwrap.mediate.effects import (
 )
 from sigwrap.mediate.lineage import Process
 from sigwrap.policy.judge.request import Program, Via
-from sigwrap.run.aside import Done, Outcome
 from sigwrap.run.execs.holdings import ExecHoldings, Found
 from sigwrap.run.perform import PAUSED, InWorker, Scope
 from sigwrap.run.recording.recordings import Expected, Recordings
 from sigwrap.run.recording.stub_program import stub_line, stub_variables
+from sigwrap.run.workers import Done, Outcome
 from sigwrap.start.own_files import changed_stub_file
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ _STUB_ATTEMPTS = 3  # a signal may break one off
 _A_STUB_OPENS = 24  # descriptors: what an interpreter reads at its start, and its own few
 
 
-class _FindAside(Exception):
+class _FindLater(Exception):
     """A replacement lies where a look may take its time."""
 
     def __init__(self, command: str, find: Callable[[], Found]) -> None:
@@ -79,18 +79,18 @@ class Replacements:
     def _prepare(self, scope: Scope, effect: Prepare) -> object:
         try:
             return self._prepared(scope, effect)
-        except _FindAside as wanted:
+        except _FindLater as wanted:
             return self._in_worker(scope, wanted, lambda: self._prepare(scope, effect))
 
     def _prepare_stub_command(self, scope: Scope, effect: PrepareStubCommand) -> object:
         try:
             return self._stub_command(scope)
-        except _FindAside as wanted:
+        except _FindLater as wanted:
             again = lambda: self._prepare_stub_command(scope, effect)  # noqa: E731
             return self._in_worker(scope, wanted, again)
 
     def _in_worker(
-        self, scope: Scope, wanted: _FindAside, prepare: Callable[[], object]
+        self, scope: Scope, wanted: _FindLater, prepare: Callable[[], object]
     ) -> InWorker:
         """Then it is prepared from the start."""
         held: ExecHoldings = scope.holdings
@@ -218,7 +218,7 @@ class Replacements:
         return Prepared(held.name, words, readable=True)
 
     def _find_replacement(self, scope: Scope, command: str, argv: Sequence[bytes]) -> str:
-        """Why there is none, or nothing. Raises _FindAside."""
+        """Why there is none, or nothing. Raises _FindLater."""
         held: ExecHoldings = scope.holdings
         if held.replacement is not None:
             held.replacement.close()
@@ -233,7 +233,7 @@ class Replacements:
         try:
             found = held.found.pop(command) if command in held.found else find(may_wait=False)
         except MayWait as why:
-            raise _FindAside(command, find) from why
+            raise _FindLater(command, find) from why
         except (OSError, ExecRefused, Unreadable):
             found = None
         if found is None:

@@ -32,8 +32,8 @@ from sigwrap.linux.memory import Unreadable
 from sigwrap.linux.ptrace import Gone, NotTraceable
 from sigwrap.linux.seccomp import Notification
 from sigwrap.mediate.effects import KernelRefused, LoadedOther, Ran, Restarted, Tampered
-from sigwrap.run.aside import Done, Late, Outcome, Raised
 from sigwrap.run.perform import Scope
+from sigwrap.run.workers import Done, Late, Outcome, Raised
 
 if TYPE_CHECKING:
     from sigwrap.run.mediation import Mediation
@@ -73,7 +73,7 @@ class Tracer:
         self._mediation = mediation
         self._performer = mediation.performer
         self._processes = session.processes
-        self._aside = session.aside
+        self._pool = session.pool
         self._turns = session.turns
         self._restarts = mediation.restarts
         self._waits_through_signals = session.facts.launched.waits_through_signals
@@ -186,12 +186,12 @@ class Tracer:
             if tracee is not None:
                 self._forget(tracee)
         elif tracee.judged.is_read_slowly():
-            self._compare_aside(pid, tracee, tracee.judged)
+            self._compare_later(pid, tracee, tracee.judged)
         else:
             judged = tracee.judged
             self._decide(pid, tracee, lambda: image.difference(pid, judged))
 
-    def _compare_aside(self, pid: int, tracee: Tracee, judged: Executable) -> None:
+    def _compare_later(self, pid: int, tracee: Tracee, judged: Executable) -> None:
         def then(outcome: Outcome) -> None:
             if self._by_pid.get(pid) is not tracee:
                 return  # it was killed meanwhile
@@ -204,7 +204,7 @@ class Tracer:
                     self._kill(pid, tracee, error)
                     self._forget(tracee)
 
-        self._aside.do(lambda: image.difference(pid, judged), then)
+        self._pool.run(lambda: image.difference(pid, judged), then)
 
     def _decide(self, pid: int, tracee: Tracee, difference: Callable[[], str]) -> None:
         try:

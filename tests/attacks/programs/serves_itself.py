@@ -1,14 +1,17 @@
 """Starts the server of a file that is never read to the end, and keeps others waiting for it:
 `serves_itself.py HOW SERVER FOLDER FILE STORE`.
 
-helpers: execs more programs than the supervisor has helpers, whose paths lie in that file, mapped;
-once the server was killed, a bystander runs /bin/true ten times. It says how the server ended, and
-how often the bystander ran.
+killed: execs more programs than the supervisor has threads for, whose paths lie in that file,
+mapped, and says how many were denied; says what became of an exec of /bin/true; kills the server,
+and says how often /bin/true ran of ten times.
+waits: the same, but it waits in the place of the kill.
 journal: a process that writes to the session's journal waits for a page of it."""
 
 import ctypes
+import errno
 import mmap
 import os
+import signal
 import subprocess
 import sys
 
@@ -24,21 +27,30 @@ assert serving.stdout.readline() == b"ready\n"
 never = os.open(f"{folder}/never-read", os.O_RDONLY)
 
 
-def take_all_helpers():
+def run_true():
+    try:
+        return "ran" if subprocess.run(["/bin/true"], check=False).returncode == 0 else "failed"
+    except PermissionError:
+        return "denied"
+
+
+def block_all_threads():
     served = libc.mmap(None, 4096, PROT_READ, MAP_SHARED, never, 0)
+    children = []
     for _ in range(70):
-        if os.fork() == 0:
+        child = os.fork()
+        if child == 0:
             libc.execve(served, None, None)
-            os._exit(0)
-    print("server", serving.wait())
-    runs = tries = 0
-    while runs < 10 and tries < 30:  # on a slow machine, some of them may be late
-        tries += 1
-        try:
-            runs += subprocess.run(["/bin/true"], check=False).returncode == 0
-        except PermissionError:
-            pass
-    print("bystander", runs, flush=True)
+            os._exit(ctypes.get_errno())
+        children.append(child)
+    statuses = [os.waitpid(child, 0)[1] for child in children]
+    print("denied", statuses.count(errno.EACCES << 8))
+    print("bystander", run_true(), flush=True)
+    if how == "waits":
+        signal.pause()
+    serving.kill()
+    serving.wait()
+    print("bystander", [run_true() for _ in range(10)].count("ran"), flush=True)
 
 
 def hold_the_journal():
@@ -51,4 +63,4 @@ def hold_the_journal():
         subprocess.run(["/bin/true"], check=False)
 
 
-{"helpers": take_all_helpers, "journal": hold_the_journal}[how]()
+{"killed": block_all_threads, "waits": block_all_threads, "journal": hold_the_journal}[how]()

@@ -1,0 +1,257 @@
+"""Threads for work that may block: reads of files and memory that another process serves.
+
+A thread that is blocked in a FUSE request cannot be interrupted, not even by SIGKILL. So work that
+is not done before its deadline is given up, and its request is denied; the loop goes on meanwhile.
+The number of threads is bounded. Where all are blocked, work waits in a queue for its own deadline.
+"""
+
+from __future__ import annotations
+
+import _thread
+import os
+import time
+from collections.abc import Callable
+
+from sigwrap.bare.collections import deque
+from sigwrap.bare.enum import Enum
+from sigwrap.hints import Any
+from sigwrap.linux.memory import may_be_served
+from sigwrap.linux.paths import MayWait
+from sigwrap.linux.seccomp import Notification
+from sigwrap.run.loop import Loop
+from sigwrap.tuples import NamedTuple
+
+DEADLINE_S = 5.0
+_STACK_BYTES = 512 * 1024
+
+
+class Done(NamedTuple):
+    value: Any
+
+
+class Raised(NamedTuple):
+    error: Exception
+
+
+class Late(NamedTuple):
+    """The deadline passed."""
+
+    why: str
+
+
+Outcome = Done | Raised | Late
+
+
+class Lane(Enum):
+    """A kind of work. A lane whose threads are all blocked leaves the other lanes theirs."""
+
+    REQUESTS = "requests"  # what a request waits for
+    LINES = "lines"  # to a caller's standard error
+    CLOSES = "closes"  # of descriptors that a caller gave
+    ADVICE = "advice"  # process_madvise, which takes as long as its target has pages
+    NAMES = "names"  # host names, as long as their servers take
+    MEMORY = "memory"  # how much memory each process uses
+
+
+_MOST_THREADS = {
+    Lane.REQUESTS: 64,
+    Lane.LINES: 16,
+    Lane.CLOSES: 16,
+    Lane.ADVICE: 16,
+    Lane.NAMES: 32,
+    Lane.MEMORY: 1,
+}
+
+
+class _Job:
+    __slots__ = (
+        "drop",
+        "is_begun",
+        "is_over",
+        "keeps_thread",
+        "lane",
+        "outcome",
+        "over",
+        "then",
+        "work",
+    )
+
+    def __init__(
+        self,
+        work: Callable[[], Any],
+        then: Callable[[Outcome], None],
+        lane: Lane,
+        drop: Callable[[Any], None] | None,
+        over: Callable[[], None] | None,
+        *,
+        keeps_thread: bool,
+    ) -> None:
+        self.work = work
+        self.then = then
+        self.lane = lane
+        self.drop = drop
+        self.over = over
+        self.keeps_thread = keeps_thread
+        self.outcome: Done | Raised | None = None
+        self.is_begun = False
+        self.is_over = False  # `then` was called
+
+
+class WorkerPool:
+    def __init__(self, loop: Loop) -> None:
+        self._loop = loop
+        self._waiting: dict[Lane, deque[_Job]] = {lane: deque() for lane in Lane}
+        self._busy = dict.fromkeys(Lane, 0)
+        self._threads = 0
+        self._handed: deque[_Job] = deque()
+        self._finished: deque[_Job] = deque()
+        self._handed_fd = -1  # a semaphore: as many as there are jobs in `_handed`
+        self._finished_fd = -1
+
+    def run(
+        self,
+        work: Callable[[], Any],
+        then: Callable[[Outcome], None],
+        *,
+        lane: Lane = Lane.REQUESTS,
+        deadline_s: float | None = DEADLINE_S,
+        drop: Callable[[Any], None] | None = None,
+        over: Callable[[], None] | None = None,
+        keeps_thread: bool = True,
+    ) -> None:
+        """Run `work` in a thread, then call `then` in the loop, once, with the outcome.
+
+        `drop` gets a value that came too late. `over` is called, before `then` if it is in time,
+        as soon as no thread uses what `work` uses. `keeps_thread`: whether the thread can go on to
+        other work afterwards.
+        """
+        job = _Job(work, then, lane, drop, over, keeps_thread=keeps_thread)
+        self._waiting[lane].append(job)
+        if deadline_s is not None:
+            due_s = deadline_s
+            self._loop.call_at(time.monotonic() + due_s, lambda: self._give_up(job, due_s))
+        self._begin(lane)
+        if not self._threads:  # none can be started, and so none will be free later
+            self._loop.call_at(time.monotonic(), lambda: self._give_up(job, 0.0))
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether threads are at work; this process cannot end before they do."""
+        return any(self._busy.values())
+
+    def _begin(self, lane: Lane) -> None:
+        waiting = self._waiting[lane]
+        while waiting and self._busy[lane] < _MOST_THREADS[lane] and self._has_free_thread():
+            job = waiting.popleft()
+            job.is_begun = True
+            self._busy[lane] += 1
+            self._handed.append(job)
+            os.eventfd_write(self._handed_fd, 1)
+
+    def _has_free_thread(self) -> bool:
+        if sum(self._busy.values()) < self._threads:
+            return True
+        try:
+            self._start_thread()
+        except (OSError, RuntimeError):
+            return False  # the next job that ends tries again
+        return True
+
+    def _start_thread(self) -> None:
+        if self._handed_fd < 0:
+            self._handed_fd = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_SEMAPHORE)
+        if self._finished_fd < 0:
+            finished_fd = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+            self._loop.watch(finished_fd, self._on_finished)
+            self._finished_fd = finished_fd
+            _thread.stack_size(_STACK_BYTES)
+        _thread.start_new_thread(self._work, ())
+        self._threads += 1
+
+    def _work(self) -> None:
+        while True:
+            try:
+                os.eventfd_read(self._handed_fd)
+            except InterruptedError:
+                continue
+            job = self._handed.popleft()
+            try:
+                job.outcome = Done(job.work())
+            except Exception as error:
+                job.outcome = Raised(error)
+            self._finished.append(job)
+            os.eventfd_write(self._finished_fd, 1)
+            if not job.keeps_thread:
+                return
+
+    def _on_finished(self, _happened: int) -> None:
+        try:
+            os.eventfd_read(self._finished_fd)
+        except BlockingIOError:
+            return  # a turn of the loop within this one took them
+        while self._finished:
+            job = self._finished.popleft()
+            self._busy[job.lane] -= 1
+            self._threads -= not job.keeps_thread
+            outcome = job.outcome
+            assert outcome is not None, "finished"
+            if job.over is not None:
+                job.over()
+            if not job.is_over:
+                job.is_over = True
+                job.then(outcome)
+            elif isinstance(outcome, Done) and job.drop is not None:
+                job.drop(outcome.value)
+        for lane in Lane:
+            self._begin(lane)
+
+    def _give_up(self, job: _Job, after_s: float) -> None:
+        if job.is_over:
+            return
+        job.is_over = True
+        if job.is_begun:
+            why = f"no answer within {after_s:.0f} s"
+        else:
+            self._waiting[job.lane].remove(job)
+            if job.over is not None:
+                job.over()
+            why = "too many reads of slow files or memory are pending"
+        job.then(Late(why))
+
+
+class FactFinder:
+    """Finds the facts of a request: at once, or by a worker where that may block. The request is
+    put off then, and comes again when its facts are there."""
+
+    def __init__(
+        self,
+        pool: WorkerPool,
+        answer_now: Callable[[Notification], None],
+        drop: Callable[[Any], None] | None = None,
+    ) -> None:
+        """`answer_now` gets a request that was put off. `drop` gets facts whose caller is gone."""
+        self._pool = pool
+        self._answer_now = answer_now
+        self._drop = drop
+        self._found: dict[int, Outcome] = {}  # by the id of a request that was put off
+
+    def find(self, notification: Notification, look: Callable[[bool], Any]) -> Outcome | None:
+        """Return what `look` finds; it is told whether it may block. None: put off."""
+        found = self._found.pop(notification.id, None)
+        if found is not None:
+            return found
+        if not may_be_served():
+            try:
+                return Done(look(False))
+            except MayWait:
+                pass
+
+        def come_again(found: Outcome) -> None:
+            self._found[notification.id] = found
+            self._answer_now(notification)
+            left = self._found.pop(notification.id, None)  # its caller is gone
+            if self._drop is not None and isinstance(left, Done):
+                self._drop(left.value)
+
+        self._pool.run(lambda: look(True), come_again, drop=self._drop)
+        return None
