@@ -14,14 +14,12 @@ from sigwrap.linux.pidfd import duplicate
 from sigwrap.linux.registers import ERESTARTNOINTR
 from sigwrap.linux.seccomp import Listener, Notification, int32
 from sigwrap.linux.signals.advice import advise, check_may_advise
-from sigwrap.linux.signals.aim import Aims
-from sigwrap.linux.signals.call import SignalCall
+from sigwrap.linux.signals.aim import TargetResolver
+from sigwrap.linux.signals.call import SignalCall, pointed_at, read
 from sigwrap.linux.signals.owners import set_async
-from sigwrap.linux.signals.parents import may_change, set_limits
-from sigwrap.linux.signals.send import is_still, send, set_owner
+from sigwrap.linux.signals.send import is_still, may_change, send, set_limits, set_owner
 from sigwrap.linux.signals.take import take_descriptor
 from sigwrap.linux.signals.targets import Targets, refresh_comm
-from sigwrap.linux.signals.words import pointed_at, read
 from sigwrap.linux.taken import closes_at_once, let_go
 from sigwrap.mediate.effects import (
     Advise,
@@ -95,7 +93,7 @@ class Signals:
         self._listener = listener
         self._mediator = SignalMediator(engine, domain=domain)
         self._targets = Targets(processes, sigwrap_pids)
-        self._aims = Aims(self._targets)
+        self._resolver = TargetResolver(self._targets)
         self._recordings = recordings
         self._restarts = restarts
         self._aside = aside
@@ -143,7 +141,7 @@ class Signals:
     ) -> None:
         started_ns = time.perf_counter_ns()
         refresh_comm(sender)
-        call, aim = self._aims.look(notification, sender, syscall, words)
+        call, aim = self._resolver.resolve(notification, sender, syscall, words)
         if call.how in _TRACES and self._comes_again(notification, call, aim):
             return
         sender.seizes |= call.seizes and call.how is How.TRACE
