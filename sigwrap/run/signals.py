@@ -1,4 +1,4 @@
-"""The edge of the signal mediator: a request's facts in, its effects carried out."""
+"""Gathers the facts of signal requests, and carries out the effects of the signal mediator."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class _SignalHoldings(NoHoldings):
         return self.call
 
     def give_up(self) -> int:
-        """It is somebody else's to close; -1 where nothing is held."""
+        """Return the held descriptor for the receiver to close; -1 if there is none."""
         held, self.call = self.call.held, self.call._replace(held=-1)
         return held
 
@@ -88,7 +88,7 @@ class Signals:
         answer_now: Callable[[Notification], None],
         domain: bool,
     ) -> None:
-        """`answer_now`: a request that was put off, if its caller still waits."""
+        """`answer_now` begins a deferred request again, if its caller still waits."""
         self._performer = performer
         self._listener = listener
         self._mediator = SignalMediator(engine, domain=domain)
@@ -97,10 +97,10 @@ class Signals:
         self._recordings = recordings
         self._restarts = restarts
         self._aside = aside
-        # Of their own: whoever keeps them busy keeps up nobody's exec.
+        # Pools of their own: a caller that keeps them busy delays no exec.
         self._closers, self._advisers = Aside(loop), Aside(loop)
         self._answer_now = answer_now
-        self._words = FactsAside(aside, answer_now)  # what a call's pointer leads to
+        self._words = FactsAside(aside, answer_now)  # the memory that calls point to
         performer.offer(
             {
                 ContinueToChildren: self._continue_to_children,
@@ -132,7 +132,7 @@ class Signals:
                 self._begin(notification, sender, syscall, words)
 
     def _kernel_knows_the_answer(self, notification: Notification, sender: Process) -> bool:
-        """To a question about who is inside."""
+        """Return whether it is signal 0 to a process inside, which Landlock lets through."""
         target, number = int32(notification.argument0), int32(notification.argument1)
         return number == 0 and self._targets.is_known_inside(sender, target)
 
@@ -206,7 +206,7 @@ class Signals:
         return self._carry_out(scope, effect, run)
 
     def _set_async(self, scope: Scope, effect: SetAsync) -> object:
-        """Has a worker do it: for O_ASYNC, a pipe and a socket take their lock."""
+        """Have a worker do it: O_ASYNC takes the lock of a pipe or a socket."""
         self._performer.demand_event(scope, effect, effect.unrecorded)
         self._performer.check(scope)
         return self._have_done(
@@ -236,7 +236,7 @@ class Signals:
         return self._carry_out(scope, effect, run)
 
     def _advise(self, scope: Scope, effect: Advise) -> object:
-        """Aside: it takes as long as the target has pages."""
+        """Have a worker do it: it takes longer the more pages the target has."""
         self._performer.demand_event(scope, effect, effect.unrecorded)
         self._performer.check(scope)
         target = effect.target
@@ -259,8 +259,7 @@ class Signals:
         run: Callable[[SignalCall], object],
         then: Callable[[Outcome], object],
     ) -> object:
-        """Has a worker run it. The call's descriptor stays open until the worker is done. `then`
-        makes the reply."""
+        """Have a worker run it, and keep the descriptor open until then. `then` makes the reply."""
         call, held = scope.holdings.call, scope.holdings.give_up()
 
         def over() -> None:
@@ -275,7 +274,7 @@ class Signals:
 
         try:
             workers.do(lambda: run(call), told, over=over)
-        except (OSError, RuntimeError):  # no worker is to be had
+        except (OSError, RuntimeError):  # no worker thread can start
             scope.holdings.hold(held)
             return errno.EAGAIN
         return PAUSED
@@ -296,7 +295,7 @@ class Signals:
         return self._let_go_then(scope, error)
 
     def _let_go_then(self, scope: Scope, reply: int) -> object:
-        """Before the answer: the caller's own close must be the last."""
+        """Close the descriptor before the answer: the caller's own close must be the last."""
         held = scope.holdings.give_up()
         if held < 0:
             return reply
@@ -304,7 +303,7 @@ class Signals:
             os.close(held)
             return reply
         if not self._closers.is_full:
-            with suppress(OSError, RuntimeError):  # no helper is to be had
+            with suppress(OSError, RuntimeError):  # no worker thread can start
                 self._closers.do(
                     lambda: os.close(held), lambda _late: self._performer.resume(scope, reply)
                 )
