@@ -13,9 +13,9 @@ repeats         which execs may go on again without being judged again
 exit_event      the event of a process's end
 approved_scripts  what a yes to a script goes on to cover
 signal          a signal, to each of its targets
-signal_answers  how its call ends where nothing is left to be judged
-signal_question  what somebody is asked about it
-signal_facts    by what a call names its target, and whom it would reach
+signal_facts    how a call names its target, and which processes it would reach
+signal_rules    judges one signal to one target, and makes its event
+signal_texts    what an approver and a denied sender read about it
 fork            a process that is about to be made
 network         a connection, a datagram, or an address that a socket takes
 network_outside  work that is handed to a server outside of the session
@@ -35,9 +35,7 @@ diagnosis       how a session stands, as an event and as lines
 watch           which events are attempts on sigwrap, and how often the same is told
 lineage         which process is whose child, how deep, and what a target is to its sender
 headcount       an upper bound on how many processes there are
-signal_rules    what is decided about a signal before and beneath a policy's rules
 questions       requests for approval as they are asked, answered and forgotten
 masking         secrets in arguments
-denied_signals  what the sender of a denied signal reads
 wording         the line that a denied caller reads
 """

@@ -4,7 +4,7 @@ from sigwrap.mediate.headcount import Headcount
 from sigwrap.policy.judge.request import TargetType, with_implied
 
 Types = frozenset[TargetType]
-Image = tuple[int, ...]  # addresses of code, stack and heap; empty where it can't be read
+Image = tuple[int, ...]  # addresses of code, stack and heap; empty if it cannot be read
 File = tuple[int, ...]  # its inode, device and mount
 
 _RELATIONS_KEPT = 32
@@ -13,14 +13,16 @@ _HAS_RUN = ("",)
 
 
 class Family:
-    """Processes that run one program, with nothing else between them: a server and its workers. A
-    fork stays in its parent's, and so does an exec of the very same file. Who once ran something
-    else is out of it for good, also where it runs that file again."""
+    """Processes that run one program, such as a server and its workers.
+
+    A fork stays in its parent's family, and so does an exec of the very same file. A process that
+    ran another file has left the family for good, even if it runs the first file again.
+    """
 
     __slots__ = ("program",)
 
     def __init__(self, program: File | None = None) -> None:
-        self.program = program  # None where nobody knows
+        self.program = program  # None if it is unknown
 
 
 class Process:
@@ -60,20 +62,20 @@ class Process:
     ) -> None:
         self.pid = pid
         self.start_time = start_time
-        self.parent = parent  # None for COMMAND, and for an orphan whose parent was never seen
+        self.parent = parent  # None for the command, and for an orphan whose parent was never seen
         self.ppid = ppid
         self.depth = depth
         self.comm = comm
-        self.comm_is_current = True  # an exec that was let through changes it
+        self.comm_is_current = True  # until an exec goes on
         self.argv: tuple[str, ...] = ()
         self.stub_of = ""  # the program that asked, while the stub waits for its approval
         self.stub_attempts = 0  # since its last exec
         self.execs = 0
         self.pid_namespace = ""  # looked up with its first signal
         self.family = Family()
-        # To what it signalled lately, and whose families it was true of.
+        # The types of processes that it signalled lately, and the families they depend on.
         self.relations: dict[Process, tuple[tuple[Family | None, ...], Types]] = {}
-        self.image: Image = ()  # as last seen: an exec changes it
+        self.image: Image = ()  # as last seen; an exec changes it
         self.has_ended = False
         self.seizes = False  # traces by PTRACE_SEIZE
         self.known_children = 0  # that are alive and have made themselves known
@@ -81,26 +83,28 @@ class Process:
 
     @property
     def last_name(self) -> str:
-        """Of one that can't be asked any more."""
+        """Return the name of a process that may have ended."""
         if self.comm_is_current or not self.argv:
             return self.comm
         return self.argv[0].rpartition("/")[2][:15]
 
     def becomes_another(self, argv: tuple[str, ...]) -> None:
-        """By an exec that goes on."""
+        """Note an exec that goes on."""
         self.comm_is_current = False
         self.argv = argv
         self.stub_of, self.stub_attempts = "", 0
         self.execs += 1
 
     def runs(self, program: File | None) -> None:
-        """Since its last exec; None where nobody knows."""
+        """Note the file that it runs since its last exec, None if that is unknown."""
         if program is None or program != self.family.program:
             self.family = Family(program)
 
     def ended(self) -> None:
-        """A relay, where each makes one and ends, must not grow a chain of the dead. And of each
-        no more is kept than its children and orphans are known by: thousands are."""
+        """Note its end, and keep only what its children and orphans need.
+
+        A relay, where each process makes the next one and ends, must not grow a chain.
+        """
         self.comm, self.comm_is_current = self.last_name, True
         if self.argv:
             self.argv = _HAS_RUN
@@ -119,30 +123,30 @@ class Process:
 
 
 class Images:
-    """Whose image a process has.
+    """The images of processes, by which unseen orphans are placed in the tree.
 
-    An exec puts code, stack and heap where chance will have it, and a fork copies all that. So a
-    process that nobody has seen yet, and whose parent has ended, still shows which exec it comes
-    from. It is placed below the process of that exec, or where nothing is known of it below the
-    deepest of all: hiding makes nobody less deep than a child made openly would be.
+    An exec loads code, stack and heap at random addresses, and a fork copies them. So the image of
+    a process that was never seen, and whose parent has ended, shows the exec it comes from. The
+    process is placed below that exec's process, or below the deepest process if the image is
+    unknown. So hiding never makes a process less deep than an open fork would.
 
-    Who switches randomization off can have the image of another. Then the deepest with that image
-    is taken, and not even the parent that the kernel names is believed: it may be a subreaper that
-    made itself look like its orphans.
+    Without address randomization, images are equal. Then the process is placed below the deepest
+    one with that image, and the kernel's word on its parent is not trusted: that may be a subreaper
+    which made its image look like that of its orphans.
     """
 
     def __init__(self) -> None:
         self._loaded: dict[Image, Process] = {}  # the deepest that got it by an exec
         self._deepest: Process | None = None
-        self._deepest_unknown: Process | None = None  # of those whose image nobody knows
+        self._deepest_unknown: Process | None = None  # the deepest with an unknown image
 
     def note(self, process: Process, image: Image) -> None:
-        """As a fork left it."""
+        """Note the image that a fork copied."""
         process.image = image
         self._deepest = _deeper(process, self._deepest)
 
     def loaded(self, process: Process, image: Image) -> None:
-        """By an exec."""
+        """Note the image that an exec loaded."""
         process.image = image
         if not image:
             self.loads_unseen(process)
@@ -152,7 +156,7 @@ class Images:
         self._loaded[image] = _deeper(process, self._loaded.get(image))
 
     def loads_unseen(self, process: Process) -> None:
-        """By an exec that nobody will look at."""
+        """Note an exec whose image is not read."""
         process.image = ()
         self._deepest_unknown = _deeper(process, self._deepest_unknown)
 
@@ -160,8 +164,10 @@ class Images:
         return image in self._loaded
 
     def parent_by_image(self, image: Image, parent: Process | None) -> Process | None:
-        """`parent` is what the kernel says: None, and one whose image is another, may just have
-        adopted an orphan. So may one that hides its image, from one that hides it too."""
+        """Return the parent of an unseen process. `parent` is the kernel's word on it.
+
+        A parent with another image, or with a hidden one, may just have adopted an orphan.
+        """
         looks_alike = parent is not None and image != () and image == parent.image
         can_be_anothers = is_repeatable(image)
         origin = self._loaded.get(image) if can_be_anothers or not looks_alike else None
@@ -189,8 +195,11 @@ _ARGUMENTS_MAX = 8 << 20
 
 
 def is_repeatable(image: Image) -> bool:
-    """Whether the stack is where it is without randomization, below arguments of any length. Of
-    32-bit programs every one counts: theirs is moved by less than that."""
+    """Return whether another exec could have loaded the same image.
+
+    The stack then is where it lies without randomization, below arguments of any length. Every
+    32-bit program counts: its stack moves by less than that.
+    """
     if not image:
         return False
     _code, stack, _heap = image
@@ -198,8 +207,7 @@ def is_repeatable(image: Image) -> bool:
 
 
 def _between(origin: Process) -> Process:
-    """Somebody who has ended unseen: it is how a process gets away from an `origin` that lives, and
-    from one that has ended it may have been the same."""
+    """Return a process that has ended unseen, between `origin` and its orphan."""
     between = Process(pid=0, start_time=0, parent=origin, ppid=0, depth=origin.depth + 1, comm="")
     between.has_ended = True
     return between
@@ -214,8 +222,7 @@ def _deeper(one: Process, other: Process | None) -> Process:
 
 
 def types_inside(sender: Process, target: Process, command: Process | None) -> Types:
-    """All that a target inside the tree is to the sender. Whose child it is never changes; whose
-    family it is of, an exec can change."""
+    """Return the types of a target in the tree. Parents never change, families do at an exec."""
     families = (sender.family, target.family, None if command is None else command.family)
     known = sender.relations.get(target)
     if known is None or known[0] != families:

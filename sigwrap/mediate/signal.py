@@ -1,5 +1,4 @@
-"""A signal, or what makes the kernel send one: judged for each target, recorded, and only then let
-through.
+"""Judges a signal, or a call that makes the kernel send one, for each target; then records it.
 
 A call that names its target by a number goes on in the kernel: numbers are registers, which no
 thread can change. A call that names it by what another thread could swap (a pidfd, a number in
@@ -11,15 +10,12 @@ from __future__ import annotations
 import errno
 
 from sigwrap.bare import signal
-from sigwrap.events import Payload
 from sigwrap.mediate import signal_rules
-from sigwrap.mediate.denied_signals import Denied, DeniedSignals
 from sigwrap.mediate.effects import (
     Advise,
     Ask,
     Continue,
     ContinueToChildren,
-    Escalation,
     Fail,
     Judgement,
     LookAgain,
@@ -39,16 +35,6 @@ from sigwrap.mediate.effects import (
 )
 from sigwrap.mediate.facts import WouldFail
 from sigwrap.mediate.questions import Answer
-from sigwrap.mediate.signal_answers import (
-    answer_question,
-    answered_by,
-    at_oneself,
-    disown,
-    fail,
-    leave_to_the_kernel,
-    stay_inside,
-    succeed_by,
-)
 from sigwrap.mediate.signal_facts import (
     SENDS,
     Everybody,
@@ -65,13 +51,12 @@ from sigwrap.mediate.signal_facts import (
     Unresolved,
     WhoeverOwns,
 )
-from sigwrap.mediate.signal_question import question_about, to_one
-from sigwrap.mediate.signal_rules import Attempt
+from sigwrap.mediate.signal_rules import Attempt, Judged, judged, unlogged
+from sigwrap.mediate.signal_texts import Denied, DeniedSignals, request_for, to_one
 from sigwrap.mediate.wording import refusal, waiting, with_rules_message
 from sigwrap.policy.judge.engine import Engine
-from sigwrap.policy.judge.request import LENIENT, PROTECTS_SIGWRAP, Action, Decision, TargetType
+from sigwrap.policy.judge.request import PROTECTS_SIGWRAP, Action, Decision, TargetType
 from sigwrap.policy.judge.signals import signal_name
-from sigwrap.tuples import NamedTuple
 
 _COUNTED_FOR_S = 1.0
 _REMEMBERED = 256
@@ -79,19 +64,10 @@ _REMEMBERED = 256
 _SETS_OWNER = (How.OWNER, How.OWNER_IN_MEMORY, How.ASYNC, How.SIGNAL_OF_OWNER)
 _ALL_OR_NONE = (*_SETS_OWNER, How.CHANGE)
 _GIVE_DESCRIPTOR = ("pidfd_getfd", "perf_event_open")
-# To the caller alone they are free.
+# Free on the caller itself.
 _NOT_OF_ONESELF = (How.TRACE, How.CHANGE, How.TAKE, How.ADVISE, How.ASYNC)
 _IN_REGISTERS = (How.NUMBER, How.ITSELF, How.OWNER, How.TRACE, How.CHANGE)
 _KEPT_INSIDE = (How.NUMBER, How.ITSELF, How.OWNER)  # by Landlock's signal scope
-
-
-class _Judged(NamedTuple):
-    target: SignalTarget
-    attempt: Attempt
-    decision: Decision
-    payload: Payload  # of its event; each event has a copy
-    handled: bool | None = None  # by the target; None where no rule asked
-
 
 _NOT_OWN = {
     How.JOIN: signal_rules.NOT_OWN_GROUP,
@@ -104,17 +80,17 @@ _NOT_OWN = {
 
 class SignalMediator:
     def __init__(self, engine: Engine, *, domain: bool) -> None:
-        """`domain`: Landlock lets no signal out, so those to the outside are carried out here."""
+        """In a Landlock `domain` no signal leaves the session: the supervisor sends it."""
         self._engine = engine
         self._domain = domain
         self._denied = DeniedSignals(engine.policy.name)
-        # The same facts have the same decision: a repeated signal is judged once.
-        self._remembered: dict[tuple[object, ...], _Judged] = {}
+        # A repeated signal is judged once.
+        self._remembered: dict[tuple[object, ...], Judged] = {}
 
     def mediate(self, facts: SignalFacts) -> Mediation:
         match facts.aim:
             case SignalTarget():
-                return self._one(facts, _of_parent(facts, self._judge(facts, facts.aim)))
+                return self._one(facts, _by_its_child(facts, self._judge(facts, facts.aim)))
             case Group(members=members, is_own_job=True):
                 return self._stop_own_job(facts, members)
             case Group(members=members):
@@ -125,38 +101,38 @@ class SignalMediator:
                 return self._deny_unaimed(facts, signal_rules.UNRESOLVED)
             case Stalled():
                 return _deny_unread(facts)
-            case WhoeverOwns():
-                return _let_owner_be_signalled(facts)
-            case NoOwner() if facts.how is How.ASYNC:
-                return succeed_by(SetAsync(None, Unrecorded.STAYS_INSIDE))
-            case NoOwner():
-                return disown()
-            case OwnInMemory(group=group):
-                return succeed_by(SetForeground(group, Unrecorded.STAYS_INSIDE))
-            case Own():
-                return stay_inside()
             case NotOwn():
                 return self._deny_unaimed(facts, _NOT_OWN[facts.how])
+            case WhoeverOwns():
+                return _choose_signal_of_owner(facts)
+            case NoOwner() if facts.how is How.ASYNC:
+                return _carried_out(SetAsync(None, Unrecorded.STAYS_INSIDE))
+            case NoOwner():
+                return _carried_out(SetOwner(None, Unrecorded.REACHES_NOBODY))
+            case OwnInMemory(group=group):
+                return _carried_out(SetForeground(group, Unrecorded.STAYS_INSIDE))
+            case Own():
+                return _answered(Continue(Unrecorded.STAYS_INSIDE))
             case Nobody():
-                return leave_to_the_kernel()
+                return _answered(Continue(Unrecorded.REACHES_NOBODY))
             case Exists():
-                return answer_question()
+                return _answered(Succeed(Unrecorded.ONLY_ASKS))
             case WouldFail(errno=error):
-                return fail(error)
+                return _answered(Fail(error, Unrecorded.NOTHING_HAPPENS))
 
-    def _judge(self, facts: SignalFacts, target: SignalTarget) -> _Judged:
+    def _judge(self, facts: SignalFacts, target: SignalTarget) -> Judged:
         sender, syscall, number, how, _aim, _correlation, own_targets, *_asked = facts
         key = (sender, sender.comm, syscall, number, how, target, own_targets)
-        judged = self._remembered.get(key)
-        if judged is None:
+        known = self._remembered.get(key)
+        if known is None:
             if len(self._remembered) >= _REMEMBERED:
                 self._remembered.clear()
-            judged = self._judge_anew(facts, target)
-            if judged.handled is None:  # what a target handles can be other the next time
-                self._remembered[key] = judged
-        return judged
+            known = self._judge_anew(facts, target)
+            if known.handled is None:  # what a target handles may change
+                self._remembered[key] = known
+        return known
 
-    def _judge_anew(self, facts: SignalFacts, target: SignalTarget) -> _Judged:
+    def _judge_anew(self, facts: SignalFacts, target: SignalTarget) -> Judged:
         handled: bool | None = None
 
         def is_handled() -> bool:
@@ -167,66 +143,61 @@ class SignalMediator:
 
         attempt = _attempt(facts, target)
         if facts.how is How.NUMBER and target.pid in facts.stub_may_signal:
-            decision = signal_rules.OF_A_STUB
+            decision = signal_rules.STUB_PASSES_ON
         else:
             traces = facts.how in (How.TRACE, How.TRACE_ON, How.TAKE)
             decision = signal_rules.decide(self._engine, attempt, handled=is_handled, traces=traces)
             if facts.how is How.TRACE_ON and decision.action not in (Action.DENY, Action.ABSORB):
                 decision = signal_rules.RUNS_ON
-        return _Judged(target, attempt, decision, _payload(attempt, decision, handled), handled)
+        return judged(target, attempt, decision, handled)
 
     # One target
 
-    def _one(self, facts: SignalFacts, judged: _Judged) -> Mediation:
-        if facts.how in _NOT_OF_ONESELF and TargetType.SELF in judged.target.types:
-            yield from at_oneself(facts.how, judged.target)
+    def _one(self, facts: SignalFacts, found: Judged) -> Mediation:
+        if facts.how in _NOT_OF_ONESELF and TargetType.SELF in found.target.types:
+            yield from _at_oneself(facts.how, found.target)
             return
-        match judged.decision.action:
-            case Action.ALLOW | Action.AUDIT if self._kernel_can_have_it(facts, judged):
-                event = _event_of(facts, judged)
+        match found.decision.action:
+            case Action.ALLOW | Action.AUDIT if self._kernel_can_have_it(facts, found):
+                event = _event_of(facts, found)
                 if event is None or (yield event):
-                    yield _continue(facts, judged)
+                    yield _continue(facts, found)
                 else:
                     yield Fail(errno.EPERM)
             case Action.ALLOW | Action.AUDIT:
-                yield from self._carry_out(facts, judged)
+                yield from self._carry_out(facts, found)
             case Action.REDIRECT if facts.how in SENDS:
-                yield from self._carry_out(facts, judged)
+                yield from self._carry_out(facts, found)
             case Action.DENY | Action.REDIRECT:
-                yield from self._deny(facts, _denied(judged))
+                yield from self._deny(facts, found.denied())
             case Action.ABSORB if facts.syscall in _GIVE_DESCRIPTOR:
-                yield from self._deny(facts, _denied(judged))  # 0 would be a descriptor
+                yield from self._deny(facts, found.denied())  # 0 would be a descriptor
             case Action.ABSORB:
-                if (yield _event(judged)):
-                    yield Succeed()
-                else:
-                    yield Fail(errno.EPERM)
+                yield Succeed() if (yield found.event()) else Fail(errno.EPERM)
             case Action.APPROVE:
-                yield from self._ask_for_one(facts, judged)
+                yield from self._ask_for_one(facts, found)
 
-    def _ask_for_one(self, facts: SignalFacts, judged: _Judged) -> Mediation:
-        answer: Answer = yield self._asks(facts, [judged])
+    def _ask_for_one(self, facts: SignalFacts, found: Judged) -> Mediation:
+        answer: Answer = yield self._asks(facts, [found])
         if not answer.granted:
-            yield from self._deny(facts, judged, refusal(answer))
-        elif facts.how in SENDS:  # the supervisor sends it: its number may be another's by now
-            yield from self._carry_out(facts, judged, approved=True)
-        elif not (yield LookAgain(judged.target)):
+            yield from self._deny(facts, found, refusal(answer))
+        elif facts.how in SENDS:  # not by the kernel: another process may have the number by now
+            yield from self._carry_out(facts, found, approved=True)
+        elif not (yield LookAgain(found.target)):
             yield Fail(errno.ESRCH, Unrecorded.NOTHING_HAPPENS)
-        elif not self._kernel_can_have_it(facts, judged):
-            yield from self._carry_out(facts, judged, approved=True)
-        elif (yield _event(judged, approved=True)):
-            yield Continue()
+        elif not self._kernel_can_have_it(facts, found):
+            yield from self._carry_out(facts, found, approved=True)
         else:
-            yield Fail(errno.EPERM)
+            yield Continue() if (yield found.event(approved=True)) else Fail(errno.EPERM)
 
-    def _kernel_can_have_it(self, facts: SignalFacts, judged: _Judged) -> bool:
-        if facts.how not in _IN_REGISTERS or _sets_limits_of_parent(facts, judged):
+    def _kernel_can_have_it(self, facts: SignalFacts, found: Judged) -> bool:
+        if facts.how not in _IN_REGISTERS or _sets_limits_of_shell(facts, found):
             return False
-        return judged.target.is_inside or not self._domain or facts.how not in _KEPT_INSIDE
+        return found.target.is_inside or not self._domain or facts.how not in _KEPT_INSIDE
 
-    def _deny(self, facts: SignalFacts, judged: _Judged, why: str = "") -> Mediation:
-        if (yield _event(judged)):
-            yield from self._tell(facts, [_denial(facts, judged, why)])
+    def _deny(self, facts: SignalFacts, found: Judged, why: str = "") -> Mediation:
+        if (yield found.event()):
+            yield from self._tell(facts, [_denial(facts, found, why)])
         yield Fail(errno.EPERM)
 
     def _deny_unaimed(self, facts: SignalFacts, decision: Decision) -> Mediation:
@@ -242,170 +213,178 @@ class SignalMediator:
         for line in self._denied.lines(facts.sender, denied):
             yield Tell(line)
 
-    def _asks(self, facts: SignalFacts, asking: list[_Judged]) -> Ask:
-        question = question_about(facts, [(each.target, each.decision) for each in asking])
-        return Ask(question, waiting(question.what, question.rule, self._engine.policy.name))
+    def _asks(self, facts: SignalFacts, asking: list[Judged]) -> Ask:
+        request = request_for(facts, [(each.target, each.decision) for each in asking])
+        return Ask(request, waiting(request.what, request.rule, self._engine.policy.name))
 
-    def _carry_out(
-        self, facts: SignalFacts, judged: _Judged, *, approved: bool = False
-    ) -> Mediation:
-        """In the caller's place; the caller gets the real result."""
-        event = _event_of(facts, judged, approved=approved)
+    def _carry_out(self, facts: SignalFacts, found: Judged, *, approved: bool = False) -> Mediation:
+        event = _event_of(facts, found, approved=approved)
         if event is not None and not (yield event):
             yield Fail(errno.EPERM)
-            return
-        if facts.how is How.TAKE:
-            yield from answered_by(TakeDescriptor(judged.target, _unlogged(judged)))
-            return
-        if facts.how is How.ADVISE:
-            yield from answered_by(Advise(judged.target, _unlogged(judged)))
-            return
-        if _sets_limits_of_parent(facts, judged):
-            error: int = yield SetLimits(judged.target, _unlogged(judged))
+        elif facts.how is How.TAKE:
+            yield from _carried_out(TakeDescriptor(found.target, unlogged(found)))
+        elif facts.how is How.ADVISE:
+            yield from _carried_out(Advise(found.target, unlogged(found)))
+        elif _sets_limits_of_shell(facts, found):
+            yield from _carried_out(SetLimits(found.target, unlogged(found)))
         elif facts.how in _SETS_OWNER:
-            error = yield _set_owner(facts, judged)
+            yield from _carried_out(_set_owner(facts, found))
         else:
-            error = yield Send(judged.target, _number(judged), _unlogged(judged))
-        if error:
-            yield Fail(error, _unlogged(judged))
-        else:
-            yield Succeed(_unlogged(judged))
+            yield from _carried_out(Send(found.target, found.number(), unlogged(found)))
 
     # A group
 
     def _stop_own_job(self, facts: SignalFacts, members: tuple[SignalTarget, ...]) -> Mediation:
-        """All of it, as an editor does at its Ctrl+Z: part of a job would keep the terminal, and
-        the rest could not be continued. Sigwrap's own processes stop by themselves. Who is outside
-        gets what the key would send, and nothing else."""
-        decision, judged = signal_rules.OF_OWN_JOB, list[_Judged]()
+        """Stop the whole job, as an editor does at its Ctrl+Z.
+
+        A part of it would keep the terminal, and the shell could not continue the rest. Sigwrap's
+        own processes stop by themselves. Members outside get SIGTSTP, as from the key, or are
+        judged.
+        """
+        found = list[Judged]()
         for target in members:
             if TargetType.PARENT in target.types:
                 continue
             if target.is_inside or facts.signal == signal.SIGTSTP:
-                attempt = _attempt(facts, target)
-                payload = _payload(attempt, decision, None)
-                judged.append(_Judged(target, attempt, decision, payload))
+                found.append(judged(target, _attempt(facts, target), signal_rules.STOPS_ITS_JOB))
             else:
-                judged.append(self._judge(facts, target))
-        return self._deliver(facts, judged, granted=False)
+                found.append(self._judge(facts, target))
+        return self._deliver(facts, found, granted=False)
 
-    def _group(self, facts: SignalFacts, judged: list[_Judged]) -> Mediation:
-        asking = [each for each in judged if each.decision.action is Action.APPROVE]
+    def _group(self, facts: SignalFacts, found: list[Judged]) -> Mediation:
+        asking = [each for each in found if each.decision.action is Action.APPROVE]
         if asking:
             answer: Answer = yield self._asks(facts, asking)
             why = "" if answer.granted else refusal(answer)
-            yield from self._deliver(facts, judged, granted=answer.granted, why=why)
+            yield from self._deliver(facts, found, granted=answer.granted, why=why)
         elif facts.how in (How.NUMBER, How.ITSELF, How.CHANGE) and all(
-            _goes_on(each) and self._kernel_can_have_it(facts, each) for each in judged
+            each.goes_on() and self._kernel_can_have_it(facts, each) for each in found
         ):
-            if (yield from self._record_members(facts, judged)):
-                yield _continue(facts, *judged)
+            if (yield from self._record_members(facts, found)):
+                yield _continue(facts, *found)
             else:
                 yield Fail(errno.EPERM)
         else:
-            yield from self._deliver(facts, judged, granted=False)
+            yield from self._deliver(facts, found, granted=False)
 
     def _deliver(
-        self, facts: SignalFacts, judged: list[_Judged], *, granted: bool, why: str = ""
+        self, facts: SignalFacts, found: list[Judged], *, granted: bool, why: str = ""
     ) -> Mediation:
-        """To those who may be reached. The sender itself comes last: it may not survive. `why`: an
-        answer was no."""
+        """Signal the members that may be signalled, the sender last: it may not survive.
+
+        `why` says why an approval was denied.
+        """
         is_one = facts.how in _ALL_OR_NONE
-        refused = [each for each in judged if _is_refused(each, granted=granted)]
-        if not is_one and not all(map(_is_ours, judged)):
-            refused = [each for each in refused if not _is_ours(each)]
-        if is_one and not all(_goes_on(each, granted=granted) for each in judged):
-            judged = [_denied(each) for each in judged]
-        if not (yield from self._record_members(facts, judged, granted=granted)):
+        all_go_on = all(each.goes_on(granted=granted) for each in found)
+        refused = [each for each in found if each.is_refused(granted=granted)]
+        if not is_one and not all(map(_is_sigwraps, found)):
+            refused = [each for each in refused if not _is_sigwraps(each)]
+        if is_one and not all_go_on:
+            found = [each.denied() for each in found]
+        if not (yield from self._record_members(facts, found, granted=granted)):
             yield Fail(errno.EPERM)
             return
         yield from self._tell(facts, [_denial(facts, each, why) for each in refused])
-        if is_one:
-            yield from self._reach_group(facts, judged, granted=granted)
-            return
-        reached = 0
-        judged.sort(key=lambda each: TargetType.SELF in each.attempt.target_types)
-        for each in judged:
-            action = each.decision.action
-            if action is Action.ABSORB:
-                reached += 1
-            elif action is not Action.DENY and (granted or action is not Action.APPROVE):
-                error: int = yield Send(each.target, _number(each), _unlogged(each))
-                reached += not error
-        if reached:
-            yield Succeed(_unlogged(*judged))
-        else:
-            yield Fail(errno.EPERM, _unlogged(*judged))
-
-    def _reach_group(
-        self, facts: SignalFacts, judged: list[_Judged], *, granted: bool
-    ) -> Mediation:
-        if not all(_goes_on(each, granted=granted) for each in judged):
-            yield Fail(errno.EPERM, _unlogged(*judged))
+        if not is_one:
+            yield from _send_to_each(found, granted=granted)
+        elif not all_go_on:
+            yield Fail(errno.EPERM, unlogged(*found))
         elif facts.how is How.CHANGE:
-            yield Continue(_unlogged(*judged))
+            yield Continue(unlogged(*found))
         else:
-            yield from succeed_by(_set_owner(facts, *judged))
+            yield from _carried_out(_set_owner(facts, *found))
 
     def _record_members(
-        self, facts: SignalFacts, judged: list[_Judged], *, granted: bool = False
+        self, facts: SignalFacts, found: list[Judged], *, granted: bool = False
     ) -> Judgement:
-        """Returns whether all that is to be in the log is."""
-        for each in judged:
+        """Record the events of a group. Returns whether all were written."""
+        for each in found:
             if each.decision.log:
-                event = _event(each, approved=granted)
+                event = each.event(approved=granted)
                 event.payload["correlation"] = str(facts.correlation)
                 if not (yield event):
                     return False
         return True
 
 
-def _of_parent(facts: SignalFacts, judged: _Judged) -> _Judged:
-    """Not remembered: the same call with other arguments is denied."""
-    if facts.how is not How.CHANGE or _goes_on(judged):
-        return judged
-    is_above = TargetType.ANCESTORS in judged.target.types
-    may_change = is_above and facts.may_change(judged.target)
-    return _decided(judged, signal_rules.OF_PARENT) if may_change else judged
+def _send_to_each(found: list[Judged], *, granted: bool) -> Mediation:
+    reached = 0
+    found.sort(key=lambda each: TargetType.SELF in each.attempt.target_types)
+    for each in found:
+        action = each.decision.action
+        if action is Action.ABSORB:
+            reached += 1
+        elif action is not Action.DENY and (granted or action is not Action.APPROVE):
+            error: int = yield Send(each.target, each.number(), unlogged(each))
+            reached += not error
+    if reached:
+        yield Succeed(unlogged(*found))
+    else:
+        yield Fail(errno.EPERM, unlogged(*found))
 
 
-def _sets_limits_of_parent(facts: SignalFacts, judged: _Judged) -> bool:
-    return judged.decision is signal_rules.OF_PARENT and facts.syscall == "prlimit64"
+def _by_its_child(facts: SignalFacts, found: Judged) -> Judged:
+    """Let a child change its parent shell. Not remembered: it depends on the call's arguments."""
+    if facts.how is not How.CHANGE or found.goes_on():
+        return found
+    is_above = TargetType.ANCESTORS in found.target.types
+    may_change = is_above and facts.may_change(found.target)
+    return found.decided(signal_rules.CHANGES_ITS_SHELL) if may_change else found
 
 
-def _continue(facts: SignalFacts, *judged: _Judged) -> Continue | ContinueToChildren:
+def _sets_limits_of_shell(facts: SignalFacts, found: Judged) -> bool:
+    return found.decision is signal_rules.CHANGES_ITS_SHELL and facts.syscall == "prlimit64"
+
+
+def _continue(facts: SignalFacts, *found: Judged) -> Continue | ContinueToChildren:
     may_end = facts.how is How.NUMBER and facts.signal not in signal_rules.IGNORED_BY_DEFAULT
-    if may_end and any(TargetType.CHILDREN in each.target.types for each in judged):
-        return ContinueToChildren(_unlogged(*judged))
-    return Continue(_unlogged(*judged))
+    if may_end and any(TargetType.CHILDREN in each.target.types for each in found):
+        return ContinueToChildren(unlogged(*found))
+    return Continue(unlogged(*found))
 
 
-def _let_owner_be_signalled(facts: SignalFacts) -> Mediation:
+def _answered(answer: Continue | Succeed | Fail) -> Mediation:
+    yield answer
+
+
+def _carried_out(
+    effect: Send | SetOwner | SetAsync | SetForeground | SetLimits | TakeDescriptor | Advise,
+) -> Mediation:
+    """Carry out the call in the supervisor. The caller gets the real result."""
+    unrecorded = effect.unrecorded
+    error: int = yield effect
+    if error:
+        if unrecorded in (Unrecorded.REACHES_NOBODY, Unrecorded.STAYS_INSIDE):
+            unrecorded = Unrecorded.NOTHING_HAPPENS
+        yield Fail(error, unrecorded)
+    elif not isinstance(effect, TakeDescriptor | Advise):  # those have answered the caller
+        yield Succeed(unrecorded)
+
+
+def _at_oneself(how: How, target: SignalTarget) -> Mediation:
+    match how:
+        case How.TAKE:
+            yield from _carried_out(TakeDescriptor(target, Unrecorded.STAYS_INSIDE))
+        case How.ADVISE:
+            yield from _carried_out(Advise(target, Unrecorded.STAYS_INSIDE))
+        case How.ASYNC:
+            yield from _carried_out(SetAsync(target, Unrecorded.STAYS_INSIDE))
+        case _:
+            yield Continue(Unrecorded.STAYS_INSIDE)
+
+
+def _choose_signal_of_owner(facts: SignalFacts) -> Mediation:
     if (yield _unaimed_event(facts, signal_rules.OWNER_JUDGED)):
-        yield from succeed_by(SetAsync(None))
+        yield from _carried_out(SetAsync(None))
     else:
         yield Fail(errno.EPERM)
 
 
-def _set_owner(facts: SignalFacts, *judged: _Judged) -> SetOwner | SetAsync:
-    target, unrecorded = judged[0].target, _unlogged(*judged)
+def _set_owner(facts: SignalFacts, *found: Judged) -> SetOwner | SetAsync:
+    target, unrecorded = found[0].target, unlogged(*found)
     if facts.how in (How.ASYNC, How.SIGNAL_OF_OWNER):
         return SetAsync(target, unrecorded)
     return SetOwner(target, unrecorded)
-
-
-def _unaimed(facts: SignalFacts) -> Attempt:
-    sender = facts.sender
-    return Attempt(facts.syscall, facts.signal, sender.pid, sender.comm, None, "", frozenset())
-
-
-def _event(judged: _Judged, *, approved: bool = False) -> Record:
-    decision = judged.decision
-    kind = signal_rules.event_type(decision, approved=approved)
-    escalation = None
-    if decision.escalate:
-        escalation = Escalation(decision.rule, signal_rules.described(judged.attempt))
-    return Record(kind, judged.payload.copy(), escalation)
 
 
 def _deny_unread(facts: SignalFacts) -> Mediation:
@@ -415,27 +394,24 @@ def _deny_unread(facts: SignalFacts) -> Mediation:
 
 
 def _unaimed_event(facts: SignalFacts, decision: Decision) -> Record:
+    sender = facts.sender
+    attempt = Attempt(facts.syscall, facts.signal, sender.pid, sender.comm, None, "", frozenset())
     kind = signal_rules.event_type(decision)
-    return Record(kind, signal_rules.event_payload(_unaimed(facts), decision))
+    return Record(kind, signal_rules.event_payload(attempt, decision))
 
 
 def _event_of(
-    facts: SignalFacts, judged: _Judged, *, approved: bool = False
+    facts: SignalFacts, found: Judged, *, approved: bool = False
 ) -> Record | RecordRepeated | None:
-    """None where the rule wants none."""
-    decision = judged.decision
+    """Return the event to record, None if the rule wants none."""
+    decision = found.decision
     if not decision.log:
         return None
-    event = _event(judged, approved=approved)
-    if not signal_rules.is_coalesced(judged.attempt, decision):
+    event = found.event(approved=approved)
+    if not signal_rules.is_coalesced(found.attempt, decision):
         return event
-    key = (facts.sender, facts.signal, decision.rule, facts.syscall, judged.target)
+    key = (facts.sender, facts.signal, decision.rule, facts.syscall, found.target)
     return RecordRepeated(event.event, event.payload, key, _COUNTED_FOR_S, event.escalation)
-
-
-def _is_refused(judged: _Judged, *, granted: bool) -> bool:
-    action = judged.decision.action
-    return action is Action.DENY or (action is Action.APPROVE and not granted)
 
 
 def _attempt(facts: SignalFacts, target: SignalTarget) -> Attempt:
@@ -451,45 +427,13 @@ def _attempt(facts: SignalFacts, target: SignalTarget) -> Attempt:
     )
 
 
-def _is_ours(judged: _Judged) -> bool:
-    """That sigwrap is in a group as well is no news to whoever signals it."""
-    return TargetType.PARENT in judged.target.types
+def _is_sigwraps(found: Judged) -> bool:
+    """Return whether the target is sigwrap. A sender to a group need not read of such members."""
+    return TargetType.PARENT in found.target.types
 
 
-def _denial(facts: SignalFacts, judged: _Judged, why: str) -> Denied:
-    """`why`: what was answered, where somebody was asked."""
-    decision, target = judged.decision, judged.target
+def _denial(facts: SignalFacts, found: Judged, why: str) -> Denied:
+    decision, target = found.decision, found.target
     if why and decision.action is Action.APPROVE:
         decision = decision._replace(message=with_rules_message(why, decision.message))
     return Denied(to_one(facts, target), (target.pid, target.start_time), decision)
-
-
-def _unlogged(*judged: _Judged) -> Unrecorded | None:
-    """Where no rule of all of them wanted an event."""
-    for each in judged:
-        if each.decision.log:
-            return None
-    return Unrecorded.RULE_IS_UNLOGGED
-
-
-def _goes_on(judged: _Judged, *, granted: bool = False) -> bool:
-    action = judged.decision.action
-    return action in LENIENT or (granted and action is Action.APPROVE)
-
-
-def _denied(judged: _Judged) -> _Judged:
-    return _decided(judged, judged.decision._replace(action=Action.DENY))
-
-
-def _decided(judged: _Judged, decision: Decision) -> _Judged:
-    payload = _payload(judged.attempt, decision, judged.handled)
-    return judged._replace(decision=decision, payload=payload)
-
-
-def _payload(attempt: Attempt, decision: Decision, handled: bool | None) -> Payload:
-    payload = signal_rules.event_payload(attempt, decision)
-    return payload if handled is None else payload | {"target_handles": handled}
-
-
-def _number(judged: _Judged) -> int:
-    return judged.decision.redirect_signal or judged.attempt.signal

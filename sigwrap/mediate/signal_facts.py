@@ -1,4 +1,4 @@
-"""The facts of a signal: by what a call names its target, and whom it would reach."""
+"""The facts of a signal: how a call names its target, and which processes it would reach."""
 
 from __future__ import annotations
 
@@ -12,35 +12,35 @@ from sigwrap.tuples import NamedTuple
 
 
 class How(Enum):
-    """By what the call names its target, which decides how it may go on."""
+    """How the call names its target. This decides how the call may go on."""
 
-    NUMBER = "number"  # a register: continuing is safe
+    NUMBER = "number"  # in a register: the kernel may go on
     PIDFD = "pidfd"  # a descriptor, which another thread can swap
-    ITSELF = "itself"  # the caller by a magic number for a pidfd: a register too
-    OWNER = "owner"  # whom the kernel will signal for a descriptor; the number is a register
-    OWNER_IN_MEMORY = "owner in memory"  # the same, but another thread can rewrite it
+    ITSELF = "itself"  # the caller, by a magic number instead of a pidfd: a register too
+    OWNER = "owner"  # the kernel will signal it for a descriptor; the number is in a register
+    OWNER_IN_MEMORY = "owner in memory"  # the same, but another thread can rewrite the number
     TRACE = "trace"  # or read or write its memory
     TRACE_ON = "trace on"  # whom it traces would not stop after an exec
     TRACED_BY_PARENT = "traced by parent"  # the caller asks for it
     TAKE = "take"  # a descriptor of it, by a pidfd
     ADVISE = "advise"  # on its memory, by a pidfd
-    CHANGE = "change"  # what it gets of the machine: limits that kill it, time that it starves for
-    SIGNAL_OF_OWNER = "signal of owner"  # it chooses the signal that an owner will get
-    ASYNC = "async"  # whoever owns the descriptor is signalled from now on
-    JOIN = "join"  # a process group
-    FOREGROUND = "foreground"  # which group a terminal's keys signal
-    TERMINAL = "terminal"  # taken from the session that it controls
+    CHANGE = "change"  # limits or priority of the target, which can kill or starve it
+    SIGNAL_OF_OWNER = "signal of owner"  # chooses the signal that the owner will get
+    ASYNC = "async"  # the owner of the descriptor is signalled from now on
+    JOIN = "join"  # joins a process group
+    FOREGROUND = "foreground"  # chooses the group that a terminal's keys signal
+    TERMINAL = "terminal"  # takes a terminal from the session that it controls
 
 
 SENDS = (How.NUMBER, How.PIDFD, How.ITSELF)
 
 
-# Whom a call would reach
+# Which processes a call would reach
 
 
 class Group(NamedTuple):
     members: tuple[SignalTarget, ...]
-    is_own_job: bool = False  # the sender's, in the foreground of its terminal, is to stop
+    is_own_job: bool = False  # the sender stops its own foreground job
 
 
 class Everybody(NamedTuple):
@@ -48,15 +48,15 @@ class Everybody(NamedTuple):
 
 
 class WhoeverOwns(NamedTuple):
-    """The call chooses the signal; whom it goes to was judged when the owner was set."""
+    """The call chooses the signal. Its target was judged when the owner was set."""
 
 
 class NoOwner(NamedTuple):
-    """The descriptor is to signal nobody any more."""
+    """The descriptor has no owner, or loses it."""
 
 
 class Unresolved(NamedTuple):
-    """It can't be found out."""
+    """The target cannot be determined."""
 
 
 class Stalled(NamedTuple):
@@ -64,7 +64,7 @@ class Stalled(NamedTuple):
 
 
 class Nobody(NamedTuple):
-    """By its registers the call can reach no process: the kernel can have it."""
+    """By its registers the call can reach no process, so the kernel may have it."""
 
 
 class Own(NamedTuple):
@@ -72,17 +72,17 @@ class Own(NamedTuple):
 
 
 class OwnInMemory(NamedTuple):
-    """So is this group, but another thread can name another: the supervisor carries it out."""
+    """The group is the session's own, but another thread can change its number in memory."""
 
     group: int
 
 
 class NotOwn(NamedTuple):
-    """It isn't."""
+    """The group, the terminal or the tracer is not the session's own."""
 
 
 class Exists(NamedTuple):
-    """It asks, by signal 0, after somebody whom it might signal if there were no wall."""
+    """Signal 0 to a process outside, which the caller could signal without Landlock."""
 
 
 Aim = (
@@ -109,6 +109,6 @@ class SignalFacts(NamedTuple):
     how: How
     aim: Aim
     correlation: int  # the same for all members of a group
-    stub_may_signal: tuple[int, ...]  # of a stub: the pids of its command and itself
-    handles: Callable[[int, int], bool]  # whether a pid catches or ignores a signal, at this moment
-    may_change: Callable[[SignalTarget], bool] = lambda _target: False  # as its direct child
+    stub_may_signal: tuple[int, ...]  # if the sender is a stub: its command and itself
+    handles: Callable[[int, int], bool]  # whether a pid catches or ignores a signal now
+    may_change: Callable[[SignalTarget], bool] = lambda _target: False  # if it is its parent shell

@@ -1,8 +1,9 @@
-"""What is decided about a signal, and how its event reads."""
+"""Judges one signal to one target, and makes its event."""
 
 from __future__ import annotations
 
 from sigwrap.events import Payload
+from sigwrap.mediate.effects import Escalation, Record, SignalTarget, Unrecorded
 from sigwrap.mediate.lineage import Types
 from sigwrap.policy.judge.engine import Engine
 from sigwrap.policy.judge.request import (
@@ -33,7 +34,7 @@ OWNER_JUDGED = Decision(
     rule="builtin:owner",
     reason="the owner of the descriptor was judged as for SIGKILL",
 )
-OF_A_STUB = Decision(
+STUB_PASSES_ON = Decision(
     action=Action.ALLOW,
     rule="builtin:stub",
     reason="a stub passes signals on to its command and ends as it did",
@@ -59,18 +60,18 @@ NOT_OWN_TERMINAL = Decision(
     reason="processes in a session cannot take a terminal from processes outside it",
 )
 
-OF_PARENT = Decision(
+CHANGES_ITS_SHELL = Decision(
     action=Action.ALLOW,
     rule="builtin:parent",
     reason="a direct child may renice its shell and lower its limits",
 )
-OF_OWN_JOB = Decision(
+STOPS_ITS_JOB = Decision(
     action=Action.ALLOW,
     rule="builtin:job",
     reason="a foreground job stops as at Ctrl+Z",
 )
 
-# Any other can end, stop or continue a child, for which its parent gets SIGCHLD.
+# Any other signal can end, stop or continue a child, and then its parent gets SIGCHLD.
 IGNORED_BY_DEFAULT = GROUPS["@ignore"]
 
 _EVENT_TYPES = {
@@ -85,8 +86,7 @@ _REPEATED = frozenset({"process_vm_readv", "process_vm_writev", "pidfd_getfd", "
 
 
 class Attempt(NamedTuple):
-    """One signal to one target: what a mediated call comes down to, once or for each member of
-    a group."""
+    """One signal to one target. A call to a group makes one for each member."""
 
     syscall: str
     signal: int
@@ -97,8 +97,62 @@ class Attempt(NamedTuple):
     target_types: Types
 
 
+class Judged(NamedTuple):
+    """An attempt with its decision."""
+
+    target: SignalTarget
+    attempt: Attempt
+    decision: Decision
+    payload: Payload  # of its event; each event has a copy
+    handled: bool | None = None  # by the target; None if no rule asked
+
+    def goes_on(self, *, granted: bool = False) -> bool:
+        action = self.decision.action
+        return action in LENIENT or (granted and action is Action.APPROVE)
+
+    def is_refused(self, *, granted: bool) -> bool:
+        action = self.decision.action
+        return action is Action.DENY or (action is Action.APPROVE and not granted)
+
+    def decided(self, decision: Decision) -> Judged:
+        """Return the same attempt with another decision."""
+        return judged(self.target, self.attempt, decision, self.handled)
+
+    def denied(self) -> Judged:
+        return self.decided(self.decision._replace(action=Action.DENY))
+
+    def number(self) -> int:
+        """Return the signal to send."""
+        return self.decision.redirect_signal or self.attempt.signal
+
+    def event(self, *, approved: bool = False) -> Record:
+        decision = self.decision
+        escalation = None
+        if decision.escalate:
+            escalation = Escalation(decision.rule, described(self.attempt))
+        kind = event_type(decision, approved=approved)
+        return Record(kind, self.payload.copy(), escalation)
+
+
+def judged(
+    target: SignalTarget, attempt: Attempt, decision: Decision, handled: bool | None = None
+) -> Judged:
+    payload = event_payload(attempt, decision)
+    if handled is not None:
+        payload["target_handles"] = handled
+    return Judged(target, attempt, decision, payload, handled)
+
+
+def unlogged(*all_judged: Judged) -> Unrecorded | None:
+    """Return why the answer needs no event, None if any rule wants one."""
+    for each in all_judged:
+        if each.decision.log:
+            return None
+    return Unrecorded.RULE_IS_UNLOGGED
+
+
 def decide(engine: Engine, attempt: Attempt, *, handled: Fact = False, traces: bool) -> Decision:
-    """Whoever traces can make the other do anything, so it is judged as a SIGKILL to it."""
+    """Decide on one attempt. Tracing is judged as SIGKILL: a tracer controls its tracee."""
     if TargetType.PARENT in attempt.target_types:
         return PROTECTS_SIGWRAP
     if traces and TargetType.SESSION not in attempt.target_types:
@@ -146,7 +200,7 @@ def event_payload(attempt: Attempt, decision: Decision) -> Payload:
 
 
 def described(attempt: Attempt) -> str:
-    """For somebody who wants to know what was tried; nothing in it is escaped."""
+    """Describe the attempt for SIGPOLICY. Nothing in the text is escaped."""
     known = attempt.signal in ALL
     name = signal_name(attempt.signal) if known else f"signal {attempt.signal}"
     target = f"{attempt.target_comm} ({attempt.target_pid})"
@@ -157,7 +211,7 @@ _known_words: dict[Types, list[str]] = {}
 
 
 def _words(types: Types) -> list[str]:
-    """The most specific first."""
+    """Return the names of the types, the most specific first."""
     words = _known_words.get(types)
     if words is None:
         words = _known_words[types] = [each.value for each in TargetType if each in types]
@@ -165,19 +219,22 @@ def _words(types: Types) -> list[str]:
 
 
 def is_coalesced(attempt: Attempt, decision: Decision) -> bool:
-    """A process that signals itself over and over (a Go program preempting its threads), and one
-    that looks into its child at every turn (a debugger)."""
+    """Return whether repeats share an event.
+
+    A Go program signals its own threads all the time, and a debugger looks into its child.
+    """
     if attempt.syscall in _REPEATED:
         return decision.action in LENIENT
     return decision.action is Action.ALLOW and TargetType.SELF in attempt.target_types
 
 
 def noise(engine: Engine, *, domain: bool) -> frozenset[int]:
-    """Signals that the filter lets everybody send, unlogged, for the policy does.
+    """Return the signals that the filter need not hand over: the policy allows them, unlogged.
 
-    The filter can't tell whom they are for, so only those that harm nobody, sigwrap included. Under
-    a Landlock `domain` they reach nobody outside: there the policy has to let everybody inside have
-    them, nobody outside. In no case may anything follow from a try."""
+    The filter cannot see the target, so these are signals that a process ignores by default.
+    In a Landlock `domain` they stay inside. Then the policy has to allow them to all targets inside
+    and deny them outside. An attempt must have no further effect, such as an escalation.
+    """
     return frozenset(number for number in GROUPS["@ignore"] if _is_noise(engine, number, domain))
 
 

@@ -1,4 +1,4 @@
-"""The edge of the signal mediator: a request's facts in, its effects carried out."""
+"""Gathers the facts of signal requests, and carries out the effects of the signal mediator."""
 
 from __future__ import annotations
 
@@ -13,14 +13,12 @@ from sigwrap.linux.pidfd import duplicate
 from sigwrap.linux.registers import ERESTARTNOINTR
 from sigwrap.linux.seccomp import Notification, int32
 from sigwrap.linux.signals.advice import advise, check_may_advise
-from sigwrap.linux.signals.aim import Aims
-from sigwrap.linux.signals.call import SignalCall
+from sigwrap.linux.signals.aim import TargetResolver
+from sigwrap.linux.signals.call import SignalCall, pointed_at, read
 from sigwrap.linux.signals.owners import set_async
-from sigwrap.linux.signals.parents import may_change, set_limits
-from sigwrap.linux.signals.send import is_still, send, set_owner
+from sigwrap.linux.signals.send import is_still, may_change, send, set_limits, set_owner
 from sigwrap.linux.signals.take import take_descriptor
 from sigwrap.linux.signals.targets import Targets, refresh_comm
-from sigwrap.linux.signals.words import pointed_at, read
 from sigwrap.linux.taken import closes_at_once, let_go
 from sigwrap.mediate.effects import (
     Advise,
@@ -62,7 +60,7 @@ class _SignalHoldings(NoHoldings):
         return self.call
 
     def give_up(self) -> int:
-        """It is somebody else's to close; -1 where nothing is held."""
+        """Return the held descriptor for the receiver to close; -1 if there is none."""
         held, self.call = self.call.held, self.call._replace(held=-1)
         return held
 
@@ -78,7 +76,7 @@ class Signals:
         self._listener = mediation.listener
         self._mediator = SignalMediator(session.engine, domain=session.facts.walls.domain)
         self._targets = Targets(session.processes, session.facts.sigwrap_pids)
-        self._aims = Aims(self._targets)
+        self._resolver = TargetResolver(self._targets)
         self._recordings = mediation.recordings
         self._restarts = mediation.restarts
         self._pool = session.pool
@@ -114,7 +112,7 @@ class Signals:
                 self._begin(notification, sender, syscall, found)
 
     def _kernel_knows_the_answer(self, notification: Notification, sender: Process) -> bool:
-        """To a question about who is inside."""
+        """Return whether it is signal 0 to a process inside, which Landlock lets through."""
         target, number = int32(notification.argument0), int32(notification.argument1)
         return number == 0 and self._targets.is_known_inside(sender, target)
 
@@ -122,7 +120,7 @@ class Signals:
         self, notification: Notification, sender: Process, syscall: str, words: Outcome
     ) -> None:
         refresh_comm(sender)
-        call, aim = self._aims.look(
+        call, aim = self._resolver.resolve(
             notification, sender, syscall, words.value if isinstance(words, Done) else None
         )
         if isinstance(words, Late):
@@ -189,7 +187,7 @@ class Signals:
         return self._carry_out(scope, effect, run)
 
     def _set_async(self, scope: Scope, effect: SetAsync) -> object:
-        """Has a worker do it: for O_ASYNC, a pipe and a socket take their lock."""
+        """Have a worker do it: O_ASYNC takes the lock of a pipe or a socket."""
         self._performer.demand_event(scope, effect, effect.unrecorded)
         self._performer.check(scope)
         return self._have_done(
@@ -242,8 +240,7 @@ class Signals:
         run: Callable[[SignalCall], object],
         then: Callable[[Outcome], object],
     ) -> object:
-        """Has a worker run it. The call's descriptor stays open until the worker is done. `then`
-        makes the reply."""
+        """Have a worker run it, and keep the descriptor open until then. `then` makes the reply."""
         call, held = scope.holdings.call, scope.holdings.give_up()
 
         def over() -> None:
@@ -275,7 +272,7 @@ class Signals:
         return self._let_go_then(scope, error)
 
     def _let_go_then(self, scope: Scope, reply: int) -> object:
-        """Before the answer: the caller's own close must be the last."""
+        """Close the descriptor before the answer: the caller's own close must be the last."""
         held = scope.holdings.give_up()
         if held < 0:
             return reply

@@ -42,7 +42,7 @@ CALLS: dict[str, dict[str, tuple[str, ...]]] = {
         FIELDS: ("fcntl F_SETOWN_EX", "fcntl _F_GETOWN_EX"),
     },
     "linux/signals/send.py": {FIELDS: ("fcntl F_SETOWN_EX",)},
-    "linux/signals/terminals.py": {FIELDS: ("ioctl _TIOCGDEV", "ioctl _TIOCGPTN")},
+    "linux/signals/groups.py": {FIELDS: ("ioctl _TIOCGDEV", "ioctl _TIOCGPTN")},
     "run/signals.py": {FIELDS: ("TIOCSPGRP",)},  # SIGTTOU is blocked
     "linux/pidfd.py": {
         LOCK: ("pidfd_getfd",),  # held by the process until its exec ends

@@ -1,4 +1,4 @@
-"""Whom a decoded signal call would reach: the facts that a signal is judged by."""
+"""Resolves which processes a decoded call would reach."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import os
 from sigwrap.errors import KernelError
 from sigwrap.linux import pidfd, procfs
 from sigwrap.linux.seccomp import Notification
-from sigwrap.linux.signals import terminals
 from sigwrap.linux.signals.advice import can_reach_others
 from sigwrap.linux.signals.call import (
     EVERYBODY,
@@ -20,7 +19,7 @@ from sigwrap.linux.signals.call import (
     SignalCall,
     read_call,
 )
-from sigwrap.linux.signals.jobs import Jobs
+from sigwrap.linux.signals.groups import Groups, open_terminal
 from sigwrap.linux.signals.send import would_fail
 from sigwrap.linux.signals.targets import Targets
 from sigwrap.linux.taken import let_go
@@ -42,26 +41,19 @@ from sigwrap.mediate.signal_facts import (
 )
 from sigwrap.policy.judge.signals import ALL
 
-_ON_DESCRIPTORS = ("ioctl", "fcntl", "fcntl64")
 
-
-class Aims:
+class TargetResolver:
     def __init__(self, targets: Targets) -> None:
         self._targets = targets
-        self._jobs = Jobs(targets)
+        self._groups = Groups(targets)
 
-    def look(
+    def resolve(
         self, notification: Notification, sender: Process, syscall: str, words: bytes | None
     ) -> tuple[SignalCall, Aim]:
-        """`words`: what its pointer leads to. What the call holds is the caller's to close."""
-        call, aim = self._look(notification, sender, syscall, words)
-        if isinstance(aim, WouldFail) and syscall in _ON_DESCRIPTORS:
-            aim = WouldFail(self._jobs.descriptors_error(notification, sender) or aim.errno)
-        return call, aim
+        """Return the decoded call and its aim. The caller closes the descriptor the call holds.
 
-    def _look(
-        self, notification: Notification, sender: Process, syscall: str, words: bytes | None
-    ) -> tuple[SignalCall, Aim]:
+        `words` is the memory that the call points to, None if that cannot be read.
+        """
         try:
             call = read_call(notification, syscall, words)
         except NoTarget:
@@ -69,14 +61,16 @@ class Aims:
         except CallRefused as refusal:
             return _undecoded(syscall), WouldFail(refusal.errno)
         if call.signal == 0:
-            return call, self._question(notification, sender, call)
+            return call, self._probe(notification, sender, call)
         if call.signal not in ALL:
-            return call, Nobody()  # a register too: the kernel says what it is
+            return call, Nobody()  # a register: the kernel refuses the number
         return self._aim(notification, sender, call)
 
-    def _question(self, notification: Notification, sender: Process, call: SignalCall) -> Aim:
-        """Nothing is sent, so the kernel may look again at what it is about. Only of those outside
-        it would say, for Landlock's sake, that they may not be signalled."""
+    def _probe(self, notification: Notification, sender: Process, call: SignalCall) -> Aim:
+        """Return the aim of signal 0, which sends nothing, so the kernel may read the call again.
+
+        For a process outside, Landlock would make the kernel's answer EPERM. So sigwrap answers.
+        """
         _call, aim = self._aim(notification, sender, call)
         match aim:
             case SignalTarget() as target:
@@ -106,16 +100,16 @@ class Aims:
             case How.SIGNAL_OF_OWNER | How.ASYNC | How.TERMINAL | How.TAKE | How.ADVISE:
                 return self._by_descriptor(notification, sender, call)
             case How.JOIN:
-                return call, self._jobs.joins(sender, call)
+                return call, self._groups.joins(sender, call)
             case How.FOREGROUND:
-                aim = self._jobs.gets_terminal(notification.tid, sender, call)
+                aim = self._groups.gets_terminal(notification.tid, sender, call)
                 if isinstance(aim, OwnInMemory):
                     return _hold_terminal(notification.tid, call, aim)
                 return call, aim
             case How.TRACE_ON if not call.seizes:
                 return call, NotOwn() if sender.seizes else Nobody()
             case How.TRACED_BY_PARENT:
-                return call, self._jobs.traced_by_parent(sender)
+                return call, self._groups.traced_by_parent(sender)
             case (
                 How.NUMBER | How.OWNER | How.OWNER_IN_MEMORY | How.TRACE | How.TRACE_ON | How.CHANGE
             ):
@@ -133,11 +127,11 @@ class Aims:
             return call, unresolved
         try:
             if call.how is How.ASYNC:
-                return self._jobs.signals_owner(sender, call)
+                return self._groups.signals_owner(sender, call)
             if call.how is How.SIGNAL_OF_OWNER:
-                return call, self._jobs.owner_signalled(sender, call)
+                return call, self._groups.owner_signalled(sender, call)
             if call.how is How.TERMINAL:
-                return call, self._jobs.takes_terminal(call.held)
+                return call, self._groups.takes_terminal(call.held)
             pid = pidfd.target(call.held)
             if pid is None:
                 return call, WouldFail(errno.EBADF)
@@ -145,7 +139,7 @@ class Aims:
                 return call, WouldFail(errno.ESRCH)
             aim = self._of_held(sender, call, pid, 0)
             if call.how is How.ADVISE and not can_reach_others(notification.tid):
-                call = call._replace(how=How.CHANGE)  # whatever stands there when the kernel looks
+                call = call._replace(how=How.CHANGE)  # the kernel refuses every other process
             return call, aim
         except BaseException:
             let_go(call.held)
@@ -159,15 +153,17 @@ class Aims:
         if call.target <= 0:
             members = self._targets.of_group(sender, -call.target)
             if not members and call.how in (How.OWNER, How.OWNER_IN_MEMORY):
-                # A group of this number can be made by the process that has it.
+                # The process with this number can still make a group of it.
                 return _one(self._targets.of_number(sender, -call.target))
             is_own_job = call.signal in JOB_STOPS and self._is_own_job(sender, call, members)
             return _group(members, is_own_job=is_own_job)
         return _one(self._targets.of_number(sender, call.target))
 
     def _is_own_job(self, sender: Process, call: SignalCall, members: list[SignalTarget]) -> bool:
-        """The one that has the terminal, below a shell: a Ctrl+Z would stop it, and `fg` continue
-        it."""
+        """Return whether the group has the terminal, below a shell that can continue it.
+
+        Ctrl+Z would stop such a group, and `fg` would continue it.
+        """
         group = self._targets.groups_number(sender, -call.target)
         has_terminal = procfs.terminal(sender.pid)
         if not group or has_terminal is None or call.how is not How.NUMBER:
@@ -177,7 +173,7 @@ class Aims:
         return is_own and terminal != 0 and any(_is_below_a_shell(each.pid) for each in members)
 
     def _by_pidfd(self, notification: Notification, sender: Process, call: SignalCall) -> Aim:
-        """What the descriptor stands for now gets the signal, whatever it is by then."""
+        """Return what the descriptor stands for now: that is judged, and gets the signal."""
         try:
             held = pidfd.duplicate(notification.tid, call.target)
         except (KernelError, OSError) as refusal:
@@ -194,7 +190,7 @@ class Aims:
         finally:
             if pid is None:
                 let_go(held)
-            else:  # it is a pidfd
+            else:  # closing a pidfd never blocks
                 os.close(held)
         return self._of_pidfd(sender, call, pid, is_of_thread)
 
@@ -205,9 +201,10 @@ class Aims:
         return self._of_held(sender, call, pid, pid if of_thread else 0)
 
     def _by_folder(self, sender: Process, call: SignalCall, held: int) -> Aim:
-        """The kernel takes /proc/PID for a pidfd. Its number is that of the namespace that was
-        mounted, which we take for the sender's; whoever it is by that is judged and gets the
-        signal."""
+        """Return the process of an open /proc/PID, which the kernel takes for a pidfd.
+
+        Its number is taken as the sender's. That process is judged, and gets the signal.
+        """
         try:
             number = pidfd.number_of_folder(held)
         except ProcessLookupError:
@@ -220,7 +217,7 @@ class Aims:
         return self._of_held(sender, call, pid, pid if call.flags & PIDFD_SIGNAL_THREAD else 0)
 
     def _of_held(self, sender: Process, call: SignalCall, pid: int, thread: int) -> Aim:
-        """`pid` and `thread` are the supervisor's numbers."""
+        """Return the target for numbers of the supervisor."""
         if call.flags & PIDFD_SIGNAL_PROCESS_GROUP:
             return _group(self._targets.of_group_led_by(sender, pid))
         found = self._targets.of_pid(sender, pid)
@@ -228,7 +225,7 @@ class Aims:
 
 
 def _hold(tid: int, call: SignalCall, descriptor: int, aim: Aim) -> tuple[SignalCall, Aim]:
-    """What the descriptor stands for now is what is judged, and what it is carried out on."""
+    """Copy the descriptor: the copy is judged, and the call is carried out on it."""
     try:
         return call._replace(held=pidfd.duplicate(tid, descriptor)), aim
     except (KernelError, OSError) as refusal:
@@ -237,19 +234,18 @@ def _hold(tid: int, call: SignalCall, descriptor: int, aim: Aim) -> tuple[Signal
 
 
 def _hold_terminal(tid: int, call: SignalCall, aim: Aim) -> tuple[SignalCall, Aim]:
-    """Where descriptors are not to be taken, one of our own does as well for a terminal that
-    controls us too."""
+    """Copy the descriptor, or open the terminal where the kernel refuses to copy descriptors."""
     held, found = _hold(tid, call, call.descriptor, aim)
     if isinstance(found, Unresolved):
         try:
-            return call._replace(held=terminals.open_as_ours(tid, call.descriptor)), aim
+            return call._replace(held=open_terminal(tid, call.descriptor)), aim
         except OSError:
             return call, found
     return held, found
 
 
 def _is_below_a_shell(pid: int) -> bool:
-    """Whether its group is none that the kernel calls orphaned, which nobody would continue."""
+    """Return whether its group is not orphaned: no shell would continue an orphaned group."""
     found = procfs.stat(pid)
     parent = None if found is None else procfs.stat(found.ppid)
     if found is None or parent is None:

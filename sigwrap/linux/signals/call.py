@@ -1,4 +1,4 @@
-"""What a mediated call asks for: which signal, to whom."""
+"""Decodes a mediated call: which signal it asks for, and how it names its target."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import errno
 
 from sigwrap import calls
 from sigwrap.bare import signal
+from sigwrap.linux.memory import Memory, Unreadable
+from sigwrap.linux.pidfd import SIGINFO_BYTES
 from sigwrap.linux.seccomp import Notification, int32
 from sigwrap.mediate.signal_facts import How
 from sigwrap.tuples import NamedTuple
@@ -20,12 +22,11 @@ F_OWNER_PGRP = 2
 PIDFD_SIGNAL_THREAD = 1
 PIDFD_SIGNAL_PROCESS_GROUP = 4
 _PIDFD_FLAGS = (0, PIDFD_SIGNAL_THREAD, 2, PIDFD_SIGNAL_PROCESS_GROUP)
-MOST_RANGES = 1024  # of memory: UIO_MAXIOV; with more a call fails, whatever they are
-PIDFD_SELF_THREAD = -10000  # Linux 6.15, and one below it the thread's process
-_PIDFD_SELF = (PIDFD_SELF_THREAD, -10001)
+_MOST_RANGES = 1024  # UIO_MAXIOV: with more ranges of memory the call fails
+PIDFD_SELF_THREAD = -10000  # Linux 6.15
+_PIDFD_SELF_PROCESS = -10001
 
-
-EVERYBODY = -1  # a target
+EVERYBODY = -1  # as a target: all processes
 _SLOWING = (
     "sched_setparam",
     "sched_setscheduler",
@@ -34,53 +35,95 @@ _SLOWING = (
     "migrate_pages",
     "move_pages",
 )
+# These ioctl requests point to one int.
+_POINT_TO_INT = (calls.FIOSETOWN, calls.SIOCSPGRP, calls.FIOASYNC, calls.TIOCSPGRP)
+
+Span = tuple[int, int]  # an address and a number of bytes
 
 
 class SignalCall(NamedTuple):
-    """One decoded call. Addresses and descriptors in it are the caller's."""
+    """One decoded call. Numbers and descriptors in it are the caller's, except `held`."""
 
     syscall: str
     how: How
     signal: int
-    target: int  # above 0 a process, below a group, 0 the caller's group; or the pidfd
-    thread: int = 0  # which one of the target's is meant, as the caller numbers it
-    descriptor: int = -1  # whose owner is set
+    target: int  # above 0 a process, below 0 a group, 0 the caller's group; or the pidfd
+    thread: int = 0  # the thread that is meant
+    descriptor: int = -1  # the one whose owner is set, or that is taken
     owner_kind: int = F_OWNER_PID
     flags: int = 0
-    info: bytes | None = b""  # a siginfo of the caller's own making; None: it can't be read
-    advice: int = 0  # and for which ranges of memory: addresses and lengths
-    ranges: tuple[tuple[int, int], ...] = ()
-    value: int = 0  # what a priority, a class or a scheduling policy becomes; which limit
-    limits: tuple[int, int] | None = None  # soft and hard; None where they can't be read
-    old_limits_at: int = 0  # where the caller is told of the old ones
-    is_i386: bool = False  # so is its siginfo
+    info: bytes | None = b""  # the caller's own siginfo; None if it cannot be read
+    advice: int = 0
+    ranges: tuple[tuple[int, int], ...] = ()  # of memory that the advice is about
+    value: int = 0  # the new priority, I/O class or scheduling policy; the number of a limit
+    limits: tuple[int, int] | None = None  # soft and hard; None if they cannot be read
+    old_limits_at: int = 0  # where the caller wants the old limits
+    is_i386: bool = False
     seizes: bool = False  # by PTRACE_SEIZE
-    held: int = -1  # ours: a duplicate of the descriptor, which the caller can't swap
+    held: int = -1  # the supervisor's duplicate of the descriptor, which the caller cannot swap
 
 
 class NoTarget(Exception):
-    """By its registers the call can reach no process: the kernel can have it."""
+    """By its registers the call can reach no process, so the kernel may have it."""
 
 
 class UnknownUse(Exception):
-    """The filter handed over a use of the call that no mediator knows."""
+    """The filter handed over a use of a call that no mediator knows."""
 
     def __init__(self, syscall: str) -> None:
         super().__init__(f"sigwrap does not handle this use of {syscall}")
 
 
 class CallRefused(Exception):
-    """The kernel would refuse the call with this errno. It must not look for itself: by then there
-    may be something else in the caller's memory."""
+    """The kernel would refuse the call with this errno.
+
+    The supervisor answers it: the kernel would read the caller's memory again, and another thread
+    may have changed it.
+    """
 
     def __init__(self, error: int) -> None:
         super().__init__(error)
         self.errno = error
 
 
+def pointed_at(notification: Notification, syscall: str) -> Span | None:
+    """Return the caller's memory that the call points to, or None if it uses registers alone."""
+    match syscall:
+        case "rt_sigqueueinfo" | "pidfd_send_signal":
+            address = notification.argument2
+            return (address, SIGINFO_BYTES) if address else None
+        case "rt_tgsigqueueinfo":
+            address = notification.argument3
+            return (address, SIGINFO_BYTES) if address else None
+        case "prlimit64":
+            return notification.argument2, 16
+        case "process_madvise":
+            count = notification.argument2
+            range_bytes = 8 if notification.arch == calls.I386 else 16
+            place = notification.argument1, count * range_bytes
+            return place if 0 < count <= _MOST_RANGES else None
+        case "ioctl" if notification.argument1 & 0xFFFFFFFF in _POINT_TO_INT:
+            return notification.argument2, 4
+        case "fcntl" | "fcntl64" if notification.argument1 & 0xFFFFFFFF == calls.F_SETOWN_EX:
+            return notification.argument2, 8
+        case _:
+            return None
+
+
+def read(tid: int, span: Span, *, may_wait: bool = False) -> bytes | None:
+    """Return the memory, or None if it cannot be read."""
+    try:
+        with Memory(tid, may_wait=may_wait) as memory:
+            return memory.block(*span)
+    except Unreadable:
+        return None
+
+
 def read_call(notification: Notification, syscall: str, words: bytes | None) -> SignalCall:
-    """`words`: what its pointer leads to, None where that can't be read. Raises NoTarget,
-    CallRefused and UnknownUse."""
+    """Decode a call. `words` is the memory that it points to, None if that cannot be read.
+
+    Raises NoTarget, CallRefused and UnknownUse.
+    """
     match syscall:
         case "kill" | "tkill" | "rt_sigqueueinfo":
             target, number = int32(notification.argument0), int32(notification.argument1)
@@ -89,7 +132,7 @@ def read_call(notification: Notification, syscall: str, words: bytes | None) -> 
             thread = target if syscall == "tkill" else 0
             return _by_number(syscall, notification, number, target, thread, words)
         case "tgkill" | "rt_tgsigqueueinfo":
-            # The kernel demands that the thread be of this process, so the process is the target.
+            # The kernel demands that the thread belongs to this process, which is the target.
             target, number = int32(notification.argument0), int32(notification.argument2)
             thread = int32(notification.argument1)
             if target <= 0 or thread <= 0:
@@ -106,7 +149,7 @@ def read_call(notification: Notification, syscall: str, words: bytes | None) -> 
             return call._replace(value=int32(notification.argument1))
         case "process_vm_readv" | "process_vm_writev":
             if not notification.argument2 or not notification.argument4:
-                raise NoTarget  # nothing is to be copied, and the kernel looks for nobody
+                raise NoTarget  # nothing is copied, and the kernel looks up no process
             return _at_another(syscall, How.TRACE, signal.SIGKILL, notification.argument0)
         case "perf_event_open":
             return _perf_event(syscall, notification)
@@ -163,8 +206,7 @@ def _perf_event(name: str, notification: Notification) -> SignalCall:
 
 
 def _priority(name: str, notification: Notification) -> SignalCall:
-    """Which of them it is, as setpriority counts; ioprio_set counts from 1."""
-    kind = int32(notification.argument0) - (name == "ioprio_set")
+    kind = int32(notification.argument0) - (name == "ioprio_set")  # which counts from 1
     target = int32(notification.argument1)
     if kind == calls.PRIO_USER:
         target = EVERYBODY
@@ -179,7 +221,7 @@ def _priority(name: str, notification: Notification) -> SignalCall:
 def _taken_descriptor(name: str, notification: Notification) -> SignalCall:
     pidfd = int32(notification.argument0)
     if pidfd < 0:
-        raise NoTarget  # EBADF, or the caller by a magic number
+        raise NoTarget  # EBADF, or a magic number for the caller
     descriptor = int32(notification.argument1)
     if notification.argument2 & 0xFFFFFFFF:
         raise CallRefused(errno.EINVAL)
@@ -187,7 +229,7 @@ def _taken_descriptor(name: str, notification: Notification) -> SignalCall:
 
 
 def _advice(name: str, notification: Notification, words: bytes | None) -> SignalCall:
-    if notification.argument4 & 0xFFFFFFFF or notification.argument2 > MOST_RANGES:
+    if notification.argument4 & 0xFFFFFFFF or notification.argument2 > _MOST_RANGES:
         raise CallRefused(errno.EINVAL)
     if words is None:
         raise CallRefused(errno.EFAULT)
@@ -205,7 +247,7 @@ def _advice(name: str, notification: Notification, words: bytes | None) -> Signa
 def _joined_group(name: str, notification: Notification) -> SignalCall:
     process, group = int32(notification.argument0), int32(notification.argument1)
     if process < 0 or group <= 0 or process == group:
-        raise NoTarget  # EINVAL, or a group that the process leads
+        raise NoTarget  # EINVAL, or a group that the process itself leads
     return SignalCall(name, How.JOIN, signal.SIGTTIN, -group, thread=process)
 
 
@@ -219,10 +261,7 @@ def _ioctl(name: str, notification: Notification, words: bytes | None) -> Signal
             return _owner(name, How.OWNER_IN_MEMORY, target, notification)
         case calls.FIOASYNC:
             (on,) = _ints(words)
-            flags = calls.O_ASYNC if on else 0
-            return SignalCall(
-                name, How.ASYNC, signal.SIGKILL, 0, descriptor=descriptor, flags=flags
-            )
+            return _async(name, descriptor, calls.O_ASYNC if on else 0)
         case calls.TIOCSPGRP:
             (group,) = _ints(words)
             if group < 0:
@@ -248,11 +287,12 @@ def _by_number(
 
 def _pidfd(name: str, notification: Notification, info: bytes | None) -> SignalCall:
     pidfd, flags = int32(notification.argument0), notification.argument3 & 0xFFFFFFFF
-    if flags not in _PIDFD_FLAGS or (pidfd < 0 and pidfd not in _PIDFD_SELF):
-        raise NoTarget  # EINVAL or EBADF, whatever the descriptors are
+    is_self = pidfd in (PIDFD_SELF_THREAD, _PIDFD_SELF_PROCESS)
+    if flags not in _PIDFD_FLAGS or (pidfd < 0 and not is_self):
+        raise NoTarget  # EINVAL or EBADF, whatever descriptors the caller has
     return SignalCall(
         syscall=name,
-        how=How.PIDFD if pidfd >= 0 else How.ITSELF,
+        how=How.ITSELF if is_self else How.PIDFD,
         signal=int32(notification.argument1),
         target=pidfd,
         info=info,
@@ -261,12 +301,17 @@ def _pidfd(name: str, notification: Notification, info: bytes | None) -> SignalC
     )
 
 
+def _async(name: str, descriptor: int, flags: int) -> SignalCall:
+    return SignalCall(name, How.ASYNC, signal.SIGKILL, 0, descriptor=descriptor, flags=flags)
+
+
 def _fcntl(name: str, notification: Notification, words: bytes | None) -> SignalCall:
+    descriptor = int32(notification.argument0)
     match notification.argument1 & 0xFFFFFFFF:
         case calls.F_SETOWN:
             target = int32(notification.argument2)
             if target in (0, _LOWEST):
-                raise NoTarget  # nobody owns it any more, or EINVAL
+                raise NoTarget  # no owner any more, or EINVAL
             return _owner(name, How.OWNER, target, notification)
         case calls.F_SETOWN_EX:
             kind, owner = _ints(words)
@@ -280,19 +325,15 @@ def _fcntl(name: str, notification: Notification, words: bytes | None) -> Signal
         case calls.F_SETSIG:
             number = int32(notification.argument2)
             return SignalCall(
-                name,
-                How.SIGNAL_OF_OWNER,
-                number or signal.SIGIO,
-                0,
-                descriptor=int32(notification.argument0),
+                syscall=name,
+                how=How.SIGNAL_OF_OWNER,
+                signal=number or signal.SIGIO,
+                target=0,
+                descriptor=descriptor,
                 flags=number,
             )
         case calls.F_SETFL:
-            flags = notification.argument2 & 0xFFFFFFFF
-            descriptor = int32(notification.argument0)
-            return SignalCall(
-                name, How.ASYNC, signal.SIGKILL, 0, descriptor=descriptor, flags=flags
-            )
+            return _async(name, descriptor, notification.argument2 & 0xFFFFFFFF)
         case _:
             raise UnknownUse(name)
 
@@ -300,7 +341,7 @@ def _fcntl(name: str, notification: Notification, words: bytes | None) -> Signal
 def _owner(
     name: str, how: How, target: int, notification: Notification, thread: int = 0
 ) -> SignalCall:
-    """F_SETSIG can make any signal of it, so it is judged as the worst one."""
+    """Decode as SIGKILL, the worst signal that F_SETSIG could choose."""
     kind = F_OWNER_PGRP if target < 0 else F_OWNER_TID if thread else F_OWNER_PID
     return SignalCall(
         syscall=name,

@@ -1,15 +1,17 @@
-"""What is carried out in a caller's place, and never more than the caller could do itself."""
+"""Sends signals and sets owners and limits for a caller, with no more rights than it has."""
 
 from __future__ import annotations
 
 import errno
 import fcntl
 import os
+import resource
 import struct
 
 from sigwrap.bare import signal
 from sigwrap.calls import F_SETOWN_EX
-from sigwrap.linux import pidfd, procfs
+from sigwrap.linux import pidfd, proc_files, procfs
+from sigwrap.linux.memory import may_be_served, write_memory
 from sigwrap.linux.signals.call import SignalCall
 from sigwrap.mediate.effects import SignalTarget
 from sigwrap.mediate.lineage import Process
@@ -17,17 +19,26 @@ from sigwrap.mediate.signal_facts import How
 
 _SI_TKILL = -6
 
+_RLIMIT_RTTIME = 15
+_UNSIGNED = (1 << 64) - 1
+_SCHED_OTHER, _SCHED_BATCH, _SCHED_IDLE = 0, 3, 5
+_SCHED_RESET_ON_FORK = 0x40000000
+_IOPRIO_CLASS_SHIFT, _IOPRIO_CLASS_MASK, _IOPRIO_CLASS_RT = 13, 7, 1
+# Beyond these limits the kernel sends SIGXCPU, SIGKILL or SIGXFSZ.
+_ENDING = frozenset({resource.RLIMIT_CPU, resource.RLIMIT_FSIZE, _RLIMIT_RTTIME})
+_SHELLS = frozenset("sh bash rbash dash ash busybox zsh ksh mksh yash posh fish".split())
+
 
 def send(sender: Process, call: SignalCall, target: SignalTarget, number: int) -> None:
-    """Raises what the caller is to be told."""
+    """Send a signal. Raises the OSError that the caller gets."""
     _check_kernel_would_let(sender.pid, target.pid, number)
     held = pidfd.open_thread(target.thread) if target.thread else os.pidfd_open(target.pid)
     try:
-        # Held first, so this is what was judged.
+        # Checked once the pidfd is open: then it is the process that was judged.
         if not is_still(target) or not _has_its_thread(target):
             raise ProcessLookupError(errno.ESRCH, "it has ended")
         if number in (signal.SIGKILL, signal.SIGSTOP) and _is_init_to(sender.pid, target.pid):
-            return  # from inside its namespace nobody kills or stops it; we could
+            return  # the kernel protects it from its own namespace, but not from us
         credentials = procfs.credentials(sender.pid)
         pidfd.send(
             held,
@@ -41,10 +52,10 @@ def send(sender: Process, call: SignalCall, target: SignalTarget, number: int) -
 
 
 def would_fail(sender: Process, call: SignalCall, target: SignalTarget, thread: int) -> int:
-    """What the kernel would say to signal 0 if no wall stood there: 0 or an errno."""
+    """Return the errno that signal 0 would get without Landlock, 0 for success."""
     try:
         info = _callers_info(call)
-        if info and _says_it_is_the_kernels(info):
+        if info and _claims_the_kernel_sent_it(info):
             return errno.EPERM
         if thread and procfs.tgid(thread) != target.pid:
             return errno.ESRCH
@@ -56,8 +67,10 @@ def would_fail(sender: Process, call: SignalCall, target: SignalTarget, thread: 
 
 
 def set_owner(sender: Process, call: SignalCall, target: SignalTarget | None) -> None:
-    """Of what it holds. The kernel remembers who set it, and lets later signals through by that
-    user's rights."""
+    """Set the owner of the descriptor that the call holds.
+
+    The kernel checks later signals by the rights of the user that set the owner.
+    """
     credentials = procfs.credentials(sender.pid)
     if credentials is None or credentials.effective_uid != os.geteuid():
         raise PermissionError(errno.EPERM, "not the same user")
@@ -73,7 +86,51 @@ def set_owner(sender: Process, call: SignalCall, target: SignalTarget | None) ->
     fcntl.fcntl(call.held, F_SETOWN_EX, struct.pack("<ii", call.owner_kind, number))
 
 
+def may_change(sender: Process, call: SignalCall, target: SignalTarget) -> bool:
+    """Return whether the call may change its parent shell, as in `renice -p $$`.
+
+    It may give the shell less of the machine, but nothing by which the kernel ends it.
+    """
+    parent = sender.parent
+    if parent is None or parent.has_ended or parent.pid != target.pid:
+        return False
+    if not _is_a_systems_shell(target.pid):
+        return False
+    match call.syscall:
+        case "setpriority" | "sched_setaffinity":
+            return True
+        case "ioprio_set":
+            return call.value >> _IOPRIO_CLASS_SHIFT & _IOPRIO_CLASS_MASK != _IOPRIO_CLASS_RT
+        case "sched_setscheduler":
+            policy = call.value & ~_SCHED_RESET_ON_FORK
+            return policy in (_SCHED_OTHER, _SCHED_BATCH, _SCHED_IDLE)
+        case "prlimit64":
+            return call.value not in _ENDING and _lowers(call, target.pid)
+        case _:
+            return False
+
+
+def set_limits(sender: Process, tid: int, call: SignalCall, target: SignalTarget) -> None:
+    """Set limits of another process, as they were read: another thread could raise them in memory.
+
+    Raises the OSError that the caller gets.
+    """
+    identity = procfs.identity(sender.pid)
+    if not identity or identity != procfs.identity(target.pid):
+        raise PermissionError(errno.EPERM, "another user's")
+    if not is_still(target):
+        raise ProcessLookupError(errno.ESRCH, "it has ended")
+    assert call.limits is not None, "judged by them"
+    try:
+        old = resource.prlimit(target.pid, call.value, call.limits)
+    except ValueError as refusal:
+        raise OSError(errno.EINVAL, "limits") from refusal
+    if call.old_limits_at:
+        write_memory(tid, call.old_limits_at, struct.pack("qq", *old))
+
+
 def is_still(target: SignalTarget) -> bool:
+    """Return whether the pid still belongs to the process that was judged."""
     found = procfs.stat(target.pid)
     return found is not None and found.start_time == target.start_time
 
@@ -88,20 +145,20 @@ def _callers_info(call: SignalCall) -> bytes:
         raise OSError(errno.EFAULT, "siginfo")
     if not info:
         return b""
-    if call.is_i386:  # three ints, and nothing to align what follows
+    if call.is_i386:  # no padding after the first three ints
         info = info[:12] + bytes(4) + info[12 : pidfd.SIGINFO_BYTES - 4]
-    if call.how is How.NUMBER:  # there the kernel writes the number itself
+    if call.how is How.NUMBER:  # the kernel writes the number itself
         info = struct.pack("<i", call.signal) + info[4:]
     return info
 
 
-def _says_it_is_the_kernels(info: bytes) -> bool:
+def _claims_the_kernel_sent_it(info: bytes) -> bool:
     (code,) = struct.unpack_from("<i", info, 8)
     return bool(code >= 0 or code == _SI_TKILL)
 
 
 def _check_kernel_would_let(sender_pid: int, target_pid: int, number: int) -> None:
-    """A supervisor that runs as root may do more than its caller."""
+    """Raise if the kernel would refuse the caller. A supervisor that is root may do more."""
     if os.geteuid() != 0:
         return
     sender, target = procfs.credentials(sender_pid), procfs.credentials(target_pid)
@@ -117,7 +174,7 @@ def _check_kernel_would_let(sender_pid: int, target_pid: int, number: int) -> No
 
 
 def _number_to(sender: Process, pid: int) -> int:
-    """How the sender numbers it; 0 where it can't."""
+    """Return the pid in the sender's namespace, 0 if it has none there."""
     level = len(procfs.numbers(sender.pid, "NSpid"))
     return next(iter(procfs.numbers(pid, "NSpid")[level - 1 : level]), 0)
 
@@ -128,7 +185,10 @@ def _is_init_to(sender_pid: int, target_pid: int) -> bool:
 
 
 def _rules_over(sender_pid: int, target_pid: int) -> bool:
-    """A capability counts in its own user namespace, and anybody can be root in one of his own."""
+    """Return whether the sender's capabilities count for the target.
+
+    They count in one user namespace only, and any process can make one in which it is root.
+    """
     namespace = procfs.user_namespace(sender_pid)
     return namespace in map(procfs.user_namespace, (os.getpid(), target_pid))
 
@@ -136,3 +196,25 @@ def _rules_over(sender_pid: int, target_pid: int) -> bool:
 def _same_session(one: int, other: int) -> bool:
     first, second = procfs.stat(one), procfs.stat(other)
     return first is not None and second is not None and first.session == second.session
+
+
+def _is_a_systems_shell(pid: int) -> bool:
+    """Return whether the process is a shell that root owns. Other programs may be agents."""
+    exe = f"/proc/{pid}/exe"
+    try:
+        name = proc_files.link(exe).rpartition("/")[2]
+        return name in _SHELLS and proc_files.file_status(exe).st_uid == 0
+    except OSError:
+        return False
+
+
+def _lowers(call: SignalCall, pid: int) -> bool:
+    """Return whether new limits are lower, and writing the old ones cannot block the supervisor."""
+    if call.limits is None or (call.old_limits_at and may_be_served()):
+        return False
+    try:
+        now = resource.prlimit(pid, call.value)
+    except (OSError, ValueError):
+        return False
+    pairs = zip(call.limits, now, strict=True)
+    return all(new & _UNSIGNED <= old & _UNSIGNED for new, old in pairs)  # -1: no limit

@@ -1,4 +1,4 @@
-"""Which process a number names, and what that process is to the sender."""
+"""Finds the process of a number, and what it is to the sender."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from sigwrap.mediate.lineage import (
 )
 
 
-class Table(Protocol):
+class ProcessTable(Protocol):
     """The processes of the session."""
 
     command: Process | None
@@ -28,7 +28,7 @@ class Table(Protocol):
 
 
 class Targets:
-    def __init__(self, processes: Table, sigwrap_pids: frozenset[int]) -> None:
+    def __init__(self, processes: ProcessTable, sigwrap_pids: frozenset[int]) -> None:
         self._processes = processes
         self._sigwrap_pids = sigwrap_pids
         self._our_level = pidns.level(os.getpid())
@@ -36,7 +36,7 @@ class Targets:
         self._own_image = None if found is None else found.image
 
     def of_number(self, sender: Process, number: int) -> SignalTarget | None:
-        """`number` as the sender means it; None where there is nobody."""
+        """Return the process with the sender's number, None if there is none."""
         if number == sender.pid and self._shares_our_numbers(sender):
             return self._inside(sender, sender)
         if not self._shares_our_numbers(sender):
@@ -63,20 +63,22 @@ class Targets:
         return self._outside(sender, tgid, None)
 
     def _is_before_its_exec(self, process: Process) -> bool:
-        """Forked by our fork server, and still a copy of that, with what that has. An image that
-        can't be seen is that of a copy which nobody may look into."""
+        """Return whether it is still a copy of sigwrap's fork server, with all that has open.
+
+        Only such a copy hides its image.
+        """
         if process.ppid not in self._sigwrap_pids:
             return False
         found = procfs.stat(process.pid)
         return not process.argv or found is None or found.image == self._own_image
 
     def of_group(self, sender: Process, number: int) -> list[SignalTarget]:
-        """0 for the sender's own group."""
+        """Return the members of a group with the sender's number; 0 is the sender's own group."""
         group = self.groups_number(sender, number)
         return [] if group is None else self.of_group_led_by(sender, group)
 
     def groups_number(self, sender: Process, number: int) -> int | None:
-        """Ours of a group; 0 for the sender's own."""
+        """Return our number of a group; 0 is the sender's own group."""
         if number == 0:
             found = procfs.stat(sender.pid)
             return None if found is None else found.pgrp
@@ -94,19 +96,19 @@ class Targets:
         return [target for target in targets if target is not None]
 
     def threads_number(self, sender: Process, number: int) -> int:
-        """Ours of a thread; 0 where there is none."""
+        """Return our number of a thread, 0 if there is none."""
         if self._shares_our_numbers(sender):
             return number
         return pidns.process(sender.pid, number) or 0
 
     def own_number(self, sender: Process) -> int:
-        """The sender's, as it knows itself."""
+        """Return the sender's pid in its own namespace."""
         if self._shares_our_numbers(sender):
             return sender.pid
         return next(reversed(procfs.numbers(sender.pid, "NSpid")), 0)
 
     def is_known_inside(self, sender: Process, number: int) -> bool:
-        """Without a look; False where one is needed."""
+        """Return whether it is surely inside, without a look at /proc."""
         return self._processes.holds(number) and self._shares_our_numbers(sender)
 
     def is_inside(self, pid: int) -> bool:
@@ -135,6 +137,7 @@ class Targets:
 
 
 def refresh_comm(process: Process) -> None:
+    """Read the name again after an exec."""
     if not process.comm_is_current:
         process.comm = procfs.comm(process.pid) or process.comm
         process.comm_is_current = True

@@ -1,9 +1,9 @@
-"""What the sender of a denied signal reads."""
+"""The lines that the sender of a denied signal reads."""
 
 from __future__ import annotations
 
-from sigwrap.mediate.denied_signals import Denied, DeniedSignals
 from sigwrap.mediate.lineage import Process
+from sigwrap.mediate.signal_texts import Denied, DeniedSignals
 from sigwrap.policy.judge.request import PROTECTS_SIGWRAP, Action, Decision
 
 RULE = Decision(Action.DENY, "agent", "rule agent", "it is the agent")

@@ -1,22 +1,23 @@
-"""Groups, terminals and tracers: whether a call stays with what is the session's own.
+"""Process groups, terminals and descriptor owners: whether a call stays within the session.
 
-Who joins a group and reads the terminal in the background stops the whole group, and the group in
-the foreground gets what the keys send. The group that sigwrap was started in counts as the
-session's own: COMMAND is in it.
+A process that joins a group and reads the terminal in the background stops the whole group, and
+the keys of a terminal signal its foreground group. The group that sigwrap was started in counts as
+the session's own, because the command is in it.
 """
 
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import stat
+import struct
 
 from sigwrap import calls
 from sigwrap.bare import signal
-from sigwrap.linux import procfs
-from sigwrap.linux.file_state import device_of
-from sigwrap.linux.seccomp import Notification, int32
-from sigwrap.linux.signals import owners, terminals
+from sigwrap.linux import proc_files, procfs
+from sigwrap.linux.file_state import device_of, kind_of
+from sigwrap.linux.signals import owners
 from sigwrap.linux.signals.call import F_OWNER_PGRP, F_OWNER_PID, SignalCall
 from sigwrap.linux.signals.targets import Targets
 from sigwrap.mediate.effects import SignalTarget
@@ -24,26 +25,30 @@ from sigwrap.mediate.facts import WouldFail
 from sigwrap.mediate.lineage import Process
 from sigwrap.mediate.signal_facts import Aim, Group, NoOwner, NotOwn, Own, OwnInMemory, WhoeverOwns
 
-_DEV_TTY, _DEV_PTMX = (5, 0), (5, 2)
+_TIOCGDEV = 0x80045432
+_TIOCGPTN = 0x80045430
+_DEV_TTY = os.makedev(5, 0)
 
 
-class Jobs:
+class Groups:
     def __init__(self, targets: Targets) -> None:
         self._targets = targets
-        self._group = os.getpgrp()  # for a question, the supervisor leaves it for a while
+        self._group = os.getpgrp()  # kept: the supervisor leaves it while it asks on the terminal
         self._session = os.getsid(0)
 
     def joins(self, sender: Process, call: SignalCall) -> Aim:
+        """Return the aim of setpgid."""
         if call.thread == 0 and -call.target == self._targets.own_number(sender):
             return Own()
         return self._group_of(sender, -call.target)
 
     def gets_terminal(self, tid: int, sender: Process, call: SignalCall) -> Aim:
+        """Return the aim of TIOCSPGRP."""
         found = procfs.stat(sender.pid)
         if found is None or found.session != self._session:
-            return Own()  # the kernel demands a group of the caller's own session
+            return Own()  # the kernel demands a group of the caller's own terminal session
         aim = self._group_of(sender, -call.target)
-        # A background job that asks for it is stopped by the kernel, and nothing happens.
+        # The kernel stops a background job that asks for the terminal, and nothing happens.
         _, foreground = procfs.terminal(sender.pid) or (0, 0)
         if isinstance(aim, Own) and (
             found.pgrp == foreground or procfs.is_deaf_to(tid, signal.SIGTTOU)
@@ -51,32 +56,12 @@ class Jobs:
             return OwnInMemory(self._targets.groups_number(sender, -call.target) or 0)
         return aim
 
-    def descriptors_error(self, notification: Notification, sender: Process) -> int:
-        """What the kernel says of the descriptor, which it looks at before it looks at memory and
-        numbers; 0 where it is a good one."""
-        try:
-            path = b"/proc/%d/fd/%d" % (notification.tid, int32(notification.argument0))
-            kind, major, minor = device_of(path)
-        except FileNotFoundError:
-            return errno.EBADF
-        except OSError:
-            return 0
-        match notification.argument1 & 0xFFFFFFFF:
-            case calls.FIOSETOWN | calls.SIOCSPGRP:
-                return 0 if kind == stat.S_IFSOCK else errno.ENOTTY
-            case calls.TIOCSPGRP:
-                number = procfs.controlling_terminal(sender.pid) or 0
-                own = os.major(number), os.minor(number)
-                is_own = (major, minor) in (own, _DEV_TTY, _DEV_PTMX)
-                return 0 if kind == stat.S_IFCHR and number and is_own else errno.ENOTTY
-            case _:
-                return 0
-
     def takes_terminal(self, held: int) -> Aim:
-        terminal = terminals.number(held)
-        if os.geteuid() != 0 or not terminal:  # it takes CAP_SYS_ADMIN
+        """Return the aim of TIOCSCTTY, which takes a terminal from others with CAP_SYS_ADMIN."""
+        terminal = _number(held)
+        if os.geteuid() != 0 or not terminal:
             return Own()
-        users = terminals.users(terminal)
+        users = [pid for pid in proc_files.all_pids() if _terminal_of(pid)[0] == terminal]
         return Own() if all(map(self._targets.is_inside, users)) else NotOwn()
 
     def traced_by_parent(self, sender: Process) -> Aim:
@@ -85,19 +70,19 @@ class Jobs:
         return Own() if parent is not None and parent.is_inside else NotOwn()
 
     def signals_owner(self, sender: Process, call: SignalCall) -> tuple[SignalCall, Aim]:
-        """Where it has none, the call says whom the kernel would make its owner."""
+        """Return the aim of O_ASYNC. The call gets the owner that the kernel would set."""
         kind, number = owners.owner(call.held)
-        if not number and call.flags & calls.O_ASYNC and terminals.is_device(call.held):
+        if not number and call.flags & calls.O_ASYNC and _may_set_an_owner(call.held):
             kind, number = F_OWNER_PID, sender.pid
-            terminal = terminals.number(call.held)
-            if terminal and not terminals.is_other_end(call.held):
-                group = terminals.foreground_group(terminal)
+            terminal = _number(call.held)
+            if terminal and not _is_master(call.held):
+                group = _foreground_group(terminal)
                 kind, number = (F_OWNER_PGRP, group) if group else (kind, number)
             call = call._replace(owner_kind=kind, target=number)
         return call, self._reached(sender, kind, number)
 
     def owner_signalled(self, sender: Process, call: SignalCall) -> Aim:
-        """An owner outside can be one that the descriptor had before it came here."""
+        """Return the aim of F_SETSIG. The owner may be from before the descriptor came here."""
         aim = self._reached(sender, *owners.owner(call.held))
         match aim:
             case SignalTarget() if not aim.is_inside:
@@ -128,3 +113,51 @@ class Jobs:
         if not members:
             return WouldFail(errno.EPERM)
         return Own() if all(member.is_inside for member in members) else NotOwn()
+
+
+def open_terminal(tid: int, fd: int) -> int:
+    """Open the terminal that controls both `tid` and sigwrap, if descriptor `fd` of `tid` is it.
+
+    Serves where the descriptor itself cannot be copied. Raises OSError for any other descriptor.
+    """
+    ours = procfs.controlling_terminal(os.getpid())
+    kind, major, minor = device_of(b"/proc/%d/fd/%d" % (tid, fd))
+    is_ours = ours is not None and ours == procfs.controlling_terminal(tid)
+    if kind != stat.S_IFCHR or not is_ours or os.makedev(major, minor) not in (_DEV_TTY, ours):
+        raise OSError(errno.ENOTTY, os.strerror(errno.ENOTTY))
+    return os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY | os.O_NONBLOCK | os.O_CLOEXEC)
+
+
+def _number(fd: int) -> int:
+    """Return a terminal's device number, as in /proc/PID/stat; 0 if `fd` is no terminal."""
+    try:
+        return int(struct.unpack("I", fcntl.ioctl(fd, _TIOCGDEV, bytes(4)))[0])
+    except OSError:
+        return 0
+
+
+def _is_master(fd: int) -> bool:
+    """Return whether it is the end of a pseudo-terminal that a terminal emulator holds."""
+    try:
+        fcntl.ioctl(fd, _TIOCGPTN, bytes(4))
+    except OSError:
+        return False
+    return True
+
+
+def _may_set_an_owner(fd: int) -> bool:
+    """Return whether it is a device: some drivers make the caller the owner if there is none."""
+    return kind_of(b"/proc/self/fd/%d" % fd)[0] == stat.S_IFCHR
+
+
+def _foreground_group(terminal: int) -> int:
+    """Return the foreground group of any process that the terminal controls; 0 if there is none."""
+    for pid in proc_files.all_pids():
+        controlling, group = _terminal_of(pid)
+        if controlling == terminal:
+            return max(group, 0)
+    return 0
+
+
+def _terminal_of(pid: int) -> tuple[int, int]:
+    return procfs.terminal(pid) or (0, 0)
