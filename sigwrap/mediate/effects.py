@@ -184,6 +184,13 @@ class Reach(NamedTuple):
     unrecorded: Unrecorded | None = None
 
 
+class LookUpNames(NamedTuple):
+    """The names that rules are about are looked up, where they have not just been. Reply: those
+    that the address has."""
+
+    address: bytes
+
+
 class MakeSocket(NamedTuple):
     """The supervisor makes one, and the caller gets it as its answer. Reply: 0 or an errno."""
 
@@ -446,6 +453,7 @@ Effect = (
     | Advise
     | SetLimits
     | LookAgain
+    | LookUpNames
     | Reach
     | MakeSocket
     | CountChildren

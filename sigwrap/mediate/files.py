@@ -7,7 +7,7 @@ from __future__ import annotations
 import errno
 from collections.abc import Iterator
 
-from sigwrap.mediate.effects import Continue, Fail, Mediation, RecordRepeated, Unrecorded
+from sigwrap.mediate.effects import Continue, Fail, Look, Mediation, RecordRepeated, Unrecorded
 from sigwrap.mediate.facts import WouldFail
 from sigwrap.mediate.file_facts import Change, FileAim, FileFacts, Nothing, Touched, Unseen
 from sigwrap.policy.judge.files import FileRules
@@ -22,7 +22,8 @@ class FileMediator:
         """`rules` as they lie on the disk."""
         self._rules = rules
 
-    def mediate(self, facts: FileFacts) -> Mediation:
+    def mediate(self) -> Mediation:
+        facts: FileFacts = yield Look()
         match facts.aim:
             case WouldFail(errno=error):
                 yield Fail(error, Unrecorded.NOTHING_HAPPENS)

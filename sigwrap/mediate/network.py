@@ -11,6 +11,8 @@ from sigwrap.mediate.effects import (
     Ask,
     Continue,
     Fail,
+    Look,
+    LookUpNames,
     MakeSocket,
     Mediation,
     Reach,
@@ -53,7 +55,12 @@ class NetworkMediator:
         self._policy = policy
         self._told: dict[tuple[str, str], None] = {}
 
-    def mediate(self, facts: NetworkFacts) -> Mediation:
+    def mediate(self) -> Mediation:
+        facts: NetworkFacts = yield Look()
+        aim = facts.aim
+        if isinstance(aim, Endpoint) and self._needs_names(aim):
+            names: frozenset[str] = yield LookUpNames(aim.address)
+            facts = facts._replace(aim=aim._replace(names=names))
         match facts.aim:
             case Endpoint():
                 yield from self._one(facts, facts.aim)
@@ -69,6 +76,9 @@ class NetworkMediator:
                 yield from self._deny_out_of_rules(facts, what, why)
             case WouldFail(errno=error):
                 yield from _fail(error)
+
+    def _needs_names(self, aim: Endpoint) -> bool:
+        return bool(aim.address) and not aim.names and self._rules.depend_on_names(aim)
 
     def _one(self, facts: NetworkFacts, endpoint: Endpoint) -> Mediation:
         decision = self._rules.decide(endpoint)

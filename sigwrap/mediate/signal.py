@@ -18,6 +18,7 @@ from sigwrap.mediate.effects import (
     ContinueToChildren,
     Fail,
     Judgement,
+    Look,
     LookAgain,
     Mediation,
     Record,
@@ -35,6 +36,7 @@ from sigwrap.mediate.effects import (
 )
 from sigwrap.mediate.facts import WouldFail
 from sigwrap.mediate.questions import Answer
+from sigwrap.mediate.refusal import UnknownCall, refuse_unknown
 from sigwrap.mediate.signal_facts import (
     SENDS,
     Everybody,
@@ -87,7 +89,11 @@ class SignalMediator:
         # A repeated signal is judged once.
         self._remembered: dict[tuple[object, ...], Judged] = {}
 
-    def mediate(self, facts: SignalFacts) -> Mediation:
+    def mediate(self) -> Mediation:
+        facts: SignalFacts = yield Look()
+        yield from self._answer(facts)
+
+    def _answer(self, facts: SignalFacts) -> Mediation:
         match facts.aim:
             case SignalTarget():
                 return self._one(facts, _by_its_child(facts, self._judge(facts, facts.aim)))
@@ -119,6 +125,8 @@ class SignalMediator:
                 return _answered(Succeed(Unrecorded.ONLY_ASKS))
             case WouldFail(errno=error):
                 return _answered(Fail(error, Unrecorded.NOTHING_HAPPENS))
+            case UnknownCall():
+                return refuse_unknown(facts.aim)
 
     def _judge(self, facts: SignalFacts, target: SignalTarget) -> Judged:
         sender, syscall, number, how, _aim, _correlation, own_targets, *_asked = facts

@@ -8,6 +8,7 @@ from sigwrap.bare.enum import Enum
 from sigwrap.mediate.effects import SignalTarget
 from sigwrap.mediate.facts import WouldFail
 from sigwrap.mediate.lineage import Process
+from sigwrap.mediate.refusal import UnknownCall
 from sigwrap.tuples import NamedTuple
 
 
@@ -98,6 +99,7 @@ Aim = (
     | OwnInMemory
     | NotOwn
     | Exists
+    | UnknownCall
     | WouldFail
 )
 

@@ -9,13 +9,12 @@ from sigwrap.linux.files.look import look
 from sigwrap.linux.paths import our_view
 from sigwrap.linux.seccomp import Notification
 from sigwrap.linux.signals.targets import refresh_comm
-from sigwrap.mediate.file_facts import FileFacts, Unseen
+from sigwrap.mediate.file_facts import FileAim, FileFacts, Unseen
 from sigwrap.mediate.files import FileMediator
 from sigwrap.mediate.lineage import Process
 from sigwrap.policy.judge.files import FileRules
 from sigwrap.policy.judge.rules import default_of
-from sigwrap.run.perform import NO_HOLDINGS, Scope
-from sigwrap.run.workers import Done, FactFinder
+from sigwrap.run.perform import Scope
 
 if TYPE_CHECKING:
     from sigwrap.run.mediation import Mediation
@@ -31,18 +30,21 @@ class Files:
         rules = FileRules(as_they_lie(policy.file_rules, session.engine.files), default)
         self._performer = mediation.performer
         self._mediator = FileMediator(rules)
-        self._facts = FactFinder(session.pool, mediation.answer_what_was_put_off)
         self._view = our_view()
 
     def begin(self, notification: Notification, process: Process, syscall: str) -> None:
-        found = self._facts.find(
-            notification,
-            lambda may_wait: look(notification, process, syscall, self._view, may_wait=may_wait),
-        )
-        if found is None:
-            return
-        aim = found.value if isinstance(found, Done) else Unseen(_NOT_IN_TIME)
-        refresh_comm(process)
-        steps = self._mediator.mediate(FileFacts(process, syscall, aim))
-        scope = Scope(notification.id, notification.tid, process, steps, NO_HOLDINGS)
-        self._performer.begin(scope)
+        steps = self._mediator.mediate()
+        self._performer.begin(Scope(notification, process, syscall, steps, family=self))
+
+    def look(self, scope: Scope, *, may_wait: bool) -> FileAim:
+        return look(scope.notification, scope.process, scope.syscall, self._view, may_wait=may_wait)
+
+    def facts(self, scope: Scope, aim: FileAim) -> FileFacts:
+        refresh_comm(scope.process)
+        return FileFacts(scope.process, scope.syscall, aim)
+
+    def stalled(self, scope: Scope, _why: str) -> FileFacts:
+        return self.facts(scope, Unseen(_NOT_IN_TIME))
+
+    def drop(self, aim: FileAim) -> None:
+        pass

@@ -14,7 +14,7 @@ from sigwrap.linux.signals.targets import refresh_comm
 from sigwrap.mediate.effects import ContinueFork, CountChildren, Counted, CountTree, Unrecorded
 from sigwrap.mediate.fork import ForkFacts, ForkMediator
 from sigwrap.mediate.lineage import Process
-from sigwrap.run.perform import NO_HOLDINGS, Scope
+from sigwrap.run.perform import Scope
 from sigwrap.tuples import NamedTuple
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ class Forks:
             now_s=time.monotonic(),
         )
         steps = self._mediator.mediate(facts)
-        self._performer.begin(Scope(notification.id, notification.tid, process, steps, NO_HOLDINGS))
+        self._performer.begin(Scope(notification, process, syscall, steps))
 
     def _continue_fork(self, scope: Scope, effect: ContinueFork) -> None:
         if len(self._pending) >= self._looked_through_at:

@@ -5,11 +5,17 @@ resolves is no evidence. A connection to an address without a known name waits f
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 from sigwrap.bare import socket
+from sigwrap.hints import TYPE_CHECKING
 from sigwrap.policy.judge.network import packed_address
-from sigwrap.run.workers import Done, Lane, Outcome, WorkerPool
+from sigwrap.run.perform import PAUSED, Scope
+from sigwrap.run.workers import Done, Lane, Outcome
+
+if TYPE_CHECKING:
+    from sigwrap.run.mediation import Mediation
+    from sigwrap.run.session import Session
 
 _LOOKUP_EVERY_S = 1.0
 _LOOKUP_WITHIN_S = 5.0
@@ -17,32 +23,33 @@ _KEPT_S = 600.0
 
 
 class HostNames:
-    def __init__(self, names: Iterable[str], pool: WorkerPool) -> None:
-        self._names = sorted(names)
-        self._pool = pool
+    def __init__(self, session: Session, mediation: Mediation) -> None:
+        self._names = sorted(session.engine.network.names)
+        self._pool = session.pool
+        self._performer = mediation.performer
         self._seen_s: dict[bytes, dict[str, float]] = {}  # address -> names, and when
         self._pending = 0  # names that a connection may wait for
         self._in_use: set[str] = set()  # names that a worker looks up, even if it is late
         self._looked_s = -_LOOKUP_EVERY_S
-        self._waiting: list[Callable[[], None]] = []
+        self._waiting: list[tuple[Scope, bytes]] = []
 
     def of(self, address: bytes) -> frozenset[str]:
         oldest_s = time.monotonic() - _KEPT_S
         seen = self._seen_s.get(address, {})
         return frozenset(name for name, at_s in seen.items() if at_s > oldest_s)
 
-    def look_again(self, then: Callable[[], None]) -> None:
-        """Call `then` when all names have been looked up, or have taken too long: at once if that
-        was less than a second ago."""
+    def look_up(self, scope: Scope, address: bytes) -> object:
+        """Return the names of the address: when all have been looked up, or have taken too long; at
+        once if that was less than a second ago."""
         now_s = time.monotonic()
         if not self._in_use and now_s - self._looked_s >= _LOOKUP_EVERY_S:
             self._looked_s = now_s
             self._forget_before(now_s - _KEPT_S)
             self._begin()
-        if self._pending:
-            self._waiting.append(then)
-        else:
-            then()
+        if not self._pending:
+            return self.of(address)
+        self._waiting.append((scope, address))
+        return PAUSED
 
     def _forget_before(self, oldest_s: float) -> None:
         """A name can have another address each time."""
@@ -69,8 +76,9 @@ class HostNames:
             self._pending -= 1
             if not self._pending:
                 waiting, self._waiting = self._waiting, []
-                for each in waiting:
-                    each()
+                for scope, address in waiting:
+                    scope.is_checked = False  # its caller may have ended meanwhile
+                    self._performer.resume(scope, self.of(address))
 
         self._pool.run(
             _resolver(name),

@@ -9,7 +9,6 @@ from sigwrap import calls
 from sigwrap.calls import Family
 from sigwrap.hints import TYPE_CHECKING
 from sigwrap.linux.seccomp import Listener, ListenerBroken, Notification
-from sigwrap.linux.signals.call import UnknownUse
 from sigwrap.mediate import effects
 from sigwrap.mediate.lineage import Process
 from sigwrap.mediate.refusal import UnknownCall, refuse_failed, refuse_unknown, refuse_x32
@@ -17,7 +16,7 @@ from sigwrap.mediate.refused_files import Refusals
 from sigwrap.run.execs.execs import Execs
 from sigwrap.run.execs.repeated import RepeatedExecs
 from sigwrap.run.forks import Forks
-from sigwrap.run.perform import NO_HOLDINGS, Performer, Scope
+from sigwrap.run.perform import Performer, Scope
 from sigwrap.run.recording.recordings import Recordings
 from sigwrap.run.refused_files import RefusedFiles
 from sigwrap.run.restarts import Restarts
@@ -48,7 +47,6 @@ class Mediation:
             Family.SIGNAL: Signals(session, self).begin,
             Family.FORK: self.forks.begin,
             Family.MOUNT: self.execs.begin_mount,
-            Family.NONE: _unknown,
         }
         if session.plan.network is not None and session.mediates_network:
             self._families[Family.NETWORK] = session.plan.network(session, self).begin
@@ -79,8 +77,6 @@ class Mediation:
             else:
                 begin, syscall = known
                 begin(notification, caller, syscall)
-        except UnknownUse as unknown:
-            self._refuse(notification, caller, str(unknown))
         except ListenerBroken:
             raise
         except Exception as bug:  # it denies this request, and the run goes on
@@ -96,11 +92,6 @@ class Mediation:
             self._run(notification, caller, refuse_x32(notification.number, caller.comm))
         else:
             self._refuse(notification, caller, "sigwrap does not handle this call")
-
-    def answer_what_was_put_off(self, notification: Notification) -> None:
-        """Its thread id may be another thread's by now."""
-        if self.listener.is_waiting(notification.id):
-            self.answer(notification)
 
     def on_stop(self, tid: int, wait_status: int) -> bool:
         """Whether it is a stop of tracing; job control sees to a child's own stops."""
@@ -135,12 +126,7 @@ class Mediation:
         self._run(notification, caller, refuse_unknown(unknown))
 
     def _run(self, notification: Notification, caller: Process, steps: effects.Mediation) -> None:
-        scope = Scope(notification.id, notification.tid, caller, steps, NO_HOLDINGS)
-        self.performer.begin(scope)
-
-
-def _unknown(_notification: Notification, _caller: Process, syscall: str) -> None:
-    raise UnknownUse(syscall)
+        self.performer.begin(Scope(notification, caller, "", steps))
 
 
 def _stranger(tid: int) -> Process:

@@ -29,16 +29,16 @@ from sigwrap.linux.sockets.asked import Asked
 from sigwrap.linux.sockets.control import Carried
 from sigwrap.linux.sockets.look import Looked, Sockets
 from sigwrap.linux.sockets.rights import OtherRights, take
-from sigwrap.mediate.effects import MakeSocket, Reach, Reached
+from sigwrap.mediate.effects import LookUpNames, MakeSocket, Reach, Reached
 from sigwrap.mediate.lineage import Process
 from sigwrap.mediate.network import NetworkMediator
-from sigwrap.mediate.network_facts import NetworkFacts, OutOfRules, Outside
+from sigwrap.mediate.network_facts import NetworkFacts, NoMatter, OutOfRules, Outside
 from sigwrap.policy.judge.network import Endpoint
 from sigwrap.run.host_names import HostNames
 from sigwrap.run.loop import Loop
 from sigwrap.run.outside import Listeners
 from sigwrap.run.perform import PAUSED, NoHoldings, Scope
-from sigwrap.run.workers import Done, FactFinder, Late, Outcome, Raised
+from sigwrap.run.workers import Done, Late, Outcome, Raised
 
 if TYPE_CHECKING:
     from sigwrap.run.mediation import Mediation
@@ -69,19 +69,22 @@ class _Held(NoHoldings):
         "waits",
     )
 
-    def __init__(self, looked: Looked, close: Callable[[int], None]) -> None:
-        self.looked = looked
+    def __init__(self, close: Callable[[int], None]) -> None:
+        self.looked = Looked(Asked(""), NoMatter())
         self._close = close
         self._is_closed = False
         self.is_in_use = False  # for a call, by a worker or the loop
         self.is_over = False
-        self.rest = looked.asked.data
+        self.rest = b""
         self.sent = 0
         self.waits = False  # its caller does, until it is done
         self.deadline_s = _NEVER
         self.retry_s = _FIRST_RETRY_S
         self.turn = 0  # of waiting: a look that belongs to an earlier one is none any more
         self.is_watched: Loop | None = None
+
+    def has(self, looked: Looked) -> None:
+        self.looked, self.rest = looked, looked.asked.data
 
     @property
     def result(self) -> int:
@@ -145,50 +148,42 @@ class Network:
         self._looks = 0  # that are to come
         self._flags_change = False  # those of nonblocking sockets, while a call is made
         self._other_rights = OtherRights()
-        self._names = HostNames(self._rules.names, self._pool)
-        self._facts = FactFinder(self._pool, mediation.answer_what_was_put_off, Looked.let_go)
-        performer.offer({Reach: self._reach, MakeSocket: self._make_socket})
+        self._names = HostNames(session, mediation)
+        performer.offer(
+            {
+                LookUpNames: self._look_up_names,
+                Reach: self._reach,
+                MakeSocket: self._make_socket,
+            }
+        )
 
     def begin(self, notification: Notification, process: Process, syscall: str) -> None:
-        refresh_comm(process)
-        found = self._facts.find(
-            notification,
-            lambda may_wait: self._sockets.look(notification, process, syscall, may_wait=may_wait),
+        steps = self._mediator.mediate()
+        held = _Held(self._bounded.close)
+        self._performer.begin(
+            Scope(notification, process, syscall, steps, family=self, holdings=held)
         )
-        if found is not None:
-            self._judge(notification, process, syscall, _seen(found, syscall))
 
-    def _judge(
-        self,
-        notification: Notification,
-        process: Process,
-        syscall: str,
-        looked: Looked,
-    ) -> None:
+    def look(self, scope: Scope, *, may_wait: bool) -> Looked:
+        return self._sockets.look(
+            scope.notification, scope.process, scope.syscall, may_wait=may_wait
+        )
+
+    def facts(self, scope: Scope, looked: Looked) -> NetworkFacts:
+        scope.holdings.has(looked)
+        refresh_comm(scope.process)
         aim = looked.aim
+        known = self._with_names(aim) if isinstance(aim, Endpoint) else aim
+        return NetworkFacts(scope.process, scope.syscall, known)
 
-        def go_on() -> None:
-            known = self._with_names(aim) if isinstance(aim, Endpoint) else aim
-            steps = self._mediator.mediate(NetworkFacts(process, syscall, known))
-            self._performer.begin(
-                Scope(
-                    notification.id,
-                    notification.tid,
-                    process,
-                    steps,
-                    _Held(looked, self._bounded.close),
-                )
-            )
+    def stalled(self, scope: Scope, why: str) -> NetworkFacts:
+        return self.facts(scope, Looked(Asked(scope.syscall), OutOfRules(scope.syscall, why)))
 
-        if (
-            isinstance(aim, Endpoint)
-            and aim.address
-            and not self._names.of(aim.address)
-            and self._rules.depend_on_names(aim)
-        ):
-            self._names.look_again(go_on)
-        else:
-            go_on()
+    def drop(self, looked: Looked) -> None:
+        looked.let_go()
+
+    def _look_up_names(self, scope: Scope, effect: LookUpNames) -> object:
+        return self._names.look_up(scope, effect.address)
 
     def _with_names(self, aim: Endpoint) -> Endpoint:
         return aim._replace(names=self._names.of(aim.address)) if aim.address else aim
@@ -364,17 +359,6 @@ class Network:
             os.close(outcome.value)
         self._performer.answered_with_descriptor(scope)
         return 0
-
-
-def _seen(outcome: Outcome, syscall: str) -> Looked:
-    match outcome:
-        case Done(value=value):
-            looked: Looked = value
-            return looked
-        case Raised(error=error):
-            raise error
-        case Late(why=why):
-            return Looked(Asked(syscall), OutOfRules(syscall, why))
 
 
 def _with_rights(

@@ -19,7 +19,7 @@ from sigwrap.events import EVENT_TYPES
 from sigwrap.hints import TYPE_CHECKING, Any, Protocol
 from sigwrap.linux import caller_stderr
 from sigwrap.linux.paths import MayWait
-from sigwrap.linux.seccomp import ListenerBroken
+from sigwrap.linux.seccomp import ListenerBroken, Notification
 from sigwrap.mediate.effects import (
     Advise,
     Ask,
@@ -126,37 +126,60 @@ class Holdings(Protocol):
         """The mediator has ended."""
 
 
+class NoHoldings:
+    """What a request holds that holds nothing."""
+
+    __slots__ = ()
+
+    def failed(self) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+
+NO_HOLDINGS = NoHoldings()
+
+
 class Scope:
     """One request, from its notification to the end of its mediator."""
 
     __slots__ = (
         "evaluation_us",
         "event_failed",
+        "family",
         "holdings",
         "id",
         "is_answered",
         "is_checked",
         "is_over",
         "is_recorded",
+        "notification",
         "process",
         "recorded",
         "started_ns",
         "steps",
+        "syscall",
         "tid",
     )
 
     def __init__(
         self,
-        notification_id: int,
-        tid: int,
+        notification: Notification,
         process: Process,
+        syscall: str,
         steps: Mediation,
-        holdings: Any,  # Holdings, and what the handlers of its family know of it
+        *,
+        family: Family | None = None,
+        holdings: Any = NO_HOLDINGS,  # Holdings, and what the handlers of its family know of it
     ) -> None:
-        self.id = notification_id
-        self.tid = tid
+        self.id = notification.id
+        self.tid = notification.tid
+        self.notification = notification
         self.process = process
+        self.syscall = syscall
         self.steps = steps
+        self.family = family
         self.holdings = holdings
         self.started_ns = time.perf_counter_ns()
         self.evaluation_us = -1  # not known before the first effect
@@ -185,21 +208,6 @@ class InWorker(NamedTuple):
 
 
 Handler = Callable[[Scope, Any], Any]
-
-
-class NoHoldings:
-    """Of a request that holds nothing."""
-
-    __slots__ = ()
-
-    def failed(self) -> None:
-        pass
-
-    def close(self) -> None:
-        pass
-
-
-NO_HOLDINGS = NoHoldings()
 
 
 class Performer:
@@ -360,7 +368,8 @@ class Performer:
     # Facts
 
     def _look(self, scope: Scope, _effect: Look) -> object:
-        family: Family = scope.holdings.family
+        family = scope.family
+        assert family is not None, "its mediator looks"
         scope.started_ns = time.perf_counter_ns()
         try:
             seen = family.look(scope, may_wait=False)

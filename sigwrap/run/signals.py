@@ -10,11 +10,10 @@ from sigwrap.errors import KernelError
 from sigwrap.hints import TYPE_CHECKING
 from sigwrap.linux import procfs
 from sigwrap.linux.pidfd import duplicate
-from sigwrap.linux.registers import ERESTARTNOINTR
 from sigwrap.linux.seccomp import Notification, int32
 from sigwrap.linux.signals.advice import advise, check_may_advise
 from sigwrap.linux.signals.aim import TargetResolver
-from sigwrap.linux.signals.call import SignalCall, pointed_at, read
+from sigwrap.linux.signals.call import SignalCall, pointed_at, read, undecoded
 from sigwrap.linux.signals.owners import set_async
 from sigwrap.linux.signals.send import is_still, may_change, send, set_limits, set_owner
 from sigwrap.linux.signals.take import take_descriptor
@@ -32,28 +31,26 @@ from sigwrap.mediate.effects import (
     SignalTarget,
     TakeDescriptor,
 )
-from sigwrap.mediate.facts import WouldFail
 from sigwrap.mediate.lineage import Process
 from sigwrap.mediate.signal import SignalMediator
-from sigwrap.mediate.signal_facts import Aim, How, NotOwn, SignalFacts, Stalled
+from sigwrap.mediate.signal_facts import SignalFacts, Stalled
 from sigwrap.mediate.signal_rules import IGNORED_BY_DEFAULT
 from sigwrap.policy.judge.request import TargetType
 from sigwrap.run.perform import PAUSED, NoHoldings, Scope
-from sigwrap.run.workers import Done, FactFinder, Lane, Late, Outcome, Raised
+from sigwrap.run.workers import Done, Lane, Outcome, Raised
 
 if TYPE_CHECKING:
     from sigwrap.run.mediation import Mediation
     from sigwrap.run.session import Session
 
 _CLOSE_DEADLINE_S = 1.0
-_TRACES = (How.TRACE, How.TRACE_ON, How.TRACED_BY_PARENT)
 
 
 class _SignalHoldings(NoHoldings):
     __slots__ = ("call",)
 
-    def __init__(self, call: SignalCall) -> None:
-        self.call = call
+    def __init__(self) -> None:
+        self.call = undecoded("")
 
     def hold(self, fd: int) -> SignalCall:
         self.call = self.call._replace(held=fd)
@@ -80,8 +77,6 @@ class Signals:
         self._recordings = mediation.recordings
         self._restarts = mediation.restarts
         self._pool = session.pool
-        self._answer_now = mediation.answer_what_was_put_off
-        self._words = FactFinder(self._pool, self._answer_now)  # what a call's pointer leads to
         performer.offer(
             {
                 ContinueToChildren: self._continue_to_children,
@@ -97,71 +92,47 @@ class Signals:
         )
 
     def begin(self, notification: Notification, sender: Process, syscall: str) -> None:
-        """Raises UnknownUse."""
         if syscall == "kill" and self._kernel_knows_the_answer(notification, sender):
             self._performer.leave_to_the_kernel(notification.id)
             return
-        place = pointed_at(notification, syscall)
-        if place is None:
-            self._begin(notification, sender, syscall, Done(b""))
-        else:
-            found = self._words.find(
-                notification, lambda may_wait: read(notification.tid, place, may_wait=may_wait)
-            )
-            if found is not None:
-                self._begin(notification, sender, syscall, found)
-
-    def _kernel_knows_the_answer(self, notification: Notification, sender: Process) -> bool:
-        """Return whether it is signal 0 to a process inside, which Landlock lets through."""
-        target, number = int32(notification.argument0), int32(notification.argument1)
-        return number == 0 and self._targets.is_known_inside(sender, target)
-
-    def _begin(
-        self, notification: Notification, sender: Process, syscall: str, words: Outcome
-    ) -> None:
-        refresh_comm(sender)
-        call, aim = self._resolver.resolve(
-            notification, sender, syscall, words.value if isinstance(words, Done) else None
+        steps = self._mediator.mediate()
+        held = _SignalHoldings()
+        self._performer.begin(
+            Scope(notification, sender, syscall, steps, family=self, holdings=held)
         )
-        if isinstance(words, Late):
-            aim = Stalled()
-        if call.how in _TRACES and self._comes_again(notification, call, aim):
-            return
-        sender.seizes |= call.seizes and call.how is How.TRACE
-        own_targets = self._recordings.own_targets(sender)
-        facts = SignalFacts(
+
+    def look(self, scope: Scope, *, may_wait: bool) -> bytes | None:
+        """The memory that the call points to."""
+        place = pointed_at(scope.notification, scope.syscall)
+        return b"" if place is None else read(scope.tid, place, may_wait=may_wait)
+
+    def facts(self, scope: Scope, words: bytes | None) -> SignalFacts:
+        notification, sender, syscall = scope.notification, scope.process, scope.syscall
+        refresh_comm(sender)
+        call, aim = self._resolver.resolve(notification, sender, syscall, words)
+        scope.holdings.call = call
+        return SignalFacts(
             sender,
             syscall,
             call.signal,
             call.how,
             aim,
             notification.id,
-            own_targets,
+            self._recordings.own_targets(sender),
             procfs.catches_or_ignores,
             lambda target: may_change(sender, call, target),
         )
-        steps = self._mediator.mediate(facts)
-        held = _SignalHoldings(call)
-        self._performer.begin(Scope(notification.id, notification.tid, sender, steps, held))
 
-    def _comes_again(self, notification: Notification, call: SignalCall, aim: Aim) -> bool:
-        match call.how:
-            case How.TRACE:
-                return self._is_traced_by_us(notification, aim)
-            case How.TRACED_BY_PARENT:
-                comes_again = self._restarts.let_go_soon(notification.tid)
-            case _:  # whom it traces
-                is_aimed = isinstance(aim, (SignalTarget, NotOwn))
-                comes_again = is_aimed and self._restarts.with_stops_after_execs(notification)
-        if comes_again:
-            self._performer.fail_as_the_kernel(notification.id, WouldFail(ERESTARTNOINTR))
-        return comes_again
+    def stalled(self, scope: Scope, _why: str) -> SignalFacts:
+        return self.facts(scope, None)._replace(aim=Stalled())
 
-    def _is_traced_by_us(self, notification: Notification, aim: Aim) -> bool:
-        """Then this is looked at again when it isn't any more."""
-        return isinstance(aim, SignalTarget) and self._restarts.let_go_soon(
-            aim.pid, lambda: self._answer_now(notification)
-        )
+    def drop(self, words: bytes | None) -> None:
+        pass
+
+    def _kernel_knows_the_answer(self, notification: Notification, sender: Process) -> bool:
+        """Return whether it is signal 0 to a process inside, which Landlock lets through."""
+        target, number = int32(notification.argument0), int32(notification.argument1)
+        return number == 0 and self._targets.is_known_inside(sender, target)
 
     # Effects
 

@@ -15,9 +15,6 @@ from collections.abc import Callable
 from sigwrap.bare.collections import deque
 from sigwrap.bare.enum import Enum
 from sigwrap.hints import Any
-from sigwrap.linux.memory import may_be_served
-from sigwrap.linux.paths import MayWait
-from sigwrap.linux.seccomp import Notification
 from sigwrap.run.loop import Loop
 from sigwrap.tuples import NamedTuple
 
@@ -217,41 +214,3 @@ class WorkerPool:
                 job.over()
             why = "too many reads of slow files or memory are pending"
         job.then(Late(why))
-
-
-class FactFinder:
-    """Finds the facts of a request: at once, or by a worker where that may block. The request is
-    put off then, and comes again when its facts are there."""
-
-    def __init__(
-        self,
-        pool: WorkerPool,
-        answer_now: Callable[[Notification], None],
-        drop: Callable[[Any], None] | None = None,
-    ) -> None:
-        """`answer_now` gets a request that was put off. `drop` gets facts whose caller is gone."""
-        self._pool = pool
-        self._answer_now = answer_now
-        self._drop = drop
-        self._found: dict[int, Outcome] = {}  # by the id of a request that was put off
-
-    def find(self, notification: Notification, look: Callable[[bool], Any]) -> Outcome | None:
-        """Return what `look` finds; it is told whether it may block. None: put off."""
-        found = self._found.pop(notification.id, None)
-        if found is not None:
-            return found
-        if not may_be_served():
-            try:
-                return Done(look(False))
-            except MayWait:
-                pass
-
-        def come_again(found: Outcome) -> None:
-            self._found[notification.id] = found
-            self._answer_now(notification)
-            left = self._found.pop(notification.id, None)  # its caller is gone
-            if self._drop is not None and isinstance(left, Done):
-                self._drop(left.value)
-
-        self._pool.run(lambda: look(True), come_again, drop=self._drop)
-        return None

@@ -107,7 +107,7 @@ def test_whatever_the_rule_decides_it_escalates_once_and_other_rules_dont() -> N
 
 def _signal(number: int, aim: Any) -> list[Escalation]:
     sent = SignalFacts(BASH, "kill", number, How.NUMBER, aim, 4711, (), nobody_handles)
-    return _escalations(_effects(SignalMediator(engine(RULES), domain=False).mediate(sent)))
+    return _escalations(_effects(SignalMediator(engine(RULES), domain=False).mediate(), Look=sent))
 
 
 def test_a_signal_rule_escalates_too_for_each_member_of_a_group() -> None:

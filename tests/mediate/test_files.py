@@ -9,7 +9,7 @@ from sigwrap.mediate.facts import WouldFail
 from sigwrap.mediate.file_facts import Change, FileAim, FileFacts, Nothing, Touched, Unseen
 from sigwrap.mediate.files import FileMediator
 from sigwrap.mediate.lineage import Process
-from tests.mediate.transcript import Transcript, engine, play
+from tests.mediate.transcript import Transcript, engine, play_from
 
 RULES = """
 file_rules:
@@ -23,7 +23,7 @@ TAR = Process(pid=7, start_time=1, parent=None, ppid=1, depth=1, comm="tar")
 
 
 def asks(aim: FileAim, syscall: str = "openat") -> Transcript:
-    return play(FileMediator(engine(RULES).files).mediate(FileFacts(TAR, syscall, aim)))
+    return play_from(FileMediator(engine(RULES).files), FileFacts(TAR, syscall, aim))
 
 
 def written(path: str) -> Touched:

@@ -32,7 +32,7 @@ from sigwrap.mediate.network_outside import runs_nothing
 from sigwrap.mediate.questions import Answer
 from sigwrap.mediate.wording import denial
 from sigwrap.policy.judge.network import Direction, Endpoint, Protocol, endpoint_of
-from tests.mediate.transcript import Transcript, engine, play
+from tests.mediate.transcript import Transcript, engine, play_from
 
 RULES = """
 network_rules:
@@ -53,7 +53,7 @@ class Subject:
         self._mediator = NetworkMediator(engine(RULES).network, "x")
 
     def asks(self, aim: Aim, syscall: str = "connect") -> Transcript:
-        return play(self._mediator.mediate(NetworkFacts(CURL, syscall, aim)))
+        return play_from(self._mediator, NetworkFacts(CURL, syscall, aim))
 
 
 def recorded(

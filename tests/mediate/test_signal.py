@@ -52,7 +52,7 @@ from sigwrap.mediate.signal_facts import (
 from sigwrap.policy.judge.engine import Engine
 from sigwrap.policy.judge.request import TargetType, with_implied
 from sigwrap.policy.judge.signals import ALL
-from tests.mediate.transcript import Transcript, engine, nobody_handles, play
+from tests.mediate.transcript import Transcript, engine, nobody_handles, play_from
 
 TERM, USR1, USR2 = signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2
 HUP, INT, KILL = signal.SIGHUP, signal.SIGINT, signal.SIGKILL
@@ -99,7 +99,7 @@ def sends(
     handles: Callable[[int, int], bool] = nobody_handles,
 ) -> Transcript:
     facts = SignalFacts(BASH, syscall, number, how, aim, 4711, stub_may_signal, handles)
-    return play(SignalMediator(ENGINE, domain=False).mediate(facts))
+    return play_from(SignalMediator(ENGINE, domain=False), facts)
 
 
 # One target
@@ -411,7 +411,7 @@ def test_of_a_group_one_question_speaks_of_all_who_need_it(
 
 
 def asked_about(facts: SignalFacts) -> Question:
-    asked = play(SignalMediator(ASKS_ALWAYS, domain=False).mediate(facts)).next(NO)
+    asked = play_from(SignalMediator(ASKS_ALWAYS, domain=False), facts).next(NO)
     assert isinstance(asked, Ask)
     return asked.question
 
@@ -485,7 +485,7 @@ def test_whether_a_target_handles_it_is_asked_anew_and_only_where_a_rule_asks() 
 
     def sends_to(target: SignalTarget) -> Transcript:
         facts = SignalFacts(BASH, "kill", USR1, How.NUMBER, target, 1, (), handles)
-        return play(mediator.mediate(facts))
+        return play_from(mediator, facts)
 
     for target in (ITSELF, CHILD, CHILD):
         sends_to(target)
@@ -498,9 +498,9 @@ def test_whether_a_target_handles_it_is_asked_anew_and_only_where_a_rule_asks() 
 def test_a_repeated_signal_is_judged_once_and_its_events_are_its_own() -> None:
     mediator = SignalMediator(ENGINE, domain=False)
     facts = SignalFacts(BASH, "kill", TERM, How.NUMBER, DESCENDANT, 1, (), nobody_handles)
-    first = play(mediator.mediate(facts)).records("signal_sent").yields(Continue())
+    first = play_from(mediator, facts).records("signal_sent").yields(Continue())
     first.payload["evaluation_us"] = 7
-    again = play(mediator.mediate(facts._replace(correlation=2))).records("signal_sent")
+    again = play_from(mediator, facts._replace(correlation=2)).records("signal_sent")
     assert "evaluation_us" not in again.payload
     again.goes_on()
 
@@ -509,14 +509,14 @@ def test_what_is_remembered_holds_for_the_same_facts_only() -> None:
     mediator = SignalMediator(ENGINE, domain=False)
     sender = Process(pid=40, start_time=1, parent=None, ppid=30, depth=1, comm="bash")
     facts = SignalFacts(sender, "kill", TERM, How.NUMBER, DESCENDANT, 1, (), nobody_handles)
-    play(mediator.mediate(facts)).records("signal_sent", source_cmd="bash")
+    play_from(mediator, facts).records("signal_sent", source_cmd="bash")
     sender.comm = "kill"
-    play(mediator.mediate(facts)).records("signal_sent", source_cmd="kill")
-    play(mediator.mediate(facts._replace(aim=SIBLING))).records("signal_blocked")
-    play(mediator.mediate(facts._replace(signal=int(HUP)))).records("signal_absorbed")
+    play_from(mediator, facts).records("signal_sent", source_cmd="kill")
+    play_from(mediator, facts._replace(aim=SIBLING)).records("signal_blocked")
+    play_from(mediator, facts._replace(signal=int(HUP))).records("signal_absorbed")
     for number in range(300):
         target = DESCENDANT._replace(pid=1000 + number)
-        play(mediator.mediate(facts._replace(aim=target))).records(
+        play_from(mediator, facts._replace(aim=target)).records(
             "signal_sent", target_pid=1000 + number
         )
     assert len(mediator._remembered) <= 256
@@ -529,7 +529,7 @@ OPEN = engine("signal_rules:\n  - {name: all, signals: ['@all'], decision: allow
 
 def beyond(aim: Aim, *, how: How = How.NUMBER) -> Transcript:
     facts = SignalFacts(BASH, "kill", TERM, how, aim, 4711, (), nobody_handles)
-    return play(SignalMediator(OPEN, domain=True).mediate(facts))
+    return play_from(SignalMediator(OPEN, domain=True), facts)
 
 
 @pytest.mark.parametrize("how", [How.NUMBER, How.PIDFD])
@@ -551,7 +551,7 @@ def test_inside_of_the_wall_the_kernel_does_it() -> None:
 def test_a_signal_to_a_child_may_end_it_unless_it_does_nothing(number: int) -> None:
     """Its parent gets SIGCHLD then, which must not break off the next call."""
     facts = SignalFacts(BASH, "kill", number, How.NUMBER, CHILD, 4711, (), nobody_handles)
-    transcript = play(SignalMediator(OPEN, domain=True).mediate(facts)).records("signal_sent")
+    transcript = play_from(SignalMediator(OPEN, domain=True), facts).records("signal_sent")
     does_nothing = number in (signal.SIGCHLD, signal.SIGURG, signal.SIGWINCH)
     transcript.yields(Continue() if does_nothing else ContinueToChildren()).ends()
 
@@ -578,9 +578,8 @@ INSIDE, NOTHING = Unrecorded.STAYS_INSIDE, Unrecorded.NOTHING_HAPPENS
 
 def calls(syscall: str, how: How, number: int, aim: Aim) -> Transcript:
     mediator = SignalMediator(OF_CALLS, domain=False)
-    return play(
-        mediator.mediate(SignalFacts(BASH, syscall, number, how, aim, 1, (), nobody_handles))
-    )
+    facts = SignalFacts(BASH, syscall, number, how, aim, 1, (), nobody_handles)
+    return play_from(mediator, facts)
 
 
 def slows(*targets: SignalTarget) -> Transcript:
@@ -634,7 +633,7 @@ def changes(
 ) -> Transcript:
     facts = SignalFacts(BASH, syscall, INT, how, aim, 1, (), nobody_handles, lambda _target: may)
     mediator = mediator or SignalMediator(rules, domain=True)
-    return play(mediator.mediate(facts))
+    return play_from(mediator, facts)
 
 
 OURS_ALONE = engine("defaults: {command: deny, signal: deny}")

@@ -8,7 +8,7 @@ A request that is decided without the kernel, in microseconds.
 from __future__ import annotations
 
 import errno
-from typing import Any
+from typing import Any, Protocol
 
 from sigwrap.events import Payload
 from sigwrap.mediate.effects import (
@@ -164,6 +164,10 @@ def nobody_handles(_pid: int, _signal: int) -> bool:
     return False
 
 
+class Looks(Protocol):
+    def mediate(self) -> Mediation: ...
+
+
 def play(steps: Mediation) -> Transcript:
     return Transcript(steps)
 
@@ -171,6 +175,11 @@ def play(steps: Mediation) -> Transcript:
 def play_exec(mediator: ExecMediator, facts: ExecFacts | Unseen | WouldFail) -> Transcript:
     """From after the first look."""
     return play(mediator.mediate()).looks(facts)
+
+
+def play_from(mediator: Looks, facts: object) -> Transcript:
+    """From after the look."""
+    return play(mediator.mediate()).yields(Look(), reply=facts)
 
 
 def engine(sections: str) -> Engine:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import _thread
 import time
 from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -12,12 +14,33 @@ from sigwrap.policy.judge.network import packed_address
 from sigwrap.run import host_names
 from sigwrap.run.host_names import HostNames
 from sigwrap.run.loop import Loop
+from sigwrap.run.perform import PAUSED
 from sigwrap.run.workers import WorkerPool
+from tests.support.stand_in import session_of
 
 LOOPBACK = packed_address("127.0.0.1") or b""
 NOBODYS = packed_address("192.0.2.1") or b""
 
-Look = Callable[[HostNames], None]
+
+class Names(HostNames):
+    """Those of a session whose policy has these, and who has been told."""
+
+    def __init__(self, names: set[str], pool: WorkerPool) -> None:
+        network = SimpleNamespace(names=names)
+        session = session_of(engine=SimpleNamespace(network=network), pool=pool)
+        super().__init__(session, SimpleNamespace(performer=self))  # type: ignore[arg-type]
+        self.told: list[str] = []
+
+    def looks_up(self, name: str) -> None:
+        request: Any = SimpleNamespace(name=name)
+        if self.look_up(request, LOOPBACK) is not PAUSED:
+            self.resume(request, None)
+
+    def resume(self, request: Any, _names: object) -> None:
+        self.told.append(request.name)
+
+
+Look = Callable[[Names], None]
 
 
 @pytest.fixture
@@ -32,17 +55,17 @@ def pool(loop: Loop) -> WorkerPool:
 
 @pytest.fixture
 def look(loop: Loop) -> Look:
-    def look(names: HostNames) -> None:
-        done: list[None] = []
-        names.look_again(lambda: done.append(None))
-        while not done:
+    def look(names: Names) -> None:
+        names.looks_up("request")
+        while "request" not in names.told:
             loop.turn(None)
+        names.told.remove("request")
 
     return look
 
 
 def test_an_address_has_the_names_that_lead_to_it(pool: WorkerPool, look: Look) -> None:
-    names = HostNames({"localhost", "no-such-host.invalid"}, pool)
+    names = Names({"localhost", "no-such-host.invalid"}, pool)
     assert names.of(LOOPBACK) == frozenset()
     look(names)
     assert names.of(LOOPBACK) == {"localhost"}
@@ -63,12 +86,12 @@ def test_all_who_ask_meanwhile_wait_for_one_look(
 
     monkeypatch.setattr(host_names, "_resolver", resolver)
     monkeypatch.setattr(host_names, "_LOOKUP_EVERY_S", 3600.0)
-    names, told = HostNames({"localhost"}, pool), list[int]()
-    for each in range(3):
-        names.look_again(lambda each=each: told.append(each))  # type: ignore[misc]
+    names = Names({"localhost"}, pool)
+    for each in ("first", "second", "third"):
+        names.looks_up(each)
     look(names)
     look(names)  # what was found is of just now
-    assert (told, looked) == ([0, 1, 2], ["localhost"])
+    assert (names.told, looked) == (["first", "second", "third"], ["localhost"])
 
 
 def test_who_is_slow_is_not_waited_for(
@@ -78,19 +101,18 @@ def test_who_is_slow_is_not_waited_for(
     monkeypatch.setattr(host_names, "_resolver", lambda _name: lambda: never.acquire() and set())
     monkeypatch.setattr(host_names, "_LOOKUP_WITHIN_S", 0.05)
     never.acquire()
-    names = HostNames({"localhost"}, pool)
+    names = Names({"localhost"}, pool)
     look(names)
     assert names.of(LOOPBACK) == frozenset()
-    later: list[None] = []
-    names.look_again(lambda: later.append(None))
-    assert later, "who comes later doesn't wait all over again"
+    names.looks_up("later")
+    assert names.told == ["later"], "it doesn't wait all over again"
     never.release()
 
 
 def test_a_name_that_leads_there_no_more_is_forgotten(
     pool: WorkerPool, look: Look, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    names = HostNames({"localhost"}, pool)
+    names = Names({"localhost"}, pool)
     look(names)
     seen_s = time.monotonic()
     monkeypatch.setattr(time, "monotonic", lambda: seen_s + host_names._KEPT_S + 1)

@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 
+from sigwrap.calls import X86_64
 from sigwrap.events import Payload
 from sigwrap.linux import caller_stderr
-from sigwrap.linux.seccomp import ListenerBroken
+from sigwrap.linux.seccomp import ListenerBroken, Notification
 from sigwrap.mediate.effects import (
     Ask,
     Continue,
@@ -55,6 +56,11 @@ def steps_of(*effects: Effect) -> Generator[Effect, Any, None]:
         yield effect
 
 
+def request(steps: Generator[Effect, Any, None], holdings: Any) -> Scope:
+    notification = Notification(7, 41, 0, 62, X86_64, 0, 0, 0, 0, 0, 0, 0)
+    return Scope(notification, BASH, "kill", steps, holdings=holdings)
+
+
 class Stage:
     """All that the performer drives, as one list of what happened."""
 
@@ -89,7 +95,7 @@ class Stage:
         return self.run(steps_of(*effects))
 
     def run(self, steps: Generator[Effect, Any, None]) -> list[str]:
-        self.performer.begin(Scope(7, 41, BASH, steps, self))
+        self.performer.begin(request(steps, self))
         return self.happened
 
     # The listener
@@ -334,7 +340,7 @@ def test_a_listener_that_broke_ends_the_run_and_lets_go(stage: Stage) -> None:
 
 
 def test_what_broke_while_its_mediator_waited_is_reported_once(stage: Stage) -> None:
-    scope = Scope(7, 41, BASH, steps_of(record()), stage)
+    scope = request(steps_of(record()), stage)
     stage.performer.broke(scope, OSError("EIO"))
     assert stage.happened == BROKE
     assert stage.payloads["mediation_failed"]["error"] == "OSError: EIO"
@@ -343,7 +349,7 @@ def test_what_broke_while_its_mediator_waited_is_reported_once(stage: Stage) -> 
 
 
 def test_a_dropped_request_is_let_go_once(stage: Stage) -> None:
-    scope = Scope(7, 41, BASH, steps_of(record()), stage)
+    scope = request(steps_of(record()), stage)
     stage.performer.drop(scope)
     stage.performer.drop(scope)
     stage.performer.resume(scope, None)
@@ -442,7 +448,7 @@ def has_done(stage: Stage, work: Callable[[], object]) -> Scope:
         yield Continue()
 
     stage.performer.offer({VerifyThenContinue: handle})
-    scope = Scope(7, 41, BASH, steps(), stage)
+    scope = request(steps(), stage)
     stage.performer.begin(scope)
     assert stage.happened == []
     return scope
@@ -466,7 +472,7 @@ def test_what_a_worker_has_found_for_a_request_that_is_over_is_dropped(stage: St
 
 def test_events_of_decisions_say_how_long_the_decision_took(stage: Stage) -> None:
     denied = steps_of(Record("exec_denied", {}), Record("exec_failed", {}), Fail(3))
-    scope = Scope(7, 41, BASH, denied, stage)
+    scope = request(denied, stage)
     scope.started_ns -= 5_000
     stage.performer.begin(scope)
     assert stage.payloads["exec_denied"]["evaluation_us"] > 0
@@ -523,7 +529,7 @@ def test_a_line_goes_to_the_caller_and_a_reason_to_end_reaches_the_run(stage: St
 
 
 def test_a_caller_that_ends_while_a_line_is_written_gets_no_answer(stage: Stage) -> None:
-    scope = Scope(7, 41, BASH, steps_of(record(), Tell("no"), Fail(13)), stage)
+    scope = request(steps_of(record(), Tell("no"), Fail(13)), stage)
     stage.performer.begin(scope)
     stage.performer.drop(scope)
     happened = list(stage.happened)

@@ -17,7 +17,9 @@ from sigwrap.linux.signals.call import (
     CallRefused,
     NoTarget,
     SignalCall,
+    UnknownUse,
     read_call,
+    undecoded,
 )
 from sigwrap.linux.signals.groups import Groups, open_terminal
 from sigwrap.linux.signals.send import would_fail
@@ -27,6 +29,7 @@ from sigwrap.mediate.effects import SignalTarget
 from sigwrap.mediate.facts import WouldFail
 from sigwrap.mediate.interrupts import JOB_STOPS
 from sigwrap.mediate.lineage import Process
+from sigwrap.mediate.refusal import UnknownCall
 from sigwrap.mediate.signal_facts import (
     Aim,
     Everybody,
@@ -57,9 +60,11 @@ class TargetResolver:
         try:
             call = read_call(notification, syscall, words)
         except NoTarget:
-            return _undecoded(syscall), Nobody()
+            return undecoded(syscall), Nobody()
         except CallRefused as refusal:
-            return _undecoded(syscall), WouldFail(refusal.errno)
+            return undecoded(syscall), WouldFail(refusal.errno)
+        except UnknownUse as unknown:
+            return undecoded(syscall), _unknown(notification, sender, str(unknown))
         if call.signal == 0:
             return call, self._probe(notification, sender, call)
         if call.signal not in ALL:
@@ -253,13 +258,14 @@ def _is_below_a_shell(pid: int) -> bool:
     return parent.session == found.session and parent.pgrp != found.pgrp
 
 
+def _unknown(notification: Notification, sender: Process, reason: str) -> UnknownCall:
+    arguments = notification[6:]
+    return UnknownCall(notification.number, notification.arch, arguments, sender.comm, reason)
+
+
 def _one(target: SignalTarget | None) -> Aim:
     return WouldFail(errno.ESRCH) if target is None else target
 
 
 def _group(members: list[SignalTarget], *, is_own_job: bool = False) -> Aim:
     return Group(tuple(members), is_own_job) if members else WouldFail(errno.ESRCH)
-
-
-def _undecoded(syscall: str) -> SignalCall:
-    return SignalCall(syscall, How.NUMBER, signal=0, target=0)

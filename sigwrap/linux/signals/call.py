@@ -86,6 +86,10 @@ class CallRefused(Exception):
         self.errno = error
 
 
+def undecoded(syscall: str) -> SignalCall:
+    return SignalCall(syscall, How.NUMBER, signal=0, target=0)
+
+
 def pointed_at(notification: Notification, syscall: str) -> Span | None:
     """Return the caller's memory that the call points to, or None if it uses registers alone."""
     match syscall:

@@ -38,7 +38,7 @@ from sigwrap.run.execs.readings import readings
 from sigwrap.run.execs.replacements import Replacements
 from sigwrap.run.execs.tracer import Tracer
 from sigwrap.run.execs.unheld import Unheld
-from sigwrap.run.perform import NO_HOLDINGS, PAUSED, CallerGone, InWorker, Scope
+from sigwrap.run.perform import PAUSED, CallerGone, InWorker, Scope
 from sigwrap.run.workers import Done, Outcome
 
 if TYPE_CHECKING:
@@ -111,20 +111,21 @@ class Execs:
             self._performer.fail_as_the_kernel(notification.id, WouldFail(errno.EACCES))
             return
         steps = let_ask() if only_asks(notification, syscall) else self.mediator.mediate()
-        held = ExecHoldings(notification, syscall, self)
-        self._performer.begin(Scope(notification.id, notification.tid, process, steps, held))
+        held = ExecHoldings(self)
+        self._performer.begin(
+            Scope(notification, process, syscall, steps, family=self, holdings=held)
+        )
 
-    def begin_mount(self, notification: Notification, process: Process, _syscall: str) -> None:
+    def begin_mount(self, notification: Notification, process: Process, syscall: str) -> None:
         expect_served_memory()
-        tid = notification.tid
-        self._performer.begin(Scope(notification.id, tid, process, let_mount(), NO_HOLDINGS))
+        self._performer.begin(Scope(notification, process, syscall, let_mount()))
 
     # Facts
 
     def look(self, scope: Scope, *, may_wait: bool) -> Looked:
         """Raises MayWait."""
-        held: ExecHoldings = scope.holdings
-        return look(held.notification, scope.process, held.syscall, self.ours, may_wait=may_wait)
+        process, syscall = scope.process, scope.syscall
+        return look(scope.notification, process, syscall, self.ours, may_wait=may_wait)
 
     def facts(self, scope: Scope, seen: Looked) -> ExecFacts | Unseen | WouldFail:
         held: ExecHoldings = scope.holdings
@@ -141,7 +142,7 @@ class Execs:
         refresh_comm(process)
         held.facts = facts = ExecFacts(
             process,
-            held.syscall,
+            scope.syscall,
             os.fsdecode(asked.path),
             folder_of(scope.tid, process.pid, self.ours),
             asked.truncated,
@@ -162,7 +163,7 @@ class Execs:
             seen.executable.close()
 
     def stalled(self, scope: Scope, why: str) -> Unseen:
-        return stalled(scope.process, scope.holdings.syscall, why)
+        return stalled(scope.process, scope.syscall, why)
 
     def _crowd(self, process: Process) -> Crowd:
         if not self._counts_crowd:

@@ -9,7 +9,6 @@ from sigwrap.linux.execs.asked import Asked
 from sigwrap.linux.execs.environment import Variables
 from sigwrap.linux.execs.executable import Executable
 from sigwrap.linux.execs.look import Seen
-from sigwrap.linux.seccomp import Notification
 from sigwrap.mediate.exec_facts import ExecFacts, Unseen
 from sigwrap.mediate.facts import WouldFail
 from sigwrap.run.execs.tracer import Tracee
@@ -30,29 +29,25 @@ class ExecHoldings:
         "asked",
         "at_exec_stop",
         "descriptor",
+        "execs",
         "executable",
         "expected",
         "facts",
-        "family",
         "found",
         "goes_on",
         "holds_secret",
         "name",
-        "notification",
         "path",
         "recording",
         "replacement",
         "replacement_argv",
         "sets_environment",
-        "syscall",
         "tracee",
         "variables",
     )
 
-    def __init__(self, notification: Notification, syscall: str, execs: Execs) -> None:
-        self.notification = notification
-        self.syscall = syscall
-        self.family = execs
+    def __init__(self, execs: Execs) -> None:
+        self.execs = execs
         self.asked: Asked | None = None
         self.executable: Executable | None = None
         self.facts: ExecFacts | None = None  # by which it is judged
@@ -75,7 +70,7 @@ class ExecHoldings:
 
     def failed(self) -> None:
         if self.tracee is not None:
-            self.family.tracer.refused(self.tracee)
+            self.execs.tracer.refused(self.tracee)
 
     def close(self) -> None:
         found = (each[1] for each in self.found.values() if each is not None)
@@ -87,4 +82,4 @@ class ExecHoldings:
         self.replacement_argv = ()
         if self.recording is not None and not self.goes_on:
             self.recording.drop("the command was refused")
-        self.family.turns.is_over(self)
+        self.execs.turns.is_over(self)

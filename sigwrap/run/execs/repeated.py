@@ -221,10 +221,12 @@ class RepeatedExecs:
         if is_written:
             process.becomes_another(remembered.argv)
         facts = remembered.facts._replace(process=process)
-        holdings = ExecHoldings(notification, facts.syscall, self._execs)
+        holdings = ExecHoldings(self._execs)
         steps = self._mediator.goes_on(facts, held.entry[_RULE])
         tid = notification.tid
-        scope = Scope(notification.id, tid, process, steps, holdings)
+        scope = Scope(
+            notification, process, facts.syscall, steps, family=self._execs, holdings=holdings
+        )
         tracee = self._tracer.held_already(scope)
         if not is_written:
             os.close(held.fd)

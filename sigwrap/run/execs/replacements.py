@@ -251,7 +251,7 @@ class Replacements:
         # Where the environment is set at the exec stop, the call itself has an empty one.
         environment: list[bytes] | None = [] if held.sets_environment else None
         redirection = Redirection(
-            held.notification,
+            scope.notification,
             held.path,
             held.replacement_argv,
             environment,

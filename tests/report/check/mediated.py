@@ -58,6 +58,9 @@ REPLACED = effects.Prepared("/usr/bin/echo", ("echo",), True)
 BASH = Process(pid=40, start_time=1, parent=None, ppid=30, depth=1, comm="bash")
 
 
+Facts = ExecFacts | Unseen | SignalFacts | NetworkFacts
+
+
 class Mediated:
     def __init__(self, store: Path, text: str) -> None:
         source = Source("policy.yaml", f"version: 1\nname: x\n{text}")
@@ -89,15 +92,13 @@ class Mediated:
         self._carry_out(self.execs.mediate(), found, held, says)
 
     def signal(self, facts: SignalFacts, *, says: bool = YES) -> None:
-        self._carry_out(self.signals.mediate(facts), None, effects.Held.YES, says)
+        self._carry_out(self.signals.mediate(), facts, effects.Held.YES, says)
 
     def connection(self, aim: Aim, *, says: bool = YES) -> None:
         facts = NetworkFacts(self.process, "connect", aim)
-        self._carry_out(self.network.mediate(facts), None, effects.Held.YES, says)
+        self._carry_out(self.network.mediate(), facts, effects.Held.YES, says)
 
-    def _carry_out(
-        self, steps: effects.Mediation, facts: ExecFacts | Unseen | None, held: Holding, says: bool
-    ) -> None:
+    def _carry_out(self, steps: effects.Mediation, facts: Facts, held: Holding, says: bool) -> None:
         where = OURS._replace(folder=facts.cwd) if isinstance(facts, ExecFacts) else OURS
         replies: dict[type[effects.Effect], Any] = {
             effects.Hold: held,
@@ -108,6 +109,7 @@ class Mediated:
             effects.Replace: effects.Restarted(),
             effects.Look: facts,
             effects.TakeDigests: True,
+            effects.LookUpNames: frozenset(),
             effects.ReadWhereabouts: where,
             effects.ReadContent: ("content",),
             effects.ReadLoaded: (),
