@@ -11,19 +11,18 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
-import stat
 import time
 from collections.abc import Callable, Iterable
 
 from sigwrap.errors import StoreError
 from sigwrap.linux.limits import way_to_room
+from sigwrap.linux.mounts import sets_times_at_once
 from sigwrap.store.folder import Folder
 
 _NO_ROOM = "free disk space, or choose another directory with --store"
 _LOCK_ATTEMPTS = 20
 _LOCK_PAUSE_S = 0.005
 _ABOUT_THE_SAME_TIME_NS = 20_000_000
-CHANGED = "the journal was changed"
 
 
 class Journal:
@@ -31,6 +30,7 @@ class Journal:
         self.path = path
         self.size = 0
         self._written_ns = time.time_ns()
+        self._has_times = sets_times_at_once(fd)
         self._fd = fd
         self._durable = durable
         self._torn = False
@@ -121,25 +121,10 @@ class Journal:
             return "the journal was replaced"
         if held.st_size != self.size and not self._torn:
             return "the journal was written to"
-        if held.st_ctime_ns > self._written_ns + _ABOUT_THE_SAME_TIME_NS:  # nobody can set that
-            return CHANGED
+        # No process can set this time.
+        if self._has_times and held.st_ctime_ns > self._written_ns + _ABOUT_THE_SAME_TIME_NS:
+            return "the journal was changed"
         return ""
-
-    def was_only_touched(self, pieces: Iterable[bytes]) -> bool:
-        """Whether it is what was written, and whoever changed it has changed its times alone. Then
-        it counts as it is."""
-        before = os.fstat(self._fd)
-        if self._torn or before.st_size != self.size or not is_as_made(before):
-            return False
-        offset = 0
-        for piece in pieces:
-            if os.pread(self._fd, len(piece), offset) != piece:
-                return False
-            offset += len(piece)
-        if offset != self.size or os.fstat(self._fd).st_ctime_ns != before.st_ctime_ns:
-            return False
-        self._written_ns = max(self._written_ns, before.st_ctime_ns)
-        return True
 
     def close(self) -> None:
         os.close(self._fd)
@@ -161,12 +146,6 @@ class Journal:
                 "choose another directory with --store",
             ) from error
         self._torn = False
-
-
-def is_as_made(status: os.stat_result) -> bool:
-    """Of a file of the log: nobody has changed whose it is, or given it another name besides."""
-    is_ours = status.st_uid == os.geteuid() and stat.S_IMODE(status.st_mode) == 0o600
-    return is_ours and status.st_nlink == 1
 
 
 def lock(fd: int) -> None:

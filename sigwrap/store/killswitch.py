@@ -19,7 +19,7 @@ from sigwrap.linux import proc_files
 from sigwrap.linux.file_state import mount_of
 from sigwrap.linux.paths import refuse_magic_links
 from sigwrap.linux.plain_file import open_plain_file
-from sigwrap.store.folder import Folder, aside
+from sigwrap.store.folder import Folder, displaced_name
 from sigwrap.store.location import default_store
 from sigwrap.tuples import NamedTuple
 
@@ -166,7 +166,7 @@ def remove_from(folder: int) -> None:
     try:
         os.unlink(NAME, dir_fd=folder)
     except IsADirectoryError:  # nobody of ours has put it there
-        os.rename(NAME, aside(NAME), src_dir_fd=folder, dst_dir_fd=folder)
+        os.rename(NAME, displaced_name(NAME), src_dir_fd=folder, dst_dir_fd=folder)
 
 
 def look_in(folder: int) -> State | None:

@@ -18,15 +18,15 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 
 from sigwrap.bare import sqlite3
-from sigwrap.bare.digests import blake2b
 from sigwrap.errors import StoreError
 from sigwrap.events import Payload
 from sigwrap.linux.limits import way_to_room
+from sigwrap.linux.mounts import sets_times_at_once
 from sigwrap.store import location
 from sigwrap.store.chain import chain_key, genesis, hasher, next_hash
 from sigwrap.store.codec import canonical_row, encode_payload, journal_line
 from sigwrap.store.folder import ATTEMPTS, Folder, HeldFolder, Interfered, new_name
-from sigwrap.store.journal import CHANGED, Journal, is_as_made
+from sigwrap.store.journal import Journal
 from sigwrap.store.schema import add_views, copy_file, open_new_database
 
 FOLD_BATCH = 256
@@ -63,13 +63,13 @@ class SessionLog:
         self._journal = journal
         self._durable = durable
         self._names = location.Names(session_id)
+        self._has_times = sets_times_at_once(folder.fd)
         self._pending: list[PendingRow] = []
         self._pending_bytes = 0
         self._retry_fold_at_ns = 0
         self._rows_in_place = 0
         self._copies = 0
         self._in_place: tuple[int, ...] = ()
-        self._digest_in_place = b""  # empty of one that is too large
         self._lost = ""
         self._fd, self._database = make_private_database(folder, self._names.database)
         self._private = _state(self._fd)
@@ -222,53 +222,15 @@ class SessionLog:
         found = self._folder.status(self._names.database)
         if found is None:
             return "the database was removed"
-        if _identity(found) != self._in_place:
+        if self._identity(found) != self._in_place:
             return "the database was replaced or changed"
         return "it could not be written for a while" if self._lost else ""
-
-    def was_only_touched(self) -> bool:
-        """Whether what `objection` says comes from the files' times alone, as of `touch`, or of who
-        moved one away and back: they hold what they held. Then they count as they are."""
-        if self._lost or not self._folder.is_reached:
-            return False
-        try:
-            return self._journal_was_only_touched() and self._database_was_only_touched()
-        except (OSError, sqlite3.Error):
-            return False
-
-    def _journal_was_only_touched(self) -> bool:
-        objection = self._journal.objection(self._folder, self._names.journal)
-        if objection != CHANGED:
-            return not objection
-        while self._pending:
-            self._insert(FOLD_BATCH)
-        self._check_private_database()
-        return self._journal.was_only_touched(self._lines())
-
-    def _database_was_only_touched(self) -> bool:
-        found = self._folder.status(self._names.database)
-        if found is None or self._is_in_place:
-            return found is not None
-        *same_file, _changed_ns = _identity(found)
-        if tuple(same_file) != self._in_place[:-1] or not is_as_made(found):
-            return False
-        # A lease of somebody's would keep who opens it waiting.
-        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-        fd = os.open(self._names.database, flags, dir_fd=self._folder.fd)
-        try:
-            is_same = bool(self._digest_in_place) and _digest(fd) == self._digest_in_place
-            if not is_same or _identity(os.fstat(fd)) != _identity(found):
-                return False
-        finally:
-            os.close(fd)
-        self._in_place = _identity(found)
-        return True
 
     def restore(self) -> None:
         """Writes anew, in their place, what somebody has done something to. StoreError where that
         can't be, and then every append fails until it can."""
         try:
-            self._folder.reach()
+            self._folder.make_again()
             while self._pending:
                 self._insert(FOLD_BATCH)
             self._write_journal_anew()
@@ -333,11 +295,12 @@ class SessionLog:
                 problem = f"the event log {self.path} could not be written"
         self._let_go_of_database()
         self._journal.close()
-        reached, place = self._folder.is_reached, self._folder.place()
+        is_there = self._folder.is_reached and self._folder.is_found
+        place = self._folder.place()
         self._folder.close()
         if self._lost or problem:
             raise StoreError(self._lost or problem)
-        if not reached:
+        if not is_there:
             raise StoreError(f"the event log {self.path} was moved to {place}")
 
     def discard(self) -> None:
@@ -400,18 +363,19 @@ class SessionLog:
                 os.fsync(fd)
 
         fd = self._folder.put_new(self._names.database, write)
-        status = os.fstat(fd)
-        self._in_place = _identity(status)
-        # At the end nobody asks any more.
-        is_asked = status.st_size <= COPIED_MEANWHILE_BYTES and not sync
-        self._digest_in_place = _digest(fd) if is_asked else b""
+        self._in_place = self._identity(os.fstat(fd))
         self._rows_in_place = self.seq
         os.close(fd)
 
     @property
     def _is_in_place(self) -> bool:
         found = self._folder.status(self._names.database)
-        return found is not None and _identity(found) == self._in_place
+        return found is not None and self._identity(found) == self._in_place
+
+    def _identity(self, status: os.stat_result) -> tuple[int, ...]:
+        """Return what stays the same of a file that no process writes to."""
+        changed_ns = status.st_ctime_ns if self._has_times else 0
+        return status.st_dev, status.st_ino, status.st_size, changed_ns
 
     def _let_go_of_database(self) -> None:
         self._database.close()
@@ -440,20 +404,7 @@ def make_private_database(folder: HeldFolder, name: str) -> tuple[int, sqlite3.C
                 raise
 
 
-def _digest(fd: int) -> bytes:
-    digest, offset = blake2b(), 0
-    while piece := os.pread(fd, 1 << 20, offset):
-        digest.update(piece)
-        offset += len(piece)
-    return digest.digest()
-
-
 def _state(fd: int) -> tuple[int, ...]:
     """What no other can change unseen."""
     status = os.fstat(fd)
     return status.st_nlink, status.st_size, status.st_mtime_ns, status.st_ctime_ns
-
-
-def _identity(status: os.stat_result) -> tuple[int, ...]:
-    """Of a file that nobody writes to."""
-    return status.st_dev, status.st_ino, status.st_size, status.st_ctime_ns
