@@ -17,8 +17,7 @@ from sigwrap.report.check.verify import Outcome, verify_session
 from sigwrap.store import journal, writer
 from sigwrap.store.journal import writer_lives
 from sigwrap.store.reader import Session
-from sigwrap.store.schema import open_new_database
-from sigwrap.store.writer import SessionLog
+from sigwrap.store.writer import SessionLog, open_new_database
 
 from .conftest import Recorder, journal_of, seqs_of
 
@@ -211,7 +210,7 @@ def test_a_time_that_a_server_sets_later_is_not_tampering(
     log = record(exits=5)
     file = journal_of(log) if which == "journal" else Path(log.path)
     before_ns = time.monotonic_ns()
-    while time.monotonic_ns() < before_ns + 2 * journal._ABOUT_THE_SAME_TIME_NS:
+    while time.monotonic_ns() < before_ns + 2 * journal._CLOCK_TOLERANCE_NS:
         touched(file)
     assert log.objection() == ""
     with file.open("ab") as opened:

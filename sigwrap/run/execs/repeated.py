@@ -56,8 +56,7 @@ from sigwrap.run.recorder import Recorder
 from sigwrap.run.recording.recordings import Recordings
 from sigwrap.run.refused_files import RefusedFiles
 from sigwrap.run.watchers import Watchers
-from sigwrap.store.bounds import json_size
-from sigwrap.store.codec import encode_payload
+from sigwrap.store.codec import encode_payload, json_size
 from sigwrap.tuples import NamedTuple
 
 _KEPT = 1024
