@@ -15,8 +15,8 @@ from sigwrap.hooks.verdict import Answer, Finding, Verdict
 from sigwrap.mediate.masking import masked, masked_text
 from sigwrap.mediate.wording import DENIED, TO_AN_AGENT
 from sigwrap.protocols.tool_calls import send
-from sigwrap.store.bounds import bounded as fitted
 from sigwrap.store.chain import key_from_environment
+from sigwrap.store.codec import bounded as fitted
 from sigwrap.store.shared_log import append
 
 EVENT = "tool_call_judged"

@@ -20,7 +20,7 @@ from sigwrap.errors import UsageError
 from sigwrap.escape import shell_words
 from sigwrap.report.forms.layout import wrapped
 from sigwrap.report.query import QueryDatabase, Row, csv, json_array, json_lines, table
-from sigwrap.store.views import VIEWS
+from sigwrap.store.schema import VIEWS
 
 _A_WORD = r"[\w.:/-]+"
 _EXAMPLES = (

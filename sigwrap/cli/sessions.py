@@ -28,10 +28,9 @@ from sigwrap.protocols.left_sockets import is_listened_at, left_sockets, remove_
 from sigwrap.report.forms.sessions import Reader, render_sessions
 from sigwrap.report.forms.times import byte_size, rough_span
 from sigwrap.status import REFUSED
-from sigwrap.store.belongings import runs
 from sigwrap.store.catalog import SessionFile, chosen, is_path, list_sessions, meant
-from sigwrap.store.recovery import recover as recover_session
-from sigwrap.store.removal import Surplus, remove, surplus
+from sigwrap.store.maintenance import Surplus, is_running, remove, surplus
+from sigwrap.store.maintenance import recover as recover_session
 
 Amount = TypeVar("Amount", int, float)
 
@@ -174,7 +173,7 @@ def recover(
     def recover_one(file: SessionFile) -> str:
         shown = printable(file.id)
         if file.running or is_listened_at(folder, file.id):
-            raise runs(file.id)
+            raise is_running(file.id)
         if not file.is_in_several_files:
             return f"{shown}: already in one file"
         events = recover_session(folder, file.id, file.files)
@@ -270,7 +269,7 @@ def _remove(folder: str, files: Iterable[SessionFile], *, would: str = "") -> in
 def _remove_session(folder: str, file: SessionFile) -> int:
     """Return how many bytes that freed."""
     if not file.ended_cleanly and is_listened_at(folder, file.id):  # its journal was taken away
-        raise runs(file.id)
+        raise is_running(file.id)
     removed = remove(folder, file.id, file.files)
     _remove_sockets(folder, file)
     if removed.left:

@@ -17,7 +17,7 @@ blind_tracer       a tracer that asks for no stop after execs is made to
 memory             strings and arrays of another process
 file_state         what statx tells of a file, without asking who serves it
 paths              which file a path means to another process
-ways               where paths led at the start, and whether they still do
+pinned_path        opens a path later exactly as it was before
 mounts             which file systems answer by themselves
 taken              descriptors of other processes, taken as our own
 proc_files         files below a /proc that nobody can put another one over

@@ -39,6 +39,8 @@ _LOCAL_MAGIC = frozenset(
     | {0xF2F52010, 0xCA451A4E, 0x9FA0}
 )
 
+_OVERLAY_MAGIC = 0x794C7630
+
 _SYS_STATMOUNT = NUMBERS["statmount"]
 _SYS_LISTMOUNT = NUMBERS["listmount"]
 _THE_ROOT = 0xFFFFFFFFFFFFFFFF
@@ -111,6 +113,18 @@ def lies_on_a_disk(fd: int) -> bool:
         return magic_of(fd) in _LOCAL_MAGIC
     except OSError:
         return False
+
+
+def sets_times_at_once(fd: int) -> bool:
+    """Return whether each write sets the file's times by the clock of this machine.
+
+    A network file system sets them later, by the clock of its server.
+    """
+    try:
+        magic = magic_of(fd)
+    except OSError:
+        return False
+    return magic in _LOCAL_MAGIC or magic == _OVERLAY_MAGIC
 
 
 def kind_of(fd: int) -> tuple[str, bool]:

@@ -78,6 +78,7 @@ _UNFOLLOWED = _Hows(
 _NOT_CACHED = frozenset({errno.EAGAIN, errno.EINVAL})  # EINVAL: this kernel can't be asked so
 _TO_BE_WALKED = _NOT_CACHED | {errno.ELOOP}
 
+OTHER_MOUNT = "another file system is mounted on it"
 _MISSING = (errno.ENOENT, errno.ENOTDIR)
 _WE_MAY_SEARCH_ALL = os.geteuid() == 0
 _SEARCHED_BY_ALL = stat.S_IXUSR | stat.S_IXGRP | stat.S_IXOTH
@@ -161,6 +162,21 @@ def open_without_links(path: str) -> int:
     found = _openat2(_SYS_OPENAT2, AT_FDCWD, os.fsencode(path), how, len(how))
     if found < 0:
         raise last_failure()
+    return int(found)
+
+
+def open_on_one_mount(folder_fd: int, path: str, flags: int = 0) -> int:
+    """Return an O_PATH descriptor; raise OSError if a link or a mount point is on the way.
+
+    A link at the end of the path is opened itself.
+    """
+    how = _how(_PATH_FLAGS | os.O_NOFOLLOW | flags, _RESOLVE_NO_SYMLINKS | _RESOLVE_NO_XDEV)
+    found = _openat2(_SYS_OPENAT2, folder_fd, os.fsencode(path), how, len(how))
+    if found < 0:
+        failure = last_failure()
+        if failure.errno == errno.EXDEV:
+            raise OSError(errno.EXDEV, OTHER_MOUNT)
+        raise failure
     return int(found)
 
 

@@ -26,7 +26,7 @@ from sigwrap.events import texts
 from sigwrap.nearest import did_you_mean
 from sigwrap.report.folds.ending import ending_of
 from sigwrap.store.reader import Session
-from sigwrap.store.views import EXPORTED, VIEWS, View, log_view
+from sigwrap.store.schema import EXPORTED, VIEWS, View, log_view
 
 _CACHE_KIB = 32 << 10
 _HEAP_LIMIT = 512 << 20

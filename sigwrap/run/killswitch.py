@@ -14,7 +14,7 @@ from collections.abc import Callable
 from sigwrap.bare import socket
 from sigwrap.linux import session_line
 from sigwrap.linux.peer import Peer, examine
-from sigwrap.linux.ways import Ways
+from sigwrap.linux.pinned_path import PinnedPath
 from sigwrap.run.loop import Loop
 from sigwrap.run.recorder import Recorder
 from sigwrap.store import killswitch
@@ -180,24 +180,13 @@ class KillSwitch:
 
 
 class _Place:
-    """A store, by the way that led to it at the start: what is mounted on that later is not asked,
-    for it could keep us waiting."""
+    """A store, on the mounts that it was on at the start: a later mount could block the look."""
 
     def __init__(self, store: str) -> None:
         self.path = os.path.abspath(store)
         self.first_seen_s = 0.0
-        self._ways = Ways()
-        known = self.path
-        while not self._is_noted(known):
-            known = os.path.dirname(known)
-
-    def _is_noted(self, path: str) -> bool:
-        try:
-            self._ways.note(path)
-        except OSError:
-            return path == "/"
-        return True
+        self._pinned = PinnedPath(os.path.realpath(self.path))
 
     def open(self) -> int:
-        """OSError where it isn't there."""
-        return self._ways.open(self.path)
+        """Return a descriptor of the directory; raise OSError if it is missing."""
+        return self._pinned.open(os.O_DIRECTORY)

@@ -86,9 +86,8 @@ class Recorder:
             return LOOK_S
         started_s = time.monotonic()
         try:
-            if not self.log.was_only_touched():
-                self.log.restore()
-                self.tampered("event log", self.log.path, what, "sigwrap wrote it again")
+            self.log.restore()
+            self.tampered("event log", self.log.path, what, "sigwrap wrote it again")
         except StoreError as failure:
             self._fails(failure)
         return LOOK_S + _REST_AFTER_RESTORING * (time.monotonic() - started_s)

@@ -20,8 +20,8 @@ from itertools import islice
 
 from sigwrap.linux.file_state import State, known_state_in, may_be_later_in
 from sigwrap.linux.own_pages import mapped_files
-from sigwrap.linux.paths import Caller, MayWait, our_view
-from sigwrap.linux.ways import Ways
+from sigwrap.linux.paths import Caller, MayWait, our_view, path_of
+from sigwrap.linux.pinned_path import Known, PinnedPath
 from sigwrap.start import onefile
 from sigwrap.start.own_code import kept_files
 from sigwrap.tuples import NamedTuple
@@ -41,21 +41,27 @@ _PROGRAM = (sys.executable, _ABOVE_THE_PACKAGE) if _IS_ZIPAPP else (sys.executab
 
 class _Noted(NamedTuple):
     time_ns: int
-    ways: Ways
-    identities: dict[str, tuple[int, int]]
-    names: dict[str, list[str]]  # by folder, of the others that were loaded: no more will be
-    listed: list[str]  # folders in which every file is ours
-    of_the_start: list[str]  # files and folders that only a start reads
+    files: dict[str, _Pinned]
+    links: dict[str, _Pinned]  # on the way to these files
+    names: dict[str, list[str]]  # by directory, the other files that were loaded: no more will be
+    listed: list[str]  # directories in which every file is sigwrap's
+    of_the_start: list[str]  # files and directories that only a start reads
+
+
+class _Pinned(NamedTuple):
+    path: PinnedPath
+    identity: tuple[int, int]
 
 
 _noted: _Noted
 
 
 def note_own_files() -> None:
-    """COMMAND is about to run."""
+    """Note all files and their directories; the command is about to run."""
     global _noted
     time_ns = time.clock_gettime_ns(_CLOCK_OF_FILES)
-    ways, identities, names = Ways(), {}, dict[str, list[str]]()
+    files, links, names = dict[str, _Pinned](), dict[str, _Pinned](), dict[str, list[str]]()
+    known: Known = {}
     for path in set(_files()):
         folder, name = os.path.split(path)
         names.setdefault(folder, []).append(name)
@@ -63,12 +69,39 @@ def note_own_files() -> None:
     of_the_start = list(_of_the_start())
     for path in {*_PROGRAM, *listed, *of_the_start, *names}:
         try:
-            ways.note(path)
-            status = os.stat(path)
+            real, files[path] = _pinned(path, known)
+            if real != path:
+                links.update((link, _pinned_link(link, known)) for link in _links_on(path))
         except OSError:
             continue  # nothing is loaded from there
-        identities[path] = status.st_dev, status.st_ino
-    _noted = _Noted(time_ns, ways, identities, names, listed, of_the_start)
+    _noted = _Noted(time_ns, files, links, names, listed, of_the_start)
+
+
+def _pinned(path: str, known: Known) -> tuple[str, _Pinned]:
+    fd = os.open(path, os.O_PATH | os.O_CLOEXEC)
+    try:
+        real, status = path_of(fd), os.fstat(fd)
+    finally:
+        os.close(fd)
+    return real, _Pinned(PinnedPath(real, known), (status.st_dev, status.st_ino))
+
+
+def _pinned_link(path: str, known: Known) -> _Pinned:
+    status = os.lstat(path)
+    return _Pinned(PinnedPath(path, known), (status.st_dev, status.st_ino))
+
+
+def _links_on(path: str) -> Iterator[str]:
+    """Yield the links that an absolute path goes through, each by a path without another link."""
+    folder, parts = "/", path.split("/")[1:]
+    for position, part in enumerate(parts, 1):
+        here = os.path.join(folder, part)
+        if os.path.islink(here):
+            yield here
+            target = os.path.normpath(os.path.join(folder, os.readlink(here)))
+            yield from _links_on(os.path.join(target, *parts[position:]))
+            return
+        folder = here
 
 
 def changed_own_files() -> list[str]:
@@ -83,33 +116,40 @@ def changed_stub_file() -> str:
 
 
 def _changed(listed: Iterable[str]) -> Iterator[str]:
+    for link, pinned in _noted.links.items():
+        yield from _changed_at(link, pinned, None)
     wanted = [*((path, None) for path in (*_PROGRAM, *listed)), *_noted.names.items()]
-    known = sorted(
-        (each for each in wanted if each[0] in _noted.identities), key=lambda each: each[0]
-    )
-    opened = _noted.ways.opened(path for path, _ in known)
-    for (path, fd), (_, inside) in zip(opened, known, strict=True):
-        if fd < 0:
+    for path, names in wanted:
+        if path in _noted.files:
+            yield from _changed_at(path, _noted.files[path], names)
+
+
+def _changed_at(path: str, pinned: _Pinned, names: list[str] | None) -> Iterator[str]:
+    """Yield the path of a file or link that changed, and what changed in a directory.
+
+    There, look at these names, or at all that are there.
+    """
+    try:
+        fd = pinned.path.open()
+    except OSError:
+        yield path
+        return
+    try:
+        status = os.fstat(fd)
+        if (status.st_dev, status.st_ino) != pinned.identity:
             yield path
-        else:
-            yield from _changed_at(fd, path, inside)
-
-
-def _changed_at(fd: int, path: str, names: list[str] | None) -> Iterator[str]:
-    """A file; or in a folder these names, or all that are there."""
-    status = os.fstat(fd)
-    if (status.st_dev, status.st_ino) != _noted.identities[path]:
-        yield path
-    elif stat.S_ISDIR(status.st_mode):
-        yield from _changed_in(fd, path, _names(fd, path) if names is None else names)
-    elif status.st_ctime_ns > _noted.time_ns:
-        yield path
+        elif stat.S_ISDIR(status.st_mode):
+            yield from _changed_in(fd, path, _names(fd, path) if names is None else names)
+        elif status.st_ctime_ns > _noted.time_ns:
+            yield path
+    finally:
+        os.close(fd)
 
 
 def _changed_in(fd: int, folder: str, names: Iterable[str]) -> Iterator[str]:
     for name in list(may_be_later_in(fd, names, _noted.time_ns)):
         path = os.path.join(folder, name)
-        if path not in _noted.identities and _has_changed(fd, path):
+        if path not in _noted.files and _has_changed(fd, path):
             yield path
 
 

@@ -1,25 +1,34 @@
-"""The sessions of a store, and the one that the user means."""
+"""The sessions of a store, their files, and the session that the user means."""
 
 from __future__ import annotations
 
 import os
+import re
 import stat
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from sigwrap.errors import SessionError, StoreError
 from sigwrap.escape import printable, shell_words
 from sigwrap.events import HOOK_KIND, HOOK_LOG, LEFT_TO_ANOTHER, number, text, texts
 from sigwrap.nearest import nearest_word
-from sigwrap.store.belongings import Belonging, belongings, is_unfinished
-from sigwrap.store.database import is_database
 from sigwrap.store.location import (
+    CHECKPOINTS_FOLDER,
     DATABASE_SUFFIX,
     JOURNAL_SUFFIX,
     SESSIONS_FOLDER,
     database_path,
     sessions_folder,
 )
-from sigwrap.store.reader import Session
+from sigwrap.store.reader import Session, is_database
+from sigwrap.tuples import NamedTuple
+
+_UNFINISHED = r"\.new-[0-9a-f]{12}"
+_SESSION_FILE = re.compile(
+    rf"(?s)(.+)(?:\.db(?:-wal|-shm|-journal|{_UNFINISHED})?|\.journal(?:{_UNFINISHED})?)"
+)
+_CHECKPOINT_FILE = re.compile(rf"(?s)(.+)-\d+\.db(?:{_UNFINISHED})?")
+_PATTERNS = {SESSIONS_FOLDER: _SESSION_FILE, CHECKPOINTS_FOLDER: _CHECKPOINT_FILE}
 
 _CANDIDATES_SHOWN = 5
 _COMPARED = 400  # each is compared letter by letter
@@ -27,9 +36,53 @@ _COMMAND_CHARACTERS_SHOWN = 40
 _POLICY_SUFFIXES = (".yaml", ".yml")
 
 
+class StoredFile(NamedTuple):
+    folder: str
+    name: str
+    session_id: str
+    is_ours: bool  # a plain file of this user
+    size: int
+    changed_s: float
+
+
+def stored_files(store: str) -> list[StoredFile]:
+    """Return the files of all sessions; a directory that can't be read has none."""
+    return [each for folder in _PATTERNS for each in _files_in(store, folder)]
+
+
+def _files_in(store: str, folder: str) -> Iterator[StoredFile]:
+    try:
+        entries = os.scandir(os.path.join(store, folder))
+    except OSError:
+        return
+    with entries:
+        for entry in entries:
+            named = _PATTERNS[folder].fullmatch(entry.name)
+            if named is None:
+                continue
+            try:
+                found = entry.stat(follow_symlinks=False)
+            except OSError:
+                continue  # it was removed meanwhile
+            is_plain = stat.S_ISREG(found.st_mode)
+            yield StoredFile(
+                folder,
+                entry.name,
+                named[1],
+                is_plain and found.st_uid == os.geteuid(),
+                found.st_size if is_plain else 0,
+                found.st_mtime,
+            )
+
+
+def is_unfinished(name: str) -> bool:
+    """Return whether a killed writer left the file before it had its final name."""
+    return re.search(rf"{_UNFINISHED}\Z", name) is not None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionFile:
-    """What is known of a session. If it can't be read, `problem` says why."""
+    """A session in a list; if it can't be read, `problem` says why."""
 
     id: str
     path: str
@@ -48,8 +101,8 @@ class SessionFile:
     denied: int | None = None  # actions; None: not known before the end
     reason: str = ""
     problem: str = ""
-    is_of_hooks: bool = False  # it has no end
-    files: tuple[Belonging, ...] = ()
+    is_of_hooks: bool = False  # such a log has no end
+    files: tuple[StoredFile, ...] = ()
 
     @property
     def ended_cleanly(self) -> bool:
@@ -76,8 +129,8 @@ class SessionFile:
 
 def list_sessions(store: str) -> list[SessionFile]:
     """Return all sessions, oldest first."""
-    files: dict[str, list[Belonging]] = {}
-    for each in belongings(store):
+    files: dict[str, list[StoredFile]] = {}
+    for each in stored_files(store):
         files.setdefault(each.session_id, []).append(each)
     sessions = [
         replace(inspected(session_id, store), files=tuple(files.get(session_id, ())))
@@ -89,7 +142,7 @@ def list_sessions(store: str) -> list[SessionFile]:
 def recent_sessions(store: str, most: int) -> list[SessionFile]:
     """Return at most so many sessions, latest first, and inspect only those that changed last."""
     changed: dict[str, float] = {}
-    for each in belongings(store):
+    for each in stored_files(store):
         if each.folder == SESSIONS_FOLDER:
             latest = max(changed.get(each.session_id, 0.0), each.changed_s)
             changed[each.session_id] = latest

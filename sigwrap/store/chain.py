@@ -1,8 +1,8 @@
 """The hash chain: each row's hash covers the row and, through its predecessor, all before it.
 
-Without a key, anybody who can write the file can compute the chain anew; what proves the log then
-is the head, printed at the end of a run and kept elsewhere. With $SIGWRAP_KEY the hash is keyed
-BLAKE2b, which is a MAC by construction (RFC 7693, 2.9), so no HMAC is wrapped around it.
+Without a key, any process that can write the file can compute the chain anew. What proves the log
+then is the head, printed at the end of a run and kept elsewhere. With $SIGWRAP_KEY the hash is
+keyed BLAKE2b, which is a MAC by construction (RFC 7693, 2.9), so it needs no HMAC.
 """
 
 from __future__ import annotations
@@ -17,29 +17,29 @@ KEY_VARIABLE = "SIGWRAP_KEY"
 
 
 def key_from_environment(env: Mapping[bytes, bytes]) -> bytes | None:
-    """Takes os.environb: a key is bytes."""
+    """Return the key from os.environb: a key is bytes."""
     return env.get(KEY_VARIABLE.encode()) or None
 
 
 def chain_key(key: bytes | None) -> bytes:
     if key is None:
         return b""
-    # BLAKE2b takes 64 bytes at the most; like HMAC, hash what is longer.
+    # BLAKE2b takes at most 64 bytes; a longer key is hashed, as in HMAC.
     return blake2b(key).digest() if len(key) > blake2b.MAX_KEY_SIZE else key
 
 
 def genesis(session_id: str, key: bytes) -> bytes:
-    """The hash that the first row follows: a log can't be passed off as another session's."""
+    """Return the hash before the first row; it ties the log to its session."""
     return blake2b(session_id.encode(), digest_size=DIGEST_SIZE, key=key).digest()
 
 
 def hasher(key: bytes) -> blake2b:
-    """One that has hashed nothing: to copy it takes a third less time than to make another."""
+    """Return an empty hasher; copying it takes a third less time than making another."""
     return blake2b(digest_size=DIGEST_SIZE, key=key)
 
 
 def next_hash(previous: bytes, canonical: bytes, empty: blake2b) -> bytes:
-    """`empty`: a hasher of the log's key."""
+    """Return the hash of the next row; `empty` is a hasher of the log's key."""
     digest = empty.copy()
     digest.update(previous)
     digest.update(canonical)
@@ -60,7 +60,7 @@ class ChainWalk:
         return self._head.hex()
 
     def follow(self, row: Row) -> str:
-        """What is wrong with this row; empty where nothing is."""
+        """Return what is wrong with this row, or an empty text."""
         seq, time_ns, type_name, pid, payload, hash_hex = row
         if seq != self.seq + 1:
             return f"it follows row {self.seq}: the rows in between are missing"

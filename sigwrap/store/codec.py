@@ -1,26 +1,41 @@
-"""How an event becomes a row and back.
+"""How an event becomes a row and back, and how large it may be.
 
 The canonical row, which the chain hashes, is one line of ASCII:
 
     seq TAB time_ns TAB type TAB pid TAB payload
 
 The payload is compact JSON whose first member "v" is the version of its type. ASCII-only JSON
-escapes tabs and newlines, and carries bytes that are no UTF-8 as \\udcXX, as Python reads them.
+escapes tabs and newlines, and carries bytes that are not UTF-8 as \\udcXX, as Python reads them.
+
+A process chooses how long its arguments, paths and names are, and could fill the disk with them. So
+the longest fields of an event above EVENT_LIMIT are cut. Its field `cut` has the length and the
+BLAKE2b of each field's JSON: enough to check a value that a reader has from elsewhere.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from itertools import islice
 
 from sigwrap.bare import json
+from sigwrap.bare.digests import blake2b
 from sigwrap.bare.functools import lru_cache
 from sigwrap.errors import InternalError, StoreError
 from sigwrap.events import EVENT_TYPES, UPCASTERS, Base64, Event, Payload, Upcaster
 from sigwrap.hints import Any
-from sigwrap.store.bounds import EVENT_LIMIT, WHOLE_TYPES, bounded
 from sigwrap.tuples import NamedTuple
 
 VERSION_KEY = "v"
+
+EVENT_LIMIT = 8 * 1024  # characters of JSON
+CUT = "cut"
+MARK = "[...]"
+# The policy and the recorded streams must be whole; their size is limited elsewhere.
+WHOLE_TYPES = frozenset({"session_started", "io_recorded"})
+_DIGEST_SIZE = 16
+_CUT_ENTRY_SIZE = 100  # of JSON, beside the field's name
+_LEAST_ROOM = 16
+_MOST_FIELDS = 64
 
 
 class Row(NamedTuple):
@@ -34,31 +49,21 @@ class Row(NamedTuple):
     hash: str
 
 
-_make = tuple.__new__  # half of what a call of the class takes
+_make = tuple.__new__  # takes half the time of a call of the class
 _VERSION_MEMBER = {kind.name: f'{{"{VERSION_KEY}":{kind.version}' for kind in EVENT_TYPES.values()}
-
-
-@lru_cache(maxsize=None)
-def _json_scanner() -> Callable[[str, int], tuple[Any, int]]:
-    """What raw_decode calls; StopIteration where it finds nothing."""
-    from json import JSONDecoder
-
-    return JSONDecoder(parse_constant=_refuse).scan_once  # type: ignore[attr-defined,no-any-return]
-
-
-def _refuse(constant: str) -> float:
-    raise ValueError(f"{constant} is not JSON")
-
-
 _encode_json = json.encoder(separators=(",", ":"), allow_nan=False)
+_encode_any = json.encoder(separators=(",", ":"))  # a log from elsewhere can have 1e999
 
-# Of what is read. A log from elsewhere may hold anything; what is written is far from these.
+# Limits for what is read: a log from elsewhere may hold anything. sigwrap writes far less.
 MAX_PAYLOAD_CHARACTERS = 32 << 20
 _MAX_CHARACTERS_OF_MOST = 4 << 20
 _MAX_MEMBERS = 1_000_000
 _MAX_NESTING = 64
 _INT64 = 1 << 63
 _UNREADABLE = (ValueError, TypeError, KeyError, AttributeError, RecursionError, StopIteration)
+
+
+# Writing
 
 
 def encode_payload(type_name: str, payload: Payload) -> str:
@@ -79,8 +84,7 @@ def _encode_payload(type_name: str, payload: Payload) -> str:
 
 
 def _encode_stream(start: str, payload: Payload) -> str:
-    """The bytes are the last member, and long: they are copied once, and what is known to need no
-    escape isn't searched for any, which takes half the time."""
+    """Encode an event whose last member is long: copy it once, and escape only what needs it."""
     *others, last = payload
     data = payload[last]
     if not isinstance(data, str):
@@ -92,15 +96,6 @@ def _encode_stream(start: str, payload: Payload) -> str:
     return f"{before},{json.escape(last)}:{json.escape(data)}}}"
 
 
-def is_as_written(row: Row, event: Event) -> bool:
-    """No other JSON of the same meaning, and no key twice, of which another reader might take the
-    first. Of another version of its type nobody can tell."""
-    start = _VERSION_MEMBER.get(row.type)
-    if start is None or not row.payload.startswith(start):
-        return True
-    return _encode_payload(row.type, event.payload) == row.payload
-
-
 def canonical_row(seq: int, time_ns: int, type_name: str, pid: int, payload: str) -> bytes:
     return f"{seq}\t{time_ns}\t{type_name}\t{pid}\t{payload}".encode()
 
@@ -109,18 +104,118 @@ def journal_line(canonical: bytes, hash_hex: str) -> bytes:
     return b"".join((canonical, b"\t", hash_hex.encode(), b"\n"))
 
 
+# Cutting
+
+
+def bounded(payload: Payload, limit: int = EVENT_LIMIT) -> Payload:
+    """Return the payload with its longest fields cut so that it fits; the same if it is short."""
+    if len(payload) > _MOST_FIELDS:  # only in a log from elsewhere
+        payload = dict(islice(payload.items(), _MOST_FIELDS))
+    jsons = {name: _encode_any(value) for name, value in payload.items()}
+    sizes = {name: len(text) for name, text in jsons.items()}
+    frame = sum(json_size(name) + _CUT_ENTRY_SIZE + len(name) for name in payload)
+    long = _too_long(sizes, max(limit - frame, 0))
+    if not long:
+        return payload
+    rest = sum(size for name, size in sizes.items() if name not in long)
+    room = (limit - frame - rest) // len(long)
+    fitted = {name: _fitted(payload[name], room) for name in long}
+    cut = {name: {"json": sizes[name], "blake2b": _digest(jsons[name])} for name in sorted(long)}
+    return {**payload, **fitted, CUT: cut}
+
+
+def json_size(value: object) -> int:
+    return len(_encode_any(value))
+
+
+def _too_long(sizes: dict[str, int], room: int) -> frozenset[str]:
+    """Return which fields to cut so that all fit: the longest, and no more than needed."""
+    by_size = sorted(sizes, key=lambda name: sizes[name])
+    for position, name in enumerate(by_size):
+        left = len(by_size) - position
+        if sizes[name] > room // left:
+            return frozenset(by_size[position:])
+        room -= sizes[name]
+    return frozenset()
+
+
+def _fitted(value: Any, room: int) -> Any:
+    """Return as much of the value as fits into `room` characters of JSON, with MARK at the cut."""
+    if isinstance(value, str):
+        return _fitted_text(value, room)
+    if isinstance(value, (list, tuple)):
+        return _fitted_list(value, room)
+    if isinstance(value, dict):
+        each = room // max(len(value), 1)
+        return {
+            name: _fitted(item, each - json_size(name) - 2)
+            for name, item in list(value.items())[: max(room // _LEAST_ROOM, 0)]
+        }
+    return value
+
+
+def _fitted_text(text: str, room: int) -> str:
+    if len(text) + 2 <= room and json_size(text) <= room:
+        return text
+    room = max(room - len(MARK) - 2, 0)
+    kept = text[:room]
+    while kept and (size := json_size(kept) - 2) > room:
+        kept = kept[: min(len(kept) * room // size, len(kept) - 1)]
+    return kept + MARK
+
+
+def _fitted_list(values: list[Any] | tuple[Any, ...], room: int) -> list[Any]:
+    kept: list[Any] = []
+    room -= len(MARK) + 4
+    for value in values:
+        size = json_size(value) + 1
+        if size > room:
+            kept.append(_fitted(value, room - 1) if room >= _LEAST_ROOM + len(MARK) else MARK)
+            break
+        kept.append(value)
+        room -= size
+    return kept
+
+
+def _digest(text: str) -> str:
+    return blake2b(text.encode(), digest_size=_DIGEST_SIZE).hexdigest()
+
+
+# Reading
+
+
 def parse_journal_line(line: bytes) -> Row:
-    """ValueError where the line is none."""
+    """Raise ValueError if the line is not a row."""
     seq, time_ns, type_name, pid, payload, hash_hex = line[:-1].decode("ascii").split("\t")
     row = Row(int(seq), int(time_ns), type_name, int(pid), payload, hash_hex)
-    if (
-        not -_INT64
-        <= min(row.seq, row.time_ns, row.pid)
-        <= max(row.seq, row.time_ns, row.pid)
-        < _INT64
-    ):
+    numbers = row.seq, row.time_ns, row.pid
+    if not -_INT64 <= min(numbers) <= max(numbers) < _INT64:
         raise ValueError("a number out of SQLite's range")
     return row
+
+
+def is_as_written(row: Row, event: Event) -> bool:
+    """Return whether the row has the JSON that sigwrap writes for this event.
+
+    A key that is there twice could mean something else to another reader. JSON of another version
+    of its type cannot be checked.
+    """
+    start = _VERSION_MEMBER.get(row.type)
+    if start is None or not row.payload.startswith(start):
+        return True
+    return _encode_payload(row.type, event.payload) == row.payload
+
+
+@lru_cache(maxsize=None)
+def _json_scanner() -> Callable[[str, int], tuple[Any, int]]:
+    """Return what raw_decode calls; it raises StopIteration if it finds no JSON."""
+    from json import JSONDecoder
+
+    return JSONDecoder(parse_constant=_refuse).scan_once  # type: ignore[attr-defined,no-any-return]
+
+
+def _refuse(constant: str) -> float:
+    raise ValueError(f"{constant} is not JSON")
 
 
 def decode_row(
@@ -147,21 +242,21 @@ def decode_row(
     except _UNREADABLE as error:
         raise StoreError(f"row {seq} can't be read", "run sigwrap verify") from error
     current = _CURRENT_VERSION if current_versions is None else current_versions
-    # A type that isn't registered is of a newer sigwrap, or of an old one: readers show its name.
+    # An unknown type is from a newer or an old sigwrap: readers show its name.
     if version != current.get(type_name, version):
         payload = _upcast(seq, type_name, payload, version, current[type_name], upcasters)
     return _make(Event, (seq, time_ns, type_name, pid, payload, hash_hex))
 
 
 def _check_size(type_name: str, text: str) -> None:
-    """ValueError for what would take long to read, or much memory."""
+    """Raise ValueError for a payload that would take long to read, or much memory."""
     limit = MAX_PAYLOAD_CHARACTERS if type_name in WHOLE_TYPES else _MAX_CHARACTERS_OF_MOST
     if len(text) > limit or sum(map(text.count, "[{,")) > _MAX_MEMBERS:
         raise ValueError("too long")
 
 
 def _check_nesting(value: object) -> None:
-    """ValueError for what would be written by a recursion too deep."""
+    """Raise ValueError for a payload that could not be written again: its recursion is too deep."""
     level = [value]
     for _ in range(_MAX_NESTING):
         inner: list[object] = []

@@ -1,9 +1,8 @@
-"""The folder that a session's files lie in, held open: its path may lead elsewhere by tomorrow.
+"""A directory of the store, held open, because its path may lead elsewhere later.
 
-The store belongs to the user, and so to whoever runs as that user: a wrapped program can remove,
-move and replace what lies there. So nothing here is done by path: the folder is held by a
-descriptor, a file that is put in its place replaces whatever was put there instead, and what has a
-name is compared with the file that was meant to get it.
+The store belongs to the user, so every process of the user can remove, move and replace what is in
+it. So nothing here is done by path: the directory is held by a descriptor, a new file replaces
+whatever has its name, and a name is compared with the file that should have it.
 """
 
 from __future__ import annotations
@@ -16,19 +15,20 @@ from collections.abc import Callable
 from sigwrap.bare.contextlib import suppress
 from sigwrap.linux import proc_files
 from sigwrap.linux.file_state import mount_of
-from sigwrap.linux.ways import Ways
+from sigwrap.linux.paths import OTHER_MOUNT, Caller, MayWait, our_view
+from sigwrap.linux.pinned_path import Known, PinnedPath
 
 _FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _PART_FLAGS = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE_FLAGS = os.O_RDWR | os.O_CLOEXEC
 _NEW_FILE_FLAGS = _FILE_FLAGS | os.O_CREAT | os.O_EXCL
-_OURS = stat.S_IRWXU
-ATTEMPTS = 8  # others can be quicker now and then
-_SOMEBODY_ELSES = (FileNotFoundError, FileExistsError, IsADirectoryError, NotADirectoryError)
+_ALL_RIGHTS = stat.S_IRWXU
+ATTEMPTS = 8  # another process can win a race now and then
+_LOST_RACE = (FileNotFoundError, FileExistsError, IsADirectoryError, NotADirectoryError)
 
 
 def make_private(path: str) -> None:
-    """With those above it that are missing, whatever the umask."""
+    """Make the directory and its missing parents with mode 0700, whatever the umask."""
     umask = os.umask(0o077)
     try:
         os.makedirs(path, exist_ok=True)
@@ -37,14 +37,14 @@ def make_private(path: str) -> None:
 
 
 class Interfered(OSError):
-    """Somebody else has a hand in the session's files."""
+    """Another process changed the session's files."""
 
     def __init__(self, what: str) -> None:
         super().__init__(errno.EBUSY, what)
 
 
 def private_folder(path: str) -> Folder:
-    """Made where it is missing, and the user's alone. OSError where it can't be."""
+    """Hold the directory; make it if it is missing, and take all rights from other users."""
     folder = Folder.make(path)
     found = os.fstat(folder.fd)
     if found.st_uid != os.geteuid() or stat.S_IMODE(found.st_mode) & 0o077:
@@ -65,8 +65,10 @@ class HeldFolder:
         os.close(self.fd)
 
     def status(self, name: str) -> os.stat_result | None:
-        """Of what has this name; None where nothing has, or another file system is mounted there,
-        which is not asked."""
+        """Return the status of the file with this name, or None.
+
+        A name on which another file system is mounted counts as missing: a look could block.
+        """
         try:
             fd = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=self.fd)
         except OSError:
@@ -79,7 +81,7 @@ class HeldFolder:
             os.close(fd)
 
     def has(self, name: str, fd: int) -> bool:
-        """Whether that is the name of the file that is held."""
+        """Return whether this is the name of the file that `fd` holds."""
         found = self.status(name)
         return found is not None and os.path.samestat(found, os.fstat(fd))
 
@@ -89,9 +91,10 @@ class HeldFolder:
         return fd
 
     def put_new(self, final_name: str, write: Callable[[int], None], flags: int = 0) -> int:
-        """A file that `write` writes, in the place of whatever has that name; its descriptor. While
-        it has a name of its own, somebody else can give that to another file: where he was quicker
-        each time, that is Interfered."""
+        """Replace what has this name by a file that `write` fills; return its descriptor.
+
+        Raise Interfered if another process wins each race for the new file's name.
+        """
         for _ in range(ATTEMPTS):
             unfinished = new_name(final_name)
             fd, is_named = self._create_unseen(unfinished, flags)
@@ -102,7 +105,7 @@ class HeldFolder:
                 self.put(unfinished, final_name)
                 if self.has(final_name, fd):
                     return fd
-            except _SOMEBODY_ELSES:
+            except _LOST_RACE:
                 pass
             except BaseException:
                 self.remove(unfinished)
@@ -113,7 +116,7 @@ class HeldFolder:
         raise Interfered(f"another program keeps replacing {final_name}")
 
     def _create_unseen(self, name: str, flags: int) -> tuple[int, bool]:
-        """And whether it has its name already: not every file system has files without one."""
+        """Return a new file, and whether it has its name: some file systems lack O_TMPFILE."""
         try:
             fd = os.open(".", os.O_TMPFILE | _FILE_FLAGS | flags, 0o600, dir_fd=self.fd)
         except OSError:
@@ -126,11 +129,11 @@ class HeldFolder:
         os.link(path, name, src_dir_fd=proc, dst_dir_fd=self.fd, follow_symlinks=True)
 
     def put(self, name: str, final_name: str) -> None:
-        """In the place of whatever has the final name."""
+        """Rename the file, and replace what has the final name."""
         try:
             self._rename(name, final_name)
         except IsADirectoryError:
-            self._rename(final_name, aside(final_name))
+            self._rename(final_name, displaced_name(final_name))
             self._rename(name, final_name)
 
     def remove(self, name: str) -> None:
@@ -144,31 +147,41 @@ class HeldFolder:
 
 
 class Folder(HeldFolder):
-    """Whose path is to lead to it for as long as the session runs."""
+    """A held directory that must stay at its path, without links, while the session runs."""
 
     def __init__(self, path: str, fd: int) -> None:
         super().__init__(path, fd)
         self._absolute = os.path.join("/" if os.path.isabs(path) else os.getcwd(), path)
-        self._ways = Ways()
-        self._real = self._ways.note(self._absolute)
+        real = proc_files.link(f"/proc/self/fd/{fd}")
+        above, known = os.path.dirname(real), Known()
+        paths = (os.path.dirname(above), above, real)
+        self._pinned_paths = [PinnedPath(each, known) for each in paths]
+        self._pinned = self._pinned_paths[-1]
 
     @classmethod
     def make(cls, path: str) -> Folder:
-        """OSError where it can't. Its parent is the user's alone as well."""
+        """Hold the directory; make it and its parent with mode 0700 if they are missing."""
         for folder in (os.path.dirname(path), path):
             if not os.path.isdir(folder):
                 make_private(folder)
                 os.chmod(folder, 0o700)
-        return cls(path, os.open(path, _FOLDER_FLAGS))
+        fd = os.open(path, _FOLDER_FLAGS)
+        try:
+            return cls(path, fd)
+        except BaseException:
+            os.close(fd)
+            raise
 
     @property
     def is_ours(self) -> bool:
-        """Or root's, who can do everything anyway."""
+        """Return whether it belongs to this user, or to root, who can do everything anyway."""
         return os.fstat(self.fd).st_uid in (os.geteuid(), 0)
 
     def beside(self, name: str) -> HeldFolder:
-        """One next to this one, made where it is missing; OSError where it can't, or where that
-        name is a link, or another file system is mounted there."""
+        """Hold a directory next to this one; make it if it is missing.
+
+        Raise OSError if the name is a link, or another file system is mounted there.
+        """
         above = os.open("..", _PART_FLAGS, dir_fd=self.fd)
         try:
             with suppress(FileExistsError):
@@ -178,9 +191,8 @@ class Folder(HeldFolder):
             os.close(above)
         try:
             if mount_of(found) != mount_of(self.fd):
-                raise OSError(errno.EXDEV, "another file system is mounted on it")
-            proc, path_of_it = _path_of(found)
-            os.chmod(path_of_it, 0o700, dir_fd=proc)  # whatever the umask says
+                raise OSError(errno.EXDEV, OTHER_MOUNT)
+            _allow_all(found)
             fd = os.open(".", _FOLDER_FLAGS, dir_fd=found)
         finally:
             os.close(found)
@@ -188,115 +200,112 @@ class Folder(HeldFolder):
 
     @property
     def is_reached(self) -> bool:
-        """Whether its path leads to it, and it can be written. Who exchanges a folder on the way
-        all the time is met in between."""
+        """Return whether the directory is at its path and writable.
+
+        A process that exchanges a directory on the path all the time is caught in between.
+        """
         return any(self._is_reached() for _ in range(ATTEMPTS))
 
     def _is_reached(self) -> bool:
         try:
-            found = self._ways.open(self._absolute)
+            found = self._pinned.open(os.O_DIRECTORY)
         except OSError:
             return False
         try:
-            state, held = os.fstat(found), os.fstat(self.fd)
-            return os.path.samestat(state, held) and self._may_write(held)
+            held = os.fstat(self.fd)
+            return os.path.samestat(os.fstat(found), held) and _has_all_rights(held)
         finally:
             os.close(found)
 
-    @staticmethod
-    def _may_write(held: os.stat_result) -> bool:
-        return os.geteuid() == 0 or held.st_mode & _OURS == _OURS
+    @property
+    def is_found(self) -> bool:
+        """Return whether the path that the user gave, with its links, leads to the directory.
 
-    def reach(self) -> None:
-        """Where the path leads elsewhere, a folder is made where it led, and held from now on;
-        OSError where it can't be made."""
-        for path in (os.path.dirname(self._absolute), self._absolute):
-            self._put_link_back(path)
-        found = self._made()
+        If only a file system that could block knows it, assume so.
+        """
+        if self._absolute == self._pinned.path:
+            return True
+        try:
+            found = Caller(os.getpid(), os.getpid(), our_view()).open(os.fsencode(self._absolute))
+        except (OSError, MayWait) as failure:
+            return isinstance(failure, MayWait)
+        try:
+            return os.path.samestat(os.fstat(found), os.fstat(self.fd))
+        finally:
+            os.close(found)
+
+    def make_again(self) -> None:
+        """Make the directory and its parent where they were, and hold the new one.
+
+        Whatever is in their place gets another name. Raise OSError if that is impossible.
+        """
+        for attempts_left in reversed(range(ATTEMPTS)):
+            try:
+                self._make_again()
+                return
+            except OSError:
+                if not attempts_left:
+                    raise
+
+    def _make_again(self) -> None:
+        for above, pinned in zip(self._pinned_paths, self._pinned_paths[1:], strict=False):
+            self._make_one_again(above, pinned)
+        found = self._pinned.open(os.O_DIRECTORY)
         try:
             fd = os.open(".", _FOLDER_FLAGS, dir_fd=found)
         finally:
             os.close(found)
         os.close(self.fd)
         self.fd = fd
-        if not self.is_reached:
-            raise Interfered("a link in its path leads elsewhere")
 
-    def _put_link_back(self, path: str) -> None:
-        """Where it was one."""
-        above, name = os.path.split(path)
-        text = self._ways.link(path)
-        if text is None:
-            return
-        folder = self._ways.open(above)
+    @staticmethod
+    def _make_one_again(above: PinnedPath, pinned: PinnedPath) -> None:
         try:
-            if _link_at(folder, name) == text:
-                return
-            with suppress(FileNotFoundError):
-                os.rename(name, aside(name), src_dir_fd=folder, dst_dir_fd=folder)
-            os.symlink(text, name, dir_fd=folder)
-        finally:
-            os.close(folder)
-
-    def _made(self) -> int:
-        for _ in range(ATTEMPTS - 1):
-            with suppress(OSError):
-                return self._open_down(ours=2)
-        return self._open_down(ours=2)
-
-    def _open_down(self, *, ours: int) -> int:
-        """The last `ours` folders are made where they are missing, in the place of whatever is
-        there, and so that we may use them."""
-        here, parts = self._ways.root(), self._real.strip("/").split("/")
-        for depth in range(len(parts)):
-            path = "/" + "/".join(parts[: depth + 1])
-            try:
-                below = self._step(here, path, is_ours=depth >= len(parts) - ours)
-            finally:
-                os.close(here)
-            here = below
-        return here
-
-    def _step(self, folder: int, path: str, *, is_ours: bool) -> int:
-        try:
-            found = self._ways.step(folder, path)
+            found = pinned.open(os.O_DIRECTORY)
         except OSError as failure:
-            if not is_ours or failure.errno == errno.EXDEV:
+            if failure.errno == errno.EXDEV:  # another file system is mounted there
                 raise
-            name = os.path.basename(path)
-            with suppress(FileNotFoundError):
-                os.rename(name, aside(name), src_dir_fd=folder, dst_dir_fd=folder)
-            os.mkdir(name, 0o700, dir_fd=folder)
-            found = self._ways.step(folder, path)
-        if is_ours:
-            proc, path_of_it = _path_of(found)
-            os.chmod(path_of_it, 0o700, dir_fd=proc)  # whatever the umask, or somebody else, says
-        return found
+            name, folder = os.path.basename(pinned.path), above.open(os.O_DIRECTORY)
+            try:
+                with suppress(FileNotFoundError):
+                    os.rename(name, displaced_name(name), src_dir_fd=folder, dst_dir_fd=folder)
+                os.mkdir(name, 0o700, dir_fd=folder)
+            finally:
+                os.close(folder)
+            found = pinned.open(os.O_DIRECTORY)
+        try:
+            if not _has_all_rights(os.fstat(found)):
+                _allow_all(found)
+        finally:
+            os.close(found)
 
     def place(self) -> str:
-        """Where it is now, whatever its path leads to."""
+        """Return where the directory is now, wherever its path leads."""
         try:
             return proc_files.link(f"/proc/self/fd/{self.fd}")
-        except OSError:  # root can put another /proc over it
+        except OSError:  # root can mount another /proc over it
             return "a directory without a known path"
 
 
+def _has_all_rights(folder: os.stat_result) -> bool:
+    return os.geteuid() == 0 or folder.st_mode & _ALL_RIGHTS == _ALL_RIGHTS
+
+
+def _allow_all(folder: int) -> None:
+    """Set mode 0700, also through an O_PATH descriptor."""
+    proc, path = _path_of(folder)
+    os.chmod(path, 0o700, dir_fd=proc)
+
+
 def _path_of(fd: int) -> tuple[int, bytes]:
-    """Of a file that may have none: a folder's descriptor, and a path from there."""
+    """Return a directory's descriptor, and a path from there that leads to the open file."""
     return proc_files.at(b"/proc/self/fd/%d" % fd)
 
 
-def _link_at(folder: int, name: str) -> str | None:
-    try:
-        return os.readlink(name, dir_fd=folder)
-    except OSError:
-        return None
-
-
 def new_name(final_name: str) -> str:
-    """For a file until it is whole. Nobody has it: it can't be foreseen."""
+    """Return a name for a file until it is complete; no other process can guess it."""
     return f"{final_name}.new-{os.urandom(6).hex()}"
 
 
-def aside(path: str) -> str:
+def displaced_name(path: str) -> str:
     return f"{path}.aside-{os.urandom(6).hex()}"

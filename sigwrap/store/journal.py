@@ -1,9 +1,9 @@
-"""The journal: an append-only text file, one line an event, and all of a session that still runs.
+"""The journal: an append-only text file, one line per event, with all events of a running session.
 
-One write(2) puts an event where SIGKILL of sigwrap can't reach it, for a twentieth of the price of
-a committed INSERT. An exclusive flock on the file says that the session's writer lives: the kernel
-drops the lock with the last descriptor, however the process ends. A forked child shares the lock
-until it execs (O_CLOEXEC).
+After one write(2), an event survives SIGKILL of sigwrap; a committed INSERT would cost twenty times
+as much. An exclusive flock on the file tells readers that the session's writer is running: the
+kernel drops the lock with the last descriptor, however the process ends. A forked child shares the
+lock until its exec (O_CLOEXEC).
 """
 
 from __future__ import annotations
@@ -11,19 +11,23 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
-import stat
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 
 from sigwrap.errors import StoreError
+from sigwrap.hints import IO
 from sigwrap.linux.limits import way_to_room
+from sigwrap.linux.mounts import sets_times_at_once
+from sigwrap.linux.plain_file import open_plain_file
+from sigwrap.store.codec import MAX_PAYLOAD_CHARACTERS, Row, parse_journal_line
 from sigwrap.store.folder import Folder
 
 _NO_ROOM = "free disk space, or choose another directory with --store"
-_LOCK_ATTEMPTS = 20
-_LOCK_PAUSE_S = 0.005
-_ABOUT_THE_SAME_TIME_NS = 20_000_000
-CHANGED = "the journal was changed"
+_LOCK_WITHIN_S, _LOCK_PAUSE_S = 0.1, 0.005
+_CLOCK_TOLERANCE_NS = 20_000_000
+
+_LONGEST_LINE = MAX_PAYLOAD_CHARACTERS + (1 << 10)
+_TAIL_BYTES = 1 << 16
 
 
 class Journal:
@@ -31,13 +35,13 @@ class Journal:
         self.path = path
         self.size = 0
         self._written_ns = time.time_ns()
+        self._compares_times = sets_times_at_once(fd)
         self._fd = fd
         self._durable = durable
         self._torn = False
 
     @classmethod
     def create(cls, folder: Folder, name: str, *, durable: bool) -> Journal:
-        """OSError where it can't."""
         fd = folder.create(name, os.O_APPEND)
         try:
             lock(fd)
@@ -48,10 +52,10 @@ class Journal:
         return cls(os.path.join(folder.path, name), fd, durable=durable)
 
     @classmethod
-    def write_anew(
+    def write_again(
         cls, folder: Folder, name: str, pieces: Callable[[], Iterable[bytes]], *, durable: bool
     ) -> Journal:
-        """In the place of whatever has its name; OSError or StoreError where it can't."""
+        """Write a journal in the place of what has its name; raise OSError or StoreError."""
         written: list[Journal] = []
 
         def write(fd: int) -> None:
@@ -70,7 +74,7 @@ class Journal:
         return journal
 
     def append(self, line: bytes) -> None:
-        """When append returns, the line is recorded; when it raises, no part of the line is."""
+        """Record the line; after a StoreError, the file has no part of it."""
         if self._torn:
             self._cut_torn_line()
         try:
@@ -78,18 +82,20 @@ class Journal:
             if self._durable and written == len(line):
                 os.fdatasync(self._fd)
         except OSError as error:
-            self._take_back()
-            raise StoreError(
-                f"can't write the event log {self.path}: {error.strerror}", way_to_room(_NO_ROOM)
-            ) from error
+            raise self.failed(os.strerror(error.errno or 0)) from error
         if written != len(line):
-            self._take_back()
-            raise StoreError(
-                f"can't write the event log {self.path}: only part of an event was written",
-                way_to_room(_NO_ROOM),
-            )
+            raise self.failed()
         self.size += written
         self._written_ns = time.time_ns()
+
+    def failed(self, reason: str = "only part of an event was written") -> StoreError:
+        """Take back what a failed write left, and return the error to raise."""
+        self._torn = True
+        try:
+            self._cut_torn_line()
+        except StoreError:
+            pass  # The next append tries again, and fails if it can't.
+        return StoreError(f"can't write the event log {self.path}: {reason}", way_to_room(_NO_ROOM))
 
     @property
     def fd(self) -> int:
@@ -100,20 +106,12 @@ class Journal:
         return self._torn
 
     def was_appended(self, size: int, written_ns: int) -> None:
-        """By somebody else of this process: whole lines."""
+        """Count whole lines that other code of this process wrote."""
         self.size += size
         self._written_ns = written_ns
 
-    def failed(self) -> StoreError:
-        """Of somebody else's line, what is there is taken back."""
-        self._take_back()
-        return StoreError(
-            f"can't write the event log {self.path}: only part of an event was written",
-            way_to_room(_NO_ROOM),
-        )
-
     def objection(self, folder: Folder, name: str) -> str:
-        """What somebody has done to it; empty where nobody has."""
+        """Return what another program did to the file, or an empty text."""
         held, found = os.fstat(self._fd), folder.status(name)
         if found is None:
             return "the journal was removed"
@@ -121,35 +119,13 @@ class Journal:
             return "the journal was replaced"
         if held.st_size != self.size and not self._torn:
             return "the journal was written to"
-        if held.st_ctime_ns > self._written_ns + _ABOUT_THE_SAME_TIME_NS:  # nobody can set that
-            return CHANGED
+        # No process can set this time.
+        if self._compares_times and held.st_ctime_ns > self._written_ns + _CLOCK_TOLERANCE_NS:
+            return "the journal was changed"
         return ""
-
-    def was_only_touched(self, pieces: Iterable[bytes]) -> bool:
-        """Whether it is what was written, and whoever changed it has changed its times alone. Then
-        it counts as it is."""
-        before = os.fstat(self._fd)
-        if self._torn or before.st_size != self.size or not is_as_made(before):
-            return False
-        offset = 0
-        for piece in pieces:
-            if os.pread(self._fd, len(piece), offset) != piece:
-                return False
-            offset += len(piece)
-        if offset != self.size or os.fstat(self._fd).st_ctime_ns != before.st_ctime_ns:
-            return False
-        self._written_ns = max(self._written_ns, before.st_ctime_ns)
-        return True
 
     def close(self) -> None:
         os.close(self._fd)
-
-    def _take_back(self) -> None:
-        self._torn = True
-        try:
-            self._cut_torn_line()
-        except StoreError:
-            pass  # The next append tries again, and fails if it can't.
 
     def _cut_torn_line(self) -> None:
         try:
@@ -163,27 +139,130 @@ class Journal:
         self._torn = False
 
 
-def is_as_made(status: os.stat_result) -> bool:
-    """Of a file of the log: nobody has changed whose it is, or given it another name besides."""
-    is_ours = status.st_uid == os.geteuid() and stat.S_IMODE(status.st_mode) == 0o600
-    return is_ours and status.st_nlink == 1
+class JournalFile:
+    """A journal as a reader sees it; its writer only ever appends to it."""
+
+    def __init__(self, path: str, file: IO[bytes]) -> None:
+        self._path = path
+        self._file = file
+        self._read_to = 0
+        self._lines = 0
+
+    @classmethod
+    def open(cls, path: str) -> JournalFile | None:
+        """Return None if the log was closed cleanly: everything is in the database."""
+        try:
+            return cls(path, open_plain_file(path))
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise StoreError(f"can't read {path}: {error.strerror}") from error
+
+    def close(self) -> None:
+        self._file.close()
+
+    @property
+    def is_empty(self) -> bool:
+        """Return whether no event was recorded."""
+        return next(self.rows(), None) is None
+
+    @property
+    def is_in_place(self) -> bool:
+        """Return whether the file was neither replaced nor removed."""
+        try:
+            return os.path.samestat(os.lstat(self._path), os.fstat(self._file.fileno()))
+        except OSError:
+            return False
+
+    def rows(self) -> Iterator[Row]:
+        """Yield all rows but a torn last line: append never returned for that event."""
+        self._read_to = self._lines = 0
+        return self.new_rows()
+
+    def new_rows(self) -> Iterator[Row]:
+        """Yield the rows that were appended since the last read."""
+        self._file.seek(self._read_to)
+        while line := self._file.readline(_LONGEST_LINE):
+            if not line.endswith(b"\n"):
+                if len(line) == _LONGEST_LINE:
+                    raise self._unreadable(self._lines + 1)
+                return
+            self._lines += 1
+            self._read_to += len(line)
+            try:
+                row = parse_journal_line(line)
+            except ValueError as error:
+                raise self._unreadable(self._lines) from error
+            yield row
+
+    def skip_to(self, last_bytes: int) -> None:
+        """Leave out all but the rows that begin among the last bytes."""
+        start = max(os.fstat(self._file.fileno()).st_size - last_bytes, 0)
+        if start <= self._read_to:
+            return
+        self._file.seek(start)
+        rest = self._file.readline(_LONGEST_LINE)
+        self._read_to = start + len(rest) if rest.endswith(b"\n") else start
+
+    @property
+    def unread_bytes(self) -> int:
+        return os.fstat(self._file.fileno()).st_size - self._read_to
+
+    def last(self) -> Row | None:
+        """Return the last row without reading those before it."""
+        size = os.fstat(self._file.fileno()).st_size
+        wanted = _TAIL_BYTES
+        while True:
+            self._file.seek(max(size - wanted, 0))
+            tail = self._file.read(min(size, wanted))
+            lines = tail[: tail.rfind(b"\n") + 1].splitlines(keepends=True)
+            if len(lines) > 1 or (lines and wanted >= size):
+                try:
+                    return parse_journal_line(lines[-1])
+                except ValueError as error:
+                    raise StoreError(f"the last line of {self._path} can't be read") from error
+            if wanted >= size:
+                return None
+            if wanted >= 2 * _LONGEST_LINE:
+                raise StoreError(f"the last line of {self._path} can't be read")
+            wanted = min(4 * wanted, 2 * _LONGEST_LINE)
+
+    def latest(self) -> list[Row]:
+        """Return the rows in the last bytes, or none if one of them can't be read."""
+        size = os.fstat(self._file.fileno()).st_size
+        start = max(size - _TAIL_BYTES, 0)
+        self._file.seek(start)
+        tail = self._file.read(_TAIL_BYTES)
+        lines = tail[: tail.rfind(b"\n") + 1].splitlines(keepends=True)
+        try:
+            return [parse_journal_line(line) for line in lines[start > 0 :]]
+        except ValueError:
+            return []
+
+    def _unreadable(self, line_number: int) -> StoreError:
+        return StoreError(f"line {line_number} of the journal {self._path} can't be read")
 
 
-def lock(fd: int) -> None:
-    """A reader that looks whether the writer lives has the lock for a moment; whoever keeps it can
-    keep nobody waiting. OSError where it can't be had."""
-    for _ in range(_LOCK_ATTEMPTS):
+def lock(fd: int, within_s: float = _LOCK_WITHIN_S) -> None:
+    """Take the exclusive lock; raise BlockingIOError if another process keeps it.
+
+    A reader that checks for a writer has the lock for a moment, hence the retries.
+    """
+    until_s = time.monotonic() + within_s
+    while True:
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
             return
         except BlockingIOError:
+            if time.monotonic() > until_s:
+                reason = "another process has locked the journal"
+                raise BlockingIOError(errno.EAGAIN, reason) from None
             time.sleep(_LOCK_PAUSE_S)
-    raise BlockingIOError(errno.EAGAIN, "another process has locked the journal")
 
 
 def writer_lives(path: str) -> bool:
     try:
-        # In the store of somebody else, it may be a FIFO, a terminal, or a link to one.
+        # In another user's store, the path may lead to a FIFO or a terminal.
         fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError:
         return False
@@ -192,7 +271,7 @@ def writer_lives(path: str) -> bool:
     except BlockingIOError:
         return True
     except OSError:
-        return False  # of a device, say
+        return False  # such as a device
     finally:
         os.close(fd)
     return False

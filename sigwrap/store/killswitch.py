@@ -1,7 +1,8 @@
 """The kill switch as a file: while it is in the root of a store, no session starts.
 
-Whoever runs as the user can put it there, a supervised process too. So it ends no session: `sigwrap
-killswitch on` tells each of them (run/killswitch.py). A session that is to start believes any.
+Any process of the user can put it there, a supervised one too. So the file ends no session:
+`sigwrap killswitch on` tells each of them (run/killswitch.py). A session that starts believes any
+file.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from sigwrap.linux import proc_files
 from sigwrap.linux.file_state import mount_of
 from sigwrap.linux.paths import refuse_magic_links
 from sigwrap.linux.plain_file import open_plain_file
-from sigwrap.store.folder import Folder, aside
+from sigwrap.store.folder import Folder, displaced_name
 from sigwrap.store.location import default_store
 from sigwrap.tuples import NamedTuple
 
@@ -37,7 +38,7 @@ class State(NamedTuple):
     by: str = ""
 
     def __str__(self) -> str:
-        """A line for people; of a file that says nothing, the little that is known."""
+        """Return a line for people, with what the file says."""
         since = ""
         if self.since_ns:
             moment = time.localtime(self.since_ns // 1_000_000_000)
@@ -52,22 +53,21 @@ def path_in(store: str) -> str:
 
 
 def stores(store: str | None, environment: Mapping[str, str]) -> tuple[str, ...]:
-    """Those whose file counts for a session: its own, and those that the user's sessions have where
-    nobody names another."""
+    """Return the stores whose file counts for a session: its own, and the user's default ones."""
     found = [] if store is None else [store]
     for left_out in (("SIGWRAP_STORE",), ("SIGWRAP_STORE", "XDG_STATE_HOME")):
         rest = {name: value for name, value in environment.items() if name not in left_out}
         try:
             found.append(default_store(rest))
         except StoreError:
-            pass  # there is no home folder
+            pass  # there is no home directory
     return tuple({_real(each): _absolute(each) for each in found}.values())
 
 
 def _real(path: str) -> str:
     try:
         return os.path.realpath(path)
-    except OSError:  # the current folder is gone
+    except OSError:  # the current directory is gone
         return path
 
 
@@ -79,8 +79,10 @@ def _absolute(path: str) -> str:
 
 
 def read(store: str) -> State | None:
-    """None where it is off. What is there but can't be read says only that it is on. StoreError
-    where it can't be known whether it is there."""
+    """Return None if it is off; a file that can't be read says only that it is on.
+
+    Raise StoreError if it is unknown whether the file is there.
+    """
     path = path_in(store)
     try:
         refuse_magic_links(store)
@@ -98,8 +100,10 @@ def read(store: str) -> State | None:
 
 
 def known(each_store: tuple[str, ...]) -> State | None:
-    """Of several files, the first that says something; None where it is off. StoreError where that
-    can't be known."""
+    """Return the first of the files that has a time; None if it is off.
+
+    Raise StoreError if that is unknown.
+    """
     found: list[State] = []
     unknown: StoreError | None = None
     for store in each_store:
@@ -115,8 +119,10 @@ def known(each_store: tuple[str, ...]) -> State | None:
 
 
 def refuse_if_on(each_store: tuple[str, ...], named: str | None) -> list[str]:
-    """`named`: the store where it isn't the one that everybody has, for the way out. Of whom can't
-    be known, why: that may be somebody else's home folder, or what its owner has locked."""
+    """Raise SessionError if it is on; return why some stores could not be checked.
+
+    Such a store may be in another user's home directory. `named` is the store that --store names.
+    """
     unknown = []
     for store in each_store:
         try:
@@ -131,8 +137,10 @@ def refuse_if_on(each_store: tuple[str, ...], named: str | None) -> list[str]:
 
 
 def put(store: str, state: State) -> tuple[Folder, int]:
-    """Its folder, and the file. OSError where there can't be one. Where the disk is full, it is
-    empty, and on all the same."""
+    """Write the file and return its directory and descriptor; raise OSError if that fails.
+
+    If the disk is full, the file is empty; that counts as on.
+    """
     refuse_magic_links(store)
     folder = Folder.make(store)
     try:
@@ -143,7 +151,7 @@ def put(store: str, state: State) -> tuple[Folder, int]:
 
 
 def remove(each_store: tuple[str, ...]) -> list[str]:
-    """Wherever it is there. Why it is still on; empty where it is off."""
+    """Remove the file from all stores; return why it is still on."""
     failures = []
     for store in each_store:
         try:
@@ -165,12 +173,12 @@ def _remove(store: str) -> None:
 def remove_from(folder: int) -> None:
     try:
         os.unlink(NAME, dir_fd=folder)
-    except IsADirectoryError:  # nobody of ours has put it there
-        os.rename(NAME, aside(NAME), src_dir_fd=folder, dst_dir_fd=folder)
+    except IsADirectoryError:  # not from sigwrap
+        os.rename(NAME, displaced_name(NAME), src_dir_fd=folder, dst_dir_fd=folder)
 
 
 def look_in(folder: int) -> State | None:
-    """For whom nobody must keep waiting."""
+    """As `read`, but without waiting for a file system that is mounted there."""
     try:
         found = os.open(NAME, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
     except OSError:
@@ -193,12 +201,12 @@ def look_in(folder: int) -> State | None:
 
 
 def as_message(state: State) -> bytes:
-    """For a session: its address is there for nothing else."""
+    """Return the message that tells a session."""
     return _encoded(state)
 
 
 def of_message(data: bytes) -> State | None:
-    """None where it is no such message."""
+    """Return None if the data is no such message."""
     return _decoded(data) if data.startswith(_START) else None
 
 

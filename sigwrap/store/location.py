@@ -1,4 +1,4 @@
-"""Where the store lies, and which files belong to a session."""
+"""Where the store is, and the names of a session's files."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ CHECKPOINTS_FOLDER = "checkpoints"
 DATABASE_SUFFIX = ".db"
 JOURNAL_SUFFIX = ".journal"
 
-# For the help; $XDG_STATE_HOME, if set, takes the place of ~/.local/state.
+# For the help; $XDG_STATE_HOME, if set, replaces ~/.local/state.
 DEFAULT_STORE = "$SIGWRAP_STORE or ~/.local/state/sigwrap"
 
 
@@ -45,7 +45,7 @@ def journal_path(database: str) -> str:
 
 
 class Names(NamedTuple):
-    """Of a session's files, in their folder."""
+    """The names of a session's files."""
 
     session_id: str
 
@@ -58,5 +58,5 @@ class Names(NamedTuple):
         return self.session_id + JOURNAL_SUFFIX
 
     def checkpoint(self, number: int) -> str:
-        """In a folder of its own: it is no session."""
+        """Return the name of a copy, which has a folder of its own: it is not a session."""
         return f"{self.session_id}-{number}{DATABASE_SUFFIX}"

@@ -1,26 +1,49 @@
-"""A session's log, whether its writer is running, has ended, or was killed.
+"""Read a session's log, whether its writer is running, has ended, or was killed.
 
 The journal has every event until the writer has put the complete database in place and ends. A
 killed writer leaves the journal, and a database that lags behind. A database that ends with
 session_ended is complete: a journal beside it without a writer is ignored, because any process of
 the user could have put it there.
+
+SQLite runs what a file says: a view or a virtual table named like the table may never end, a
+damaged one may take long, and files beside it (a WAL, its shared memory, a journal to roll back)
+may be another program's. So only the file itself is read, and only if its table is exactly the one
+that sigwrap makes. Views in the file are never read.
 """
 
 from __future__ import annotations
 
 import os
+import sqlite3
+import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
+from functools import partial
+from itertools import takewhile
+from operator import itemgetter, lt
+from urllib.parse import quote
 
 from sigwrap.errors import StoreError
 from sigwrap.events import HOOK_KIND, Event
-from sigwrap.store.codec import Row, decode_row
-from sigwrap.store.database import last_row, opened
-from sigwrap.store.journal import writer_lives
-from sigwrap.store.journal_reader import JournalFile
+from sigwrap.hints import Any
+from sigwrap.linux.plain_file import open_plain_file
+from sigwrap.store.codec import MAX_PAYLOAD_CHARACTERS, Row, decode_row
+from sigwrap.store.journal import JournalFile, writer_lives
 from sigwrap.store.location import SESSIONS_FOLDER, journal_path
+from sigwrap.store.schema import APPLICATION_ID, EVENTS_TABLE, SCHEMA_VERSION
 
-_STANDSTILL = ("tree_frozen", "tree_thawed")
+_FREEZES = ("tree_frozen", "tree_thawed")
+
+PATIENCE_S = 10.0
+_STEPS_BETWEEN_CHECKS = 10_000
+_MAGIC = b"SQLite format 3\0"
+_ROWS_AT_ONCE = 2_000
+_BYTES_AT_ONCE = 4 << 20  # a row of recorded input or output is a thousand times another's size
+_ROWS_PER_FETCH = 32
+_SELECT = "SELECT seq, time_ns, type, pid, payload, hash FROM events"
+_ROW: Callable[[tuple[Any, ...]], Row] = partial(tuple.__new__, Row)  # as many as _SELECT names
+_SEQ = itemgetter(Row._fields.index("seq"))
+_PAYLOAD = itemgetter(Row._fields.index("payload"))
 
 
 class Session:
@@ -159,7 +182,7 @@ class Session:
         """Return whether all of it is stopped, by its latest events; a stopped session has few."""
         with self._journal() as journal:
             latest = [] if journal is None else journal.latest()
-        types = (row.type for row in reversed(latest) if row.type in _STANDSTILL)
+        types = (row.type for row in reversed(latest) if row.type in _FREEZES)
         return next(types, "") == "tree_frozen"
 
     def _decoded(self, row: Row) -> Event:
@@ -193,6 +216,7 @@ def is_end(row: Row | None) -> bool:
 
 
 def first_stray_row(journal: JournalFile, database_path: str) -> int:
+    """Return the first row of the journal that the database lacks or has otherwise, or 0."""
     seq = 0
     with opened(database_path) as database:
         try:
@@ -204,3 +228,136 @@ def first_stray_row(journal: JournalFile, database_path: str) -> int:
         except StoreError:
             return seq + 1
     return 0
+
+
+class Database:
+    """A session's database, whichever program made it."""
+
+    def __init__(self, path: str, connection: sqlite3.Connection) -> None:
+        self._path = path
+        self._connection = connection
+
+    def rows(self, after_seq: int) -> Iterator[Row]:
+        query = f"{_SELECT} WHERE seq > ? ORDER BY seq LIMIT {_ROWS_AT_ONCE}"
+        while rows := self._fetch(query, after_seq):
+            seqs = [after_seq, *map(_SEQ, rows)]
+            in_order = list(takewhile(bool, map(lt, seqs, seqs[1:])))
+            yield from rows[: len(in_order)]
+            if len(in_order) < len(rows):
+                raise StoreError(f"can't read {self._path}: its rows are out of order")
+            after_seq = seqs[-1]
+
+    def first(self) -> Row | None:
+        return next(iter(self._fetch(f"{_SELECT} ORDER BY seq LIMIT 1")), None)
+
+    def last(self) -> Row | None:
+        return next(iter(self._fetch(f"{_SELECT} ORDER BY seq DESC LIMIT 1")), None)
+
+    def _fetch(self, query: str, *values: int) -> list[Row]:
+        try:
+            return self._fetched(query, *values)
+        except sqlite3.OperationalError as error:
+            if self._connection.text_factory is not str:
+                raise self._unreadable(error) from error
+            # A row that is not UTF-8 would fail all rows that are fetched with it. With replaced
+            # characters the row is there, and its hash does not match.
+            self._connection.text_factory = _decoded_with_replacements
+            return self._fetch(query, *values)
+        except sqlite3.Error as error:
+            raise self._unreadable(error) from error
+
+    def _fetched(self, query: str, *values: int) -> list[Row]:
+        rows: list[Row] = []
+        size = 0
+        try:
+            with _limited(self._connection), closing(self._connection.execute(query, values)) as at:
+                while size < _BYTES_AT_ONCE and (some := at.fetchmany(_ROWS_PER_FETCH)):
+                    rows += map(_ROW, some)
+                    size += sum(map(len, map(_PAYLOAD, some)))
+            return rows
+        except TypeError as error:
+            raise StoreError(f"can't read {self._path}: a payload is not text") from error
+
+    def _unreadable(self, error: sqlite3.Error) -> StoreError:
+        return StoreError(f"can't read {self._path}: {error}")
+
+
+@contextmanager
+def opened(path: str) -> Iterator[Database]:
+    """Open the database; StoreError if the file is no event log."""
+    try:
+        open_plain_file(path).close()
+        with closing(_connect(path)) as connection:
+            _check(path, connection)
+            yield Database(path, connection)
+    except FileNotFoundError as error:
+        raise StoreError(f"there is no event log {path}") from error
+    except OSError as error:
+        raise StoreError(f"can't read {path}: {error.strerror}") from error
+    except sqlite3.Error as error:
+        raise StoreError(f"can't read {path}: {error}") from error
+
+
+def last_row(path: str) -> Row | None:
+    """Return the last row; None also if the database is missing or damaged."""
+    try:
+        with opened(path) as database:
+            return database.last()
+    except StoreError:
+        return None
+
+
+def is_database(path: str) -> bool:
+    """Return whether the file begins as a database, complete or not."""
+    try:
+        with open_plain_file(path) as file:
+            return bool(file.read(len(_MAGIC)) == _MAGIC)
+    except OSError:
+        return False
+
+
+def refuse_foreign_rows(path: str) -> None:
+    """Raise StoreError if another program wrote rows to the database's WAL file."""
+    wal = path + "-wal"
+    if os.path.lexists(wal) and os.lstat(wal).st_size:
+        raise StoreError(
+            f"can't read {path}: another program wrote rows to {wal}",
+            f"to merge them: sqlite3 {path} 'PRAGMA journal_mode = DELETE'",
+        )
+
+
+def _decoded_with_replacements(text: bytes) -> str:
+    return text.decode(errors="replace")
+
+
+def _connect(path: str) -> sqlite3.Connection:
+    refuse_foreign_rows(path)
+    uri = f"file:{quote(os.fsencode(path))}?mode=ro&immutable=1"
+    connection = sqlite3.connect(uri, uri=True, isolation_level=None)
+    connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MAX_PAYLOAD_CHARACTERS)
+    for pragma in ("trusted_schema = OFF", "mmap_size = 0", "cell_size_check = ON"):
+        connection.execute(f"PRAGMA {pragma}")
+    return connection
+
+
+def _check(path: str, connection: sqlite3.Connection) -> None:
+    with _limited(connection):
+        application_id = connection.execute("PRAGMA application_id").fetchone()[0]
+        schema_version = connection.execute("PRAGMA user_version").fetchone()[0]
+        query = "SELECT type, sql FROM sqlite_master WHERE name = 'events' LIMIT 2"
+        tables = connection.execute(query).fetchall()
+    if application_id == APPLICATION_ID and schema_version > SCHEMA_VERSION:
+        raise StoreError(f"{path} was written by a newer sigwrap", "use that version")
+    if application_id != APPLICATION_ID or tables != [("table", EVENTS_TABLE)]:
+        raise StoreError(f"{path} is not an event log of sigwrap")
+
+
+@contextmanager
+def _limited(connection: sqlite3.Connection) -> Iterator[None]:
+    """Interrupt a statement that takes longer than PATIENCE_S."""
+    deadline = time.monotonic() + PATIENCE_S
+    connection.set_progress_handler(lambda: time.monotonic() > deadline, _STEPS_BETWEEN_CHECKS)
+    try:
+        yield
+    finally:
+        connection.set_progress_handler(None, 0)

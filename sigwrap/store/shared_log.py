@@ -7,7 +7,6 @@ The lock of the journal is held for one event. The log has no end, and its datab
 from __future__ import annotations
 
 import errno
-import fcntl
 import os
 import stat
 import time
@@ -18,13 +17,13 @@ from sigwrap.linux.limits import way_to_room
 from sigwrap.store.chain import chain_key, genesis, hasher, next_hash
 from sigwrap.store.codec import canonical_row, encode_payload, journal_line
 from sigwrap.store.folder import ATTEMPTS, Folder
-from sigwrap.store.journal_reader import JournalFile
+from sigwrap.store.journal import JournalFile, lock
 from sigwrap.store.location import Names, sessions_folder
 
 _FLAGS = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-_TAIL_BYTES = 1 << 16  # more than a torn line can have, but for the first
+_TAIL_BYTES = 1 << 16  # more than a torn line can have, except the first
 _MOST_LOGS = 100
-_LOCKED_WITHIN_S, _TRIES_AGAIN_S = 3.0, 0.005
+_LOCKED_WITHIN_S = 3.0
 
 
 def append(
@@ -62,7 +61,7 @@ def _locked(folder: Folder, name: str) -> tuple[str, int]:
                 found = os.fstat(fd)
                 if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid():
                     raise OSError(errno.EPERM, f"{names.journal} is not a file of this user")
-                _lock(fd)
+                lock(fd, _LOCKED_WITHIN_S)
                 if folder.has(names.journal, fd):  # else it was removed or merged meanwhile
                     return session_id, fd
             except BaseException:
@@ -70,19 +69,6 @@ def _locked(folder: Folder, name: str) -> tuple[str, int]:
                 raise
             os.close(fd)
     raise OSError(errno.EBUSY, "another program keeps replacing it")
-
-
-def _lock(fd: int) -> None:
-    """OSError where another process holds it for long: readers can, too."""
-    until_s = time.monotonic() + _LOCKED_WITHIN_S
-    while True:
-        try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return
-        except BlockingIOError:
-            if time.monotonic() > until_s:
-                raise OSError(errno.EBUSY, "another process keeps it locked") from None
-            time.sleep(_TRIES_AGAIN_S)
 
 
 def _append(

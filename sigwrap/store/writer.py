@@ -1,14 +1,14 @@
-"""The one writer of a session: record first, index when there is time.
+"""The one writer of a session's log: record first, index when there is time.
 
-Every exec and signal of the tree waits for `append`, which costs one JSON encoding, one hash
-and one write to the journal; the database gets the rows later, in batches. Considered and not
-taken: a committed INSERT per event (20 µs instead of 5), a thread (a queue between the decision and
-the record is what loses events).
+Every exec and signal of the tree waits for `append`, which costs one JSON encoding, one hash and
+one write to the journal. The database gets the rows later, in batches. Two designs were rejected: a
+committed INSERT per event (20 µs instead of 5), and a thread (a queue between the decision and the
+record is what loses events).
 
-The journal has all of a session until it ends. The database that the rows go to meanwhile is a file
-without a name, so that nothing in the session can reach it: a copy of it is put in its place at the
-end, and before that whenever the log has doubled, for readers that know only SQLite. So what was
-done to the session's files is mended from what only this process holds.
+The journal has all events until the session ends. Until then, the rows go to a database file
+without a name, which no other process can open. A copy of it gets its name at the end, and whenever
+the log has doubled, for readers that know only SQLite. If another process changes the session's
+files, they are written again from this private database.
 """
 
 from __future__ import annotations
@@ -18,27 +18,34 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 
 from sigwrap.bare import sqlite3
-from sigwrap.bare.digests import blake2b
 from sigwrap.errors import StoreError
 from sigwrap.events import Payload
 from sigwrap.linux.limits import way_to_room
+from sigwrap.linux.mounts import sets_times_at_once
 from sigwrap.store import location
 from sigwrap.store.chain import chain_key, genesis, hasher, next_hash
 from sigwrap.store.codec import canonical_row, encode_payload, journal_line
 from sigwrap.store.folder import ATTEMPTS, Folder, HeldFolder, Interfered, new_name
-from sigwrap.store.journal import CHANGED, Journal, is_as_made
-from sigwrap.store.schema import add_views, copy_file, open_new_database
+from sigwrap.store.journal import Journal
+from sigwrap.store.schema import TABLE_SCRIPT, TABLE_SCRIPT_OBJECTS, views_script
 
 FOLD_BATCH = 256
-# Rows are kept in memory until they are in the database. Where so many are, append fails.
+# Rows stay in memory until they are in the database. Above these limits, append fails.
 PENDING_LIMIT = 32_768
 PENDING_LIMIT_BYTES = 64 << 20
 FOLD_BATCH_BYTES = 1 << 20
 FOLD_RETRY_NS = 1_000_000_000
-# A larger one takes too long to be copied while others wait: it is put in place at the end.
+# Copying a larger database takes too long while callers wait: it is copied at the end only.
 COPIED_MEANWHILE_BYTES = 16 << 20
 _ROWS_AT_ONCE = 256
+_COPIED_AT_ONCE = 1 << 24
 
+# SQLite only appends rows here and never reads them again, so a small cache that fits the
+# processor's own is best: with the usual 2 MB, appending takes 1.5 times as long.
+_CACHE_KIB = 256
+# A recorded stream fills many pages; with the usual 4 KiB, it takes twice as long.
+_PAGE_BYTES = 16 << 10
+_DESCRIPTORS_CHECKED = 8
 
 PendingRow = tuple[int, int, str, int, str, str]
 
@@ -53,7 +60,7 @@ class SessionLog:
         *,
         durable: bool,
     ) -> None:
-        """OSError or sqlite3.Error where there can't be a database."""
+        """Raise OSError or sqlite3.Error if the database can't be made."""
         self.session_id = session_id
         self.seq = 0
         self._key = key
@@ -63,27 +70,27 @@ class SessionLog:
         self._journal = journal
         self._durable = durable
         self._names = location.Names(session_id)
+        self._compares_times = sets_times_at_once(folder.fd)
         self._pending: list[PendingRow] = []
         self._pending_bytes = 0
         self._retry_fold_at_ns = 0
         self._rows_in_place = 0
         self._copies = 0
         self._in_place: tuple[int, ...] = ()
-        self._digest_in_place = b""  # empty of one that is too large
-        self._lost = ""
+        self._lost = ""  # why the log could not be written again
         self._fd, self._database = make_private_database(folder, self._names.database)
         self._private = _state(self._fd)
         try:
             self._put_in_place()
         except BaseException:
-            self._let_go_of_database()
+            self._close_database()
             raise
 
     @classmethod
     def create(
         cls, store: str, session_id: str, *, key: bytes | None = None, durable: bool = False
     ) -> SessionLog:
-        """A StoreError here means that nothing of the session is left in the store."""
+        """Start a log; after a StoreError, nothing of it is left in the store."""
         path = location.database_path(store, session_id)
         names = location.Names(session_id)
         try:
@@ -91,7 +98,7 @@ class SessionLog:
             try:
                 if folder.status(names.database) is not None:
                     raise FileExistsError(0, "File exists")
-                # First of all: from its lock, a reader knows that a session has a writer.
+                # The journal comes first: its lock tells readers that the session has a writer.
                 journal = Journal.create(folder, names.journal, durable=durable)
                 try:
                     return cls(session_id, chain_key(key), folder, journal, durable=durable)
@@ -103,9 +110,8 @@ class SessionLog:
                 folder.close()
                 raise
         except (OSError, sqlite3.Error) as error:
-            reason = error.strerror if isinstance(error, OSError) else str(error)
             raise StoreError(
-                f"can't create the event log {path}: {reason}",
+                f"can't create the event log {path}: {_reason(error)}",
                 way_to_room("choose a writable directory with --store or $SIGWRAP_STORE"),
             ) from error
 
@@ -119,7 +125,7 @@ class SessionLog:
 
     @property
     def size(self) -> int:
-        """In bytes, of all that was recorded."""
+        """Return the size of all recorded events in bytes."""
         return self._journal.size
 
     @property
@@ -128,12 +134,14 @@ class SessionLog:
 
     @property
     def wants_fold(self) -> bool:
-        """Fold now, even if requests are pending."""
+        """Return whether to fold now, even if requests are pending."""
         return len(self._pending) >= FOLD_BATCH or self._pending_bytes >= FOLD_BATCH_BYTES
 
     def append(self, type_name: str, pid: int, payload: Payload, time_ns: int) -> int:
-        """When append returns, the event is recorded; on StoreError it is not, and the chain is as
-        before."""
+        """Record the event and return its number.
+
+        After a StoreError the event is not recorded, and the chain is as before.
+        """
         pending = self._pending
         if len(pending) >= PENDING_LIMIT or self._pending_bytes >= PENDING_LIMIT_BYTES:
             raise StoreError(
@@ -158,9 +166,8 @@ class SessionLog:
 
     @property
     def takes_rows(self) -> bool:
-        """Whether somebody else may write the next ones, each with one write(2)."""
-        is_crowded = len(self._pending) >= FOLD_BATCH or self._pending_bytes >= FOLD_BATCH_BYTES
-        return not (self._durable or self._lost or is_crowded or self._journal.is_torn)
+        """Return whether the extension may write the next rows, each with one write(2)."""
+        return not (self._durable or self._lost or self.wants_fold or self._journal.is_torn)
 
     @property
     def key(self) -> bytes:
@@ -177,7 +184,7 @@ class SessionLog:
     def rows_written(
         self, rows: Sequence[PendingRow], head: bytes, size: int, written_ns: int
     ) -> None:
-        """In the journal they are. `size`: in bytes; `written_ns`: when the last one was."""
+        """Take over rows of `size` bytes in the journal; the last one was written at this time."""
         if rows:
             self.seq, self._head = rows[-1][0], head
             self._pending += rows
@@ -185,14 +192,17 @@ class SessionLog:
             self._journal.was_appended(size, written_ns)
 
     def row_failed(self) -> StoreError:
-        """A row that somebody else was to write may be there in part."""
+        """Take back the part of a row that the extension may have written."""
         return self._journal.failed()
 
-    def fold(self, limit: int = FOLD_BATCH) -> int:
-        """Moves at most `limit` rows into the database; says how many are still pending.
+    # Indexing
 
-        A database that can't be written loses nothing: the journal keeps the rows, and a later
-        call tries again, though not more often than once a second."""
+    def fold(self, limit: int = FOLD_BATCH) -> int:
+        """Move at most `limit` rows into the database; return how many are still pending.
+
+        If the database can't be written, nothing is lost: the journal keeps the rows, and a later
+        call tries again, at most once a second.
+        """
         if self._pending and time.monotonic_ns() >= self._retry_fold_at_ns:
             try:
                 self._insert(limit)
@@ -201,19 +211,21 @@ class SessionLog:
         return len(self._pending)
 
     def checkpoint(self) -> None:
-        """For idle moments: where it is worth it, the database in its place gets what there is."""
+        """Copy the database to its place if the log has doubled; for idle moments."""
         if self._pending or self.seq < 2 * self._rows_in_place:
             return
         if os.fstat(self._fd).st_size > COPIED_MEANWHILE_BYTES or self.objection():
             return
-        self._rows_in_place = self.seq  # also where it fails: not again before it has doubled
+        self._rows_in_place = self.seq  # also if it fails: not again before it has doubled
         try:
             self._put_in_place()
         except OSError:
             pass  # the journal has everything
 
+    # Other programs' changes
+
     def objection(self) -> str:
-        """What somebody has done to the session's files; empty where nobody has."""
+        """Return what another program did to the session's files, or an empty text."""
         if not self._folder.is_reached:
             return "its directory was removed, moved, replaced or closed"
         objection = self._journal.objection(self._folder, self._names.journal)
@@ -222,107 +234,68 @@ class SessionLog:
         found = self._folder.status(self._names.database)
         if found is None:
             return "the database was removed"
-        if _identity(found) != self._in_place:
+        if self._identity(found) != self._in_place:
             return "the database was replaced or changed"
         return "it could not be written for a while" if self._lost else ""
 
-    def was_only_touched(self) -> bool:
-        """Whether what `objection` says comes from the files' times alone, as of `touch`, or of who
-        moved one away and back: they hold what they held. Then they count as they are."""
-        if self._lost or not self._folder.is_reached:
-            return False
-        try:
-            return self._journal_was_only_touched() and self._database_was_only_touched()
-        except (OSError, sqlite3.Error):
-            return False
-
-    def _journal_was_only_touched(self) -> bool:
-        objection = self._journal.objection(self._folder, self._names.journal)
-        if objection != CHANGED:
-            return not objection
-        while self._pending:
-            self._insert(FOLD_BATCH)
-        self._check_private_database()
-        return self._journal.was_only_touched(self._lines())
-
-    def _database_was_only_touched(self) -> bool:
-        found = self._folder.status(self._names.database)
-        if found is None or self._is_in_place:
-            return found is not None
-        *same_file, _changed_ns = _identity(found)
-        if tuple(same_file) != self._in_place[:-1] or not is_as_made(found):
-            return False
-        # A lease of somebody's would keep who opens it waiting.
-        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-        fd = os.open(self._names.database, flags, dir_fd=self._folder.fd)
-        try:
-            is_same = bool(self._digest_in_place) and _digest(fd) == self._digest_in_place
-            if not is_same or _identity(os.fstat(fd)) != _identity(found):
-                return False
-        finally:
-            os.close(fd)
-        self._in_place = _identity(found)
-        return True
-
     def restore(self) -> None:
-        """Writes anew, in their place, what somebody has done something to. StoreError where that
-        can't be, and then every append fails until it can."""
+        """Write the session's files again, in their place.
+
+        If that fails, raise StoreError; every append then fails until it succeeds.
+        """
         try:
-            self._folder.reach()
-            while self._pending:
-                self._insert(FOLD_BATCH)
-            self._write_journal_anew()
+            self._folder.make_again()
+            self._insert_all()
+            self._write_journal_again()
             self._put_in_place()
         except (OSError, sqlite3.Error, StoreError) as error:
-            reason = error.strerror if isinstance(error, OSError) else str(error)
-            self._lost = f"can't rewrite the event log {self.path}: {reason}"
+            self._lost = f"can't rewrite the event log {self.path}: {_reason(error)}"
             raise StoreError(self._lost) from error
         self._lost = ""
 
     def copy(self, meanwhile: Callable[[], None] = lambda: None) -> str:
-        """Of the log as it is now: the path of a file that readers take for a log of its own.
-        `meanwhile` is called again and again; a large log takes a while. StoreError where there
-        can't be one: the log itself goes on."""
+        """Copy the log as it is now to a file that is a log of its own; return its path.
+
+        A large log takes a while, so `meanwhile` is called at intervals. A StoreError leaves the
+        log itself as it was.
+        """
         self._copies += 1
         name = self._names.checkpoint(self._copies)
-
-        def write(fd: int) -> None:
-            copy_file(self._fd, fd, meanwhile)
-
         try:
             if not self._folder.is_reached:
                 raise Interfered("the directory of its session was removed, moved or replaced")
-            while self._pending:
-                self._insert(FOLD_BATCH)
-                meanwhile()
+            self._insert_all(meanwhile)
             self._add_views()
             folder = self._folder.beside(location.CHECKPOINTS_FOLDER)
             try:
-                os.close(folder.put_new(name, write))
+                os.close(folder.put_new(name, lambda fd: copy_file(self._fd, fd, meanwhile)))
                 return os.path.join(folder.path, name)
             finally:
                 folder.close()
         except (OSError, sqlite3.Error) as error:
-            reason = error.strerror if isinstance(error, OSError) else str(error)
             place = os.path.join(os.path.dirname(self._folder.path), location.CHECKPOINTS_FOLDER)
             raise StoreError(
-                f"can't write the checkpoint {name}: {reason}",
+                f"can't write the checkpoint {name}: {_reason(error)}",
                 way_to_room(f"{place} must be a directory of yours, with free space"),
             ) from error
 
+    # The end
+
     def close(self) -> None:
-        """Leaves one file behind, or, when that can't be written, the journal; StoreError where
-        neither has the whole session, it isn't where it belongs, or somebody saw to it that the
-        journal is all there is."""
+        """Leave the complete database as the only file, or else the journal.
+
+        Raise StoreError if neither has the whole session, if the log is not where it belongs, or
+        if another program left only the journal.
+        """
         problem = ""
         try:
-            while self._pending:
-                self._insert(FOLD_BATCH)
+            self._insert_all()
             self._add_views()
             self._put_in_place(sync=True)
             self._folder.remove(self._names.journal)
-            if not self._is_in_place:
-                self._write_journal_anew()
+            found = self._folder.status(self._names.database)
+            if found is None or self._identity(found) != self._in_place:
+                self._write_journal_again()
                 raise Interfered("another program keeps replacing it")
         except Interfered as interfered:
             problem = f"another program changed the event log {self.path}: {interfered.strerror}"
@@ -331,67 +304,69 @@ class SessionLog:
         except (OSError, sqlite3.Error, StoreError):
             if self._journal.objection(self._folder, self._names.journal):
                 problem = f"the event log {self.path} could not be written"
-        self._let_go_of_database()
+        self._close_database()
         self._journal.close()
-        reached, place = self._folder.is_reached, self._folder.place()
+        is_there = self._folder.is_reached and self._folder.is_found
+        place = self._folder.place()
         self._folder.close()
         if self._lost or problem:
             raise StoreError(self._lost or problem)
-        if not reached:
+        if not is_there:
             raise StoreError(f"the event log {self.path} was moved to {place}")
 
     def discard(self) -> None:
-        """Leaves nothing behind, of a session in which nothing was run."""
+        """Remove the log of a session that ran nothing."""
         for name in self._names.database, self._names.journal:
             self._folder.remove(name)
-        self._let_go_of_database()
+        self._close_database()
         self._journal.close()
         self._folder.close()
+
+    # The private database
+
+    def _insert_all(self, meanwhile: Callable[[], None] = lambda: None) -> None:
+        while self._pending:
+            self._insert(FOLD_BATCH)
+            meanwhile()
 
     def _insert(self, limit: int) -> None:
         self._check_private_database()
         batch = self._pending[:limit]
-        database = self._database
-        database.execute("BEGIN IMMEDIATE")
         try:
-            database.executemany("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?)", batch)
-            database.execute("COMMIT")
-        except sqlite3.Error:
-            if database.in_transaction:
-                database.execute("ROLLBACK")
-            raise
+            insert_rows(self._database, batch)
         finally:
             self._private = _state(self._fd)
         del self._pending[: len(batch)]
         self._pending_bytes -= sum(len(row[4]) for row in batch)
 
     def _add_views(self) -> None:
+        """Add them at the end, because parsing them takes 1.5 ms."""
         self._check_private_database()
         try:
-            add_views(self._database)
+            self._database.executescript(views_script())
         finally:
             self._private = _state(self._fd)
+
+    def _check_private_database(self) -> None:
+        """Raise Interfered if another program wrote to it, by the name that it had at first."""
+        if _state(self._fd) != self._private:
+            raise Interfered("another program wrote to the database before it was in place")
 
     def _lines(self) -> Iterator[bytes]:
         cursor = self._database.execute("SELECT * FROM events ORDER BY seq")
         while rows := cursor.fetchmany(_ROWS_AT_ONCE):
             yield b"".join(journal_line(canonical_row(*row[:5]), row[5]) for row in rows)
 
-    def _check_private_database(self) -> None:
-        """Somebody may have opened it while it had a name."""
-        if _state(self._fd) != self._private:
-            raise Interfered("another program wrote to the database before it was in place")
-
-    def _write_journal_anew(self) -> None:
+    def _write_journal_again(self) -> None:
         self._check_private_database()
-        journal = Journal.write_anew(
+        journal = Journal.write_again(
             self._folder, self._names.journal, self._lines, durable=self._durable
         )
         self._journal.close()
         self._journal = journal
 
     def _put_in_place(self, *, sync: bool = False) -> None:
-        """A copy of the database as it is."""
+        """Copy the database as it is to its place."""
         self._check_private_database()
 
         def write(fd: int) -> None:
@@ -400,27 +375,25 @@ class SessionLog:
                 os.fsync(fd)
 
         fd = self._folder.put_new(self._names.database, write)
-        status = os.fstat(fd)
-        self._in_place = _identity(status)
-        # At the end nobody asks any more.
-        is_asked = status.st_size <= COPIED_MEANWHILE_BYTES and not sync
-        self._digest_in_place = _digest(fd) if is_asked else b""
+        self._in_place = self._identity(os.fstat(fd))
         self._rows_in_place = self.seq
         os.close(fd)
 
-    @property
-    def _is_in_place(self) -> bool:
-        found = self._folder.status(self._names.database)
-        return found is not None and _identity(found) == self._in_place
+    def _identity(self, status: os.stat_result) -> tuple[int, ...]:
+        """Return what stays the same of a file that no process writes to."""
+        changed_ns = status.st_ctime_ns if self._compares_times else 0
+        return status.st_dev, status.st_ino, status.st_size, changed_ns
 
-    def _let_go_of_database(self) -> None:
+    def _close_database(self) -> None:
         self._database.close()
         os.close(self._fd)
 
 
 def make_private_database(folder: HeldFolder, name: str) -> tuple[int, sqlite3.Connection]:
-    """Its file has a name only as long as SQLite needs one. Who is quick can give that to another
-    file meanwhile, or another name to this one."""
+    """Make a database whose file has a name only while SQLite needs one.
+
+    Meanwhile, another process can give the name to another file, or the file another name.
+    """
     attempts = ATTEMPTS
     while True:
         attempts -= 1
@@ -440,20 +413,73 @@ def make_private_database(folder: HeldFolder, name: str) -> tuple[int, sqlite3.C
                 raise
 
 
-def _digest(fd: int) -> bytes:
-    digest, offset = blake2b(), 0
-    while piece := os.pread(fd, 1 << 20, offset):
-        digest.update(piece)
-        offset += len(piece)
-    return digest.digest()
+def open_new_database(path: str, fd: int) -> sqlite3.Connection:
+    """Make the database in the empty file that `fd` holds.
+
+    Raise OSError or sqlite3.Error, also if the path leads to another file by now. No other program
+    sees the file. So it has no shared memory (a program that empties a -shm file kills its users by
+    SIGBUS), no file beside it, no lock, and nothing to sync: a killed writer leaves the journal.
+    """
+    lowest = os.dup(fd)
+    os.close(lowest)
+    database = sqlite3.connect(path, timeout=0, isolation_level=None)
+    try:
+        if not _has_opened(fd, lowest):
+            raise sqlite3.OperationalError("another program replaced it")
+        database.execute(f"PRAGMA page_size = {_PAGE_BYTES}")
+        database.execute("PRAGMA locking_mode = EXCLUSIVE")
+        database.execute("PRAGMA journal_mode = MEMORY")
+        database.execute("PRAGMA synchronous = OFF")
+        database.execute("PRAGMA mmap_size = 0")
+        database.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
+        database.executescript(TABLE_SCRIPT)
+        objects = database.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        if objects != (TABLE_SCRIPT_OBJECTS,):
+            raise sqlite3.OperationalError("another program wrote to it")
+    except BaseException:
+        database.close()
+        raise
+    return database
+
+
+def _has_opened(fd: int, lowest: int) -> bool:
+    """Return whether SQLite, which opens a file by its path, opened the one that `fd` holds.
+
+    Its descriptor is one of the lowest that were free.
+    """
+    held = os.fstat(fd)
+    for number in range(lowest, lowest + _DESCRIPTORS_CHECKED):
+        try:
+            if os.path.samestat(os.fstat(number), held):
+                return True
+        except OSError:
+            continue
+    return False
+
+
+def insert_rows(database: sqlite3.Connection, rows: Sequence[tuple[object, ...]]) -> None:
+    database.execute("BEGIN IMMEDIATE")
+    try:
+        database.executemany("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?)", rows)
+        database.execute("COMMIT")
+    except sqlite3.Error:
+        if database.in_transaction:
+            database.execute("ROLLBACK")
+        raise
+
+
+def copy_file(source_fd: int, target_fd: int, meanwhile: Callable[[], None] = lambda: None) -> None:
+    offset = 0
+    while copied := os.sendfile(target_fd, source_fd, offset, _COPIED_AT_ONCE):
+        offset += copied
+        meanwhile()
+
+
+def _reason(error: Exception) -> str:
+    return (error.strerror or str(error)) if isinstance(error, OSError) else str(error)
 
 
 def _state(fd: int) -> tuple[int, ...]:
-    """What no other can change unseen."""
+    """Return what another process cannot change unnoticed."""
     status = os.fstat(fd)
     return status.st_nlink, status.st_size, status.st_mtime_ns, status.st_ctime_ns
-
-
-def _identity(status: os.stat_result) -> tuple[int, ...]:
-    """Of a file that nobody writes to."""
-    return status.st_dev, status.st_ino, status.st_size, status.st_ctime_ns

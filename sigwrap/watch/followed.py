@@ -15,7 +15,7 @@ from sigwrap.protocols.control import ControlReply
 from sigwrap.report.folds.selection import ASKED
 from sigwrap.report.forms.detail import detail
 from sigwrap.store.codec import decode_row
-from sigwrap.store.journal_reader import JournalFile
+from sigwrap.store.journal import JournalFile
 from sigwrap.store.location import journal_path
 from sigwrap.store.reader import Session
 from sigwrap.watch.board import EventLine

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from sigwrap.cli.app import run_app
-from sigwrap.store import database as database_reader
-from sigwrap.store.schema import APPLICATION_ID, EVENTS_TABLE, open_new_database
-from sigwrap.store.writer import SessionLog
+from sigwrap.store import reader
+from sigwrap.store.schema import APPLICATION_ID, EVENTS_TABLE
+from sigwrap.store.writer import SessionLog, open_new_database
 
 FOR_EVER = "WITH RECURSIVE t(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM t) SELECT n"
 COMMANDS = (
@@ -133,7 +133,7 @@ def store(tmp_path: Path) -> Path:
 def test_every_command_ends_and_names_the_file(
     store: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    monkeypatch.setattr(database_reader, "PATIENCE_S", 2.0)
+    monkeypatch.setattr(reader, "PATIENCE_S", 2.0)
     path = store / "sessions" / "bad.db"
     HOSTILE[name](path)
     for command in OF_NO_DATABASE if name in NO_DATABASE else COMMANDS:

@@ -102,6 +102,25 @@ def test_whatever_the_session_does_to_its_log_it_is_whole_in_the_end(
     _assert_whole(as_user)
 
 
+@pytest.mark.parametrize("deed", ["rm $STORE", "ln -sfn /nowhere $STORE", "ln -sfn other $STORE"])
+def test_a_link_to_the_store_that_is_changed_is_told_of(as_user: Sigwrap, deed: str) -> None:
+    """The log is whole, where the link led at the start."""
+    real = as_user.folder / "real"
+    as_user.native("mkdir", str(real), str(as_user.folder / "other"))
+    link = as_user.folder / "link"
+    as_user.native("ln", "-s", "real", str(link))
+    as_user.store, as_user.env["SIGWRAP_STORE"] = link, str(link)
+    change = deed.replace("$STORE", str(link))
+    process = as_user.start(*_line(as_user, "/bin/echo before; read line; /bin/echo after"))
+    reader(process.stdout).until(rb"before")
+    as_user.native("sh", "-c", change)
+    _, said = process.communicate(b"\n", PATIENCE_S)
+    assert f"was moved to {real}/sessions".encode() in said
+    assert process.returncode == REFUSED
+    as_user.store = real
+    _assert_whole(as_user)
+
+
 def test_there_is_no_file_of_shared_memory_that_could_be_emptied(as_user: Sigwrap) -> None:
     done = as_user.run(*_line(as_user, 'ls "$STORE/sessions" >&2'))
     assert sorted(name.rpartition(".")[2] for name in done.stderr.decode().split()) == [

@@ -95,7 +95,6 @@ OWN = {
     "linux/sockets/rights.py": "a thread of its own",
     "linux/unfiled.py": "its own memory",
     "linux/usage.py": "only compares",
-    "linux/ways.py": OPENED_BY_SIGWRAP,
     "run/joined/fork_server.py": "a process of its own",
     "run/joined/joins.py": "a pipe of its own",
     "run/remote_switch/poll.py": "a file of the user, by a thread of its own",

@@ -12,7 +12,7 @@ from sigwrap.mediate.diagnosis import (
     lines_of,
     payload_of,
 )
-from sigwrap.store.bounds import CUT, bounded
+from sigwrap.store.codec import CUT, bounded
 
 SHELL = Seen(10, 9, 0, "sh", ("sh", "-c", "sleep 9"), "S", 75.0)
 TOKEN = "ghp_" + "a1" * 18

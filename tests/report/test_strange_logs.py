@@ -27,7 +27,7 @@ from sigwrap.report.forms.verification import render_verification
 from sigwrap.report.query import QueryDatabase
 from sigwrap.store import codec
 from sigwrap.store.catalog import list_sessions, open_session
-from sigwrap.store.views import EXPORTED, VIEWS
+from sigwrap.store.schema import EXPORTED, VIEWS
 from sigwrap.store.writer import SessionLog
 from tests.report.conftest import Scenarios
 

@@ -70,5 +70,5 @@ def seqs_of(log: SessionLog) -> list[int]:
 def leave_as_killed(log: SessionLog) -> None:
     """As SIGKILL does: the kernel closes what the writer had open."""
     os.close(log._journal._fd)
-    log._let_go_of_database()
+    log._close_database()
     log._folder.close()

@@ -8,8 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sigwrap.events import EVENT_TYPES
-from sigwrap.store.bounds import EVENT_LIMIT, MARK, WHOLE_TYPES, bounded
-from sigwrap.store.codec import encode_payload
+from sigwrap.store.codec import EVENT_LIMIT, MARK, WHOLE_TYPES, bounded, encode_payload
 
 LONGEST_FIELDS = max(
     (kind.fields for kind in EVENT_TYPES.values() if kind.name not in WHOLE_TYPES), key=len

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from sigwrap.errors import StoreError
-from sigwrap.store import database, journal_reader
+from sigwrap.store import journal, reader
 from sigwrap.store.reader import Session
 from sigwrap.store.writer import SessionLog
 
@@ -41,7 +41,7 @@ def test_events_come_from_journal_and_database_alike(record: Recorder, folded: i
 def test_a_log_longer_than_one_fetch_is_read_whole(
     record: Recorder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(database, "_ROWS_AT_ONCE", 3)
+    monkeypatch.setattr(reader, "_ROWS_AT_ONCE", 3)
     log = record(exits=9)
     log.close()
     assert seqs(Session("s1", log.path)) == list(range(1, 11))
@@ -127,7 +127,7 @@ def test_readers_see_every_row_while_the_writer_folds_and_ends(record: Recorder)
 def test_the_last_event_is_found_behind_long_ones(
     record: Recorder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(journal_reader, "_TAIL_BYTES", 64)
+    monkeypatch.setattr(journal, "_TAIL_BYTES", 64)
     log = record(exits=2)
     session = Session("s1", log.path)
     for size in (10, 1_000, 5_000, 10):

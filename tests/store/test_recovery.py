@@ -13,9 +13,8 @@ import pytest
 
 from sigwrap.errors import SessionError, StoreError
 from sigwrap.report.check.verify import Outcome, Verification, verify_session
-from sigwrap.store.belongings import belongings
-from sigwrap.store.catalog import list_sessions, open_session
-from sigwrap.store.recovery import recover
+from sigwrap.store.catalog import list_sessions, open_session, stored_files
+from sigwrap.store.maintenance import recover
 from sigwrap.store.writer import SessionLog
 from tests.support.waiting import PATIENCE_S
 
@@ -25,7 +24,7 @@ ROUNDS_AT_MOST = 200
 
 
 def recovered(store: Path) -> int:
-    return recover(str(store), "s1", belongings(str(store)))
+    return recover(str(store), "s1", stored_files(str(store)))
 
 
 def rows(database: Path) -> int:

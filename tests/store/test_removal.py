@@ -6,17 +6,16 @@ from pathlib import Path
 import pytest
 
 from sigwrap.errors import SessionError
-from sigwrap.store.belongings import Belonging, belongings
-from sigwrap.store.catalog import SessionFile, list_sessions
-from sigwrap.store.removal import Removed, Surplus, remove, surplus
+from sigwrap.store.catalog import SessionFile, StoredFile, list_sessions, stored_files
+from sigwrap.store.maintenance import Removed, Surplus, remove, surplus
 
 from .conftest import Recorder, leave_as_killed
 
 DAY_NS = 86_400 * 10**9
 
 
-def files_of(store: Path, session_id: str) -> list[Belonging]:
-    return [each for each in belongings(str(store)) if each.session_id == session_id]
+def files_of(store: Path, session_id: str) -> list[StoredFile]:
+    return [each for each in stored_files(str(store)) if each.session_id == session_id]
 
 
 def removed(store: Path, session_id: str) -> Removed:
@@ -92,7 +91,7 @@ def test_files_of_another_user_are_left(record: Recorder, tmp_path: Path) -> Non
 
 def session(session_id: str, days: int, size: int = 10, *, running: bool = False) -> SessionFile:
     """That ended so many days ago."""
-    file = Belonging("sessions", f"{session_id}.db", session_id, True, size, 0.0)
+    file = StoredFile("sessions", f"{session_id}.db", session_id, True, size, 0.0)
     return SessionFile(
         id=session_id,
         path="",

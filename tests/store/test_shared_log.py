@@ -11,9 +11,8 @@ import pytest
 from sigwrap.errors import StoreError
 from sigwrap.report.check.verify import verify_session
 from sigwrap.store import shared_log
-from sigwrap.store.belongings import belongings
-from sigwrap.store.catalog import open_session, session_ids
-from sigwrap.store.recovery import recover
+from sigwrap.store.catalog import open_session, session_ids, stored_files
+from sigwrap.store.maintenance import recover
 from sigwrap.store.shared_log import append
 
 START = {"kind": "hook", "command": ["sigwrap", "hook", "codex"]}
@@ -50,7 +49,7 @@ def test_what_a_killed_process_left_of_an_event_is_cut(tmp_path: Path, kept: int
 
 def test_a_log_that_was_merged_or_removed_gets_no_more(tmp_path: Path) -> None:
     add(tmp_path, "a")
-    recover(str(tmp_path), "hook-1", belongings(str(tmp_path)))
+    recover(str(tmp_path), "hook-1", stored_files(str(tmp_path)))
     assert add(tmp_path, "b") == add(tmp_path, "c") == "hook-1-2"
     assert told(tmp_path) == ["session_started", "a"]
     assert told(tmp_path, "hook-1-2") == ["session_started", "b", "c"]
@@ -90,7 +89,7 @@ def test_a_lock_that_another_process_keeps_is_no_wait_without_end(
     monkeypatch.setattr(shared_log, "_LOCKED_WITHIN_S", 0.1)
     with open(tmp_path / "sessions" / "hook-1.journal", "rb") as journal:
         fcntl.flock(journal, fcntl.LOCK_SH)
-        with pytest.raises(StoreError, match="another process keeps it locked"):
+        with pytest.raises(StoreError, match="another process has locked the journal"):
             add(tmp_path, "b")
     add(tmp_path, "c")
     assert told(tmp_path) == ["session_started", "a", "c"]

@@ -26,7 +26,7 @@ PURE_VARIABLE = "SIGWRAP_PURE_PYTHON"
 # What serve says: the order of the enum in _repeated.c.
 QUIET, LEFT, LEFT_AFTER_ENDS, HELD, UNWRITTEN, BROKEN = range(6)
 
-LONGEST_LINE = 8192  # a row of the log; a longer one is cut (store/bounds.py)
+LONGEST_LINE = 8192  # a row of the log; a longer one is cut (store/codec.py)
 
 
 class Facts(NamedTuple):

@@ -26,7 +26,7 @@ from sigwrap.policy.judge.request import (
 JUDGEMENT = 1
 SEARCHED_FOLDER = "/usr/bin/"
 
-_CUT_MARK = "[...]"  # store/bounds.py
+_CUT_MARK = "[...]"  # store/codec.py
 _TARGET_TYPES = {each.value: each for each in TargetType}
 _PROTOCOLS = {each.value: each for each in Protocol}
 

@@ -48,7 +48,7 @@ from sigwrap.policy.judge.rules import Policy
 from sigwrap.policy.language.document import Source, digest_of_texts, is_shipped
 from sigwrap.policy.language.parse import MAX_BASES, parse_policy
 from sigwrap.policy.tools.again import Again
-from sigwrap.store.bounds import CUT
+from sigwrap.store.codec import CUT
 from sigwrap.tuples import NamedTuple
 
 BUILT_IN = "built-in rules made them, not the policy"

@@ -61,7 +61,7 @@ class NamedSocket:
     def restore(self) -> None:
         """Another socket in its place; OSError where there can't be one. What the old one is
         watched for ends before."""
-        self._folder.reach()
+        self._folder.make_again()
         old, (self._end, self._found) = self._end, self._new()
         let_go(old.detach())
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from sigwrap.escape import beginning
 from sigwrap.events import QUESTION_CHARACTERS, Payload
 from sigwrap.mediate.questions import Open, Question, Settled
-from sigwrap.store.bounds import json_size
+from sigwrap.store.codec import json_size
 
 _LONGEST_EXEC = 2_048  # of JSON
 

@@ -45,8 +45,7 @@ from sigwrap.policy.judge.wrappers import unwrap
 from sigwrap.run.execs.holdings import ExecHoldings
 from sigwrap.run.execs.tracer import Tracee
 from sigwrap.run.perform import Scope
-from sigwrap.store.bounds import json_size
-from sigwrap.store.codec import encode_payload
+from sigwrap.store.codec import encode_payload, json_size
 from sigwrap.tuples import NamedTuple
 
 if TYPE_CHECKING:

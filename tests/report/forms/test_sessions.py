@@ -7,8 +7,7 @@ import pytest
 from sigwrap.escape import columns_of
 from sigwrap.report.forms.layout import Style
 from sigwrap.report.forms.sessions import Reader, render_sessions
-from sigwrap.store.belongings import Belonging
-from sigwrap.store.catalog import SessionFile
+from sigwrap.store.catalog import SessionFile, StoredFile
 
 SECOND = 1_000_000_000
 NOW_NS = 1_763_705_000 * SECOND
@@ -21,8 +20,8 @@ def session(**known: object) -> SessionFile:
     return SessionFile(**{**usual, **by, **known})  # type: ignore[arg-type]
 
 
-def of_size(size: int) -> tuple[Belonging, ...]:
-    return (Belonging("sessions", "s1.db", "s1", True, size, 0.0),)
+def of_size(size: int) -> tuple[StoredFile, ...]:
+    return (StoredFile("sessions", "s1.db", "s1", True, size, 0.0),)
 
 
 def terminal(columns: int, *, colour: bool = False) -> Reader:

@@ -12,7 +12,7 @@ import pytest
 from sigwrap.errors import StoreError, UsageError
 from sigwrap.report.query import QueryDatabase
 from sigwrap.store.reader import Session
-from sigwrap.store.views import VIEWS
+from sigwrap.store.schema import VIEWS
 from tests.report.conftest import Scenario, Scenarios, tamper
 
 Ask = Callable[..., list[tuple[Any, ...]]]

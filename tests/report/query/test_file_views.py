@@ -12,11 +12,10 @@ import sqlite_utils
 
 from sigwrap.report.check.verify import Outcome, verify_session
 from sigwrap.report.query import QueryDatabase
-from sigwrap.store.belongings import belongings
+from sigwrap.store.catalog import stored_files
+from sigwrap.store.maintenance import recover
 from sigwrap.store.reader import Session
-from sigwrap.store.recovery import recover
-from sigwrap.store.schema import file_views
-from sigwrap.store.views import VIEWS
+from sigwrap.store.schema import VIEWS, file_views
 from tests.report.conftest import Scenario, tamper
 
 FOR_EVER = "WITH RECURSIVE t(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM t) SELECT n FROM t"
@@ -80,7 +79,7 @@ def test_a_checkpoint_and_a_recovered_log_have_them_too(log: Scenario) -> None:
     copy = log.log.copy()
     log.is_killed()
     store = log.store
-    recover(store, "s1", [each for each in belongings(store) if each.session_id == "s1"])
+    recover(store, "s1", [each for each in stored_files(store) if each.session_id == "s1"])
     for path in (copy, log.session.path):
         (row,) = read_by_a_client(path, "sessions")
         assert (row["session"], row["state"], row["events"]) == ("s1", "not ended", 17)
