@@ -8,7 +8,7 @@ import signal as posix
 import pytest
 
 from sigwrap.agent import AgentSignal, Dispatcher, NotRunning, Outcome, SignalInfo, State
-from sigwrap.agent.dispatcher import MAX_HISTORY, MAX_QUEUED, MAX_TEXT
+from sigwrap.agent.dispatcher import MAX_HISTORY, MAX_QUEUED, MAX_TEXT, Sent
 from tests.agent.session import Session
 
 SIGSTOP, SIGCONT, SIGINT, SIGKILL = list(AgentSignal)[:4]
@@ -508,6 +508,40 @@ def test_what_waited_for_an_action_comes_before_what_was_sent_later(session: Ses
     session.dispatcher.register_handler(SIGINT, lambda info: action.__exit__())
     session.send(SIGINT)
     assert session.said() == ["SIGSTOP", "SIGINT"]
+
+
+# Outcomes are told
+
+
+def test_each_outcome_is_told_and_a_delivery_before_it_is_carried_out() -> None:
+    log: list[str] = []
+
+    def on_outcome(sent: Sent) -> None:
+        log.append(f"{sent.info.signal.name} {sent.outcome.value} {sent.state_after}")
+        if sent.info.reason == "refused" and sent.outcome is Outcome.DELIVERED:
+            raise LookupError
+
+    dispatcher = Dispatcher(
+        clock=lambda: 0, perform=lambda info: log.append(info.signal.name), on_outcome=on_outcome
+    )
+    with dispatcher.action():
+        dispatcher.send_signal(SIGSTOP)
+        dispatcher.send_signal(SIGCONT)
+    with pytest.raises(LookupError):
+        dispatcher.send_signal(SIGTERM, reason="refused")
+    dispatcher.send_signal(SIGCONT)
+    assert log == [
+        "SIGSTOP pending State.RUNNING",
+        "SIGCONT delivered State.RUNNING",
+        "SIGCONT",
+        "SIGSTOP cancelled State.RUNNING",
+        "SIGTERM delivered State.TERMINATED",
+        "SIGTERM failed State.RUNNING",
+        "SIGCONT no-op State.RUNNING",
+    ]
+    found = dispatcher.find(3)
+    assert found is not None and found.info.reason == "refused"
+    assert dispatcher.find(0) is dispatcher.find(5) is None
 
 
 # The history, and what is bounded
