@@ -170,10 +170,6 @@ class Dispatcher:
         """Return the newest MAX_HISTORY signals, in the order of sending."""
         return [each.as_dict() for each in self._history]
 
-    @property
-    def dropped_from_history(self) -> int:
-        return self._dropped
-
     # Signals, masks, actions, handlers
 
     def send_signal(

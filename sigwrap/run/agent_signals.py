@@ -117,7 +117,7 @@ class AgentSignals:
 
     def freeze_again(self) -> None:
         """Freeze a stopped tree again whose end was called off."""
-        self._freezing.goes_on_after_all(is_stopped=self._dispatcher.state is State.STOPPED)
+        self._freezing.cancel_end(is_stopped=self._dispatcher.state is State.STOPPED)
 
     # Execs in flight
 

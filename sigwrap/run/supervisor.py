@@ -192,7 +192,7 @@ class Supervisor:
             ending=self._ending,
             loop=self._loop,
             signals=child_signals,
-            on_continued=self._freezing.freeze_who_goes_on,
+            on_continued=self._freezing.freeze_continued,
         )
         self._kill_switch = KillSwitch(
             plan.session_line,

@@ -1,8 +1,8 @@
-"""Who notices what: rules that escalate, loops, drift, attempts on sigwrap, shadows. Each is told
-by an agent signal, and what follows for that is not decided here.
+"""Watch for rules that escalate, loops, drift, attempts on sigwrap and shadows.
 
-They are noticed in the middle of a request, and a signal may end the run. So it is sent at the end
-of the loop's turn, when the request has its answer.
+Each one becomes an agent signal; the policy decides what follows it. They are noticed in the middle
+of a request, and a signal may end the run. So the signal is sent at the end of the loop's turn: by
+then, the request has its answer.
 """
 
 from __future__ import annotations
@@ -18,19 +18,15 @@ from sigwrap.events import Payload
 from sigwrap.mediate.effects import Escalation, TellWatchers
 from sigwrap.mediate.exec import line_of, subject_of
 from sigwrap.mediate.exec_facts import ExecFacts
-from sigwrap.mediate.watch import (
-    MOST_TOLD,
-    Once,
-    Seldom,
-    Telling,
-    attempt_on_boundary,
-    shadow_of,
-)
+from sigwrap.mediate.watch import attempt_on_boundary, shadow_of
 from sigwrap.policy.judge.rules import Policy
 from sigwrap.run.loop import Loop
 from sigwrap.tuples import NamedTuple
 
 _LONGEST = 300
+# A process can repeat the same thing a thousand times a second.
+_MOST_TOLD = 100  # drifts, and shadows, of a run
+_ATTEMPT_AGAIN_AFTER_S = 10.0
 
 Send = Callable[[AgentSignal, str, str], object]  # the signal, its source and its reason
 
@@ -38,13 +34,13 @@ Send = Callable[[AgentSignal, str, str], object]  # the signal, its source and i
 class _Kind(NamedTuple):
     signal: AgentSignal
     source: str
-    may_be_followed: bool = True  # by what the policy says of the signal
+    escalates: bool = True  # the policy may send another signal after it
 
 
 _LOOP = _Kind(AgentSignal.SIGLOOP, "watch.loop")
 _DRIFT = _Kind(AgentSignal.SIGDRIFT, "watch.drift")
 _ATTEMPT = _Kind(AgentSignal.SIGTRUST, "trust.boundary")
-_SHADOW = _Kind(AgentSignal.SIGTRUST, "trust.path_shadow", may_be_followed=False)
+_SHADOW = _Kind(AgentSignal.SIGTRUST, "trust.path_shadow", escalates=False)
 
 
 class Watchers:
@@ -58,8 +54,8 @@ class Watchers:
         loop: Loop,
         is_inside: Callable[[int], bool],
     ) -> None:
-        """`note` sends what nothing follows from; `is_inside`: whether a pid is of this session's
-        tree."""
+        """`note` sends a signal that does not escalate; `is_inside` returns whether a pid is in the
+        tree of this session."""
         self._policy = policy.name
         self._rule = policy.watch.loop
         self._same_execs = None
@@ -70,9 +66,9 @@ class Watchers:
         self._note = note
         self._loop = loop
         self._is_inside = is_inside
-        self._drifts = Once()
-        self._shadows = Once()
-        self._attempts = Seldom()
+        self._drifts: set[object] = set()
+        self._shadows: set[object] = set()
+        self._attempts_s: dict[str, float] = {}  # event -> when it was last sent
         self._due: deque[tuple[_Kind, str]] = deque()
 
     @property
@@ -86,13 +82,13 @@ class Watchers:
     def on_exec(self, _scope: object, effect: TellWatchers) -> None:
         if self._same_execs is not None:
             self._look_for_loop(self._same_execs, effect.facts, time.monotonic())
-        # A replacement is the policy's own doing, and no profile has it.
+        # The policy itself chose a replacement, and no profile has it.
         if self._profile is not None and not effect.is_replaced:
             self._look_for_drift(self._profile, effect)
 
     @property
     def looks_at_execs(self) -> bool:
-        """At what each one is, not only how often it comes."""
+        """Whether the program matters, not only how often it runs."""
         return self._profile is not None
 
     @property
@@ -100,33 +96,35 @@ class Watchers:
         return self._same_execs is not None
 
     def on_repeated_exec(self, facts: ExecFacts, at_s: float) -> None:
-        """One of an exec that on_exec has seen before. Only how often it came counts."""
+        """Count one more of an exec that on_exec has seen before."""
         if self._same_execs is not None:
             self._look_for_loop(self._same_execs, facts, at_s)
 
     def execs_left(self, facts: ExecFacts) -> int:
-        """How many more of this exec nobody has to look at as they come; -1: any number."""
+        """Return how many more of this exec need no look as they come; -1 for any number."""
         if self._same_execs is None:
             return -1
         main = facts.programs[0]
         return self._same_execs.left(main.path, main.argv, facts.cwd, time.monotonic())
 
     def on_event(self, event: str, payload: Payload) -> None:
-        """Before it is written: that the log is full must not be a way out."""
+        """Look at an event before it is written: a full log must not hide it."""
         shadow = shadow_of(event, payload)
         if shadow is not None:
-            self._tell_once(self._shadows, shadow.file, _SHADOW, shadow.what)
+            self._raise_once(self._shadows, shadow.file, _SHADOW, shadow.what)
             return
         attempt = attempt_on_boundary(event, payload)
         if attempt is None or (attempt.peer_pid and not self._is_inside(attempt.peer_pid)):
             return
-        if self._attempts.may_tell(event, time.monotonic()):
+        last_s, now_s = self._attempts_s.get(event), time.monotonic()
+        if last_s is None or now_s - last_s >= _ATTEMPT_AGAIN_AFTER_S:
+            self._attempts_s[event] = now_s
             self._raise(_ATTEMPT, attempt.what)
 
     def send_what_is_due(self) -> None:
         while self._due:
             kind, reason = self._due.popleft()
-            send = self._send if kind.may_be_followed else self._note
+            send = self._send if kind.escalates else self._note
             send(kind.signal, kind.source, reason)
 
     def _look_for_loop(self, watch: LoopWatch, facts: ExecFacts, now_s: float) -> None:
@@ -140,17 +138,15 @@ class Watchers:
         if program is not None:
             what = f"{line_of(effect.facts)}: {program.path} is not in the profile {profile.name}"
             key = program_and_subcommand(program)
-            self._tell_once(self._drifts, key, _DRIFT, what)
+            self._raise_once(self._drifts, key, _DRIFT, what)
 
-    def _tell_once(self, told: Once, key: object, kind: _Kind, what: str) -> None:
-        match told.about(key):
-            case Telling.TELL:
-                self._raise(kind, what)
-            case Telling.TELL_AS_LAST:
-                more = f" (sigwrap reports no more of these: {MOST_TOLD} so far)"
-                self._raise(kind, what, more)
-            case Telling.LEAVE:
-                pass
+    def _raise_once(self, told: set[object], key: object, kind: _Kind, what: str) -> None:
+        if key in told or len(told) == _MOST_TOLD:
+            return
+        told.add(key)
+        is_last = len(told) == _MOST_TOLD
+        more = f" (sigwrap reports no more of these: {_MOST_TOLD} so far)" if is_last else ""
+        self._raise(kind, what, more)
 
     def _raise(self, kind: _Kind, what: str, more: str = "") -> None:
         reason = printable(what)
