@@ -280,31 +280,36 @@ class Dispatcher:
     def deliver(self) -> None:
         """Deliver what is ready, one signal after the other."""
         while not self._is_delivering:
-            deliver, sent = self._next_ready()
+            sent = self._next_ready()
             if sent is None:
                 return
             self._is_delivering = True
             try:
-                deliver(sent)
+                self._deliver(sent)
             finally:
                 self._is_delivering = False
 
-    def _next_ready(self) -> tuple[Callable[[Sent], None], Sent | None]:
+    def _next_ready(self) -> Sent | None:
         is_over = self._state is State.TERMINATED
         if self._pending and (is_over or not self._in_flight):
-            return self._act_after_actions, self._pending.popleft()
+            return self._pending.popleft()
         for position, sent in enumerate(self._queue):
             if is_over or not self._masks[sent.info.signal]:
                 del self._queue[position]
-                return self._deliver, sent
-        return self._deliver, None
+                return sent
+        return None
 
     # One signal
 
     def _deliver(self, sent: Sent) -> None:
         sent.state_before = sent.state_after = self._state
-        if self._changes_nothing(sent.info.signal):
+        has_waited = sent.outcome is Outcome.PENDING  # its handlers were called then
+        is_over = self._state is State.TERMINATED
+        if is_over or (not has_waited and self._changes_nothing(sent.info.signal)):
             self._settle(sent, Outcome.NO_OP)
+            return
+        if has_waited:
+            self._act_now(sent)
             return
         first, second, third = self._call_handlers, self._act, self._escalate
         if AgentSignal.SIGKILL in (sent.info.signal, sent.follows):
@@ -318,8 +323,6 @@ class Dispatcher:
                 third(sent)
 
     def _changes_nothing(self, signal: AgentSignal) -> bool:
-        if self._state is State.TERMINATED:
-            return True
         will_stop = self._is_pending(AgentSignal.SIGSTOP)
         match signal:
             case AgentSignal.SIGSTOP:
@@ -345,13 +348,6 @@ class Dispatcher:
         if sent.info.signal in _WAITS_FOR_ACTIONS and (self._in_flight or self._pending):
             self._pending.append(sent)
             self._settle(sent, Outcome.PENDING)
-        else:
-            self._act_now(sent)
-
-    def _act_after_actions(self, sent: Sent) -> None:
-        sent.state_before = sent.state_after = self._state
-        if self._state is State.TERMINATED:
-            self._settle(sent, Outcome.NO_OP)
         else:
             self._act_now(sent)
 

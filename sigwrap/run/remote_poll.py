@@ -23,7 +23,7 @@ import sigwrap
 from sigwrap.errors import SessionError, UsageError
 from sigwrap.escape import printable
 from sigwrap.hints import TYPE_CHECKING
-from sigwrap.linux.listeners import Listeners
+from sigwrap.linux.listeners import ListenerCheck
 from sigwrap.mediate.remote_switch import Answer, Missed, read_answer
 from sigwrap.tuples import NamedTuple
 
@@ -190,7 +190,7 @@ def poll_of(address: Web | File, environment: Mapping[bytes, bytes]) -> Poll:
     if isinstance(address, File):
         return lambda: _answer(lambda: _read(address.path))
     if not address.is_secure:
-        listeners = Listeners()
+        listeners = ListenerCheck()
         return lambda: _answer(lambda: _get(address, None, None, listeners))
     proxy = proxy_for(address.server, environment)
     try:
@@ -233,7 +233,7 @@ def _get(
     address: Web,
     proxy: Server | None,
     context: ssl.SSLContext | None,
-    listeners: Listeners | None,
+    listeners: ListenerCheck | None,
 ) -> bytes:
     deadline_s = time.monotonic() + WITHIN_S
     server = address.server
@@ -279,7 +279,7 @@ def _short_enough(body: bytes, what: str) -> bytes:
     return body
 
 
-def _connect(server: Server, listeners: Listeners | None, deadline_s: float) -> socket.socket:
+def _connect(server: Server, listeners: ListenerCheck | None, deadline_s: float) -> socket.socket:
     """Connect to the first address that may answer. A silent one leaves time for the others.
 
     With `listeners`, any local process could have taken the port: a supervised one is not asked.

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from sigwrap.errors import SessionError, UsageError
-from sigwrap.linux.listeners import Listeners
+from sigwrap.linux.listeners import ListenerCheck
 from sigwrap.mediate.remote_switch import Alive, Answer, Killed, Missed
 from sigwrap.run import remote_switch as module
 from sigwrap.run.loop import Loop
@@ -183,7 +183,7 @@ LONG = b"x" * (LONGEST_BODY + 1)
 @pytest.fixture
 def answer_to(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[bytes], Answer]]:
     # The tests themselves may be supervised, and they are what listens.
-    monkeypatch.setattr(Listeners, "objection", lambda *_: "")
+    monkeypatch.setattr(ListenerCheck, "objection", lambda *_: "")
     server = WebServer(lambda _: None)
     poll = poll_of(read_address(server.url, OPTION), {})
 
