@@ -34,8 +34,8 @@ _SELDOM = (
     ),
     *("linux/rights", "linux/supervisors", "mediate/remote_switch", "policy/language/lint"),
     *("protocols/control_client", "protocols/joined", "protocols/left_sockets", "run/activation"),
-    *("run/agents", "run/daemons", "run/joined", "run/remote_switch", "store/catalog"),
-    *("store/maintenance", "store/reader", "store/shared_log"),
+    *("run/agents", "run/daemons", "run/joined", "run/remote_poll", "run/remote_switch"),
+    *("store/catalog", "store/maintenance", "store/reader", "store/shared_log"),
     # Under a policy of the user's own, and those that have limits or audit files.
     *("policy/language/build", "policy/language/schema", "policy/language/check"),
     *("policy/language/shapes", "policy/language/values"),

@@ -2,16 +2,14 @@
 
 A backend is a package: it hands over calls (Interception), gathers the facts for mediators
 (mediate/exec_facts.py, signal_facts.py, fork.py ForkFacts) and reports its capabilities. linux/ is
-the only one. NEEDED_BY names the capability that an effect needs. Without it, a backend answers so
-that the mediator denies (CannotHold, Unpreparable, an errno); it never lets the call go on.
+the only one. Without a capability, a backend answers so that the mediator denies (CannotHold,
+Unpreparable, an errno); it never lets the call go on.
 """
 
 from __future__ import annotations
 
 from sigwrap.bare.enum import Enum
 from sigwrap.hints import Protocol
-from sigwrap.mediate import effects
-from sigwrap.mediate.effects import Effect
 
 
 class Capability(Enum):
@@ -49,25 +47,6 @@ WITHOUT: dict[Capability, str] = {
         "a process that may write to a cgroup can stop or kill all processes in it"
     ),
     Capability.FILE_WALL: "`file_rules` are not enforced",
-}
-
-NEEDED_BY: dict[type[Effect], Capability] = {
-    effects.Hold: Capability.VERIFICATION,
-    effects.VerifyThenContinue: Capability.VERIFICATION,
-    effects.Prepare: Capability.REPLACEMENT,
-    effects.Replace: Capability.REPLACEMENT,
-    effects.PrepareStubCommand: Capability.RECORDING,
-    effects.Send: Capability.DELIVERY,
-    effects.SetOwner: Capability.DELIVERY,
-    effects.SetAsync: Capability.DELIVERY,
-    effects.SetForeground: Capability.DELIVERY,
-    effects.TakeDescriptor: Capability.DELIVERY,
-    effects.Advise: Capability.DELIVERY,
-    effects.CountChildren: Capability.FORKS,
-    effects.CountTree: Capability.FORKS,
-    effects.ContinueFork: Capability.FORKS,
-    effects.Reach: Capability.NETWORK,
-    effects.MakeSocket: Capability.NETWORK,
 }
 
 

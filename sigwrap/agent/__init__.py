@@ -2,9 +2,8 @@
 
 `sigwrap help signals` describes each signal and has an example of the library.
 
-signals     names and numbers, and a signal as it was sent
+signals     names, numbers and effects, and the signal that a policy sends after one
 dispatcher  states, masks, handlers, the order of delivery, the history
-reactions   the effect of each signal, and the signal that a policy sends after it
 watches     detect repeated execs, and execs outside a profile
 """
 

@@ -3,7 +3,6 @@ from __future__ import annotations
 from sigwrap.hints import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from contextlib import ExitStack as ExitStack
     from contextlib import suppress as suppress
 else:
 
@@ -18,18 +17,3 @@ else:
 
         def __exit__(self, kind, _error, _traceback):
             return kind is not None and issubclass(kind, self._kinds)
-
-    class ExitStack:
-        """Of contexts that know of no error."""
-
-        def __init__(self):
-            self._entered = []
-
-        def enter_context(self, context):
-            found = context.__enter__()
-            self._entered.append(context)
-            return found
-
-        def close(self):
-            while self._entered:
-                self._entered.pop().__exit__(None, None, None)

@@ -1,8 +1,8 @@
-"""Who answers at a port of this machine: a supervised process can listen where somebody else is
-expected, and say what it likes.
+"""Which process listens at a local port. A supervised process could take the place of the expected
+server there, and give its own answers.
 
-Asked once a connection is made and before anything is sent over it: whoever listens then has it, or
-had it and doesn't listen any more, which is an objection too.
+Check after connecting and before sending anything: the process that listens then has the
+connection, or it had it and no longer listens, which is an objection too.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from sigwrap.tuples import NamedTuple
 
 _LISTENS = b"0A"  # TCP_LISTEN
 _READ_BYTES = 1 << 16
-_MOST_BYTES = 8 << 20  # of lines about listeners, which come before all others
+_MOST_BYTES = 8 << 20  # of the table; its listeners come first
 
 
 class _Listener(NamedTuple):
@@ -27,13 +27,13 @@ class _Listener(NamedTuple):
     inode: int
 
 
-class Listeners:
+class ListenerCheck:
     def __init__(self) -> None:
         self._last_holder: tuple[int, int] | None = None  # a process and its descriptor
 
     def objection(self, address: str, port: int, deadline_s: float) -> str:
-        """Why what answers there is not to be believed; empty where it may be. TimeoutError where
-        there are too many processes to look through by then."""
+        """Return why an answer from there must not be trusted, or "". Raises TimeoutError if there
+        are too many processes to look through by then."""
         found = _listeners(address, port)
         if not found:
             return "the listening process is gone"
@@ -43,9 +43,8 @@ class Listeners:
         return ""
 
     def _objection_to(self, listener: _Listener, deadline_s: float) -> str:
-        """Of another user, nobody is supervised by us, and they can't be looked into."""
-        us = os.geteuid()
-        if us not in (0, listener.uid):
+        """Processes of another user are not supervised by this one, and cannot be inspected."""
+        if os.geteuid() not in (0, listener.uid):
             return ""
         if self._still_holds(listener):
             return ""
@@ -56,7 +55,7 @@ class Listeners:
             try:
                 fd = _descriptor_of(pid, listener.inode)
             except OSError:
-                continue  # it ended, or may not be looked into
+                continue  # it ended, or cannot be inspected
             if fd is None:
                 continue
             if not is_supervised(pid):
@@ -65,7 +64,7 @@ class Listeners:
             has_supervised = True
         if has_supervised:
             return "a supervised process listens there"
-        return "cannot find the listening process"  # or hands it on, or closes it, as we look
+        return "cannot find the listening process"  # it may pass the socket on meanwhile
 
     def _still_holds(self, listener: _Listener) -> bool:
         if self._last_holder is None:
@@ -75,7 +74,7 @@ class Listeners:
 
 
 def _listeners(address: str, port: int) -> list[_Listener]:
-    """Those that the kernel would choose among: of the very address, else of any address."""
+    """Return those that the kernel chooses from: of this address, or else of any address."""
     is_v6 = ":" in address
     exact = _shown(socket.AF_INET6 if is_v6 else socket.AF_INET, address)
     choices: list[tuple[str, bytes]] = [("tcp6", exact), ("tcp6", _shown(socket.AF_INET6, "::"))]
@@ -108,7 +107,7 @@ def _listed(table: str, port: int) -> Iterator[tuple[bytes, _Listener]]:
 
 
 def _lines(path: str) -> Iterator[bytes]:
-    """Read as far as somebody wants: connections may be a million."""
+    """Read only as far as the caller iterates: there may be a million connections."""
     try:
         fd = proc_files.open_file(path)
     except OSError:
@@ -124,7 +123,7 @@ def _lines(path: str) -> Iterator[bytes]:
 
 
 def _shown(family: int, address: str) -> bytes:
-    """As the kernel prints it: words of 32 bits, each in the machine's order."""
+    """Format an address as the kernel does: words of 32 bits, each in the machine's order."""
     packed = socket.inet_pton(family, address)
     words = (packed[at : at + 4] for at in range(0, len(packed), 4))
     return b"".join(b"%08X" % int.from_bytes(word, sys.byteorder) for word in words)

@@ -28,7 +28,7 @@ refusal         requests that no mediator decides
 usage_limits    processor time and memory of the tree, and when to look again
 log_budget      how much a session's log may take
 run_end         every reason to end, and what happens then
-remote_switch   what an answer of the remote kill switch says, and what comes of missed polls
+remote_switch   what an answer of the remote kill switch says, and what follows from missed polls
 heartbeat       whether the supervisor still goes on
 interrupts      what Ctrl+C means: the front process's state machine
 diagnosis       how a session stands, as an event and as lines

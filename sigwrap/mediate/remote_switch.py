@@ -1,10 +1,10 @@
-"""The remote kill switch: what an answer says, and what comes of answers and of missed polls.
+"""The remote kill switch: what an answer says, and what follows from answers and missed polls.
 
-A poll is missed where there is no answer, or one that can't be made sense of. That is an event and
-no activation: whoever can cut a line must not be able to end every run, unless the run was asked to
-end then (fail closed). Nothing that is heard after an activation takes it back.
+A poll is missed if no valid answer comes. A missed poll is an event and kills nothing: an attacker
+who cuts the network must not end every run. With --killswitch-fail-closed, three misses in a row
+kill the run. Nothing takes a kill back.
 
-Pure: answers go in, what is to be done comes out (run/remote_switch/switch.py does it).
+Pure: answers go in, steps come out (run/remote_switch.py carries them out).
 """
 
 from __future__ import annotations
@@ -15,14 +15,11 @@ from sigwrap.escape import printable
 from sigwrap.tuples import NamedTuple
 
 MISSES_UNTIL_KILL = 3
-_RECORDED_EVERY = 30  # of the misses in a row; the first one besides
+_RECORDED_EVERY = 30  # misses in a row, after the first
 _REASON_CHARACTERS = 200
-_DEEPEST = 50  # of JSON: a thread's stack is smaller than what Python's own limit is made for
-_OPENS, _CLOSES = frozenset(b"[{"), frozenset(b"]}")
-_QUOTE, _BACKSLASH = ord('"'), ord("\\")
 
 
-# What a poll brings
+# Answers
 
 
 class Killed(NamedTuple):
@@ -40,12 +37,12 @@ class Missed(NamedTuple):
 Answer = Killed | Alive | Missed
 
 
-# What is to be done
+# Steps
 
 
 class RecordMissed(NamedTuple):
     reason: str
-    in_a_row: int  # up to this one
+    in_a_row: int  # this one included
 
 
 class RecordReached(NamedTuple):
@@ -53,7 +50,7 @@ class RecordReached(NamedTuple):
 
 
 class TellNeverReached(NamedTuple):
-    """Once: the URL may be wrong."""
+    """Tell the user once that the URL may be wrong."""
 
     reason: str
 
@@ -106,52 +103,26 @@ class RemoteSwitchState:
 
 
 def read_answer(body: bytes) -> Answer:
-    """Only an object can say that nothing is killed: an error page is no answer."""
+    """Parse the body. Only a JSON object can say that the run goes on: an error page cannot."""
     try:
-        text = body.decode()
+        found = json.loads(body.decode())
     except UnicodeDecodeError:
         return Missed("the answer is not UTF-8")
-    if _depth(body) > _DEEPEST:
-        return Missed("the answer is nested too deeply")
-    try:
-        found = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return Missed("the answer is not JSON")
     if not isinstance(found, dict):
         return Missed("the answer is not a JSON object")
-    killed = found.get("killed", False)
-    if killed is True:
-        return Killed(_line(found.get("reason")) or "no reason given")
-    if killed is False:
-        return Alive()
+    match found.get("killed", False), found.get("reason"):
+        case True, reason:
+            return Killed(_line(reason) or "no reason given")
+        case False, _:
+            return Alive()
     return Missed("in the answer, killed is neither true nor false")
 
 
 def _line(reason: object) -> str:
-    """Cut on both sides of the escapes: one character may become ten."""
+    """Cut before and after escaping: one character may become ten."""
     if not isinstance(reason, str):
         return ""
     line = printable(" ".join(reason[: 4 * _REASON_CHARACTERS].split()))
     return line if len(line) <= _REASON_CHARACTERS else line[:_REASON_CHARACTERS] + "…"
-
-
-def _depth(body: bytes) -> int:
-    """Of brackets outside strings."""
-    depth = deepest = 0
-    is_string = is_escaped = False
-    for char in body:
-        if is_string:
-            if is_escaped:
-                is_escaped = False
-            elif char == _BACKSLASH:
-                is_escaped = True
-            elif char == _QUOTE:
-                is_string = False
-        elif char == _QUOTE:
-            is_string = True
-        elif char in _OPENS:
-            depth += 1
-            deepest = max(deepest, depth)
-        elif char in _CLOSES:
-            depth -= 1
-    return deepest

@@ -1,31 +1,26 @@
-"""What of the log is an attempt on sigwrap, or a shadow, and how often the same thing is told.
-
-Who attempts something once can do so a thousand times a second, and each agent signal is an event
-and maybe a line. So the first is told, and the next of its kind after a while.
-"""
+"""Which events are attempts on sigwrap, and which are shadows of system commands."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 
-from sigwrap.bare.enum import Enum
 from sigwrap.events import EXEC_TYPES, Payload, number, text
 from sigwrap.mediate.masking import masked_text
 from sigwrap.policy.judge.request import PROTECTS_SIGWRAP
 from sigwrap.tuples import NamedTuple
 
-MOST_TOLD = 100
-TOLD_AGAIN_AFTER_S = 10.0
-
 
 class Attempt(NamedTuple):
-    what: str  # nothing in it is escaped
-    peer_pid: int = 0  # who was refused: an attempt only where it is of this session's tree
+    what: str  # not escaped
+    peer_pid: int = 0  # the refused process: an attempt only if it is in this session's tree
 
 
 class Shadow(NamedTuple):
-    """An exec of a program that shadows a system command. It may be meant (the agent installed a
-    tool), so it is no attempt, and `trust.path_shadow` says what follows."""
+    """An exec of a program that shadows a system command.
+
+    It may be intended (the agent installed a tool), so it is not an attempt: `trust.path_shadow`
+    decides what follows.
+    """
 
     file: str
     what: str
@@ -40,20 +35,20 @@ def shadow_of(event: str, payload: Payload) -> Shadow | None:
 
 
 def attempt_on_boundary(event: str, payload: Payload) -> Attempt | None:
-    """None for what is none."""
+    """Return the attempt on sigwrap that an event tells of, if any."""
     read = _READERS.get(event)
     return None if read is None else read(payload)
 
 
 def _signal(payload: Payload) -> Attempt | None:
-    """A signal to a whole group, which sigwrap is in as well, is none. Nor is PTRACE_TRACEME, which
-    names nobody."""
+    """A signal to a group that sigwrap is also in does not count, nor does PTRACE_TRACEME, which
+    has no target."""
     target = payload.get("target_pid")
     if payload.get("rule_name") != PROTECTS_SIGWRAP.rule or not target or "correlation" in payload:
         return None
-    who = f"{text(payload.get('source_cmd'))} ({number(payload.get('source_pid'))})"
+    sender = f"{text(payload.get('source_cmd'))} ({number(payload.get('source_pid'))})"
     signal, call = text(payload.get("signal_name")), text(payload.get("syscall"))
-    return Attempt(f"{who} tried to send {signal} by {call} to sigwrap ({target})")
+    return Attempt(f"{sender} tried to send {signal} by {call} to sigwrap ({target})")
 
 
 def _peer(payload: Payload) -> Attempt | None:
@@ -86,37 +81,3 @@ _READERS: dict[str, Callable[[Payload], Attempt | None]] = {
     "own_files_changed": _own_files,
     "killswitch_invented": _kill_switch,
 }
-
-
-class Telling(Enum):
-    TELL = "tell"
-    TELL_AS_LAST = "tell it as the last one"
-    LEAVE = "told before, or too many told"
-
-
-class Once:
-    """Each is told once, and no more than `most` of them."""
-
-    def __init__(self, most: int = MOST_TOLD) -> None:
-        self._most = most
-        self._told: set[Hashable] = set()
-
-    def about(self, key: Hashable) -> Telling:
-        if key in self._told or len(self._told) >= self._most:
-            return Telling.LEAVE
-        self._told.add(key)
-        return Telling.TELL if len(self._told) < self._most else Telling.TELL_AS_LAST
-
-
-class Seldom:
-    """Each kind is told again only after a while."""
-
-    def __init__(self) -> None:
-        self._told_s: dict[str, float] = {}
-
-    def may_tell(self, kind: str, now_s: float) -> bool:
-        told_s = self._told_s.get(kind)
-        if told_s is not None and now_s - told_s < TOLD_AGAIN_AFTER_S:
-            return False
-        self._told_s[kind] = now_s
-        return True

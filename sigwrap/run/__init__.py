@@ -40,7 +40,8 @@ killswitch    a session's look at the kill switch
 activation    turning the kill switch on: the end of every session
 usage         looks at processor time and memory, where the policy limits them
 ending        does what mediate/run_end.py says
-remote_switch  a URL that is asked whether the run is to be killed
+remote_switch  the remote kill switch: when to poll, and what to do with the answer
+remote_poll   one poll of its URL
 recorder      the log, as the rest of the run sees it
 diagnostic    how the session stands, and a copy of its log
 tool_calls    what hooks in the session report

@@ -1,7 +1,7 @@
-"""Agent signals in a run: the one place to which they are sent, and where they are carried out.
+"""Agent signals of a run: every one is sent here, logged, and carried out.
 
-An action is an exec that goes on. SIGSTOP and SIGINT wait for those, but not for long: whoever
-would rather not be stopped could have one that never ends.
+An action in flight is an exec that goes on. SIGSTOP and SIGINT wait for those, but not for long: a
+program that does not want to be stopped could start an exec that never ends.
 """
 
 from __future__ import annotations
@@ -9,14 +9,19 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from sigwrap.agent.dispatcher import STATE_AFTER, Dispatcher, Outcome, State
-from sigwrap.agent.reactions import EFFECTS, Effect, escalations
-from sigwrap.agent.signals import AgentSignal, SignalInfo, known_signal, unknown
-from sigwrap.bare.contextlib import ExitStack
+from sigwrap.agent.dispatcher import Dispatcher, Outcome, Scope, Sent, State
+from sigwrap.agent.signals import (
+    EFFECTS,
+    AgentSignal,
+    Effect,
+    SignalInfo,
+    escalations,
+    known_signal,
+    unknown,
+)
 from sigwrap.errors import StoreError
 from sigwrap.escape import printable
 from sigwrap.events import Payload, text
-from sigwrap.hints import Any
 from sigwrap.linux.peer import Peer
 from sigwrap.mediate.diagnosis import Stopped
 from sigwrap.mediate.masking import masked_text
@@ -31,18 +36,14 @@ from sigwrap.run.turns import Turns
 
 _ACTIONS_END_WITHIN_S = 2.0
 
-_DELIVERED = Outcome.DELIVERED.value
 _ONLY_TELL = (AgentSignal.SIGUSR1, AgentSignal.SIGUSR2)
-_NEEDS_ITS_EVENT = frozenset(
-    signal
-    for signal, effect in EFFECTS.items()
-    if effect in (Effect.RECORD, Effect.CONTINUE, Effect.DIAGNOSE, Effect.CHECKPOINT)
-)
+# Without their event they fail. A signal that stops or ends something is carried out without it.
+_NEED_THEIR_EVENT = (Effect.RECORD, Effect.CONTINUE, Effect.DIAGNOSE, Effect.CHECKPOINT)
 _NO_EVENT = "the log can't be written"
 
 
 class NotRecorded(Exception):
-    """Its event is all of it, or it lets something go on."""
+    """The log cannot be written, and a signal that needs its event fails."""
 
 
 class AgentSignals:
@@ -61,8 +62,8 @@ class AgentSignals:
         diagnose: Callable[[], bool],
         checkpoint: Callable[[], str],
     ) -> None:
-        """`interrupt` gets who sent a SIGINT; `diagnose` and `checkpoint` are SIGUSR1's and
-        SIGUSR2's."""
+        """`interrupt` gets the sender of a SIGINT; `diagnose` and `checkpoint` carry SIGUSR1 and
+        SIGUSR2 out."""
         self._gate = gate
         self._freezing = freezing
         self._recorder = recorder
@@ -73,86 +74,82 @@ class AgentSignals:
         self._interrupt = interrupt
         self._diagnose = diagnose
         self._checkpoint = checkpoint
-        self._escalations = escalations(policy.watch, policy.trust)
         self._dispatcher = Dispatcher(
-            clock=time.time_ns, perform=self._perform, escalations=self._escalations
+            clock=time.time_ns,
+            perform=self._perform,
+            escalations=escalations(policy.watch, policy.trust),
+            on_outcome=self._on_outcome,
         )
-        self._told: dict[int, str] = {}  # sequence -> the outcome that its last event has
-        self._actions: ExitStack | None = None
+        self._action: Scope | None = None
         self._stopped_by, self._stopped_s = "", 0.0
-        self._copied = (0, "", "")  # the last checkpoint: its signal, its path, why there is none
+        self._copied = (0, "", "")  # the last checkpoint: sequence, path, error
         self._is_for_limit = False
-        self._only_told: set[int] = set()  # sequences of those that nothing follows
         self._has_killed = False
 
     @property
     def stopped(self) -> Stopped | None:
-        """None where the session isn't."""
+        """None if the session is not stopped."""
         if not self._freezing.is_frozen:
             return None
         return Stopped(self._stopped_by, time.monotonic() - self._stopped_s, self._gate.held)
 
     def send(self, signal: AgentSignal, source: str, reason: str) -> Outcome:
-        """What has come of it by now; an event says so."""
-        sequence = self._send(signal, source, reason)
-        return Outcome(self._entry(sequence)["outcome"])
+        return self._send(signal, source, reason).outcome
 
     def note(self, signal: AgentSignal, source: str, reason: str) -> None:
-        """Sends it, and nothing that the policy has for it follows."""
+        """Send a signal without the one that the policy sends after it."""
         self._send(signal, source, reason, escalates=False)
 
     def _send(
         self, signal: AgentSignal, source: str, reason: str, *, escalates: bool = True
-    ) -> int:
-        """Its sequence."""
-        self._mark_actions()
-        known = len(self._dispatcher.get_signal_history()) + self._dispatcher.dropped_from_history
-        if not escalates:
-            self._only_told.add(known + 1)
-        self._carefully(
-            lambda: self._dispatcher.send_signal(
-                signal, source=source, reason=reason, escalates=escalates
-            ),
-            signal,
-        )
-        return known + 1
+    ) -> Sent:
+        self._begin_action()
+        sent = self._dispatcher.queue(signal, source, reason, escalates=escalates)
+        self._carefully(self._dispatcher.deliver, signal)
+        if sent.outcome is Outcome.QUEUED:
+            self._record(sent)
+        return sent
 
     def limit_reached(self, reached: LimitReached) -> None:
-        """Its event is in the log, and what ends the run follows."""
+        """Send SIGBUDGET. The limit has its event, and the caller ends the run."""
         self._is_for_limit = True
         self.send(AgentSignal.SIGBUDGET, f"limit {reached.limit}", reached.why)
 
-    # What is in flight
+    def freeze_again(self) -> None:
+        """Freeze a stopped tree again whose end was called off."""
+        self._freezing.cancel_end(is_stopped=self._dispatcher.state is State.STOPPED)
 
-    def _mark_actions(self) -> None:
-        """All execs in flight are one action: nobody but SIGSTOP and SIGINT asks for any."""
-        if self._actions is None and self._gate.in_flight and self._dispatcher.may_act:
-            self._actions = actions = ExitStack()
-            actions.enter_context(self._dispatcher.action())
-            now_s = time.monotonic()
-            self._gate.on_idle = lambda: self._loop.call_at(
-                time.monotonic(), lambda: self._actions_ended(actions)
-            )
-            self._loop.call_at(now_s + _ACTIONS_END_WITHIN_S, lambda: self._actions_ended(actions))
+    # Execs in flight
 
-    def _actions_ended(self, actions: ExitStack) -> None:
-        if self._actions is actions:
-            self._actions = None
+    def _begin_action(self) -> None:
+        """Count all execs in flight as one action."""
+        if self._action is None and self._gate.in_flight and self._dispatcher.may_act:
+            action = self._action = self._dispatcher.action()
+            action.__enter__()
+            # Not at once: the last exec ends in the middle of a request.
+            self._gate.on_idle = lambda: self._end_action_after(0, action)
+            self._end_action_after(_ACTIONS_END_WITHIN_S, action)
+
+    def _end_action_after(self, seconds: float, action: Scope) -> None:
+        self._loop.call_at(time.monotonic() + seconds, lambda: self._end_action(action))
+
+    def _end_action(self, action: Scope) -> None:
+        if self._action is action:
+            self._action = None
             self._gate.on_idle = lambda: None
-            self._carefully(actions.close, None)
+            self._carefully(action.__exit__, None)
 
     # One signal
 
     def _carefully(self, deliver: Callable[[], object], signal: AgentSignal | None) -> None:
+        """Kill the run if a signal fails: its sender relies on its effect."""
         bug: Exception | None = None
         try:
             deliver()
         except Exception as error:
             bug = error
-        self._tell_of_outcomes()
         self._set_gate()
         if bug is not None and signal not in _ONLY_TELL and not isinstance(bug, NotRecorded):
-            # Whoever sent it counts on what it does.
             name = "an agent signal" if signal is None else signal.name
             what = f"{type(bug).__name__}: {bug}"
             self._ending.on(KillDemanded(f"internal error of sigwrap at {name}: {what}"))
@@ -160,108 +157,59 @@ class AgentSignals:
     def _set_gate(self) -> None:
         dispatcher = self._dispatcher
         is_over = dispatcher.state is State.TERMINATED
-        if dispatcher.may_act or is_over or self._freezing.ends:
-            if self._gate.is_closed:
-                self._gate.open()
-        else:
+        if not (dispatcher.may_act or is_over or self._freezing.ends):
             self._gate.close()
+        elif self._gate.is_closed:
+            self._gate.open()
 
-    def _tell_of_outcomes(self) -> None:
-        """Of those that are not carried out just now: these have their event already."""
-        told, self._told = self._told, {}
-        for entry in self._dispatcher.get_signal_history():
-            sequence, outcome = entry["sequence"], entry["outcome"]
-            assert isinstance(sequence, int) and isinstance(outcome, str)
-            before = told.get(sequence)
-            is_known = before == _DELIVERED and outcome != Outcome.FAILED.value
-            self._told[sequence] = _DELIVERED if is_known else outcome
-            if is_known or before == outcome:
-                continue
-            if outcome == Outcome.NO_OP.value and self._kills_all_the_same(entry):
-                entry["outcome"] = _DELIVERED
-                self._record(entry)
-                self._kill(_from(entry))
-            else:
-                self._record(entry)
+    def _on_outcome(self, sent: Sent) -> None:
+        """Log the outcome. It is logged before the signal takes effect."""
+        if sent.outcome is Outcome.NO_OP and _is_kill(sent) and not self._has_killed:
+            # For the dispatcher, a run that ends is over. Until it is, a kill ends it at once.
+            sent.outcome = Outcome.DELIVERED
+            self._record(sent)
+            self._kill(_from(sent.info))
+            return
+        needs_event = EFFECTS[sent.info.signal] in _NEED_THEIR_EVENT
+        if not self._record(sent) and sent.outcome is Outcome.DELIVERED and needs_event:
+            raise NotRecorded(_NO_EVENT)
 
-    def _kills_all_the_same(self, entry: dict[str, Any]) -> bool:
-        """The state says that the run ends; until it has, it can be killed."""
-        comes_to = self._follows(entry) or AgentSignal[entry["signal"]]
-        return (
-            comes_to is AgentSignal.SIGKILL
-            and not self._has_killed
-            and self._dispatcher.state is State.TERMINATED
-        )
-
-    def _follows(self, entry: dict[str, Any]) -> AgentSignal | None:
-        if entry["sequence"] in self._only_told:
-            return None
-        return self._escalations.get(AgentSignal[entry["signal"]])
-
-    def _entry(self, sequence: int) -> dict[str, Any]:
-        return next(
-            each for each in self._dispatcher.get_signal_history() if each["sequence"] == sequence
-        )
-
-    def _record(self, entry: dict[str, Any]) -> bool:
-        payload = {
-            "signal": entry["signal"],
-            "number": AgentSignal[entry["signal"]].value,
-            "source": entry["source"],
-            "reason": entry["reason"],
-            "cause": entry["cause"],
-            "outcome": entry["outcome"],
-            "state_before": entry["state_before"],
-            "state_after": entry["state_after"],
-            "sequence": entry["sequence"],
-        }
-        if entry["errors"]:
-            payload["error"] = "; ".join(entry["errors"])
+    def _record(self, sent: Sent) -> bool:
+        payload = sent.as_dict()
+        del payload["timestamp"], payload["errors"]
+        payload["number"] = sent.info.signal.value
+        if sent.errors:
+            payload["error"] = "; ".join(sent.errors)
         return self._recorder.record("agent_signal", self._command_pid, payload)
 
     def _perform(self, info: SignalInfo) -> None:
-        before = self._dispatcher.state
-        entry = self._entry(info.sequence)
-        self._told[info.sequence] = _DELIVERED
-        after = STATE_AFTER.get(info.signal, before)
-        entry |= {
-            "outcome": _DELIVERED,
-            "state_before": before.value,
-            "state_after": after.value,
-        }
-        # What ends or stops is better done than not.
-        if not self._record(entry) and info.signal in _NEEDS_ITS_EVENT:
-            raise NotRecorded(_NO_EVENT)
+        """Carry a signal out. RECORD needs nothing more than its event."""
         root = info.cause or info
-        match info.signal:
-            case AgentSignal.SIGSTOP:
-                by = _from_root(root)
-                self._recorder.tell(f"stopped by {by}; sigwrap resume continues it")
-                self._stopped_by, self._stopped_s = by, time.monotonic()
+        match EFFECTS[info.signal]:
+            case Effect.STOP:
+                self._stopped_by, self._stopped_s = _from(root), time.monotonic()
+                self._recorder.tell(f"stopped by {_from(root)}; sigwrap resume continues it")
                 self._freezing.freeze()
-            case AgentSignal.SIGCONT:
-                self._recorder.tell(f"goes on after {_from(entry)}")
+            case Effect.CONTINUE:
+                self._recorder.tell(f"goes on after {_from(info)}")
                 self._freezing.thaw()
-            case AgentSignal.SIGINT:
+            case Effect.INTERRUPT:
                 self._freezing.let_run()
-                self._recorder.tell(f"interrupted by {_from(entry)}")
-                self._interrupt(_source(entry))
-            case AgentSignal.SIGTERM if root.signal is AgentSignal.SIGBUDGET:
-                if not self._is_for_limit:
-                    self._terminate(_from_root(root), is_for_budget=True)
-            case AgentSignal.SIGTERM:
-                self._terminate(_from(entry))
-            case AgentSignal.SIGKILL:
-                self._kill(_from_root(root))
-            case AgentSignal.SIGUSR1:
+                self._recorder.tell(f"interrupted by {_from(info)}")
+                self._interrupt(_source(info))
+            case Effect.TERMINATE:
+                is_for_budget = root.signal is AgentSignal.SIGBUDGET
+                if not (is_for_budget and self._is_for_limit):
+                    self._terminate(_from(root if is_for_budget else info), is_for_budget)
+            case Effect.KILL:
+                self._kill(_from(root))
+            case Effect.DIAGNOSE:
                 if not self._diagnose():
                     raise NotRecorded(_NO_EVENT)
-            case AgentSignal.SIGUSR2:
+            case Effect.CHECKPOINT:
                 self._copy_log(info.sequence)
-            case _:
-                pass  # its event is all; what follows it comes by itself
 
-    def _terminate(self, by: str, *, is_for_budget: bool = False) -> None:
+    def _terminate(self, by: str, is_for_budget: bool) -> None:
         self._recorder.tell(f"ended by {by}")
         demanded = TerminationDemanded(f"ended by {by}", is_for_budget=is_for_budget)
         self._ending.on(demanded)
@@ -278,22 +226,17 @@ class AgentSignals:
             self._copied = (sequence, "", str(failure))
             raise
 
-    def freeze_again(self) -> None:
-        """The run goes on after all."""
-        is_stopped = self._dispatcher.state is State.STOPPED
-        self._freezing.goes_on_after_all(is_stopped=is_stopped)
-
     # The control socket
 
     def on_request(
         self, request: ControlRequest, peer: Peer, is_typed: Callable[[], bool]
     ) -> ControlReply:
-        """`is_typed`: whether the session itself may have typed it."""
+        """`is_typed` returns whether the session itself may have typed the request."""
         match request:
             case {"do": "signal", "signal": str(word)}:
                 return self._on_signal(word, text(request.get("reason")), peer, is_typed)
             case {"do": "signal-outcome", "sequence": int(sequence)}:
-                return self._outcome(sequence)
+                return self._outcome_of(sequence)
             case _:
                 return refusal("bad-request", "a signal has a name")
 
@@ -301,59 +244,57 @@ class AgentSignals:
         self, word: str, reason: str, peer: Peer, is_typed: Callable[[], bool]
     ) -> ControlReply:
         signal = known_signal(word)
-        if signal is None:  # what was meant, `sigwrap signal` says: a run imports no difflib
+        if signal is None:  # `sigwrap signal` suggests the closest name
             return refusal("unknown-signal", unknown(word))
         if signal is AgentSignal.SIGCONT and is_typed():
             return refusal(
                 "typed", "the session may have typed this itself: send it from another terminal"
             )
         source = f"uid {peer.uid}, pid {peer.pid}"
-        return self._outcome(self._send(signal, source, masked_text(reason)))
+        return self._reply(self._send(signal, source, masked_text(reason)))
 
-    def _outcome(self, sequence: int) -> ControlReply:
-        try:
-            entry = self._entry(sequence)
-        except StopIteration:
+    def _outcome_of(self, sequence: int) -> ControlReply:
+        sent = self._dispatcher.find(sequence)
+        if sent is None:
             return refusal("unknown-signal", f"there is no agent signal {sequence}")
-        follows = self._follows(entry)
-        killed = (
-            self._has_killed
-            and AgentSignal.SIGKILL in (AgentSignal[entry["signal"]], follows)
-            and entry["outcome"] == Outcome.NO_OP.value
-        )
+        return self._reply(sent)
+
+    def _reply(self, sent: Sent) -> ControlReply:
+        # The run is being killed, whether by this signal or by an earlier one.
+        is_killed = sent.outcome is Outcome.NO_OP and _is_kill(sent)
         freezing = self._freezing
-        goes_on = AgentSignal[entry["signal"]] is AgentSignal.SIGCONT
+        goes_on = sent.info.signal is AgentSignal.SIGCONT
         copied, path, no_path = self._copied
-        is_copied = copied == sequence
+        is_copied = copied == sent.info.sequence
         reply: Payload = {
             "ok": True,
             "session_id": self._recorder.log.session_id,
-            "signal": entry["signal"],
-            "sequence": sequence,
-            "outcome": _DELIVERED if killed else entry["outcome"],
+            "signal": sent.info.signal.name,
+            "sequence": sent.info.sequence,
+            "outcome": (Outcome.DELIVERED if is_killed else sent.outcome).value,
             "state": self._dispatcher.state.value,
-            "follows": None if follows is None else follows.name,
+            "follows": None if sent.follows is None else sent.follows.name,
             "frozen": freezing.stands_still,
             "processes": freezing.went_on if goes_on else freezing.count(),
             "held": freezing.released if goes_on else self._gate.held,
             "in_flight": self._gate.in_flight,
             "ending": freezing.ends,
             "grace_s": self._grace_s,
-            "error": no_path if is_copied else "; ".join(entry["errors"]),
+            "error": no_path if is_copied else "; ".join(sent.errors),
         }
         if is_copied:
             reply["checkpoint"] = path
         return reply
 
 
-def _source(entry: dict[str, Any]) -> str:
-    reason = f": {entry['reason']}" if entry["reason"] else ""
-    return printable(f"{entry['source'] or 'sigwrap'}{reason}")
+def _is_kill(sent: Sent) -> bool:
+    return AgentSignal.SIGKILL in (sent.info.signal, sent.follows)
 
 
-def _from(entry: dict[str, Any]) -> str:
-    return f"agent signal {entry['signal']} from {_source(entry)}"
+def _source(info: SignalInfo) -> str:
+    reason = f": {info.reason}" if info.reason else ""
+    return printable(f"{info.source or 'sigwrap'}{reason}")
 
 
-def _from_root(info: SignalInfo) -> str:
-    return _from({"signal": info.signal.name, "source": info.source, "reason": info.reason})
+def _from(info: SignalInfo) -> str:
+    return f"agent signal {info.signal.name} from {_source(info)}"

@@ -80,7 +80,7 @@ class Children:
         if pid == self._command_pid:
             self._session.job_control.mirror(wait_status)
             if os.WIFCONTINUED(wait_status):
-                self._session.freezing.freeze_who_goes_on()
+                self._session.freezing.freeze_continued()
 
     def _on_end(self, pid: int, wait_status: int) -> None:
         if self._mediation is not None:

@@ -1,4 +1,4 @@
-"""The whole tree stands still, and no exec starts: what SIGSTOP does, until SIGCONT or the end."""
+"""Freeze the whole process tree and let no exec start: from SIGSTOP to SIGCONT or the end."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from sigwrap.linux.procfs import Stat
 if TYPE_CHECKING:
     from sigwrap.run.session import Session
 
-_FREEZES_WITHIN_S = 0.05  # then the loop has its turns in between, and reaps
+_FREEZES_WITHIN_S = 0.05  # then the loop runs, and reaps, before the next attempt
 _PAUSE_S = 0.01
 _FREEZES_AGAIN_EVERY_S = 0.5
-_RECORDED_AGAIN_AFTER_S = 10.0
-_TOLD_AT = 4  # looks in a row
+_LOGGED_AGAIN_AFTER_S = 10.0
+_TOLD_AT = 4  # times in a row
 
 
 class Freezing:
@@ -29,9 +29,9 @@ class Freezing:
         self._frozen = Frozen()
         self.is_frozen = False
         self._is_being_frozen = False
-        self.went_on = self.released = 0  # the last time
-        self.ends = False  # what was frozen was let run, so that it can end
-        self._recorded_again_s = 0.0
+        self.went_on = self.released = 0  # processes and execs at the last thaw
+        self.ends = False  # the tree runs so that it can end
+        self._log_again_s = 0.0
         self._again_in_a_row: dict[int, int] = {}
 
     @property
@@ -43,22 +43,22 @@ class Freezing:
 
     def freeze(self) -> None:
         if self.ends:
-            return  # else it would be killed for taking so long
+            return  # a frozen tree would not end within its grace, and be killed
         self._gate.close()
         self.is_frozen = True
         self._job_control.forget_stop_key()
-        self._go_on_freezing()
+        self._freeze_rest()
 
-    def freeze_who_goes_on(self) -> None:
-        """Somebody from outside can continue them."""
+    def freeze_continued(self) -> None:
+        """Stop processes again that SIGCONT from outside the session continued."""
         if not self.stands_still:
             return
         again, now_s = self._frozen.stop_again(), time.monotonic()
-        if again and now_s >= self._recorded_again_s:
-            self._recorded_again_s = now_s + _RECORDED_AGAIN_AFTER_S
+        if again and now_s >= self._log_again_s:
+            self._log_again_s = now_s + _LOGGED_AGAIN_AFTER_S
             payload = {"processes": len(again), "held": self._gate.held, "again": True}
             self._recorder.record("tree_frozen", self._command_pid, payload)
-        self._tell_who_goes_on_itself(again)
+        self._tell_of_repeated(again)
 
     def thaw(self) -> None:
         if self.is_frozen:
@@ -69,22 +69,22 @@ class Freezing:
         self._gate.open()
 
     def let_run(self) -> None:
-        """So that it can end."""
+        """Thaw the tree so that it can end."""
         self.ends = True
         self.thaw()
 
-    def goes_on_after_all(self, *, is_stopped: bool) -> None:
-        """It doesn't end."""
+    def cancel_end(self, *, is_stopped: bool) -> None:
+        """Undo let_run: the run goes on."""
         self.ends = False
         if is_stopped:
             self.freeze()
 
-    def _go_on_freezing(self) -> None:
+    def _freeze_rest(self) -> None:
         if not self.is_frozen:
             return
         self._is_being_frozen = not self._frozen.stop_all(within_s=_FREEZES_WITHIN_S)
         if self._is_being_frozen:
-            self._loop.call_at(time.monotonic() + _PAUSE_S, self._go_on_freezing)
+            self._loop.call_at(time.monotonic() + _PAUSE_S, self._freeze_rest)
             return
         payload = {"processes": self._frozen.count(), "held": self._gate.held}
         self._recorder.record("tree_frozen", self._command_pid, payload)
@@ -92,17 +92,17 @@ class Freezing:
 
     def _freeze_regularly(self) -> None:
         if self.is_frozen:
-            self.freeze_who_goes_on()
+            self.freeze_continued()
             self._job_control.stop_front_at_key()
             self._loop.call_at(time.monotonic() + _FREEZES_AGAIN_EVERY_S, self._freeze_regularly)
 
-    def _tell_who_goes_on_itself(self, again: list[Stat]) -> None:
-        """By timers that send SIGCONT: it runs in between, and only its end helps."""
+    def _tell_of_repeated(self, again: list[Stat]) -> None:
+        """Tell the user of a process that something keeps continuing: only its end helps."""
         counts = {each.pid: self._again_in_a_row.get(each.pid, 0) + 1 for each in again}
         self._again_in_a_row = counts
         for each in again:
             if counts[each.pid] == _TOLD_AT:
-                who = printable(f"process {each.pid} ({each.comm})")
+                shown = printable(f"process {each.pid} ({each.comm})")
                 self._recorder.tell(
-                    f"{who} does not stay stopped: another process keeps continuing it"
+                    f"{shown} does not stay stopped: another process keeps continuing it"
                 )

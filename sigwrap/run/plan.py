@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from sigwrap.run.files import Files
     from sigwrap.run.joined.joins import Joins
     from sigwrap.run.network import Network
-    from sigwrap.run.remote_switch.switch import RemoteSwitch
+    from sigwrap.run.remote_switch import RemoteSwitch
     from sigwrap.run.usage import Usage
 
 
@@ -115,7 +115,7 @@ def _remote_switch(settings: RunSettings, environment: dict[bytes, bytes]) -> Re
                 "name it: --killswitch-url URL, or $SIGWRAP_KILLSWITCH_URL",
             )
         return None
-    from sigwrap.run.remote_switch.switch import RemoteSwitch
+    from sigwrap.run.remote_switch import RemoteSwitch
 
     where = "--killswitch-url" if settings.killswitch_url else f"${KILLSWITCH_URL}"
     return RemoteSwitch(

@@ -1,5 +1,5 @@
-"""An event that would repeat itself a thousand times a second: the first is recorded, and one more
-with the count of those that followed."""
+"""Log an event that may come a thousand times a second: the first, then one with a count of the
+others."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sigwrap.mediate.lineage import Process
 if TYPE_CHECKING:
     from sigwrap.run.session import Session
 
-Key = tuple[object, ...]  # the process first, of what one does
+Key = tuple[object, ...]  # its first element is the process, if one did it
 
 
 class _Repeated:
@@ -31,7 +31,7 @@ class Repeats:
         self._recorder = session.recorder
         self._loop = session.loop
         self._running: dict[Key, _Repeated] = {}
-        self._of_process: dict[object, dict[Key, None]] = {}  # by the first of a key
+        self._of_process: dict[object, dict[Key, None]] = {}  # first element of a key -> keys
 
     def record(self, event: str, pid: int, payload: Payload, key: Key, within_s: float) -> Logged:
         running = self._running.get(key)
@@ -44,7 +44,7 @@ class Repeats:
         self._of_process.setdefault(key[0], {})[key] = None
 
         def over() -> None:
-            if self._running.get(key) is first:  # or its process has ended meanwhile
+            if self._running.get(key) is first:  # its process has not ended since
                 self._sum_up(key)
 
         self._loop.call_at(time.monotonic() + within_s, over)

@@ -1,8 +1,8 @@
-"""Who notices what: rules that escalate, loops, drift, attempts on sigwrap, shadows. Each is told
-by an agent signal, and what follows for that is not decided here.
+"""Watch for rules that escalate, loops, drift, attempts on sigwrap and shadows.
 
-They are noticed in the middle of a request, and a signal may end the run. So it is sent at the end
-of the loop's turn, when the request has its answer.
+Each one becomes an agent signal; the policy decides what follows it. They are noticed in the middle
+of a request, and a signal may end the run. So the signal is sent at the end of the loop's turn: by
+then, the request has its answer.
 """
 
 from __future__ import annotations
@@ -18,32 +18,28 @@ from sigwrap.hints import TYPE_CHECKING
 from sigwrap.mediate.effects import Escalation, TellWatchers
 from sigwrap.mediate.exec import line_of, subject_of
 from sigwrap.mediate.exec_facts import ExecFacts
-from sigwrap.mediate.watch import (
-    MOST_TOLD,
-    Once,
-    Seldom,
-    Telling,
-    attempt_on_boundary,
-    shadow_of,
-)
+from sigwrap.mediate.watch import attempt_on_boundary, shadow_of
 from sigwrap.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from sigwrap.run.session import Session
 
 _LONGEST = 300
+# A process can repeat the same thing a thousand times a second.
+_MOST_TOLD = 100  # drifts, and shadows, of a run
+_ATTEMPT_AGAIN_AFTER_S = 10.0
 
 
 class _Kind(NamedTuple):
     signal: AgentSignal
     source: str
-    may_be_followed: bool = True  # by what the policy says of the signal
+    escalates: bool = True  # the policy may send another signal after it
 
 
 _LOOP = _Kind(AgentSignal.SIGLOOP, "watch.loop")
 _DRIFT = _Kind(AgentSignal.SIGDRIFT, "watch.drift")
 _ATTEMPT = _Kind(AgentSignal.SIGTRUST, "trust.boundary")
-_SHADOW = _Kind(AgentSignal.SIGTRUST, "trust.path_shadow", may_be_followed=False)
+_SHADOW = _Kind(AgentSignal.SIGTRUST, "trust.path_shadow", escalates=False)
 
 
 class Watchers:
@@ -55,9 +51,9 @@ class Watchers:
         if self._rule is not None:
             self._same_execs = LoopWatch(self._rule.same_exec, self._rule.within_s)
         self._profile = session.plan.profile
-        self._drifts = Once()
-        self._shadows = Once()
-        self._attempts = Seldom()
+        self._drifts: set[object] = set()
+        self._shadows: set[object] = set()
+        self._attempts_s: dict[str, float] = {}  # event -> when it was last sent
         self._due: deque[tuple[_Kind, str]] = deque()
 
     @property
@@ -71,13 +67,13 @@ class Watchers:
     def on_exec(self, _scope: object, effect: TellWatchers) -> None:
         if self._same_execs is not None:
             self._look_for_loop(self._same_execs, effect.facts, time.monotonic())
-        # A replacement is the policy's own doing, and no profile has it.
+        # The policy itself chose a replacement, and no profile has it.
         if self._profile is not None and not effect.is_replaced:
             self._look_for_drift(self._profile, effect)
 
     @property
     def looks_at_execs(self) -> bool:
-        """At what each one is, not only how often it comes."""
+        """Whether the program matters, not only how often it runs."""
         return self._profile is not None
 
     @property
@@ -85,34 +81,36 @@ class Watchers:
         return self._same_execs is not None
 
     def on_repeated_exec(self, facts: ExecFacts, at_s: float) -> None:
-        """One of an exec that on_exec has seen before. Only how often it came counts."""
+        """Count one more of an exec that on_exec has seen before."""
         if self._same_execs is not None:
             self._look_for_loop(self._same_execs, facts, at_s)
 
     def execs_left(self, facts: ExecFacts) -> int:
-        """How many more of this exec nobody has to look at as they come; -1: any number."""
+        """Return how many more of this exec need no look as they come; -1 for any number."""
         if self._same_execs is None:
             return -1
         main = facts.programs[0]
         return self._same_execs.left(main.path, main.argv, facts.cwd, time.monotonic())
 
     def on_event(self, event: str, payload: Payload) -> None:
-        """Before it is written: that the log is full must not be a way out."""
+        """Look at an event before it is written: a full log must not hide it."""
         shadow = shadow_of(event, payload)
         if shadow is not None:
-            self._tell_once(self._shadows, shadow.file, _SHADOW, shadow.what)
+            self._raise_once(self._shadows, shadow.file, _SHADOW, shadow.what)
             return
         attempt = attempt_on_boundary(event, payload)
         if attempt is None or (attempt.peer_pid and not self._session.is_inside(attempt.peer_pid)):
             return
-        if self._attempts.may_tell(event, time.monotonic()):
+        last_s, now_s = self._attempts_s.get(event), time.monotonic()
+        if last_s is None or now_s - last_s >= _ATTEMPT_AGAIN_AFTER_S:
+            self._attempts_s[event] = now_s
             self._raise(_ATTEMPT, attempt.what)
 
     def send_what_is_due(self) -> None:
         while self._due:
             kind, reason = self._due.popleft()
             signals = self._session.agent_signals
-            send = signals.send if kind.may_be_followed else signals.note
+            send = signals.send if kind.escalates else signals.note
             send(kind.signal, kind.source, reason)
 
     def _look_for_loop(self, watch: LoopWatch, facts: ExecFacts, now_s: float) -> None:
@@ -126,17 +124,15 @@ class Watchers:
         if program is not None:
             what = f"{line_of(effect.facts)}: {program.path} is not in the profile {profile.name}"
             key = program_and_subcommand(program)
-            self._tell_once(self._drifts, key, _DRIFT, what)
+            self._raise_once(self._drifts, key, _DRIFT, what)
 
-    def _tell_once(self, told: Once, key: object, kind: _Kind, what: str) -> None:
-        match told.about(key):
-            case Telling.TELL:
-                self._raise(kind, what)
-            case Telling.TELL_AS_LAST:
-                more = f" (sigwrap reports no more of these: {MOST_TOLD} so far)"
-                self._raise(kind, what, more)
-            case Telling.LEAVE:
-                pass
+    def _raise_once(self, told: set[object], key: object, kind: _Kind, what: str) -> None:
+        if key in told or len(told) == _MOST_TOLD:
+            return
+        told.add(key)
+        is_last = len(told) == _MOST_TOLD
+        more = f" (sigwrap reports no more of these: {_MOST_TOLD} so far)" if is_last else ""
+        self._raise(kind, what, more)
 
     def _raise(self, kind: _Kind, what: str, more: str = "") -> None:
         reason = printable(what)

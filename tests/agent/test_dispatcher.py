@@ -8,7 +8,7 @@ import signal as posix
 import pytest
 
 from sigwrap.agent import AgentSignal, Dispatcher, NotRunning, Outcome, SignalInfo, State
-from sigwrap.agent.dispatcher import MAX_HISTORY, MAX_QUEUED, MAX_TEXT
+from sigwrap.agent.dispatcher import MAX_HISTORY, MAX_QUEUED, MAX_TEXT, Sent
 from tests.agent.session import Session
 
 SIGSTOP, SIGCONT, SIGINT, SIGKILL = list(AgentSignal)[:4]
@@ -510,6 +510,40 @@ def test_what_waited_for_an_action_comes_before_what_was_sent_later(session: Ses
     assert session.said() == ["SIGSTOP", "SIGINT"]
 
 
+# Outcomes are told
+
+
+def test_each_outcome_is_told_and_a_delivery_before_it_is_carried_out() -> None:
+    log: list[str] = []
+
+    def on_outcome(sent: Sent) -> None:
+        log.append(f"{sent.info.signal.name} {sent.outcome.value} {sent.state_after}")
+        if sent.info.reason == "refused" and sent.outcome is Outcome.DELIVERED:
+            raise LookupError
+
+    dispatcher = Dispatcher(
+        clock=lambda: 0, perform=lambda info: log.append(info.signal.name), on_outcome=on_outcome
+    )
+    with dispatcher.action():
+        dispatcher.send_signal(SIGSTOP)
+        dispatcher.send_signal(SIGCONT)
+    with pytest.raises(LookupError):
+        dispatcher.send_signal(SIGTERM, reason="refused")
+    dispatcher.send_signal(SIGCONT)
+    assert log == [
+        "SIGSTOP pending State.RUNNING",
+        "SIGCONT delivered State.RUNNING",
+        "SIGCONT",
+        "SIGSTOP cancelled State.RUNNING",
+        "SIGTERM delivered State.TERMINATED",
+        "SIGTERM failed State.RUNNING",
+        "SIGCONT no-op State.RUNNING",
+    ]
+    found = dispatcher.find(3)
+    assert found is not None and found.info.reason == "refused"
+    assert dispatcher.find(0) is dispatcher.find(5) is None
+
+
 # The history, and what is bounded
 
 
@@ -536,11 +570,9 @@ def test_the_history_says_all_of_a_signal_and_is_the_askers_own(session: Session
     assert session.history("signal", "errors") == [("SIGUSR1", [])]
     session = Session()
     session.send(*[SIGUSR1] * MAX_HISTORY)
-    assert session.dispatcher.dropped_from_history == 0
     session.send(SIGUSR2, SIGUSR2)
     history = session.history("sequence")
     assert (len(history), history[0], history[-1]) == (MAX_HISTORY, (3,), (MAX_HISTORY + 2,))
-    assert session.dispatcher.dropped_from_history == 2
     session = Session()
     session.dispatcher.send_signal(SIGUSR1, source="s" * 10**6, reason="r" * MAX_TEXT)
     assert session.performed[0].source == "s" * (MAX_TEXT - 1) + "…"

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from sigwrap.agent import AgentSignal
-from sigwrap.agent.reactions import EFFECTS, FOLLOWS, Effect, escalations
+from sigwrap.agent.signals import EFFECTS, FOLLOWS, Effect, escalations
 from sigwrap.policy.judge.rules import LoopWatch, Trust, Watch
 from sigwrap.policy.language.schema import REACTIONS
 

@@ -97,7 +97,7 @@ OWN = {
     "linux/usage.py": "only compares",
     "run/joined/fork_server.py": "a process of its own",
     "run/joined/joins.py": "a pipe of its own",
-    "run/remote_switch/poll.py": "a file of the user, by a thread of its own",
+    "run/remote_poll.py": "a file of the user, by a thread of its own",
 }
 NAMED = {
     "_connect": "connect",

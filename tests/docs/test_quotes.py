@@ -12,8 +12,7 @@ import pytest
 from sigwrap import status
 from sigwrap.agent import AgentSignal, Outcome
 from sigwrap.agent.dispatcher import MAX_HISTORY, MAX_QUEUED, MAX_TEXT, Dispatcher
-from sigwrap.agent.reactions import EFFECTS, escalations
-from sigwrap.agent.signals import UNMASKABLE
+from sigwrap.agent.signals import EFFECTS, UNMASKABLE, escalations
 from sigwrap.cli.hook_call import MAX_CALL_BYTES, WITHIN_S
 from sigwrap.hooks.formats import FORMATS, AgentProgram
 from sigwrap.hooks.settings import PLACES, entries

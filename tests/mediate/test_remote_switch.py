@@ -1,4 +1,4 @@
-"""What an answer of the remote kill switch says, and what comes of missed polls."""
+"""What an answer of the remote kill switch says, and what follows from missed polls."""
 
 from __future__ import annotations
 
@@ -27,7 +27,6 @@ def test_an_answer() -> None:
         (b'{"killed": false, "reason": "no"}', Alive()),
         (b"{}", Alive()),
         (b' {"a": [{"killed": true}]}\n', Alive()),
-        (b'{"a": "' + b"[" * 100 + b'\\"["}', Alive()),
         (b'{"killed": "true"}', Missed("in the answer, killed is neither true nor false")),
         (b'{"killed": 1}', Missed("in the answer, killed is neither true nor false")),
         (b'{"killed": 0}', Missed("in the answer, killed is neither true nor false")),
@@ -40,8 +39,8 @@ def test_an_answer() -> None:
         (b'{"killed": true} {}', Missed("the answer is not JSON")),
         (b'\xef\xbb\xbf{"killed": true}', Missed("the answer is not JSON")),
         (b'{"killed": true, "n": ' + b"1" * 5000 + b"}", Missed("the answer is not JSON")),
-        (b"[" * 65_000, Missed("the answer is nested too deeply")),
-        (b'{"a":' * 51 + b"1" + b"}" * 51, Missed("the answer is nested too deeply")),
+        (b"[" * 65_000, Missed("the answer is not JSON")),
+        (b'{"a":' * 9000 + b"1" + b"}" * 9000, Missed("the answer is not JSON")),
     ):
         assert read_answer(body) == answer
 

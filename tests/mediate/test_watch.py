@@ -1,9 +1,9 @@
-"""Which events are attempts on sigwrap, and how often one is told."""
+"""Which events are attempts on sigwrap, and which are shadows."""
 
 from __future__ import annotations
 
 from sigwrap.events import EVENT_TYPES, Payload
-from sigwrap.mediate.watch import Once, Seldom, Telling, attempt_on_boundary, shadow_of
+from sigwrap.mediate.watch import attempt_on_boundary, shadow_of
 
 ON_SIGWRAP: Payload = {
     "rule_name": "builtin:sigwrap",
@@ -39,14 +39,14 @@ def test_an_attempt_on_sigwrap() -> None:
         assert _what(event, payload).startswith(what)
 
 
-def test_what_is_none() -> None:
+def test_not_an_attempt() -> None:
     for event, payload in (
         ("exec_allowed", {"path": "/bin/ls"}),
         ("exec_allowed", {"path": "./ls", "shadows": "/bin/ls"}),
         ("exec_denied", {"path": "./ls", "shadows": "/bin/ls"}),
         ("signal_blocked", ON_SIGWRAP | {"rule_name": "no-kill"}),
         ("signal_blocked", ON_SIGWRAP | {"target_pid": None}),  # PTRACE_TRACEME
-        ("signal_blocked", ON_SIGWRAP | {"correlation": "3"}),  # kill 0, where sigwrap is as well
+        ("signal_blocked", ON_SIGWRAP | {"correlation": "3"}),  # kill 0, in sigwrap's own group
         ("control_refused", {"inside_session": False, "peer_pid": 9}),
         *((name, {}) for name in ("process_exited", "agent_signal", "limit_near", "session_ended")),
     ):
@@ -54,23 +54,10 @@ def test_what_is_none() -> None:
         assert attempt_on_boundary(event, payload) is None
 
 
-def test_a_shadow_is_told_whatever_was_decided() -> None:
+def test_a_shadow_counts_whether_allowed_or_denied() -> None:
     for event in ("exec_allowed", "exec_denied"):
         shadow = shadow_of(event, {"path": "./ls", "shadows": "/bin/ls"})
         assert shadow is not None
         assert shadow.what == "./ls shadows /bin/ls"
     assert shadow_of("exec_allowed", {"path": "/bin/ls"}) is None
     assert shadow_of("process_exited", {"shadows": "/bin/ls"}) is None
-
-
-def test_each_is_told_once_and_the_last_says_that_no_more_are() -> None:
-    once = Once(2)
-    told = [once.about(key) for key in "aababcbd"]
-    assert told[:3] == [Telling.TELL, Telling.LEAVE, Telling.TELL_AS_LAST]
-    assert set(told[3:]) == {Telling.LEAVE}
-
-
-def test_a_kind_is_told_again_after_a_while() -> None:
-    seldom = Seldom()
-    told = [seldom.may_tell(kind, now_s) for now_s, kind in enumerate("aab" + "a" * 9)]
-    assert told == [True, False, True, *[False] * 7, True, False]

@@ -1,4 +1,4 @@
-"""A URL that can end a run: only where it says so, and whatever else it says."""
+"""The remote kill switch: it ends a run only if its answer says so."""
 
 from __future__ import annotations
 
@@ -58,14 +58,14 @@ def missed(sigwrap: Sigwrap) -> list[str]:
 
 
 def goes_on(sigwrap: Sigwrap, process: Running) -> None:
-    """Until its line comes; and its status is its own."""
+    """Let the command end, and check that its own status is what sigwrap returns."""
     process.say(b"\n")
     assert process.wait(PATIENCE_S) == 3
     assert end_of(sigwrap) == "the command ended"
 
 
 def misses(subject: Sigwrap, url: str, variables: dict[str, str] | None = None) -> list[str]:
-    """Why it does, of a run that goes on."""
+    """Return the reasons for missed polls of a run that goes on."""
     process, _ = subject.start_ready(URL, url, *WAITS, env=variables or {})
     subject.await_event("killswitch_missed")
     goes_on(subject, process)
@@ -78,12 +78,12 @@ def free_port() -> int:
     return port
 
 
-# What it says
+# Answers
 
 
 @pytest.mark.promise("kill switch from elsewhere")
 def test_killed_at_the_start(as_user: Sigwrap, serve: Serve) -> None:
-    """The option comes before the variable, of which an empty one is none."""
+    """The option wins over the variable, and an empty variable counts as unset."""
     server = serve(KILLED)
     assert as_user.run("--", "true", env={VARIABLE: ""}).returncode == 0
     assert missed(as_user) == []
@@ -100,19 +100,19 @@ def _drip(connection: socket.socket) -> None:
     connection.sendall(b"HTTP/1.1 200 OK\r\n\r\n")
     for byte in b'{"killed": true, "reason": "slow"}':
         connection.sendall(bytes([byte]))
-        time.sleep(1)  # it is what this server is about
+        time.sleep(1)  # the slowness that is tested
 
 
 def test_an_answer_that_drips_takes_five_seconds(sigwrap: Sigwrap, serve: Serve) -> None:
-    """And nobody waits meanwhile."""
+    """The command does not wait meanwhile."""
     misses(sigwrap, serve(_drip).url)
     started, missed_it, *_ = sigwrap.events("session_started", "killswitch_missed")
-    # The second: where sigwrap had no processor when they were over.
+    # The second reason: a busy machine gave the thread no processor time.
     assert missed_it.payload["reason"] in ("no response within 5 s", "the poll does not return")
     assert 4 < (missed_it.time_ns - started.time_ns) / 1e9 < 20  # it drips for 30
 
 
-def test_three_misses_in_a_row_end_the_run_where_it_is_asked_for(
+def test_three_misses_in_a_row_end_the_run_with_fail_closed(
     sigwrap: Sigwrap, serve: Serve, impatient: Impatient
 ) -> None:
     server = serve(ALIVE)
@@ -156,8 +156,8 @@ def test_a_terabyte_is_not_read(sigwrap: Sigwrap) -> None:
 
 
 @pytest.mark.parametrize("is_locked", [False, True])
-def test_that_command_could_write_the_file_is_in_the_log(as_user: Sigwrap, is_locked: bool) -> None:
-    """Also where it would have to make the file its own first."""
+def test_the_log_says_if_the_command_can_write_the_file(as_user: Sigwrap, is_locked: bool) -> None:
+    """A read-only file of the same user counts: its owner can change the mode."""
     folder = as_user.folder / "locked"
     file = folder / "switch"
     folder.mkdir()
@@ -178,21 +178,19 @@ def test_that_command_could_write_the_file_is_in_the_log(as_user: Sigwrap, is_lo
 # https
 
 
-def test_a_certificate_that_nobody_vouches_for_is_not_believed(
-    sigwrap: Sigwrap, serve: Serve
-) -> None:
-    """By the variable's file it is; for its own name, as the proxy's test shows."""
+def test_an_unknown_certificate_is_not_trusted(sigwrap: Sigwrap, serve: Serve) -> None:
+    """With $SSL_CERT_FILE it is. The test of the proxy checks the name in it."""
     server = serve(KILLED, secure=True)
-    believes = {"SSL_CERT_FILE": str(CERTIFICATE)}
+    trusting = {"SSL_CERT_FILE": str(CERTIFICATE)}
     assert misses(sigwrap, server.url)[0].startswith("cannot verify its certificate: self")
     assert server.requests == []
-    done = sigwrap.run(URL, server.url, "--", "sleep", "1000", env=believes)
+    done = sigwrap.run(URL, server.url, "--", "sleep", "1000", env=trusting)
     assert done.returncode == REFUSED
     assert "all stop" in end_of(sigwrap)
 
 
 def test_an_answer_through_a_proxy(sigwrap: Sigwrap, serve: Serve) -> None:
-    """Which is asked by a name that only the proxy knows, and the words of which come first."""
+    """Only the proxy knows the host, and it gets its own password."""
     server = serve(KILLED, secure=True)
 
     def proxy(connection: socket.socket) -> None:
@@ -206,7 +204,7 @@ def test_an_answer_through_a_proxy(sigwrap: Sigwrap, serve: Serve) -> None:
         "SSL_CERT_FILE": str(CERTIFICATE),
     }
     (why, *_) = misses(sigwrap, "https://example.invalid/", variables)
-    assert "cannot verify its certificate" in why  # it is of another name
+    assert "cannot verify its certificate" in why  # the certificate names another host
     request = through.requests[0].decode().split("\r\n")
     assert request[0] == "CONNECT example.invalid:443 HTTP/1.1"
     assert "Proxy-Authorization: Basic bWU6c2VjcmV0" in request
@@ -227,12 +225,12 @@ def _pass_on(one: socket.socket, other: socket.socket) -> None:
                 key.data.sendall(data)
 
 
-# Whoever is inside
+# Supervised processes
 
 
 @pytest.mark.parametrize("how", ["", "undumpable", "leaves"])
 def test_a_supervised_process_is_not_believed(as_user: Sigwrap, programs: Path, how: str) -> None:
-    """Whether it lets itself be looked into, or has stopped listening by then."""
+    """It is recognised if it can be inspected, cannot be, or no longer listens."""
     port = free_port()
     fake, said = as_user.start_ready(
         "--", sys.executable, str(programs / "fakes_killswitch.py"), str(port), *how.split()
@@ -253,10 +251,10 @@ def test_a_supervised_process_is_not_believed(as_user: Sigwrap, programs: Path, 
     assert b"asked" not in said.rest()
 
 
-def test_nor_does_it_keep_the_true_one_from_being_heard(
+def test_a_supervised_process_does_not_hide_the_real_server(
     sigwrap: Sigwrap, programs: Path, serve: Serve
 ) -> None:
-    """By listening at the other address that localhost has."""
+    """It listens at the other address of localhost."""
     server = serve(KILLED)
     fake, _ = sigwrap.start_ready(
         *("--", sys.executable, str(programs / "fakes_killswitch.py")),
@@ -268,10 +266,8 @@ def test_nor_does_it_keep_the_true_one_from_being_heard(
     fake.kill()
 
 
-def test_descriptors_that_command_makes_us_hold_do_not_starve_it(
-    sigwrap: Sigwrap, serve: Serve
-) -> None:
-    """The thread that asks has a table of its own, and nothing in it but what it needs."""
+def test_the_polling_thread_has_few_descriptors(sigwrap: Sigwrap, serve: Serve) -> None:
+    """Its own table: the command cannot fill it by making the supervisor hold descriptors."""
     server = serve(ALIVE)
     process, _ = sigwrap.start_ready(URL, server.url, *WAITS)
     server.await_requests(1)
@@ -288,9 +284,9 @@ def test_descriptors_that_command_makes_us_hold_do_not_starve_it(
 # The URL
 
 
-def test_a_token_is_neither_shown_nor_handed_on(as_user: Sigwrap) -> None:
+def test_a_token_is_neither_shown_nor_inherited(as_user: Sigwrap) -> None:
     url = f"http://me:sesame@127.0.0.1:{free_port()}/path?token=sesame#sesame"
-    # Of all that are above it; reading others' could wait for them.
+    # Only ancestors: reading from another process could wait for it.
     each = 'tr "\\0" "\\n" </proc/$p/environ; cat /proc/$p/cmdline'
     above = 'p=$(sed -n "s/^PPid:[^0-9]*//p" /proc/$p/status)'
     look = f'p=$$; while [ "${{p:-0}}" -gt 1 ]; do {each}; {above}; done 2>/dev/null'
@@ -312,10 +308,10 @@ def test_a_token_is_neither_shown_nor_handed_on(as_user: Sigwrap) -> None:
 @pytest.mark.parametrize(
     ("words", "variable", "said"),
     [
-        ((URL, "ftp://u:sesame@h/?sesame"), "", "--killswitch-url ftp://…@h/: not a supported URL"),
-        ((), "https:/me:sesame@h/x", "$SIGWRAP_KILLSWITCH_URL https:/…@h/x: not a supported URL"),
-        ((), "https:///me:sesame@h/x", "$SIGWRAP_KILLSWITCH_URL https:///…@h/x: no host"),
-        ((), "https://me:ses/ame@h/x", "$SIGWRAP_KILLSWITCH_URL https://…@h/x: no host"),
+        ((URL, "ftp://u:sesame@h/?sesame"), "", "--killswitch-url: not a supported URL"),
+        ((), "https:/me:sesame@h/x", "$SIGWRAP_KILLSWITCH_URL: not a supported URL"),
+        ((), "https:///me:sesame@h/x", "$SIGWRAP_KILLSWITCH_URL: no host"),
+        ((), "https://me:ses/ame@h/x", "$SIGWRAP_KILLSWITCH_URL: no host"),
         (
             ("--killswitch-fail-closed",),
             "",
@@ -323,7 +319,7 @@ def test_a_token_is_neither_shown_nor_handed_on(as_user: Sigwrap) -> None:
         ),
     ],
 )
-def test_a_url_that_can_never_be_asked_is_refused_and_nothing_runs(
+def test_an_unusable_url_is_refused_and_nothing_runs(
     sigwrap: Sigwrap, words: tuple[str, ...], variable: str, said: str
 ) -> None:
     environment = {VARIABLE: variable}

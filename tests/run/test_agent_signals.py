@@ -1,4 +1,4 @@
-"""Agent signals on a loop that keeps its calls: what is recorded, when, and what waits."""
+"""Agent signals on a loop that keeps its calls: what is logged, when, and what waits."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ class Anything:
         return lambda *_words: None
 
 
-class Nobody(Anything):
-    """In the place of the tree."""
+class EmptyTree(Anything):
+    """Stands in for the frozen process tree."""
 
     def stop_all(self, *, within_s: float) -> bool:
         return True
@@ -96,15 +96,15 @@ class Session:
     def tell(self, _text: str) -> None: ...
 
     def send(self, signal: AgentSignal, reason: str = "") -> list[str]:
-        """What it came to, and what happened then."""
+        """Return the outcome, and what happened."""
         self.log.clear()
-        outcome = self.signals.send(signal, "somebody", reason)
+        outcome = self.signals.send(signal, "operator", reason)
         return [outcome.value, *self.log]
 
 
 @pytest.fixture(autouse=True)
-def nobody(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(freezing, "Frozen", Nobody)
+def empty_tree(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(freezing, "Frozen", EmptyTree)
 
 
 STOP, CONT, INT = AgentSignal.SIGSTOP, AgentSignal.SIGCONT, AgentSignal.SIGINT
@@ -131,12 +131,12 @@ def test_each_is_recorded_before_it_takes_effect() -> None:
     assert session.send(TERM, "over") == [
         "delivered",
         "agent_signal SIGTERM delivered",
-        "TerminationDemanded: ended by agent signal SIGTERM from somebody: over",
+        "TerminationDemanded: ended by agent signal SIGTERM from operator: over",
     ]
 
 
 @pytest.mark.parametrize("how", ["is over", "never ends"])
-def test_a_stop_waits_for_the_execs_in_flight_but_not_for_ever(how: str) -> None:
+def test_a_stop_waits_for_the_execs_in_flight_but_not_forever(how: str) -> None:
     session = Session()
     session.gate.goes_on("an exec")
     assert session.send(STOP) == ["pending", "agent_signal SIGSTOP pending"]
@@ -165,17 +165,17 @@ def test_a_stop_that_waits_is_cancelled() -> None:
     assert not session.gate.is_closed
 
 
-def test_an_interrupt_holds_no_exec_once_it_is_sent() -> None:
+def test_an_interrupt_releases_the_execs_that_waited() -> None:
     session = Session()
     session.gate.goes_on("an exec")
     assert session.send(INT, "lunch")[0] == "pending"
     assert session.gate.is_closed
     session.later[0]()
-    assert session.log[-1] == "interrupt for somebody: lunch"
+    assert session.log[-1] == "interrupt for operator: lunch"
     assert not session.gate.is_closed
 
 
-def test_what_is_frozen_runs_to_its_end_and_is_frozen_again() -> None:
+def test_a_frozen_tree_is_let_run_to_end_and_frozen_again() -> None:
     session = Session()
     session.send(STOP)
     session.log.clear()
@@ -189,13 +189,39 @@ def test_what_is_frozen_runs_to_its_end_and_is_frozen_again() -> None:
     assert (session.log, session.gate.is_closed) == (["tree_frozen 0"], True)
 
 
-def test_what_cannot_be_recorded_lets_nobody_go_on() -> None:
+def test_without_a_log_nothing_continues_and_a_kill_still_kills() -> None:
     session = Session()
     session.send(STOP)
     session.writes = False
     assert session.send(CONT)[0] == "failed"
     assert session.freezing.is_frozen and session.gate.is_closed
     assert session.send(KILL)[-1].startswith("KillDemanded")
+
+
+def test_a_run_that_is_ending_can_be_killed_once() -> None:
+    session = Session()
+    session.send(TERM)
+    for kill, name in ((AgentSignal.SIGPOLICY, "SIGPOLICY"), (KILL, "SIGKILL")):
+        session.signals._has_killed = False
+        assert session.send(kill) == [
+            "delivered",
+            f"agent_signal {name} delivered",
+            f"KillDemanded: agent signal {name} from operator",
+        ]
+    assert session.send(KILL) == ["no-op", "agent_signal SIGKILL no-op"]
+    assert session.send(STOP) == ["no-op", "agent_signal SIGSTOP no-op"]
+
+
+def test_a_signal_without_its_reaction_is_only_logged() -> None:
+    session = Session(trust="kill")
+    session.signals.note(AgentSignal.SIGTRUST, "trust.path_shadow", "a shadow")
+    assert session.log == ["agent_signal SIGTRUST delivered"]
+    assert session.send(AgentSignal.SIGTRUST) == [
+        "delivered",
+        "agent_signal SIGTRUST delivered",
+        "agent_signal SIGKILL delivered",
+        "KillDemanded: agent signal SIGTRUST from operator",
+    ]
 
 
 def test_an_error_at_a_stop_kills_and_one_in_a_diagnosis_does_not(
@@ -212,13 +238,13 @@ def test_an_error_at_a_stop_kills_and_one_in_a_diagnosis_does_not(
     def fail(_self: object, **_named: float) -> bool:
         raise OSError("no more")
 
-    monkeypatch.setattr(Nobody, "stop_all", fail)
+    monkeypatch.setattr(EmptyTree, "stop_all", fail)
     assert session.send(STOP)[-1] == (
         "KillDemanded: internal error of sigwrap at SIGSTOP: OSError: no more"
     )
 
 
-def test_who_asks_by_the_control_socket() -> None:
+def test_requests_through_the_control_socket() -> None:
     session = Session()
     peer = Peer(812, 1000, "sigwrap signal", "", False)
 

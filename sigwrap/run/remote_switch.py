@@ -1,9 +1,9 @@
-"""The loop's side of the remote kill switch. A thread asks, since a name server or the other end
-decides how long that takes; whether a poll was missed is decided here, by the loop's own clock, so
-a thread that never comes back is a row of missed polls like any other.
+"""The loop's side of the remote kill switch: a URL that is polled every 10 s, and may kill the run.
 
-The thread is made before COMMAND may run and has a table of descriptors of its own: however many
-processes COMMAND makes us hold, the next poll gets its socket.
+A thread polls, since a name server, a file or the server decides how long that takes. The loop's
+own clock decides which polls are missed: a thread that never comes back is a row of missed polls.
+The thread starts before the command does. It has a descriptor table of its own, so the next poll
+gets its socket however many processes the command makes the supervisor hold.
 """
 
 from __future__ import annotations
@@ -13,11 +13,9 @@ import os
 import signal
 import stat
 import time
-from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 
 from sigwrap.errors import SessionError
-from sigwrap.escape import printable
 from sigwrap.linux import proc_files
 from sigwrap.linux.descriptors import have_own_table
 from sigwrap.mediate.remote_switch import (
@@ -32,11 +30,10 @@ from sigwrap.mediate.remote_switch import (
 )
 from sigwrap.run.loop import Loop
 from sigwrap.run.recorder import Recorder
-from sigwrap.run.remote_switch.address import File, read_address
-from sigwrap.run.remote_switch.poll import WITHIN_S, poll_of
+from sigwrap.run.remote_poll import WITHIN_S, File, poll_of, read_address
 
 EVERY_S = 10.0
-_GIVEN_UP_AFTER_S = WITHIN_S + 0.5  # the thread itself gives up first, and knows why
+_GIVE_UP_AFTER_S = WITHIN_S + 0.5  # the thread itself gives up first, and knows why
 _MOST_PARTS = 1000  # of a path, with those of the links on it
 
 OnKilled = Callable[[str, str], None]
@@ -46,32 +43,29 @@ class RemoteSwitch:
     def __init__(
         self, url: str, where: str, *, environment: Mapping[bytes, bytes], fail_closed: bool
     ) -> None:
-        """`where`: the option or variable that had the URL. Raises SigwrapError where nothing can
-        ever be asked there."""
+        """`where`: the option or variable that had the URL. Raises SigwrapError if no poll of it
+        could ever succeed."""
         self._address = read_address(url, where)
         self._poll = poll_of(self._address, environment)
         self._state = RemoteSwitchState(self._address.shown, fail_closed=fail_closed)
         self.has_killed = False
-        self._polls = 0
-        self._awaited = 0  # the poll that is to be answered; 0: none
-        self._asked = 0  # the one that the thread is at
+        self._is_awaited = False  # the loop still waits for the answer of this period
         self._is_thread_idle = True
-        self._answers: deque[tuple[int, Answer]] = deque()
+        self._answer: Answer  # the thread's last one
         self._wanted_fd = self._answered_fd = -1
 
     @property
     def gaps(self) -> list[str]:
-        """What a session's log says is missing. Root can write everything, and knows."""
+        """What the session's log lists as missing. Root can write every file, and knows it."""
         if not isinstance(self._address, File) or os.geteuid() == 0:
             return []
-        path = self._address.path
-        if any(map(_is_ours, _ways_to(path))):
+        if any(map(_is_writable, _ways_to(self._address.path))):
             return [f"the kill switch {self._address.shown}: the command can write to it too"]
         return []
 
     @property
     def is_held_up(self) -> bool:
-        """The thread may be in a read of a file that nothing can break off."""
+        """Whether the thread may be in a read of a file that nothing can interrupt."""
         return isinstance(self._address, File) and not self._is_thread_idle
 
     def start_thread(self) -> None:
@@ -86,41 +80,35 @@ class RemoteSwitch:
             ) from failure
 
     def start(self, loop: Loop, recorder: Recorder, on_killed: OnKilled) -> None:
-        """`on_killed` gets the reason and who says so, once, in the loop."""
+        """`on_killed` gets the reason and the URL, once, in the loop."""
         self._loop = loop
         self._recorder = recorder
         self._on_killed = on_killed
         loop.watch(self._answered_fd, self._on_answered)
-        self._want()
+        self._start_period()
 
-    def _want(self) -> None:
-        self._polls += 1
-        number = self._awaited = self._polls
+    def _start_period(self) -> None:
+        self._is_awaited = True
         if self._is_thread_idle:
             self._is_thread_idle = False
-            self._asked = number
             os.eventfd_write(self._wanted_fd, 1)
         now_s = time.monotonic()
-        self._loop.call_at(now_s + _GIVEN_UP_AFTER_S, lambda: self._give_up(number))
-        self._loop.call_at(now_s + EVERY_S, self._want)
+        self._loop.call_at(now_s + _GIVE_UP_AFTER_S, self._give_up)
+        self._loop.call_at(now_s + EVERY_S, self._start_period)
 
     def _on_answered(self, _happened: int) -> None:
         try:
             os.eventfd_read(self._answered_fd)
         except BlockingIOError:
-            return  # a turn of the loop within this one has seen to it
-        while self._answers:
-            number, answer = self._answers.popleft()
-            self._is_thread_idle = True
-            is_awaited = number == self._awaited
-            if is_awaited:
-                self._awaited = 0
-            if is_awaited or isinstance(answer, Killed):  # that is never too late
-                self._take(answer)
+            return  # a turn of the loop within this one took the answer
+        self._is_thread_idle = True
+        if self._is_awaited or isinstance(self._answer, Killed):  # a kill is never too late
+            self._is_awaited = False
+            self._take(self._answer)
 
-    def _give_up(self, number: int) -> None:
-        if number == self._awaited:
-            self._awaited = 0
+    def _give_up(self) -> None:
+        if self._is_awaited:
+            self._is_awaited = False
             self._take(Missed("the poll does not return"))
 
     def _take(self, answer: Answer) -> None:
@@ -142,24 +130,21 @@ class RemoteSwitch:
                     self.has_killed = True
                     self._on_killed(reason, url)
 
-    # The thread
-
     def _poll_whenever_wanted(self) -> None:
+        """The thread. An error's text may hold a part of the URL, so only its type is shown."""
         signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
         have_own_table((self._wanted_fd, self._answered_fd, *proc_files.held()))
         while True:
             os.eventfd_read(self._wanted_fd)
-            number = self._asked
             try:
-                answer = self._poll()
+                self._answer = self._poll()
             except Exception as bug:
-                answer = Missed(printable(f"internal error: {type(bug).__name__}: {bug}"))
-            self._answers.append((number, answer))
+                self._answer = Missed(f"internal error: {type(bug).__name__}")
             os.eventfd_write(self._answered_fd, 1)
 
 
 def _ways_to(path: bytes) -> Iterator[bytes]:
-    """Each folder and link that is gone through, and what there is in the end."""
+    """Yield each folder and link on the path, and the file."""
     here, parts = b"/", path.split(b"/")[::-1]
     for _ in range(_MOST_PARTS):
         yield here
@@ -173,11 +158,11 @@ def _ways_to(path: bytes) -> Iterator[bytes]:
             here = at
 
 
-def _is_ours(path: bytes) -> bool:
-    """To write, or to be made writable, or to put something else in the place of what is in it."""
+def _is_writable(path: bytes) -> bool:
+    """Whether this user can write to it, make it writable, or replace what is in it."""
     try:
         found = os.stat(path)
-    except OSError:  # it isn't there
+    except OSError:  # it does not exist
         return os.access(os.path.dirname(path), os.W_OK)
     is_shared = stat.S_ISDIR(found.st_mode) and bool(found.st_mode & stat.S_ISVTX)
     return found.st_uid == os.geteuid() or (os.access(path, os.W_OK) and not is_shared)
