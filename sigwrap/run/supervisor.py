@@ -195,7 +195,6 @@ class Supervisor:
             on_continued=self._freezing.freeze_who_goes_on,
         )
         self._kill_switch = KillSwitch(
-            plan.session_line,
             plan.stores,
             self._loop,
             recorder,

@@ -90,7 +90,6 @@ OWN = {
     "linux/procfs.py": PROC,
     "linux/removal.py": OPENED_BY_SIGWRAP,
     "linux/session_cgroup.py": "its own control group",
-    "linux/session_line.py": PROC,
     "linux/sigfd.py": PROC,
     "linux/sockets/rights.py": "a thread of its own",
     "linux/unfiled.py": "its own memory",
