@@ -345,7 +345,7 @@ def _types() -> tuple[EventType, ...]:
         ),
         event(
             "control_refused",
-            "the control socket refused a process, or one in a session sent the signal of the kill switch",
+            "the control socket, or the kill switch by its signal, refused a process",
             "reason",
             "peer_pid",
             "peer_uid",
