@@ -15,7 +15,7 @@ tracing       who traces a caller, and whether that one stops it after an exec
 repeated      the way to _repeated.c, for execs of plain files that have run before
 image         what the kernel loaded, held against what was judged
 ours          what sigwrap knows of the file system by itself
-twins         files that denying rules name, under other names
+named_files   files that denying rules name, under other names
 elf           which program an ELF file names as its interpreter
 waiting       the program that a process runs while its exec waits for an approval
 restage       putting another command into a caller's own call

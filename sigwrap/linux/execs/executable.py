@@ -154,7 +154,7 @@ class Executable:
         if not (self._caller.is_local(state) and content.has_settled(state)):
             return None
         path = self.programs[0].path
-        if not self._ours.twins.is_none(state, path):
+        if not self._ours.named_files.is_original(state, path):
             return None
         return state
 
@@ -275,7 +275,7 @@ class Executable:
         # Nobody who searches PATH has a descriptor of the folder.
         searched = called if called is not path else _word(argv)
         programs = [self._program(fd, path, argv, searched)]
-        also = self._twins(fd, state, programs[0])
+        also = self._originals(state, programs[0])
         header = self._header(fd, state)
         for depth in range(MAX_INTERPRETERS + 1):
             script = None if header is None else shebang(header)
@@ -289,7 +289,7 @@ class Executable:
             fd = self._caller.open(called)
             state = self._pin(fd)
             programs.append(self._program(fd, called, argv, called))
-            also += self._twins(fd, state, programs[-1])
+            also += self._originals(state, programs[-1])
             header = self._header(fd, state)
         self.readable = header is not None
         self.image: Place = state.place
@@ -309,9 +309,9 @@ class Executable:
         self.here = tuple(here)
         self.programs = (*here, *later)
 
-    def _twins(self, fd: int, state: State, program: Program) -> list[Program]:
+    def _originals(self, state: State, program: Program) -> list[Program]:
         may_wait = self._caller.may_wait
-        return list(self._ours.twins.of(fd, state, program, may_wait=may_wait))
+        return self._ours.named_files.originals(state, program, may_wait=may_wait)
 
     def _loader(self, fd: int, state: State, argv: list[bytes]) -> list[Program]:
         """What an ELF file names in the place of the C library's loader runs, and it alone."""
@@ -329,7 +329,7 @@ class Executable:
         self._loader_fd = self._caller.open(path)
         loader_state = self._pin(self._loader_fd)
         program = self._program(self._loader_fd, path, argv, path)._replace(counts_by_name=True)
-        return [program, *self._twins(self._loader_fd, loader_state, program)]
+        return [program, *self._originals(loader_state, program)]
 
     def loader_holds(self, pid: int) -> bool:
         """At the exec stop, when nobody can write to the file any more."""
@@ -434,8 +434,8 @@ class Executable:
                 later.append(outer)
                 continue
             here.append(outer)
-            for twin in also:
-                here.append(twin._replace(argv=inner.argv))
+            for original in also:
+                here.append(original._replace(argv=inner.argv))
                 own, others = self._wrapped(here[-1], search)
                 here += own
                 later += others
@@ -448,7 +448,7 @@ class Executable:
             fd, state, called = found
             self._hold(fd, state)
             program = self._program(fd, called, [], os.fsencode(command))
-            return [program, *self._twins(fd, state, program)]
+            return [program, *self._originals(state, program)]
         path = command
         if not command.startswith("/"):
             path = _UNSEEN_FOLDER + command.rpartition("/")[2]
