@@ -17,9 +17,9 @@ from collections.abc import Callable, Sequence
 
 from sigwrap.events import Payload
 from sigwrap.hints import Any
+from sigwrap.linux.execs.commands import in_a_system_folder, is_the_systems
 from sigwrap.linux.execs.executable import Executable
 from sigwrap.linux.execs.ours import Ours
-from sigwrap.linux.execs.ownership import in_a_system_folder, is_the_systems
 from sigwrap.linux.execs.repeated import (
     BROKEN,
     HELD,
