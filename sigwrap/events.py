@@ -349,7 +349,7 @@ def _types() -> tuple[EventType, ...]:
         ),
         event(
             "control_refused",
-            "the control socket refused a process",
+            "the control socket, or the kill switch by its signal, refused a process",
             "reason",
             "peer_pid",
             "peer_uid",

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from os.path import isdir, join
 
 from sigwrap.cli.tool_files import with_shadows
-from sigwrap.linux.execs.shadows import SystemCommands
+from sigwrap.linux.execs.commands import SystemCommands
 from sigwrap.linux.paths import our_view
 from sigwrap.policy.judge.engine import Engine
 from sigwrap.policy.judge.files import IN_A_FOLDER, FileRules

@@ -16,6 +16,7 @@ from sigwrap.cli.group import App, Group
 from sigwrap.cli.options import Format, FormatOption, StoreOption, store_folder
 from sigwrap.cli.output import note, out
 from sigwrap.errors import StoreError, UsageError
+from sigwrap.escape import first_of
 from sigwrap.linux import proc_files
 from sigwrap.linux.supervisors import hides_processes
 from sigwrap.report.forms.times import iso_time
@@ -46,11 +47,13 @@ def on(
     activated = activate(lambda: store_folder(store), reason)
     note(*activated.without)
     if activated.left:
-        left = ", ".join(str(pid) if pid else "one whose pid is hidden" for pid in activated.left)
-        note(f"these supervisors have not ended yet: {left}")
+        note(f"these supervisors have not ended yet: {', '.join(map(str, activated.left))}")
+    if activated.unreached:
+        sessions = first_of(list(activated.unreached))
+        note(f"these sessions run out of reach, as in another container: {sessions}")
     if hides_processes():
-        note("/proc hides the processes of other users (hidepid): a session may still be running")
-    if activated.may_be_more:
+        note("/proc hides processes (hidepid): a session with another store may still be running")
+    elif activated.may_be_more:
         note("some processes could not be checked: a session may still be running")
     ended = ended_sessions(activated)
     if activated.without:
@@ -59,7 +62,7 @@ def on(
             "make its file writable and turn it on again",
         )
     out(f"{activated.state}\n{ended}; to allow new sessions: sigwrap killswitch off")
-    return statuses.REFUSED if activated.left or activated.may_be_more else 0
+    return 0 if activated.is_complete else statuses.REFUSED
 
 
 @app.command()

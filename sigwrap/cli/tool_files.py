@@ -8,9 +8,8 @@ import stat
 from sigwrap.errors import SigwrapError, UsageError
 from sigwrap.escape import printable
 from sigwrap.hints import TYPE_CHECKING
+from sigwrap.linux.execs.commands import SystemCommands, in_a_system_folder
 from sigwrap.linux.execs.content import MAX_HASHED_BYTES
-from sigwrap.linux.execs.ownership import in_a_system_folder
-from sigwrap.linux.execs.shadows import SystemCommands
 from sigwrap.linux.paths import Caller, our_view
 from sigwrap.policy.judge.match import UNTOLD
 from sigwrap.policy.judge.request import CommandRequest, Program

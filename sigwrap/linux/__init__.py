@@ -22,11 +22,10 @@ mounts             which file systems answer by themselves
 taken              descriptors of other processes, taken as our own
 proc_files         files below a /proc that nobody can put another one over
 procfs             what /proc says of a process
-presence           that somebody is there, told by a lock on a folder
+presence           a lock on a directory that says that a process attends to it
 process            children, descendants, the end of a whole tree
 frozen             a whole tree stands still, and goes on
-supervisors        those of all sessions of a user
-session_line       an address that each supervisor listens on, for those outside of all sessions
+supervisors        the supervisors of a user's sessions: found, signalled, ended by force
 death              an end by a signal, without a core
 killed             what the kernel still tells of a SIGKILL
 pidfd              signals to a process that is held, and its end
@@ -34,7 +33,7 @@ pidns              numbers that a process in another pid namespace uses
 sigfd              signals as readable events, with their sender
 signal_waiters     whether a process that blocks a signal waits for it
 waits              how long a poll may wait
-peer               which process is at the other end of a unix socket
+peer               which process connected to a socket or sent a signal, and whether to serve it
 listeners          which process answers at a port of this machine
 kept_library       a library that is read at the start, and loaded when it is needed
 own_pages          code of our own that no change of its file changes

@@ -19,6 +19,7 @@ from collections.abc import Callable
 from sigwrap.bare import socket
 from sigwrap.linux import proc_files, procfs
 from sigwrap.linux.pidfd import has_ended
+from sigwrap.linux.sigfd import SignalInfo
 from sigwrap.tuples import NamedTuple
 
 _SO_PEERPIDFD = 77
@@ -91,13 +92,35 @@ def examine(connection: socket.socket) -> Peer:
     pinned = _pin(connection, pid)
     if pinned is None:
         return Peer(pid, uid, "", "cannot identify the process", False)
+    return _examined(pid, uid, pinned.fd)
+
+
+def examine_sender(info: SignalInfo) -> Peer:
+    """Return the process that sent a signal.
+
+    A sender in an outer pid namespace has no pid here, and is outside all sessions of this one. A
+    supervisor that sends a signal for a process in its session does not use kill(2).
+    """
+    pid, uid = info.sender_pid, info.sender_uid
+    if not info.is_by_kill:
+        return Peer(pid, uid, procfs.command_line(pid), "it may not be the sender", True)
+    if pid == 0:
+        return Peer(pid, uid, "", "", False)
+    try:
+        pidfd = os.pidfd_open(pid)
+    except OSError:
+        return Peer(pid, uid, "", "cannot identify the process", False)
+    return _examined(pid, uid, pidfd)
+
+
+def _examined(pid: int, uid: int, pidfd: int) -> Peer:
     try:
         command = procfs.command_line(pid)
         inside = is_supervised(pid)
-        if has_ended(pinned.fd):  # then what we read may be of another process
+        if has_ended(pidfd):  # then what we read may be of another process
             return Peer(pid, uid, "", "it ended before it was identified", False)
     finally:
-        os.close(pinned.fd)
+        os.close(pidfd)
     return Peer(pid, uid, command, _IS_INSIDE if inside else "", inside)
 
 

@@ -1,5 +1,4 @@
-"""That somebody is there, told by a lock on a folder: it ends with whoever holds it, and who asks
-takes nothing."""
+"""A lock on a directory that says that a process attends to it. The lock ends with that process."""
 
 from __future__ import annotations
 
@@ -11,13 +10,13 @@ import struct
 _LOCK = struct.Struct("@hhqqi")  # struct flock: type, whence, start, length, pid
 
 
-def come(folder: int) -> None:
-    """OSError where there is no such lock to be had."""
+def attend(folder: int) -> None:
+    """Take the lock; OSError if there are no such locks."""
     fcntl.fcntl(folder, fcntl.F_OFD_SETLK, _LOCK.pack(fcntl.F_RDLCK, os.SEEK_SET, 0, 0, 0))
 
 
-def is_somebody_there(folder: int) -> bool:
-    """Anybody could be: the session itself as well."""
+def is_attended(folder: int) -> bool:
+    """Return whether any process has the lock, a process in a session included."""
     asked = _LOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
     try:
         found = fcntl.fcntl(folder, fcntl.F_OFD_GETLK, asked)

@@ -12,6 +12,10 @@ from sigwrap.linux.libc import failure, libc
 from sigwrap.tuples import NamedTuple
 
 SI_KERNEL = 0x80
+SI_USER = 0
+# `sigwrap killswitch on` sends it by kill(2). Of another signal the kernel would forget who sent it
+# and how, once the user's queue of signals is full; of a real-time signal only if it is by kill(2).
+KILL_SWITCH_SIGNAL = signal.SIGRTMIN + 9
 
 _OF_TERMINALS = frozenset(
     {
@@ -32,6 +36,11 @@ class SignalInfo(NamedTuple):
     code: int
     sender_pid: int
     sender_uid: int
+
+    @property
+    def is_by_kill(self) -> bool:
+        """Return whether kill(2) or its like sent it: no process can say that for another."""
+        return self.code == SI_USER
 
     @property
     def is_from_terminal(self) -> bool:

@@ -1,99 +1,65 @@
-"""The supervisors of all sessions of this user, found by what no process inside can take away: the
-list of all processes, and the address that each of them listens on.
+"""Find the supervisors of all sessions of this user, tell each by a signal that the kill switch was
+turned on, and end those that do not react.
 
-Somebody inside can make any number of addresses that look like those, also in the name of
-processes that have ended. So who is seen in the list comes first, and of the others only some are
-looked at in one search.
+A supervisor is a process with the supervisors' name, of this user, that blocks the signal. A
+process in a session can look like one, and ends with its session.
 """
 
 from __future__ import annotations
 
 import os
-import select
 import time
 
-from sigwrap.bare import signal, socket
-from sigwrap.bare.collections import deque
-from sigwrap.linux import proc_files, procfs, session_line
+from sigwrap.bare import signal
+from sigwrap.linux import proc_files, procfs
 from sigwrap.linux.peer import SUPERVISOR_NAME, has_supervisor_above
 from sigwrap.linux.pidfd import has_ended
 from sigwrap.linux.process import descendants, send
-from sigwrap.linux.session_line import Address, Addresses, Busy, Listener
+from sigwrap.linux.sigfd import KILL_SWITCH_SIGNAL
 
-_LISTENER = "anon_inode:seccomp notify"
 _MOST_ROUNDS = 20
 _SEALS_WITHIN_S = 5.0
-_TRIES_FOR_S = 0.1
-_READS_ADDRESSES_FOR_S = _LOOKS_AT_OTHERS_FOR_S = 0.05
 
 
 class Supervisor:
-    """Held by a pidfd, so that nobody else is taken for it. Of one in a pid namespace that isn't
-    below ours there is nothing but its line."""
+    """A supervisor, held by a pidfd: its pid may be another process's later."""
 
-    def __init__(self, pid: int, pidfd: int, front_pid: int) -> None:
+    def __init__(self, pid: int, pidfd: int) -> None:
         self.pid = pid
+        self.is_killed = False
         self._pidfd = pidfd
-        self.addresses: deque[Address] = deque()  # those that may be its own
-        self.line: socket.socket | None = None
         self._stopped: set[int] = set()
         self._rounds = 0
         self._had_some_s = 0.0
-        self.is_killed = False
-        # Somebody inside can listen on such an address as well, and is of a session then.
-        self._above = _of_sigwrap_above(front_pid, pid)
         found = procfs.stat(pid)
-        self.is_inside = found is not None and has_supervisor_above(found.ppid)
+        self._above = [] if found is None else _own_processes_above(found.ppid, pid)
 
     @property
     def has_ended(self) -> bool:
-        """Or has heard what it was told, where nothing else can be known."""
-        if self._pidfd >= 0:
-            return has_ended(self._pidfd)
-        poll = select.poll()
-        if self.line is not None:
-            poll.register(self.line, 0)
-        return bool(poll.poll(0))
+        return has_ended(self._pidfd)
 
-    def tell(self, message: bytes) -> bool:
-        """False where it can't be told so far."""
-        until_s = time.monotonic() + _TRIES_FOR_S
-        while self.addresses and time.monotonic() < until_s and self.line is None:
-            self._try(self.addresses.popleft())
-        if self.line is None:
-            return False
+    def tell(self) -> bool:
+        """Send the signal, and return whether it was sent."""
         try:
-            self.line.send(message, socket.MSG_NOSIGNAL)
+            signal.pidfd_send_signal(self._pidfd, KILL_SWITCH_SIGNAL)
         except OSError:
             return False
-        if self._pidfd >= 0:
-            self.line.close()
         return True
 
-    def _try(self, address: Address) -> None:
-        """Others crowd it for a moment at most."""
-        try:
-            listener = session_line.listener_of(address)
-        except Busy:
-            self.addresses.append(address)
-            return
-        if listener is not None and listener.pid == self.pid and not _is_over(listener):
-            self.line = listener.end
-            os.close(listener.pidfd)
-        else:
-            _let_go(listener)
-
     def end_by_force(self) -> None:
-        """A round, for one that is held up. First everybody below is stopped, until nobody new is
-        there: then the supervisor is killed before its tree, so that COMMAND's end isn't taken for
-        one of its own, and nobody is left who could make another process."""
-        if self._pidfd < 0 or self.has_ended:
+        """Do one round: stop the tree's processes; once no new one appears, kill the supervisor,
+        then the tree.
+
+        In this order the supervisor cannot take the end of the command for an ordinary one, and no
+        process is left that could start another.
+        """
+        if self.has_ended:
             return
         below = set(descendants(self.pid))
         now_s = time.monotonic()
         self._had_some_s = now_s if below or not self._had_some_s else self._had_some_s
         if not below and now_s - self._had_some_s < _SEALS_WITHIN_S:
-            return  # nobody runs any more, and a large log takes its time
+            return  # the tree has ended, and sealing a large log takes time
         new = below - self._stopped
         for pid in new:
             send(pid, signal.SIGSTOP)
@@ -104,7 +70,7 @@ class Supervisor:
         self._kill()
         for pid in below:
             send(pid, signal.SIGKILL)
-        for pid in self._above:  # they stop where COMMAND does; they see to the rest, and end
+        for pid in self._above:  # they stop when the command stops; now they clean up, and end
             send(pid, signal.SIGCONT)
 
     def _kill(self) -> None:
@@ -116,129 +82,88 @@ class Supervisor:
 
 
 class Search:
-    """Finds each of them once."""
+    """Finds each supervisor once. `is_complete`: the last look has checked every process.
+
+    A process with a supervisor above it is no supervisor: it ends with a session.
+    """
 
     def __init__(self) -> None:
-        self._addresses = Addresses()
-        self._others: deque[Address] = deque()  # that nobody in the list is known to have
+        self.is_complete = False
         self._known: dict[int, Supervisor] = {}
-        self.begin_anew()
-
-    def begin_anew(self) -> None:
-        self._has_seen_all = True
-        self._is_through = False
-        self._addresses.begin_anew()
-
-    @property
-    def is_complete(self) -> bool:
-        """Nobody can be left who was there when it began."""
-        return self._has_seen_all and self._is_through
 
     def new_ones(self) -> list[Supervisor]:
-        found = self._in_the_list()
-        now_s = time.monotonic()
-        self._others += self._addresses.new_ones(now_s + _READS_ADDRESSES_FOR_S)
-        until_s = time.monotonic() + _LOOKS_AT_OTHERS_FOR_S
-        for _ in range(len(self._others)):
-            if time.monotonic() > until_s:
-                break
-            address = self._others.popleft()
-            known = self._known.get(address.pid)
-            if known is not None and not known.has_ended:
-                known.addresses.append(address)
-            else:
-                found += self._that_listens(address)
-        self._is_through |= self._addresses.were_all_read and not self._others
-        return found
-
-    def _is_known(self, pid: int) -> bool:
-        known = self._known.get(pid)
-        return known is not None and not known.has_ended
-
-    def _in_the_list(self) -> list[Supervisor]:
+        self.is_complete = True
         found = []
         for pid in proc_files.all_pids():
             process = procfs.stat(pid)
             if process is None or process.comm != SUPERVISOR_NAME or process.has_ended:
                 continue
-            if self._is_known(pid) or pid == os.getpid():
-                continue
-            try:
-                pidfd = os.pidfd_open(pid)
-            except ProcessLookupError:
-                continue
-            except OSError:  # no descriptor is to be had
-                self._has_seen_all = False
-                continue
-            if _is_supervisor(pid):
-                self._known[pid] = Supervisor(pid, pidfd, process.ppid)
-                found.append(self._known[pid])
-            else:
-                os.close(pidfd)
-        return found
+            if not self._is_known(pid) and _is_supervisor(pid):
+                if has_supervisor_above(process.ppid):  # also if its parents end meanwhile
+                    self.is_complete = False
+                else:
+                    found.append(self._held(pid))
+        return [each for each in found if each is not None]
 
-    def _that_listens(self, address: Address) -> list[Supervisor]:
-        """One that the list doesn't have: of another pid namespace, or the list hides it."""
+    def hidden_one(self, pid: int) -> Supervisor | None:
+        """Return the supervisor with this pid, which /proc does not show, if it is new."""
+        is_new = procfs.stat(pid) is None and not self._is_known(pid)
+        return self._held(pid) if is_new else None
+
+    def _is_known(self, pid: int) -> bool:
+        known = self._known.get(pid)
+        return known is not None and not known.has_ended
+
+    def _held(self, pid: int) -> Supervisor | None:
         try:
-            listener = session_line.listener_of(address)
-        except Busy:
-            self._others.append(address)
-            return []
-        if listener is None or _is_over(listener) or self._is_known(listener.pid):
-            _let_go(listener)
-            return []
-        if (
-            listener.pid
-            and (seen := procfs.stat(listener.pid)) is not None
-            and seen.comm != SUPERVISOR_NAME
-        ):
-            _let_go(listener)  # in the list, and no supervisor
-            return []
-        supervisor = Supervisor(listener.pid, listener.pidfd, address.front_pid)
-        supervisor.line = listener.end
-        if listener.pid:
-            self._known[listener.pid] = supervisor
-        return [supervisor]
-
-
-def hides_processes() -> bool:
-    """Whether /proc has been mounted so that it shows no processes of others."""
-    return os.geteuid() != 0 and procfs.stat(1) is None
-
-
-def _is_over(listener: Listener) -> bool:
-    """It has ended, and somebody else has its socket."""
-    return listener.pidfd >= 0 and has_ended(listener.pidfd)
-
-
-def _let_go(listener: Listener | None) -> None:
-    if listener is not None:
-        listener.end.close()
-        if listener.pidfd >= 0:
-            os.close(listener.pidfd)
+            pidfd = os.pidfd_open(pid)
+        except ProcessLookupError:
+            return None
+        except OSError:  # no descriptor is left
+            self.is_complete = False
+            return None
+        if procfs.stat(pid) is not None and not _is_supervisor(pid):
+            os.close(pidfd)  # it ended meanwhile, and another process has its pid
+            return None
+        self._known[pid] = Supervisor(pid, pidfd)
+        return self._known[pid]
 
 
 def _is_supervisor(pid: int) -> bool:
-    """Not only by its name, which anybody may have."""
     credentials = procfs.credentials(pid)
-    if credentials is None or credentials.effective_uid != os.geteuid():
-        return False
-    if not procfs.is_dumpable(pid):
-        return True
-    # So it looks to root, and in a user namespace of our own; but then it may be looked into.
-    return any(proc_files.linked(f"/proc/{pid}/fd/{fd}") == _LISTENER for fd in _descriptors(pid))
+    is_ours = credentials is not None and credentials.effective_uid == os.geteuid()
+    return is_ours and procfs.blocks(pid, KILL_SWITCH_SIGNAL)
 
 
-def _descriptors(pid: int) -> list[str]:
+def hides_processes() -> bool:
+    """Return whether /proc is mounted with hidepid: it does not show this user's supervisors."""
+    return os.geteuid() != 0 and procfs.stat(1) is None
+
+
+def lock_holder(path: str) -> int:
+    """Return the pid of the process that holds a flock on a file, or 0.
+
+    The kernel names it also where /proc does not show the process.
+    """
     try:
-        return proc_files.names(f"/proc/{pid}/fd")
+        found = os.stat(path)
+        lines = proc_files.all_contents("/proc/locks").splitlines()
     except OSError:
-        return []
+        return 0
+    major, minor = os.major(found.st_dev), os.minor(found.st_dev)
+    file = b"%02x:%02x:%d" % (major, minor, found.st_ino)
+    for line in lines:
+        fields = line.split()
+        if b"FLOCK" in fields and file in fields:
+            return max(int(fields[fields.index(file) - 1]), 0)
+    return 0
 
 
-def _of_sigwrap_above(front_pid: int, supervisor: int) -> list[int]:
-    """The front process, and the one-file binary's outer one. Where a supervisor has lost them,
-    anybody is above it."""
+def _own_processes_above(front_pid: int, supervisor: int) -> list[int]:
+    """Return the front process and the one-file binary's outer one.
+
+    After these have ended, another process is the supervisor's parent.
+    """
     if not front_pid or not _may_be_front(front_pid, supervisor):
         return []
     front = procfs.stat(front_pid)

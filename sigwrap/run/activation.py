@@ -1,9 +1,8 @@
-"""Turning the kill switch on: the end of every session of this user, whoever stalls.
+"""Turn the kill switch on: end every session of this user, even if one stalls.
 
-Each session is told, and ends itself with its log sealed. Who hasn't ended after half a second, or
-can't be told, is ended from here. The files that keep others from starting are kept by a thread of
-their own, put there again where somebody took them away: a file system may keep that waiting for as
-long as somebody inside likes, and be free when he is gone.
+Each session is told by a signal, and ends with its log sealed. One that has not ended after half a
+second is killed from here. A thread of its own keeps the files that block new sessions, and writes
+one again if it is removed: a file system that a session serves may stall it until that ends.
 """
 
 from __future__ import annotations
@@ -13,17 +12,17 @@ import os
 import socket
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from sigwrap.errors import StoreError
 from sigwrap.linux.limits import lift_open_files
-from sigwrap.linux.supervisors import Search, Supervisor
+from sigwrap.linux.supervisors import Search, Supervisor, hides_processes, lock_holder
 from sigwrap.store import killswitch
 from sigwrap.store.folder import Folder
 from sigwrap.store.killswitch import State
 from sigwrap.tuples import NamedTuple
 
-_FILES_FIRST_S = 0.25  # so that who starts from then on is refused
+_FILES_FIRST_S = 0.25  # so that sessions that start from then on are refused
 _SECOND_PASS_S = 0.5
 _OWN_END_S = 0.5
 _GIVES_UP_AFTER_S = 10.0  # from SIGKILL on
@@ -39,40 +38,56 @@ class Activated(NamedTuple):
     ended: int  # sessions, by themselves
     forced: int
     left: tuple[int, ...]  # supervisors that outlive SIGKILL
-    may_be_more: bool  # some could not be looked for
+    unreached: tuple[str, ...]  # running sessions of the stores without a supervisor here
+    may_be_more: bool  # some processes could not be checked
     without: tuple[str, ...]  # why there is no file, store by store
+
+    @property
+    def is_complete(self) -> bool:
+        return not (self.left or self.unreached or self.may_be_more)
 
 
 def activate(store: Callable[[], str], reason: str) -> Activated:
-    """As of now, by whoever runs this. `store`: StoreError where there is none."""
+    """Turn it on, by the user that runs this. `store` raises StoreError if there is none."""
     lift_open_files()
     by = f"{os.environ.get('USER') or os.geteuid()} on {socket.gethostname()}"
     state = State(time.time_ns(), reason, by)
     files = _Files(lambda: killswitch.stores(store(), os.environ), state)
     files.come(_FILES_FIRST_S)
-    ends = _Ends(killswitch.as_message(state))
-    until_s = time.monotonic() + _SECOND_PASS_S
-    for _ in range(_MOST_PASSES):
-        while ends.go_on() or time.monotonic() < until_s:
-            time.sleep(_LOOKS_EVERY_S)
-        files.stand()
-        known = ends.found
-        ends.search_anew()
-        while ends.go_on():
-            time.sleep(_LOOKS_EVERY_S)
-        if ends.found == known:  # nobody has started while a file was away
-            break
-    files.finish()
+    announced = killswitch.announce(state)
+    try:
+        ends = _Ends()
+        until_s = time.monotonic() + _SECOND_PASS_S
+        for _ in range(_MOST_PASSES):
+            while ends.go_on() or time.monotonic() < until_s:
+                time.sleep(_LOOKS_EVERY_S)
+            files.stand()
+            known = ends.found
+            if files.running and hides_processes():
+                ends.add_hidden(map(lock_holder, files.running.values()))
+            ends.search_anew()
+            while ends.go_on():
+                time.sleep(_LOOKS_EVERY_S)
+            if ends.found == known:  # no session has started while a file was missing
+                break
+        files.finish()
+    finally:
+        os.close(announced)
     return Activated(
-        files.state, ends.ended, ends.forced, ends.left, ends.may_be_more, files.failures
+        state=files.state,
+        ended=ends.ended,
+        forced=ends.forced,
+        left=ends.left,
+        unreached=() if ends.left else tuple(files.running or ()),
+        may_be_more=not ends.is_complete or files.running is None or hides_processes(),
+        without=files.failures,
     )
 
 
 class _Ends:
-    """Of all sessions that there are, and that still come."""
+    """The ends of all sessions, also of those that start meanwhile."""
 
-    def __init__(self, message: bytes) -> None:
-        self._message = message
+    def __init__(self) -> None:
         self._search = Search()
         self._searched_s = 0.0
         self._searches_until_s = time.monotonic() + _SEARCHES_FOR_S
@@ -83,83 +98,86 @@ class _Ends:
         return len(self._found)
 
     @property
-    def may_be_more(self) -> bool:
-        return not self._search.is_complete
+    def is_complete(self) -> bool:
+        return self._search.is_complete
 
     def search_anew(self) -> None:
-        self._search.begin_anew()
+        self._searched_s = 0.0
         self._searches_until_s = time.monotonic() + _SEARCHES_FOR_S
 
+    def add_hidden(self, pids: Iterable[int]) -> None:
+        for supervisor in map(self._search.hidden_one, filter(None, pids)):
+            if supervisor is not None:
+                self._found.append(_End(supervisor))
+
     def go_on(self) -> bool:
-        """False where nobody is left, or those who are have had SIGKILL for long."""
+        """Return False once no supervisor is left, or those left had SIGKILL long ago."""
         running = [each for each in self._found if each.goes_on()]
         now_s = time.monotonic()
         if not running or now_s - self._searched_s > _SEARCHES_EVERY_S:
-            new = [_End(each, self._message) for each in self._search.new_ones()]
+            new = [_End(each) for each in self._search.new_ones()]
             self._searched_s = time.monotonic()
             self._found += new
             running += new
         if running:
             self._searches_until_s = now_s + _SEARCHES_FOR_S
-        return bool(running) or (self.may_be_more and now_s < self._searches_until_s)
+        return bool(running) or (not self.is_complete and now_s < self._searches_until_s)
 
     @property
     def ended(self) -> int:
-        return sum(not each.supervisor.is_killed for each in self._counted)
+        return sum(not each.supervisor.is_killed for each in self._over)
 
     @property
     def forced(self) -> int:
-        return sum(each.supervisor.is_killed for each in self._counted)
+        return sum(each.supervisor.is_killed for each in self._over)
 
     @property
     def left(self) -> tuple[int, ...]:
         return tuple(each.supervisor.pid for each in self._found if not each.supervisor.has_ended)
 
     @property
-    def _counted(self) -> list[_End]:
-        return [
-            each
-            for each in self._found
-            if each.supervisor.has_ended and not each.supervisor.is_inside
-        ]
+    def _over(self) -> list[_End]:
+        return [each for each in self._found if each.supervisor.has_ended]
 
 
 class _End:
-    def __init__(self, supervisor: Supervisor, message: bytes) -> None:
+    def __init__(self, supervisor: Supervisor) -> None:
         self.supervisor = supervisor
-        self._message = message
-        self._is_told = False
         self._ends_itself_until_s = time.monotonic() + _OWN_END_S
+        self._is_told = False
         self._killed_s = 0.0
 
     def goes_on(self) -> bool:
-        """It is told again and again where it can't be at once: others may crowd its line."""
-        self._is_told = self._is_told or self.supervisor.tell(self._message)
+        self._is_told = self._is_told or self.supervisor.tell()
         now_s = time.monotonic()
-        if self._is_told and self.supervisor.has_ended:
-            return False
-        if self.supervisor.pid and self.supervisor.has_ended:
+        if self.supervisor.has_ended:
             return False
         if self._killed_s and now_s - self._killed_s > _GIVES_UP_AFTER_S:
             return False
         if now_s > self._ends_itself_until_s:
             self.supervisor.end_by_force()
-            if self.supervisor.is_killed or not self.supervisor.pid:
+            if self.supervisor.is_killed:
                 self._killed_s = self._killed_s or now_s
         return True
 
 
 class _Files:
+    """The files of the kill switch, one in each store. `running`: the sessions of the stores that
+    run, None as long as the stores were not listed."""
+
     def __init__(self, stores: Callable[[], tuple[str, ...]], state: State) -> None:
         self.state = state
         self.failures: tuple[str, ...] = ("the file system of a store does not respond",)
+        self.running: dict[str, str] | None = None
         self._stores = stores
         self._has_looked = threading.Event()
+        self._is_to_list = False
+        self._has_listed = threading.Event()
         self._is_to_finish = threading.Event()
         self._thread: threading.Thread | None = threading.Thread(target=self._keep, daemon=True)
         try:
             self._thread.start()
-        except RuntimeError:  # the user may have no more processes: first others have to end
+        except RuntimeError:  # the user may have no more processes: sessions have to end first
             self._thread = None
 
     def come(self, within_s: float) -> None:
@@ -167,13 +185,14 @@ class _Files:
             self._has_looked.wait(within_s)
 
     def stand(self) -> None:
-        """Until they have been looked at once more."""
+        """Wait until the files were looked at once more, and the sessions were listed."""
+        self._has_listed.clear()
+        self._is_to_list = True
         if self._thread is None:
             self._is_to_finish.set()
             self._keep()
-        else:
-            self._has_looked.clear()
-            self._has_looked.wait(_LAST_FILES_S)
+        elif self._thread.is_alive():
+            self._has_listed.wait(_LAST_FILES_S)
 
     def finish(self) -> None:
         self._is_to_finish.set()
@@ -185,23 +204,29 @@ class _Files:
             stores = self._stores()
         except StoreError as error:
             self.failures = (str(error),)
+            self.running = {}
             self._has_looked.set()
             return
         self.state = _with_what_is_known(self.state, stores)
         files = [_File(store, self.state) for store in stores]
         while True:
+            lists = self._is_to_list
             failures = tuple(failure for file in files if (failure := file.hold()))
             self.failures = failures
             self._has_looked.set()
+            if lists:
+                self._is_to_list = False
+                self.running = killswitch.running(stores)
+                self._has_listed.set()
             if self._is_to_finish.wait(_SEARCHES_EVERY_S if failures else _LOOKS_EVERY_S):
                 return
 
 
 def _with_what_is_known(state: State, stores: tuple[str, ...]) -> State:
-    """It may be on already: since then, and for that reason where there is no other."""
+    """Keep since when it is on already, and the reason if no other was given."""
     try:
         earlier = killswitch.known(stores)
-    except StoreError:  # the file can't be put there either, and that is said
+    except StoreError:  # then writing the file fails as well, and its error is shown
         return state
     if earlier is None or not earlier.since_ns:
         return state
@@ -214,10 +239,10 @@ class _File:
         self._state = state
         self._folder: Folder | None = None
         self._fd = -1
-        self._doubt = ""  # whether it stays
+        self._doubt = ""  # why it may not stay
 
     def hold(self) -> str:
-        """Why it isn't there; empty where it is."""
+        """Return why the file isn't there; empty if it is."""
         folder = self._folder
         if folder is not None and folder.is_reached and folder.has(killswitch.NAME, self._fd):
             return self._doubt

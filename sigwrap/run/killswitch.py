@@ -1,139 +1,79 @@
-"""A session and the kill switch: `sigwrap killswitch on` tells it, and it believes nobody inside.
+"""A session and the kill switch: `sigwrap killswitch on` tells it by a signal, and it believes no
+process in a session.
 
-The file that keeps others from starting lies where whoever runs as the user can write. While it is
-there, and nobody has told this session within the time in which who turned it on would have ended
-it, somebody else has put it there.
+Any process of the user can write the file that keeps sessions from starting. So the file ends no
+session: the supervisor removes one that stays there without a signal.
 """
 
 from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
 
-from sigwrap.bare import socket
-from sigwrap.linux import session_line
-from sigwrap.linux.peer import Peer, examine
+from sigwrap.hints import TYPE_CHECKING
+from sigwrap.linux.peer import Peer, examine_sender
 from sigwrap.linux.pinned_path import PinnedPath
-from sigwrap.run.loop import Loop
-from sigwrap.run.recorder import Recorder
+from sigwrap.linux.sigfd import KILL_SWITCH_SIGNAL, SignalFd
+from sigwrap.mediate.run_end import SwitchedOff
 from sigwrap.store import killswitch
 from sigwrap.store.killswitch import State
+
+if TYPE_CHECKING:
+    from sigwrap.run.session import Session
 
 _LOOKS_EVERY_S = 0.5
 _DISBELIEVED_AFTER_S = 3.0
 _RECORDED_AGAIN_AFTER_S = 10.0
-_PATIENCE_S = 2.0
-_MOST_CONNECTIONS = 16
-_AT_ONCE = 64
-_PAUSE_S = 0.005
 
 
 class KillSwitch:
-    def __init__(
-        self,
-        line: socket.socket | None,
-        stores: tuple[str, ...],
-        loop: Loop,
-        recorder: Recorder,
-        on_activated: Callable[[State], None],
-        on_refused: Callable[[Peer], None],
-    ) -> None:
-        """`line`: listens since before the files were looked for, so nobody who has put them there
-        since can have missed us."""
-        self._line = line
-        self._places = [_Place(store) for store in stores]
-        self._loop = loop
-        self._recorder = recorder
-        self._on_activated = on_activated
-        self._on_refused = on_refused
+    def __init__(self, session: Session) -> None:
+        self._places = [_Place(store) for store in session.plan.stores]
+        self._session = session
+        self._loop = session.loop
+        self._recorder = session.recorder
         self._is_on = False
-        self._connections: set[socket.socket] = set()
         self._recorded_s = self._refused_s = 0.0
         self._invented = 0
-        if line is not None:
-            self._listen()
+        self._signals = SignalFd({KILL_SWITCH_SIGNAL})
+        self._loop.watch(self._signals.fd, self._on_signal)
         self._look_regularly()
 
     def close(self) -> None:
-        """Nobody is left whom it could end."""
+        """Stop listening: the process tree has ended."""
         self._is_on = True
-        for end in tuple(self._connections):
-            self._hang_up(end)
-        if self._line is not None:
-            self._loop.unwatch(self._line.fileno())
-            self._line.close()
+        self._loop.unwatch(self._signals.fd)
+        self._signals.close()
 
-    # Who tells
-
-    def _listen(self) -> None:
-        if self._line is None or self._is_on:
-            return
-        try:
-            self._loop.watch(self._line.fileno(), self._on_connection)
-        except OSError:  # no watch is left: it is tried again
-            self._loop.call_at(time.monotonic() + _PAUSE_S, self._listen)
-
-    def _on_connection(self, _happened: int) -> None:
-        """Many at once, and a short pause: whoever crowds the line keeps nobody else from it, and
-        us from nothing else."""
-        for _ in range(_AT_ONCE):
-            if self._line is None or self._is_on:
+    def _on_signal(self, _happened: int) -> None:
+        for info in self._signals.read():
+            if self._is_on:
                 return
-            try:
-                end, _address = self._line.accept()
-            except BlockingIOError:
-                return
-            except OSError:
-                break
-            self._take(end)
-        self._pause()
-
-    def _take(self, end: socket.socket) -> None:
-        peer = examine(end)
-        if peer.objection or len(self._connections) >= _MOST_CONNECTIONS:
-            end.close()
+            peer = examine_sender(info)
             if peer.objection:
                 self._note_refused(peer)
-            return
-        end.setblocking(False)
-        self._connections.add(end)
-        try:
-            self._loop.watch(end.fileno(), lambda _: self._on_message(end))
-        except OSError:
-            self._connections.discard(end)
-            end.close()
-            return
-        self._loop.call_at(time.monotonic() + _PATIENCE_S, lambda: self._hang_up(end))
+            else:
+                self._is_on = True
+                state = self._state(peer.pid)
+                self._session.ending.on(SwitchedOff(state.reason, state.by, state.since_ns))
+
+    def _state(self, sender_pid: int) -> State:
+        """Return what the sender says. The file says the same where the sender can't be read, as in
+        another namespace, but a process in a session can change it."""
+        said = killswitch.announced_by(sender_pid) if sender_pid else None
+        if said is not None:
+            return said
+        for place in self._places:
+            state = place.look()
+            if state is not None:
+                return state
+        return State()
 
     def _note_refused(self, peer: Peer) -> None:
         now_s = time.monotonic()
         if not self._refused_s or now_s - self._refused_s > _RECORDED_AGAIN_AFTER_S:
             self._refused_s = now_s
-            self._on_refused(peer)
-
-    def _pause(self) -> None:
-        if self._line is not None and not self._is_on:
-            self._loop.unwatch(self._line.fileno())
-            self._loop.call_at(time.monotonic() + _PAUSE_S, self._listen)
-
-    def _on_message(self, end: socket.socket) -> None:
-        data = session_line.received(end)
-        if data is None:
-            return
-        self._hang_up(end)
-        state = killswitch.of_message(data)
-        if state is not None and not self._is_on:
-            self._is_on = True
-            self._on_activated(state)
-
-    def _hang_up(self, end: socket.socket) -> None:
-        if end in self._connections:
-            self._connections.discard(end)
-            self._loop.unwatch(end.fileno())
-            end.close()
-
-    # The files
+            self._session.approvals.refused(peer)
 
     def _look_regularly(self) -> None:
         if self._is_on:
@@ -144,34 +84,29 @@ class KillSwitch:
         self._loop.call_at(now_s + _LOOKS_EVERY_S, self._look_regularly)
 
     def _look(self, place: _Place, now_s: float) -> None:
-        try:
-            folder = place.open()
-        except OSError:  # the log's files are in one of them: who took it away is noticed
-            return
-        try:
-            state = killswitch.look_in(folder)
-            if state is None:
-                place.first_seen_s = 0.0
-            elif not place.first_seen_s:
-                place.first_seen_s = now_s
-            elif now_s - place.first_seen_s > _DISBELIEVED_AFTER_S:
-                place.first_seen_s = 0.0
-                self._take_away(folder, place.path, state, now_s)
-        finally:
-            os.close(folder)
+        state = place.look()
+        if state is None:
+            place.first_seen_s = 0.0
+        elif not place.first_seen_s:
+            place.first_seen_s = now_s
+        elif now_s - place.first_seen_s > _DISBELIEVED_AFTER_S:
+            place.first_seen_s = 0.0
+            self._remove(place, state, now_s)
 
-    def _take_away(self, folder: int, store: str, state: State, now_s: float) -> None:
-        """Or others couldn't start. Who turns the switch on in this very moment puts it there
-        anew."""
+    def _remove(self, place: _Place, state: State, now_s: float) -> None:
+        """Remove the file, which would keep other sessions from starting.
+
+        If the switch is turned on at this moment, `sigwrap killswitch on` writes the file again.
+        """
         done = "sigwrap removed it"
         try:
-            killswitch.remove_from(folder)
+            place.remove()
         except OSError as error:
             done = f"sigwrap cannot remove it: {error.strerror}"
         self._invented += 1
         if self._recorded_s and now_s - self._recorded_s < _RECORDED_AGAIN_AFTER_S:
             return
-        path = killswitch.path_in(store)
+        path = killswitch.path_in(place.path)
         if not self._recorded_s:
             self._recorder.tell(f"{path} was not written by sigwrap killswitch on: {done}")
         self._recorded_s = now_s
@@ -187,6 +122,20 @@ class _Place:
         self.first_seen_s = 0.0
         self._pinned = PinnedPath(os.path.realpath(self.path))
 
-    def open(self) -> int:
-        """Return a descriptor of the directory; raise OSError if it is missing."""
-        return self._pinned.open(os.O_DIRECTORY)
+    def look(self) -> State | None:
+        """Return what the file says; None if there is no file."""
+        try:
+            folder = self._pinned.open(os.O_DIRECTORY)
+        except OSError:  # the log's files are in one of the stores: that one is noticed elsewhere
+            return None
+        try:
+            return killswitch.look_in(folder)
+        finally:
+            os.close(folder)
+
+    def remove(self) -> None:
+        folder = self._pinned.open(os.O_DIRECTORY)
+        try:
+            killswitch.remove_from(folder)
+        finally:
+            os.close(folder)

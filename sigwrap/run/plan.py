@@ -6,12 +6,10 @@ from __future__ import annotations
 import os
 
 from sigwrap.agent.watches import DriftWatch
-from sigwrap.bare import socket
 from sigwrap.errors import UsageError
 from sigwrap.escape import first_of
 from sigwrap.events import Payload
 from sigwrap.hints import TYPE_CHECKING
-from sigwrap.linux import session_line
 from sigwrap.policy.judge.engine import Engine
 from sigwrap.policy.judge.environment import KILLSWITCH_URL
 from sigwrap.policy.language.document import policy_texts
@@ -34,7 +32,6 @@ if TYPE_CHECKING:
 class Plan(NamedTuple):
     store: str
     stores: tuple[str, ...]  # whose kill switches it looks at
-    session_line: socket.socket | None
     engine: Engine
     policy_texts: Payload
     profile: DriftWatch | None
@@ -47,16 +44,14 @@ class Plan(NamedTuple):
     files: type[Files] | None
 
 
-def plan_of(
-    settings: RunSettings, environment: dict[bytes, bytes], *, front_pid: int, tell: Tell
-) -> Plan:
+def plan_of(settings: RunSettings, environment: dict[bytes, bytes], *, tell: Tell) -> Plan:
     if settings.join_idle_s != DEFAULT_JOIN_IDLE_S and not settings.join_name:
         raise UsageError("--join-idle, but no session to join", "name it: --join-name NAME")
     remote_switch = _remote_switch(settings, environment)
     as_text = {os.fsdecode(name): os.fsdecode(value) for name, value in environment.items()}
     store = settings.store or default_store(as_text)
-    # Before the look: who puts a file there from now on finds us.
-    line = session_line.listen(front_pid)
+    # This process already has the supervisors' name and blocks the kill switch's signal. So if the
+    # switch is turned on after this look, `sigwrap killswitch on` finds it.
     stores = killswitch.stores(store, as_text)
     without = killswitch.refuse_if_on(stores, settings.store)
     for each in without:
@@ -92,7 +87,6 @@ def plan_of(
     return Plan(
         store=store,
         stores=stores,
-        session_line=line,
         engine=engine,
         policy_texts=policy_texts(sources, variables),
         profile=profile,

@@ -61,7 +61,7 @@ def run_session(
     _become_supervisor()
     program, inherited, agent = _command(settings, inherited)
     daemons_outside = [] if agent is None else agent.daemons_outside(tell)
-    plan = plan_of(settings, inherited.environment, front_pid=front_pid, tell=tell)
+    plan = plan_of(settings, inherited.environment, tell=tell)
     made = make_missing(plan.engine)
     try:
         return _run(

@@ -51,7 +51,6 @@ from sigwrap.run.walls import Walls
 from sigwrap.run.watchers import Watchers
 from sigwrap.run.workers import WorkerPool
 from sigwrap.start.command import HostEnvironment
-from sigwrap.store.killswitch import State
 from sigwrap.tuples import NamedTuple
 
 if TYPE_CHECKING:  # imported at the start, where a run has one
@@ -113,7 +112,7 @@ class Session:
         self.freezing = Freezing(self)
         self.ending = Ending(self)
         self.children = Children(self)
-        self.kill_switch = _kill_switch(self)
+        self.kill_switch = KillSwitch(self)
         self.front = FrontLink(self)
         self.agent_signals = _agent_signals(self)
         self.usage = usage
@@ -332,21 +331,6 @@ def _notifier(session: Session) -> Callable[[Notice], None] | None:
         session.recorder.tell("--notify bell: there is no terminal")
         return None
     return ring
-
-
-def _kill_switch(session: Session) -> KillSwitch:
-    def on_activated(state: State) -> None:
-        session.ending.on(SwitchedOff(state.reason, state.by, state.since_ns))
-
-    plan = session.plan
-    return KillSwitch(
-        plan.session_line,
-        plan.stores,
-        session.loop,
-        session.recorder,
-        on_activated,
-        session.approvals.refused,
-    )
 
 
 def _agent_signals(session: Session) -> AgentSignals:

@@ -16,17 +16,19 @@ from sigwrap.bare import json
 from sigwrap.bare.contextlib import suppress
 from sigwrap.errors import SessionError, StoreError
 from sigwrap.escape import printable
+from sigwrap.events import HOOK_LOG
 from sigwrap.linux import proc_files
 from sigwrap.linux.file_state import mount_of
 from sigwrap.linux.paths import refuse_magic_links
 from sigwrap.linux.plain_file import open_plain_file
 from sigwrap.store.folder import Folder, displaced_name
-from sigwrap.store.location import default_store
+from sigwrap.store.journal import writer_lives
+from sigwrap.store.location import JOURNAL_SUFFIX, default_store, sessions_folder
 from sigwrap.tuples import NamedTuple
 
 NAME = "killswitch"
 SCHEMA = "sigwrap.killswitch/1"
-_START = b'{"schema": "sigwrap.killswitch/1"'
+_ANNOUNCEMENT = "sigwrap-killswitch"
 _MAX_BYTES = 1 << 16
 _LONGEST_TEXT = 500
 _FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
@@ -200,14 +202,53 @@ def look_in(folder: int) -> State | None:
         os.close(file)
 
 
-def as_message(state: State) -> bytes:
-    """Return the message that tells a session."""
-    return _encoded(state)
+def announce(state: State) -> int:
+    """Write what the switch says into a memory file of this process, for sessions that it signals.
+
+    Return the descriptor, to close when these have ended. No process in a session can change it.
+    """
+    fd = os.memfd_create(_ANNOUNCEMENT)
+    os.write(fd, _encoded(state))
+    return fd
 
 
-def of_message(data: bytes) -> State | None:
-    """Return None if the data is no such message."""
-    return _decoded(data) if data.startswith(_START) else None
+def announced_by(pid: int) -> State | None:
+    """Return what a process outside all sessions announces; None if that can't be read."""
+    folder = f"/proc/{pid}/fd"
+    try:
+        for name in proc_files.names(folder):
+            if proc_files.linked(f"{folder}/{name}") == f"/memfd:{_ANNOUNCEMENT} (deleted)":
+                file = proc_files.open_file(f"{folder}/{name}")
+                try:
+                    return _decoded(os.pread(file, _MAX_BYTES, 0))
+                finally:
+                    os.close(file)
+    except OSError:
+        pass
+    return None
+
+
+def running(each_store: tuple[str, ...]) -> dict[str, str]:
+    """Return the journals of the sessions of this user that run, by session id."""
+    found = {}
+    for store in each_store:
+        folder = sessions_folder(store)
+        try:
+            names = os.listdir(folder)
+        except OSError:
+            continue
+        for name in names:
+            path = os.path.join(folder, name)
+            if name.endswith(JOURNAL_SUFFIX) and not name.startswith(HOOK_LOG) and _runs(path):
+                found[name.removesuffix(JOURNAL_SUFFIX)] = path
+    return found
+
+
+def _runs(journal: str) -> bool:
+    try:
+        return os.lstat(journal).st_uid == os.geteuid() and writer_lives(journal)
+    except OSError:
+        return False
 
 
 def _fill(fd: int, state: State) -> None:

@@ -47,7 +47,7 @@ def _kill_all(store: str, reason: str) -> str:
     ended = f"the kill switch is on: {ended_sessions(activated)}"
     if activated.without:
         raise StoreError(f"{ended}, but new sessions can start: {printable(activated.without[0])}")
-    if activated.left or activated.may_be_more:
+    if not activated.is_complete:
         raise SessionError(f"{ended}, but one may still run", "run sigwrap killswitch on")
     return ended
 

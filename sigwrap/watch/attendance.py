@@ -50,7 +50,7 @@ class Attendance:
                 return
             folder = private_folder(self._path)
             try:
-                presence.come(folder.fd)
+                presence.attend(folder.fd)
             except OSError:
                 folder.close()
                 raise

@@ -8,13 +8,17 @@ from pathlib import Path
 
 import pytest
 
+from sigwrap.events import Event
 from sigwrap.linux import procfs
+from sigwrap.linux.sigfd import KILL_SWITCH_SIGNAL
+from sigwrap.store.catalog import list_sessions, open_session
 from tests.support.harness import IS_BINARY, PYTHON, REFUSED, UNDER_TEST, Running, Sigwrap
 from tests.support.killswitch import PATIENT, started, switch
 from tests.support.waiting import PATIENCE_S, await_that, reader
 
 OBSERVE = ("-p", "agent-observe", "--")
 STAYS = (*OBSERVE, "sh", "-c", "echo ready; read line; echo $line")
+SIGNAL = str(int(KILL_SWITCH_SIGNAL))
 ON_AND_OFF = ("on", "off --yes")
 
 DEEDS = (
@@ -29,6 +33,13 @@ DEEDS = (
 def _goes_on(subject: Sigwrap) -> bool:
     """What others start is not refused."""
     return subject.run(*OBSERVE, "true").returncode == 0
+
+
+def _recorded(subject: Sigwrap, kind: str) -> list[Event]:
+    """In all sessions."""
+    store = str(subject.store)
+    sessions = [open_session(store, file.id) for file in list_sessions(store)]
+    return [event for session in sessions for event in session.events() if event.type == kind]
 
 
 def _ends_by_itself(other: Running) -> None:
@@ -55,16 +66,22 @@ def test_a_file_that_it_makes_is_taken_away_and_ends_no_other_session(alone: Sig
     _ends_by_itself(other)
 
 
-def test_nor_is_it_believed_when_it_says_so_itself(alone: Sigwrap, programs: Path) -> None:
-    """Also by a daemon of its, whose parents have ended; nor does it turn the switch."""
+def test_nor_is_it_believed_when_it_signals_them_itself(alone: Sigwrap, programs: Path) -> None:
+    """Neither by a daemon whose parents have ended. Its own supervisor it can't signal at all; nor
+    does it turn the switch."""
     other = started(alone, *STAYS)
     program = str(programs / "tells_sessions_to_end.py")
     for hide in ("exec", "setsid -f", "env -i setsid"):
-        words = " ".join((hide, *PYTHON, program))
+        words = " ".join((hide, *PYTHON, program, SIGNAL))
         session = alone.run(*OBSERVE, "sh", "-c", f"{words} | cat; sleep 0.1")
         assert session.returncode == 0
-        assert session.stdout.endswith(b"ready\n")
-    assert alone.sealed_events("control_refused")
+        assert sorted(session.stdout.splitlines()) == [
+            b"-1 " * 7 + b"-1",
+            b"0 " * 7 + b"0",
+            b"ready",
+        ]
+        assert alone.sealed_events("signal_blocked")  # to its own supervisor
+    assert _recorded(alone, "control_refused")
     hides = ("", "env -i HOME=$HOME SIGWRAP_STORE=$SIGWRAP_STORE ", "setsid -w ")
     lines = [f"{hide}{UNDER_TEST} killswitch {word}" for hide in hides for word in ON_AND_OFF]
     session = alone.run(*OBSERVE, "sh", "-c", "".join(f"{line}; echo $?\n" for line in lines))
@@ -102,19 +119,58 @@ def test_who_makes_it_again_and_again_ends_nobody(alone: Sigwrap) -> None:
     assert not _goes_on(alone)
 
 
-@pytest.mark.parametrize(("files", "words"), [(64, "300"), (4096, "300"), (4096, "0 crowd")])
-def test_addresses_of_nobody_and_who_crowds_the_line_keep_no_session_from_its_end(
-    alone: Sigwrap, programs: Path, files: int, words: str
+def test_no_more_signals_can_be_queued_and_none_is_believed_or_lost(
+    alone: Sigwrap, programs: Path
 ) -> None:
-    """More than there may be open files, and in the names of sessions that are started later; nor
-    do they take anybody his sealed log."""
-    program = str(programs / "crowds_the_line.py")
-    hostile = started(alone, *OBSERVE, *PYTHON, program, *words.split())
+    """Then the kernel forgets who sent one."""
+    few = ["prlimit", "--sigpending=100"]
+    other = alone.start_line([*alone.as_user(), *few, *map(str, alone.line(*STAYS))])
+    assert reader(other.stdout).line() == b"ready"
+    words = (*PYTHON, str(programs / "tells_sessions_to_end.py"), SIGNAL, "full")
+    hostile = alone.start(*OBSERVE, *words)
+    reader(hostile.stdout).until(rb"ready")
+    assert other.poll() is None
+    status, said = switch(alone, "on", "--reason", "a drill", patiently=True)
+    assert (status, "2 sessions ended;" in said) == (0, True), said
+    assert [hostile.wait(PATIENCE_S), other.wait(PATIENCE_S)] == [REFUSED] * 2
+    alone.verify(ended=True)
+    activated = _recorded(alone, "killswitch_activated")
+    assert [each.payload["reason"] for each in activated] == ["a drill"] * 2
+
+
+def test_the_reason_is_told_while_the_file_is_overwritten(alone: Sigwrap) -> None:
+    lie = '{"schema": "sigwrap.killswitch/1", "since_ns": 1, "reason": "a lie", "by": "x"}'
+    words = f"echo ready; while :; do echo '{lie}' > {alone.store}/killswitch; done 2>/dev/null"
+    session = started(alone, *OBSERVE, "sh", "-c", words)
+    assert switch(alone, "on", "--reason", "a drill", patiently=True)[0] == 0
+    assert session.wait(PATIENCE_S) == REFUSED
+    (event,) = alone.sealed_events("killswitch_activated")
+    assert event.payload["reason"] == "a drill"
+
+
+LOOKS_LIKE_SUPERVISORS = """
+import ctypes, os, signal, sys
+ctypes.CDLL(None).prctl(15, b"sigwrap-super")
+signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+for _ in range(150):
+    if os.fork() == 0:
+        signal.pause()
+print("ready", flush=True)
+signal.pause()
+"""
+
+
+@pytest.mark.parametrize("files", [64, 4096])
+def test_processes_that_look_like_supervisors_keep_no_session_from_its_end(
+    alone: Sigwrap, files: int
+) -> None:
+    """They are more than there may be open files, and are not counted as sessions."""
+    hostile = started(alone, *OBSERVE, *PYTHON, "-c", LOOKS_LIKE_SUPERVISORS)
     other = started(alone, *STAYS)
-    done = alone.native("prlimit", f"--nofile={files}:4096", *PATIENT, "killswitch", "on")
+    done = alone.native("prlimit", f"--nofile={files}:{files}", *PATIENT, "killswitch", "on")
     assert (done.returncode, b"2 sessions ended;" in done.stdout) == (0, True), done
     assert [hostile.wait(PATIENCE_S), other.wait(PATIENCE_S)] == [REFUSED] * 2
-    assert alone.sealed_events("killswitch_activated")
+    assert len(_recorded(alone, "killswitch_activated")) == 2
     assert not _goes_on(alone)
 
 

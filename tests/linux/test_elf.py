@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from sigwrap.linux.execs import elf
+from sigwrap.linux.execs import content
 from sigwrap.linux.file_state import State
 from sigwrap.linux.paths import Caller, our_view
 
@@ -40,7 +40,7 @@ class Placed:
 
     def named(self, data: bytes) -> bytes:
         self.path.write_bytes(data)
-        return elf.loader(self.fd, self.state()).path
+        return content.elf_loader(self.fd, self.state()).path
 
     def state(self) -> State:
         return Caller(os.getpid(), os.getpid(), our_view()).state_of(self.fd)
@@ -79,15 +79,15 @@ def test_what_has_none(placed: Placed) -> None:
 
 def test_one_that_was_changed_since_is_noticed(placed: Placed) -> None:
     placed.path.write_bytes(_file(b"/x/bad\0"))
-    found = elf.loader(placed.fd, placed.state())
-    assert elf.holds(placed.fd, found)
+    found = content.elf_loader(placed.fd, placed.state())
+    assert content.loader_holds(placed.fd, found)
     placed.path.write_bytes(_file(b"/x/not\0"))
-    assert not elf.holds(placed.fd, found)
+    assert not content.loader_holds(placed.fd, found)
 
 
 def test_what_is_mapped(placed: Placed) -> None:
     python = os.open("/proc/self/exe", os.O_PATH)
     placed.path.write_bytes(b"x")
-    assert elf.is_mapped(os.getpid(), python)
-    assert not elf.is_mapped(os.getpid(), placed.fd)
+    assert content.is_mapped(os.getpid(), python)
+    assert not content.is_mapped(os.getpid(), placed.fd)
     os.close(python)

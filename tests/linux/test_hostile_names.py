@@ -7,7 +7,7 @@ import os
 import pytest
 
 from sigwrap.linux import procfs
-from sigwrap.linux.execs.elsewhere import Mounts
+from sigwrap.linux.execs.where import Mounts
 from sigwrap.linux.mounts import read_mountinfo
 from sigwrap.linux.own_pages import Mapping, read_maps
 from sigwrap.linux.paths import our_view

@@ -7,7 +7,7 @@ import os
 import pytest
 
 from sigwrap.linux import mounts
-from sigwrap.linux.execs.elsewhere import mount_at
+from sigwrap.linux.execs.where import mount_at
 from sigwrap.linux.mounts import (
     Mounts,
     is_on_local_device,

@@ -3,7 +3,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from sigwrap.linux.presence import come, is_somebody_there
+from sigwrap.linux.presence import attend, is_attended
 
 
 def folder(path: Path) -> int:
@@ -14,8 +14,8 @@ def test_whoever_ends_is_gone(tmp_path: Path) -> None:
     asking = folder(tmp_path)
     child = os.fork()
     if child == 0:
-        come(folder(tmp_path))
+        attend(folder(tmp_path))
         os.kill(os.getpid(), 9)
     os.waitpid(child, 0)
-    assert not is_somebody_there(asking)
+    assert not is_attended(asking)
     os.close(asking)

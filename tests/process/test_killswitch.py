@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import re
+import shlex
 import signal
 import subprocess
 import time
@@ -173,6 +174,33 @@ def test_no_session_hides_from_it_and_another_users_goes_on(alone: Sigwrap) -> N
         assert other.run("--", "true").returncode == 0
     finally:
         other.clean_up()
+
+
+IN_A_CONTAINER = ["unshare", "-Urpfm", "--mount-proc"]
+
+
+def test_a_session_in_another_pid_namespace_is_named(alone: Sigwrap) -> None:
+    """As in another container that has the same store."""
+    session = started(alone, *STAYS)
+    (journal,) = (alone.store / "sessions").glob("*.journal")
+    done = alone.native(*IN_A_CONTAINER, UNDER_TEST, "killswitch", "on")
+    assert done.returncode == REFUSED
+    assert b"these sessions run out of reach, as in another container: " in done.stderr
+    assert journal.stem.encode() in done.stderr
+    assert session.poll() is None
+
+
+def test_sessions_of_the_store_end_where_proc_hides_them(alone: Sigwrap) -> None:
+    """A supervisor lets no process of its user look into it, so hidepid hides it from them too."""
+    session = started(alone, *STAYS)
+    command = shlex.join([*alone.as_user(), UNDER_TEST, "killswitch", "on"])
+    hidden = f"mount -t proc -o hidepid=2 proc /proc && exec {command}"
+    done = alone.start_line(["unshare", "-m", "sh", "-c", hidden])
+    assert done.wait(PATIENCE_S) == REFUSED  # sessions of other stores can't be found
+    assert b"1 session ended" in done.stdout.read()
+    assert b"/proc hides processes (hidepid)" in done.stderr.read()
+    assert session.wait(PATIENCE_S) == REFUSED
+    assert alone.alive() == []
 
 
 @pytest.fixture

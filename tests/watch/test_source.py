@@ -226,7 +226,7 @@ def test_what_lies_there_instead_of_a_log_hides_no_other(
 
 
 def test_a_session_knows_whether_an_approver_watches(tmp_path: Path) -> None:
-    from sigwrap.linux.presence import is_somebody_there
+    from sigwrap.linux.presence import is_attended
     from sigwrap.watch.attendance import Attendance
 
     attendance = Attendance(str(tmp_path))
@@ -235,7 +235,7 @@ def test_a_session_knows_whether_an_approver_watches(tmp_path: Path) -> None:
     def is_seen() -> bool:
         fd = os.open(tmp_path / "control", os.O_RDONLY)
         try:
-            return is_somebody_there(fd)
+            return is_attended(fd)
         finally:
             os.close(fd)
 

@@ -1,17 +1,23 @@
-"""What is in a file that an exec would run: how it begins, its digest, and what is known of it for
-as long as its state stays."""
+"""What is in a file that an exec would run: how it begins, the interpreter that a script names, the
+loader that an ELF file names, and its digest."""
 
 from __future__ import annotations
 
+import ctypes
+import mmap
 import os
+import stat
+import struct
 import time
+from collections.abc import Sequence
 
 from sigwrap.bare.digests import sha256
 from sigwrap.hints import Generic, TypeVar
 from sigwrap.linux import proc_files
-from sigwrap.linux.execs.script import HEADER_BYTES
 from sigwrap.linux.file_state import State
 from sigwrap.linux.paths import MayWait
+from sigwrap.machine import IS_AARCH64
+from sigwrap.tuples import NamedTuple
 
 HASHED_AT_ONCE_BYTES = 4 * 1024 * 1024  # a few milliseconds
 MAX_HASHED_BYTES = 1 << 30
@@ -22,12 +28,36 @@ _CTIME_GRAIN_NS = 100_000_000  # two writes within one tick of a coarse clock lo
 
 LEASED = "another process holds a lease on the file"
 
+HEADER_BYTES = 256  # BINPRM_BUF_SIZE
+MAX_INTERPRETERS = 5  # the kernel refuses a sixth with ELOOP
+_BLANKS = b" \t"
+
+ELF_MAGIC = b"\x7fELF"
+# The loaders of the C libraries: only root can replace them.
+USUAL_LOADERS = frozenset(
+    {
+        b"/lib64/ld-linux-x86-64.so.2",
+        b"/lib/ld-linux.so.2",
+        b"/lib/ld-musl-x86_64.so.1",
+        b"/lib/ld-musl-i386.so.1",
+        b"/lib/ld-linux-aarch64.so.1",
+        b"/lib/ld-musl-aarch64.so.1",
+    }
+)
+_PT_INTERP = 3
+_PATH_MAX = 4096
+_MACHINE_AT = 18
+_NATIVE = b"\xb7\0" if IS_AARCH64 else b"\x3e\0"  # EM_AARCH64, EM_X86_64
+_ELF_READ_AT_ONCE = 4096
+_WIDE = (struct.Struct("<32xQ14xHH"), struct.Struct("<I4xQ16xQ16x"))
+_NARROW = (struct.Struct("<28xI10xHH"), struct.Struct("<II8xI12x"))
+
 _T = TypeVar("_T")
 
 
 def has_settled(state: State) -> bool:
-    """A write changes a file's ctime; two within one tick of a coarse clock may not, so of a file
-    that has just been changed nothing is kept."""
+    """Return whether the next write will change the state. Two writes within one tick of a coarse
+    clock may give a file the same ctime."""
     seconds, nanoseconds = state.changed
     return time.time_ns() - seconds * 1_000_000_000 - nanoseconds > _CTIME_GRAIN_NS
 
@@ -50,15 +80,18 @@ _headers = KnownByState[bytes]()
 
 
 def reopen(fd: int, *, may_wait: bool = False) -> int:
-    """To be read. Whoever has a lease on a file lets others wait until he gives it up."""
+    """Open the file for reading. A lease of another process on the file can make that wait."""
     return proc_files.open_file(
         f"/proc/self/fd/{fd}", os.O_RDONLY | (0 if may_wait else os.O_NONBLOCK)
     )
 
 
 def header(fd: int, state: State, *, may_wait: bool) -> bytes | None:
-    """None where we may not read it. A write that doesn't change the file's state (through a
-    mapping) is found out when another image is loaded. Raises MayWait."""
+    """Return how the file begins; None if sigwrap may not read it. Raises MayWait.
+
+    A write through a mapping does not change the state: then the kernel loads another image, which
+    the exec stop notices.
+    """
     known = _headers.get(state)
     if known is not None:
         return known
@@ -77,13 +110,12 @@ def header(fd: int, state: State, *, may_wait: bool) -> bytes | None:
 
 
 def await_lease(fd: int) -> None:
-    """Whoever has one is told to give it up, and has 45 s for that."""
+    """Make the kernel break the lease: its holder has 45 s to give it up."""
     os.close(reopen(fd, may_wait=True))
 
 
 def digest(fd: int) -> str:
-    """Empty, which no rule names, where the file can't be read, is too large to wait for, or is
-    leased: at the exec stop it is another then."""
+    """Return the SHA-256; "", which no rule names, for an unreadable, leased or too large file."""
     try:
         readable = reopen(fd)
         with open(readable, "rb", buffering=0) as file:
@@ -98,8 +130,145 @@ def digest(fd: int) -> str:
 
 
 def fingerprint(fd: int, state: State, *, by_state_alone: bool) -> str:
-    """So that a change shows: every write and every rename over it changes the state, and stores
-    through a mapping that is dirty already change the digest. By another mount, other files lie
-    beside the same one."""
+    """Return a text that changes with the file.
+
+    Writes and renames change its state. Stores through a mapping that is dirty already change only
+    the digest. On another mount, other files lie beside it.
+    """
     known = f"{state.mount} {state.inode} {state.size} {state.changed}"
     return known if by_state_alone else f"{known} {digest(fd)}"
+
+
+# Scripts
+
+
+class NotExecutableFormat(Exception):
+    """The kernel would refuse it with ENOEXEC: a script that names no interpreter."""
+
+
+class Shebang(NamedTuple):
+    interpreter: bytes
+    argument: bytes | None
+
+
+def shebang(header: bytes) -> Shebang | None:
+    """Read the first line as fs/binfmt_script.c does; None if the file is no script."""
+    if not header.startswith(b"#!"):
+        return None
+    header = header[:HEADER_BYTES].ljust(HEADER_BYTES, b"\0")
+    line, newline, _ = header[2:].partition(b"\n")
+    if not newline:
+        words = line.lstrip(_BLANKS)
+        if not any(blank in words for blank in (b" ", b"\t", b"\0")):
+            raise NotExecutableFormat  # the interpreter's name is cut off
+        line = line[:-1]
+    line = line.rstrip(_BLANKS).lstrip(_BLANKS)
+    end = next((at for at, byte in enumerate(line) if byte in b" \t\0"), len(line))
+    interpreter, rest = line[:end], line[end:]
+    if not interpreter:
+        raise NotExecutableFormat
+    argument = None if rest.startswith(b"\0") else rest.lstrip(_BLANKS).partition(b"\0")[0]
+    return Shebang(interpreter=interpreter, argument=argument or None)
+
+
+def interpreter_argv(script: Shebang, called: bytes, argv: Sequence[bytes]) -> list[bytes]:
+    """Return the interpreter's argv. `called`: the script's name as the kernel passes it on."""
+    inserted = [script.interpreter]
+    if script.argument is not None:
+        inserted.append(script.argument)
+    return [*inserted, called, *argv[1:]]
+
+
+def command_line(argv: Sequence[bytes]) -> bytes:
+    """Return what /proc/PID/cmdline shows of a fresh image; Linux makes an empty argv `[""]`."""
+    return b"\0".join(argv) + b"\0"
+
+
+# ELF files
+
+
+class Loader(NamedTuple):
+    """The loader that an ELF file names: the kernel maps it as well, and starts it."""
+
+    path: bytes  # empty: a usual one, or none
+    may_change: bool  # a process other than root's may write to the ELF file
+
+
+USUAL_OF_ROOT = Loader(b"", may_change=False)
+
+_loaders = KnownByState[Loader]()
+
+
+def elf_loader(fd: int, state: State) -> Loader:
+    """Return the loader of a file that begins with ELF_MAGIC. Raises OSError."""
+    found = _loaders.get(state)
+    if found is None:
+        found = _loader_now(fd)
+        _loaders.keep(state, found)
+    return found
+
+
+def loader_holds(fd: int, found: Loader) -> bool:
+    """Check it at the exec stop, when no process can write to the file any more."""
+    return not found.may_change or _loader_now(fd) == found
+
+
+def is_mapped(pid: int, fd: int) -> bool:
+    """Return whether a process has mapped the file.
+
+    On some file systems /proc/PID/maps shows another device than stat(2). So sigwrap maps the file
+    as well, and compares the two lists.
+    """
+    readable = reopen(fd)
+    try:
+        here = mmap.mmap(readable, 1, mmap.MAP_PRIVATE, mmap.PROT_READ | mmap.PROT_WRITE)
+    finally:
+        os.close(readable)
+    with here:
+        address = ctypes.addressof(ctypes.c_char.from_buffer(here))
+        places = {place for start, place in _mapped("self") if start == address}
+    return any(place in places for _, place in _mapped(pid))
+
+
+def _mapped(pid: int | str) -> list[tuple[int, tuple[bytes, bytes]]]:
+    """Return the start, and the device and inode, of each mapping."""
+    with os.fdopen(proc_files.open_file(f"/proc/{pid}/maps"), "rb") as maps:
+        lines = [line.split(b" ", 5) for line in maps]
+    return [(int(words[0].partition(b"-")[0], 16), (words[3], words[4])) for words in lines]
+
+
+def _loader_now(fd: int) -> Loader:
+    readable = reopen(fd)
+    try:
+        state = os.fstat(readable)
+        path = _named_loader(readable)
+    finally:
+        os.close(readable)
+    is_roots = state.st_uid == 0 and not state.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+    return Loader(b"" if path in USUAL_LOADERS else path, not is_roots)
+
+
+def _named_loader(fd: int) -> bytes:
+    start = os.pread(fd, _ELF_READ_AT_ONCE, 0)
+    is_native = start[_MACHINE_AT : _MACHINE_AT + 2] == _NATIVE  # the kernel ignores the class byte
+    for header, entry in (_WIDE, _NARROW) if is_native else (_NARROW,):
+        try:
+            headers_at, entry_bytes, count = header.unpack_from(start)
+            if entry_bytes == entry.size:
+                return _named_in(_part(fd, start, headers_at, count * entry.size), entry, fd, start)
+        except (struct.error, OverflowError, OSError):
+            pass  # the file is cut off or broken: the kernel refuses it
+    return b""
+
+
+def _named_in(table: bytes, entry: struct.Struct, fd: int, start: bytes) -> bytes:
+    for kind, offset, size in entry.iter_unpack(table):
+        if kind == _PT_INTERP:
+            return _part(fd, start, offset, min(size, _PATH_MAX)).partition(b"\0")[0]
+    return b""
+
+
+def _part(fd: int, start: bytes, offset: int, size: int) -> bytes:
+    if offset + size <= len(start):
+        return start[offset : offset + size]
+    return os.pread(fd, size, offset)

@@ -1,5 +1,5 @@
-"""What the kernel loaded, held against what was judged: at the exec stop, before the new image runs
-its first instruction; without one, as soon as it is seen."""
+"""Compare what the kernel loaded with what was judged: at the exec stop, before the new image runs
+its first instruction; without a stop, as soon as sigwrap sees the image."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _SHOWN_BYTES = 64 * 1024
 
 
 def difference(pid: int, judged: Executable, *, files_too: bool = True) -> str:
-    """Empty where the right program was loaded."""
+    """Return what differs, or ""."""
     try:
         if not _is_loaded(pid, judged):
             return "the kernel loaded another file"
@@ -36,21 +36,23 @@ def difference(pid: int, judged: Executable, *, files_too: bool = True) -> str:
 
 
 class State(NamedTuple):
-    """What an exec changes, seen from outside."""
+    """What an exec changes in /proc."""
 
-    file: Place | None  # None: it can't be told
+    file: Place | None  # None if unreadable
     layout: tuple[int, ...]
     command_line: bytes
 
     @property
     def is_half_loaded(self) -> bool:
-        """The kernel has yet to put the arguments in their place."""
+        """Return whether the kernel has yet to set the arguments."""
         return self.file is not None and not self.command_line
 
 
 def state(pid: int, judged: Executable) -> State | None:
-    """`judged`: as much of the arguments is read as tells them from others. None where there is no
-    image: it ends."""
+    """Return the process's state; None if it has no image, because it ends.
+
+    As many bytes of its arguments are read as tell them from those of `judged`.
+    """
     try:
         file = judged.place_of_image(pid)
         line = _read(pid, len(judged.command_line) + 1)
@@ -69,7 +71,7 @@ def file(pid: int, judged: Executable) -> Place | None:
 
 
 def shown(pid: int) -> tuple[str, tuple[str, ...]]:
-    """The loaded file and its arguments, as far as they can be known."""
+    """Return the loaded file and its arguments, as far as they are readable."""
     path, argv = "", list[bytes]()
     try:
         argv = _read(pid, _SHOWN_BYTES).split(b"\0")[:-1]
@@ -80,9 +82,11 @@ def shown(pid: int) -> tuple[str, tuple[str, ...]]:
 
 
 def _is_loaded(pid: int, judged: Executable) -> bool:
-    """By the same mount: by another one, other libraries may lie beside the same file. Of a
-    program that sigwrap may not read, only this is known: what was loaded may not be read
-    either."""
+    """Return whether the judged file is loaded, from the same mount.
+
+    On another mount, other libraries may lie beside the file. If sigwrap may not read the program,
+    it can only check that the loaded one is unreadable as well.
+    """
     try:
         loaded = judged.place_of_image(pid)
     except PermissionError:
@@ -98,7 +102,7 @@ def _matches(pid: int, wanted: bytes, cut: bool) -> bool:
 
 
 def _read(pid: int, size: int) -> bytes:
-    """In one read: the kernel goes on until it has `size` bytes, or all."""
+    """Read the arguments in one call, which returns `size` bytes, or all."""
     fd = proc_files.open_file(f"/proc/{pid}/cmdline")
     try:
         return os.read(fd, size)

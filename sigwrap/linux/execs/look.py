@@ -1,4 +1,4 @@
-"""What a caller asks for and what that would run: the facts that an exec is judged by."""
+"""Gather the facts that an exec is judged by: what the caller asks for, and what that would run."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ import errno
 import os
 
 from sigwrap.linux import proc_files
-from sigwrap.linux.execs.asked import Asked, ExecRefused
-from sigwrap.linux.execs.executable import Executable, resolve
+from sigwrap.linux.execs.asked import Asked, Environment, ExecRefused
+from sigwrap.linux.execs.commands import DEFAULT_PATH
+from sigwrap.linux.execs.executable import Executable
 from sigwrap.linux.execs.ours import Ours
 from sigwrap.linux.memory import Memory, Unreadable, may_be_served
 from sigwrap.linux.paths import Caller, MayWait, path_of
@@ -35,7 +36,7 @@ def look(
     *,
     may_wait: bool = False,
 ) -> Seen | Unseen | WouldFail:
-    """Raises MayWait, unless it may: then it is done aside, and says nothing until it is done."""
+    """Look at an exec. Raises MayWait, unless it may wait, in a worker."""
     try:
         return _look(notification, process.pid, syscall, ours, may_wait=may_wait)
     except Unreadable as unreadable:
@@ -50,7 +51,7 @@ def look(
 
 
 def look_first(notification: Notification, syscall: str, ours: Ours) -> Seen | WouldFail | None:
-    """Before anybody knows whose call it is. None where somebody has to."""
+    """Look before the caller's process is known; None if the result depends on it."""
     try:
         return _look(notification, notification.tid, syscall, ours, may_wait=False)
     except (Unreadable, MayWait):
@@ -79,8 +80,11 @@ def cwd_of(tid: int) -> str:
 
 
 def folder_of(tid: int, pid: int, ours: Ours) -> str:
-    """Like cwd_of. Where the path is longer than the kernel tells, it is told of a folder above,
-    with UNTOLD_BELOW for each one below that; empty where nobody tells without being waited for."""
+    """Return the working directory; "" if it can't be read without waiting.
+
+    The kernel returns no path longer than a page. Then it is the path of a directory above, with
+    UNTOLD_BELOW for each one below that.
+    """
     if told := cwd_of(tid):
         return told
     try:
@@ -100,3 +104,60 @@ def folder_of(tid: int, pid: int, ours: Ours) -> str:
     finally:
         os.close(folder)
     return ""
+
+
+def resolve(
+    tid: int, pid: int, asked: Asked, memory: Memory, ours: Ours, *, may_wait: bool
+) -> Executable:
+    """Find what an exec would run. Raises Unreadable if the caller's memory is, and MayWait."""
+
+    def search_path() -> bytes:
+        path = asked.variable(tid, b"PATH", may_wait=may_wait)
+        return DEFAULT_PATH if path is None else path
+
+    def variables_asked() -> list[bytes] | None:
+        try:
+            return asked.environment(tid, may_wait=may_wait)
+        except MayWait:
+            return None  # a rule asks for them too late for a worker
+
+    variables = Environment(variables_asked, ours.variables)
+    if may_wait:
+        variables.read()  # later a rule asks for them in the loop, which must not wait
+    return Executable(
+        _caller(tid, pid, ours, may_wait=may_wait),
+        asked.path,
+        lambda: asked.read_argv(memory),
+        folder_fd=asked.folder_fd,
+        flags=asked.flags,
+        search_path=search_path,
+        environment=variables,
+        ours=ours,
+    )
+
+
+def resolve_replacement(
+    tid: int, pid: int, command: str, argv: list[bytes], ours: Ours, *, may_wait: bool
+) -> tuple[bytes, Executable]:
+    """Find a replacement along sigwrap's own PATH, and return its path as well.
+
+    The caller can change its own PATH, and its mounts, which the call uses as well.
+    """
+    caller = _caller(tid, pid, ours, may_wait=may_wait)
+    word = os.fsencode(command)
+    folders = [b""] if b"/" in word else os.environb.get(b"PATH", DEFAULT_PATH).split(b":")
+    failure: OSError | ExecRefused = ExecRefused(errno.ENOENT)
+    for folder in folders:
+        path = os.path.join(folder, word)
+        try:
+            return path, Executable(caller, path, lambda: (argv, False), ours=ours)
+        except (OSError, ExecRefused) as missing:
+            failure = missing
+    raise failure
+
+
+def _caller(tid: int, pid: int, ours: Ours, *, may_wait: bool) -> Caller:
+    try:
+        return Caller(tid, pid, ours.view, may_wait=may_wait)
+    except OSError as refusal:
+        raise Unreadable from refusal

@@ -1,11 +1,11 @@
 """The program that a process runs while its exec waits for an approval.
 
-It executes the command that its arguments name, with its own environment, and nothing else. That
-exec is the one that waits: its caller's parent, which may wait until a vfork child has executed
-something, goes on meanwhile. It needs no file, no library and no memory of its own, so it starts
-wherever the caller is; as a static program it reads no variable.
+It only executes the command that its arguments name, with its own environment. That exec waits.
+Meanwhile the caller's parent can continue, which may wait until a vfork child has executed a
+program. It needs no file, library or memory of its own, so it starts in any root. It is static, so
+it reads no variable.
 
-It gets no rights: its exec is judged like any other.
+It has no special rights: sigwrap judges its exec like any other.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from sigwrap.machine import IS_AARCH64, IS_X86_64
 NAME = b"sigwrap-stub"
 TEXT = b"sigwrap-stub: the approved command failed\n"
 
-# argv: the stub's name, the command's path, the command's argv. With EACCES, sigwrap has said why.
+# argv: the stub's name, the command's path, the command's argv. For EACCES, sigwrap has said why.
 X86_64 = """
 488d3550000000  lea rsi, [rip + name]
 bf0f000000      mov edi, 15               # PR_SET_NAME
@@ -75,7 +75,7 @@ _ALL_SEALS = fcntl.F_SEAL_SEAL | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl
 
 
 def program() -> bytes:
-    """The ELF file. OSError on other machines."""
+    """Return the ELF file. Raises OSError on other machines."""
     if not (IS_X86_64 or IS_AARCH64):
         raise OSError(errno.ENOEXEC, os.strerror(errno.ENOEXEC))
     machine, listing = (62, X86_64) if IS_X86_64 else (183, AARCH64)
@@ -96,7 +96,7 @@ def code_of(listing: str) -> bytes:
 
 
 def make_file() -> int:
-    """A descriptor of the program in memory, sealed. OSError where that cannot be executed."""
+    """Return a descriptor of the program in a sealed memory file. Raises OSError."""
     flags = os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING
     try:
         fd = os.memfd_create("sigwrap-stub", flags | _MFD_EXEC)

@@ -10,7 +10,7 @@ import os
 import stat
 
 from sigwrap.bare import socket
-from sigwrap.linux.presence import is_somebody_there
+from sigwrap.linux.presence import is_attended
 from sigwrap.linux.sockets.diag import file_of, named
 from sigwrap.linux.taken import let_go, refuse_descriptors
 from sigwrap.protocols.control import socket_path
@@ -43,7 +43,7 @@ class NamedSocket:
     def is_attended(self) -> bool:
         """Somebody waits at its folder for what is asked."""
         try:
-            return is_somebody_there(self._folder.fd)
+            return is_attended(self._folder.fd)
         except OSError:  # it was closed
             return False
 

@@ -16,8 +16,8 @@ import time
 
 from sigwrap.events import Payload
 from sigwrap.hints import TYPE_CHECKING, Any
+from sigwrap.linux.execs.commands import in_a_system_folder, is_the_systems
 from sigwrap.linux.execs.executable import Executable
-from sigwrap.linux.execs.ownership import in_a_system_folder, is_the_systems
 from sigwrap.linux.execs.repeated import (
     BROKEN,
     HELD,

@@ -9,12 +9,18 @@ from collections.abc import Callable, Sequence
 
 from sigwrap.hints import TYPE_CHECKING
 from sigwrap.linux import proc_files, procfs
-from sigwrap.linux.execs import secret, waiting
+from sigwrap.linux.execs import waiting
 from sigwrap.linux.execs.asked import Asked, ExecRefused
-from sigwrap.linux.execs.environment import NoHostValue, takes_from_the_host, variables_for
-from sigwrap.linux.execs.executable import Executable, resolve_replacement
+from sigwrap.linux.execs.content import command_line
+from sigwrap.linux.execs.environment import (
+    NoHostValue,
+    objection_to,
+    takes_from_the_host,
+    variables_for,
+)
+from sigwrap.linux.execs.executable import Executable
+from sigwrap.linux.execs.look import resolve_replacement
 from sigwrap.linux.execs.restage import Redirection
-from sigwrap.linux.execs.script import command_line
 from sigwrap.linux.file_state import Inode, inode_of_descriptor
 from sigwrap.linux.memory import Unreadable, may_be_served
 from sigwrap.linux.paths import AT_FDCWD, MayWait, open_known
@@ -112,7 +118,7 @@ class Replacements:
         except NoHostValue as missing:
             return Unpreparable(f"sigwrap has no {missing.name} in its environment")
         held.holds_secret = takes_from_the_host(redirect)
-        if held.holds_secret and (problem := secret.objection(scope.tid)):
+        if held.holds_secret and (problem := objection_to(scope.tid)):
             return Unpreparable(problem)
         held.name = effect.argv[0]  # also where a stub stands in for it
         argv = [os.fsencode(word) for word in effect.argv]
@@ -149,7 +155,7 @@ class Replacements:
         if changed := changed_stub_file():  # what the stub has loaded since
             return Unpreparable(f"sigwrap's own file has changed: {changed}")
         held.holds_secret = expected.is_secret
-        if held.holds_secret and (problem := secret.objection(scope.tid)):
+        if held.holds_secret and (problem := objection_to(scope.tid)):
             return Unpreparable(problem)
         path = os.fsdecode(expected.path)
         if problem := self._find_replacement(scope, path, expected.argv):

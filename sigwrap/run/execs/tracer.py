@@ -23,8 +23,12 @@ from sigwrap.calls import EXECS
 from sigwrap.errors import KernelError
 from sigwrap.hints import TYPE_CHECKING
 from sigwrap.linux import procfs, ptrace
-from sigwrap.linux.execs import image, secret
-from sigwrap.linux.execs.environment import Variables, add_to_new_image
+from sigwrap.linux.execs import image
+from sigwrap.linux.execs.environment import (
+    Variables,
+    add_to_new_image,
+    keep_from_core,
+)
 from sigwrap.linux.execs.executable import Executable
 from sigwrap.linux.execs.restage import Redirection
 from sigwrap.linux.execs.tracing import tracer_of
@@ -223,7 +227,7 @@ class Tracer:
     def _run_or_kill(self, pid: int, tracee: Tracee, problem: str) -> None:
         """`problem`: empty where the right program was loaded."""
         if not problem and not tracee.may_dump_core:
-            problem = secret.keep_from_core(pid)
+            problem = keep_from_core(pid)
         problem = problem or _set_environment(pid, tracee.variables)
         if not problem and tracee.at_exec_stop is not None:
             problem = tracee.at_exec_stop(pid)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from sigwrap.linux.execs import twins
+from sigwrap.linux.execs import ours
 from sigwrap.linux.paths import Caller, our_view
 from sigwrap.policy.judge.globs import Named
 from sigwrap.policy.judge.request import Program
@@ -43,16 +43,16 @@ def names(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Names:
     """Under which a file is known as well, that a caller has at some path; the run begins later
     than all of this."""
     view = our_view()
-    monkeypatch.setattr(twins, "_SETTLED_S", -100)
+    monkeypatch.setattr(ours, "_SETTLED_S", -100)
     policy = parse_policy(Source("t.yaml", RULES), variables={}, find_base=lambda _b, _s: None)
-    known = twins.Twins(Named(policy.command_rules), str(folder), view)
+    known = ours.NamedFiles(Named(policy.command_rules), str(folder), view)
     caller = Caller(os.getpid(), os.getpid(), view, may_wait=True)
 
     def names(file: Path, called: str) -> list[str]:
         fd = caller.open(bytes(file))
         try:
             state = caller.state_of(fd)
-            also = known.of(fd, state, Program(called, "x", ("x",)), may_wait=True)
+            also = known.originals(state, Program(called, "x", ("x",)), may_wait=True)
         finally:
             os.close(fd)
         return sorted(each.name for each in also)
@@ -80,11 +80,14 @@ def test_another_folder_in_the_place_of_the_first_gives_no_names(
     assert names(folder / "other", f"{folder}/other") == ["link", "tool"]
 
 
-def test_a_copy_goes_by_that_of_the_originals_names_that_it_has(
+def test_a_hard_link_is_the_original_unless_it_is_called_so(
     folder: Path, names: Names, tmp_path: Path
 ) -> None:
-    """`systemctl` of a container is not `reboot`."""
+    os.link(folder / "tool", tmp_path / "hard")
+    assert names(tmp_path / "hard", "/srv/hard") == ["link", "tool"]
+    assert names(tmp_path / "hard", "/srv/tool") == []
+
+
+def test_a_copy_is_another_program(folder: Path, names: Names, tmp_path: Path) -> None:
     shutil.copy(folder / "tool", tmp_path / "copy")
-    assert names(tmp_path / "copy", "/srv/copy") == ["link", "tool"]
-    assert names(tmp_path / "copy", "/srv/tool") == ["tool"]
-    assert names(tmp_path / "copy", "/srv/link") == ["link"]
+    assert names(tmp_path / "copy", "/srv/copy") == []

@@ -1,4 +1,5 @@
-"""Find the system command that a program shadows, if a search along PATH found the program first.
+"""Commands: the file that a word names along PATH, whether a program is the system's own, and which
+system command a program shadows.
 
 A shell, `env` or execvp(3) that searches PATH keeps in argv[0] the word that it was given, which
 has no slash, and execs a path whose folder is one of PATH. So a program whose argv[0] has a slash,
@@ -15,14 +16,19 @@ from __future__ import annotations
 import os
 import stat
 import time
+from collections.abc import Callable
 
-from sigwrap.linux.execs.ownership import in_a_system_folder, is_roots_own
 from sigwrap.linux.file_state import Inode, State
 from sigwrap.linux.mounts import magic_of
 from sigwrap.linux.paths import SERVED, Caller, MayWait, OurView, path_of
 from sigwrap.policy.judge.system_folders import COMMAND_FOLDERS, may_be_the_systems
 from sigwrap.tuples import NamedTuple
 
+DEFAULT_PATH = b"/usr/local/bin:/usr/bin:/bin"
+_LOOK_UPS_AT_ONCE = 48  # three nested wrappers, a PATH of sixteen folders
+_LOOK_UPS = 4096
+_SECONDS = 1.0
+_TOO_LONG = "too many paths to search for the program that it wraps"
 _LISTED_AGAIN_S = 1.0
 _MOST_LINKS = 40
 _CLOCK_REALTIME_COARSE = 5  # the clock of change times
@@ -33,6 +39,88 @@ _WITH_CHANGE_TIMES = frozenset(
     {0xEF53, 0x58465342, 0x9123683E, 0xF2F52010, 0x2FC12FC1, 0xCA451A4E}
     | {0x794C7630, 0x73717368, 0xE0F5E1E2}
 )
+_FOLDERS_KEPT = 1000
+_LOOKED_AT_AGAIN_S = 1.0
+_WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
+
+_known_folders: dict[str, tuple[bool, float]] = {}  # and when that was seen
+
+
+class Search:
+    """The search of one exec, with a limit for all its look-ups together."""
+
+    __slots__ = ("_caller", "_folders", "_left", "_search_path", "_until_s")
+
+    def __init__(self, caller: Caller, search_path: Callable[[], bytes]) -> None:
+        self._caller = caller
+        self._search_path = search_path
+        self._folders: list[bytes] | None = None
+        self._left = _LOOK_UPS if caller.may_wait else _LOOK_UPS_AT_ONCE
+        self._until_s = time.monotonic() + _SECONDS
+
+    def find(self, word: bytes) -> tuple[int, State, bytes] | None:
+        """Return an O_PATH descriptor, its state and its path. Raises MayWait if it takes long."""
+        for folder in [b""] if b"/" in word else self._path():
+            self._left -= 1
+            if self._left < 0 or time.monotonic() > self._until_s:
+                raise MayWait(_TOO_LONG)
+            path = os.path.join(folder, word)
+            try:
+                fd = self._caller.open(path)
+            except OSError:
+                continue
+            state = self._caller.state_of(fd)
+            if stat.S_ISREG(state.mode) and state.mode & 0o111:
+                return fd, state, path
+            os.close(fd)
+        return None
+
+    def _path(self) -> list[bytes]:
+        if self._folders is None:
+            self._folders = self._search_path().split(b":")
+        return self._folders
+
+
+def is_the_systems(fd: int, called: str, path: str) -> bool:
+    """Return whether only root can change the file of `fd`, at `path`, and what it was called.
+
+    A link with the file's own name may belong to any user.
+    """
+    if not is_roots_own(fd) or not in_a_system_folder(path):
+        return False
+    return called.rpartition("/")[2] == path.rpartition("/")[2] or in_a_system_folder(called)
+
+
+def is_roots_own(fd: int) -> bool:
+    state = os.fstat(fd)
+    return state.st_uid == 0 and not state.st_mode & _WRITABLE_BY_OTHERS
+
+
+def in_a_system_folder(path: str) -> bool:
+    """Return whether only root can change the folder of an absolute path."""
+    if not may_be_the_systems(path):
+        return False
+    folder = path.rpartition("/")[0]
+    known, now_s = _known_folders.get(folder), time.monotonic()
+    if known is None or now_s - known[1] > _LOOKED_AT_AGAIN_S:
+        if len(_known_folders) >= _FOLDERS_KEPT:
+            _known_folders.clear()
+        known = _known_folders[folder] = _only_root_changes(folder), now_s
+    return known[0]
+
+
+def _only_root_changes(folder: str) -> bool:
+    """Check the folder and each one on the way to it, which could be renamed and replaced."""
+    on_the_way = "/"
+    for part in folder.split("/"):
+        on_the_way = os.path.join(on_the_way, part)
+        try:
+            state = os.stat(on_the_way)
+        except OSError:
+            return False
+        if state.st_uid != 0 or state.st_mode & _WRITABLE_BY_OTHERS:
+            return False
+    return True
 
 
 class _Listed(NamedTuple):
