@@ -65,9 +65,9 @@ from sigwrap.protocols.front import (
     InterruptDemanded,
     InterruptWithdrawn,
     KillTree,
-    NobodyTold,
     NothingMore,
     Notice,
+    NotifyFailed,
     Place,
     Sender,
     SignalForCommand,
@@ -189,7 +189,7 @@ class _FrontProcess(ParentOfOne):
         self._caller = caller
         self._notifier = notifier
         if notifier is not None:
-            notifier.on_failure = lambda: channel.send(NobodyTold())
+            notifier.on_failure = lambda: channel.send(NotifyFailed())
         if caller is not None:
             self._poll.register(caller.pidfd, select.EPOLLIN)
 

@@ -108,7 +108,7 @@ class Notice(NamedTuple):
         }
 
 
-class NobodyTold(NamedTuple):
+class NotifyFailed(NamedTuple):
     """What was to tell has failed."""
 
 
@@ -133,7 +133,7 @@ Message = (
     | InterruptDemanded
     | HeldUp
     | Notice
-    | NobodyTold
+    | NotifyFailed
 )
 
 _MAX_BYTES = 8192
@@ -215,7 +215,7 @@ def _encode(message: Message) -> bytes:
             return b"demand " + os.fsencode(source[:_MAX_TEXT])
         case HeldUp():
             return f"held {message.status}".encode()
-        case NobodyTold():
+        case NotifyFailed():
             return b"untold"
         case Notice():
             return b"notice " + b"\0".join(os.fsencode(each) for each in message)
@@ -256,7 +256,7 @@ def _decode(data: bytes) -> Message:
         case b"held":
             return HeldUp(status=int(rest))
         case b"untold":
-            return NobodyTold()
+            return NotifyFailed()
         case b"notice":
             return Notice(*(os.fsdecode(each) for each in rest.split(b"\0")))
         case _:

@@ -11,7 +11,6 @@ lacking       what a run lacks here, and whether it starts without
 walls         what the kernel itself holds, and what it leaves open here
 supervisor    what a run is made of, and its turns
 loop          descriptors and deadlines of one thread
-entrance      a socket that listens, and who comes by it
 aside         helper threads, for what may take as long as somebody else likes
 facts_aside   facts of a request, which comes again where finding them may take its time
 relief        the end of who keeps the helpers waiting

@@ -23,8 +23,8 @@ from sigwrap.protocols.front import (
     InterruptWithdrawn,
     KillTree,
     Message,
-    NobodyTold,
     NothingMore,
+    NotifyFailed,
     Sender,
     SignalForCommand,
 )
@@ -46,10 +46,10 @@ class FrontLink:
         ending: Ending,
         loop: Loop,
         is_frozen: Callable[[], bool],
-        on_nobody_told: Callable[[], None],
+        on_notify_failed: Callable[[], None],
     ) -> None:
         self._is_frozen = is_frozen
-        self._on_nobody_told = on_nobody_told
+        self._on_notify_failed = on_notify_failed
         self._channel = channel
         self._command_pid = command_pid
         self._recorder = recorder
@@ -114,8 +114,8 @@ class FrontLink:
                 if self._go is not None:
                     self._go()
                     self._go = None
-            case NobodyTold():
-                self._on_nobody_told()
+            case NotifyFailed():
+                self._on_notify_failed()
             case NothingMore():
                 self._is_heard_out = True
             case _:

@@ -210,7 +210,7 @@ class Supervisor:
             ending=self._ending,
             loop=self._loop,
             is_frozen=lambda: self._freezing.is_frozen,
-            on_nobody_told=self._approvals.nobody_is_told,
+            on_notify_failed=self._approvals.notify_failed,
         )
         self._remote_switch = plan.remote_switch
         self._joins = plan.joins

@@ -33,7 +33,7 @@ CALLS: dict[str, dict[str, tuple[str, ...]]] = {
     "linux/sockets/look.py": {FIELDS: ("open mem",)},  # opened only
     "linux/caller_stderr.py": {WORKER: ("pwritev", "write", "splice", "fstat", "tcgetattr")},
     "linux/held_terminals.py": {NONBLOCKING: ("write", "tcflow", "fstat", "fcntl F_DUPFD_CLOEXEC")},
-    "run/asking/terminal_modes.py": {TERMINAL: ("tcgetattr", "tcsetattr")},
+    "run/asking/terminal_input.py": {TERMINAL: ("tcgetattr", "tcsetattr")},
     "run/asking/terminal_prompt.py": {
         TERMINAL: ("TIOCSPGRP", "ioctl FIONREAD", "ioctl TIOCGWINSZ", "read")
     },

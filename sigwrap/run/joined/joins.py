@@ -35,7 +35,7 @@ from sigwrap.protocols.joined import (
     file_of_words,
     header,
 )
-from sigwrap.run.entrance import Entrance
+from sigwrap.run.asking.listeners import GuardedListener
 from sigwrap.run.joined.calls import Caller
 from sigwrap.run.joined.fork_server import serve
 from sigwrap.run.loop import Loop
@@ -94,8 +94,8 @@ class Joins:
         self._ours.setblocking(False)
         loop.watch(self._ours.fileno(), self._on_fork_server)
         self._is_open = True
-        self._entrance = Entrance(loop, self._on_arrival)
-        self._entrance.open(self._door)
+        self._listener = GuardedListener(loop, self._on_arrival)
+        self._listener.open(self._door)
         self._look()
         self._is_ready()
         self._tell_at_start = lambda _text: None
@@ -126,7 +126,7 @@ class Joins:
         for the end of this session, and then there is another."""
         if self._is_open:
             self._is_open = False
-            self._entrance.close()
+            self._listener.close()
 
     def _look(self) -> None:
         """The fork server is the one process that is always there."""
@@ -179,7 +179,7 @@ class Joins:
             self._on_gone(caller)
 
     def _refuse(self, accepted: socket.socket, why: str) -> None:
-        self._entrance.refuse(accepted, encode({"refused": f"refused: {why}"}))
+        self._listener.refuse(accepted, encode({"refused": f"refused: {why}"}))
 
     def _on_call(self, caller: Caller, message: dict[str, Any], call: Call, fds: list[int]) -> None:
         if not self._is_open:
