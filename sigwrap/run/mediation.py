@@ -158,6 +158,7 @@ class Mediation:
         self.denied_last = self._execs.denied_last
         self.stop_forks = self._forks.stop
         self.grant_nothing = performer.grant_nothing
+        self.recorded_commands = self._recordings.commands
 
     def receive(self) -> Notification | None:
         """A request that waits for an answer; None where there is none any more."""

@@ -211,6 +211,7 @@ class Supervisor:
             loop=self._loop,
             is_frozen=lambda: self._freezing.is_frozen,
             on_notify_failed=self._approvals.notify_failed,
+            recorded_commands=self._recorded_commands,
         )
         self._remote_switch = plan.remote_switch
         self._joins = plan.joins
@@ -360,6 +361,9 @@ class Supervisor:
 
     def _was_told_of_denial(self, pid: int) -> bool:
         return self._mediation is not None and self._mediation.denied_last() == pid
+
+    def _recorded_commands(self) -> frozenset[int]:
+        return frozenset() if self._mediation is None else self._mediation.recorded_commands()
 
     def _on_wall_time(self) -> None:
         maximum = self._limits.wall_time_s

@@ -54,9 +54,10 @@ CALLS: dict[str, dict[str, tuple[str, ...]]] = {
     "linux/signals/advice.py": {WORKER: ("process_madvise",)},
     # A worker once a process in the session has mounted something; before that, few pages.
     "linux/memory.py": {WORKER: ("open mem", "pread", "process_vm_writev")},
-    "run/joined/calls.py": {
-        FIELDS: ("fcntl F_GET_SEALS", "fstat", "pread")
-    },  # a sealed memory file
+    "run/joined/joins.py": {
+        FIELDS: ("fcntl F_GET_SEALS", "fstat", "pread"),  # a sealed memory file
+        NONBLOCKING: ("write",),
+    },
     "run/recording/recording.py": {NONBLOCKING: ("read", "write", "ioctl FIONREAD")},
     "linux/seccomp.py": {
         FIELDS: ("ioctl _RECV", "ioctl _SEND", "ioctl _ID_VALID", "ioctl _ADD_DESCRIPTOR")
@@ -97,7 +98,6 @@ OWN = {
     "linux/usage.py": "only compares",
     "linux/ways.py": OPENED_BY_SIGWRAP,
     "run/joined/fork_server.py": "a process of its own",
-    "run/joined/joins.py": "a pipe of its own",
     "run/remote_switch/poll.py": "a file of the user, by a thread of its own",
 }
 NAMED = {

@@ -35,8 +35,12 @@ from sigwrap.run.aside import Aside, Done, Outcome
 from sigwrap.run.execs.holdings import ExecHoldings, Found
 from sigwrap.run.execs.tracer import Tracer
 from sigwrap.run.perform import PAUSED, Performer, Scope
-from sigwrap.run.recording.recordings import Expected, Recordings
-from sigwrap.run.recording.stub_program import stub_line, stub_variables
+from sigwrap.run.recording.recordings import (
+    Expected,
+    Recordings,
+    stub_line,
+    stub_variables,
+)
 from sigwrap.start.command import HostEnvironment
 from sigwrap.start.own_files import changed_stub_file
 
