@@ -25,7 +25,6 @@ _MODULES = (
 # Of these, what few runs import: it is packed, as everything else is.
 _SELDOM = (
     *(
-        "front/background",
         "front/joining",
         "front/notifier",
         "front/relay",
@@ -45,7 +44,7 @@ _SELDOM = (
 )
 _OTHER_PROGRAMS = (
     "import sys; sys.path.append(sys.argv[1]); import sigwrap.__main__, sigwrap.cli.forward,"
-    "sigwrap.cli.stub, sigwrap.stub.command; print(*sys.modules)"
+    "sigwrap.cli.stub, sigwrap.stub.stand_in; print(*sys.modules)"
 )
 
 Code = dict[str, bytes]

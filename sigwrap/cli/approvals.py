@@ -20,7 +20,7 @@ from sigwrap.events import number, text, texts
 from sigwrap.nearest import did_you_mean
 from sigwrap.protocols.control import ControlReply, ControlRequest
 from sigwrap.protocols.control_client import Answered, Unreachable, ask_everybody
-from sigwrap.run.asking.wording import Session, store_option
+from sigwrap.run.asking.wording import SessionHints, store_option
 from sigwrap.watch.requests import (
     lines_of,
     listed_by_all,
@@ -174,7 +174,7 @@ def _rendered(request: dict[str, Any], store: str) -> str:
     now_ns = time.time_ns()
     of_session = {"name": request.get("session_name")}
     shown = request_of(text(request.get("session_id")), of_session, request, now_ns)
-    session = Session(shown.policy, store_option(os.path.abspath(store), os.environ))
+    session = SessionHints(shown.policy, store_option(os.path.abspath(store), os.environ))
     first, *rest = lines_of(shown, session.command("watch", "--full", printable(shown.id)))
     rest[-1] += f"; {origin_of(shown, now_ns)}"
     lines = [first, *(f"        {line}" for line in rest)]

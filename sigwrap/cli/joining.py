@@ -7,8 +7,7 @@ import os
 from sigwrap.bare.digests import blake2b
 from sigwrap.cli.note_in_time import note_in_time
 from sigwrap.errors import SessionError, SigwrapError, UsageError
-from sigwrap.front.background import NotStarted
-from sigwrap.front.joining import join
+from sigwrap.front.joining import NotStarted, join
 from sigwrap.hints import NoReturn
 from sigwrap.linux.death import die_of
 from sigwrap.linux.listening import somebody_listens

@@ -16,6 +16,7 @@ from sigwrap.cli.output import note, out
 from sigwrap.errors import SessionError, UsageError
 from sigwrap.escape import printable
 from sigwrap.linux import proc_files
+from sigwrap.start import onefile
 
 app = App()
 
@@ -51,7 +52,6 @@ def serve(
     proc_files.hold()
     proc_files.require()
     refuse_inside("processes in a session can't serve the page")
-    from sigwrap.front.background import own_line  # these take time to import
     from sigwrap.watch.actions import carry_out
     from sigwrap.watch.notify import start_apart
     from sigwrap.watch.page.server import SocketFile, at_port
@@ -90,7 +90,7 @@ def serve(
             folder,
             source,
             lambda order: carry_out(folder, order),
-            report_line=[*own_line(), "report", "--format", "html", "--store", folder],
+            report_line=[*onefile.own_line(), "report", "--format", "html", "--store", folder],
             tell=note_in_time,
             ready=ready,
             is_in_place=lambda: file is None or file.is_in_place,

@@ -23,7 +23,7 @@ def main(words: list[str]) -> int:
     caller_ignored = os.environ.get(STUB_VARIABLE)
     if caller_ignored is None or len(words) < 2:
         raise NotSupervised("only a sigwrap supervisor can start this program")
-    from sigwrap.stub.command import stand_in_for
+    from sigwrap.stub.stand_in import stand_in_for
 
     ignored = frozenset(int(number) for number in caller_ignored.split(",") if number.isdigit())
     return stand_in_for(words[0], words[1:], ignored)

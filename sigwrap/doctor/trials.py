@@ -20,7 +20,6 @@ from sigwrap.doctor import checks, items
 from sigwrap.doctor.items import ITEMS, Finding, Level, level_of, unchecked
 from sigwrap.errors import KernelError, NoInterception, SigwrapError, StoreError
 from sigwrap.escape import printable
-from sigwrap.front.background import own_line
 from sigwrap.linux import libc, limits, procfs
 from sigwrap.linux import process as linux_process
 from sigwrap.linux.execs import repeated
@@ -172,7 +171,7 @@ def _run_finding(store: str, status: int, output: str) -> Finding:
 def _status_and_output(store: str, callers_limits: tuple[Limit, ...]) -> tuple[int, str]:
     path = os.path.join(store, "output")
     output = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    line = [*own_line(), "--no-report", "--store", store, "--", "true"]
+    line = [*onefile.own_line(), "--no-report", "--store", store, "--", "true"]
     variables = onefile.original_environment(procfs.environment())
     pid = linux_process.fork()
     if pid == 0:

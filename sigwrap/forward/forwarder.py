@@ -132,7 +132,7 @@ class _Forwarder(ParentOfOne):
     def _clear_tree(self) -> None:
         """What COMMAND left has a moment to end by itself, unless somebody wants an end at once."""
         if self._reap():
-            for pid in self._everybody_below.alive():
+            for pid in self._all_below.alive():
                 linux_process.terminate(pid)
         until = time.monotonic() + LEFTOVERS_GRACE_S
         while self._reap() and self._leftovers_may_stay and time.monotonic() < until:

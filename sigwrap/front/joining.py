@@ -1,55 +1,83 @@
-"""A command in a session that others have joined as well: this process stands where its caller
-looks for it, passes signals on, and ends with its status.
+"""Runs a command in a session that other commands join as well.
+
+This process connects to the session of a name, or starts it in the background. It stays where its
+caller looks for the command, passes signals on, and ends with the command's exit status. The
+session's abstract address is bound before the session starts, and handed to it: the kernel gives an
+address to one process only.
 """
 
 from __future__ import annotations
 
+import errno
 import os
 import select
+import struct
 import time
 from collections.abc import Callable
 
 from sigwrap import status
-from sigwrap.bare import signal, socket
-from sigwrap.errors import SessionError
-from sigwrap.front.background import connect_or_start
+from sigwrap.bare import json, signal, socket
+from sigwrap.errors import SessionError, SigwrapError
 from sigwrap.front.parent import take_signals
 from sigwrap.front.relay import Relay, without_keys
-from sigwrap.front.sender import sender_of
+from sigwrap.front.senders import sender_of
 from sigwrap.hints import Any
 from sigwrap.linux import kept_library
+from sigwrap.linux import process as linux_process
+from sigwrap.linux.descriptors import close_all_but
 from sigwrap.linux.descriptors import inherited as inherited_descriptors
+from sigwrap.linux.peer import objection_to_listener, pid_and_uid
 from sigwrap.linux.sigfd import SignalFd, SignalInfo
 from sigwrap.mediate.interrupts import JOB_STOPS
 from sigwrap.protocols.joined import (
+    KIND,
     MAX_BYTES,
     MOST_DESCRIPTORS,
     BadMessage,
     Call,
+    address,
     decode,
     encode,
     file_of_words,
     header,
 )
 from sigwrap.start import onefile
-from sigwrap.start.command import Inherited, find_program
+from sigwrap.start.command import Inherited, find_program, restore_signals
+from sigwrap.status import REFUSED
 from sigwrap.tuples import NamedTuple
 
-_AGAIN_AFTER_S = 1.0
+_READY_WITHIN_S = 30.0
+_LISTENS_WITHIN_S = 40.0
+_ENDS_WITHIN_S = 5.0
+_ACCEPTS_WITHIN_S = 10
+_TRY_EVERY_S = 0.01
+_SECOND_SIGTERM_AFTER_S = 1.0
 _ANSWERS_WITHIN_S = 60.0
-_ATTEMPTS = 3  # a session may end in the moment in which it is joined
+_ATTEMPTS = 3  # a session may end while a command joins it
 
 
 class Left(NamedTuple):
     status: int
-    signal: int  # that the command died of; 0: it ended otherwise
+    signal: int  # by which the command died, or 0
+
+
+class NotStarted(SigwrapError):
+    """The session ended at its start with this status, and has printed why."""
+
+    def __init__(self, status: int) -> None:
+        super().__init__("")
+        self.status = status
+
+
+class _NotTrusted(SessionError):
+    """A process that is no supervisor of this user answers, maybe left by a session that ends."""
 
 
 class _GivenUp(Exception):
     pass
 
 
-class _NobodyAnswers(Exception):
+class _NotTaken(Exception):
     """The session has ended before it took the command."""
 
 
@@ -82,7 +110,7 @@ def join(
         )
         try:
             return _Joining(connection, call, relay, tell).run(settings)
-        except _NobodyAnswers:
+        except _NotTaken:
             connection.close()
     raise SessionError(
         f"session {name} ended while the command joined it", f"sigwrap report {name}"
@@ -97,6 +125,161 @@ def _inherited_descriptors() -> tuple[int, ...]:
             f"close some: at most {MOST_DESCRIPTORS - 2} can be handed over",
         )
     return tuple(found)
+
+
+# The session
+
+
+def connect_or_start(
+    inherited: Inherited, *, store: str, name: str, settings: dict[str, Any]
+) -> socket.socket:
+    at = address(store, name, os.geteuid())
+    began_s = time.monotonic()
+    while True:
+        try:
+            connection = _connected(at, name)
+        except _NotTrusted:
+            if time.monotonic() - began_s > _ENDS_WITHIN_S:
+                raise
+        else:
+            if connection is None and (door := _bound(at, name)) is not None:
+                _start(inherited, settings, door)
+                connection = _connected(at, name)
+                if connection is None:
+                    raise SessionError(f"session {name} was started but can't be joined")
+            if connection is not None:
+                return connection
+        if time.monotonic() - began_s > _LISTENS_WITHIN_S:
+            raise SessionError(
+                f"session {name} is still starting after {_LISTENS_WITHIN_S:.0f} s",
+                "try again, or choose another name",
+            )
+        time.sleep(_TRY_EVERY_S)
+
+
+def _connected(at: bytes, name: str) -> socket.socket | None:
+    """Return None if no process listens."""
+    connection = socket.socket(socket.AF_UNIX, KIND)
+    try:
+        _wait_at_most(connection, _ACCEPTS_WITHIN_S)
+        connection.connect(at)
+        _wait_at_most(connection, 0)
+    except ConnectionRefusedError:
+        connection.close()
+        return None
+    except BlockingIOError as silence:
+        connection.close()
+        raise SessionError(
+            f"too many commands wait to join session {name}", "try again, or end the session"
+        ) from silence
+    except OSError as error:
+        connection.close()
+        raise SessionError(f"can't reach session {name}: {error.strerror}") from error
+    _pid, uid = pid_and_uid(connection)
+    objection = objection_to_listener(connection)
+    if uid not in (os.geteuid(), 0):
+        objection = "it belongs to another user"
+    if objection:
+        connection.close()
+        raise _NotTrusted(
+            f"can't trust the process that answers for session {name}: {objection}",
+            "end that process (ss -lxp shows its pid), or choose another name",
+        )
+    return connection
+
+
+def _wait_at_most(end: socket.socket, seconds: int) -> None:
+    """Limit how long `connect` waits for a full backlog; 0 for no limit."""
+    end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("@ll", seconds, 0))
+
+
+def _bound(at: bytes, name: str) -> socket.socket | None:
+    """Return a socket with this address, or None if another process has it."""
+    door = socket.socket(socket.AF_UNIX, KIND)
+    try:
+        door.bind(at)
+    except OSError as error:
+        door.close()
+        if error.errno == errno.EADDRINUSE:
+            return None
+        raise SessionError(f"can't start session {name}: {error.strerror}") from error
+    return door
+
+
+def _start(inherited: Inherited, settings: dict[str, Any], door: socket.socket) -> None:
+    readable, ready = os.pipe()
+    printed, stderr = os.pipe()
+    whole = {**settings, "ready_fd": ready, "door_fd": door.fileno()}
+    settings_fd = kept_library.written("settings", json.dumps(whole).encode())
+    pid = linux_process.fork()
+    if pid == 0:
+        try:
+            _become_session(inherited, settings_fd, (ready, door.fileno()), stderr)
+        finally:
+            os._exit(REFUSED)
+    for fd in (ready, stderr, settings_fd, door.detach()):  # the session holds them from now on
+        os.close(fd)
+    try:
+        _await_ready(pid, readable, printed)
+    finally:
+        os.close(readable)
+        os.close(printed)
+
+
+def _become_session(
+    inherited: Inherited, settings_fd: int, kept: tuple[int, ...], stderr: int
+) -> None:
+    """Execute the session, with none of our streams: a reader of a pipe would wait for its end."""
+    os.setsid()
+    null = os.open(os.devnull, os.O_RDWR)
+    os.dup2(null, 0)
+    os.dup2(null, 1)
+    os.dup2(stderr, 2)
+    close_all_but((settings_fd, *kept))
+    for fd in (settings_fd, *kept):
+        os.set_inheritable(fd, True)
+    line = [*onefile.own_line(), "--as", "joined", str(settings_fd)]
+    restore_signals(inherited)
+    os.execve(line[0], line, inherited.environment)
+
+
+def _await_ready(pid: int, readable: int, printed: int) -> None:
+    """Wait until the session is ready, and print what it prints until then."""
+    os.set_blocking(printed, False)
+    poll = select.poll()
+    poll.register(readable, select.POLLIN)
+    poll.register(printed, select.POLLIN)
+    until_s = time.monotonic() + _READY_WITHIN_S
+    is_over = False
+    while not is_over:
+        happened = [fd for fd, _ in poll.poll(max(0.0, until_s - time.monotonic()) * 1000)]
+        if not happened:
+            linux_process.send(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+            raise SessionError(f"the session did not start within {_READY_WITHIN_S:.0f} s")
+        is_over = readable in happened
+        if not _print_from(printed):
+            poll.unregister(printed)
+            printed = -1
+    if not os.read(readable, 16):
+        _, wait_status = os.waitpid(pid, 0)
+        raise NotStarted(os.waitstatus_to_exitcode(wait_status))
+
+
+def _print_from(printed: int) -> bool:
+    """Return False at its end."""
+    while printed >= 0:
+        try:
+            data = os.read(printed, 1 << 16)
+        except BlockingIOError:
+            return True
+        if not data:
+            return False
+        os.write(2, data)
+    return True
+
+
+# The command
 
 
 class _Joining:
@@ -115,7 +298,7 @@ class _Joining:
         self._left: Left | None = None
         self._is_taken = self._was_answered = False
         self._answers_until_s = time.monotonic() + _ANSWERS_WITHIN_S
-        self._terminated_s = 0.0
+        self._first_sigterm_s = 0.0
         self._poll = select.epoll()
         self._poll.register(connection.fileno(), select.EPOLLIN)
         self._poll.register(self._signals.fd, select.EPOLLIN)
@@ -150,7 +333,7 @@ class _Joining:
         return self._left
 
     def _patience_s(self) -> float | None:
-        """None: for ever, as long as the command may take."""
+        """Return how long to wait for an answer; None once there was one."""
         if self._was_answered:
             return None
         left_s = self._answers_until_s - time.monotonic()
@@ -183,7 +366,7 @@ class _Joining:
         try:
             socket.send_fds(self._connection, [packet], [words, folder, *own])
         except (BrokenPipeError, ConnectionResetError):
-            pass  # what was said before is read next
+            pass  # the session's last message comes next
         finally:
             os.close(words)
             os.close(folder)
@@ -191,9 +374,9 @@ class _Joining:
     def _on_message(self) -> None:
         try:
             packet = self._connection.recv(MAX_BYTES)
-        except ConnectionResetError:  # our call was not read; what was said before comes next
+        except ConnectionResetError:  # the session did not read our call; its message comes next
             packet = self._connection.recv(MAX_BYTES)
-        if self._left is not None:  # and all that it has to say
+        if self._left is not None:  # nothing matters after the command's end
             self._poll.unregister(self._connection.fileno())
             return
         if not packet and self._is_taken:
@@ -201,7 +384,7 @@ class _Joining:
                 "the session ended before it reported the exit status of the command"
             )
         if not packet:
-            raise _NobodyAnswers
+            raise _NotTaken
         self._was_answered = True
         try:
             message = decode(packet)
@@ -229,9 +412,9 @@ class _Joining:
             return
         if info.number == signal.SIGCONT and self._relay is not None:
             self._relay.take()
-        if self._left is not None and self._relay is not None:  # a terminal that takes nothing
+        if self._left is not None and self._relay is not None:  # the terminal may accept nothing
             self._relay.drop_output()
-        if info.number == signal.SIGTERM and self._is_told_again():
+        if info.number == signal.SIGTERM and self._is_second_sigterm():
             raise _GivenUp
         sender = sender_of(info, supervisor=0, bootloader=self._bootloader_pid)
         fields = {
@@ -243,16 +426,16 @@ class _Joining:
         try:
             self._connection.send(encode({"signal": info.number, "sender": fields}))
         except OSError:
-            return  # it has ended; its last word is read next
+            return  # the session has ended; its last message comes next
         if info.number in JOB_STOPS:
             self._stop()
 
-    def _is_told_again(self) -> bool:
-        """It was passed on, and the command, or the session, didn't end by it: a second one is for
-        us, and who we wait for is killed by our end."""
+    def _is_second_sigterm(self) -> bool:
+        """Return whether the first did not end the command. The second is for this process, and the
+        session kills the command of a caller that is gone."""
         now_s = time.monotonic()
-        first_s, self._terminated_s = self._terminated_s, self._terminated_s or now_s
-        return first_s != 0.0 and now_s - first_s > _AGAIN_AFTER_S
+        first_s, self._first_sigterm_s = self._first_sigterm_s, self._first_sigterm_s or now_s
+        return first_s != 0.0 and now_s - first_s > _SECOND_SIGTERM_AFTER_S
 
     def _stop(self) -> None:
         if self._relay is not None:

@@ -1,6 +1,7 @@
-"""Runs what the user gave with --notify, where a question waits for an answer: below the front
-process, and so outside of the session. What comes while it runs is told when it has ended: a popup
-that shows one question shows all.
+"""Runs the --notify command for approval requests.
+
+It is a child of the front process, so it is outside the session. Of the requests that come while it
+runs, the last is reported after its end: one popup lets the user see all of them.
 """
 
 from __future__ import annotations
@@ -18,16 +19,16 @@ _SHELL = b"/bin/sh"
 
 class Notifier:
     def __init__(self, command: str, inherited: Inherited) -> None:
-        """`on_failure` is called each time."""
+        """`on_failure` is called at each failure."""
         self.on_failure: Callable[[], None] = lambda: None
         self._command = command
         self._inherited = inherited
         self._pid = 0
         self._next: Notice | None = None
-        self.failed_with = 0  # the status of the last one that failed
+        self.failed_with = 0  # the status of the last failure
 
     def forget(self, names: tuple[bytes, ...]) -> None:
-        """What COMMAND is not to see is nobody's to tell: others can read a process's variables."""
+        """Remove variables that the command must not see: it could read them in the notifier."""
         given = {
             name: value for name, value in self._inherited.environment.items() if name not in names
         }
@@ -39,7 +40,7 @@ class Notifier:
             return
         try:
             pid = os.fork()
-        except OSError:  # no process is to be had
+        except OSError:  # the process limit is reached
             self._fails(NOT_EXECUTABLE)
             return
         if pid == 0:
@@ -64,13 +65,13 @@ class Notifier:
         self.on_failure()
 
     def _run(self, notice: Notice) -> None:
-        """Away from the terminal, whose keys are not for it, and whose screen is somebody's."""
+        """Execute the command away from the terminal and the current directory."""
         os.setsid()
         nothing = os.open(os.devnull, os.O_RDWR)
         for fd in (0, 1, 2):
             os.dup2(nothing, fd)
         try:
-            os.chdir("/")  # a relative name is not to lead into the workspace
+            os.chdir("/")  # a relative name must not lead into the workspace
         except OSError:
             pass
         calm = self._inherited._replace(

@@ -1,5 +1,5 @@
-"""What the front process and sigwrap-forward have in common: the signals that reach them, the end
-of their one child, and the end of everything below it."""
+"""What the front process and sigwrap-forward share: the signals that reach them, the end of their
+one child, and the end of all processes below it."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _SWEEP_S = 1.0
 
 
 def take_signals() -> SignalFd:
-    """All of them, also those that the caller ignores (nohup, a shell's background job): COMMAND
-    inherits that, and may have changed its mind. Blocked, they reach the descriptor all the same.
-    A fault of our own ends us nevertheless."""
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # ignored, it would reap behind our back
+    """Take all signals, also those that the caller ignores (nohup, a shell's background job): the
+    command may handle them. A blocked signal reaches the descriptor even if it is ignored. A fault
+    of our own still ends us."""
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # if it is ignored, the kernel reaps our children
     return SignalFd(signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP})
 
 
@@ -35,9 +35,9 @@ class ParentOfOne(ABC):
         self._child = child
         self._child_status: int | None = None
         self._child_is_left_behind = False
-        self._has_passed_on_stop = False  # since COMMAND was continued last
-        self._everybody_below = linux_process.Sweep(self._reaped)
-        self._poll = select.epoll()  # poll(2) refuses more descriptors than the limit, at each call
+        self._has_passed_on_stop = False  # since the command was continued last
+        self._all_below = linux_process.Sweep(self._reaped)
+        self._poll = select.epoll()  # poll(2) fails under a low limit of open files
         self._poll.register(signals.fd, select.EPOLLIN)
         self._bootloader_pid = bootloader_pid
         self._bootloader_pidfd = -1
@@ -48,12 +48,12 @@ class ParentOfOne(ABC):
     def run(self) -> int:
         try:
             code = self._exit_status(self._await_child())
-        except Exception as bug:  # whatever it is: nobody stays
+        except Exception as bug:  # the tree ends in any case
             self._say(f"internal error: {type(bug).__name__}: {bug}; the command is killed")
             code = status.REFUSED
         if not self._child_is_left_behind:
             self._clear_tree()
-        for pid in self._everybody_below.unkillable:
+        for pid in self._all_below.unkillable:
             self._say(f"can't kill process {pid} ({procfs.comm(pid)}); it is left running")
         onefile.empty_unpacked(self._bootloader_pid)
         return code
@@ -62,7 +62,7 @@ class ParentOfOne(ABC):
         while self._child_status is None:
             deadline = self._deadline
             ready = self._poll.poll(None if deadline is None else seconds_until(deadline))
-            # Signals last: what the supervisor has told by now decides what they mean.
+            # Signals last: the supervisor's messages decide what they mean.
             for fd, _ in sorted(ready, key=lambda event: event[0] == self._signals.fd):
                 if fd == self._signals.fd:
                     self._read_signals()
@@ -86,7 +86,7 @@ class ParentOfOne(ABC):
             self._on_forwardable(info)
 
     def _reap(self) -> bool:
-        """False where no child is left."""
+        """Return False if no child is left."""
         while True:
             try:
                 pid, child_status = os.waitpid(-1, os.WNOHANG | os.WUNTRACED)
@@ -100,25 +100,25 @@ class ParentOfOne(ABC):
                 self._on_child_stopped(os.WSTOPSIG(child_status))
 
     def _clear_tree(self) -> None:
-        """However the child ended, nothing below it stays."""
+        """Kill what is left below us."""
         while not self._sweep():
             continue
 
     def _left_behind(self, status: int) -> None:
-        """Nothing is below it any more, and whoever ends after it reaps it."""
+        """Go on without the child: nothing is below it any more."""
         if self._child_status is None:
             self._child_status = status << 8
             self._child_is_left_behind = True
 
     def _sweep(self) -> bool:
-        return self._everybody_below.run(timeout_s=_SWEEP_S)
+        return self._all_below.run(timeout_s=_SWEEP_S)
 
     def _reaped(self, pid: int, child_status: int) -> None:
         if pid == self._child:
             self._child_status = child_status
 
     def _may_be_stopping_yet(self) -> bool:
-        """By what was passed on to it. Asked at a SIGCONT."""
+        """Return at a SIGCONT whether a stop was passed on to the command since the last one."""
         has_passed_on, self._has_passed_on_stop = self._has_passed_on_stop, False
         return has_passed_on
 
@@ -149,7 +149,7 @@ class ParentOfOne(ABC):
 
 
 def still_ignores(pid: int, number: int, inherited: Inherited) -> bool:
-    """As natively: what the caller ignores and COMMAND doesn't care for does nothing."""
+    """Return whether the signal does nothing: the caller ignores it, and so does the command."""
     if number not in inherited.ignored_signals:
         return False
     found = procfs.stat(pid) if pid else None
@@ -157,7 +157,7 @@ def still_ignores(pid: int, number: int, inherited: Inherited) -> bool:
 
 
 def only_we_get(number: int) -> bool:
-    """Of what the terminal sends its group: of a hang-up a session's leader is told alone."""
+    """Return whether the terminal sends the signal only to us: a hang-up to the session leader."""
     return number in (signal.SIGHUP, signal.SIGCONT) and os.getsid(0) == os.getpid()
 
 
@@ -169,7 +169,9 @@ def shares_our_group(pid: int) -> bool:
 
 
 def stays_stopped(pid: int) -> bool:
-    """Since before the SIGCONT that was just read. A shell continues the whole group: one more
-    SIGCONT to COMMAND, a moment late, would undo the next Ctrl+Z, or have it read in the background
-    once more. That stop would be pending here: in a queue it and a SIGCONT drive each other out."""
+    """Return whether the process is still stopped after the SIGCONT that was just read.
+
+    A shell continues the whole group. One more SIGCONT, a moment late, would undo the next Ctrl+Z.
+    That stop would be pending here: the kernel drops a pending SIGCONT for it.
+    """
     return procfs.is_stopped(pid) and not JOB_STOPS & signal.sigpending()

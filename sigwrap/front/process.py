@@ -1,9 +1,9 @@
-"""The front process: the one whose pid the caller knows, the terminal's end of a run.
+"""The front process: the one whose pid the caller knows, at the terminal's end of a run.
 
 It decides what a Ctrl+C means, and ends the whole tree if the supervisor dies.
 
-Considered and not taken: COMMAND in a process group of its own (the terminal's keys would no longer
-reach sigwrap, nor a shell's `fg` COMMAND), a pty in between (it would be another terminal).
+Rejected: a process group for the command (the terminal's keys would no longer reach sigwrap, nor a
+shell's `fg` the command), and a pty in between (the command would have another terminal).
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from math import ceil
 from sigwrap import status
 from sigwrap.bare import signal
 from sigwrap.escape import printable
-from sigwrap.front.caller import Caller, callers_pid, held_caller
 from sigwrap.front.parent import (
     ParentOfOne,
     only_we_get,
@@ -26,7 +25,7 @@ from sigwrap.front.parent import (
     still_ignores,
     take_signals,
 )
-from sigwrap.front.sender import sender_of
+from sigwrap.front.senders import Caller, callers_pid, held_caller, sender_of
 from sigwrap.front.terminal import TerminalBefore
 from sigwrap.hints import TYPE_CHECKING
 from sigwrap.linux import held_terminals, libc, limits, own_environment, procfs
@@ -53,7 +52,7 @@ from sigwrap.mediate.interrupts import (
     Withdraw,
 )
 from sigwrap.protocols.front import (
-    NOBODY,
+    NO_SENDER,
     Channel,
     CommandEnded,
     CommandStarted,
@@ -65,9 +64,9 @@ from sigwrap.protocols.front import (
     InterruptDemanded,
     InterruptWithdrawn,
     KillTree,
-    NobodyTold,
     NothingMore,
     Notice,
+    NotifyFailed,
     Place,
     Sender,
     SignalForCommand,
@@ -95,7 +94,7 @@ def run_before_supervisor(
     ends_with_caller: bool,
     notify: str,
 ) -> int:
-    """`notify`: a command that tells of questions; empty for none."""
+    """`notify`: the command that reports approval requests, or empty."""
     bootloader_pid = onefile.bootloader_pid()
     caller = held_caller(bootloader_pid) if ends_with_caller else None
     signals = take_signals()
@@ -108,14 +107,14 @@ def run_before_supervisor(
     child = linux_process.fork()
     if child == 0:
         code = status.REFUSED
-        everybody_below = linux_process.Sweep(lambda _pid, _status: None)
+        all_below = linux_process.Sweep(lambda _pid, _status: None)
         try:
             signals.close()
             ours.close()
             code = supervise(theirs, os.getppid())
-        finally:  # mostly nobody is left; but the front process may be gone when this one fails
+        finally:  # the front process, which would end the tree, may be gone by now
             try:
-                everybody_below.run(timeout_s=_LAST_SWEEP_S)
+                all_below.run(timeout_s=_LAST_SWEEP_S)
             finally:
                 os._exit(code)
     own_code.import_nothing_more()
@@ -177,10 +176,10 @@ class _FrontProcess(ParentOfOne):
         self._poll.register(channel.fd, select.EPOLLIN)
         self._interrupts = interrupts
         self._inherited = inherited
-        self.died_of = 0  # the signal by which we are to end as well
+        self.died_of = 0  # the signal by which this process ends as well
         self._command_pid = 0
-        self._shells = (os.getsid(0), callers_pid(bootloader_pid))  # whose job we may be
-        self._copy_comes_until = 0.0  # of a SIGCONT
+        self._shells = (os.getsid(0), callers_pid(bootloader_pid))  # we may be a job of theirs
+        self._copy_comes_until = 0.0  # the bootloader's copy of a SIGCONT
         self._last_defence_at: float | None = None
         self._heartbeat = Heartbeat()
         self._looks_at = time.monotonic() + LOOKED_AT_EVERY_S
@@ -189,12 +188,12 @@ class _FrontProcess(ParentOfOne):
         self._caller = caller
         self._notifier = notifier
         if notifier is not None:
-            notifier.on_failure = lambda: channel.send(NobodyTold())
+            notifier.on_failure = lambda: channel.send(NotifyFailed())
         if caller is not None:
             self._poll.register(caller.pidfd, select.EPOLLIN)
 
     def ended_command_by_force(self, code: int) -> bool:
-        """As far as a status can say."""
+        """Return whether the exit status says so."""
         is_of_a_kill = code in (status.LIMIT_REACHED, status.REFUSED) or code > status.from_signal(
             0
         )
@@ -214,23 +213,23 @@ class _FrontProcess(ParentOfOne):
             self._carry_out(self._interrupts.tick(now))
         elif now >= self._last_defence_at:
             self._last_defence_at = None if self._sweep() else now
-            if self._child in self._everybody_below.unkillable:
+            if self._child in self._all_below.unkillable:
                 self._left_behind(status.REFUSED)
 
     def _free_supervisor(self) -> None:
-        """Whoever of the tree keeps it waiting ends, and so does the wait."""
+        """Kill the tree: the process that blocks the supervisor is in it."""
         why = "the supervisor was blocked for more than 10 seconds"
         self._say(f"{why}: the command is killed")
-        self._kill_tree(why)  # first: so the log will have it as the reason
+        self._kill_tree(why)  # first, so that the log has it as the reason
         linux_process.kill_below(self._child)
 
     def _on_forwardable(self, info: SignalInfo) -> None:
         if info.number == signal.SIGCONT and self._command_goes_on_anyway(info):
             return
-        # First what passes soonest: COMMAND leaves its prompt at the key, and whoever sends ends.
+        # Look at once: the command leaves its prompt at the key, and a sender ends.
         at_prompt = info.number == signal.SIGINT and self._command_is_at_prompt()
         sender = sender_of(info, supervisor=self._child, bootloader=self._bootloader_pid)
-        # While it asks on the terminal, the supervisor gets the keys, and hands them on.
+        # While the supervisor asks on the terminal, it gets the keys, and passes them on.
         arrived = Arrived(
             number=info.number,
             from_terminal=info.is_from_terminal or info.sender_pid == self._child,
@@ -248,10 +247,13 @@ class _FrontProcess(ParentOfOne):
         self._carry_out(self._interrupts.signal(arrived, time.monotonic()), sender)
 
     def _on_demand(self, source: str) -> None:
+        """Interrupt the run for an agent signal. The supervisor sends a SIGINT to the command's
+        whole process group, as the terminal does for a Ctrl+C."""
         arrived = Arrived(
             number=signal.SIGINT,
             from_terminal=False,
             sender_pid=0,
+            goes_to_job=not self._ignores(signal.SIGINT),
             command_handles_it=self._command_handles(signal.SIGINT),
             command_ignores_it=signal.SIGINT in procfs.ignored_signals(self._command_pid),
         )
@@ -265,8 +267,8 @@ class _FrontProcess(ParentOfOne):
         self._carry_out(self._interrupts.caller_ended(arrived, time.monotonic()), sender)
 
     def _is_told_of_hangup(self, info: SignalInfo) -> bool:
-        """By the kernel, or by the shell that it told first: which of these two is read, where both
-        tell us, is chance. A caller that ignores SIGHUP (nohup) wants the run to go on."""
+        """Return whether the terminal hung up. The kernel and the shell may both send the SIGHUP,
+        in any order. A caller that ignores it (nohup) wants the run to go on."""
         if signal.SIGHUP in self._inherited.ignored_signals:
             return False
         if info.is_from_terminal or info.sender_pid == self._child:
@@ -274,9 +276,10 @@ class _FrontProcess(ParentOfOne):
         return info.sender_pid in self._shells and self._terminal.has_hung_up()
 
     def _command_goes_on_anyway(self, info: SignalInfo) -> bool:
-        """The supervisor continues us because COMMAND goes on, and a shell continues the whole
-        group: to tell COMMAND again would undo its next stop, and, in the background, begin a round
-        that never ends. Anybody else means a COMMAND that does something at SIGCONT."""
+        """Return whether a SIGCONT need not be passed on. The supervisor sends it since the command
+        goes on, and a shell continues the whole group. One more would undo the command's next stop,
+        and start an endless round in the background. Other senders mean a command that handles
+        SIGCONT."""
         if info.sender_pid == self._child or self._is_bootloaders_copy(info):
             return True
         if self._may_be_stopping_yet():
@@ -286,8 +289,8 @@ class _FrontProcess(ParentOfOne):
         return not (self._command_is_stopped() or self._command_handles(signal.SIGCONT))
 
     def _is_bootloaders_copy(self, info: SignalInfo) -> bool:
-        """It passes on what the whole group got, and may be late: a key may have stopped COMMAND
-        since, of which nothing is pending here any more."""
+        """Return whether the bootloader passes on what the whole group got. It may be late: a key
+        may have stopped the command since."""
         now = time.monotonic()
         if not self._bootloader_pid or info.sender_pid != self._bootloader_pid:
             self._copy_comes_until = now + COPY_WINDOW_S
@@ -303,12 +306,12 @@ class _FrontProcess(ParentOfOne):
         return found is None or found.has_ended
 
     def _command_is_in_our_group(self) -> bool:
-        """Or was."""
+        """Return whether it is, or was before it ended."""
         is_there = self._command_pid != 0
         return is_there and (self._command_has_ended() or shares_our_group(self._command_pid))
 
     def _command_handles(self, number: int) -> bool:
-        """Or did: one that has ended by the time we look needs no SIGTERM any more."""
+        """Return True for a command that has ended as well: it needs no SIGTERM."""
         if self._command_pid == 0:
             return False
         return self._command_has_ended() or handles(self._command_pid, number)
@@ -317,8 +320,8 @@ class _FrontProcess(ParentOfOne):
         return still_ignores(self._command_pid, number, self._inherited)
 
     def _command_is_at_prompt(self, *, or_reads_a_line: bool = False) -> bool:
-        """The foreground is looked at as well: where COMMAND was stopped meanwhile, the editor is
-        the caller's shell."""
+        """Return whether the command shows a prompt. If it was stopped, the foreground and the line
+        editor are those of the caller's shell."""
         pid = self._command_pid
         return (
             shares_our_group(pid)
@@ -328,7 +331,7 @@ class _FrontProcess(ParentOfOne):
             and (self._terminal.is_edited() or (or_reads_a_line and reads_a_line(pid)))
         )
 
-    def _carry_out(self, commands: Iterable[Command], sender: Sender = NOBODY) -> None:
+    def _carry_out(self, commands: Iterable[Command], sender: Sender = NO_SENDER) -> None:
         for command in commands:
             match command:
                 case Announce(arrived=arrived, ends_run=ends_run):
@@ -337,14 +340,14 @@ class _FrontProcess(ParentOfOne):
                             number=arrived.number,
                             from_terminal=arrived.from_terminal,
                             ends_run=ends_run,
-                            sender=NOBODY if arrived.from_terminal else sender,
+                            sender=NO_SENDER if arrived.from_terminal else sender,
                         )
                     )
                 case Withdraw():
                     self._channel.send(InterruptWithdrawn())
                 case PassOn(number=number, arrived=arrived):
                     self._has_passed_on_stop |= number in JOB_STOPS
-                    passed_on_for = NOBODY if arrived is None else sender
+                    passed_on_for = NO_SENDER if arrived is None else sender
                     self._channel.send(SignalForCommand(number=number, sender=passed_on_for))
                 case Look(or_reads_a_line=or_reads_a_line):
                     at_prompt = self._command_is_at_prompt(or_reads_a_line=or_reads_a_line)
@@ -356,7 +359,7 @@ class _FrontProcess(ParentOfOne):
                     self._kill_tree(reason)
 
     def _say_waiting(self, waits: SayWaiting) -> None:
-        """To a person; whoever reads a file or a pipe has the log."""
+        """Say it on a terminal only: readers of a file or pipe have the log."""
         pid = self._command_pid
         if self._command_has_ended() or not os.isatty(2):
             return
@@ -376,7 +379,7 @@ class _FrontProcess(ParentOfOne):
 
     def _on_message(self) -> None:
         messages = self._channel.receive()
-        if self._channel.is_closed:  # its SIGCHLD is on the way
+        if self._channel.is_closed:  # the supervisor's SIGCHLD follows
             self._poll.unregister(self._channel.fd)
         for message in messages:
             if isinstance(message, CommandStarted):
@@ -387,7 +390,7 @@ class _FrontProcess(ParentOfOne):
                     self._notifier.forget(message.names)
                 self._channel.send(Forgotten())
             elif isinstance(message, CommandEnded):
-                # A key reaches COMMAND and us at once, and COMMAND's end may be seen first.
+                # A key reaches the command and us at once, and its end may be seen first.
                 self._read_signals()
                 self._channel.send(NothingMore())
             elif isinstance(message, InterruptDemanded):
@@ -406,10 +409,10 @@ class _FrontProcess(ParentOfOne):
             self._notifier.reaped(pid, child_status)
 
     def _on_child_stopped(self, number: int) -> None:
-        linux_process.send(self._child, signal.SIGCONT)  # somebody stopped the supervisor
+        linux_process.send(self._child, signal.SIGCONT)  # another process stopped the supervisor
 
     def _kill_tree(self, reason: str) -> None:
-        """The supervisor does it, and its log says so; if it can't, we do."""
+        """Let the supervisor kill the tree, and its log say so; after a while, do it here."""
         self._channel.send(KillTree(reason=reason))
         self._last_defence_at = time.monotonic() + _LAST_DEFENCE_S
 

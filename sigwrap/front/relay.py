@@ -1,8 +1,8 @@
 """A terminal of its own for a command that joins a session.
 
-The caller's belongs to the caller's session of processes, and the kernel lets no other have it. So
-the command gets a new one, with the same size and modes, and keys and output are passed on between
-the two.
+The caller's terminal belongs to the caller's session of processes, and the kernel gives it to no
+other. So the command gets a pseudo-terminal with the same size and modes, and this process passes
+keys and output on.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from sigwrap.linux.descriptors import inherited
 _CHUNK = 1 << 16
 _MOST_LEFT = 1 << 17  # more than the kernel keeps of a terminal's output
 _STREAMS = (0, 1, 2)
-_DEV_TTY = os.makedev(5, 0)  # whoever opens that has his own
+_DEV_TTY = os.makedev(5, 0)  # the controlling terminal of the process that opens it
 
 
 class Relay:
     def __init__(self, outer: int, replaced: tuple[int, ...]) -> None:
-        """`outer`: a descriptor of the caller's terminal."""
+        """`outer`: the caller's terminal. `replaced`: our descriptors of it."""
         self.first = replaced[0]
         self._replaced = replaced
         self._outer = outer
@@ -39,11 +39,11 @@ class Relay:
         termios.tcsetattr(self._slave, termios.TCSANOW, self._before)
         self.resize()
         os.set_blocking(self._master, False)
-        os.set_blocking(outer, False)  # opened by us: nobody else's is
+        os.set_blocking(outer, False)  # we opened it: no other process shares the flag
 
     @classmethod
     def of_our_terminal(cls) -> Relay | None:
-        """None where no standard stream is our terminal, or we are in its background."""
+        """Return None if no standard stream is our terminal, or we are in its background."""
         try:
             outer = os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC)
         except OSError:
@@ -61,7 +61,7 @@ class Relay:
         return self._slave if fd in self._replaced else fd
 
     def begin(self, poll: select.epoll) -> None:
-        """Once the command has its end."""
+        """Pass keys and output on, once the command has its end of the terminal."""
         os.close(self._slave)
         self._poll = poll
         poll.register(self._outer, 0)
@@ -69,7 +69,7 @@ class Relay:
         self.take()
 
     def take(self) -> None:
-        """The keys as they come; in the background they are another job's."""
+        """Take the keys one by one, unless another job has them."""
         if self._has_hung_up or not _is_in_foreground(self._outer):
             return
         self._set_modes(_raw(self._before, passes_output=1 in self._replaced))
@@ -87,7 +87,7 @@ class Relay:
         return bool(self._to_caller)
 
     def drain(self) -> None:
-        """What the command wrote last. What others write who have its terminal may never end."""
+        """Read the command's last output; other processes on its terminal may write for ever."""
         if self._is_drained:
             return
         while len(self._to_caller) < _MOST_LEFT and self._take_output():
@@ -112,7 +112,7 @@ class Relay:
             size = fcntl.ioctl(self._outer, termios.TIOCGWINSZ, b"\0" * 8)
             fcntl.ioctl(self._master, termios.TIOCSWINSZ, size)
         except OSError:
-            pass  # it hangs up at this moment
+            pass  # it hung up
 
     def pump(self, fd: int, happened: int) -> None:
         if fd == self._outer:
@@ -121,7 +121,7 @@ class Relay:
                 self._take_keys(happened)
         elif not self._is_drained and not self._to_caller:
             if self._take_output() is None:
-                self._pass_no_more_output()  # nobody has it open any more
+                self._pass_no_more_output()  # no process has it open
             self._write_output()
         self._pass_keys()
         self._await_more()
@@ -144,7 +144,7 @@ class Relay:
             self._poll.unregister(self._master)
 
     def _hang_up(self) -> None:
-        """The caller is told by a signal; a command that outlives that goes on."""
+        """Pass nothing on: the kernel tells the caller, and the command may go on."""
         self._has_hung_up, self._passes_keys, self._to_caller = True, False, b""
         if self._poll is not None:
             self._poll.unregister(self._outer)
@@ -158,7 +158,7 @@ class Relay:
             self._to_command = b""
 
     def _take_output(self) -> int | None:
-        """How much; None where there will never be any more."""
+        """Return how many bytes came, or None at the end."""
         try:
             data = os.read(self._master, _CHUNK)
         except BlockingIOError:
@@ -197,14 +197,14 @@ class Relay:
 
 
 def without_keys(fd: int) -> int:
-    """Instead of our terminal to read from, where we are in its background: the kernel would stop a
-    job that reads there, and lets a session of others have the keys."""
+    """Return /dev/null for a standard input that is our terminal, if we are in its background: the
+    kernel would stop us at a read, but lets another session have the keys."""
     is_ours = fd == 0 and 0 in _all_on_it()
     return os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC) if is_ours else fd
 
 
 def _all_on_it() -> tuple[int, ...]:
-    """Of the descriptors that our caller gave us."""
+    """Return the descriptors from our caller that are our terminal."""
     numbers = procfs.controlling_terminal(os.getpid()), _DEV_TTY
     return tuple(fd for fd in inherited() if os.isatty(fd) and os.fstat(fd).st_rdev in numbers)
 
@@ -217,7 +217,7 @@ def _is_in_foreground(terminal: int) -> bool:
 
 
 def _raw(modes: list[Any], *, passes_output: bool) -> list[Any]:
-    """Where the command's output goes elsewhere, who has it may write on the terminal as ever."""
+    """Return raw modes; output stays processed unless the command's output passes through here."""
     raw = [*modes[:6], list(modes[6])]
     raw[0] &= ~(termios.BRKINT | termios.ICRNL | termios.INPCK | termios.ISTRIP | termios.IXON)
     if passes_output:

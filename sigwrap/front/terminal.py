@@ -1,7 +1,5 @@
-"""The terminal as it was before COMMAND: whoever uses it next finds it so.
-
-Only its modes, whether its output goes on, and whether others may open it. The screen, the cursor
-and what else an emulator remembers belong to the emulator, and nobody can ask for all of it.
+"""Restores the terminal to its state before the command: its modes, whether output goes on, and
+whether others may open it. The emulator alone knows the screen and the cursor.
 """
 
 from __future__ import annotations
@@ -22,7 +20,7 @@ _TIOCGEXCL = 0x80045440
 class TerminalBefore:
     def __init__(self) -> None:
         self._modes: list[Any] | None = None
-        self._are_of_another = False  # the modes: another program of our job had set them by then
+        self._are_of_another = False  # another program of our job had set the modes by then
         self._was_exclusive = False
         self._fd = held_terminals.controlling
         if self._fd < 0:
@@ -30,7 +28,7 @@ class TerminalBefore:
         self._inherited = opened_terminals(os.getpid())
         try:
             self._was_exclusive = self._is_exclusive()
-            if os.tcgetpgrp(self._fd) == os.getpgrp():  # in the background they are another job's
+            if os.tcgetpgrp(self._fd) == os.getpgrp():  # else the modes are another job's
                 self._modes = termios.tcgetattr(self._fd)
                 self._are_of_another = not _is_a_shells(self._modes) and bool(_others_of_our_job())
         except (OSError, termios.error):
@@ -38,7 +36,7 @@ class TerminalBefore:
 
     @property
     def is_there(self) -> bool:
-        """Or was."""
+        """Whether there is a terminal, or was at the start."""
         return self._fd >= 0
 
     def has_hung_up(self) -> bool:
@@ -55,7 +53,7 @@ class TerminalBefore:
             return False
 
     def interrupts_us(self) -> bool:
-        """Ctrl+C there is a SIGINT to our group."""
+        """Return whether Ctrl+C sends SIGINT to our process group."""
         if not self.is_in_our_foreground():
             return False
         try:
@@ -65,8 +63,8 @@ class TerminalBefore:
         return bool(modes[3] & termios.ISIG) and modes[6][termios.VINTR] == _CTRL_C
 
     def is_edited(self) -> bool:
-        """Keys are taken one by one, as a line editor does it, and not because the caller had the
-        terminal so."""
+        """Return whether the command reads key by key, as a line editor does, and the caller had
+        the terminal in line mode."""
         was_so_before = self._modes is not None and not self._modes[3] & termios.ICANON
         try:
             is_so = self._fd >= 0 and not termios.tcgetattr(self._fd)[3] & termios.ICANON
@@ -75,10 +73,13 @@ class TerminalBefore:
         return is_so and not was_so_before
 
     def restore(self, *, by_force: bool) -> None:
-        """`by_force`: COMMAND had no chance to do it. Then input that is unread may be answers of
-        the terminal to what COMMAND asked it, which a shell would take for commands. After an end
-        of its own it was typed ahead, and stays. Where another program of our job uses it, as
-        the pager of `sigwrap -- COMMAND | less`, both are its own. Never waits."""
+        """Restore the terminal, without waiting.
+
+        `by_force`: the command was killed. Unread input may then be answers of the terminal, which
+        a shell would take for commands, so it is dropped. After the command's own end, the user
+        typed it ahead. Modes and input stay if another program of our job uses the terminal, as the
+        pager in `sigwrap -- COMMAND | less`.
+        """
         if self._fd < 0:
             return
         try:
@@ -100,7 +101,7 @@ class TerminalBefore:
             pass  # it hung up
 
     def take_back(self) -> None:
-        """From a group that is gone: one of COMMAND's, or that of a supervisor that asked."""
+        """Take the foreground back from a process group that has ended."""
         try:
             os.killpg(os.tcgetpgrp(self._fd), 0)
         except ProcessLookupError:
@@ -109,24 +110,24 @@ class TerminalBefore:
             pass
 
     def _is_used_by(self, pid: int) -> bool:
-        """Who writes to a pipe or reads one has inherited the terminal all the same. A pager opens
-        it, for its keys."""
+        """Return whether the process reads the terminal or has opened it itself, as a pager does
+        for its keys. All processes of the job have inherited it."""
         return waits_for_input(pid) or not opened_terminals(pid) <= self._inherited
 
     def _is_exclusive(self) -> bool:
-        """To all but root."""
+        """Return whether only root can open it."""
         found = bytearray(4)  # an int
         fcntl.ioctl(self._fd, _TIOCGEXCL, found, True)
         return any(found)
 
 
 def _is_a_shells(modes: list[Any]) -> bool:
-    """As programs find them that a shell starts."""
+    """Return whether these are the modes that a shell sets for a program."""
     return bool(modes[3] & termios.ICANON and modes[3] & termios.ECHO)
 
 
 def _others_of_our_job() -> list[int]:
-    """Beside who waits for us and who is left of our own."""
+    """Return the processes in our group that are neither our ancestors nor our children."""
     group, us = os.getpgrp(), os.getpid()
     found = {
         each.pid: each for pid in proc_files.all_pids() if (each := procfs.stat(pid)) is not None

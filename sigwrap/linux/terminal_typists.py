@@ -4,7 +4,7 @@
   belongs to the same user. It is known by its name, as the one that holds the other end of the
   pseudo-terminal, and by the variable that it sets. Where the policy keeps the session from all
   sockets of a multiplexer, only those who can type on its clients' terminals count.
-- A recorder (`script`): the code that a yes needs (run/asking/terminal_answers.py) is in its file.
+- A recorder (`script`): the code that a yes needs (run/asking/terminal_input.py) is in its file.
 - A process inside a session that holds the other end itself.
 - Whoever holds the other end, where nothing keeps the session from taking it away (pidfd_getfd):
   neither a Landlock domain around the session nor Yama.

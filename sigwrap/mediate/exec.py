@@ -491,7 +491,7 @@ class ExecMediator:
                         now, approved, "exec_allowed", approval_id=answer.id, script=script
                     )
                 elif asked_before and judged.action is Action.APPROVE:
-                    reason = "not approved: it changed again during the request"
+                    reason = "request denied: it changed again during the request"
                     yield from self._deny_because(now, judged, reason)
                 else:
                     yield from self._decide(now, asked_before=True)

@@ -65,6 +65,7 @@ class Arrived(NamedTuple):
     is_ignored: bool = False  # by COMMAND, as it inherited that
     is_hangup: bool = False  # of the terminal, whoever tells of it
     at_prompt: bool = False
+    goes_to_job: bool = False  # passed on, it reaches the command's whole process group
 
     @property
     def reached_command(self) -> bool:
@@ -269,9 +270,10 @@ class Interrupts:
         self._say_at = now + _SAID_AFTER_S
         announce = Announce(arrived)
         can_be_withdrawn = self._ends is InterruptsEnd.AUTO and _is_ctrl_c(arrived)
-        is_survived = can_be_withdrawn and arrived.command_ignores_it
+        reaches_job = can_be_withdrawn or arrived.goes_to_job
+        is_survived = reaches_job and arrived.command_ignores_it
         is_handled = arrived.command_handles_it or is_survived
-        if not is_handled and (arrived.command_ignores_it or not can_be_withdrawn):
+        if not is_handled and (arrived.command_ignores_it or not reaches_job):
             return (announce, PassOn(signal.SIGTERM, arrived))
         if arrived.number != signal.SIGTERM:
             half_s = self._grace_s / 2

@@ -1,5 +1,8 @@
-"""Requests for approval as they are asked, answered and forgotten. Pure: the clock and the ids are
-handed in. Named tuples, not dataclasses: every run pays for making the classes."""
+"""The approval requests of a session: open, settled, and remembered for the session.
+
+Pure: the caller gives the clock and the ids. Named tuples, since every run pays for making a
+dataclass.
+"""
 
 from __future__ import annotations
 
@@ -20,24 +23,24 @@ class Question(NamedTuple):
     pid: int
     process: str
     depth: int
-    what: str  # a command line or "SIGTERM to 4711 (node)", whole, and not fit for a terminal
+    what: str  # a command line or "SIGTERM to 4711 (node)": whole, may be unprintable
     rule: str
     message: str
-    key: tuple[str, ...]  # equal keys are covered by "always for this session", an empty one never
-    runs: str = ""  # the words that a script's interpreter gets
-    loads: str = ""  # variables that make it load code, where the rule is about them
+    key: tuple[str, ...]  # an approval for the session covers equal keys; none if it is empty
+    runs: str = ""  # the arguments of a script's interpreter
+    loads: str = ""  # variables that make it load code, if the rule is about them
     files: tuple[str, ...] = ()  # what would run: the file, its interpreters, what it wraps
-    folder: str = ""  # where
-    note: str = ""  # what else to know before an answer
-    masked: str = ""  # `what` as the log has it, where that is less
+    folder: str = ""
+    note: str = ""  # what else the approver should know
+    masked: str = ""  # `what` as the log has it, if that differs
     masked_runs: str = ""
     masked_loads: str = ""
-    execs: int = 0  # of the process until then
-    request: Payload | None = None  # of an exec, as its event would have it: no secret is in it
+    execs: int = 0  # by the process so far
+    request: Payload | None = None  # an exec as its event describes it, without secrets
 
 
 def wants(kind: object) -> str:
-    """The words before `what`."""
+    """Return the words between the process and `what`."""
     return _WANTS.get(kind, "asks for") if isinstance(kind, str) else "asks for"
 
 
@@ -49,7 +52,7 @@ class Answer(NamedTuple):
     by: str
     message: str
     reason: str  # granted, denied, expired, nobody, at once, withdrawn
-    id: str = ""  # of the request
+    id: str = ""  # the request's
 
 
 class Verdict(Enum):
@@ -58,9 +61,7 @@ class Verdict(Enum):
     NO = "no"
 
 
-class Open(NamedTuple):
-    """Waits for somebody."""
-
+class OpenRequest(NamedTuple):
     id: str
     question: Question
     asked_at_s: float
@@ -73,20 +74,20 @@ class Settled(NamedTuple):
     answer: Answer
     always: bool
     waited_s: float
-    remembered: bool = False  # an earlier answer for the whole session decided
+    remembered: bool = False  # an earlier approval decided
 
 
 class TooLate(NamedTuple):
-    """It was settled before; `how` says by what."""
+    """The request was settled before; `how` says by what."""
 
     how: str
 
 
 class Unknown(NamedTuple):
-    """There was no such request."""
+    """There was never such a request."""
 
 
-_Attempt = tuple[int, int, tuple[str, ...]]  # the process, its program, and what it asked for
+_Attempt = tuple[int, int, tuple[str, ...]]  # pid, number of execs so far, key
 
 
 def _attempt(question: Question) -> _Attempt:
@@ -94,31 +95,31 @@ def _attempt(question: Question) -> _Attempt:
 
 
 class QuestionQueue:
-    """One session's requests."""
+    """The requests of one session."""
 
     def __init__(self, *, timeout_s: float, new_id: Callable[[], str]) -> None:
         self._timeout_s = timeout_s
         self._new_id = new_id
-        self._open: dict[str, Open] = {}
+        self._open: dict[str, OpenRequest] = {}
         self._settled: dict[str, str] = {}
         self._always: dict[tuple[str, ...], str] = {}
         self._for_next: dict[str, _Attempt] = {}  # requests whose caller did not wait
         self._next: dict[_Attempt, tuple[str, float]] = {}  # who approved it, and until when
 
     @property
-    def open(self) -> tuple[Open, ...]:
-        """The oldest first."""
+    def open(self) -> tuple[OpenRequest, ...]:
+        """The open requests, the oldest first."""
         return tuple(self._open.values())
 
-    def find(self, approval_id: str) -> Open | None:
+    def find(self, approval_id: str) -> OpenRequest | None:
         return self._open.get(approval_id)
 
-    def ask(self, question: Question, now_s: float, *, for_next: bool = False) -> Open:
-        """`for_next`: an approval is for the next attempt of the same process."""
+    def ask(self, question: Question, now_s: float, *, for_next: bool = False) -> OpenRequest:
+        """Open a request. `for_next`: an approval covers the next attempt of the same process."""
         approval_id = self._new_id()
         while approval_id in self._open or approval_id in self._settled:
             approval_id = self._new_id()
-        request = Open(
+        request = OpenRequest(
             id=approval_id,
             question=question,
             asked_at_s=now_s,
@@ -129,7 +130,7 @@ class QuestionQueue:
             self._for_next[approval_id] = _attempt(question)
         return request
 
-    def kept_for_next(self, question: Question) -> Open | None:
+    def kept_for_next(self, question: Question) -> OpenRequest | None:
         kept = (id_ for id_, each in self._for_next.items() if each == _attempt(question))
         return next((self._open[each] for each in kept), None)
 
@@ -137,7 +138,8 @@ class QuestionQueue:
         return len(self._for_next) < _MOST_FOR_NEXT
 
     def kept_of(self, pid: int) -> list[str]:
-        """The process has ended: the ids of its requests, which are open. Approvals are void."""
+        """Forget the approvals for next attempts of a process that ended, and return the ids of its
+        requests for them."""
         self._next = {each: by for each, by in self._next.items() if each[0] != pid}
         return [id_ for id_, each in self._for_next.items() if each[0] == pid]
 
@@ -146,7 +148,7 @@ class QuestionQueue:
         return bool(question.key) and is_known
 
     def settle_from_memory(self, approval_id: str, now_s: float) -> Settled | None:
-        """Where the same was granted for the whole session."""
+        """Approve the request if an earlier approval covers it."""
         request = self._open[approval_id]
         key = request.question.key
         if not key:
@@ -168,7 +170,7 @@ class QuestionQueue:
     def answer(
         self, approval_id: str, verdict: Verdict, *, by: str, message: str, now_s: float
     ) -> tuple[Settled, ...] | TooLate | Unknown:
-        """`always` also settles what waits with the same key."""
+        """Settle a request; ALWAYS settles all with the same key."""
         request = self._open.get(approval_id)
         if request is None:
             how = self._settled.get(approval_id)
@@ -184,7 +186,7 @@ class QuestionQueue:
                     return (self._grant(request, by, always=False, now_s=now_s),)
                 self._always[key] = by
                 same = [each for each in self.open if each.question.key == key]
-                same.sort(key=lambda each: each is not request)  # the one that was named, first
+                same.sort(key=lambda each: each is not request)  # the named one first
                 granted = (self._grant(each, by, always=True, now_s=now_s) for each in same)
                 return tuple(each._replace(remembered=each.id != approval_id) for each in granted)
 
@@ -192,7 +194,7 @@ class QuestionQueue:
         self._always.pop(question.key, None)
 
     def withdraw(self, approval_id: str, why: str, now_s: float) -> Settled | None:
-        """None where it was settled before."""
+        """Return None if it was settled before."""
         request = self._open.get(approval_id)
         return None if request is None else self._refuse(request, US, why, "withdrawn", now_s)
 
@@ -201,19 +203,19 @@ class QuestionQueue:
         why = f"no answer within {self._timeout_s:g} s"
         return tuple(self._refuse(request, US, why, "expired", now_s) for request in due)
 
-    def expire_unseen(self, approval_id: str, why: str, now_s: float) -> Settled:
-        """Before its time: nobody would see it."""
-        return self._refuse(self._open[approval_id], US, why, "expired", now_s)
-
-    def _grant(self, request: Open, by: str, *, always: bool, now_s: float) -> Settled:
+    def _grant(self, request: OpenRequest, by: str, *, always: bool, now_s: float) -> Settled:
         answer = Answer(granted=True, by=by, message="", reason="granted", id=request.id)
         return self._settle(request, answer, always=always, now_s=now_s)
 
-    def _refuse(self, request: Open, by: str, message: str, reason: str, now_s: float) -> Settled:
+    def _refuse(
+        self, request: OpenRequest, by: str, message: str, reason: str, now_s: float
+    ) -> Settled:
         answer = Answer(granted=False, by=by, message=message, reason=reason)
         return self._settle(request, answer, always=False, now_s=now_s)
 
-    def _settle(self, request: Open, answer: Answer, *, always: bool, now_s: float) -> Settled:
+    def _settle(
+        self, request: OpenRequest, answer: Answer, *, always: bool, now_s: float
+    ) -> Settled:
         del self._open[request.id]
         attempt = self._for_next.pop(request.id, None)
         if attempt is not None and answer.granted and not always:

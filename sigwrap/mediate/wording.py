@@ -15,8 +15,8 @@ _LONGEST_NAME = 40
 
 
 def command_line(path: str, arguments: str, name: str) -> str:
-    """`name`: of the file that the path leads to, told where the path ends otherwise. It stays, as
-    the path's end does, however long the rest is."""
+    """Return the command in one line. `name`: of the file that the path leads to, added if the path
+    ends otherwise. The name and the path's end are never cut."""
     end = path.rpartition("/")[2]
     told = "" if end == name else f" ({shortened(shell_words([name]), _LONGEST_NAME)})"
     path = _shortened_path(path)
@@ -56,15 +56,15 @@ def refusal(answer: Answer) -> str:
     """Return why an action that needs approval is denied."""
     match answer.reason:
         case "denied":
-            text = "not approved"
+            text = "request denied"
         case "expired":
-            text = "not approved in time"
+            text = "request expired"
         case "at once":
-            text = "not approved yet"
+            text = "approval is pending"
         case "nobody":
             text = "no approver can be reached"
         case _:
-            text = f"not approved: {answer.reason}"
+            text = f"request {answer.reason}"
     return f"{text}: {answer.message}" if answer.message else text
 
 
@@ -74,8 +74,9 @@ def with_rules_message(refused: str, message: str) -> str:
 
 
 def named_rule(rule: str, policy: str) -> str:
-    """A built-in rule belongs to no policy."""
-    return f"rule {rule}" if rule.startswith("builtin:") else f"rule {rule}, policy {policy}"
+    """Return the words for a rule; a built-in rule belongs to no policy."""
+    has_policy = policy and not rule.startswith("builtin:")
+    return f"rule {rule}, policy {policy}" if has_policy else f"rule {rule}"
 
 
 def _shown(what: str) -> str:

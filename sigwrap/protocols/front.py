@@ -1,13 +1,19 @@
-"""What the front process and the supervisor tell each other, one datagram a message."""
+"""The messages between the front process and the supervisor, one datagram each."""
 
 from __future__ import annotations
 
+import marshal
 import mmap
 import os
 
 from sigwrap.bare import socket
 from sigwrap.bare.enum import Enum
+from sigwrap.hints import Any
 from sigwrap.tuples import NamedTuple
+
+_MAX_BYTES = 1 << 17
+_MAX_TEXT = 4096
+_MAX_NAMES = 4096  # bytes
 
 
 class Place(Enum):
@@ -16,12 +22,12 @@ class Place(Enum):
     INSIDE = "inside"
     OUTSIDE = "outside"
     OUTER_PROCESS = "outer-process"  # the bootloader, which passes on what it gets
-    ELSEWHERE = "elsewhere"  # in another pid namespace, where it can't be looked at
-    ENDED = "ended"  # before it could be looked at
-    TIMER = "timer"  # that sigwrap's caller set
-    AGENT_SIGNAL = "agent-signal"  # no process: `command` says who sent it
-    CALLER_ENDED = "caller-ended"  # no signal: sigwrap's caller, with which the run is to end
-    NOBODY = "nobody"  # the terminal, or sigwrap's own idea
+    ELSEWHERE = "elsewhere"  # in another pid namespace
+    ENDED = "ended"  # before it was looked up
+    TIMER = "timer"  # a timer that sigwrap's caller set
+    AGENT_SIGNAL = "agent-signal"  # no process: `command` names the sender
+    CALLER_ENDED = "caller-ended"  # no signal: the run ends with sigwrap's caller
+    NONE = "nobody"  # the terminal, or sigwrap itself
 
 
 class Sender(NamedTuple):
@@ -31,7 +37,7 @@ class Sender(NamedTuple):
     command: str
 
 
-NOBODY = Sender(0, 0, Place.NOBODY, "")
+NO_SENDER = Sender(0, 0, Place.NONE, "")
 
 
 class InterruptArrived(NamedTuple):
@@ -42,7 +48,7 @@ class InterruptArrived(NamedTuple):
 
 
 class InterruptWithdrawn(NamedTuple):
-    """The one that was to end the run was COMMAND's own affair."""
+    """The interrupt was for the command alone; the run goes on."""
 
 
 class SignalForCommand(NamedTuple):
@@ -59,8 +65,8 @@ class CommandStarted(NamedTuple):
 
 
 class Forget(NamedTuple):
-    """These variables are not for COMMAND, which waits until they are gone from where it could read
-    them (none: all are). Answered by Forgotten."""
+    """Remove these variables, or all if there is none, from where the command could read them. It
+    starts after the answer, Forgotten."""
 
     names: tuple[bytes, ...]
 
@@ -70,36 +76,36 @@ class Forgotten(NamedTuple):
 
 
 class CommandEnded(NamedTuple):
-    """Is there a signal that the supervisor has not heard of? Answered by NothingMore."""
+    """Report the signals that arrived until now; NothingMore follows them."""
 
 
 class NothingMore(NamedTuple):
-    """All that reached the front process so far has been told."""
+    """All signals that arrived until CommandEnded have been reported."""
 
 
 class DiedOf(NamedTuple):
-    """The front process is to end by this signal, once the supervisor has ended."""
+    """End by this signal once the supervisor has ended."""
 
     number: int
 
 
 class InterruptDemanded(NamedTuple):
-    """By an agent signal: it ends the run, as one from outside does."""
+    """An agent signal interrupts the run."""
 
     source: str
 
 
 class Notice(NamedTuple):
-    """A question waits for an answer, and somebody wants to be told."""
+    """An approval request for --notify; all texts are printable."""
 
     id: str
-    question: str  # printable, as are all
+    question: str
     rule: str
     store: str
 
     @property
     def variables(self) -> dict[bytes, bytes]:
-        """As the program finds them that tells."""
+        """The variables of the --notify command."""
         return {
             b"SIGWRAP_APPROVAL_ID": self.id.encode(),
             b"SIGWRAP_QUESTION": os.fsencode(self.question),
@@ -108,13 +114,13 @@ class Notice(NamedTuple):
         }
 
 
-class NobodyTold(NamedTuple):
-    """What was to tell has failed."""
+class NotifyFailed(NamedTuple):
+    """The --notify command has failed."""
 
 
 class HeldUp(NamedTuple):
-    """The run is over, and its log sealed; but the supervisor's process can't end, since the kernel
-    holds a thread of it in what somebody else doesn't finish."""
+    """The run is over and its log sealed, but the supervisor cannot end: a thread of it is blocked
+    in the kernel."""
 
     status: int
 
@@ -133,17 +139,34 @@ Message = (
     | InterruptDemanded
     | HeldUp
     | Notice
-    | NobodyTold
+    | NotifyFailed
 )
 
-_MAX_BYTES = 8192
-_MAX_TEXT = 4096
+_KINDS: dict[str, Any] = {
+    each.__name__: each
+    for each in (
+        InterruptArrived,
+        InterruptWithdrawn,
+        SignalForCommand,
+        KillTree,
+        CommandStarted,
+        Forget,
+        Forgotten,
+        CommandEnded,
+        NothingMore,
+        DiedOf,
+        InterruptDemanded,
+        HeldUp,
+        Notice,
+        NotifyFailed,
+    )
+}
 
 
 class Channel:
     def __init__(self, end: socket.socket, beats: mmap.mmap) -> None:
         self._end = end
-        self._beats = beats  # one byte that both ends have
+        self._beats = beats  # one shared byte
         self.fd = end.fileno()
         self.is_closed = False  # at the other end
 
@@ -161,11 +184,11 @@ class Channel:
 
     @property
     def beats(self) -> int:
-        """0 where none is due."""
+        """A number that each heartbeat changes; 0 while none is due."""
         return self._beats[0]
 
     def send(self, message: Message) -> None:
-        """Nothing is done where the other end is gone: its death is noticed elsewhere."""
+        """Send a message; drop it if the other process is gone, which is noticed elsewhere."""
         try:
             self._end.send(_encode(message), socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL)
         except OSError:
@@ -188,86 +211,21 @@ class Channel:
 
 
 def _encode(message: Message) -> bytes:
+    """Encode with marshal, which needs no import: both ends are forks of one program."""
+    fields: list[Any] = [each[:_MAX_TEXT] if isinstance(each, str) else each for each in message]
     match message:
-        case InterruptArrived(number, from_terminal, ends_run, sender):
-            words = f"interrupt {number} {from_terminal:d} {ends_run:d} "
-            return words.encode() + _encode_sender(sender)
-        case InterruptWithdrawn():
-            return b"withdrawn"
-        case SignalForCommand(number, sender):
-            return f"signal {number} ".encode() + _encode_sender(sender)
-        case KillTree():
-            return f"kill {message.reason}".encode()
-        case CommandStarted():
-            return f"started {message.pid}".encode()
-        case Forget(names):
-            joined = b"\0".join(names)
-            return b"forget " + (joined if len(joined) <= _MAX_TEXT else b"")
-        case Forgotten():
-            return b"forgotten"
-        case CommandEnded():
-            return b"ended"
-        case NothingMore():
-            return b"nothing"
-        case DiedOf():
-            return f"died {message.number}".encode()
-        case InterruptDemanded(source=source):
-            return b"demand " + os.fsencode(source[:_MAX_TEXT])
-        case HeldUp():
-            return f"held {message.status}".encode()
-        case NobodyTold():
-            return b"untold"
-        case Notice():
-            return b"notice " + b"\0".join(os.fsencode(each) for each in message)
+        case InterruptArrived(sender=sender) | SignalForCommand(sender=sender):
+            place = sender.place.value
+            fields[-1] = (sender.pid, sender.uid, place, sender.command[:_MAX_TEXT])
+        case Forget(names) if sum(map(len, names)) > _MAX_NAMES:
+            fields = [()]
+    return marshal.dumps((type(message).__name__, *fields))
 
 
 def _decode(data: bytes) -> Message:
-    kind, _, rest = data.partition(b" ")
-    match kind:
-        case b"interrupt":
-            number, terminal, ends_run, sender = rest.split(b" ", 3)
-            return InterruptArrived(
-                number=int(number),
-                from_terminal=terminal == b"1",
-                ends_run=ends_run == b"1",
-                sender=_decode_sender(sender),
-            )
-        case b"signal":
-            number, sender = rest.split(b" ", 1)
-            return SignalForCommand(number=int(number), sender=_decode_sender(sender))
-        case b"withdrawn":
-            return InterruptWithdrawn()
-        case b"kill":
-            return KillTree(reason=rest.decode())
-        case b"started":
-            return CommandStarted(pid=int(rest))
-        case b"forget":
-            return Forget(names=tuple(rest.split(b"\0")) if rest else ())
-        case b"forgotten":
-            return Forgotten()
-        case b"ended":
-            return CommandEnded()
-        case b"nothing":
-            return NothingMore()
-        case b"died":
-            return DiedOf(number=int(rest))
-        case b"demand":
-            return InterruptDemanded(source=os.fsdecode(rest))
-        case b"held":
-            return HeldUp(status=int(rest))
-        case b"untold":
-            return NobodyTold()
-        case b"notice":
-            return Notice(*(os.fsdecode(each) for each in rest.split(b"\0")))
-        case _:
-            raise ValueError(f"unknown message {data!r}")
-
-
-def _encode_sender(sender: Sender) -> bytes:
-    words = f"{sender.pid} {sender.uid} {sender.place.value} "
-    return words.encode() + os.fsencode(sender.command[:_MAX_TEXT])
-
-
-def _decode_sender(data: bytes) -> Sender:
-    pid, uid, place, command = data.split(b" ", 3)
-    return Sender(int(pid), int(uid), Place(place.decode()), os.fsdecode(command))
+    name, *fields = marshal.loads(data)
+    if name in ("InterruptArrived", "SignalForCommand"):
+        pid, uid, place, command = fields.pop()
+        fields.append(Sender(pid, uid, Place(place), command))
+    message: Message = _KINDS[name](*fields)
+    return message

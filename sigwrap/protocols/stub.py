@@ -1,16 +1,16 @@
-"""What the supervisor and a stub tell each other.
+"""The frames between the supervisor and a stub.
 
 A frame is 1 byte type, 4 bytes length (big-endian), and the payload:
 
     READY            to the stub: its command runs
-    STDOUT, STDERR   to the stub: data, and empty at its end; back: how much has been written in all
-                     (8 bytes), and empty once nobody reads it any more
-    STDIN            the same with the sides exchanged
-    EXIT             to the stub: the last of it; the command's exit status, -N for signal N
-    ERROR            to the stub: it is over, and why
+    STDOUT, STDERR   to the stub: data, or nothing at the end; back: the bytes written so far
+                     (8 bytes), or nothing once no process reads them
+    STDIN            the same in the other direction
+    EXIT             to the stub, last: the command's exit status, -N for signal N
+    ERROR            to the stub, last: why the recording is over
 
-Of a stream, no more than WINDOW_BYTES are on their way: whoever sends waits for the count to catch
-up. So one stream never holds up another, and neither side has to keep more than that.
+At most WINDOW_BYTES of a stream are on their way: the sender waits for the count to catch up. So no
+stream holds up another, and neither side has to keep more.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from sigwrap.bare import socket
 from sigwrap.bare.enum import IntEnum
 from sigwrap.tuples import NamedTuple
 
-MAX_PAYLOAD_BYTES = 128 * 1024  # of half as much, each byte takes a tenth more time
+MAX_PAYLOAD_BYTES = 128 * 1024  # with half as much, each byte takes a tenth more time
 WINDOW_BYTES = 4 * MAX_PAYLOAD_BYTES
 
 STUB_VARIABLE = "SIGWRAP_STUB"
-"""Set by the supervisor for a stub alone: the signals that its caller ignored."""
+"""The signals that a stub's caller ignored; the supervisor sets it for stubs only."""
 
 _HEADER = struct.Struct(">BI")
 _COUNT = struct.Struct(">Q")
@@ -50,11 +50,11 @@ class Frame(NamedTuple):
 
 
 class BrokenProtocol(Exception):
-    """Nothing that follows can be understood."""
+    """The rest of the stream cannot be decoded."""
 
 
 def receive(end: socket.socket, most: int) -> bytes | None:
-    """None where nothing has come yet, and empty where the other side has hung up."""
+    """Return None if there is nothing yet, and no bytes if the other side has hung up."""
     try:
         return end.recv(most, socket.MSG_DONTWAIT)
     except BlockingIOError:
@@ -64,14 +64,13 @@ def receive(end: socket.socket, most: int) -> bytes | None:
 
 
 class Decoder:
-    """Holds at most one unfinished frame, and what was fed along with it."""
+    """Decodes frames; keeps at most one unfinished frame."""
 
     __slots__ = ("_data", "missing")
 
     def __init__(self) -> None:
         self._data = bytearray()
-        self.missing = 0
-        """Of the unfinished frame, as far as that is known."""
+        self.missing = 0  # bytes of the unfinished frame, as far as known
 
     def feed(self, data: bytes) -> list[Frame]:
         held = self._data

@@ -11,7 +11,6 @@ lacking       what a run lacks here, and whether it starts without
 walls         what the kernel itself holds, and what it leaves open here
 session       what each part is handed: facts, services, parts; and the turns of its loop
 loop          descriptors and deadlines of one thread
-entrance      a socket that listens, and who comes by it
 workers       threads for work that may block, and facts that they find
 made_folders  what file rules want to be there
 mediation     from a notification to the mediator of its family

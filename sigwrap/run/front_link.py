@@ -1,4 +1,4 @@
-"""The supervisor's end of what it and the front process tell each other."""
+"""The supervisor's end of the messages between it and the front process."""
 
 from __future__ import annotations
 
@@ -23,8 +23,9 @@ from sigwrap.protocols.front import (
     InterruptWithdrawn,
     KillTree,
     Message,
-    NobodyTold,
     NothingMore,
+    NotifyFailed,
+    Place,
     Sender,
     SignalForCommand,
 )
@@ -51,7 +52,7 @@ class FrontLink:
         self._loop.watch(self._pidfd, self._on_end)
 
     def go_without(self, names: tuple[bytes, ...], go: Callable[[], None]) -> None:
-        """COMMAND runs once nobody can read these variables in the front process."""
+        """Run the command once it can't read these variables in the front process."""
         if not names:
             go()
             return
@@ -59,7 +60,8 @@ class FrontLink:
         self._channel.send(Forget(names))
 
     def hear_out(self) -> None:
-        """An interrupt that reached the front process before COMMAND ended is why COMMAND ended."""
+        """Read the front process's messages from before the command's end: an interrupt among them
+        is why the command ended."""
         self._channel.send(CommandEnded())
         poll = select.poll()
         poll.register(self._channel.fd, select.POLLIN)
@@ -74,7 +76,7 @@ class FrontLink:
             self._on_message(ready[0][1])
 
     def interrupt(self, source: str) -> None:
-        """It decides what COMMAND gets, as for any interrupt."""
+        """Let the front process decide what the command gets, as for any interrupt."""
         self._channel.send(InterruptDemanded(source))
 
     def _on_message(self, _happened: int) -> None:
@@ -102,8 +104,8 @@ class FrontLink:
                 if self._go is not None:
                     self._go()
                     self._go = None
-            case NobodyTold():
-                self._session.approvals.nobody_is_told()
+            case NotifyFailed():
+                self._session.approvals.notify_failed()
             case NothingMore():
                 self._is_heard_out = True
             case _:
@@ -131,16 +133,29 @@ class FrontLink:
         if self._ending.run.command_has_ended or found is None or found.has_ended:
             return
         if number == signal.SIGCONT and self._session.freezing.is_frozen:
-            return  # that is for the agent signal of this name
+            return  # only an agent SIGCONT thaws the session
         payload = {
             "signal": number,
             "signal_name": signal_name(number),
             **_of_sender(message.sender),
         }
         self._recorder.record("interrupt_forwarded", command, payload)
-        linux_process.send(command, number)
+        if number == signal.SIGINT and message.sender.place is Place.AGENT_SIGNAL:
+            self._send_to_job(number)
+        else:
+            linux_process.send(command, number)
         if number == signal.SIGTERM:
             linux_process.send(command, signal.SIGCONT)  # a stopped job can't end
+
+    def _send_to_job(self, number: int) -> None:
+        """Send a signal to the command and the programs that it waits for, as the terminal does:
+        to the processes of the tree in the command's process group."""
+        below = linux_process.below(os.getpid())
+        groups = {found.pid: found.pgrp for found in below if not found.has_ended}
+        group = groups.get(self._command_pid)
+        for pid in groups.keys() - self._session.recorded_commands():
+            if groups[pid] == group:
+                linux_process.send(pid, number)
 
 
 def _of_sender(sender: Sender) -> Payload:

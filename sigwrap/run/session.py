@@ -257,6 +257,10 @@ class Session:
         if self.mediation is not None:
             self.mediation.forks.stop()
 
+    def recorded_commands(self) -> frozenset[int]:
+        """Pids of commands that get each signal from their stubs."""
+        return frozenset() if self.mediation is None else self.mediation.recordings.commands()
+
     def grant_nothing(self) -> None:
         if self.mediation is not None:
             self.mediation.performer.grant_nothing()

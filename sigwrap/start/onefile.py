@@ -148,3 +148,10 @@ def variables_of_the_unpacked(environment: Mapping[bytes, bytes]) -> dict[bytes,
         for name, value in environment.items()
         if name.startswith(b"_PYI_") or name == _LIBRARY_PATH
     }
+
+
+def own_line() -> list[str]:
+    """Return the command line that starts this program again."""
+    if unpacked_folder():
+        return [sys.executable]
+    return [sys.executable, *sys.orig_argv[1 : len(sys.orig_argv) - len(sys.argv) + 1]]

@@ -1,9 +1,14 @@
-"""The stub's side: bytes between its own three streams and the supervisor, signals to the command,
-and the command's end as its own.
+"""Stands in for a command whose input and output are recorded.
 
-Nothing in it waits for one thing only. What another process does with a shared terminal, pipe or
-file must not stop it, so it reads and writes without waiting where the kernel can (pipes, sockets),
-and only as much as there is room for where it can't.
+The command is a fork of the stub, so it has what the caller set up for its children: directory,
+limits, terminal, namespaces. Its standard input is a socket to the stub. At its exec, the
+supervisor takes that socket, gives the command three pipes as streams, and lets that exec through.
+From then on the stub passes bytes between its own streams and the supervisor, signals to the
+command, and ends as the command did.
+
+Nothing in it blocks on one thing: another process may do anything with a shared terminal, pipe or
+file. It reads and writes without waiting where the kernel can (pipes, sockets), and elsewhere only
+as much as there is room for.
 """
 
 from __future__ import annotations
@@ -16,8 +21,10 @@ import stat
 import time
 
 from sigwrap.bare import signal, socket
+from sigwrap.escape import bounded, printable
 from sigwrap.linux import procfs
 from sigwrap.linux.death import die_of
+from sigwrap.linux.descriptors import close_all_but, reserve_standard_streams
 from sigwrap.linux.sigfd import SignalFd, SignalInfo
 from sigwrap.protocols.stub import (
     MAX_PAYLOAD_BYTES,
@@ -32,12 +39,14 @@ from sigwrap.protocols.stub import (
     receive,
     status_of,
 )
-from sigwrap.status import NOT_EXECUTABLE, from_signal
+from sigwrap.status import NOT_EXECUTABLE, NOT_FOUND, from_signal
 
+# Python ignores these two from its start; the supervisor has told whether the caller did.
+_IGNORED_BY_PYTHON = (signal.SIGPIPE, signal.SIGXFSZ)
 _TAKEN = signal.valid_signals() - {
     signal.SIGKILL,
     signal.SIGSTOP,
-    # faults of its own
+    # faults of the stub itself
     signal.SIGSEGV,
     signal.SIGBUS,
     signal.SIGFPE,
@@ -46,35 +55,93 @@ _TAKEN = signal.valid_signals() - {
     signal.SIGSYS,
     signal.SIGPIPE,
     signal.SIGXFSZ,
-    # the terminal's word on its own reading and writing
+    # sent by the terminal at its own reads and writes
     signal.SIGTTIN,
     signal.SIGTTOU,
 }
 _RECEIVED_AT_ONCE = 256 * 1024
 _NO_OFFSET = -1
-_WRITTEN_BLINDLY = select.PIPE_BUF  # what is writable at all takes this much
+_WRITTEN_BLINDLY = select.PIPE_BUF  # a writable file takes this much
 _LOOK_AT_TERMINAL_MS = 200
 _END_COMES_WITHIN_MS = 1000
-_STDERR_STAYS_MS = 50  # for a line of ours: the command's other stream may just come to its end
-_NOBODY_READS = (errno.EPIPE, errno.ECONNRESET, errno.ENOTCONN)
-_CANT_SAY = (errno.EOPNOTSUPP, errno.EINVAL, errno.ESPIPE, errno.ENOSYS)
+_STDERR_STAYS_MS = 50  # for an error message, while standard output comes to its end too
+_NO_READER = (errno.EPIPE, errno.ECONNRESET, errno.ENOTCONN)
+_NO_NOWAIT = (errno.EOPNOTSUPP, errno.EINVAL, errno.ESPIPE, errno.ENOSYS)
 
 
 class Lost(Exception):
-    """The supervisor can't be understood, or is gone."""
+    """The supervisor is gone, or sends what cannot be decoded."""
+
+
+def stand_in_for(path: str, argv: list[str], ignored_signals: frozenset[int]) -> int:
+    reserve_standard_streams()
+    signals, mask = take_signals()
+    ours, theirs = socket.socketpair()
+    command = os.fork()
+    if command == 0:
+        try:
+            _become(path, argv, theirs.fileno(), ignored_signals, mask)
+        finally:
+            os._exit(NOT_EXECUTABLE)
+    theirs.close()
+    # The other end of a pipe must see that it is closed as soon as the command closes it.
+    close_all_but((ours.fileno(), signals.fd))
+    return end_with(path, ours, command, signals)
 
 
 def take_signals() -> tuple[SignalFd, set[int]]:
-    """And the mask that was there before: the command's. What is ignored stays ignored: blocked,
-    it would reach the descriptor all the same."""
+    """Return also the mask from before, which is the command's. Ignored signals stay ignored: a
+    blocked signal would reach the descriptor."""
     ignored = procfs.ignored_signals(os.getpid())
     before = signal.pthread_sigmask(signal.SIG_BLOCK, ())
     return SignalFd(_TAKEN - ignored), {*before}
 
 
+def end_with(path: str, supervisor: socket.socket, command: int, signals: SignalFd) -> int:
+    try:
+        status = StandIn(supervisor, command, signals).run()
+    except Lost as lost:
+        _say(path, str(lost))
+        try:
+            os.kill(command, signal.SIGKILL)
+        except OSError:
+            pass  # a kill needs the supervisor; without it the front process ends the tree
+        return NOT_EXECUTABLE
+    if status < 0:
+        die_of(-status)
+    return status if status >= 0 else from_signal(-status)
+
+
+def _become(
+    path: str,
+    argv: list[str],
+    supervisor: int,
+    ignored_signals: frozenset[int],
+    mask: set[int],
+) -> None:
+    for number in _IGNORED_BY_PYTHON:
+        if number not in ignored_signals:
+            signal.signal(number, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+    os.dup2(supervisor, 0)
+    try:
+        os.execve(path, argv, {})
+    except OSError as failure:
+        _say(path, os.strerror(failure.errno or errno.EIO))
+        os._exit(NOT_FOUND if failure.errno == errno.ENOENT else NOT_EXECUTABLE)
+
+
+def _say(path: str, text: str) -> None:
+    line = bounded(printable(f"{os.path.basename(path)}: {text}"))
+    try:
+        os.write(2, f"sigwrap-stub: {line}\n".encode())
+    except OSError:
+        pass
+
+
 class StandIn:
     def __init__(self, supervisor: socket.socket, command: int, signals: SignalFd) -> None:
-        """`command`: a child, forked already."""
+        """`command`: the forked child."""
         self._supervisor = supervisor
         self._command = command
         self._signals = signals
@@ -82,12 +149,12 @@ class StandIn:
         self._to_send = bytearray()
         self._input = _Input()
         self._outputs = {Kind.STDOUT: _Output(1), Kind.STDERR: _Output(2)}
-        self._stderr_goes_s: float | None = None  # when, where its end has come
+        self._stderr_goes_s: float | None = None  # when to close it, once it has ended
         self._heard = False
         self._exit: int | None = None
 
     def run(self) -> int:
-        """The command's status, -N for signal N. Raises Lost."""
+        """Return the command's exit status, -N for signal N. Raises Lost."""
         if not self._input.is_open:
             self._to_send += frame(Kind.STDIN)
         while self._exit is None or any(each.waiting for each in self._outputs.values()):
@@ -158,7 +225,8 @@ class StandIn:
                 raise Lost(payload.decode("utf-8", "backslashreplace"))
 
     def _on_silence(self) -> None:
-        """Where it never said a word, the command's exec was refused, and its end says it all."""
+        """The supervisor closed the connection. If it never sent a frame, it refused the command's
+        exec, and the command ends by itself."""
         if not self._heard:
             pidfd = os.pidfd_open(self._command)
             end = select.poll()
@@ -174,7 +242,7 @@ class StandIn:
         except BlockingIOError:
             return
         except OSError:
-            self._to_send.clear()  # what it said before it went is still to be read
+            self._to_send.clear()  # its last frames are still to be read
             return
         del self._to_send[:sent]
 
@@ -207,19 +275,19 @@ class StandIn:
         if info.number == signal.SIGCHLD:
             self._on_child()
         elif info.number == signal.SIGCONT:
-            if procfs.is_stopped(self._command):  # a shell's `fg` continues it as well
+            if procfs.is_stopped(self._command):  # else a shell's `fg` has continued it
                 self._signal_command(info.number)
         elif not (info.is_from_terminal and self._shares_our_group()):
             self._signal_command(info.number)
 
     def _on_child(self) -> None:
-        """Its end is the supervisor's to tell, when all that it wrote has been read."""
+        """Stop with the command. The supervisor reports its end, after its last output."""
         try:
             found = os.waitid(os.P_PID, self._command, os.WSTOPPED | os.WNOHANG)
         except ChildProcessError:
             return
         if found is not None and procfs.is_stopped(self._command):
-            _stop_like(found.si_status)  # the shell that waits for us has to see it
+            _stop_like(found.si_status)  # the shell that waits for the stub has to see it
 
     def _shares_our_group(self) -> bool:
         try:
@@ -259,7 +327,8 @@ class _Input:
         return self.is_open and self._read - self._taken < WINDOW_BYTES
 
     def may_read(self) -> bool:
-        """From the background, it would stop us, and the command may never want to read."""
+        """Return False in the terminal's background: reading would stop the stub, and the command
+        may never want to read."""
         if not self._is_terminal:
             return True
         try:
@@ -268,7 +337,7 @@ class _Input:
             return True
 
     def read(self) -> bytes | None:
-        """Empty at the end, None where another reader was quicker."""
+        """Return nothing at the end, None if another reader was faster."""
         room = min(MAX_PAYLOAD_BYTES, WINDOW_BYTES - (self._read - self._taken))
         try:
             data = self._read_now(room)
@@ -288,7 +357,7 @@ class _Input:
                 size = os.preadv(0, [data], _NO_OFFSET, os.RWF_NOWAIT)
                 return bytes(memoryview(data)[:size])
             except OSError as refusal:
-                if refusal.errno not in _CANT_SAY:
+                if refusal.errno not in _NO_NOWAIT:
                     raise
                 self._nowait = False
         return os.read(0, room)
@@ -299,10 +368,10 @@ class _Input:
         else:
             self.give_back()
             self.is_open = False
-            _let_go(0)  # whoever writes to it sees so
+            _let_go(0)  # its writer meets a closed pipe
 
     def give_back(self) -> None:
-        """Of a file, what the command didn't take is there for the next one to read."""
+        """Seek back in a file over what the command did not read, for the next reader."""
         if self._is_file and self._read > self._taken:
             try:
                 os.lseek(0, self._taken - self._read, os.SEEK_CUR)
@@ -334,7 +403,7 @@ class _Output:
 
     @property
     def is_done(self) -> bool:
-        """Whoever reads it has to see its end."""
+        """Whether its reader has to see the end now."""
         return self._ends and not self._data and not self._has_let_go
 
     @property
@@ -356,15 +425,15 @@ class _Output:
             raise self._lost(errno.EBADF)
 
     def write(self) -> bool:
-        """False where nobody reads it any more. Raises Lost where it can't be written: the command
-        writes into a pipe, and wouldn't hear of it."""
+        """Return False if no process reads it. Raises Lost if writing fails: the command writes to
+        a pipe, and would not notice."""
         try:
             with memoryview(self._data) as data:
                 size = self._write_now(data)
         except BlockingIOError:
             return True
         except OSError as failure:
-            if failure.errno not in _NOBODY_READS and not self._is_terminal:
+            if failure.errno not in _NO_READER and not self._is_terminal:
                 raise self._lost(failure.errno or errno.EIO) from None
             self._is_broken = True
             self._data.clear()
@@ -384,15 +453,16 @@ class _Output:
             try:
                 return os.pwritev(self.fd, [data], _NO_OFFSET, os.RWF_NOWAIT)
             except OSError as refusal:
-                if refusal.errno not in _CANT_SAY:
+                if refusal.errno not in _NO_NOWAIT:
                     raise
                 self._nowait = False
-                raise BlockingIOError from refusal  # to be asked again when there is room
+                raise BlockingIOError from refusal  # write again when there is room
         return os.write(self.fd, data[:_WRITTEN_BLINDLY])
 
 
 def _is_open_for(fd: int, way: int) -> bool:
-    """The other end of a pipe is never ready: to wait for that would be for ever."""
+    """Return whether the descriptor is open this way. Waiting for the wrong end of a pipe would
+    never end."""
     try:
         mode = fcntl.fcntl(fd, fcntl.F_GETFL) & os.O_ACCMODE
     except OSError:
@@ -407,15 +477,7 @@ def _let_go(fd: int) -> None:
 
 
 def _stop_like(number: int) -> None:
-    """Until somebody continues us."""
+    """Stop until another process continues the stub."""
     before = signal.pthread_sigmask(signal.SIG_UNBLOCK, {number})
     os.kill(os.getpid(), number)
     signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
-def end_like(status: int) -> int:
-    """Returns only what is no death by a signal, or where that doesn't come."""
-    if status >= 0:
-        return status
-    die_of(-status)
-    return from_signal(-status)

@@ -8,11 +8,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from sigwrap.escape import note_on_order, printable, shell_words
+from sigwrap.escape import printable, shell_words
 from sigwrap.events import number, text, texts
 from sigwrap.mediate.questions import wants
 from sigwrap.protocols.control import ControlReply
 from sigwrap.protocols.control_client import Answered, Unreachable, ask_everybody
+from sigwrap.run.asking.wording import detail_lines, rule_line
 from sigwrap.store.journal import writer_lives
 from sigwrap.store.location import JOURNAL_SUFFIX, database_path, journal_path, sessions_folder
 from sigwrap.watch.board import ApprovalRequest
@@ -83,25 +84,21 @@ def request_of(
 def lines_of(request: ApprovalRequest, whole: str) -> list[str]:
     """Return what the request is about; the last line names the rule. `whole`: the command that
     shows a request in full."""
-    policy = f", policy {printable(request.policy)}" if request.policy else ""
-    message = f": {printable(request.message)}" if request.message else ""
-    lines = [
+    head = [
         f"{printable(request.id)}  {shell_words([request.process])} (pid {request.pid}, depth "
         f"{request.depth}) {wants(request.kind)} {printable(request.what)}"
     ]
     if request.is_cut:
-        lines.append(f"in full: {whole}")
-    if request.files:
-        lines.append(f"file {', then '.join(shell_words([file]) for file in request.files)}")
-    more = {"runs": request.runs, "loads": request.loads}
-    lines += [f"{name} {printable(each)}" for name, each in more.items() if each]
-    if request.folder:
-        lines.append(f"directory {shell_words([request.folder])}")
-    if request.note:
-        lines.append(f"note {printable(request.note)}")
-    if order := note_on_order(lines):
-        lines.append(f"note {order}")
-    return [*lines, f"rule {printable(request.rule)}{policy}{message}"]
+        head.append(f"in full: {whole}")
+    details = detail_lines(
+        head,
+        files=", then ".join(shell_words([file]) for file in request.files),
+        runs=printable(request.runs),
+        loads=printable(request.loads),
+        folder=shell_words([request.folder]) if request.folder else "",
+        note=printable(request.note),
+    )
+    return [*head, *details, rule_line(request.rule, request.policy, request.message)]
 
 
 def origin_of(request: ApprovalRequest, now_ns: int) -> str:

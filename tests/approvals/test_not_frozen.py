@@ -51,7 +51,7 @@ def test_the_parent_goes_on(as_user: Sigwrap, way: str, answer: str, status: byt
     assert as_user.native(UNDER_TEST, answer, request.payload["approval_id"]).returncode == 0
     out.until(rb"status " + status)
     if answer == "deny":
-        err.until(rb"sigwrap: denied: uname -s: not approved \(rule ask")
+        err.until(rb"sigwrap: denied: uname -s: request denied \(rule ask")
     assert run.wait() == 0
     kinds = [e.type for e in as_user.sealed_events() if e.type in ("exec_waiting", "exec_denied")]
     assert kinds == ["exec_waiting", *(["exec_denied"] if answer == "deny" else [])]

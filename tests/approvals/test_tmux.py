@@ -107,7 +107,7 @@ def test_without_a_rule_for_the_socket_it_names_where_to_answer(
     (request,) = as_user.events("approval_requested")
     approval_id = request.payload["approval_id"]
     assert as_user.native(UNDER_TEST, "deny", approval_id).returncode == 0
-    tmux.shows(r"not approved(.*\n)*the-end\n")
+    tmux.shows(r"request denied(.*\n)*the-end\n")
 
 
 def test_another_pane_of_the_same_tmux_may_answer(as_user: Sigwrap, tmux: Tmux) -> None:
@@ -145,7 +145,7 @@ def test_once_a_connection_is_approved_it_asks_there_no_more(as_user: Sigwrap, t
     tmux.do("split-window", "-d", f"{UNDER_TEST} approve {approval_id}; sleep 60")
     await_that(lambda: bool(as_user.events("control_refused")))
     assert as_user.native(UNDER_TEST, "deny", approval_id).returncode == 0
-    tmux.shows(r"not approved(.*\n)*the-end\n")
+    tmux.shows(r"request denied(.*\n)*the-end\n")
 
 
 def test_a_socket_with_a_new_name_is_still_the_multiplexers(as_user: Sigwrap, tmux: Tmux) -> None:
@@ -161,7 +161,7 @@ def test_a_socket_with_a_new_name_is_still_the_multiplexers(as_user: Sigwrap, tm
     tmux.shows("cannot be answered here: the session has connected to tmux: server and may type")
     _, request = as_user.events("approval_requested")
     assert as_user.native(UNDER_TEST, "deny", request.payload["approval_id"]).returncode == 0
-    tmux.shows(r"not approved(.*\n)*the-end\n")
+    tmux.shows(r"request denied(.*\n)*the-end\n")
 
 
 def test_a_connection_that_the_command_inherits_counts(as_user: Sigwrap, tmux: Tmux) -> None:
@@ -174,4 +174,4 @@ def test_a_connection_that_the_command_inherits_counts(as_user: Sigwrap, tmux: T
     tmux.shows("cannot be answered here: the session may be connected to tmux")
     (request,) = as_user.events("approval_requested")
     assert as_user.native(UNDER_TEST, "deny", request.payload["approval_id"]).returncode == 0
-    tmux.shows(r"not approved(.*\n)*the-end\n")
+    tmux.shows(r"request denied(.*\n)*the-end\n")

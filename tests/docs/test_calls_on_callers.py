@@ -33,7 +33,7 @@ CALLS: dict[str, dict[str, tuple[str, ...]]] = {
     "linux/sockets/look.py": {FIELDS: ("open mem",)},  # opened only
     "linux/caller_stderr.py": {WORKER: ("pwritev", "write", "splice", "fstat", "tcgetattr")},
     "linux/held_terminals.py": {NONBLOCKING: ("write", "tcflow", "fstat", "fcntl F_DUPFD_CLOEXEC")},
-    "run/asking/terminal_modes.py": {TERMINAL: ("tcgetattr", "tcsetattr")},
+    "run/asking/terminal_input.py": {TERMINAL: ("tcgetattr", "tcsetattr")},
     "run/asking/terminal_prompt.py": {
         TERMINAL: ("TIOCSPGRP", "ioctl FIONREAD", "ioctl TIOCGWINSZ", "read")
     },
@@ -54,9 +54,10 @@ CALLS: dict[str, dict[str, tuple[str, ...]]] = {
     "linux/signals/advice.py": {WORKER: ("process_madvise",)},
     # A worker once a process in the session has mounted something; before that, few pages.
     "linux/memory.py": {WORKER: ("open mem", "pread", "process_vm_writev")},
-    "run/joined/calls.py": {
-        FIELDS: ("fcntl F_GET_SEALS", "fstat", "pread")
-    },  # a sealed memory file
+    "run/joined/joins.py": {
+        FIELDS: ("fcntl F_GET_SEALS", "fstat", "pread"),  # a sealed memory file
+        NONBLOCKING: ("write",),
+    },
     "run/recording/recording.py": {NONBLOCKING: ("read", "write", "ioctl FIONREAD")},
     "linux/seccomp.py": {
         FIELDS: ("ioctl _RECV", "ioctl _SEND", "ioctl _ID_VALID", "ioctl _ADD_DESCRIPTOR")

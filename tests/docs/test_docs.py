@@ -12,8 +12,8 @@ import pytest
 
 import sigwrap
 from sigwrap.linux import terminal_typists
-from sigwrap.mediate.questions import Open, Question, Verdict
-from sigwrap.run.asking import terminal_answers, wording
+from sigwrap.mediate.questions import OpenRequest, Question, Verdict
+from sigwrap.run.asking import terminal_input, wording
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
@@ -27,7 +27,7 @@ def test_the_page_shows_an_approval_request_as_the_terminal_does(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     ((once, always),) = re.findall(r'"y (\w{4})" \(once\), "a (\w{4})"', APPROVALS)
-    monkeypatch.setattr(terminal_answers, "_code", iter([once, always]).__next__)
+    monkeypatch.setattr(terminal_input, "_code", iter([once, always]).__next__)
     monkeypatch.setattr(wording, "until", lambda *_times: "12:05:00")
     question = Question(
         kind="exec",
@@ -41,9 +41,9 @@ def test_the_page_shows_an_approval_request_as_the_terminal_does(
         files=("/usr/bin/kubectl",),
         folder="/home/ann/shop",
     )
-    request = Open(id="7f3a10", question=question, asked_at_s=0, deadline_s=300)
-    lines = wording.lines_of(request, wording.Session("agent-default"), 0)
-    answers = terminal_answers.Answers(or_always=True)
+    request = OpenRequest(id="7f3a10", question=question, asked_at_s=0, deadline_s=300)
+    lines = wording.lines_of(request, wording.SessionHints("agent-default"), 0)
+    answers = terminal_input.Answers(or_always=True)
     shown = "\n".join([*lines, f"  {answers.shown.rstrip()}"])
     assert f"```text\n{shown}\n```" in APPROVALS
     taken = {f"y {once}": Verdict.ONCE, f"a {always}": Verdict.ALWAYS, "n": Verdict.NO}

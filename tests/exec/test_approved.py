@@ -109,7 +109,7 @@ def test_no(start: Start, as_user: Sigwrap) -> None:
     run = start("sh", "-c", "./ok a; echo $?")
     assert run.answer("deny", run.question(), "--message", "not on Fridays").returncode == 0
     assert run.out.line() == b"126"
-    run.err.until(rb"sigwrap: denied: \./ok a: .*not approved: not on Fridays \(rule ask")
+    run.err.until(rb"sigwrap: denied: \./ok a: .*request denied: not on Fridays \(rule ask")
     assert run.end() == 0
     (event,) = as_user.sealed_events("exec_denied")
     assert event.payload["rule_name"] == "ask"

@@ -97,4 +97,4 @@ def test_what_differs_is_asked_about_anew(as_user: Sigwrap, folder: Path, stray:
     assert run.end() == (9 if stray != "child" else 0)
     assert run.out.rest() == b""
     (denied,) = as_user.sealed_events("exec_denied")
-    assert denied.payload["reason"] == "not approved"
+    assert denied.payload["reason"] == "request denied"

@@ -75,7 +75,7 @@ def test_on_a_terminal_where_ci_is_set_it_is_no_too(sigwrap: Sigwrap, ci: str, a
     if asks:
         terminal.read_question()
         terminal.type("n\n")
-        terminal.output.until(rb"looked at first; not approved \(rule ask")
+        terminal.output.until(rb"looked at first; request denied \(rule ask")
     else:
         terminal.output.until(rb"no approver can be reached: \$CI is set \(see")
     assert terminal.await_status() == 126

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from sigwrap.linux import procfs
-from tests.support.harness import PYTHON, UNDER_TEST, Sigwrap
+from tests.support.harness import INTERRUPTED, PYTHON, UNDER_TEST, Sigwrap
 from tests.support.policies import policy
 from tests.support.processes import Roles, children, tree
 from tests.support.programs import needs, script
@@ -339,3 +339,20 @@ def test_a_pager_keeps_the_terminal(sigwrap: Sigwrap, via: str) -> None:
     assert terminal.await_status() == 0
     assert b"the original" not in output.seen
     assert len(sigwrap.sealed_events("exec_redirected")) == 1
+
+
+def test_stop_reaches_a_recorded_command_once(as_user: Sigwrap) -> None:
+    """Its stub is in the command's process group too, and passes signals on."""
+    text = (
+        f"#!{PYTHON[0]} -IS\nimport signal, time\ngot = []\n"
+        "signal.signal(signal.SIGINT, lambda *_: got.append(1))\nprint('ready', flush=True)\n"
+        "while not got:\n    time.sleep(0.01)\n"
+        "time.sleep(0.3)\nprint('got', len(got), flush=True)\n"
+    )
+    line = prepared(as_user, text)
+    process = as_user.start(*line, "bash", "-c", "trap : INT; ./tool; echo end")
+    said = reader(process.stdout)
+    said.until(rb"ready\n")
+    assert as_user.run("stop").returncode == 0
+    assert b"got 1\n" in said.rest()
+    assert process.wait(PATIENCE_S) == INTERRUPTED

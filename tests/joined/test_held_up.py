@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from sigwrap.errors import SessionError
-from sigwrap.front import background
+from sigwrap.front import joining
 from sigwrap.protocols.joined import KIND, address
 from sigwrap.start.command import Inherited
 
@@ -20,8 +20,8 @@ from sigwrap.start.command import Inherited
 @pytest.fixture
 def held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[socket.socket]:
     """Somebody has the address, and doesn't listen."""
-    monkeypatch.setattr(background, "_LISTENS_WITHIN_S", 0.1)
-    monkeypatch.setattr(background, "_LETS_IN_WITHIN_S", 1)
+    monkeypatch.setattr(joining, "_LISTENS_WITHIN_S", 0.1)
+    monkeypatch.setattr(joining, "_ACCEPTS_WITHIN_S", 1)
     with socket.socket(socket.AF_UNIX, KIND) as end:
         end.bind(address(str(tmp_path), "held", os.geteuid()))
         yield end
@@ -29,7 +29,7 @@ def held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[socket.soc
 
 def _connect(store: Path) -> None:
     inherited = Inherited.capture()
-    background.connect_or_start(inherited, store=str(store), name="held", settings={})
+    joining.connect_or_start(inherited, store=str(store), name="held", settings={})
 
 
 def test_who_has_an_address_and_does_not_listen(held: socket.socket, tmp_path: Path) -> None:

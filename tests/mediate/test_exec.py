@@ -530,11 +530,11 @@ def test_a_yes_lets_it_run(shell: Shell) -> None:
 @pytest.mark.parametrize(
     ("reason", "message", "said"),
     [
-        ("denied", "not on a Friday", "not approved: not on a Friday"),
-        ("denied", "", "not approved"),
-        ("expired", "", "not approved in time"),
+        ("denied", "not on a Friday", "request denied: not on a Friday"),
+        ("denied", "", "request denied"),
+        ("expired", "", "request expired"),
         ("nobody", "no terminal", "no approver can be reached: no terminal"),
-        ("odd", "", "not approved: odd"),
+        ("odd", "", "request odd"),
     ],
 )
 def test_a_no_says_why(shell: Shell, reason: str, message: str, said: str) -> None:
@@ -554,9 +554,9 @@ def test_nobody_is_asked_again_while_a_shell_looks_along_its_path(
     asked(shell, NO).is_denied(
         "git push '--token=***'",
         "ask-push",
-        "pushes are looked at; not approved: not on a Friday",
+        "pushes are looked at; request denied: not on a Friday",
     )
-    shell.asks_for(PUSH).records("exec_denied", reason="not approved: not on a Friday").fails(
+    shell.asks_for(PUSH).records("exec_denied", reason="request denied: not on a Friday").fails(
         errno.EACCES
     )
     assert isinstance(shell.asks_for(program("git", "fetch")).next(), ReadWhereabouts)
@@ -598,7 +598,7 @@ def test_what_changed_meanwhile_is_asked_again_and_then_denied(
     assert new.folder == changed.cwd
     again.looks(facts(shell.process, PUSH, cwd="/a/third"))
     again.reads(content).records(
-        "exec_denied", reason="not approved: it changed again during the request"
+        "exec_denied", reason="request denied: it changed again during the request"
     ).next()
     again.fails(errno.EACCES)
 

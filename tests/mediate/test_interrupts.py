@@ -466,3 +466,32 @@ def test_what_is_demanded_ends_the_run_whatever_it_is_for(ends: InterruptsEnd) -
     (kills,) = interrupts.demanded(demanded, 1.1)
     assert kills == Escalate(reason="second interrupt")
     assert interrupts.demanded(demanded, 1.2) == ()
+
+
+@pytest.mark.parametrize(
+    ("handled", "ignored", "to_job", "number", "sigterm_s"),
+    [
+        (True, False, True, signal.SIGINT, 5.0),
+        (False, True, True, signal.SIGINT, 5.0),  # it waits for another program
+        (False, False, True, signal.SIGINT, 0.25),
+        (False, True, False, signal.SIGTERM, None),  # its caller ignores SIGINT
+    ],
+)
+def test_a_demand_is_sent_to_the_job_as_a_key_is(
+    handled: bool, ignored: bool, to_job: bool, number: int, sigterm_s: float | None
+) -> None:
+    interrupts = Interrupts(grace_s=10.0)
+    demanded = Arrived(
+        number=signal.SIGINT,
+        from_terminal=False,
+        sender_pid=0,
+        goes_to_job=to_job,
+        command_handles_it=handled,
+        command_ignores_it=ignored,
+    )
+    announced, passed_on = interrupts.demanded(demanded, 0.0)
+    assert (announced, passed_on) == (Announce(demanded), PassOn(number, demanded))
+    if sigterm_s is not None:
+        assert interrupts.next_deadline == min(sigterm_s, 1.0)
+        assert PassOn(signal.SIGTERM) not in interrupts.tick(sigterm_s - 0.01)
+        assert PassOn(signal.SIGTERM) in interrupts.tick(sigterm_s)

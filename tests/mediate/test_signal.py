@@ -377,7 +377,7 @@ def test_an_approved_signal_is_sent_by_the_supervisor_and_another_denied() -> No
         errno.EPERM
     )
     sends(USR2, CHILD).yields(asks("SIGUSR2 to 50 (sleep)"), reply=NO).is_blocked(
-        "not approved (rule ask, policy x)"
+        "request denied (rule ask, policy x)"
     )
 
 
@@ -403,7 +403,7 @@ def test_of_a_group_one_question_speaks_of_all_who_need_it(
     kind = "signal_approved" if answer.granted else "signal_blocked"
     transcript.records(kind).records(kind).records("signal_blocked", target_pid=70)
     if not answer.granted:
-        transcript.tells("SIGUSR2 to 50 (sleep) and 1 more", "not approved (rule ask, policy x)")
+        transcript.tells("SIGUSR2 to 50 (sleep) and 1 more", "request denied (rule ask, policy x)")
     transcript.tells("SIGUSR2 to 70 (postgres)")
     for effect in then:
         transcript.yields(effect, reply=0)
@@ -459,7 +459,7 @@ def test_a_group_becomes_an_owner_if_somebody_says_yes(answer: Answer) -> None:
         transcript.records("signal_approved").yields(SetOwner(CHILD), reply=0)
         transcript.succeeds()
     else:
-        transcript.is_blocked("not approved", decision="deny")
+        transcript.is_blocked("request denied", decision="deny")
 
 
 # Remembering
@@ -616,7 +616,7 @@ def test_of_a_group_that_is_asked_about_too(answer: Answer) -> None:
     if answer.granted:
         asked.records("signal_approved").goes_on()
     else:
-        asked.is_blocked("not approved")
+        asked.is_blocked("request denied")
 
 
 PARENT = SignalTarget(30, 5, "sh", types(TargetType.ANCESTORS, TargetType.AGENT))

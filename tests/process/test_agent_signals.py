@@ -123,6 +123,69 @@ def test_pause_resume_and_stop_are_commands(sigwrap: Sigwrap) -> None:
     assert b"the session can't be empty" in sigwrap.run("stop", "").stderr
 
 
+COUNTS = """
+import os, signal, sys, time
+got = []
+for number in (signal.SIGINT, signal.SIGTERM):
+    signal.signal(number, lambda given, _frame: got.append(signal.Signals(given).name))
+if sys.argv[2:] == ["apart"]:
+    os.setpgid(0, 0)
+print("ready", flush=True)
+while not got:
+    time.sleep(0.01)
+time.sleep(0.3)
+print(sys.argv[1], *got, flush=True)
+"""
+
+
+def test_stop_reaches_the_programs_that_the_command_waits_for(as_user: Sigwrap) -> None:
+    """As Ctrl+C does; a process in another group only gets the SIGTERM of the end."""
+    program = as_user.folder / "counts.py"
+    program.write_text(COUNTS)
+    counts = f"{PYTHON[0]} {program}"
+    text = f"trap : INT; {counts} apart apart & {counts} waited-for; wait; echo command went on"
+    run = as_user.start(*OBSERVE, "--", "bash", "-c", text)
+    said = reader(run.stdout)
+    said.until(rb"ready\n.*ready\n")
+    assert as_user.run("stop").returncode == 0
+    printed = said.rest().decode()
+    assert run.wait() == INTERRUPTED
+    assert "waited-for SIGINT\n" in printed
+    assert "apart SIGTERM\n" in printed
+    assert as_user.alive() == []
+
+
+SYSTEM = """
+import signal, subprocess, sys
+child = subprocess.Popen(sys.argv[1:])
+signal.signal(signal.SIGINT, signal.SIG_IGN)
+print("status", child.wait(), flush=True)
+"""
+
+
+def test_a_command_that_ignores_stop_for_its_child_goes_on_after_it(as_user: Sigwrap) -> None:
+    """As system(3) does it."""
+    program = as_user.folder / "counts.py"
+    program.write_text(COUNTS)
+    child = (*PYTHON, str(program), "child")
+    run = as_user.start(*OBSERVE, "--", *PYTHON, "-c", SYSTEM, *child)
+    said = reader(run.stdout)
+    said.until(rb"ready\n")
+    assert as_user.run("stop").returncode == 0
+    assert said.rest() == b"child SIGINT\nstatus 0\n"
+    assert run.wait() == INTERRUPTED
+
+
+def test_stop_ends_a_command_that_its_caller_made_ignore_sigint(as_user: Sigwrap) -> None:
+    line = " ".join(map(str, as_user.line(*OBSERVE, "--grace", "30", "--", "sleep", "1000")))
+    shell = as_user.start_line([*as_user.as_user(), "sh", "-c", f"trap '' INT; exec {line}"])
+    as_user.await_event(*EXECS)
+    started_s = time.monotonic()
+    assert as_user.run("stop").returncode == 0
+    assert shell.wait() == INTERRUPTED
+    assert time.monotonic() - started_s < 15.0
+
+
 def _stands(pid: int) -> bool:
     """Also who waits for an answer of sigwrap's; its threads are looked at."""
     try:

@@ -1,13 +1,10 @@
-"""Requests for approval.
+"""Approval requests.
 
-approvals         the requests that are open, and who may answer them
-attendance        whether somebody would see them
-listing           one of them, for whoever asks what waits
-payloads          one of them and its answer, for the log
-terminal_prompt   asks on the controlling terminal, which COMMAND uses too
-terminal_modes    the modes in which it asks
-terminal_answers  the words that answer
-wording           a question as its reader sees it
-control_socket    takes answers from elsewhere
-named_socket      a socket in the store, which stays there
+approvals         the open requests: asked, listed, answered
+approvers         who can answer one now
+wording           a request on the terminal, in a list, in a notification, in the log
+terminal_prompt   asks on the controlling terminal, which the command uses too
+terminal_input    the terminal's modes during a request, and the lines that answer it
+control_socket    takes answers from other terminals and pages
+listeners         listening sockets that other processes cannot stall or take away
 """

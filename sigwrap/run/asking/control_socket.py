@@ -1,11 +1,10 @@
 """The server of the control protocol (protocols/control.py): a session's control socket.
 
-No peer can hold the loop up: the length of a line, the number of connections and the time that a
-connection may be silent are bounded, and a peer that floods the socket is made to wait. Where there
-are too many, the one that has been silent for longest is closed: idle peers keep nobody out.
+No peer can hold up the loop: a line has a largest length, and a flood of refused peers pauses the
+listener. Of too many connections the most silent one is closed, so idle peers keep no others out.
 
-Who may speak is decided by the process that connected (linux/peer.py); that the folder has mode
-0700 and the socket 0600 comes on top.
+The process that connected decides who may speak (linux/peer.py); the modes of the directory (0700)
+and the socket (0600) come on top.
 """
 
 from __future__ import annotations
@@ -29,8 +28,7 @@ from sigwrap.protocols.control import (
     encode,
     refusal,
 )
-from sigwrap.run.asking.named_socket import NamedSocket
-from sigwrap.run.entrance import Entrance
+from sigwrap.run.asking.listeners import GuardedListener, NamedSocket
 from sigwrap.run.loop import Loop
 
 MAX_CONNECTIONS = 32
@@ -47,38 +45,38 @@ class ControlSocket:
         on_request: Callable[[ControlRequest, Peer], ControlReply],
         on_refused: Callable[[Peer], None],
     ) -> None:
-        """StoreError where there can't be one."""
+        """Raises StoreError if it cannot be made."""
         self._loop = loop
         self._on_request = on_request
         self._on_refused = on_refused
         self._connections: set[_Connection] = set()
-        self._entrance = Entrance(loop, self._on_arrival)
+        self._listener = GuardedListener(loop, self._on_arrival)
         self._closed = False
         self.path = os.path.join(control_folder(store), session_id + SOCKET_SUFFIX)
         try:
             self._socket = NamedSocket(self.path)
         except OSError as error:
             raise self._failure("opened", error) from error
-        self._entrance.open(self._socket.end)
+        self._listener.open(self._socket.end)
 
     @property
     def is_attended(self) -> bool:
-        """A place to answer at is in use. Whoever is inside can pretend that, and waits then."""
+        """Whether a screen or a page is open. The session can pretend that; then it waits."""
         return not self._closed and self._socket.is_attended
 
     def objection(self) -> str:
-        """What somebody has done to it; empty where nobody has."""
+        """Return what another process has done to it, or an empty string."""
         return "" if self._closed else self._socket.objection()
 
     def restore(self) -> None:
-        """Another socket in its place; StoreError where there can't be one."""
-        self._entrance.close()
+        """Make another socket in its place, or raise StoreError."""
+        self._listener.close()
         try:
             self._socket.restore()
         except OSError as error:
             raise self._failure("opened anew", error) from error
         finally:
-            self._entrance.open(self._socket.end)
+            self._listener.open(self._socket.end)
 
     def _failure(self, what: str, error: OSError) -> StoreError:
         return StoreError(f"the control socket {self.path} can't be {what}: {error.strerror}")
@@ -87,7 +85,7 @@ class ControlSocket:
         if self._closed:
             return
         self._closed = True
-        self._entrance.close()
+        self._listener.close()
         for connection in tuple(self._connections):
             connection.close()
         self._socket.close()
@@ -102,16 +100,16 @@ class ControlSocket:
         self._connections.add(connection)
         try:
             connection.begin()
-        except OSError:  # nothing more can be watched
+        except OSError:  # epoll takes no more
             connection.close()
-            self._entrance.pause()
+            self._listener.pause()
 
     def _refuse(self, accepted: socket.socket, peer: Peer) -> None:
         self._on_refused(peer)
         reply = refusal(
             "inside" if peer.inside_session else "refused", f"refused: {peer.objection}"
         )
-        self._entrance.refuse(accepted, encode(reply))
+        self._listener.refuse(accepted, encode(reply))
 
     # For connections
 
@@ -131,7 +129,7 @@ class ControlSocket:
 
 
 class _Connection:
-    """Serves one line a turn, and reads on when the reply has been taken."""
+    """Serves one line a turn of the loop, and the next once the peer has read the reply."""
 
     def __init__(self, control: ControlSocket, end: socket.socket, peer: Peer) -> None:
         self._control = control
@@ -145,7 +143,8 @@ class _Connection:
         self._be_patient()
 
     def begin(self) -> None:
-        """With what was sent already: whoever asks at once isn't closed for those who only come."""
+        """Read what was sent already, so that a peer that asks at once is not closed in favour of
+        peers that only connect."""
         self._watch(select.EPOLLIN)
         self._check_patience()
         self._on_event(select.EPOLLIN)

@@ -1,36 +1,32 @@
-"""Asking on the controlling terminal, which COMMAND uses too.
+"""Asks on the controlling terminal, which the command uses too.
 
-COMMAND shares sigwrap's process group, so both may read the terminal, and a line goes to whoever
-reads first. What was considered:
+The command shares sigwrap's process group, so both may read the terminal, and the first reader gets
+a line. Rejected ways:
 
-- Reading beside COMMAND, as ssh and sudo do for a password: a program that polls its input (Node, a
-  shell with readline) gets the "y" as often as we do.
-- A pseudo-terminal in between: it would be another terminal for COMMAND (forward.py).
-- Only naming `sigwrap approve ID`: nothing is stolen, but it takes a second terminal.
+- Read beside the command, as ssh and sudo do for a password: a program that polls its input (Node,
+  a shell with readline) gets the "y" as often as we do.
+- A pseudo-terminal in between: the command would have another terminal.
+- Only name `sigwrap approve ID`: it takes a second terminal.
 
-Taken: while the question is up, the supervisor is the terminal's foreground, in a process group of
-its own. The kernel then keeps everybody else from reading: who tries is stopped (SIGTTIN), as any
-background job, and continued after the answer. Where that would be in COMMAND's way, the terminal
-isn't touched, and one line names `sigwrap approve ID` instead:
+So while a request is up, the supervisor is the terminal's foreground, in a process group of its
+own. The kernel stops all other readers (SIGTTIN), as any background job, and the supervisor
+continues them after the answer. Where that would disturb the command, the supervisor leaves the
+terminal alone, and one line names `sigwrap approve ID` instead:
 
-- somebody waits for input already. Who is blocked in a read would get our line. Who polls would
-  wake up for it, be stopped when they read, and find nothing once they go on;
-- the terminal is not in line mode (an editor, a full-screen agent, a shell's own prompt), or input
-  lies in it that was typed for somebody else, or its foreground isn't ours;
-- somebody was stopped because they wanted to read: the question makes way, and comes again later.
+- A process waits for input already. One that is blocked in a read would get our line. One that
+  polls would wake up for it, be stopped when it reads, and find nothing once it goes on.
+- The terminal is not in line mode (an editor, a full-screen agent, a shell's own prompt), holds
+  input that was typed for another program, or its foreground isn't ours.
+- A process was stopped because it wanted to read: the request makes way, and comes again later.
 
-The keys of the terminal (Ctrl+C, Ctrl+\\, Ctrl+Z) and its hangup then reach the supervisor alone:
-it makes way and passes them on. What was typed before the question is forgotten, and a line within
-a moment of it was typed before it was read, so it is no answer either.
+The terminal's keys (Ctrl+C, Ctrl+\\, Ctrl+Z) and its hangup then reach the supervisor alone: it
+makes way and passes them on. Input from before the request, and a line within a moment of it, is no
+answer: the user cannot have read the request.
 
-Nobody is asked where the session itself could type: on the terminal of a multiplexer, whose socket
-it can reach, or one whose other end it can take or has (linux/terminal_typists.py). What it could
-have typed elsewhere, as answers of the terminal, is no yes: the terminal is in modes of our own
-(terminal_modes.py), a line in other modes is no answer, and a yes has a code in it that can't be
-known inside (terminal_answers.py). The modes alone don't do: the session can change them for the
-moment in which a report arrives.
+The supervisor does not ask where the session itself could type (linux/terminal_typists.py), and
+accepts no approval that it could have made the terminal send (terminal_input.py).
 
-Not a boundary: COMMAND can paint on its terminal whatever it likes, a question like ours included.
+Not a boundary: the command can paint anything on its terminal, also a request like ours.
 """
 
 from __future__ import annotations
@@ -48,33 +44,39 @@ from sigwrap.linux.process import send
 from sigwrap.linux.procfs import Stat
 from sigwrap.linux.sigfd import SignalFd
 from sigwrap.linux.terminal_readers import waits_for_input
-from sigwrap.mediate.questions import Open, Verdict
+from sigwrap.mediate.questions import OpenRequest, Verdict
 from sigwrap.protocols.front import Notice
-from sigwrap.run.asking.terminal_answers import MOST_WRONG, Answers, is_without_code
-from sigwrap.run.asking.terminal_modes import OwnModes, as_seen_text, local_modes
-from sigwrap.run.asking.wording import Session, lines_of
+from sigwrap.run.asking.terminal_input import (
+    MOST_WRONG,
+    Answers,
+    PromptModes,
+    is_without_code,
+    local_modes,
+    visible_text,
+)
+from sigwrap.run.asking.wording import SessionHints, lines_of
 from sigwrap.run.loop import Loop
 from sigwrap.tuples import NamedTuple
 
 _LOOK_AGAIN_S = 0.25
 _MADE_WAY_S = 2.0
-_UNREAD_S = 0.3  # nobody reads a question and answers it within this
+_UNREAD_S = 0.3  # too short to read a request and answer it
 _STRAGGLERS_S = 0.2
 _WRITTEN_WITHIN_S = 0.1
 _KEYS = (signal.SIGINT, signal.SIGQUIT, signal.SIGTSTP, signal.SIGHUP)
 
 
-class _Asked(NamedTuple):
-    request: Open
+class _Queued(NamedTuple):
+    request: OpenRequest
     or_by_command: bool
 
 
 class _Taken(NamedTuple):
-    """What to give back."""
+    """The terminal's state before the request, to restore."""
 
     foreground: int
     own_group: int
-    modes: OwnModes
+    modes: PromptModes
     size: bytes
     stopped_before: frozenset[int]
 
@@ -85,20 +87,17 @@ class TerminalPrompt:
         loop: Loop,
         on_answer: Callable[[str, Verdict], None],
         on_stop_key: Callable[[], None],
-        session: Session,
-        not_here: str = "",
+        session: SessionHints,
     ) -> None:
-        """`on_stop_key`: the job that we are part of got a
-        Ctrl+Z. `not_here`: why nobody may be asked on the terminal; it is named, with the way to
-        answer."""
+        """`on_stop_key`: the user pressed Ctrl+Z for our job."""
         self._session = session
         self._loop = loop
         self._on_answer = on_answer
         self._on_stop_key = on_stop_key
-        self.not_here = not_here
+        self.not_here = ""  # why a request is named here, but not answered
         self._fd = held_terminals.controlling
         self._keys: SignalFd | None = None
-        self._queue: dict[str, _Asked] = {}
+        self._queue: dict[str, _Queued] = {}
         self._named: set[str] = set()
         self._shown = ""
         self._shown_at_s = 0.0
@@ -110,16 +109,12 @@ class TerminalPrompt:
         self._looking = False
 
     @property
-    def may_ask(self) -> bool:
-        return self.is_there and not self.not_here
-
-    @property
     def is_there(self) -> bool:
         return self._fd >= 0
 
     @property
     def can_show(self) -> bool:
-        """It isn't the screen of a program, which we would paint over."""
+        """Whether it is in line mode: we would paint over a program's screen."""
         try:
             return self.is_there and bool(local_modes(self._fd) & termios.ICANON)
         except OSError:
@@ -129,15 +124,15 @@ class TerminalPrompt:
     def holds_terminal(self) -> bool:
         return self._taken is not None or time.monotonic() < self._stragglers_until_s
 
-    def show(self, request: Open, *, or_by_command: bool) -> None:
-        """Now, or when its turn comes and the terminal is free."""
-        self._queue[request.id] = _Asked(request=request, or_by_command=or_by_command)
+    def show(self, request: OpenRequest, *, or_by_command: bool) -> None:
+        """Show the request when its turn comes and the terminal is free."""
+        self._queue[request.id] = _Queued(request=request, or_by_command=or_by_command)
         if self._taken is None and not self._looking:
-            self._looking = True  # in a moment: first the asker is told that it waits
+            self._looking = True  # not at once: the caller's own line comes first
             self._loop.call_at(time.monotonic(), self._look)
 
     def ask_elsewhere(self, why: str) -> None:
-        """From now on; what is open is named again."""
+        """Answer nothing here from now on, and name the open requests again."""
         self.not_here = why
         self._named.clear()
         if self._taken is not None:
@@ -176,7 +171,7 @@ class TerminalPrompt:
             self._lose_terminal()
             return
         self._looking = True
-        now_s = time.monotonic()  # a look is a sweep over /proc: no more than a part of our time
+        now_s = time.monotonic()  # a look reads all of /proc: spend a twentieth of our time on it
         self._loop.call_at(now_s + max(_LOOK_AGAIN_S, 20 * (now_s - started_s)), self._look)
 
     def _ask_or_make_way(self, now_s: float) -> None:
@@ -191,7 +186,7 @@ class TerminalPrompt:
                 os.tcgetpgrp(self._fd) != os.getpgrp()
                 or not self._taken.modes.are_set
                 or any(self._is_kept_waiting(found, self._taken) for found in processes)
-                or _somebody_waits_for_input(processes)
+                or _a_process_waits_for_input(processes)
             ):
                 self._make_way(now_s)
             return
@@ -208,7 +203,7 @@ class TerminalPrompt:
         foreground = os.tcgetpgrp(self._fd)
         if foreground != os.getpgrp() and not _is_below_us(foreground, processes):
             return False
-        return not _somebody_waits_for_input(processes)
+        return not _a_process_waits_for_input(processes)
 
     def _is_kept_waiting(self, found: Stat, taken: _Taken) -> bool:
         return (
@@ -232,7 +227,7 @@ class TerminalPrompt:
                     return
                 self._named.add(approval_id)
 
-    def _how_to_answer(self, approval_id: str, asked: _Asked) -> str:
+    def _how_to_answer(self, approval_id: str, asked: _Queued) -> str:
         approve, deny = (self._session.command(do, approval_id) for do in ("approve", "deny"))
         commands = f"{approve} or {deny}"
         if self.not_here:
@@ -244,7 +239,7 @@ class TerminalPrompt:
             return f"from another terminal: {commands}"
         return "sigwrap asks here again once no other program reads this terminal"
 
-    def _question(self, request: Open) -> str:
+    def _question(self, request: OpenRequest) -> str:
         size = self._size()
         columns = struct.unpack("HHHH", size)[1] if size else 0
         return "\r\n".join(lines_of(request, self._session, time.monotonic(), columns))
@@ -268,12 +263,12 @@ class TerminalPrompt:
             text = f"\r\nsigwrap: ignored what you typed before the request was shown\r\n{text}"
         self._shown_at_s = time.monotonic()
         self._answers = Answers(or_always=bool(self._queue[self._shown].request.question.key))
-        if not self._say(f"{as_seen_text(os.environ)}{text}  {self._answers.shown}"):
+        if not self._say(f"{visible_text(os.environ)}{text}  {self._answers.shown}"):
             self._make_way(self._shown_at_s)
 
     def _forget_what_was_typed(self) -> bool:
-        """Also the start of a line, which nobody can see before its end: an Enter that was meant
-        for something else would make an answer of it."""
+        """Drop the input from before the request, also the start of a line: a later Enter for
+        another program would make an answer of it."""
         had_lines = self._unread_bytes() > 0
         termios.tcflush(self._fd, termios.TCIFLUSH)
         return had_lines
@@ -300,7 +295,7 @@ class TerminalPrompt:
             approval_id, self._shown = self._shown, ""
             self._queue.pop(approval_id, None)
             if not self._queue:
-                self._give_back()  # first: who was waiting may want the terminal at once
+                self._give_back()  # first: the caller may want the terminal at once
             self._on_answer(approval_id, verdict)
             if not self._shown:
                 self._next()
@@ -315,7 +310,8 @@ class TerminalPrompt:
             self._put("sigwrap: unknown answer\r\n")
 
     def _on_unreadable(self) -> None:
-        """Somebody took the foreground away, as a shell does when its job ends, or it hung up."""
+        """Make way: another process took the foreground, as a shell does when its job ends, or the
+        terminal hung up."""
         try:
             os.tcgetpgrp(self._fd)
         except OSError:
@@ -327,7 +323,7 @@ class TerminalPrompt:
         pressed = self._pressed()
         if self._taken is None:
             return
-        if signal.SIGTSTP not in pressed:  # an interrupt is a no to what is open
+        if signal.SIGTSTP not in pressed:  # an interrupt denies what is open
             self._shown = ""
             self._say("\r\n")
         self._make_way(time.monotonic(), pressed)
@@ -336,8 +332,8 @@ class TerminalPrompt:
         return [] if self._keys is None else [info.number for info in self._keys.read()]
 
     def _say(self, text: str) -> bool:
-        """Whether all of it was written. It is waited for as little as nobody notices: output may
-        have been stopped by Ctrl+S."""
+        """Return whether all of it was written. Wait for a moment only: Ctrl+S may have stopped
+        the output."""
         data = text.encode("utf-8", "replace")
         return held_terminals.write_all(self._fd, data, within_s=_WRITTEN_WITHIN_S)
 
@@ -346,14 +342,14 @@ class TerminalPrompt:
     def _take(self, processes: list[Stat]) -> None:
         if self._keys is None:
             self._keys = SignalFd(_KEYS)
-        self._keys.read()  # keys of before: all of the foreground group got those
+        self._keys.read()  # drop earlier keys: all of the foreground group got those
         foreground, own_group, size = os.tcgetpgrp(self._fd), os.getpgrp(), self._size()
         os.setpgid(0, 0)
         try:
             self._loop.watch(self._fd, self._on_input)
             self._loop.watch(self._keys.fd, self._on_key)
             _set_foreground(self._fd, os.getpid())
-            modes = OwnModes(self._fd)
+            modes = PromptModes(self._fd)
         except OSError:
             self._loop.unwatch(self._fd)
             self._loop.unwatch(self._keys.fd)
@@ -375,7 +371,7 @@ class TerminalPrompt:
         self._give_back(pressed)
 
     def _give_back(self, pressed: Sequence[int] = ()) -> None:
-        """With the keys that were pressed until now: they are for who gets it."""
+        """Restore the terminal, and pass on the keys that were pressed until now."""
         taken, self._taken = self._taken, None
         if taken is None:
             return
@@ -387,8 +383,8 @@ class TerminalPrompt:
             if os.tcgetpgrp(self._fd) == os.getpgrp():
                 _set_foreground(self._fd, taken.foreground)
         except OSError:
-            pass  # hung up, or that group has ended: the shell takes what is its own
-        pressed = [*pressed, *self._pressed()]  # while we are no part of that group
+            pass  # it hung up, or that group has ended
+        pressed = [*pressed, *self._pressed()]  # while we are not in that group
         try:
             os.setpgid(0, taken.own_group)
         except OSError:
@@ -396,9 +392,9 @@ class TerminalPrompt:
         if self._size() != taken.size:
             _signal_group(taken.foreground, signal.SIGWINCH)
         is_stopped = signal.SIGTSTP in pressed
-        if not is_stopped:  # else whoever is stopped goes on with the job, at its `fg`
+        if not is_stopped:  # else `fg` continues the stopped readers with their job
             self._continue(taken)
-            # Who was about to be stopped while we gave it back.
+            # Once more, for a process that was about to be stopped while we gave it back.
             self._stragglers_until_s = time.monotonic() + _STRAGGLERS_S
             self._loop.call_at(self._stragglers_until_s - 0.05, lambda: self._continue(taken))
         for number in pressed:
@@ -417,9 +413,9 @@ class TerminalPrompt:
     def _lose_terminal(self) -> None:
         taken = self._taken
         self._shown = ""
-        self._pressed()  # a hangup comes below
+        self._pressed()  # drop a hangup: it comes below
         self._give_back()
-        if taken is not None:  # in its place, the kernel told us that it hung up
+        if taken is not None:  # the kernel sent the hangup to us instead
             _signal_group(taken.foreground, signal.SIGHUP)
         self._queue.clear()
         self._fd = -1
@@ -432,7 +428,7 @@ class TerminalPrompt:
 
 
 def ring(_notice: Notice) -> None:
-    """Whatever is on the screen stays as it is."""
+    """Ring the terminal's bell, which leaves the screen as it is."""
     if held_terminals.controlling >= 0:
         held_terminals.write_all(held_terminals.controlling, b"\a", within_s=_WRITTEN_WITHIN_S)
 
@@ -449,7 +445,7 @@ def _is_below_us(group: int, processes: list[Stat]) -> bool:
     return False
 
 
-def _somebody_waits_for_input(processes: list[Stat]) -> bool:
+def _a_process_waits_for_input(processes: list[Stat]) -> bool:
     session, us = os.getsid(0), os.getpid()
     return any(
         found.session == session and found.pid != us and waits_for_input(found.pid)
@@ -458,7 +454,7 @@ def _somebody_waits_for_input(processes: list[Stat]) -> bool:
 
 
 def _set_foreground(fd: int, group: int) -> None:
-    """From the background this raises SIGTTOU, unless that is blocked."""
+    """Block SIGTTOU, which the kernel sends if this comes from the background."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTTOU})
     try:
         os.tcsetpgrp(fd, group)

@@ -37,8 +37,12 @@ from sigwrap.mediate.lineage import Process
 from sigwrap.policy.judge.request import Program, Via
 from sigwrap.run.execs.holdings import ExecHoldings, Found
 from sigwrap.run.perform import PAUSED, InWorker, Scope
-from sigwrap.run.recording.recordings import Expected, Recordings
-from sigwrap.run.recording.stub_program import stub_line, stub_variables
+from sigwrap.run.recording.recordings import (
+    Expected,
+    Recordings,
+    stub_line,
+    stub_variables,
+)
 from sigwrap.run.workers import Done, Outcome
 from sigwrap.start.own_files import changed_stub_file
 

@@ -1,6 +1,5 @@
-"""A session that commands join: it has none of its own, and outlives each of them.
+"""A session that commands join, which outlives each of them.
 
-fork_server   under the filter: forks and execs each command that joins
-joins         the supervisor's side: who may join, what is recorded of it, and when it is over
-calls         a command that joined, from its first message to its status
+joins         the supervisor's side: who may join, what the log has of it, when the session ends
+fork_server   under the filter: forks and executes each command
 """

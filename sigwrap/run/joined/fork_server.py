@@ -1,9 +1,9 @@
-"""The process that the commands of a joined session are forked from.
+"""The process that forks the commands of a joined session.
 
-It is under the filter, and so is what it forks. It runs no program itself, and takes requests from
-the supervisor alone, who signals nobody on its word: root inside can write its memory. Whoever has
-ended is reaped when the supervisor says so: until then his number is nobody else's, and the
-supervisor can signal him by it.
+It is under the filter, and so are its children. It executes nothing itself, and takes requests from
+the supervisor alone. The supervisor signals no process only because the fork server names it: root
+inside the session can write its memory. It reaps a command when the supervisor says so: until then
+no other process gets the pid, and the supervisor can signal by it.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ _STREAMS = frozenset({0, 1, 2})
 
 
 def serve(end: socket.socket, session_id: str, inherited: Inherited) -> NoReturn:
-    import json  # noqa: F401  # before anything of the session runs that could change its file
+    import json  # noqa: F401  # now, while no process of the session can change its file
 
-    close_all_but((end.fileno(),))  # of the supervisor
+    close_all_but((end.fileno(),))
     libc.set_process_name(FORK_SERVER_NAME.encode())
     libc.set_undumpable()
     restore_signals(inherited)
@@ -53,7 +53,7 @@ class _ForkServer:
         self._end = end
         self._added = {b"SIGWRAP_SESSION": session_id.encode()}
         self._signals = SignalFd({signal.SIGCHLD})
-        self._running: dict[int, int] = {}  # and where it says why it was not executed
+        self._running: dict[int, int] = {}  # pid -> a pipe that gets the errno of a failed exec
         self._poll = select.epoll()
         self._poll.register(end.fileno(), select.EPOLLIN)
         self._poll.register(self._signals.fd, select.EPOLLIN)
@@ -84,7 +84,7 @@ class _ForkServer:
             self._tell({"forked": pid, "number": message["number"]})
         except KernelError as refusal:
             self._tell({"not_forked": refusal.errno, "number": message["number"]})
-        except (OSError, ValueError):  # not all of its descriptors have come
+        except (OSError, ValueError):  # some descriptors did not arrive
             self._tell({"not_forked": errno.EMFILE, "number": message["number"]})
         finally:
             for fd in fds:
@@ -92,7 +92,7 @@ class _ForkServer:
 
     def _fork(self, call: Call, folder: int, descriptors: list[int]) -> int:
         readable, writable = os.pipe()
-        # A signal that comes before the exec waits until the command ignores what it is to ignore.
+        # Block signals until the command ignores those that its caller ignores.
         mask = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
         try:
             pid = linux_process.fork()
@@ -117,7 +117,7 @@ class _ForkServer:
             if found is not None:
                 exited = found.si_code == os.CLD_EXITED
                 status = found.si_status << 8 if exited else found.si_status
-                error = _said(self._running.pop(pid))
+                error = _errno_from(self._running.pop(pid))
                 self._tell({"ended": pid, "status": status, "error": error})
 
     def _reap(self, pid: int) -> None:
@@ -127,8 +127,8 @@ class _ForkServer:
             pass
 
 
-def _said(readable: int) -> int:
-    """The errno; 0 where it was executed."""
+def _errno_from(readable: int) -> int:
+    """Return the errno of the exec, 0 if it succeeded."""
     try:
         return int(os.read(readable, 16) or b"0")
     finally:
@@ -143,14 +143,14 @@ def _become(
     added: dict[bytes, bytes],
 ) -> NoReturn:
     try:
-        # Whoever looks into this process before its exec finds no way to the others.
+        # A process that traces this one before its exec finds no way to the others.
         close_all_but((writable, folder, *descriptors))
-        writable = _out_of_the_way(writable, frozenset(call.descriptors))
+        writable = _move_from(writable, frozenset(call.descriptors))
         try:
             error = _exec(call, folder, descriptors, added)
         except OSError as refusal:
             error = refusal.errno or errno.EIO
-        except ValueError:  # Python's word for EPERM, of a limit
+        except ValueError:  # setrlimit's EPERM
             error = errno.EPERM
         os.write(writable, b"%d" % error)
     finally:
@@ -163,31 +163,31 @@ def _exec(call: Call, folder: int, descriptors: list[int], added: dict[bytes, by
         environment=call.environment,
         signal_mask=frozenset(call.signal_mask),
         ignored_signals=frozenset(call.ignored_signals),
-        limits=tuple(_as_far_as_possible(Limit(*each)) for each in call.limits),
+        limits=tuple(_within_ours(Limit(*each)) for each in call.limits),
     )
     os.fchdir(folder)
     os.umask(call.umask)
     try:
         os.setpriority(os.PRIO_PROCESS, 0, call.niceness)
     except PermissionError:
-        pass  # whoever is nicer than that, as this session is, stays so
+        pass  # the session is nicer than its caller
     wanted = frozenset(call.descriptors)
-    held = [_out_of_the_way(fd, wanted) for fd in descriptors]
+    held = [_move_from(fd, wanted) for fd in descriptors]
     for fd in _STREAMS - wanted:
         os.close(fd)  # every other one is close-on-exec
     limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     for number, fd in zip(call.descriptors, held, strict=True):
-        if number < limit:  # it was lower when that one was opened
+        if number < limit:  # the caller lowered its limit after opening it
             os.dup2(fd, number)
     if call.terminal >= 0:
         fcntl.ioctl(call.terminal, termios.TIOCSCTTY, 0)
-    libc.set_dumpable()  # its caller's words are read from it, like anybody's
+    libc.set_dumpable()  # the supervisor reads the exec's arguments
     words = tuple(map(os.fsdecode, call.words))
     return exec_command(call.program, words, inherited, added)
 
 
-def _out_of_the_way(fd: int, wanted: frozenset[int]) -> int:
-    """The same under a number that the command doesn't want."""
+def _move_from(fd: int, wanted: frozenset[int]) -> int:
+    """Return the same file under a number that the command does not want."""
     tried = []
     while fd in wanted:
         tried.append(fd)
@@ -197,8 +197,8 @@ def _out_of_the_way(fd: int, wanted: frozenset[int]) -> int:
     return fd
 
 
-def _as_far_as_possible(limit: Limit) -> Limit:
-    """A hard limit that is lower here can't be raised."""
+def _within_ours(limit: Limit) -> Limit:
+    """Return the limit, lowered to a hard limit of ours, which cannot be raised."""
     _, hard = resource.getrlimit(limit.resource)
     if hard == resource.RLIM_INFINITY or os.geteuid() == 0:
         return limit

@@ -1,8 +1,7 @@
-"""One recorded command: bytes go from its pipes to its stub and back as frames, each recorded
-before it is passed on.
+"""One recorded command: passes bytes between its pipes and its stub, and records each first.
 
-Nothing here waits, and nothing that the stub says is believed: of a stream no more than its window
-is kept, and a stub that breaks the protocol loses its command.
+Nothing here blocks. The stub is not trusted: of each stream at most a window is kept, and a stub
+that breaks the protocol loses its command.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ import os
 import select
 import struct
 import termios
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from sigwrap.bare import signal, socket
 from sigwrap.events import io_payload
@@ -36,7 +35,7 @@ from sigwrap.protocols.stub import (
 from sigwrap.run.loop import Loop
 from sigwrap.run.recorder import Recorder
 
-_RECEIVED_BEYOND = 1024  # the frame that has begun: small frames take time, so few at once
+_RECEIVED_BEYOND = 1024  # bytes after the unfinished frame: many small frames take long
 _ERRORS_ONLY = 0
 _STREAMS = {Kind.STDIN: "stdin", Kind.STDOUT: "stdout", Kind.STDERR: "stderr"}
 
@@ -50,18 +49,20 @@ class Recording:
         stub: Process,
         command: Process,
         to_stub: socket.socket,
-        pipes: tuple[int, int, int],
+        pipes: Sequence[int],
         pidfds: tuple[int, int],
         streams: list[Inode],
-        input_left: int,
+        unread_input: int,
         over: Callable[[], object],
     ) -> None:
+        """`pipes`: our ends of the standard streams. `pidfds`: the command's and the stub's.
+        `streams`: the command's ends. `unread_input`: shows how much input the command has left
+        unread, or -1 if the stub cannot give input back."""
         self._loop = loop
         self._recorder = recorder
         self._stub = stub
         self.command = command
-        # The kernel's own takes a frame and a half; what comes last, such as why it is over, would
-        # find no room.
+        # The default takes a frame and a half, and has no room for a last message.
         to_stub.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, WINDOW_BYTES)
         self._to_stub = to_stub
         self._streams = streams
@@ -69,10 +70,10 @@ class Recording:
         self._decoder = Decoder()
         self._to_send = bytearray()
         self._sends_later = False
-        self._status: int | None = None  # the command's; what it left in its pipes is read out
+        self._status: int | None = None  # the command's exit status; its pipes are drained then
         self._exit_is_sent = False
         self._is_over = False
-        self._input = _Input(pipes[0], input_left)
+        self._input = _Input(pipes[0], unread_input)
         self._outputs = {Kind.STDOUT: _Output(pipes[1]), Kind.STDERR: _Output(pipes[2])}
         self._pidfds = list(pidfds)
         for pipe in pipes:
@@ -90,7 +91,7 @@ class Recording:
             raise
 
     def command_runs(self, pid: int) -> str:
-        """At its exec stop: why it must not."""
+        """Return at its exec stop why it must not run, or an empty string."""
         for fd, wanted in enumerate(self._streams):
             if _inode_of_path(f"/proc/{pid}/fd/{fd}") != wanted:
                 return "its standard streams are not the recorded ones"
@@ -108,8 +109,8 @@ class Recording:
             self._close(output)
         for fd in self._pidfds:
             os.close(fd)
-        if self._input.left >= 0:
-            os.close(self._input.left)
+        if self._input.unread >= 0:
+            os.close(self._input.unread)
         let_go(self._to_stub.detach())
         self._recorder.record(
             "recording_ended",
@@ -124,7 +125,7 @@ class Recording:
         self._over()
 
     def drop(self, reason: str) -> None:
-        """The command doesn't go on without its stub: whoever waits for it wouldn't know."""
+        """Kill the command: without its stub, its caller would not know how it ends."""
         if self._is_over:
             return
         if self._status is None:
@@ -141,15 +142,15 @@ class Recording:
     # The command's end
 
     def _on_command_ended(self, _happened: int) -> None:
-        """Its stub doesn't reap it before it is told, so it still says how it ended. What its own
-        descendants write from now on has nobody to go to."""
+        """Read the exit status, which is there until the stub reaps the command, and then what is
+        in the pipes. What its descendants write later is lost."""
         fd = self._pidfds.pop(0)
         self._loop.unwatch(fd)
         os.close(fd)
         found = procfs.stat(self.command.pid)
         ended = found is not None and found.start_time == self.command.start_time
         self._status = os.waitstatus_to_exitcode(found.exit_status) if found and ended else 0
-        self._finish_input()  # the stub has to know what to give back before it hears of the exit
+        self._finish_input()  # first: the stub has to know what to give back when it ends
         for kind, output in self._outputs.items():
             if output.is_open:
                 output.left = _bytes_in(output.fd)
@@ -173,7 +174,7 @@ class Recording:
         output.is_watched = True
 
     def _read_on(self, kind: Kind, output: _Output) -> None:
-        """There may be room again, or an end."""
+        """Read more if there is room, or end the stream."""
         if not output.is_open:
             return
         if output.left == 0:
@@ -221,7 +222,7 @@ class Recording:
     # What it reads
 
     def _on_input(self, happened: int) -> None:
-        if happened & select.EPOLLERR:  # nobody reads it any more
+        if happened & select.EPOLLERR:  # no process reads it
             self._finish_input()
         else:
             self._write_input()
@@ -250,8 +251,8 @@ class Recording:
         if given.is_over:
             return
         given.is_over = True
-        if given.left >= 0:
-            given.passed -= _bytes_in(given.left)
+        if given.unread >= 0:
+            given.passed -= _bytes_in(given.unread)
         self._close(given)
         given.data.clear()
         self._queue(count_frame(Kind.STDIN, given.passed))
@@ -294,7 +295,7 @@ class Recording:
                         payload, at_least=output.acknowledged, at_most=output.sent
                     )
                     self._read_on(kind, output)
-                else:  # the command is to meet a closed pipe, as it would without us
+                else:  # the command meets a closed pipe, as it would without us
                     self._close(output)
                     self._finish()
             case Kind.STDIN:
@@ -306,7 +307,7 @@ class Recording:
         given = self._input
         if given.ends or given.received + len(payload) - given.passed > WINDOW_BYTES:
             raise BrokenProtocol("more input than requested")
-        if not given.is_open:  # it was on its way when the command stopped reading
+        if not given.is_open:  # the stub sent it before the command closed its input
             given.received += len(payload)
             return
         if payload:
@@ -331,7 +332,7 @@ class Recording:
         except BlockingIOError:
             sent = 0
         except OSError:
-            sent = len(self._to_send)  # its end will be seen
+            sent = len(self._to_send)  # the stub is gone: _on_stub sees that
         del self._to_send[:sent]
         if self._sends_later != bool(self._to_send):
             self._sends_later = bool(self._to_send)
@@ -348,7 +349,7 @@ class _Output:
         self.is_watched = False
         self.sent = 0
         self.acknowledged = 0
-        self.left: int | None = None  # once the command has ended: what is still to be read
+        self.left: int | None = None  # bytes to read, once the command has ended
 
     @property
     def room(self) -> int:
@@ -363,16 +364,15 @@ class _Input:
         "is_open",
         "is_over",
         "is_watched",
-        "left",
         "passed",
         "received",
+        "unread",
         "waits_for_room",
     )
 
-    def __init__(self, fd: int, left: int) -> None:
-        """`left`: to look what the command didn't take, which only a file gets back; else -1."""
+    def __init__(self, fd: int, unread: int) -> None:
         self.fd = fd
-        self.left = left
+        self.unread = unread
         self.is_open = True
         self.is_over = False
         self.is_watched = True
@@ -380,11 +380,11 @@ class _Input:
         self.ends = False
         self.waits_for_room = False
         self.received = 0
-        self.passed = 0  # into the pipe; of a file in the end, out of it
+        self.passed = 0  # into the pipe; at the end of a file, read by the command
 
 
 def _input_joined(frames: list[Frame]) -> Iterator[Frame]:
-    """However small its pieces: each that is taken is an event."""
+    """Join small pieces of input: each frame is an event."""
     given = bytearray()
     for each in frames:
         if each.kind is Kind.STDIN and each.payload:

@@ -1,9 +1,8 @@
-"""Commands whose input and output are recorded: which stubs there are, and what their children may
-exec.
+"""The stubs of a run: how one is started, and what the child of each may exec.
 
-The caller has become a stub, and the stub's child execs the command. That exec is let through once,
-as what was decided and nothing else, and with three of the supervisor's pipes as its streams, which
-is checked at its exec stop: a stub that was tampered with can't run it unrecorded.
+The caller of a recorded command becomes a stub, and the stub's child executes the command. The
+supervisor lets that exec through once, exactly as it was decided, with three of its own pipes as
+streams. The exec stop checks them: a stub that was tampered with cannot run the command unrecorded.
 """
 
 from __future__ import annotations
@@ -11,7 +10,10 @@ from __future__ import annotations
 import errno
 import os
 import stat
+import sys
+from collections.abc import Iterable, Sequence
 
+import sigwrap
 from sigwrap.bare import socket
 from sigwrap.hints import TYPE_CHECKING
 from sigwrap.linux.execs.environment import Variables
@@ -21,24 +23,44 @@ from sigwrap.linux.ptrace import take_descriptor
 from sigwrap.linux.seccomp import Listener
 from sigwrap.linux.taken import let_go, refuse_descriptors
 from sigwrap.mediate.lineage import Process
-from sigwrap.protocols.stub import MAX_PAYLOAD_BYTES
+from sigwrap.protocols.stub import MAX_PAYLOAD_BYTES, STUB_VARIABLE
 from sigwrap.run.recording.recording import Recording
+from sigwrap.start import onefile
 from sigwrap.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from sigwrap.run.session import Session
 
 _OUTPUT_BYTES = 2 * MAX_PAYLOAD_BYTES  # the command writes one frame while another is recorded
+# From a package or a zipapp: Python's own modules first, then those of this one, and no others.
+_OPTIONS = ("-I", "-S", "-B", "-X", "utf8", "-c")
+_START = "import sys; sys.path.append(sys.argv.pop(1)); from sigwrap.__main__ import main; main()"
+
+
+def stub_line(path: bytes, argv: Sequence[bytes]) -> tuple[str, list[bytes]]:
+    """Return the program and the arguments of a stub for the command `path` with `argv`."""
+    if onefile.unpacked_folder():
+        return sys.executable, [b"sigwrap-stub", path, *argv]
+    above_the_package = os.path.dirname(os.path.dirname(os.path.abspath(sigwrap.__file__)))
+    words = (sys.executable, *_OPTIONS, _START, above_the_package, "--as", "stub")
+    return sys.executable, [*map(os.fsencode, words), path, *argv]
+
+
+def stub_variables(ignored_signals: Iterable[int]) -> Variables:
+    """Return the environment of a stub, without the caller's variables and without secrets."""
+    ignored = ",".join(map(str, sorted(ignored_signals)))
+    mark = (STUB_VARIABLE.encode(), ignored.encode())
+    return (mark, *onefile.variables_of_the_unpacked(os.environb).items())
 
 
 class Expected(NamedTuple):
-    """What a stub's child may exec, once."""
+    """The one exec that a stub's child may make."""
 
     path: bytes
     argv: list[bytes]
     inodes: list[Inode]
     variables: Variables
-    is_secret: bool  # a variable is
+    is_secret: bool  # whether a variable is
     rule: str
 
     def is_of(self, path: bytes, argv: list[bytes], truncated: bool) -> bool:
@@ -58,60 +80,68 @@ class Recordings:
 
     @property
     def expects(self) -> bool:
-        """Whether there is a stub whose child has yet to exec."""
+        """Whether the child of a stub has yet to exec."""
         return bool(self._expected)
 
     def expected_of(self, process: Process) -> Expected | None:
         return self._expected.get(process.parent) if process.parent is not None else None
 
     def forget(self, stub: Process) -> None:
-        """It has ended, or is something else now."""
+        """Expect nothing of a stub that has ended or executed another program."""
         self._expected.pop(stub, None)
 
+    def commands(self) -> frozenset[int]:
+        """Return the pids of the recorded commands, which get signals from their stubs."""
+        return frozenset(recording.command.pid for recording in self._running.values())
+
     def own_targets(self, sender: Process) -> tuple[int, ...]:
-        """Whom a stub may signal: its command, to pass a signal on, and itself, to end as the
-        command did."""
+        """Return the pids that a stub may signal: its command, to pass a signal on, and itself, to
+        end as the command did."""
         recording = self._running.get(sender)
         return () if recording is None else (sender.pid, recording.command.pid)
 
     def begin(self, notification_id: int, command: Process) -> Recording:
-        """At the exec of a stub's child. OSError where it can't be; then it can be tried again."""
+        """Give the child of a stub its pipes, at its exec. Raises OSError if that fails; the child
+        may try again then."""
         stub = command.parent
         if stub is None:
             raise ProcessLookupError(errno.ESRCH, os.strerror(errno.ESRCH))
-        ends: list[int] = []
+        opened: list[int] = []
+        its_ends, our_ends = [], []
         try:
-            ends.append(take_descriptor(command.pid, 0))
-            _demand_stream_socket(ends[0])
+            opened.append(take_descriptor(command.pid, 0))
+            _demand_stream_socket(opened[0])
             for fd in range(3):
                 reading, writing = os.pipe()
+                opened += (reading, writing)
+                its_ends.append(writing if fd else reading)
+                our_ends.append(reading if fd else writing)
                 if fd == 1:
                     widen(writing, _OUTPUT_BYTES)
-                ends += (reading, writing) if fd else (writing, reading)
-            for fd in range(3):
-                self._listener.put_descriptor(notification_id, ends[2 + 2 * fd], fd)
-            streams = [inode_of(b"/proc/self/fd/%d" % end) for end in ends[2::2]]
-            ends.append(os.pidfd_open(command.pid))
-            ends.append(os.pidfd_open(stub.pid))
-            given_back = _is_file(b"/proc/%d/fd/0" % stub.pid)
+            for fd, end in enumerate(its_ends):
+                self._listener.put_descriptor(notification_id, end, fd)
+            streams = [inode_of(b"/proc/self/fd/%d" % end) for end in its_ends]
+            for process in (command, stub):
+                opened.append(os.pidfd_open(process.pid))
+            if gives_back := _is_file(b"/proc/%d/fd/0" % stub.pid):
+                opened.append(os.dup(its_ends[0]))
         except BaseException:
-            for end in ends:
-                let_go(end)
+            for fd in opened:
+                let_go(fd)
             raise
-        if given_back:
-            ends.append(os.dup(ends[2]))
-        for end in ends[2:7:2]:
+        to_stub, *_pipes, command_pidfd, stub_pidfd = opened[:9]
+        for end in its_ends:
             os.close(end)
         recording = Recording(
             loop=self._loop,
             recorder=self._recorder,
             stub=stub,
             command=command,
-            to_stub=socket.socket(fileno=ends[0]),
-            pipes=(ends[1], ends[3], ends[5]),
-            pidfds=(ends[7], ends[8]),
+            to_stub=socket.socket(fileno=to_stub),
+            pipes=our_ends,
+            pidfds=(command_pidfd, stub_pidfd),
             streams=streams,
-            input_left=ends[9] if given_back else -1,
+            unread_input=opened[9] if gives_back else -1,
             over=lambda: self._running.pop(stub, None),
         )
         self._expected.pop(stub, None)
@@ -124,7 +154,7 @@ class Recordings:
 
 
 def _demand_stream_socket(fd: int) -> None:
-    """OSError where it is none: of anything else, a read or a write could wait."""
+    """Raise OSError for any other file: reading or writing it could block."""
     end = socket.socket(fileno=fd)
     kind = (end.family, end.type)
     refuse_descriptors(end)

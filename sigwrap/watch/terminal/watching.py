@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 
 from sigwrap.bare import re
 from sigwrap.errors import SigwrapError
-from sigwrap.run.asking.wording import Session, store_option
+from sigwrap.run.asking.wording import SessionHints, store_option
 from sigwrap.watch import actions
 from sigwrap.watch.board import KillAll, Order
 from sigwrap.watch.notify import Notifier
@@ -140,7 +140,7 @@ class Watching:
         self._state = ScreenState()
         self._keys = Keys()
         self._notifier = Notifier(notify, store, screen.ring)
-        self._session = Session("", store_option(os.path.abspath(store), os.environ))
+        self._session = SessionHints("", store_option(os.path.abspath(store), os.environ))
         self._wakes, self._wake = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         self._done: queue.SimpleQueue[str] = queue.SimpleQueue()
         self._got: set[int] = set()

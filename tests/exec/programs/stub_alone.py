@@ -2,8 +2,7 @@ import os
 import socket
 import sys
 
-from sigwrap.stub.command import end_with
-from sigwrap.stub.stand_in import take_signals
+from sigwrap.stub.stand_in import end_with, take_signals
 
 signals, _mask = take_signals()
 command = os.fork()

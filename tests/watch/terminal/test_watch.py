@@ -79,7 +79,7 @@ def test_a_no_with_a_message_that_the_caller_reads_with_the_rule_s(sigwrap: Sigw
     terminal.output.until(rb"message: ")
     terminal.type("use hostname\r")
     said = reader(process.stderr).line()
-    assert b"ask the team first; not approved: use hostname" in said
+    assert b"ask the team first; request denied: use hostname" in said
     leave(terminal)
     assert process.wait(PATIENCE_S) == 0
 

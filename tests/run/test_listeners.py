@@ -1,4 +1,5 @@
-"""A socket that listens: who comes is let in, whatever goes wrong meanwhile."""
+"""Listening sockets, while the kernel refuses a watch, peers flood them, or another process gives
+their names to other files."""
 
 from __future__ import annotations
 
@@ -12,12 +13,13 @@ from pathlib import Path
 import pytest
 
 from sigwrap.bare import socket as bare
-from sigwrap.run.entrance import Entrance
+from sigwrap.run.asking.listeners import GuardedListener, NamedSocket
 from sigwrap.run.loop import Loop
+from sigwrap.store.folder import HeldFolder, Interfered
 
 
 class Door:
-    """An entrance, and who has come by it."""
+    """A listener, and the connections that it accepted."""
 
     def __init__(self, path: Path) -> None:
         self.path = str(path)
@@ -26,7 +28,7 @@ class Door:
         self.end.listen(64)
         self.loop = Loop()
         self.arrived: list[bare.socket] = []
-        self.entrance = Entrance(self.loop, lambda end, _peer: self.arrived.append(end))
+        self.listener = GuardedListener(self.loop, lambda end, _peer: self.arrived.append(end))
 
     def connect(self) -> socket.socket:
         end = socket.socket(socket.AF_UNIX)
@@ -44,35 +46,33 @@ class Door:
 def door(tmp_path: Path) -> Iterator[Door]:
     subject = Door(tmp_path / "door")
     yield subject
-    subject.entrance.close()
+    subject.listener.close()
     for each in (subject.end, *subject.arrived):
         each.close()
 
 
-def test_where_no_watch_is_left_it_is_tried_again(
-    door: Door, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_refused_watch_is_tried_again(door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: object, **__: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     with monkeypatch.context() as patched:
         patched.setattr(door.loop, "watch", full)
-        door.entrance.open(door.end)
+        door.listener.open(door.end)
     with door.connect():
         door.turn_until(lambda: bool(door.arrived))
 
 
-def test_who_comes_in_a_pause_is_let_in_after_it(door: Door) -> None:
-    door.entrance.open(door.end)
-    door.entrance.pause()
+def test_a_connection_in_a_pause_is_accepted_after_it(door: Door) -> None:
+    door.listener.open(door.end)
+    door.listener.pause()
     with door.connect():
         door.turn_until(lambda: bool(door.arrived))
 
 
-def test_nobody_is_let_in_once_it_is_closed(door: Door) -> None:
-    door.entrance.open(door.end)
-    door.entrance.pause()
-    door.entrance.close()
+def test_a_closed_listener_accepts_nothing(door: Door) -> None:
+    door.listener.open(door.end)
+    door.listener.pause()
+    door.listener.close()
     with door.connect():
         door.turn_until(lambda: door.loop.next_deadline_s is None)
         door.loop.turn(0.0)
@@ -80,11 +80,38 @@ def test_nobody_is_let_in_once_it_is_closed(door: Door) -> None:
 
 
 def test_after_many_refusals_there_is_a_pause(door: Door) -> None:
-    door.entrance.open(door.end)
+    door.listener.open(door.end)
     for number in range(10):
         with door.connect() as caller:
             assert door.loop.next_deadline_s is None
             door.turn_until(lambda already=number: len(door.arrived) > already)  # type: ignore[misc]
-            door.entrance.refuse(door.arrived[-1], b"no")
+            door.listener.refuse(door.arrived[-1], b"no")
             assert caller.recv(10) == b"no"
     assert door.loop.next_deadline_s is not None
+
+
+def test_another_file_is_not_taken_for_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another process may replace the file before the listener looks at it."""
+    status = HeldFolder.status
+
+    def after_another_process(folder: HeldFolder, name: str) -> os.stat_result | None:
+        if ".new-" in name:
+            with socket.socket(socket.AF_UNIX) as other:
+                other.bind(str(tmp_path / "other"))
+            (tmp_path / "other").rename(tmp_path / name)
+        return status(folder, name)
+
+    named = NamedSocket(str(tmp_path / "first.sock"))
+    assert named.objection() == ""
+    monkeypatch.setattr(HeldFolder, "status", after_another_process)
+    with pytest.raises(Interfered):
+        named.restore()
+    with pytest.raises(Interfered):
+        NamedSocket(str(tmp_path / "second.sock"))
+    assert [path.name for path in tmp_path.iterdir()] == ["first.sock"]
+    monkeypatch.undo()
+    assert named.objection() == ""
+    named.close()
+    assert not list(tmp_path.iterdir())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from sigwrap.mediate.questions import Verdict
-from sigwrap.run.asking.terminal_answers import Answers
+from sigwrap.run.asking.terminal_input import Answers
 
 
 def codes(answers: Answers) -> tuple[str, str]:
