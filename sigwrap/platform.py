@@ -61,8 +61,6 @@ NEEDED_BY: dict[type[Effect], Capability] = {
     effects.SetOwner: Capability.DELIVERY,
     effects.SetAsync: Capability.DELIVERY,
     effects.SetForeground: Capability.DELIVERY,
-    effects.TakeDescriptor: Capability.DELIVERY,
-    effects.Advise: Capability.DELIVERY,
     effects.CountChildren: Capability.FORKS,
     effects.CountTree: Capability.FORKS,
     effects.ContinueFork: Capability.FORKS,

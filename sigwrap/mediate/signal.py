@@ -15,7 +15,6 @@ from sigwrap.events import Payload
 from sigwrap.mediate import signal_rules
 from sigwrap.mediate.denied_signals import Denied, DeniedSignals
 from sigwrap.mediate.effects import (
-    Advise,
     Ask,
     Continue,
     ContinueToChildren,
@@ -33,7 +32,6 @@ from sigwrap.mediate.effects import (
     SetOwner,
     SignalTarget,
     Succeed,
-    TakeDescriptor,
     Tell,
     Unrecorded,
 )
@@ -41,7 +39,6 @@ from sigwrap.mediate.facts import WouldFail
 from sigwrap.mediate.questions import Answer
 from sigwrap.mediate.signal_answers import (
     answer_question,
-    answered_by,
     at_oneself,
     disown,
     fail,
@@ -68,7 +65,7 @@ from sigwrap.mediate.signal_question import question_about, to_one
 from sigwrap.mediate.signal_rules import Attempt
 from sigwrap.mediate.wording import refusal, waiting, with_rules_message
 from sigwrap.policy.judge.engine import Engine
-from sigwrap.policy.judge.request import LENIENT, PROTECTS_SIGWRAP, Action, Decision, TargetType
+from sigwrap.policy.judge.request import LENIENT, Action, Decision, TargetType
 from sigwrap.policy.judge.signals import signal_name
 from sigwrap.tuples import NamedTuple
 
@@ -77,9 +74,8 @@ _REMEMBERED = 256
 
 _SETS_OWNER = (How.OWNER, How.OWNER_IN_MEMORY, How.ASYNC, How.SIGNAL_OF_OWNER)
 _ALL_OR_NONE = (*_SETS_OWNER, How.CHANGE)
-_GIVE_DESCRIPTOR = ("pidfd_getfd", "perf_event_open")
 # To the caller alone they are free.
-_NOT_OF_ONESELF = (How.TRACE, How.CHANGE, How.TAKE, How.ADVISE, How.ASYNC)
+_NOT_OF_ONESELF = (How.TRACE, How.CHANGE, How.ASYNC)
 _IN_REGISTERS = (How.NUMBER, How.ITSELF, How.OWNER, How.TRACE, How.CHANGE)
 _KEPT_INSIDE = (How.NUMBER, How.ITSELF, How.OWNER)  # by Landlock's signal scope
 
@@ -96,8 +92,6 @@ _NOT_OWN = {
     How.JOIN: signal_rules.NOT_OWN_GROUP,
     How.FOREGROUND: signal_rules.NOT_OWN_GROUP,
     How.TERMINAL: signal_rules.NOT_OWN_TERMINAL,
-    How.TRACED_BY_PARENT: PROTECTS_SIGWRAP,
-    How.TRACE_ON: signal_rules.RUNS_ON,
 }
 
 
@@ -166,10 +160,8 @@ class SignalMediator:
         if facts.how is How.NUMBER and target.pid in facts.stub_may_signal:
             decision = signal_rules.OF_A_STUB
         else:
-            traces = facts.how in (How.TRACE, How.TRACE_ON, How.TAKE)
+            traces = facts.how is How.TRACE
             decision = signal_rules.decide(self._engine, attempt, handled=is_handled, traces=traces)
-            if facts.how is How.TRACE_ON and decision.action not in (Action.DENY, Action.ABSORB):
-                decision = signal_rules.RUNS_ON
         return _Judged(target, attempt, decision, _payload(attempt, decision, handled), handled)
 
     # One target
@@ -191,7 +183,7 @@ class SignalMediator:
                 yield from self._carry_out(facts, judged)
             case Action.DENY | Action.REDIRECT:
                 yield from self._deny(facts, _denied(judged))
-            case Action.ABSORB if facts.syscall in _GIVE_DESCRIPTOR:
+            case Action.ABSORB if facts.syscall == "perf_event_open":
                 yield from self._deny(facts, _denied(judged))  # 0 would be a descriptor
             case Action.ABSORB:
                 if (yield _event(judged)):
@@ -234,8 +226,6 @@ class SignalMediator:
         yield Fail(errno.EPERM)
 
     def _tell(self, facts: SignalFacts, denied: list[Denied]) -> Mediation:
-        # Debuggers try that at their start, and can do without.
-        denied = [each for each in denied if each.decision != signal_rules.RUNS_ON]
         for line in self._denied.lines(facts.sender, denied):
             yield Tell(line)
 
@@ -250,12 +240,6 @@ class SignalMediator:
         event = _event_of(facts, judged, approved=approved)
         if event is not None and not (yield event):
             yield Fail(errno.EPERM)
-            return
-        if facts.how is How.TAKE:
-            yield from answered_by(TakeDescriptor(judged.target, _unlogged(judged)))
-            return
-        if facts.how is How.ADVISE:
-            yield from answered_by(Advise(judged.target, _unlogged(judged)))
             return
         if _sets_limits_of_parent(facts, judged):
             error: int = yield SetLimits(judged.target, _unlogged(judged))

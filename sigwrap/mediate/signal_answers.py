@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from sigwrap.mediate.effects import (
-    Advise,
     Continue,
     Fail,
     Mediation,
@@ -12,7 +11,6 @@ from sigwrap.mediate.effects import (
     SetOwner,
     SignalTarget,
     Succeed,
-    TakeDescriptor,
     Unrecorded,
 )
 from sigwrap.mediate.signal_facts import How
@@ -26,19 +24,8 @@ def succeed_by(effect: SetOwner | SetAsync | SetForeground) -> Mediation:
         yield Succeed(effect.unrecorded)
 
 
-def answered_by(effect: TakeDescriptor | Advise) -> Mediation:
-    """Where it succeeds, the caller has its answer by it."""
-    error: int = yield effect
-    if error:
-        yield _failed(error, effect.unrecorded)
-
-
 def at_oneself(how: How, target: SignalTarget) -> Mediation:
-    if how is How.TAKE:
-        yield from answered_by(TakeDescriptor(target, Unrecorded.STAYS_INSIDE))
-    elif how is How.ADVISE:
-        yield from answered_by(Advise(target, Unrecorded.STAYS_INSIDE))
-    elif how is How.ASYNC:
+    if how is How.ASYNC:
         yield from succeed_by(SetAsync(target, Unrecorded.STAYS_INSIDE))
     else:
         yield Continue(Unrecorded.STAYS_INSIDE)

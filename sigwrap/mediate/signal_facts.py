@@ -19,11 +19,7 @@ class How(Enum):
     ITSELF = "itself"  # the caller by a magic number for a pidfd: a register too
     OWNER = "owner"  # whom the kernel will signal for a descriptor; the number is a register
     OWNER_IN_MEMORY = "owner in memory"  # the same, but another thread can rewrite it
-    TRACE = "trace"  # or read or write its memory
-    TRACE_ON = "trace on"  # whom it traces would not stop after an exec
-    TRACED_BY_PARENT = "traced by parent"  # the caller asks for it
-    TAKE = "take"  # a descriptor of it, by a pidfd
-    ADVISE = "advise"  # on its memory, by a pidfd
+    TRACE = "trace"  # or read or write its memory; the number is a register
     CHANGE = "change"  # what it gets of the machine: limits that kill it, time that it starves for
     SIGNAL_OF_OWNER = "signal of owner"  # it chooses the signal that an owner will get
     ASYNC = "async"  # whoever owns the descriptor is signalled from now on

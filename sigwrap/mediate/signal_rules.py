@@ -42,11 +42,6 @@ OUTSIDE_TRACED = Decision(
     rule="builtin:ptrace",
     reason="processes in a session cannot trace processes outside it",
 )
-RUNS_ON = Decision(
-    action=Action.DENY,
-    rule="builtin:ptrace",
-    reason="its tracee would not stop after an exec, so the exec could not be verified",
-)
 NOT_OWN_GROUP = Decision(
     action=Action.DENY,
     rule="builtin:group",
@@ -69,6 +64,7 @@ OF_OWN_JOB = Decision(
     reason="a foreground job stops as at Ctrl+Z",
 )
 
+_REPEATED = frozenset({"process_vm_readv", "process_vm_writev", "perf_event_open"})
 # Any other can end, stop or continue a child, for which its parent gets SIGCHLD.
 IGNORED_BY_DEFAULT = GROUPS["@ignore"]
 
@@ -80,7 +76,6 @@ _EVENT_TYPES = {
     Action.ABSORB: "signal_absorbed",
     Action.DENY: "signal_blocked",
 }
-_REPEATED = frozenset({"process_vm_readv", "process_vm_writev", "pidfd_getfd", "perf_event_open"})
 
 
 class Attempt(NamedTuple):
@@ -97,7 +92,7 @@ class Attempt(NamedTuple):
 
 
 def decide(engine: Engine, attempt: Attempt, *, handled: Fact = False, traces: bool) -> Decision:
-    """Whoever traces can make the other do anything, so it is judged as a SIGKILL to it."""
+    """Judge tracing as a SIGKILL: a tracer can make its tracee do anything."""
     if TargetType.PARENT in attempt.target_types:
         return PROTECTS_SIGWRAP
     if traces and TargetType.SESSION not in attempt.target_types:
@@ -164,8 +159,11 @@ def _words(types: Types) -> list[str]:
 
 
 def is_coalesced(attempt: Attempt, decision: Decision) -> bool:
-    """A process that signals itself over and over (a Go program preempting its threads), and one
-    that looks into its child at every turn (a debugger)."""
+    """Return whether repeated events become one.
+
+    A Go program signals itself to preempt its threads, and a debugger reads the memory of its child
+    all the time.
+    """
     if attempt.syscall in _REPEATED:
         return decision.action in LENIENT
     return decision.action is Action.ALLOW and TargetType.SELF in attempt.target_types

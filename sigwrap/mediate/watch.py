@@ -46,10 +46,9 @@ def attempt_on_boundary(event: str, payload: Payload) -> Attempt | None:
 
 
 def _signal(payload: Payload) -> Attempt | None:
-    """A signal to a whole group, which sigwrap is in as well, is none. Nor is PTRACE_TRACEME, which
-    names nobody."""
+    """Return None for a signal to a whole group, because sigwrap may be in it as well."""
     target = payload.get("target_pid")
-    if payload.get("rule_name") != PROTECTS_SIGWRAP.rule or not target or "correlation" in payload:
+    if payload.get("rule_name") != PROTECTS_SIGWRAP.rule or "correlation" in payload:
         return None
     who = f"{text(payload.get('source_cmd'))} ({number(payload.get('source_pid'))})"
     signal, call = text(payload.get("signal_name")), text(payload.get("syscall"))

@@ -101,7 +101,6 @@ class Mediation:
         )
         self._signals = Signals(
             performer=performer,
-            listener=listener,
             engine=engine,
             processes=processes,
             recordings=self._recordings,

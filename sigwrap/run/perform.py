@@ -20,7 +20,6 @@ from sigwrap.hints import Any, Protocol
 from sigwrap.linux import caller_stderr
 from sigwrap.linux.seccomp import ListenerBroken
 from sigwrap.mediate.effects import (
-    Advise,
     Ask,
     Continue,
     ContinueFork,
@@ -41,7 +40,6 @@ from sigwrap.mediate.effects import (
     SetForeground,
     SetOwner,
     Succeed,
-    TakeDescriptor,
     Tell,
     Unrecorded,
     VerifyThenContinue,
@@ -69,9 +67,7 @@ _NEEDS_NO_EVENT: dict[Unrecorded, frozenset[type]] = {
     Unrecorded.NOTHING_HAPPENS: frozenset({Fail}),
     Unrecorded.REACHES_NOBODY: frozenset({Continue, Succeed, SetOwner, Reach, MakeSocket}),
     Unrecorded.ONLY_ASKS: frozenset({Continue, Succeed}),
-    Unrecorded.STAYS_INSIDE: frozenset(
-        {Continue, Succeed, SetAsync, SetForeground, TakeDescriptor, Advise}
-    ),
+    Unrecorded.STAYS_INSIDE: frozenset({Continue, Succeed, SetAsync, SetForeground}),
     Unrecorded.RULE_IS_UNLOGGED: frozenset(
         {
             Continue,
@@ -81,8 +77,6 @@ _NEEDS_NO_EVENT: dict[Unrecorded, frozenset[type]] = {
             Send,
             SetOwner,
             SetAsync,
-            TakeDescriptor,
-            Advise,
         }
     ),
     Unrecorded.MOUNT_IS_FREE: frozenset({Continue}),

@@ -13,9 +13,6 @@ no more than the time between two looks.
 
 Only one that has a single thread: nobody else can exec in its process meanwhile, and the signal
 comes to nobody else.
-
-A tracer whose tracees would run on after an exec (strace tries whether it can have such) is made to
-ask for a stop there.
 """
 
 from __future__ import annotations
@@ -27,9 +24,7 @@ from collections.abc import Callable
 from sigwrap.bare import signal
 from sigwrap.errors import KernelError
 from sigwrap.linux import broken_off, procfs, ptrace
-from sigwrap.linux.blind_tracer import BlindTracer
 from sigwrap.linux.ptrace import Gone
-from sigwrap.linux.seccomp import Notification
 from sigwrap.run.loop import Loop
 
 _TRACED_FOR_S = 1.0  # after its last signal to a child
@@ -42,7 +37,6 @@ class Restarts:
     def __init__(self, loop: Loop) -> None:
         self._loop = loop
         self._traced_until_s: dict[int, float] = {}  # whom this traces
-        self._blind_tracers: dict[int, BlindTracer] = {}
         self._waiting: dict[int, list[Callable[[], None]]] = {}  # until it is let go
         self._left_to_others: set[int] = set()
         self._looks = False
@@ -56,21 +50,6 @@ class Restarts:
                 return
             self._look_later()
         self._traced_until_s[pid] = time.monotonic() + _TRACED_FOR_S
-
-    def with_stops_after_execs(self, notification: Notification) -> bool:
-        """The call seizes somebody, or sets options, without PTRACE_O_TRACEEXEC. Whether it comes
-        again with that: then this one is to be answered with ERESTARTNOINTR. What comes is judged
-        like any other."""
-        pid = notification.tid
-        found = procfs.stat(pid)
-        if found is None or found.threads != 1:
-            return False
-        if pid not in self._traced_until_s and not _seize(pid):
-            return False
-        self._traced_until_s[pid] = 0.0
-        self._blind_tracers[pid] = BlindTracer(notification)
-        _interrupt(pid)
-        return True
 
     def hand_over(self, pid: int) -> bool:
         """It is at an exec. Whether it was traced for this: from now on it is for that."""
@@ -103,10 +82,6 @@ class Restarts:
     def _send_on(self, pid: int, wait_status: int) -> bool:
         stop = os.WSTOPSIG(wait_status)
         number = 0 if wait_status >> 16 or stop == ptrace.SYSCALL_STOP else stop
-        if pid in self._blind_tracers:
-            if not self._blind_tracers[pid].on_stop(wait_status, number):
-                return True
-            del self._blind_tracers[pid]
         broken_off.make_again(pid, wait_status)
         if number and time.monotonic() < self._traced_until_s[pid]:
             ptrace.resume(pid, number)
@@ -119,7 +94,6 @@ class Restarts:
 
     def _forget(self, pid: int, *, others_wait_s: float = 0.0) -> None:
         self._traced_until_s.pop(pid, None)
-        self._blind_tracers.pop(pid, None)
         waiting = self._waiting.pop(pid, None)
         if waiting is None:
             return
@@ -137,9 +111,7 @@ class Restarts:
     def _look(self) -> None:
         now_s = time.monotonic()
         for pid, until_s in self._traced_until_s.items():
-            if pid not in self._blind_tracers and (
-                now_s >= until_s or broken_off.would_begin_anew(pid)
-            ):
+            if now_s >= until_s or broken_off.would_begin_anew(pid):
                 _interrupt(pid)
         self._looks = False
         if self._traced_until_s:

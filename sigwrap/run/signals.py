@@ -11,20 +11,16 @@ from sigwrap.bare.contextlib import suppress
 from sigwrap.errors import KernelError
 from sigwrap.linux import procfs
 from sigwrap.linux.pidfd import duplicate
-from sigwrap.linux.registers import ERESTARTNOINTR
-from sigwrap.linux.seccomp import Listener, Notification, int32
-from sigwrap.linux.signals.advice import advise, check_may_advise
+from sigwrap.linux.seccomp import Notification, int32
 from sigwrap.linux.signals.aim import Aims
 from sigwrap.linux.signals.call import SignalCall
 from sigwrap.linux.signals.owners import set_async
 from sigwrap.linux.signals.parents import may_change, set_limits
 from sigwrap.linux.signals.send import is_still, send, set_owner
-from sigwrap.linux.signals.take import take_descriptor
 from sigwrap.linux.signals.targets import Targets, refresh_comm
 from sigwrap.linux.signals.words import pointed_at, read
 from sigwrap.linux.taken import closes_at_once, let_go
 from sigwrap.mediate.effects import (
-    Advise,
     ContinueToChildren,
     LookAgain,
     Send,
@@ -33,12 +29,10 @@ from sigwrap.mediate.effects import (
     SetLimits,
     SetOwner,
     SignalTarget,
-    TakeDescriptor,
 )
-from sigwrap.mediate.facts import WouldFail
 from sigwrap.mediate.lineage import Process
 from sigwrap.mediate.signal import SignalMediator
-from sigwrap.mediate.signal_facts import Aim, How, NotOwn, SignalFacts
+from sigwrap.mediate.signal_facts import How, SignalFacts
 from sigwrap.mediate.signal_rules import IGNORED_BY_DEFAULT
 from sigwrap.policy.judge.engine import Engine
 from sigwrap.policy.judge.request import TargetType
@@ -49,8 +43,6 @@ from sigwrap.run.perform import PAUSED, NoHoldings, Performer, Scope
 from sigwrap.run.processes import Processes
 from sigwrap.run.recording.recordings import Recordings
 from sigwrap.run.restarts import Restarts
-
-_TRACES = (How.TRACE, How.TRACE_ON, How.TRACED_BY_PARENT)
 
 
 class _SignalHoldings(NoHoldings):
@@ -79,7 +71,6 @@ class Signals:
         self,
         *,
         performer: Performer,
-        listener: Listener,
         engine: Engine,
         processes: Processes,
         recordings: Recordings,
@@ -92,15 +83,13 @@ class Signals:
     ) -> None:
         """`answer_now`: a request that was put off, if its caller still waits."""
         self._performer = performer
-        self._listener = listener
         self._mediator = SignalMediator(engine, domain=domain)
         self._targets = Targets(processes, sigwrap_pids)
         self._aims = Aims(self._targets)
         self._recordings = recordings
         self._restarts = restarts
         self._aside = aside
-        # Of their own: whoever keeps them busy keeps up nobody's exec.
-        self._closers, self._advisers = Aside(loop), Aside(loop)
+        self._closers = Aside(loop)  # a pool of its own: slow closes delay no exec
         self._answer_now = answer_now
         self._words = FactsAside(aside, answer_now)  # what a call's pointer leads to
         performer.offer(
@@ -110,8 +99,6 @@ class Signals:
                 SetOwner: self._set_owner,
                 SetAsync: self._set_async,
                 SetForeground: self._set_foreground,
-                TakeDescriptor: self._take_descriptor,
-                Advise: self._advise,
                 SetLimits: self._set_limits,
                 LookAgain: self._look_again,
             }
@@ -144,9 +131,12 @@ class Signals:
         started_ns = time.perf_counter_ns()
         refresh_comm(sender)
         call, aim = self._aims.look(notification, sender, syscall, words)
-        if call.how in _TRACES and self._comes_again(notification, call, aim):
-            return
-        sender.seizes |= call.seizes and call.how is How.TRACE
+        if (
+            call.how is How.TRACE
+            and isinstance(aim, SignalTarget)
+            and self._restarts.let_go_soon(aim.pid, lambda: self._answer_now(notification))
+        ):
+            return  # sigwrap traced the target, so no other process could
         own_targets = self._recordings.own_targets(sender)
         facts = SignalFacts(
             sender,
@@ -163,25 +153,6 @@ class Signals:
         held = _SignalHoldings(call)
         self._performer.begin(
             Scope(notification.id, notification.tid, sender, steps, held, started_ns)
-        )
-
-    def _comes_again(self, notification: Notification, call: SignalCall, aim: Aim) -> bool:
-        match call.how:
-            case How.TRACE:
-                return self._is_traced_by_us(notification, aim)
-            case How.TRACED_BY_PARENT:
-                comes_again = self._restarts.let_go_soon(notification.tid)
-            case _:  # whom it traces
-                is_aimed = isinstance(aim, (SignalTarget, NotOwn))
-                comes_again = is_aimed and self._restarts.with_stops_after_execs(notification)
-        if comes_again:
-            self._performer.fail_as_the_kernel(notification.id, WouldFail(ERESTARTNOINTR))
-        return comes_again
-
-    def _is_traced_by_us(self, notification: Notification, aim: Aim) -> bool:
-        """Then this is looked at again when it isn't any more."""
-        return isinstance(aim, SignalTarget) and self._restarts.let_go_soon(
-            aim.pid, lambda: self._answer_now(notification)
         )
 
     # Effects
@@ -208,61 +179,12 @@ class Signals:
         return self._carry_out(scope, effect, run)
 
     def _set_async(self, scope: Scope, effect: SetAsync) -> object:
-        """Has a worker do it: for O_ASYNC, a pipe and a socket take their lock."""
+        """Set O_ASYNC or its signal in a worker, because pipes and sockets take their lock for it.
+
+        The call's descriptor stays open until the worker is done.
+        """
         self._performer.demand_event(scope, effect, effect.unrecorded)
         self._performer.check(scope)
-        return self._have_done(
-            self._aside,
-            scope,
-            lambda call: set_async(scope.process, call),
-            lambda outcome: self._let_go_then(scope, _error_of(outcome)),
-        )
-
-    def _set_foreground(self, scope: Scope, effect: SetForeground) -> object:
-        return self._carry_out(scope, effect, lambda call: os.tcsetpgrp(call.held, effect.group))
-
-    def _set_limits(self, scope: Scope, effect: SetLimits) -> object:
-        return self._carry_out(
-            scope, effect, lambda call: set_limits(scope.process, scope.tid, call, effect.target)
-        )
-
-    def _take_descriptor(self, scope: Scope, effect: TakeDescriptor) -> object:
-        def run(call: SignalCall) -> None:
-            taken = take_descriptor(scope.process, call, effect.target)
-            try:
-                self._listener.answer_with_descriptor(scope.id, taken)
-            finally:
-                let_go(taken)
-            self._performer.answered_with_descriptor(scope)
-
-        return self._carry_out(scope, effect, run)
-
-    def _advise(self, scope: Scope, effect: Advise) -> object:
-        """Aside: it takes as long as the target has pages."""
-        self._performer.demand_event(scope, effect, effect.unrecorded)
-        self._performer.check(scope)
-        target = effect.target
-        try:
-            check_may_advise(scope.process, scope.holdings.call, target)
-        except OSError as refusal:
-            return refusal.errno
-
-        def then(outcome: Outcome) -> int:
-            if isinstance(outcome, Done):
-                self._performer.succeed_with(scope, outcome.value)
-            return _error_of(outcome)
-
-        return self._have_done(self._advisers, scope, lambda call: advise(call, target), then)
-
-    def _have_done(
-        self,
-        workers: Aside,
-        scope: Scope,
-        run: Callable[[SignalCall], object],
-        then: Callable[[Outcome], object],
-    ) -> object:
-        """Has a worker run it. The call's descriptor stays open until the worker is done. `then`
-        makes the reply."""
         call, held = scope.holdings.call, scope.holdings.give_up()
 
         def over() -> None:
@@ -272,20 +194,31 @@ class Signals:
                 let_go(held)
 
         def told(outcome: Outcome) -> None:
-            if not scope.is_over and (reply := then(outcome)) is not PAUSED:
+            if scope.is_over:
+                return
+            reply = self._let_go_then(scope, _error_of(outcome))
+            if reply is not PAUSED:
                 self._performer.resume(scope, reply)
 
         try:
-            workers.do(lambda: run(call), told, over=over)
-        except (OSError, RuntimeError):  # no worker is to be had
+            self._aside.do(lambda: set_async(scope.process, call), told, over=over)
+        except (OSError, RuntimeError):  # there is no worker
             scope.holdings.hold(held)
             return errno.EAGAIN
         return PAUSED
 
+    def _set_foreground(self, scope: Scope, effect: SetForeground) -> object:
+        return self._carry_out(scope, effect, lambda call: os.tcsetpgrp(call.held, effect.group))
+
+    def _set_limits(self, scope: Scope, effect: SetLimits) -> object:
+        return self._carry_out(
+            scope, effect, lambda call: set_limits(scope.process, scope.tid, call, effect.target)
+        )
+
     def _carry_out(
         self,
         scope: Scope,
-        effect: Send | SetOwner | SetForeground | TakeDescriptor | SetLimits,
+        effect: Send | SetOwner | SetForeground | SetLimits,
         run: Callable[[SignalCall], None],
     ) -> object:
         self._performer.demand_event(scope, effect, effect.unrecorded)

@@ -11,7 +11,7 @@ script        a script's first line, and its interpreter's arguments
 ownership     whether a program is the system's own
 shadows       which of the system's commands a program found along PATH has the name of
 loading       what an exec's environment makes a program load
-tracing       who traces a caller, and whether that one stops it after an exec
+tracing       who traces a caller, and how far its exec has got
 repeated      the way to _repeated.c, for execs of plain files that have run before
 image         what the kernel loaded, held against what was judged
 ours          what sigwrap knows of the file system by itself

@@ -20,7 +20,6 @@ F_OWNER_PGRP = 2
 PIDFD_SIGNAL_THREAD = 1
 PIDFD_SIGNAL_PROCESS_GROUP = 4
 _PIDFD_FLAGS = (0, PIDFD_SIGNAL_THREAD, 2, PIDFD_SIGNAL_PROCESS_GROUP)
-MOST_RANGES = 1024  # of memory: UIO_MAXIOV; with more a call fails, whatever they are
 PIDFD_SELF_THREAD = -10000  # Linux 6.15, and one below it the thread's process
 _PIDFD_SELF = (PIDFD_SELF_THREAD, -10001)
 
@@ -48,13 +47,10 @@ class SignalCall(NamedTuple):
     owner_kind: int = F_OWNER_PID
     flags: int = 0
     info: bytes | None = b""  # a siginfo of the caller's own making; None: it can't be read
-    advice: int = 0  # and for which ranges of memory: addresses and lengths
-    ranges: tuple[tuple[int, int], ...] = ()
     value: int = 0  # what a priority, a class or a scheduling policy becomes; which limit
     limits: tuple[int, int] | None = None  # soft and hard; None where they can't be read
     old_limits_at: int = 0  # where the caller is told of the old ones
     is_i386: bool = False  # so is its siginfo
-    seizes: bool = False  # by PTRACE_SEIZE
     held: int = -1  # ours: a duplicate of the descriptor, which the caller can't swap
 
 
@@ -98,7 +94,7 @@ def read_call(notification: Notification, syscall: str, words: bytes | None) -> 
         case "pidfd_send_signal":
             return _pidfd(syscall, notification, words)
         case "ptrace":
-            return _traced(syscall, notification)
+            return _at_another(syscall, How.TRACE, signal.SIGKILL, notification.argument1)
         case "prlimit64":
             return _limits(syscall, notification, words)
         case _ if syscall in _SLOWING:
@@ -106,16 +102,12 @@ def read_call(notification: Notification, syscall: str, words: bytes | None) -> 
             return call._replace(value=int32(notification.argument1))
         case "process_vm_readv" | "process_vm_writev":
             if not notification.argument2 or not notification.argument4:
-                raise NoTarget  # nothing is to be copied, and the kernel looks for nobody
+                raise NoTarget  # nothing is to be copied, and the kernel looks for no process
             return _at_another(syscall, How.TRACE, signal.SIGKILL, notification.argument0)
         case "perf_event_open":
             return _perf_event(syscall, notification)
         case "setpriority" | "ioprio_set":
             return _priority(syscall, notification)
-        case "pidfd_getfd":
-            return _taken_descriptor(syscall, notification)
-        case "process_madvise":
-            return _advice(syscall, notification, words)
         case "setpgid":
             return _joined_group(syscall, notification)
         case "ioctl":
@@ -124,20 +116,6 @@ def read_call(notification: Notification, syscall: str, words: bytes | None) -> 
             return _fcntl(syscall, notification, words)
         case _:
             raise UnknownUse(syscall)
-
-
-def _traced(syscall: str, notification: Notification) -> SignalCall:
-    request = notification.argument0 & 0xFFFFFFFF
-    stops_after_exec = bool(notification.argument3 & calls.PTRACE_O_TRACEEXEC)
-    seizes = request == calls.PTRACE_SEIZE
-    if request == calls.PTRACE_TRACEME:
-        return SignalCall(syscall, How.TRACED_BY_PARENT, signal.SIGKILL, 0)
-    if request in calls.PTRACE_SETOPTIONS and stops_after_exec:
-        raise NoTarget
-    lets_run_on = request in calls.PTRACE_SETOPTIONS or (seizes and not stops_after_exec)
-    how = How.TRACE_ON if lets_run_on else How.TRACE
-    call = _at_another(syscall, how, signal.SIGKILL, notification.argument1)
-    return call._replace(seizes=seizes)
 
 
 def _at_another(name: str, how: How, number: int, register: int) -> SignalCall:
@@ -174,32 +152,6 @@ def _priority(name: str, notification: Notification) -> SignalCall:
         target = -target
     value = int32(notification.argument2)
     return SignalCall(name, How.CHANGE, signal.SIGSTOP, target, value=value)
-
-
-def _taken_descriptor(name: str, notification: Notification) -> SignalCall:
-    pidfd = int32(notification.argument0)
-    if pidfd < 0:
-        raise NoTarget  # EBADF, or the caller by a magic number
-    descriptor = int32(notification.argument1)
-    if notification.argument2 & 0xFFFFFFFF:
-        raise CallRefused(errno.EINVAL)
-    return SignalCall(name, How.TAKE, signal.SIGKILL, pidfd, descriptor=descriptor)
-
-
-def _advice(name: str, notification: Notification, words: bytes | None) -> SignalCall:
-    if notification.argument4 & 0xFFFFFFFF or notification.argument2 > MOST_RANGES:
-        raise CallRefused(errno.EINVAL)
-    if words is None:
-        raise CallRefused(errno.EFAULT)
-    numbers = iter(memoryview(words).cast("I" if notification.arch == calls.I386 else "Q").tolist())
-    return SignalCall(
-        name,
-        How.ADVISE,
-        signal.SIGSTOP,
-        target=int32(notification.argument0),
-        advice=int32(notification.argument3),
-        ranges=tuple(zip(numbers, numbers, strict=True)),
-    )
 
 
 def _joined_group(name: str, notification: Notification) -> SignalCall:

@@ -6,7 +6,6 @@ from sigwrap import calls
 from sigwrap.linux.memory import Memory, Unreadable
 from sigwrap.linux.pidfd import SIGINFO_BYTES
 from sigwrap.linux.seccomp import Notification
-from sigwrap.linux.signals.call import MOST_RANGES
 
 _OF_ONE_INT = (calls.FIOSETOWN, calls.SIOCSPGRP, calls.FIOASYNC, calls.TIOCSPGRP)
 
@@ -24,11 +23,6 @@ def pointed_at(notification: Notification, syscall: str) -> Place | None:
             return (address, SIGINFO_BYTES) if address else None
         case "prlimit64":
             return notification.argument2, 16
-        case "process_madvise":
-            count = notification.argument2
-            range_bytes = 8 if notification.arch == calls.I386 else 16
-            place = notification.argument1, count * range_bytes
-            return place if 0 < count <= MOST_RANGES else None
         case "ioctl" if notification.argument1 & 0xFFFFFFFF in _OF_ONE_INT:
             return notification.argument2, 4
         case "fcntl" | "fcntl64" if notification.argument1 & 0xFFFFFFFF == calls.F_SETOWN_EX:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import time
 from collections.abc import Callable, Sequence
 
+from sigwrap.linux import procfs
 from sigwrap.linux.execs.asked import Asked, only_asks
 from sigwrap.linux.execs.executable import Executable
 from sigwrap.linux.execs.look import Seen, folder_of, look, look_first
@@ -20,10 +20,12 @@ from sigwrap.linux.seccomp import Listener, Notification
 from sigwrap.linux.signals.targets import refresh_comm
 from sigwrap.mediate.diagnosis import cut_words
 from sigwrap.mediate.effects import (
+    CannotHold,
     ContinueWatched,
     Held,
     Hold,
     Image,
+    Ran,
     ReadAgain,
     TellWatchers,
     VerifyThenContinue,
@@ -39,14 +41,13 @@ from sigwrap.policy.judge.globs import Named
 from sigwrap.policy.judge.limits import Crowd
 from sigwrap.run.aside import Aside, Done, Outcome, Raised
 from sigwrap.run.execs.gate import Gate
-from sigwrap.run.execs.held_tracers import HeldTracers
 from sigwrap.run.execs.holdings import ExecHoldings, Looked
 from sigwrap.run.execs.readings import readings
 from sigwrap.run.execs.repeated import RepeatedExecs
 from sigwrap.run.execs.replacements import Replacements
+from sigwrap.run.execs.traced import TracedExecs
 from sigwrap.run.execs.tracer import Tracer
 from sigwrap.run.execs.turns import Turns
-from sigwrap.run.execs.unheld import Unheld
 from sigwrap.run.loop import Loop
 from sigwrap.run.perform import NO_HOLDINGS, PAUSED, CallerGone, Performer, Scope
 from sigwrap.run.processes import Processes
@@ -59,6 +60,9 @@ from sigwrap.start.command import HostEnvironment
 from sigwrap.tuples import NamedTuple
 
 _NO_CROWD = Crowd(0, 0)
+_TRACED_BY_US = "the caller has made sigwrap its tracer"
+_READ_SLOWLY = "the caller is traced, and reading its program takes too long"
+_THREADS = "the caller is traced and has other threads"
 
 
 class _PutOff(NamedTuple):
@@ -138,9 +142,8 @@ class Execs:
             restarts,
             waits_through_signals=waits_through_signals,
         )
-        self._unheld = Unheld(performer, loop, turns, processes.loaded)
         self._loop = loop
-        self._held_tracers = HeldTracers(turns, loop, self._unheld, restarts)
+        self._traced = TracedExecs(performer, loop, turns, restarts, processes.loaded)
         # What was taken away and is there again, the session has put there.
         variables = {os.fsdecode(name): value for name, value in environment.given.items()}
         path = environment.own.get(b"PATH", b"")
@@ -199,13 +202,11 @@ class Execs:
 
     def on_stop(self, tid: int, wait_status: int) -> bool:
         """Whether it is one of an exec."""
-        return self._tracer.on_stop(tid, wait_status) or self._held_tracers.on_stop(
-            tid, wait_status
-        )
+        return self._tracer.on_stop(tid, wait_status) or self._traced.on_stop(tid, wait_status)
 
     def on_end(self, tid: int) -> None:
         self._tracer.on_end(tid)
-        self._held_tracers.on_end(tid)
+        self._traced.on_end(tid)
 
     def last_denial(self) -> str:
         """By which rule; empty where none was denied."""
@@ -218,9 +219,7 @@ class Execs:
     def begin(self, notification: Notification, process: Process, syscall: str) -> None:
         if self._tracer.take_back(notification):
             return
-        if self._unheld.is_other(process, notification.tid):
-            self._performer.fail_as_the_kernel(notification.id, WouldFail(errno.EACCES))
-        elif only_asks(notification, syscall):
+        if only_asks(notification, syscall):
             held = ExecHoldings(notification, syscall, self._tracer, self._gate)
             self._start(notification, process, OnlyAsks(), held)
         elif self._gate.is_closed:
@@ -465,17 +464,25 @@ class Execs:
 
     def _hold_its_tracer(self, scope: Scope, redo: Callable[[], None]) -> object:
         tid = tracer_of(scope.tid)
-        if not tid:  # nobody does, or whoever did has just ended
+        if not tid:  # the tracer has just ended, or there was none
             return self._hold_again(scope, redo)
+        if tid == os.getpid():  # by PTRACE_TRACEME: sigwrap lets it go at its next stop
+            return CannotHold(_TRACED_BY_US)
         process = self._processes.of_thread(tid)
-        if process is not None:
-            held = self._held_tracers.hold(scope, tid, process, redo)
-            slowly = scope.holdings.executable.is_read_slowly()
-            return Held.NO if held is Held.BY_ITS_TRACER and slowly else held
-        if tracer_of(scope.tid) == tid:
-            return Held.NO
-        self._loop.call_at(time.monotonic(), redo)  # it has just ended
-        return PAUSED
+        if process is not None and scope.holdings.executable.is_read_slowly():
+            held: object = CannotHold(_READ_SLOWLY)
+        elif process is not None:
+            held = self._traced.hold(scope, tid, process, redo)
+        elif tracer_of(scope.tid) == tid:
+            held = Held.NO
+        else:
+            self._loop.call_at(time.monotonic(), redo)  # the tracer has just ended
+            return PAUSED
+        is_unverified = held is Held.NO or isinstance(held, CannotHold)
+        if is_unverified and len(procfs.threads(scope.process.pid)) > 1:
+            # PTRACE_SEIZE of another thread would wait until this exec is over.
+            return CannotHold(_THREADS, may_run=False)
+        return held
 
     def _hold_again(self, scope: Scope, redo: Callable[[], None]) -> object:
         try:
@@ -486,7 +493,7 @@ class Execs:
             if not tracer_of(scope.tid):
                 self._performer.check_again(scope)
                 return Held.NOT_DUMPABLE
-            self._loop.call_at(time.monotonic(), redo)  # somebody has begun to, just now
+            self._loop.call_at(time.monotonic(), redo)  # another process has just begun to trace it
             return PAUSED
         return Held.YES
 
@@ -509,22 +516,13 @@ class Execs:
         return PAUSED
 
     def _continue_watched(self, scope: Scope, effect: ContinueWatched) -> object:
-        process = scope.process
         executable = scope.holdings.executable
         self._is_becoming_another(scope, executable.programs[0].argv)
-
-        def answer() -> None:
+        if scope.holdings.let_tracer_go is None:
+            self._processes.loads_unseen(scope.process)
             self._performer.let_go_on(scope, effect)
-            self._held_tracers.goes_on(scope)
-
-        def meanwhile() -> None:
-            self._held_tracers.is_waited_for(scope)
-
-        if scope.holdings.tracer_held is None:
-            self._processes.loads_unseen(process)
-            self._unheld.go_on(scope, executable, answer)
-        else:
-            self._unheld.go_on(scope, executable, answer, meanwhile)
+            return Ran()
+        self._traced.go_on(scope, executable, lambda: self._performer.let_go_on(scope, effect))
         return PAUSED
 
     def _is_becoming_another(self, scope: Scope, argv: tuple[str, ...]) -> None:

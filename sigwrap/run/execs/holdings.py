@@ -34,6 +34,7 @@ class ExecHoldings:
         "gate",
         "goes_on",
         "holds_secret",
+        "let_tracer_go",
         "name",
         "notification",
         "path",
@@ -45,7 +46,6 @@ class ExecHoldings:
         "syscall",
         "tracee",
         "tracer",
-        "tracer_held",
         "variables",
     )
 
@@ -61,7 +61,7 @@ class ExecHoldings:
         self.facts: ExecFacts | None = None  # by which it is judged
         self.seen_again: Looked | None = None
         self.tracee: Tracee | None = None
-        self.tracer_held: Callable[[], None] | None = None  # lets the caller's tracer go
+        self.let_tracer_go: Callable[[], None] | None = None  # if sigwrap holds the caller's
         self.goes_on = False
         # Of a replacement
         self.replacement: Executable | None = None
@@ -87,12 +87,12 @@ class ExecHoldings:
         for each in (self.executable, self.replacement, *found_aside):
             if each is not None:
                 each.close()
-        if self.tracer_held is not None:
-            self.tracer_held()
+        if self.let_tracer_go is not None:
+            self.let_tracer_go()
         # A tracee and its scope lead to each other, and both here.
         self.asked = self.facts = self.executable = self.replacement = None
         self.replacement_argv = ()
-        self.tracer_held = None
+        self.let_tracer_go = None
         if self.recording is not None and not self.goes_on:
             self.recording.drop("the command was refused")
         self.gate.is_over(self)
