@@ -40,12 +40,9 @@ FIFREEZE = 0xC0045877
 FS_IOC_SHUTDOWN = 0x8004587D
 USERFAULTFD_IOC_NEW = 0xAA00  # of /dev/userfaultfd
 PR_SET_MM = 35
-PTRACE_TRACEME = 0
 PTRACE_KILL = 8
 PTRACE_ATTACH = 16
 PTRACE_SEIZE = 0x4206
-PTRACE_SETOPTIONS = (0x4200, 21)  # and its older number
-PTRACE_O_TRACEEXEC = 0x10
 KEYCTL_SESSION_TO_PARENT = 18
 BPF_RAW_TRACEPOINT_OPEN = 17
 BPF_LINK_CREATE = 28
@@ -156,7 +153,7 @@ class Both(NamedTuple):
 class Refused(NamedTuple):
     """The filter fails the call if one of these conditions holds."""
 
-    where: tuple[WithBits | WithoutBits | Both, ...]
+    where: tuple[WithBits | WithoutBits | NonZero | Both, ...]
     errno: int = errno.EPERM
 
 
@@ -188,6 +185,7 @@ class Under(Enum):
     """The policies under which the filter looks at a call."""
 
     EVERY_POLICY = ""
+    NO_TRACING = "`session: {tracing: deny}`, the default"
     AT_FORK = "`limits.at_fork`"
     NETWORK_RULES = "`network_rules`"
     DATAGRAM_RULES = "`network_rules` that deny datagrams"
@@ -215,11 +213,30 @@ _OWNER_MEANING = (
 )
 _SLOWS = "judged as SIGSTOP"
 _SIGNALS = "signals processes; the members of a group are judged one by one, `kill(-1)` is denied"
-_TRACES = "reads or writes memory of a process; judged as tracing"
+_USES_MEMORY = "reads or writes memory of a process"
 _MOUNTS = "mounts a file system; noted and left to the kernel"
 _CHANGES = "changes directory entries or a file's size"
 
+_EVENTS_OF_OTHERS = AnyOf((NonZero((1,)), WithBits(4, PERF_FLAG_PID_CGROUP)))
+
 TABLE: tuple[Call, ...] = (
+    # These rows come first: the filter takes the first row of a call.
+    *(
+        Call(name, x86_64, i386, aarch64, Family.NONE, condition, meaning, under=Under.NO_TRACING)
+        for name, x86_64, i386, aarch64, condition, meaning in (
+            ("ptrace", 101, 26, 117, Never(errno.EPERM), "traces a process"),
+            ("process_vm_readv", 310, 347, 270, Never(errno.EPERM), _USES_MEMORY),
+            ("process_vm_writev", 311, 348, 271, Never(errno.EPERM), _USES_MEMORY),
+            (
+                "perf_event_open",
+                298,
+                336,
+                241,
+                Refused(_EVENTS_OF_OTHERS.conditions),
+                "watches a process, can signal it",
+            ),
+        )
+    ),
     Call("execve", 59, 11, 221, Family.EXEC, Always(), "runs a program"),
     Call("execveat", 322, 358, 281, Family.EXEC, Always(), "runs a program"),
     # After a mount, memory of a process may be a file that another process serves.
@@ -245,19 +262,13 @@ TABLE: tuple[Call, ...] = (
         26,
         117,
         Family.SIGNAL,
+        # Only a tracee that was seized can run on after an exec, without a stop.
         OneOf(
             0,
-            {
-                "PTRACE_TRACEME": PTRACE_TRACEME,
-                "PTRACE_KILL": PTRACE_KILL,
-                "PTRACE_ATTACH": PTRACE_ATTACH,
-                "PTRACE_SEIZE": PTRACE_SEIZE,
-                "PTRACE_SETOPTIONS": PTRACE_SETOPTIONS[0],
-                "PTRACE_OLDSETOPTIONS": PTRACE_SETOPTIONS[1],
-            },
+            {"PTRACE_KILL": PTRACE_KILL, "PTRACE_ATTACH": PTRACE_ATTACH},
+            refused={"PTRACE_SEIZE": PTRACE_SEIZE},
         ),
-        "traces or kills a process; judged as SIGKILL, denied outside this session. A request "
-        "without exec stops is repeated with `PTRACE_O_TRACEEXEC`, or denied",
+        "traces or kills a process; judged as tracing. Debuggers fall back to `PTRACE_ATTACH`",
     ),
     Call(
         "process_vm_readv",
@@ -266,7 +277,7 @@ TABLE: tuple[Call, ...] = (
         270,
         Family.SIGNAL,
         NonZero((0,)),
-        _TRACES,
+        f"{_USES_MEMORY}; judged as tracing",
     ),
     Call(
         "process_vm_writev",
@@ -275,16 +286,16 @@ TABLE: tuple[Call, ...] = (
         271,
         Family.SIGNAL,
         NonZero((0,)),
-        _TRACES,
+        f"{_USES_MEMORY}; judged as tracing",
     ),
     Call(
         "pidfd_getfd",
         438,
         438,
         438,
-        Family.SIGNAL,
-        Always(),
-        "copies a descriptor of a process; judged as tracing",
+        Family.NONE,
+        Never(errno.EPERM),
+        "copies a descriptor of a process",
     ),
     Call(
         "perf_event_open",
@@ -292,7 +303,7 @@ TABLE: tuple[Call, ...] = (
         336,
         241,
         Family.SIGNAL,
-        AnyOf((NonZero((1,)), WithBits(4, PERF_FLAG_PID_CGROUP))),
+        _EVENTS_OF_OTHERS,
         "watches a process, can signal it; judged as tracing",
     ),
     Call(
@@ -346,9 +357,10 @@ TABLE: tuple[Call, ...] = (
         440,
         440,
         440,
-        Family.SIGNAL,
-        WithoutBits(0, NEGATIVE),  # a negative number is the caller itself, Linux 6.15
-        f"page-out advice; {_SLOWS}. With CAP_SYS_NICE only `MADV_COLD` and `MADV_PAGEOUT`",
+        Family.NONE,
+        # A negative number is the caller itself, Linux 6.15.
+        Refused((WithoutBits(0, NEGATIVE),)),
+        "slows a process by page-out advice",
     ),
     Call(
         "setpgid",

@@ -13,7 +13,6 @@ file_tree          what is on the disk where file rules part
 ptrace             stopping another thread, looking at it and sending it on
 registers          pure: the registers of a stopped thread, by machine
 broken_off         what comes of a system call that a signal or a stop has broken off
-blind_tracer       a tracer that asks for no stop after execs is made to
 memory             strings and arrays of another process
 file_state         what statx tells of a file, without asking who serves it
 paths              which file a path means to another process

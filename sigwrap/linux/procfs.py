@@ -11,7 +11,6 @@ from sigwrap.tuples import NamedTuple
 _EXITING = 0x00000004
 _KERNEL_THREAD = 0x00200000
 _CAP_KILL = 1 << 5
-_CAP_SYS_NICE = 1 << 23
 _CAP_SYS_ADMIN = 1 << 21
 
 
@@ -136,12 +135,6 @@ def call_and_arguments(pid: int, tid: int) -> tuple[int, tuple[int, ...]] | None
     if not words or words[0] == b"running":
         return None
     return int(words[0]), tuple(int(word, 16) for word in words[1:7])
-
-
-def waits_in(pid: int, tid: int) -> str:
-    """The kernel's function; empty where it can't be told."""
-    name = contents(f"/proc/{pid}/task/{tid}/wchan")
-    return "" if name is None else name.decode()
 
 
 def thread_state(pid: int, tid: int) -> str:
@@ -302,7 +295,6 @@ class Credentials(NamedTuple):
     effective_uid: int
     saved_uid: int
     can_kill_anybody: bool
-    can_slow_anybody: bool
 
 
 def credentials(pid: int) -> Credentials | None:
@@ -316,7 +308,6 @@ def credentials(pid: int) -> Credentials | None:
         int(effective),
         int(saved),
         bool(capabilities & _CAP_KILL),
-        bool(capabilities & _CAP_SYS_NICE),
     )
 
 
@@ -398,10 +389,6 @@ def can_be_covered() -> bool:
     status = contents("/proc/self/status")
     may_mount = status is None or int(_status_field(status, b"CapEff"), 16) & _CAP_SYS_ADMIN
     return bool(may_mount) and not proc_files.is_ours()
-
-
-def yama_scope() -> int:
-    return int(contents("/proc/sys/kernel/yama/ptrace_scope") or 0)
 
 
 def _signal_set(pid: int, name: bytes) -> frozenset[int]:

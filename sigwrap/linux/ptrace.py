@@ -57,7 +57,6 @@ _pidfd_getfd.argtypes = (ctypes.c_long, ctypes.c_long, ctypes.c_long, ctypes.c_l
 _pidfd_getfd.restype = ctypes.c_long
 
 _SYSCALL_INFO = struct.Struct("<B3xI16x3Q")
-_SYSCALL_ENTRY = 1
 _WITH_LENGTH = struct.Struct("<QQ")  # an iovec
 
 
@@ -119,22 +118,12 @@ def registers(tid: int) -> Registers:
     return LAYOUT.unpack(data)
 
 
-def syscall_begun(tid: int) -> tuple[int, int, int, int] | None:
-    """Of a thread at the start of a system call: architecture, number, two arguments."""
-    op, arch, number, first, second = _syscall_info(tid)
-    return (arch, number, first, second) if op == _SYSCALL_ENTRY else None
-
-
 def architecture(tid: int) -> int:
-    """By which the system call was made that it is in, or on its way out of."""
-    return _syscall_info(tid)[1]
-
-
-def _syscall_info(tid: int) -> tuple[int, int, int, int, int]:
+    """Return the architecture of the system call that the thread is in, or on its way out of."""
     buffer = ctypes.create_string_buffer(_SYSCALL_INFO.size)
     _request(_GET_SYSCALL_INFO, tid, ctypes.addressof(buffer), size=_SYSCALL_INFO.size)
-    op, arch, number, first, second = _SYSCALL_INFO.unpack(buffer.raw)
-    return op, arch, number, first, second
+    _op, arch, *_rest = _SYSCALL_INFO.unpack(buffer.raw)
+    return int(arch)
 
 
 def error_in(values: Registers, calls: frozenset[int]) -> int:

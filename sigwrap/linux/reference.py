@@ -53,6 +53,7 @@ _TABLE = """
 """
 _TITLES = {
     Under.EVERY_POLICY: "Under every policy",
+    Under.NO_TRACING: f"Under {Under.NO_TRACING.value}",
     Under.AT_FORK: f"Under {Under.AT_FORK.value}",
     Under.FILE_AUDIT: f"Under {Under.FILE_AUDIT.value}",
     Under.NETWORK_RULES: f"Under {Under.NETWORK_RULES.value}",
@@ -102,8 +103,6 @@ def _condition(call: Call) -> str:
             parts = [_names(handed_over)] if handed_over else []
             parts += [f"EPERM for {_names(refused)}"] if refused else []
             return "; ".join(parts)
-        case WithoutBits() if call.name == "process_madvise":
-            return "unless negative (the caller)"
         case WithoutBits():
             return "unless it makes a thread"
         case NonZero(numbers=()):
@@ -125,6 +124,8 @@ def _condition(call: Call) -> str:
 
 
 _WHERE_REFUSED = {
+    "perf_event_open": "unless pid 0 (the caller)",
+    "process_madvise": "unless negative (the caller)",
     "fanotify_init": "for `FAN_CLASS_CONTENT` and `FAN_CLASS_PRE_CONTENT`",
     "userfaultfd": "without `UFFD_USER_MODE_ONLY`",
     "sendmsg": "with `MSG_FASTOPEN`",

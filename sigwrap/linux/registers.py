@@ -65,9 +65,6 @@ class X86:
     def is_narrow(self, values: Registers) -> bool:
         return values["cs"] == self._code_segment_32
 
-    def argument(self, arch: int, position: int) -> str:
-        return self._arguments[arch][position]
-
     def error(self, values: Registers) -> int:
         """The errno in a result, also one of the kernel's own; 0 where it is none. An error has all
         64 bits, by either ABI: the lower ones alone can be an offset's."""
@@ -103,13 +100,6 @@ class X86:
         """A call leaves all registers but its result as they were."""
         return {**values, "rax": -error, "orig_rax": _NO_CALL}
 
-    def is_in(self, values: Registers, number: int, _after: int) -> bool:
-        return values["orig_rax"] == number
-
-    def is_same_place(self, now: Registers, before: Registers) -> bool:
-        """Both of the same call."""
-        return all(now[name] == before[name] for name in ("orig_rax", "rip", "rsp"))
-
     def _given(self, arch: int, arguments: Sequence[int]) -> Registers:
         return dict(zip(self._arguments[arch], arguments, strict=False))
 
@@ -135,9 +125,6 @@ class Aarch64:
     def is_narrow(self, _values: Registers) -> bool:
         return False  # no call of a program of 32-bit ARM is answered
 
-    def argument(self, _arch: int, position: int) -> str:
-        return f"x{position}"
-
     def error(self, values: Registers) -> int:
         return _error_in(values["x0"])
 
@@ -160,14 +147,6 @@ class Aarch64:
 
     def failed(self, values: Registers, error: int, after: int) -> Registers:
         return {**values, "x0": -error, "pc": after, "kernel's number": _NO_CALL}
-
-    def is_in(self, values: Registers, number: int, after: int) -> bool:
-        return values["x8"] == number and self.comes_again(values, after)
-
-    def is_same_place(self, now: Registers, before: Registers) -> bool:
-        """Each stands in front of the call or behind it."""
-        same = all(now[name] == before[name] for name in ("x8", "sp"))
-        return same and abs(now["pc"] - before["pc"]) in (0, self._instruction_bytes)
 
 
 LAYOUT: X86 | Aarch64 = Aarch64() if IS_AARCH64 else X86()

@@ -221,16 +221,20 @@ class Hold(NamedTuple):
 
 class Held(Enum):
     YES = "yes"
+    AGAIN = "it had to wait, and is to be asked for again"
     BY_ITS_TRACER = "a process in the session traces the caller, and waits until the exec ends"
-    NO = "a process outside the session traces the caller, or verifying takes too long"
+    NO = "a process outside the session traces the caller"
     NOT_DUMPABLE = "sigwrap may not read the caller"
 
 
 class CannotHold(NamedTuple):
-    """One of the session traces the caller, and what it then runs could not be kept from running
-    before it is compared."""
+    """The caller is traced, and sigwrap could not compare the loaded program before it runs.
+
+    A policy that lets everything run lets it run unverified, unless `may_run` is False.
+    """
 
     reason: str
+    may_run: bool = True
 
 
 class Image(Enum):
@@ -268,8 +272,9 @@ ExecOutcome = Ran | KernelRefused | LoadedOther
 
 
 class ContinueWatched(NamedTuple):
-    """The exec goes on; what it has loaded is compared as soon as that is seen: before it runs
-    where the caller's tracer stands. Reply: ExecOutcome, and Ran also where nothing was loaded."""
+    """Let the exec of a traced caller go on. While sigwrap holds the caller's tracer, it compares
+    what the kernel loads before that runs. Reply: ExecOutcome, and Ran also if nothing was loaded.
+    """
 
 
 class Prepare(NamedTuple):
@@ -366,26 +371,18 @@ class SetForeground(NamedTuple):
     unrecorded: Unrecorded | None = None
 
 
-class TakeDescriptor(NamedTuple):
-    """The supervisor takes it, and the caller gets it as its answer. Reply: 0 or an errno."""
-
-    target: SignalTarget
-    unrecorded: Unrecorded | None = None
-
-
-class Advise(NamedTuple):
-    """The supervisor gives the caller's advice on the target's memory, and the caller gets as its
-    answer for how many bytes it was taken. Reply: 0 or an errno."""
-
-    target: SignalTarget
-    unrecorded: Unrecorded | None = None
-
-
 class SetLimits(NamedTuple):
     """The supervisor sets limits of the target, as they were judged. Reply: 0 or an errno."""
 
     target: SignalTarget
     unrecorded: Unrecorded | None = None
+
+
+class LetGo(NamedTuple):
+    """The target can have one tracer. Where sigwrap traces it for a moment, the caller waits for
+    the end of that. Reply: whether it has waited."""
+
+    target: SignalTarget
 
 
 class LookAgain(NamedTuple):
@@ -449,9 +446,8 @@ Effect = (
     | SetOwner
     | SetAsync
     | SetForeground
-    | TakeDescriptor
-    | Advise
     | SetLimits
+    | LetGo
     | LookAgain
     | LookUpNames
     | Reach

@@ -220,7 +220,7 @@ class ExecMediator:
                 yield from self._let_run_watched(facts, verified=facts.readable)
             case Held.NO:
                 yield from self._let_run_watched(facts, verified=False)
-            case CannotHold() if self._engine.lets_everything_run:
+            case CannotHold(may_run=True) if self._engine.lets_everything_run:
                 yield from self._let_run_watched(facts, verified=False)
             case CannotHold():
                 traced = Decision(action=Action.DENY, rule="builtin:traced", reason=held.reason)
@@ -519,8 +519,10 @@ def let_ask() -> Mediation:
 
 
 def _hold() -> Generator[Effect, Any, Held | CannotHold]:
-    yield Turn()
-    held: Held | CannotHold = yield Hold()
+    held: Held | CannotHold = Held.AGAIN
+    while held is Held.AGAIN:
+        yield Turn()
+        held = yield Hold()
     return held
 
 

@@ -44,7 +44,6 @@ class Process:
         "pid_namespace",
         "ppid",
         "relations",
-        "seizes",
         "start_time",
         "stub_attempts",
         "stub_of",
@@ -77,7 +76,6 @@ class Process:
         self.relations: dict[Process, tuple[tuple[Family | None, ...], Types]] = {}
         self.image: Image = ()  # as last seen; an exec changes it
         self.has_ended = False
-        self.seizes = False  # traces by PTRACE_SEIZE
         self.known_children = 0  # that are alive and have made themselves known
         self.children: Headcount | None = None  # counted where they are limited at forks
 

@@ -12,12 +12,12 @@ import errno
 from sigwrap.bare import signal
 from sigwrap.mediate import signal_rules
 from sigwrap.mediate.effects import (
-    Advise,
     Ask,
     Continue,
     ContinueToChildren,
     Fail,
     Judgement,
+    LetGo,
     Look,
     LookAgain,
     Mediation,
@@ -30,7 +30,6 @@ from sigwrap.mediate.effects import (
     SetOwner,
     SignalTarget,
     Succeed,
-    TakeDescriptor,
     Tell,
     Unrecorded,
 )
@@ -57,7 +56,7 @@ from sigwrap.mediate.signal_rules import Attempt, Judged, judged, unlogged
 from sigwrap.mediate.signal_texts import Denied, DeniedSignals, request_for, to_one
 from sigwrap.mediate.wording import refusal, waiting, with_rules_message
 from sigwrap.policy.judge.engine import Engine
-from sigwrap.policy.judge.request import PROTECTS_SIGWRAP, Action, Decision, TargetType
+from sigwrap.policy.judge.request import Action, Decision, TargetType
 from sigwrap.policy.judge.signals import signal_name
 
 _COUNTED_FOR_S = 1.0
@@ -65,9 +64,8 @@ _REMEMBERED = 256
 
 _SETS_OWNER = (How.OWNER, How.OWNER_IN_MEMORY, How.ASYNC, How.SIGNAL_OF_OWNER)
 _ALL_OR_NONE = (*_SETS_OWNER, How.CHANGE)
-_GIVE_DESCRIPTOR = ("pidfd_getfd", "perf_event_open")
 # Free on the caller itself.
-_NOT_OF_ONESELF = (How.TRACE, How.CHANGE, How.TAKE, How.ADVISE, How.ASYNC)
+_NOT_OF_ONESELF = (How.TRACE, How.CHANGE, How.ASYNC)
 _IN_REGISTERS = (How.NUMBER, How.ITSELF, How.OWNER, How.TRACE, How.CHANGE)
 _KEPT_INSIDE = (How.NUMBER, How.ITSELF, How.OWNER)  # by Landlock's signal scope
 
@@ -75,8 +73,6 @@ _NOT_OWN = {
     How.JOIN: signal_rules.NOT_OWN_GROUP,
     How.FOREGROUND: signal_rules.NOT_OWN_GROUP,
     How.TERMINAL: signal_rules.NOT_OWN_TERMINAL,
-    How.TRACED_BY_PARENT: PROTECTS_SIGWRAP,
-    How.TRACE_ON: signal_rules.RUNS_ON,
 }
 
 
@@ -91,6 +87,10 @@ class SignalMediator:
 
     def mediate(self) -> Mediation:
         facts: SignalFacts = yield Look()
+        while facts.how is How.TRACE and isinstance(facts.aim, SignalTarget):
+            if not (yield LetGo(facts.aim)):
+                break
+            facts = yield Look()
         yield from self._answer(facts)
 
     def _answer(self, facts: SignalFacts) -> Mediation:
@@ -153,10 +153,8 @@ class SignalMediator:
         if facts.how is How.NUMBER and target.pid in facts.stub_may_signal:
             decision = signal_rules.STUB_PASSES_ON
         else:
-            traces = facts.how in (How.TRACE, How.TRACE_ON, How.TAKE)
+            traces = facts.how is How.TRACE
             decision = signal_rules.decide(self._engine, attempt, handled=is_handled, traces=traces)
-            if facts.how is How.TRACE_ON and decision.action not in (Action.DENY, Action.ABSORB):
-                decision = signal_rules.RUNS_ON
         return judged(target, attempt, decision, handled)
 
     # One target
@@ -178,7 +176,7 @@ class SignalMediator:
                 yield from self._carry_out(facts, found)
             case Action.DENY | Action.REDIRECT:
                 yield from self._deny(facts, found.denied())
-            case Action.ABSORB if facts.syscall in _GIVE_DESCRIPTOR:
+            case Action.ABSORB if facts.syscall == "perf_event_open":
                 yield from self._deny(facts, found.denied())  # 0 would be a descriptor
             case Action.ABSORB:
                 yield Succeed() if (yield found.event()) else Fail(errno.EPERM)
@@ -216,8 +214,6 @@ class SignalMediator:
         yield Fail(errno.EPERM)
 
     def _tell(self, facts: SignalFacts, denied: list[Denied]) -> Mediation:
-        # Debuggers try that at their start, and can do without.
-        denied = [each for each in denied if each.decision != signal_rules.RUNS_ON]
         for line in self._denied.lines(facts.sender, denied):
             yield Tell(line)
 
@@ -229,10 +225,6 @@ class SignalMediator:
         event = _event_of(facts, found, approved=approved)
         if event is not None and not (yield event):
             yield Fail(errno.EPERM)
-        elif facts.how is How.TAKE:
-            yield from _carried_out(TakeDescriptor(found.target, unlogged(found)))
-        elif facts.how is How.ADVISE:
-            yield from _carried_out(Advise(found.target, unlogged(found)))
         elif _sets_limits_of_shell(facts, found):
             yield from _carried_out(SetLimits(found.target, unlogged(found)))
         elif facts.how in _SETS_OWNER:
@@ -356,7 +348,7 @@ def _answered(answer: Continue | Succeed | Fail) -> Mediation:
 
 
 def _carried_out(
-    effect: Send | SetOwner | SetAsync | SetForeground | SetLimits | TakeDescriptor | Advise,
+    effect: Send | SetOwner | SetAsync | SetForeground | SetLimits,
 ) -> Mediation:
     """Carry out the call in the supervisor. The caller gets the real result."""
     unrecorded = effect.unrecorded
@@ -365,20 +357,15 @@ def _carried_out(
         if unrecorded in (Unrecorded.REACHES_NOBODY, Unrecorded.STAYS_INSIDE):
             unrecorded = Unrecorded.NOTHING_HAPPENS
         yield Fail(error, unrecorded)
-    elif not isinstance(effect, TakeDescriptor | Advise):  # those have answered the caller
+    else:
         yield Succeed(unrecorded)
 
 
 def _at_oneself(how: How, target: SignalTarget) -> Mediation:
-    match how:
-        case How.TAKE:
-            yield from _carried_out(TakeDescriptor(target, Unrecorded.STAYS_INSIDE))
-        case How.ADVISE:
-            yield from _carried_out(Advise(target, Unrecorded.STAYS_INSIDE))
-        case How.ASYNC:
-            yield from _carried_out(SetAsync(target, Unrecorded.STAYS_INSIDE))
-        case _:
-            yield Continue(Unrecorded.STAYS_INSIDE)
+    if how is How.ASYNC:
+        yield from _carried_out(SetAsync(target, Unrecorded.STAYS_INSIDE))
+    else:
+        yield Continue(Unrecorded.STAYS_INSIDE)
 
 
 def _choose_signal_of_owner(facts: SignalFacts) -> Mediation:

@@ -20,11 +20,7 @@ class How(Enum):
     ITSELF = "itself"  # the caller, by a magic number instead of a pidfd: a register too
     OWNER = "owner"  # the kernel will signal it for a descriptor; the number is in a register
     OWNER_IN_MEMORY = "owner in memory"  # the same, but another thread can rewrite the number
-    TRACE = "trace"  # or read or write its memory
-    TRACE_ON = "trace on"  # whom it traces would not stop after an exec
-    TRACED_BY_PARENT = "traced by parent"  # the caller asks for it
-    TAKE = "take"  # a descriptor of it, by a pidfd
-    ADVISE = "advise"  # on its memory, by a pidfd
+    TRACE = "trace"  # or read or write its memory; the number is in a register
     CHANGE = "change"  # limits or priority of the target, which can kill or starve it
     SIGNAL_OF_OWNER = "signal of owner"  # chooses the signal that the owner will get
     ASYNC = "async"  # the owner of the descriptor is signalled from now on
@@ -69,7 +65,7 @@ class Nobody(NamedTuple):
 
 
 class Own(NamedTuple):
-    """The group, the terminal or the tracer is the session's own."""
+    """The group or the terminal is the session's own."""
 
 
 class OwnInMemory(NamedTuple):
@@ -79,7 +75,7 @@ class OwnInMemory(NamedTuple):
 
 
 class NotOwn(NamedTuple):
-    """The group, the terminal or the tracer is not the session's own."""
+    """The group or the terminal is not the session's own."""
 
 
 class Exists(NamedTuple):

@@ -44,11 +44,6 @@ OUTSIDE_TRACED = Decision(
     rule="builtin:ptrace",
     reason="processes in a session cannot trace processes outside it",
 )
-RUNS_ON = Decision(
-    action=Action.DENY,
-    rule="builtin:ptrace",
-    reason="its tracee would not stop after an exec, so the exec could not be verified",
-)
 NOT_OWN_GROUP = Decision(
     action=Action.DENY,
     rule="builtin:group",
@@ -82,7 +77,6 @@ _EVENT_TYPES = {
     Action.ABSORB: "signal_absorbed",
     Action.DENY: "signal_blocked",
 }
-_REPEATED = frozenset({"process_vm_readv", "process_vm_writev", "pidfd_getfd", "perf_event_open"})
 
 
 class Attempt(NamedTuple):
@@ -132,6 +126,9 @@ class Judged(NamedTuple):
             escalation = Escalation(decision.rule, described(self.attempt))
         kind = event_type(decision, approved=approved)
         return Record(kind, self.payload.copy(), escalation)
+
+
+_REPEATED = frozenset({"process_vm_readv", "process_vm_writev", "perf_event_open"})
 
 
 def judged(

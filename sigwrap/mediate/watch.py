@@ -41,10 +41,9 @@ def attempt_on_boundary(event: str, payload: Payload) -> Attempt | None:
 
 
 def _signal(payload: Payload) -> Attempt | None:
-    """A signal to a group that sigwrap is also in does not count, nor does PTRACE_TRACEME, which
-    has no target."""
+    """Return None for a signal to a whole group, because sigwrap may be in it as well."""
     target = payload.get("target_pid")
-    if payload.get("rule_name") != PROTECTS_SIGWRAP.rule or not target or "correlation" in payload:
+    if payload.get("rule_name") != PROTECTS_SIGWRAP.rule or "correlation" in payload:
         return None
     sender = f"{text(payload.get('source_cmd'))} ({number(payload.get('source_pid'))})"
     signal, call = text(payload.get("signal_name")), text(payload.get("syscall"))

@@ -77,8 +77,7 @@ class HostNames:
             if not self._pending:
                 waiting, self._waiting = self._waiting, []
                 for scope, address in waiting:
-                    scope.is_checked = False  # its caller may have ended meanwhile
-                    self._performer.resume(scope, self.of(address))
+                    self._performer.wake(scope, self.of(address))
 
         self._pool.run(
             _resolver(name),

@@ -35,7 +35,7 @@ class Mediation:
         self._processes = session.processes
         self.performer = Performer(session, listener)
         self.recordings = Recordings(session, listener)
-        self.restarts = Restarts(session)
+        self.restarts = Restarts(session, self.performer)
         refusals = _refusals(facts.walls, facts.environment)
         self.refused = None
         if refusals is not None:

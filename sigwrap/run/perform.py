@@ -21,7 +21,6 @@ from sigwrap.linux import caller_stderr
 from sigwrap.linux.paths import MayWait
 from sigwrap.linux.seccomp import ListenerBroken, Notification
 from sigwrap.mediate.effects import (
-    Advise,
     Ask,
     Continue,
     ContinueFork,
@@ -42,7 +41,6 @@ from sigwrap.mediate.effects import (
     SetForeground,
     SetOwner,
     Succeed,
-    TakeDescriptor,
     TakeDigests,
     Tell,
     Turn,
@@ -74,9 +72,7 @@ _NEEDS_NO_EVENT: dict[Unrecorded, frozenset[type]] = {
     Unrecorded.NOTHING_HAPPENS: frozenset({Fail}),
     Unrecorded.REACHES_NOBODY: frozenset({Continue, Succeed, SetOwner, Reach, MakeSocket}),
     Unrecorded.ONLY_ASKS: frozenset({Continue, Succeed}),
-    Unrecorded.STAYS_INSIDE: frozenset(
-        {Continue, Succeed, SetAsync, SetForeground, TakeDescriptor, Advise}
-    ),
+    Unrecorded.STAYS_INSIDE: frozenset({Continue, Succeed, SetAsync, SetForeground}),
     Unrecorded.RULE_IS_UNLOGGED: frozenset(
         {
             Continue,
@@ -86,8 +82,6 @@ _NEEDS_NO_EVENT: dict[Unrecorded, frozenset[type]] = {
             Send,
             SetOwner,
             SetAsync,
-            TakeDescriptor,
-            Advise,
         }
     ),
     Unrecorded.MOUNT_IS_FREE: frozenset({Continue}),
@@ -275,6 +269,16 @@ class Performer:
     def resume(self, scope: Scope, reply: object) -> None:
         """With what a paused mediator waits for."""
         self._go_on(scope, lambda: reply)
+
+    def wake(self, scope: Scope, reply: object = None) -> None:
+        """Resume a request whose call waits in the kernel: its caller may have ended meanwhile."""
+        scope.is_checked = False
+        self.resume(scope, reply)
+
+    def wake_at(self, deadline_s: float, scope: Scope, reply: object) -> object:
+        """Return PAUSED."""
+        self._loop.call_at(deadline_s, lambda: self.wake(scope, reply))
+        return PAUSED
 
     def _go_on(self, scope: Scope, reply: Callable[[], object]) -> None:
         if self._is_refused(scope):

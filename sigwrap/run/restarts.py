@@ -13,26 +13,21 @@ no more than the time between two looks.
 
 Only one that has a single thread: nobody else can exec in its process meanwhile, and the signal
 comes to nobody else.
-
-A tracer whose tracees would run on after an exec (strace tries whether it can have such) is made to
-ask for a stop there.
 """
 
 from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
 
 from sigwrap.bare import signal
 from sigwrap.errors import KernelError
 from sigwrap.hints import TYPE_CHECKING
 from sigwrap.linux import broken_off, procfs, ptrace
-from sigwrap.linux.blind_tracer import BlindTracer
 from sigwrap.linux.ptrace import Gone
-from sigwrap.linux.seccomp import Notification
 
 if TYPE_CHECKING:
+    from sigwrap.run.perform import Performer, Scope
     from sigwrap.run.session import Session
 
 _TRACED_FOR_S = 1.0  # after its last signal to a child
@@ -42,11 +37,12 @@ _EXEC_TAKES_S = 0.005
 
 
 class Restarts:
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Session, performer: Performer) -> None:
         self._loop = session.loop
+        self._performer = performer
         self._traced_until_s: dict[int, float] = {}  # whom this traces
-        self._blind_tracers: dict[int, BlindTracer] = {}
-        self._waiting: dict[int, list[Callable[[], None]]] = {}  # until it is let go
+        # Requests that wait until it is let go, and their replies.
+        self._waiting: dict[int, list[tuple[Scope, object]]] = {}
         self._left_to_others: set[int] = set()
         self._looks = False
 
@@ -60,34 +56,21 @@ class Restarts:
             self._look_later()
         self._traced_until_s[pid] = time.monotonic() + _TRACED_FOR_S
 
-    def with_stops_after_execs(self, notification: Notification) -> bool:
-        """The call seizes somebody, or sets options, without PTRACE_O_TRACEEXEC. Whether it comes
-        again with that: then this one is to be answered with ERESTARTNOINTR. What comes is judged
-        like any other."""
-        pid = notification.tid
-        found = procfs.stat(pid)
-        if found is None or found.threads != 1:
-            return False
-        if pid not in self._traced_until_s and not _seize(pid):
-            return False
-        self._traced_until_s[pid] = 0.0
-        self._blind_tracers[pid] = BlindTracer(notification)
-        _interrupt(pid)
-        return True
-
     def hand_over(self, pid: int) -> bool:
         """It is at an exec. Whether it was traced for this: from now on it is for that."""
         is_traced = pid in self._traced_until_s
         self._forget(pid, others_wait_s=_EXEC_TAKES_S)
         return is_traced
 
-    def let_go_soon(self, pid: int, then: Callable[[], None] | None = None) -> bool:
-        """Whether it was traced for this. One that waits for an answer stops on its way out."""
+    def let_go_soon(self, pid: int, scope: Scope, reply: object) -> bool:
+        """Return whether it was traced for this: then the request gets its reply once it isn't.
+
+        A process that waits for an answer stops on its way out.
+        """
         if pid not in self._traced_until_s:
             return False
         self._traced_until_s[pid] = 0.0
-        if then is not None:
-            self._waiting.setdefault(pid, []).append(then)
+        self._waiting.setdefault(pid, []).append((scope, reply))
         _interrupt(pid)
         return True
 
@@ -106,10 +89,6 @@ class Restarts:
     def _send_on(self, pid: int, wait_status: int) -> bool:
         stop = os.WSTOPSIG(wait_status)
         number = 0 if wait_status >> 16 or stop == ptrace.SYSCALL_STOP else stop
-        if pid in self._blind_tracers:
-            if not self._blind_tracers[pid].on_stop(wait_status, number):
-                return True
-            del self._blind_tracers[pid]
         broken_off.make_again(pid, wait_status)
         if number and time.monotonic() < self._traced_until_s[pid]:
             ptrace.resume(pid, number)
@@ -122,13 +101,12 @@ class Restarts:
 
     def _forget(self, pid: int, *, others_wait_s: float = 0.0) -> None:
         self._traced_until_s.pop(pid, None)
-        self._blind_tracers.pop(pid, None)
         waiting = self._waiting.pop(pid, None)
         if waiting is None:
             return
         now_s = time.monotonic()
-        for then in waiting:
-            self._loop.call_at(now_s + others_wait_s, then)
+        for scope, reply in waiting:
+            self._performer.wake_at(now_s + others_wait_s, scope, reply)
         self._left_to_others.add(pid)
         self._loop.call_at(now_s + _LEFT_TO_OTHERS_S, lambda: self._left_to_others.discard(pid))
 
@@ -140,9 +118,7 @@ class Restarts:
     def _look(self) -> None:
         now_s = time.monotonic()
         for pid, until_s in self._traced_until_s.items():
-            if pid not in self._blind_tracers and (
-                now_s >= until_s or broken_off.would_begin_anew(pid)
-            ):
+            if now_s >= until_s or broken_off.would_begin_anew(pid):
                 _interrupt(pid)
         self._looks = False
         if self._traced_until_s:

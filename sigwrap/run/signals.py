@@ -11,17 +11,15 @@ from sigwrap.hints import TYPE_CHECKING
 from sigwrap.linux import procfs
 from sigwrap.linux.pidfd import duplicate
 from sigwrap.linux.seccomp import Notification, int32
-from sigwrap.linux.signals.advice import advise, check_may_advise
 from sigwrap.linux.signals.aim import TargetResolver
 from sigwrap.linux.signals.call import SignalCall, pointed_at, read, undecoded
 from sigwrap.linux.signals.owners import set_async
 from sigwrap.linux.signals.send import is_still, may_change, send, set_limits, set_owner
-from sigwrap.linux.signals.take import take_descriptor
 from sigwrap.linux.signals.targets import Targets, refresh_comm
 from sigwrap.linux.taken import closes_at_once, let_go
 from sigwrap.mediate.effects import (
-    Advise,
     ContinueToChildren,
+    LetGo,
     LookAgain,
     Send,
     SetAsync,
@@ -29,7 +27,6 @@ from sigwrap.mediate.effects import (
     SetLimits,
     SetOwner,
     SignalTarget,
-    TakeDescriptor,
 )
 from sigwrap.mediate.lineage import Process
 from sigwrap.mediate.signal import SignalMediator
@@ -84,9 +81,8 @@ class Signals:
                 SetOwner: self._set_owner,
                 SetAsync: self._set_async,
                 SetForeground: self._set_foreground,
-                TakeDescriptor: self._take_descriptor,
-                Advise: self._advise,
                 SetLimits: self._set_limits,
+                LetGo: self._let_go,
                 LookAgain: self._look_again,
             }
         )
@@ -158,60 +154,12 @@ class Signals:
         return self._carry_out(scope, effect, run)
 
     def _set_async(self, scope: Scope, effect: SetAsync) -> object:
-        """Have a worker do it: O_ASYNC takes the lock of a pipe or a socket."""
+        """Set O_ASYNC or its signal in a worker, because pipes and sockets take their lock for it.
+
+        The call's descriptor stays open until the worker is done.
+        """
         self._performer.demand_event(scope, effect, effect.unrecorded)
         self._performer.check(scope)
-        return self._have_done(
-            Lane.REQUESTS,
-            scope,
-            lambda call: set_async(scope.process, call),
-            lambda outcome: self._let_go_then(scope, _error_of(outcome)),
-        )
-
-    def _set_foreground(self, scope: Scope, effect: SetForeground) -> object:
-        return self._carry_out(scope, effect, lambda call: os.tcsetpgrp(call.held, effect.group))
-
-    def _set_limits(self, scope: Scope, effect: SetLimits) -> object:
-        return self._carry_out(
-            scope, effect, lambda call: set_limits(scope.process, scope.tid, call, effect.target)
-        )
-
-    def _take_descriptor(self, scope: Scope, effect: TakeDescriptor) -> object:
-        def run(call: SignalCall) -> None:
-            taken = take_descriptor(scope.process, call, effect.target)
-            try:
-                self._listener.answer_with_descriptor(scope.id, taken)
-            finally:
-                let_go(taken)
-            self._performer.answered_with_descriptor(scope)
-
-        return self._carry_out(scope, effect, run)
-
-    def _advise(self, scope: Scope, effect: Advise) -> object:
-        """Have a worker do it: it takes as long as the target has pages."""
-        self._performer.demand_event(scope, effect, effect.unrecorded)
-        self._performer.check(scope)
-        target = effect.target
-        try:
-            check_may_advise(scope.process, scope.holdings.call, target)
-        except OSError as refusal:
-            return refusal.errno
-
-        def then(outcome: Outcome) -> int:
-            if isinstance(outcome, Done):
-                self._performer.succeed_with(scope, outcome.value)
-            return _error_of(outcome)
-
-        return self._have_done(Lane.ADVICE, scope, lambda call: advise(call, target), then)
-
-    def _have_done(
-        self,
-        lane: Lane,
-        scope: Scope,
-        run: Callable[[SignalCall], object],
-        then: Callable[[Outcome], object],
-    ) -> object:
-        """Have a worker run it, and keep the descriptor open until then. `then` makes the reply."""
         call, held = scope.holdings.call, scope.holdings.give_up()
 
         def over() -> None:
@@ -221,16 +169,27 @@ class Signals:
                 let_go(held)
 
         def told(outcome: Outcome) -> None:
-            if not scope.is_over and (reply := then(outcome)) is not PAUSED:
+            if scope.is_over:
+                return
+            reply = self._let_go_then(scope, _error_of(outcome))
+            if reply is not PAUSED:
                 self._performer.resume(scope, reply)
 
-        self._pool.run(lambda: run(call), told, lane=lane, over=over)
+        self._pool.run(lambda: set_async(scope.process, call), told, over=over)
         return PAUSED
+
+    def _set_foreground(self, scope: Scope, effect: SetForeground) -> object:
+        return self._carry_out(scope, effect, lambda call: os.tcsetpgrp(call.held, effect.group))
+
+    def _set_limits(self, scope: Scope, effect: SetLimits) -> object:
+        return self._carry_out(
+            scope, effect, lambda call: set_limits(scope.process, scope.tid, call, effect.target)
+        )
 
     def _carry_out(
         self,
         scope: Scope,
-        effect: Send | SetOwner | SetForeground | TakeDescriptor | SetLimits,
+        effect: Send | SetOwner | SetForeground | SetLimits,
         run: Callable[[SignalCall], None],
     ) -> object:
         self._performer.demand_event(scope, effect, effect.unrecorded)
@@ -259,6 +218,10 @@ class Signals:
             over=lambda: let_go(left.pop()) if left else None,  # no worker began with it
         )
         return PAUSED
+
+    def _let_go(self, scope: Scope, effect: LetGo) -> object:
+        waits = self._restarts.let_go_soon(effect.target.pid, scope, True)
+        return PAUSED if waits else False
 
     def _look_again(self, _scope: Scope, effect: LookAgain) -> bool:
         return is_still(effect.target)

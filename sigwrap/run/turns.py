@@ -25,26 +25,25 @@ class Turns:
         self.on_idle: Callable[[], None] = lambda: None
         self._held: deque[Scope] = deque()
         self._busy: set[int] = set()  # pids of processes that are at an exec
-        self._behind: dict[int, deque[Scope]] = {}  # by these pids
+        self._behind: dict[int, deque[tuple[Scope, object]]] = {}  # by these pids; with a reply
         self._in_flight: set[object] = set()
 
     def wait(self, scope: Scope, _effect: Turn) -> object:
         """Carry out Turn: PAUSED until it is the request's turn."""
         if self.is_closed:
             self._held.append(scope)
-        elif scope.process.pid in self._busy:
-            self._behind.setdefault(scope.process.pid, deque()).append(scope)
+        elif self.is_busy(scope.process):
+            self.wait_behind(scope.process, scope, None)
         else:
             return None
         return PAUSED
 
-    def _let_go(self, scope: Scope) -> None:
-        """Resume a request that waited, where it need not wait for something else now."""
+    def _let_go(self, scope: Scope, reply: object) -> None:
+        """Resume a request, unless it has to wait for something else now."""
         mediation = self._session.mediation
         assert mediation is not None, "the request came from it"
-        scope.is_checked = False  # its caller may have ended meanwhile
-        if self.wait(scope, Turn()) is not PAUSED:
-            mediation.performer.resume(scope, None)
+        if reply is not None or self.wait(scope, Turn()) is not PAUSED:
+            mediation.performer.wake(scope, reply)
 
     # The session stands still
 
@@ -59,9 +58,15 @@ class Turns:
         self.is_closed = False
         # One of them may close it again.
         while self._held and not self.is_closed:
-            self._let_go(self._held.popleft())
+            self._let_go(self._held.popleft(), None)
 
     # A process is at an exec
+
+    def is_busy(self, process: Process) -> bool:
+        return process.pid in self._busy
+
+    def wait_behind(self, process: Process, scope: Scope, reply: object) -> None:
+        self._behind.setdefault(process.pid, deque()).append((scope, reply))
 
     def take(self, process: Process) -> None:
         self._busy.add(process.pid)
@@ -71,7 +76,7 @@ class Turns:
         self._busy.discard(pid)
         behind = self._behind.get(pid)
         while behind and pid not in self._busy:
-            self._let_go(behind.popleft())
+            self._let_go(*behind.popleft())
         if not behind:
             self._behind.pop(pid, None)
 

@@ -121,6 +121,8 @@ def _may_mount(policy: Policy, threatening: str, *, domain: bool, held: bool) ->
 
 
 def _filtered(engine: Engine) -> Iterator[Under]:
+    if engine.policy.session.tracing != "allow":
+        yield Under.NO_TRACING
     if engine.policy.limits.hold_at_forks:
         yield Under.AT_FORK
     if engine.files.audits:

@@ -45,7 +45,6 @@ class Lane(Enum):
     REQUESTS = "requests"  # what a request waits for
     LINES = "lines"  # to a caller's standard error
     CLOSES = "closes"  # of descriptors that a caller gave
-    ADVICE = "advice"  # process_madvise, which takes as long as its target has pages
     NAMES = "names"  # host names, as long as their servers take
     MEMORY = "memory"  # how much memory each process uses
 
@@ -54,7 +53,6 @@ _MOST_THREADS = {
     Lane.REQUESTS: 64,
     Lane.LINES: 16,
     Lane.CLOSES: 16,
-    Lane.ADVICE: 16,
     Lane.NAMES: 32,
     Lane.MEMORY: 1,
 }

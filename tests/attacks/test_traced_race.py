@@ -1,16 +1,17 @@
-"""Whom somebody of the session traces can't be held at its exec. Its tracer is, and what was loaded
-is compared before its first instruction; who would run on after an exec may not make one."""
+"""Execs of traced callers. Sigwrap holds their tracer, and compares what was loaded before its
+first instruction. A caller that would run on after its exec may not make one."""
 
 from __future__ import annotations
 
+import errno
 import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 
-from tests.support.harness import Sigwrap
-from tests.support.policies import policy
+from tests.support.harness import PYTHON, Sigwrap
+from tests.support.policies import TRACING, policy
 from tests.support.waiting import PATIENCE_S
 
 ROUNDS = 3
@@ -26,13 +27,12 @@ RULES = """
     [
         "path",
         "word",
-        "path seized",
+        "path attached",
         "word i386",
-        "word seized i386",
+        "word attached i386",
         "path ends",
-        "path seized ends",
-        "path seized threads leader",
-        "path seized threads other",
+        "path attached ends",
+        "path attached other",
     ],
 )
 def test_what_a_tracer_flips_never_runs(
@@ -41,7 +41,7 @@ def test_what_a_tracer_flips_never_runs(
     for name in ("good", "bad"):
         shutil.copy(first, as_user.folder / name)
     names = (str(as_user.folder / "good"), str(as_user.folder / "bad"))
-    path = policy(as_user.folder, RULES)
+    path = policy(as_user.folder, RULES, TRACING)
     line = ("-p", path, "--", str(compiled / "traced_race"), how, *names, str(PATIENCE_S))
     done = as_user.run(*line, within_s=2 * PATIENCE_S)
     said, counts = _said_and_counted(done)
@@ -51,24 +51,24 @@ def test_what_a_tracer_flips_never_runs(
     assert failed and len(failed) <= counts["killed"]
 
 
-@pytest.mark.parametrize("how", ["forges", "stops", "asks", "ends"])
+@pytest.mark.parametrize("how", ["forges", "stops", "ends"])
 def test_an_exec_that_looks_over_is_compared_and_its_tracer_sees_the_end(
     as_user: Sigwrap, compiled: Path, first: Path, how: str
 ) -> None:
     shutil.copy(first, as_user.folder / "bad")
-    path, bad = policy(as_user.folder, RULES), str(as_user.folder / "bad")
+    path, bad = policy(as_user.folder, RULES, TRACING), str(as_user.folder / "bad")
     line = ("-p", path, "--", str(compiled / "traced_slowly"), how, bad, str(ROUNDS))
     done = as_user.run(*line, str(AT_MOST_S), "pulk", within_s=2 * PATIENCE_S)
     said, counts = _said_and_counted(done)
     assert set(said) <= {"good pull"}
-    if how in ("asks", "ends"):
+    if how == "ends":
         assert sum(counts.values()) == ROUNDS
     else:
         assert counts["ran"] + counts["killed"]
 
 
 def test_what_looks_as_before_is_compared(as_user: Sigwrap, compiled: Path) -> None:
-    path = policy(as_user.folder, RULES)
+    path = policy(as_user.folder, RULES, TRACING)
     line = ("-p", path, "--", str(compiled / "traced_alike"), str(ROUNDS), str(AT_MOST_S))
     said, counts = _said_and_counted(as_user.run(*line, within_s=2 * PATIENCE_S))
     assert set(said) <= {"ran pull"}
@@ -78,7 +78,13 @@ def test_what_looks_as_before_is_compared(as_user: Sigwrap, compiled: Path) -> N
 def test_nobody_runs_on_after_an_exec(as_user: Sigwrap, compiled: Path, first: Path) -> None:
     program = as_user.folder / "first"
     shutil.copy(first, program)
-    line = ("-p", policy(as_user.folder, RULES), "--", str(compiled / "traced_how"), str(program))
+    line = (
+        "-p",
+        policy(as_user.folder, RULES, TRACING),
+        "--",
+        str(compiled / "traced_how"),
+        str(program),
+    )
     done = as_user.run(*line)
     said = [line for line in done.stdout.decode().splitlines() if line != "first x"]
     assert said == [
@@ -86,24 +92,61 @@ def test_nobody_runs_on_after_an_exec(as_user: Sigwrap, compiled: Path, first: P
         "blocked: errno 13",
         "attached without a stop: errno 0",
         "attached: ran",
-        "seized without a stop: errno 0",
-        "stop dropped: errno 0",
-        "stop dropped as of old: errno 0",
-        "stop kept: errno 0",
-        "stop dropped as i386: errno 0",
-        "seized: ran",
-        "stops after execs: 1",
-        "seized by one of two: errno 1",
-        "stop dropped by one of two: errno 1",
-        "seized by one of two: ran",
-        "with threads: ran",
+        "seized: errno 1",
+        "seized as i386: errno 1",
+        "not seized: ran",
+        "with threads: errno 13",
         "tracer traced: errno 13",
     ]
     denied = as_user.sealed_events("exec_denied")
     assert {event.payload["rule_name"] for event in denied} == {"builtin:traced"}
     assert all(event.payload["verified"] for event in as_user.sealed_events("exec_allowed"))
-    blocked = as_user.sealed_events("signal_blocked")
-    assert [event.payload["rule_name"] for event in blocked] == 2 * ["builtin:ptrace"]
+
+
+@pytest.mark.parametrize("asks", ["command", "orphan"])
+def test_a_caller_that_sigwrap_traces_runs_nothing_unverified(
+    as_user: Sigwrap, compiled: Path, first: Path, asks: str
+) -> None:
+    """A child of the supervisor makes it its tracer by PTRACE_TRACEME."""
+    for name in ("good", "bad"):
+        shutil.copy(first, as_user.folder / name)
+    names = (str(as_user.folder / "good"), str(as_user.folder / "bad"))
+    path = policy(as_user.folder, RULES, TRACING)
+    done = as_user.run("-p", path, "--", str(compiled / "traced_by_sigwrap"), asks, *names)
+    assert b"bad" not in done.stdout
+    denied = as_user.sealed_events("exec_denied")
+    assert "builtin:traced" in {event.payload["rule_name"] for event in denied}
+
+
+TRACES = """
+import ctypes, os, signal
+call = ctypes.CDLL(None, use_errno=True).syscall
+child = os.fork()
+while not child:
+    signal.pause()
+me, here = os.getpid(), ctypes.create_string_buffer(64)
+calls = [(101, request, child, 0, 0) for request in (0, 8, 16, 0x4206)]
+calls += [(number, child, here, 1, here, 1, 0) for number in (310, 311)]
+calls += [(438, os.pidfd_open(me), 0, 0), (440, os.pidfd_open(me), 0, 0, 20, 0)]
+calls.append((298, ctypes.create_string_buffer(128), child, -1, -1, 0))
+print([ctypes.get_errno() for each in calls if call(*each) < 0])
+os.kill(child, 9)
+"""
+
+
+def test_without_tracing_no_process_gets_at_another(
+    as_user: Sigwrap, compiled: Path, first: Path
+) -> None:
+    """Under a policy without the key. The filter refuses, so there are no events."""
+    for name in ("good", "bad"):
+        shutil.copy(first, as_user.folder / name)
+    names = (str(as_user.folder / "good"), str(as_user.folder / "bad"))
+    start = ("-p", policy(as_user.folder, RULES), "--")
+    done = as_user.run(*start, str(compiled / "traced_race"), "path attached", *names, "1")
+    assert done.returncode == 3 and b"bad" not in done.stdout
+    done = as_user.run(*start, *PYTHON, "-c", TRACES)
+    assert done.stdout.decode() == f"{9 * [errno.EPERM]}\n"
+    assert as_user.sealed_events("signal_blocked") == []
 
 
 def _said_and_counted(

@@ -48,10 +48,8 @@ CALLS: dict[str, dict[str, tuple[str, ...]]] = {
         LOCK: ("pidfd_getfd",),  # held by the process until its exec ends
         FIELDS: ("fcntl F_GETFL", "pidfd_send_signal"),
     },
-    "linux/signals/take.py": {LOCK: ("pidfd_getfd",)},
     # Of a thread that stands at its exec stop; a worker reads mapped files.
     "linux/ptrace.py": {LOCK: ("open mem", "pread", "pwrite", "ptrace", "pidfd_getfd")},
-    "linux/signals/advice.py": {WORKER: ("process_madvise",)},
     # A worker once a process in the session has mounted something; before that, few pages.
     "linux/memory.py": {WORKER: ("open mem", "pread", "process_vm_writev")},
     "run/joined/joins.py": {

@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
+import struct
+import subprocess
+from contextlib import suppress
 from pathlib import Path
+from threading import Thread
 
 import pytest
 
+from sigwrap.linux.ptrace import take_descriptor
 from sigwrap.protocols.stub import Kind, frame
 from tests.support.harness import PYTHON, Sigwrap
 from tests.support.policies import policy
 from tests.support.processes import Roles, tree
-from tests.support.recording import RECORDED, TOKEN, prepared, stored
+from tests.support.recording import RECORDED, TOKEN, prepared, ready, stored
 from tests.support.waiting import PATIENCE_S, Watch, reader
 
 
@@ -57,34 +63,69 @@ def test_a_value_that_the_host_lacks_is_a_denial(as_user: Sigwrap) -> None:
     assert b"no THE_TOKEN" in done.stderr
 
 
+def _socket_of(stub: int) -> socket.socket:
+    """As a debugger outside the session would take it."""
+    numbers = map(int, os.listdir(f"/proc/{stub}/fd"))
+    (number,) = (
+        each
+        for each in numbers
+        if each > 2 and os.readlink(f"/proc/{stub}/fd/{each}").startswith("socket:")
+    )
+    return socket.socket(fileno=take_descriptor(stub, number))
+
+
 @pytest.mark.parametrize(
-    ("words", "why"),
+    ("words", "why", "repeats"),
     [
-        (["ff00000000"], "type 255"),
-        (["0100000000"], "unexpected frame READY"),
-        (["0200000008ffffffffffffffff"], "invalid count"),
-        ([frame(Kind.STDIN, bytes(60000)).hex(), "on and on"], "more input than requested"),
+        ("ff00000000", "type 255", 1),
+        ("0100000000", "unexpected frame READY", 1),
+        ("0200000008ffffffffffffffff", "invalid count", 1),
+        (frame(Kind.STDIN, bytes(60000)).hex(), "more input than requested", 100),
     ],
     ids=["type", "direction", "size", "input without end"],
 )
 def test_a_stub_that_speaks_garbage_loses_its_command(
-    as_user: Sigwrap, words: list[str], why: str, programs: Path
+    as_user: Sigwrap, words: str, why: str, repeats: int
 ) -> None:
-    """Whoever may look into the stub can speak in its place; the others don't notice."""
+    """A debugger can speak in its place; the others don't notice."""
     line = prepared(as_user, "#!/bin/sh\necho ready\nexec sleep 1000\n")
-    done = as_user.run(*line, *PYTHON, str(programs / "thief.py"), *words)
-    assert done.stdout == b"126 0\n"
-    assert why in done.stderr.decode()
+    text = "./tool </dev/null; echo $?; /bin/true; echo $?"
+    run = as_user.start(*line, "sh", "-c", text)
+    said, stub = ready(as_user, run)
+    with _socket_of(stub) as end, suppress(OSError):
+        for _ in range(repeats):
+            end.sendall(bytes.fromhex(words))
+    assert said.rest() == b"126\n0\n"
+    _, err = run.communicate(timeout=PATIENCE_S)
+    assert why in err.decode()
     (ended,) = as_user.sealed_events("recording_ended")
     assert why in ended.payload["reason"]
 
 
-def test_bytes_that_come_one_by_one_are_few_events(as_user: Sigwrap, programs: Path) -> None:
+def test_bytes_that_come_one_by_one_are_few_events(as_user: Sigwrap) -> None:
     """More events than fit into memory would have everything denied."""
     line = prepared(as_user, "#!/bin/sh\necho ready\nexec cat >/dev/null\n")
-    count = 40_000
-    done = as_user.run(*line, *PYTHON, str(programs / "thief.py"), "feed", str(count))
-    assert done.stdout == b"all passed on, bystander 0\n", done.stderr
+    count, header = 40_000, struct.Struct(">BI")
+    run = as_user.start(*line, "sh", "-c", "./tool; exit 0", stdin=subprocess.PIPE)
+    _, stub = ready(as_user, run)
+    with _socket_of(stub) as end:
+        os.kill(stub, signal.SIGSTOP)
+        end.setblocking(True)
+        sends = Thread(target=end.sendall, args=(frame(Kind.STDIN, b"x") * count,))
+        sends.start()
+        data, passed_on = b"", 0
+        while passed_on < count:
+            data += end.recv(1 << 16)
+            while len(data) >= header.size:
+                kind, length = header.unpack_from(data)
+                if len(data) < header.size + length:
+                    break
+                words, data = data[header.size : header.size + length], data[header.size + length :]
+                if kind == Kind.STDIN:  # how many bytes of it the command has taken
+                    (passed_on,) = struct.unpack(">Q", words)
+        sends.join()
+    os.kill(stub, signal.SIGKILL)
+    assert run.wait(PATIENCE_S) == 0
     events = [each.payload for each in as_user.sealed_events("io_recorded")]
     sizes = [each["size"] for each in events if each["stream"] == "stdin"]
     assert sum(sizes) == count

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.harness import EXECS, Sigwrap
-from tests.support.policies import policy
+from tests.support.policies import TRACING, policy
 from tests.support.waiting import PATIENCE_S
 
 LIMIT_REACHED = 124
@@ -21,7 +21,7 @@ def limited(sigwrap: Sigwrap, limits: str, rules: str = " []\n") -> str:
 
 def run(sigwrap: Sigwrap, *line: str | Path) -> None:
     """Under a policy that allows all; it must end well."""
-    done = sigwrap.run("-p", policy(sigwrap.folder, " []\n"), "--", *map(str, line))
+    done = sigwrap.run("-p", policy(sigwrap.folder, " []\n", TRACING), "--", *map(str, line))
     assert (done.returncode, done.stderr) == (0, b"")
 
 

@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from tests.support.harness import PYTHON, Sigwrap
-from tests.support.policies import policy
+from tests.support.policies import TRACING, policy
 from tests.support.waiting import PATIENCE_S
 
 ALLOW = " []\n"
@@ -82,7 +82,7 @@ def test_a_caller_that_is_traced_by_its_parent(
 ) -> None:
     program = _first(compiled, as_user.folder, "program", 0o755)
     traced = (*PYTHON, str(programs / "traced_by_its_parent.py"), program, "x")
-    done = as_user.run("-p", policy(as_user.folder, ALLOW), "--", *traced)
+    done = as_user.run("-p", policy(as_user.folder, ALLOW, TRACING), "--", *traced)
     assert (done.returncode, done.stdout) == (0, b"program x\n"), done.stderr
     payload = as_user.sealed_events("exec_allowed")[-1].payload
     assert (payload["verified"], payload["traced"]) == (True, True)

@@ -26,7 +26,6 @@ from sigwrap.calls import (
     PTRACE_ATTACH,
     PTRACE_KILL,
     PTRACE_SEIZE,
-    PTRACE_TRACEME,
     SIOCSPGRP,
     TABLE,
     TIOCSCTTY,
@@ -84,7 +83,7 @@ VERDICTS: dict[str, Lines] = {
     "execveat": {NOTIFY: [()]},
     "mount": {NOTIFY: [()]},
     "fsmount": {NOTIFY: [()]},
-    "pidfd_getfd": {NOTIFY: [()]},
+    "pidfd_getfd": {REFUSE: [()]},
     "fcntl": FCNTL,
     "fcntl64": FCNTL,
     "ioctl": {
@@ -94,8 +93,9 @@ VERDICTS: dict[str, Lines] = {
     },
     "prctl": {ALLOW: [(38,)], REFUSE: [(PR_SET_MM,)]},
     "ptrace": {
-        ALLOW: [(1,)],
-        NOTIFY: [(PTRACE_TRACEME,), (PTRACE_KILL,), (PTRACE_ATTACH,), (PTRACE_SEIZE,)],
+        ALLOW: [(0,), (1,), (0x4200,)],  # PTRACE_TRACEME, PTRACE_PEEKTEXT, PTRACE_SETOPTIONS
+        NOTIFY: [(PTRACE_KILL,), (PTRACE_ATTACH,)],
+        REFUSE: [(PTRACE_SEIZE,)],
     },
     # The words by which these name the caller itself are free, those that name another are not.
     "prlimit64": {ALLOW: [(0, 7, 0x7FFF_0000)], NOTIFY: [(123, 7, 0x7FFF_0000)]},
@@ -113,7 +113,7 @@ VERDICTS: dict[str, Lines] = {
     "setpgid": {ALLOW: [(0, 0), (123, 0)], NOTIFY: [(0, 123), (123, 123)]},
     "process_madvise": {
         ALLOW: [(-10000 & 0xFFFFFFFF,), (-1 & 0xFFFFFFFF,)],
-        NOTIFY: [(0,), (123,)],
+        REFUSE: [(0,), (123,)],
     },
     # What the filter refuses by itself
     "vhangup": {REFUSE: [()]},
@@ -140,6 +140,22 @@ def test_calls_that_are_mediated_and_refused(ours: Code, arch: int) -> None:
             for upper, words in itertools.product(UPPERS[arch], lines):
                 arguments = [upper | word for word in words]
                 assert verdict(ours, number, arch, *arguments) == expected, (call.name, words)
+
+
+@pytest.mark.parametrize("arch", ARCHES)
+def test_without_tracing_it_fails_in_the_filter(ours: Code, arch: int) -> None:
+    program = mediation_filter(under=frozenset({Under.NO_TRACING}))
+    for name in ("ptrace", "process_vm_readv", "process_vm_writev", "pidfd_getfd"):
+        for word, upper in itertools.product((0, 1, 16, 123, PTRACE_SEIZE), UPPERS[arch]):
+            assert verdict(program, number_of(name, arch), arch, upper | word) == REFUSE, name
+    events = number_of("perf_event_open", arch)
+    assert verdict(program, events, arch, 1, 0) == ALLOW
+    for words in ((1, 123), (1, 0xFFFFFFFF), (1, 0, 0, 0, 4)):
+        assert verdict(program, events, arch, *words) == REFUSE
+    traced = {call.name for call in TABLE if call.under is Under.NO_TRACING}
+    for number, call in BY_NUMBER[arch].items():
+        if call.name not in traced:
+            assert verdict(program, number, arch, 1, 9) == verdict(ours, number, arch, 1, 9)
 
 
 @pytest.mark.parametrize("arch", ARCHES)

@@ -259,8 +259,7 @@ if sys.argv[1] == "ended":
     ctypes.CDLL(None).pthread_exit(None)
 if os.fork() == 0:
     libc = ctypes.CDLL(None)
-    assert libc.ptrace(0x4206, os.getppid(), 0, 0) == 0
-    libc.ptrace(0x4207, os.getppid(), 0, 0)
+    assert libc.ptrace(16, os.getppid(), 0, 0) == 0
     time.sleep(1000)
 time.sleep(1000)
 """

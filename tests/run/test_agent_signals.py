@@ -77,7 +77,7 @@ class Session:
         self.log.append("checkpoint")
         return "/copy.db"
 
-    def resume(self, request: Any, _reply: object) -> None:
+    def wake(self, request: Any, _reply: object) -> None:
         self.log.append(request.name)
 
     forget_stop_key = stop_front_at_key = lambda _self: None

@@ -34,9 +34,9 @@ class Names(HostNames):
     def looks_up(self, name: str) -> None:
         request: Any = SimpleNamespace(name=name)
         if self.look_up(request, LOOPBACK) is not PAUSED:
-            self.resume(request, None)
+            self.wake(request, None)
 
-    def resume(self, request: Any, _names: object) -> None:
+    def wake(self, request: Any, _names: object) -> None:
         self.told.append(request.name)
 
 

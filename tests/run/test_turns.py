@@ -22,9 +22,9 @@ class Requests:
         process = SimpleNamespace(pid=pid)
         request: Any = SimpleNamespace(name=name, process=process, is_checked=True)
         if self.turns.wait(request, Turn()) is not PAUSED:
-            self.resume(request, None)
+            self.wake(request)
 
-    def resume(self, request: Any, _reply: object) -> None:
+    def wake(self, request: Any, _reply: object = None) -> None:
         self.gone_on.append(request.name)
         if request.name == "takes":
             self.turns.take(request.process)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+TRACING = "session: {tracing: allow}"
+
 
 def policy(folder: Path, rules: str, *more: str) -> str:
     path = folder / "policy.yaml"

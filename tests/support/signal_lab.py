@@ -40,6 +40,7 @@ def policy(*rules: str, signal: str = "deny") -> str:
     """`rules` without their dashes, each on one line."""
     head = (
         f"version: 1\nname: of-a-test\ndefaults: {{command: audit, signal: {signal}}}\n"
+        "session: {tracing: allow}\n"
         "command_rules:\n  - {name: every, commands: ['*'], decision: audit}\n"
     )
     lines = "".join(f"  - {{{rule}}}\n" for rule in rules)

@@ -1,7 +1,8 @@
-"""Who traces the caller of an exec, and whether and where it stops after that before it runs.
+"""Read from /proc who traces the caller of an exec, and how far that exec has got.
 
-By PTRACE_O_TRACEEXEC it does, or by a SIGTRAP that the kernel sends where that isn't asked for. Who
-was traced by PTRACE_SEIZE gets no such signal, but nobody seizes without the option here.
+A process that was attached by PTRACE_ATTACH or PTRACE_TRACEME stops after its exec. With
+PTRACE_O_TRACEEXEC it stops for an event, otherwise by a SIGTRAP that the kernel sends. The filter
+refuses PTRACE_SEIZE, because a seized process does not stop without that option.
 """
 
 from __future__ import annotations
@@ -12,70 +13,66 @@ from sigwrap.calls import EXECS
 from sigwrap.linux import procfs
 from sigwrap.mediate.lineage import Process
 
-_WAITING_FOR_OTHER_THREADS = ("begin_new_exec", "de_thread")  # the kernel's functions
 _ENDED = ("", "Z", "X")
-_DEAF = "the caller is traced and blocks SIGTRAP"
+_BLOCKS = "the caller is traced and blocks SIGTRAP"
+_THREADS = "other threads of the caller are traced as well"
 
 
 def tracer_of(tid: int) -> int:
-    """Its thread id; 0 where there is none."""
+    """Return the thread id of the tracer, or 0."""
     return next(iter(procfs.numbers(tid, "TracerPid")), 0)
 
 
-def why_it_may_not_stop(tid: int) -> str:
-    """While its tracer stands. Empty where it stops."""
-    return _DEAF if procfs.blocks(tid, signal.SIGTRAP) else ""
+def why_it_cannot_wait(tid: int, process: Process) -> str:
+    """Return why the caller would not stop after its exec while its tracer is stopped, or "".
 
-
-def has_to_be_reaped(tid: int, process: Process) -> bool:
-    """An exec waits for the process's other threads to go, and one that somebody traces goes only
-    when that one has reaped it."""
+    An exec waits until the other threads of the process are gone. A traced one is gone only when
+    its tracer has reaped it.
+    """
+    if procfs.blocks(tid, signal.SIGTRAP):
+        return _BLOCKS
     others = (each for each in procfs.threads(process.pid) if each != tid)
-    return any(map(tracer_of, others))
+    return _THREADS if any(map(tracer_of, others)) else ""
 
 
-def is_its_leader(number: int, tid: int, process: Process) -> bool:
-    """Whether `number` is still the thread that led the process of `tid`, stopped before its end:
-    so the exec of `tid`, which is to get its number, can't be over before it goes on. From any
-    other stop it was woken when the kernel began to wait for its end."""
-    if number != process.pid or tid == process.pid:
-        return False
-    kernel_waits = procfs.waits_in(process.pid, tid) in _WAITING_FOR_OTHER_THREADS
-    return kernel_waits and procfs.thread_state(process.pid, number) == "t"
-
-
-class Where(Enum):
+class Progress(Enum):
     UNDERWAY = "its exec has not finished"
     FAILED = "its exec failed"
     LOADED = "it is at the first instruction of its new image"
     ENDED = "it has ended or is ending"
 
 
-def where(pid: int, tid: int) -> Where:
-    """Of a thread at an exec whose tracer stands: so whoever stops stays there. Neither its memory
-    nor another thread of its process can make this look otherwise."""
+def progress_of(pid: int, tid: int) -> Progress:
+    """Return how far the exec of a thread has got, whose tracer is stopped.
+
+    A thread that stops stays stopped, so neither its memory nor another thread can change the
+    answer.
+    """
     threads = procfs.threads(pid)
     alone = threads == [pid]
-    number = tid if tid in threads else pid if alone else 0  # by its exec it gets its leader's
+    number = tid if tid in threads else pid if alone else 0  # an exec gives it the leader's id
     if not number:
-        return Where.UNDERWAY if threads else Where.ENDED
+        return Progress.UNDERWAY if threads else Progress.ENDED
     known = procfs.call_and_arguments(pid, number)
-    state = procfs.thread_state(pid, number)  # after its call: if the number changed hands, it ends
+    state = procfs.thread_state(pid, number)  # after its call: a thread that lost its id has ended
     if state in _ENDED:
-        return Where.ENDED if number == pid or _both_ended(pid, tid) else Where.UNDERWAY
+        return Progress.ENDED if number == pid or _both_ended(pid, tid) else Progress.UNDERWAY
     if state == "t":
         known = procfs.call_and_arguments(pid, number)
         if known is None or _is_at_its_start(pid, *known):
-            return Where.LOADED if procfs.threads(pid) == [pid] else Where.UNDERWAY
-        return Where.FAILED
+            return Progress.LOADED if procfs.threads(pid) == [pid] else Progress.UNDERWAY
+        return Progress.FAILED
     left = known is not None and known[0] not in EXECS
-    return Where.FAILED if left and number == tid else Where.UNDERWAY
+    return Progress.FAILED if left and number == tid else Progress.UNDERWAY
 
 
 def _is_at_its_start(pid: int, number: int, words: tuple[int, ...]) -> bool:
-    """The kernel clears its registers for the new image; the call's path was one of them. At the
-    stop for a signal aarch64 knows of no call any more, and shows the stack's pointer instead: to
-    begin with, that is where the stack begins. Who leads a failed exec there is compared, too."""
+    """Return whether the thread is about to run its new image.
+
+    The kernel clears the registers for that, and the path of the call was in one of them. At a stop
+    for a signal aarch64 shows no call but the stack pointer, which then is where the stack begins.
+    A failed exec that looks the same is compared as well, which does no harm.
+    """
     if number in EXECS:
         return not any(words)
     if not words:
@@ -85,13 +82,16 @@ def _is_at_its_start(pid: int, number: int, words: tuple[int, ...]) -> bool:
 
 
 def _both_ended(pid: int, tid: int) -> bool:
-    """A thread and its leader. For a moment of its exec a thread's number is its former leader's,
-    which has ended; that number is gone before the thread stops by its new one."""
+    """Return whether a thread and its leader have ended.
+
+    During the exec, the thread's id belongs for a moment to the former leader, which has ended.
+    That id is gone before the thread stops under its new one.
+    """
     leader = procfs.thread_state(pid, pid)
     return leader in _ENDED or (leader == "t" and procfs.thread_state(pid, tid) in ("Z", "X"))
 
 
 def is_about_to_end(tid: int) -> bool:
-    """Then it stops no more, or not where it says."""
+    """Return whether the thread ends, so that it may stop no more."""
     found = procfs.stat(tid)
     return found is None or found.is_exiting or procfs.numbers(tid, "CoreDumping") == [1]

@@ -6,6 +6,4 @@ groups   whether a group, a terminal or an owner is the session's own
 targets  finds the process of a number, and what it is to the sender
 send     sends signals and sets owners and limits for the caller
 owners   has a descriptor signal its owner
-take     takes a descriptor for the caller
-advice   gives advice on another process's memory for the caller
 """

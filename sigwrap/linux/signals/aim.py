@@ -8,7 +8,6 @@ import os
 from sigwrap.errors import KernelError
 from sigwrap.linux import pidfd, procfs
 from sigwrap.linux.seccomp import Notification
-from sigwrap.linux.signals.advice import can_reach_others
 from sigwrap.linux.signals.call import (
     EVERYBODY,
     PIDFD_SELF_THREAD,
@@ -38,7 +37,6 @@ from sigwrap.mediate.signal_facts import (
     How,
     Nobody,
     NoOwner,
-    NotOwn,
     OwnInMemory,
     Unresolved,
 )
@@ -102,7 +100,7 @@ class TargetResolver:
                 )
                 thread = notification.tid if one else 0
                 return call, self._of_held(sender, call, sender.pid, thread)
-            case How.SIGNAL_OF_OWNER | How.ASYNC | How.TERMINAL | How.TAKE | How.ADVISE:
+            case How.SIGNAL_OF_OWNER | How.ASYNC | How.TERMINAL:
                 return self._by_descriptor(notification, sender, call)
             case How.JOIN:
                 return call, self._groups.joins(sender, call)
@@ -111,13 +109,7 @@ class TargetResolver:
                 if isinstance(aim, OwnInMemory):
                     return _hold_terminal(notification.tid, call, aim)
                 return call, aim
-            case How.TRACE_ON if not call.seizes:
-                return call, NotOwn() if sender.seizes else Nobody()
-            case How.TRACED_BY_PARENT:
-                return call, self._groups.traced_by_parent(sender)
-            case (
-                How.NUMBER | How.OWNER | How.OWNER_IN_MEMORY | How.TRACE | How.TRACE_ON | How.CHANGE
-            ):
+            case How.NUMBER | How.OWNER | How.OWNER_IN_MEMORY | How.TRACE | How.CHANGE:
                 if call.target == notification.tid and call.how in (How.TRACE, How.CHANGE):
                     return call, self._of_held(sender, call, sender.pid, 0)
                 return call, self._by_number(sender, call)
@@ -125,9 +117,7 @@ class TargetResolver:
     def _by_descriptor(
         self, notification: Notification, sender: Process, call: SignalCall
     ) -> tuple[SignalCall, Aim]:
-        is_pidfd = call.how in (How.TAKE, How.ADVISE)
-        descriptor = call.target if is_pidfd else call.descriptor
-        call, unresolved = _hold(notification.tid, call, descriptor, Unresolved())
+        call, unresolved = _hold(notification.tid, call, call.descriptor, Unresolved())
         if call.held < 0:
             return call, unresolved
         try:
@@ -135,17 +125,7 @@ class TargetResolver:
                 return self._groups.signals_owner(sender, call)
             if call.how is How.SIGNAL_OF_OWNER:
                 return call, self._groups.owner_signalled(sender, call)
-            if call.how is How.TERMINAL:
-                return call, self._groups.takes_terminal(call.held)
-            pid = pidfd.target(call.held)
-            if pid is None:
-                return call, WouldFail(errno.EBADF)
-            if pid <= 0:
-                return call, WouldFail(errno.ESRCH)
-            aim = self._of_held(sender, call, pid, 0)
-            if call.how is How.ADVISE and not can_reach_others(notification.tid):
-                call = call._replace(how=How.CHANGE)  # the kernel refuses every other process
-            return call, aim
+            return call, self._groups.takes_terminal(call.held)
         except BaseException:
             let_go(call.held)
             raise

@@ -22,7 +22,6 @@ F_OWNER_PGRP = 2
 PIDFD_SIGNAL_THREAD = 1
 PIDFD_SIGNAL_PROCESS_GROUP = 4
 _PIDFD_FLAGS = (0, PIDFD_SIGNAL_THREAD, 2, PIDFD_SIGNAL_PROCESS_GROUP)
-_MOST_RANGES = 1024  # UIO_MAXIOV: with more ranges of memory the call fails
 PIDFD_SELF_THREAD = -10000  # Linux 6.15
 _PIDFD_SELF_PROCESS = -10001
 
@@ -49,17 +48,14 @@ class SignalCall(NamedTuple):
     signal: int
     target: int  # above 0 a process, below 0 a group, 0 the caller's group; or the pidfd
     thread: int = 0  # the thread that is meant
-    descriptor: int = -1  # the one whose owner is set, or that is taken
+    descriptor: int = -1  # the one whose owner is set
     owner_kind: int = F_OWNER_PID
     flags: int = 0
     info: bytes | None = b""  # the caller's own siginfo; None if it cannot be read
-    advice: int = 0
-    ranges: tuple[tuple[int, int], ...] = ()  # of memory that the advice is about
     value: int = 0  # the new priority, I/O class or scheduling policy; the number of a limit
     limits: tuple[int, int] | None = None  # soft and hard; None if they cannot be read
     old_limits_at: int = 0  # where the caller wants the old limits
     is_i386: bool = False
-    seizes: bool = False  # by PTRACE_SEIZE
     held: int = -1  # the supervisor's duplicate of the descriptor, which the caller cannot swap
 
 
@@ -101,11 +97,6 @@ def pointed_at(notification: Notification, syscall: str) -> Span | None:
             return (address, SIGINFO_BYTES) if address else None
         case "prlimit64":
             return notification.argument2, 16
-        case "process_madvise":
-            count = notification.argument2
-            range_bytes = 8 if notification.arch == calls.I386 else 16
-            place = notification.argument1, count * range_bytes
-            return place if 0 < count <= _MOST_RANGES else None
         case "ioctl" if notification.argument1 & 0xFFFFFFFF in _POINT_TO_INT:
             return notification.argument2, 4
         case "fcntl" | "fcntl64" if notification.argument1 & 0xFFFFFFFF == calls.F_SETOWN_EX:
@@ -145,7 +136,7 @@ def read_call(notification: Notification, syscall: str, words: bytes | None) -> 
         case "pidfd_send_signal":
             return _pidfd(syscall, notification, words)
         case "ptrace":
-            return _traced(syscall, notification)
+            return _at_another(syscall, How.TRACE, signal.SIGKILL, notification.argument1)
         case "prlimit64":
             return _limits(syscall, notification, words)
         case _ if syscall in _SLOWING:
@@ -159,10 +150,6 @@ def read_call(notification: Notification, syscall: str, words: bytes | None) -> 
             return _perf_event(syscall, notification)
         case "setpriority" | "ioprio_set":
             return _priority(syscall, notification)
-        case "pidfd_getfd":
-            return _taken_descriptor(syscall, notification)
-        case "process_madvise":
-            return _advice(syscall, notification, words)
         case "setpgid":
             return _joined_group(syscall, notification)
         case "ioctl":
@@ -171,20 +158,6 @@ def read_call(notification: Notification, syscall: str, words: bytes | None) -> 
             return _fcntl(syscall, notification, words)
         case _:
             raise UnknownUse(syscall)
-
-
-def _traced(syscall: str, notification: Notification) -> SignalCall:
-    request = notification.argument0 & 0xFFFFFFFF
-    stops_after_exec = bool(notification.argument3 & calls.PTRACE_O_TRACEEXEC)
-    seizes = request == calls.PTRACE_SEIZE
-    if request == calls.PTRACE_TRACEME:
-        return SignalCall(syscall, How.TRACED_BY_PARENT, signal.SIGKILL, 0)
-    if request in calls.PTRACE_SETOPTIONS and stops_after_exec:
-        raise NoTarget
-    lets_run_on = request in calls.PTRACE_SETOPTIONS or (seizes and not stops_after_exec)
-    how = How.TRACE_ON if lets_run_on else How.TRACE
-    call = _at_another(syscall, how, signal.SIGKILL, notification.argument1)
-    return call._replace(seizes=seizes)
 
 
 def _at_another(name: str, how: How, number: int, register: int) -> SignalCall:
@@ -220,32 +193,6 @@ def _priority(name: str, notification: Notification) -> SignalCall:
         target = -target
     value = int32(notification.argument2)
     return SignalCall(name, How.CHANGE, signal.SIGSTOP, target, value=value)
-
-
-def _taken_descriptor(name: str, notification: Notification) -> SignalCall:
-    pidfd = int32(notification.argument0)
-    if pidfd < 0:
-        raise NoTarget  # EBADF, or a magic number for the caller
-    descriptor = int32(notification.argument1)
-    if notification.argument2 & 0xFFFFFFFF:
-        raise CallRefused(errno.EINVAL)
-    return SignalCall(name, How.TAKE, signal.SIGKILL, pidfd, descriptor=descriptor)
-
-
-def _advice(name: str, notification: Notification, words: bytes | None) -> SignalCall:
-    if notification.argument4 & 0xFFFFFFFF or notification.argument2 > _MOST_RANGES:
-        raise CallRefused(errno.EINVAL)
-    if words is None:
-        raise CallRefused(errno.EFAULT)
-    numbers = iter(memoryview(words).cast("I" if notification.arch == calls.I386 else "Q").tolist())
-    return SignalCall(
-        name,
-        How.ADVISE,
-        signal.SIGSTOP,
-        target=int32(notification.argument0),
-        advice=int32(notification.argument3),
-        ranges=tuple(zip(numbers, numbers, strict=True)),
-    )
 
 
 def _joined_group(name: str, notification: Notification) -> SignalCall:

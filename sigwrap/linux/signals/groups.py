@@ -64,11 +64,6 @@ class Groups:
         users = [pid for pid in proc_files.all_pids() if _terminal_of(pid)[0] == terminal]
         return Own() if all(map(self._targets.is_inside, users)) else NotOwn()
 
-    def traced_by_parent(self, sender: Process) -> Aim:
-        found = procfs.stat(sender.pid)
-        parent = None if found is None else self._targets.of_pid(sender, found.ppid)
-        return Own() if parent is not None and parent.is_inside else NotOwn()
-
     def signals_owner(self, sender: Process, call: SignalCall) -> tuple[SignalCall, Aim]:
         """Return the aim of O_ASYNC. The call gets the owner that the kernel would set."""
         kind, number = owners.owner(call.held)

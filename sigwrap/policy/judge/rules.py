@@ -156,8 +156,12 @@ class Limits(NamedTuple):
         return {field: field.removesuffix("_s").removesuffix("_bytes") for field in cls._fields}
 
 
+TRACING = ("allow", "deny")
+
+
 class Session(NamedTuple):
     mounts: bool | None = None  # None: unless that leaves other cgroups open
+    tracing: str = ""  # one of TRACING; empty: deny
 
 
 class LoopWatch(NamedTuple):

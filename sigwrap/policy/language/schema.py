@@ -396,6 +396,11 @@ _SESSION = Group(
             Flag(),
             "Processes may mount file systems (`bwrap`, `podman`) and write to cgroup files",
         ),
+        Key(
+            "tracing",
+            Word(rules.TRACING),
+            "For debuggers and `strace` [default: deny]",
+        ),
     ),
     rules.Session,
 )

@@ -5,6 +5,6 @@ holdings      what one exec holds until it is over
 readings      what is read of an exec besides its facts
 replacements  what runs in the place of an exec
 tracer        holds each exec that goes on until it has succeeded or failed
-unheld        watches those that can't be held
+traced        execs of callers that another process of the session traces
 repeated      execs of plain files that have run before
 """

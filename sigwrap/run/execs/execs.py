@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import errno
 import os
+import time
 
 from sigwrap.hints import TYPE_CHECKING
+from sigwrap.linux import procfs
 from sigwrap.linux.execs.asked import only_asks
 from sigwrap.linux.execs.look import Seen, folder_of, look
 from sigwrap.linux.execs.ours import Ours
@@ -17,10 +18,12 @@ from sigwrap.linux.seccomp import Notification
 from sigwrap.linux.signals.targets import refresh_comm
 from sigwrap.mediate.diagnosis import cut_words
 from sigwrap.mediate.effects import (
+    CannotHold,
     ContinueWatched,
     Held,
     Hold,
     Image,
+    Ran,
     TakeDigests,
     TellWatchers,
     VerifyThenContinue,
@@ -36,8 +39,8 @@ from sigwrap.policy.judge.limits import Crowd
 from sigwrap.run.execs.holdings import ExecHoldings, Looked
 from sigwrap.run.execs.readings import readings
 from sigwrap.run.execs.replacements import Replacements
+from sigwrap.run.execs.traced import TracedExecs
 from sigwrap.run.execs.tracer import Tracer
-from sigwrap.run.execs.unheld import Unheld
 from sigwrap.run.perform import PAUSED, CallerGone, InWorker, Scope
 from sigwrap.run.workers import Done, Outcome
 
@@ -46,6 +49,12 @@ if TYPE_CHECKING:
     from sigwrap.run.session import Session
 
 _NO_CROWD = Crowd(0, 0)
+_TRACED_BY_US = "the caller has made sigwrap its tracer"
+_READ_SLOWLY = "the caller is traced, and reading its program takes too long"
+_THREADS = "the caller is traced and has other threads"
+_TRACED_BY_US = "the caller has made sigwrap its tracer"
+_READ_SLOWLY = "the caller is traced, and reading its program takes too long"
+_THREADS = "the caller is traced and has other threads"
 
 
 class Execs:
@@ -60,7 +69,7 @@ class Execs:
         self._recordings = mediation.recordings
         self.turns = session.turns
         self.tracer: Tracer = Tracer(session, mediation)
-        self._unheld = Unheld(session, mediation)
+        self._traced = TracedExecs(session, mediation)
         # What was taken away and is there again, the session has put there.
         environment = session.facts.environment
         variables = {os.fsdecode(name): value for name, value in environment.given.items()}
@@ -91,10 +100,11 @@ class Execs:
 
     def on_stop(self, tid: int, wait_status: int) -> bool:
         """Whether it is one of an exec."""
-        return self.tracer.on_stop(tid, wait_status)
+        return self.tracer.on_stop(tid, wait_status) or self._traced.on_stop(tid, wait_status)
 
     def on_end(self, tid: int) -> None:
         self.tracer.on_end(tid)
+        self._traced.on_end(tid)
 
     def last_denial(self) -> str:
         """By which rule; empty where none was denied."""
@@ -106,9 +116,6 @@ class Execs:
 
     def begin(self, notification: Notification, process: Process, syscall: str) -> None:
         if self.tracer.take_back(notification):
-            return
-        if self._unheld.is_other(process, notification.tid):
-            self._performer.fail_as_the_kernel(notification.id, WouldFail(errno.EACCES))
             return
         steps = let_ask() if only_asks(notification, syscall) else self.mediator.mediate()
         held = ExecHoldings(self)
@@ -197,7 +204,7 @@ class Execs:
 
         return InWorker(work, then, lambda _late: executable.close())
 
-    def _hold(self, scope: Scope, _effect: Hold) -> Held:
+    def _hold(self, scope: Scope, _effect: Hold) -> object:
         self._performer.check(scope)
         self.turns.goes_on(scope.holdings)
         try:
@@ -205,8 +212,41 @@ class Execs:
         except Gone as gone:
             raise CallerGone from gone
         except NotTraceable:
-            self._performer.check_again(scope)
-            return Held.NO if tracer_of(scope.tid) else Held.NOT_DUMPABLE
+            return self._hold_its_tracer(scope)
+        return Held.YES
+
+    def _hold_its_tracer(self, scope: Scope) -> object:
+        tid = tracer_of(scope.tid)
+        if not tid:  # the tracer has just ended, or there was none
+            return self._hold_again(scope)
+        if tid == os.getpid():  # by PTRACE_TRACEME: sigwrap lets it go at its next stop
+            return CannotHold(_TRACED_BY_US)
+        process = self._processes.of_thread(tid)
+        if process is not None and scope.holdings.executable.is_read_slowly():
+            held: object = CannotHold(_READ_SLOWLY)
+        elif process is not None:
+            held = self._traced.hold(scope, tid, process)
+        elif tracer_of(scope.tid) == tid:
+            held = Held.NO
+        else:  # the tracer has just ended
+            return self._performer.wake_at(time.monotonic(), scope, Held.AGAIN)
+        is_unverified = held is Held.NO or isinstance(held, CannotHold)
+        if is_unverified and len(procfs.threads(scope.process.pid)) > 1:
+            # PTRACE_SEIZE of another thread would wait until this exec is over.
+            return CannotHold(_THREADS, may_run=False)
+        return held
+
+    def _hold_again(self, scope: Scope) -> object:
+        try:
+            scope.holdings.tracee = self.tracer.hold(scope)
+        except Gone as gone:
+            raise CallerGone from gone
+        except NotTraceable:
+            if not tracer_of(scope.tid):
+                self._performer.check_again(scope)
+                return Held.NOT_DUMPABLE
+            # Another process has just begun to trace it.
+            return self._performer.wake_at(time.monotonic(), scope, Held.AGAIN)
         return Held.YES
 
     def _verify_then_continue(self, scope: Scope, effect: VerifyThenContinue) -> object:
@@ -228,12 +268,13 @@ class Execs:
         return PAUSED
 
     def _continue_watched(self, scope: Scope, effect: ContinueWatched) -> object:
-        process = scope.process
         executable = scope.holdings.executable
         self._is_becoming_another(scope, executable.programs[0].argv)
-
-        self._processes.loads_unseen(process)
-        self._unheld.go_on(scope, executable, lambda: self._performer.let_go_on(scope, effect))
+        if scope.holdings.let_tracer_go is None:
+            self._processes.loads_unseen(scope.process)
+            self._performer.let_go_on(scope, effect)
+            return Ran()
+        self._traced.go_on(scope, executable, lambda: self._performer.let_go_on(scope, effect))
         return PAUSED
 
     def _is_becoming_another(self, scope: Scope, argv: tuple[str, ...]) -> None:

@@ -36,6 +36,8 @@ class ExecHoldings:
         "found",
         "goes_on",
         "holds_secret",
+        "let_tracer_go",
+        "let_tracer_go",
         "name",
         "path",
         "recording",
@@ -52,6 +54,7 @@ class ExecHoldings:
         self.executable: Executable | None = None
         self.facts: ExecFacts | None = None  # by which it is judged
         self.tracee: Tracee | None = None
+        self.let_tracer_go: Callable[[], None] | None = None  # if sigwrap holds the caller's
         self.goes_on = False
         # Of a replacement
         self.replacement: Executable | None = None
@@ -77,9 +80,12 @@ class ExecHoldings:
         for each in (self.executable, self.replacement, *found):
             if each is not None:
                 each.close()
+        if self.let_tracer_go is not None:
+            self.let_tracer_go()
         # A tracee and its scope lead to each other, and both here.
         self.asked = self.facts = self.executable = self.replacement = None
         self.replacement_argv = ()
+        self.let_tracer_go = None
         if self.recording is not None and not self.goes_on:
             self.recording.drop("the command was refused")
         self.execs.turns.is_over(self)

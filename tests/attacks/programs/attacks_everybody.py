@@ -1,11 +1,9 @@
-"""Takes descriptors and memory from everybody, advises on the memory of everybody, and slows
+"""Reads and writes the memory of everybody, takes descriptors, gives advice on memory, and slows
 everybody down, by both ABIs: `attacks_everybody.py OUTSIDE KIND…`. Of each kind it says what came
-of each target, and of odd words."""
+of each target."""
 
 import ctypes
-import mmap
 import os
-import select
 import signal
 import struct
 import sys
@@ -17,30 +15,14 @@ def all_named(results):
     return sorted({named(each) for each in results}, key=str)
 
 
-# pidfd_getfd, process_vm_readv and process_vm_writev
-
-reads, writes = os.pipe()
-os.write(writes, b"a secret")
-
-
-def takes(pid):
-    pidfd = os.pidfd_open(pid)
-    results = [native(438, pidfd, reads, 0)]
+def both(numbers, *words):
+    results = [native(numbers[0], *words)]
     if has_i386():
-        results.append(i386(438, pidfd, reads, 0))
-    found = set()
-    for each in results:
-        if each >= 0:
-            same = os.path.sameopenfile(each, reads)
-            found.add("taken" if same and not os.get_inheritable(each) else "another")
-            os.close(each)
-        else:
-            found.add(named(each))
-    os.close(pidfd)
-    return sorted(found)
+        results.append(i386(numbers[1], *words))
+    return all_named(results)
 
 
-def reaches(pid):
+def reached(pid):
     # i386: with flags that there are none of, so the kernel itself refuses it otherwise.
     here = ctypes.create_string_buffer(8)
     at = int(open("/proc/self/maps").readline().split("-")[0], 16)
@@ -52,66 +34,15 @@ def reaches(pid):
     return [result for result in results if result != "EINVAL"]
 
 
+# pidfd_getfd and process_madvise
+
+
 def taken(pid):
-    return [takes(pid), reaches(pid)]
-
-
-def taken_oddly(child):
-    """It ends `child`."""
-    pidfd = os.pidfd_open(child)
-    words = (pidfd, 999, 0), (pidfd, reads, 1), (999, reads, 0), (reads, reads, 0)
-    found = [named(native(438, *each)) for each in words]
-    os.kill(child, 9)
-    os.waitpid(child, 0)
-    return [*found, named(native(438, pidfd, reads, 0))]
-
-
-# process_madvise: for a page of the caller's own, which its children have as well
-
-PAGE = 4096
-COLD, PAGEOUT, DONTNEED = 20, 21, 4
-SELF = -10001  # a number that stands for the caller, Linux 6.15
-page = mmap.mmap(-1, PAGE)
-page.write(b"here")
-address = ctypes.addressof(ctypes.c_char.from_buffer(page))
-low_page = low(b"here")
-
-
-def advises(pidfd, advice):
-    results = [native(440, pidfd, struct.pack("QQ", address, PAGE), 1, advice, 0)]
-    if has_i386():
-        words = low(struct.pack("II", low_page, PAGE))
-        results.append(i386(440, pidfd, words, 1, advice, 0))
-    return all_named(results)
+    return both((438, 438), os.pidfd_open(pid), 0, 0)
 
 
 def advised(pid):
-    pidfd = os.pidfd_open(pid)
-    return [advises(pidfd, COLD), advises(pidfd, PAGEOUT)]
-
-
-def advised_oddly(child):
-    """It ends `child`."""
-    own = struct.pack("QQ", address, PAGE)
-    pidfd, ended = os.pidfd_open(os.getpid()), os.pidfd_open(child)
-    os.kill(child, 9)
-    select.select([ended], [], [])
-    zombie = native(440, ended, own, 1, COLD, 0)
-    os.waitpid(child, 0)
-    found = [
-        zombie,
-        native(440, ended, own, 1, COLD, 0),
-        native(440, 999, own, 1, COLD, 0),
-        native(440, 1, own, 1, COLD, 0),
-        native(440, -5, own, 1, COLD, 0),
-        native(440, pidfd, own, 1, COLD, 1),
-        native(440, pidfd, own, 1025, COLD, 0),
-        native(440, pidfd, 0, 1, COLD, 0),
-        native(440, pidfd, struct.pack("QQ", PAGE, PAGE), 1, COLD, 0),
-        native(440, pidfd, 0, 0, COLD, 0),
-        native(440, pidfd, own * 2, 2, COLD, 0),
-    ]
-    return [advises(SELF, DONTNEED), *map(named, found)]
+    return both((440, 440), os.pidfd_open(pid), 0, 0, 20, 0)  # MADV_COLD
 
 
 # Every call that takes from another process what it gets of the machine
@@ -171,8 +102,7 @@ def slowed(pid):
 
 
 outside, *kinds = sys.argv[1:]
-attacks = {"taken": taken, "advised": advised, "slowed": slowed}
-oddly = {"taken": taken_oddly, "advised": advised_oddly}
+attacks = {"reached": reached, "taken": taken, "advised": advised, "slowed": slowed}
 neighbour = spawn(signal.pause)
 supervisor = os.getppid()
 front = parent_of(supervisor)
@@ -192,8 +122,6 @@ def attack():
     told = {}
     for kind in kinds:
         told[kind] = {name: attacks[kind](pid) for name, pid in targets.items()}
-        if kind in oddly:
-            told[kind]["odd"] = oddly[kind](spawn(signal.pause))
     os.kill(child, 9)
     os.waitpid(child, 0)
     tell(told)

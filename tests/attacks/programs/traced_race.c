@@ -1,7 +1,7 @@
 /* traced_race HOW GOOD BAD SECONDS: children that their own parent traces exec what the parent flips.
-   HOW, words of it: path or word (what is flipped), seized (with a stop after execs), i386, ends (a
-   thread of the tracer ends it meanwhile), threads (the child has another one, which is traced as
-   well), leader or other (of them makes the exec). Prints how the children ended. */
+   HOW, words of it: path or word (what is flipped), attached (else the child asks to be traced),
+   i386, ends (a thread of the tracer ends it meanwhile), other (a thread that does not lead the child
+   makes the exec). Prints how the children ended. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <pthread.h>
@@ -69,11 +69,10 @@ static void *wait_for_ever(void *unused) {
 }
 
 static void child(void) {
-    if (!is("seized")) ptrace(PTRACE_TRACEME, 0, NULL, NULL), shared->may_go = 1;
+    if (!is("attached")) ptrace(PTRACE_TRACEME, 0, NULL, NULL), shared->may_go = 1;
     while (!shared->may_go) {}
     pthread_t thread;
-    if (is("threads")) pthread_create(&thread, NULL, is("other") ? run : wait_for_ever, NULL);
-    if (is("other")) wait_for_ever(NULL);
+    if (is("other")) pthread_create(&thread, NULL, run, NULL), wait_for_ever(NULL);
     run(NULL);
 }
 
@@ -87,9 +86,12 @@ static void count(int status) {
 static int trace(void) {
     pid_t pid = fork();
     if (pid == 0) child();
-    if (is("seized")) {
-        long options = PTRACE_O_TRACEEXEC | (is("threads") ? PTRACE_O_TRACECLONE : 0);
-        if (ptrace(PTRACE_SEIZE, pid, NULL, options)) return 3;
+    if (is("attached")) {
+        int status;
+        if (ptrace(PTRACE_ATTACH, pid, NULL, NULL)) return 3;
+        if (waitpid(pid, &status, __WALL) != pid) return 3;
+        ptrace(PTRACE_SETOPTIONS, pid, NULL, PTRACE_O_TRACEEXEC);
+        ptrace(PTRACE_CONT, pid, NULL, NULL);
         shared->may_go = 1;
     }
     for (;;) { /* counted before it is reaped: the thread that ends us may come between */

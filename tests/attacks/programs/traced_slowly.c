@@ -2,7 +2,6 @@
    program with the word pull, slowly. Meanwhile another of their threads HOW:
    forges: has BAD loaded, and makes the words of the caller look like those that were judged;
    stops: has BAD loaded, and as the leader asks to be traced and stops, while one traced as well execs;
-   asks: asks to be traced, so that the parent has to reap it before the exec can be over;
    ends: kills the process, whose leader nobody traces.
    Prints how the children ended. By the first two it goes on until ROUNDS of them have run and as
    many were killed, but for SECONDS at most. */
@@ -50,7 +49,6 @@ static void *meanwhile(void *unused) {
         strcpy(shared->path, bad), usleep(500);
         ptrace(PTRACE_TRACEME, 0, NULL, NULL), raise(SIGSTOP);
     }
-    if (is("asks")) usleep(1000), ptrace(PTRACE_TRACEME, 0, NULL, NULL);
     if (is("ends")) usleep(3500), kill(getpid(), SIGKILL);
     for (;;) pause();
     return unused;
@@ -64,9 +62,7 @@ static void child(void) {
         run(NULL);
     }
     pthread_create(&thread, NULL, run, NULL);
-    if (!is("asks")) meanwhile(NULL);
-    pthread_create(&thread, NULL, meanwhile, NULL);
-    for (;;) pause();
+    meanwhile(NULL);
 }
 
 static void count(int status) {
@@ -81,7 +77,8 @@ static int trace(void) {
     if (pid == 0) child();
     if (!is("forges")) {
         while (!shared->tid) usleep(50);
-        if (ptrace(PTRACE_SEIZE, shared->tid, NULL, PTRACE_O_TRACEEXEC)) return 3;
+        if (ptrace(PTRACE_ATTACH, shared->tid, NULL, NULL)) return 3;
+        waitpid(shared->tid, NULL, __WALL), ptrace(PTRACE_CONT, shared->tid, NULL, NULL);
         shared->is_seized = 1;
     }
     for (int status; (found = waitpid(-1, &status, __WALL)) > 0;)
@@ -93,7 +90,7 @@ static int trace(void) {
 }
 
 static int goes_on(int round, int rounds, time_t until) {
-    if (is("asks") || is("ends")) return round < rounds;
+    if (is("ends")) return round < rounds;
     return (shared->ran < rounds || shared->killed < rounds) && time(NULL) < until;
 }
 

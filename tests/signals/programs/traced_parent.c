@@ -21,7 +21,7 @@
 
 #define LONG_S 60
 #define SIGNALS 200
-#define SEIZED 10
+#define ATTACHED 10
 #define CALLS 1000
 #define TRACED_FOR_MS 800  // and somewhat longer, after each call
 #define BEYOND_32_BITS 0x1fffffffcL  // its lower half is -EINTR
@@ -151,9 +151,9 @@ static int call_by_i386(void) {
     return printf("%d\n", broken_off) < 0;
 }
 
-static int be_seized_while_ending(void) {
-    int seized = 0;
-    for (int i = 0; i < SEIZED; i++) {
+static int be_attached_while_ending(void) {
+    int attached = 0;
+    for (int i = 0; i < ATTACHED; i++) {
         int ready[2];
         char byte;
         if (pipe(ready)) return 1;
@@ -166,11 +166,13 @@ static int be_seized_while_ending(void) {
             }
         }
         if (read(ready[0], &byte, 1) != 1) return 1;
-        seized += !ptrace(PTRACE_SEIZE, busy, 0, PTRACE_O_TRACEEXEC);
+        attached += !ptrace(PTRACE_ATTACH, busy, 0, 0);
         kill(busy, SIGKILL);
-        waitpid(busy, NULL, __WALL);
+        int status;
+        do waitpid(busy, &status, __WALL);
+        while (WIFSTOPPED(status));
     }
-    return printf("%d\n", seized) < 0;
+    return printf("%d\n", attached) < 0;
 }
 
 int main(int count, char **words) {
@@ -182,6 +184,6 @@ int main(int count, char **words) {
     sigaction(SIGALRM, &action, NULL);
     if (!strcmp(how, "seeks")) return seek();
     if (!strcmp(how, "i386")) return call_by_i386();
-    if (!strcmp(how, "seized")) return be_seized_while_ending();
+    if (!strcmp(how, "attached")) return be_attached_while_ending();
     return wait_in(how);
 }
