@@ -16,7 +16,9 @@ from sigwrap.mediate.effects import (
     ContinueToChildren,
     Effect,
     Fail,
+    LetGo,
     Logged,
+    Look,
     LookAgain,
     Send,
     SetAsync,
@@ -50,7 +52,7 @@ from sigwrap.mediate.signal_facts import (
 from sigwrap.policy.judge.engine import Engine
 from sigwrap.policy.judge.request import TargetType, with_implied
 from sigwrap.policy.judge.signals import ALL
-from tests.mediate.transcript import Transcript, engine, nobody_handles, play_from
+from tests.mediate.transcript import Transcript, engine, nobody_handles, play, play_from
 
 TERM, USR1, USR2 = signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2
 HUP, INT, KILL = signal.SIGHUP, signal.SIGINT, signal.SIGKILL
@@ -749,3 +751,13 @@ def test_the_supervisor_gives_a_group_the_terminal() -> None:
     calls("ioctl", How.FOREGROUND, TTIN, OwnInMemory(50)).yields(
         SetForeground(50, INSIDE), reply=errno.ENOTTY
     ).fails(errno.ENOTTY, NOTHING)
+
+
+def test_a_tracer_waits_until_sigwrap_traces_its_target_no_more() -> None:
+    facts = SignalFacts(
+        BASH, "ptrace", int(signal.SIGKILL), How.TRACE, CHILD, 1, (), nobody_handles
+    )
+    steps = play(SignalMediator(OF_CALLS, domain=False).mediate()).yields(Look(), reply=facts)
+    gone = facts._replace(aim=WouldFail(errno.ESRCH))
+    steps.yields(LetGo(CHILD), reply=True).yields(Look(), reply=gone)
+    steps.fails(errno.ESRCH, Unrecorded.NOTHING_HAPPENS)

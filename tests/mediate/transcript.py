@@ -18,6 +18,7 @@ from sigwrap.mediate.effects import (
     Held,
     Hold,
     Image,
+    LetGo,
     Logged,
     Look,
     Mediation,
@@ -26,6 +27,7 @@ from sigwrap.mediate.effects import (
     ReadWhereabouts,
     Record,
     RecordRepeated,
+    SignalTarget,
     Succeed,
     Tell,
     Turn,
@@ -37,6 +39,7 @@ from sigwrap.mediate.exec import ExecMediator
 from sigwrap.mediate.exec_facts import ExecFacts, Unseen
 from sigwrap.mediate.facts import WouldFail
 from sigwrap.mediate.lineage import Process
+from sigwrap.mediate.signal_facts import How, SignalFacts
 from sigwrap.mediate.wording import denial
 from sigwrap.policy.judge.engine import Engine
 from sigwrap.policy.judge.limits import Crowd
@@ -178,8 +181,15 @@ def play_exec(mediator: ExecMediator, facts: ExecFacts | Unseen | WouldFail) -> 
 
 
 def play_from(mediator: Looks, facts: object) -> Transcript:
-    """From after the look."""
-    return play(mediator.mediate()).yields(Look(), reply=facts)
+    """From after the look; sigwrap itself traces no target."""
+    transcript = play(mediator.mediate()).yields(Look(), reply=facts)
+    if (
+        isinstance(facts, SignalFacts)
+        and facts.how is How.TRACE
+        and isinstance(facts.aim, SignalTarget)
+    ):
+        transcript.yields(LetGo(facts.aim), reply=False)
+    return transcript
 
 
 def engine(sections: str) -> Engine:
