@@ -1,4 +1,4 @@
-"""What /proc says of a process."""
+"""Reads what /proc says of a process."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ class Stat(NamedTuple):
     pgrp: int
     session: int
     is_kernel_thread: bool
-    is_exiting: bool  # its leader, at least: it has no image any more
+    is_exiting: bool  # at least its leader: it has no image any more
     threads: int
     start_time: int
-    exit_status: int  # as wait(2) has it; of a zombie only, and 0 where it may not be read
-    image: tuple[int, ...]  # where its last exec put code, stack, heap; empty: may not be read
+    exit_status: int  # of a zombie, as in wait(2); 0 if it cannot be read
+    image: tuple[int, ...]  # addresses of code, stack and heap; empty if it cannot be read
 
     @property
     def has_ended(self) -> bool:
@@ -36,7 +36,7 @@ class Stat(NamedTuple):
 
 
 def stat(pid: int) -> Stat | None:
-    """None where there is no such process."""
+    """Return a process's stat, None if there is no such process."""
     data = contents(f"/proc/{pid}/stat")
     if data is None:
         return None
@@ -44,7 +44,7 @@ def stat(pid: int) -> Stat | None:
 
 
 def is_stopped(pid: int) -> bool:
-    """By a signal, not for a tracer."""
+    """Return whether a signal has stopped the process, not a tracer."""
     found = stat(pid)
     return found is not None and found.state == "T"
 
@@ -70,19 +70,19 @@ def read_stat(data: bytes) -> Stat:
 
 
 def image(pid: int) -> tuple[int, ...] | None:
-    """What stat() has of it, in a third of the time. None where there is no such process."""
+    """Return the image as in stat(), in a third of the time. None if there is no such process."""
     data = contents(f"/proc/{pid}/stat")
     return None if data is None else _image(_after_name(data))
 
 
 def figures(pid: int) -> list[bytes] | None:
-    """The fields of its stat file from the state on. None where there is no such process."""
+    """Return the fields of the stat file from the state on, None if there is no such process."""
     data = contents(f"/proc/{pid}/stat")
     return None if data is None else _after_name(data)
 
 
 def kilobytes(path: str, *names: bytes) -> int | None:
-    """The sum of these lines of such a file; None where it can't be read."""
+    """Return the sum of these lines of a file, None if it cannot be read."""
     data = contents(path)
     if not data:
         return None
@@ -91,7 +91,7 @@ def kilobytes(path: str, *names: bytes) -> int | None:
 
 
 def terminal(pid: int) -> tuple[int, int] | None:
-    """The number of the terminal that controls it, 0 for none, and that one's foreground group."""
+    """Return the number of its terminal, 0 if it has none, and the terminal's foreground group."""
     data = contents(f"/proc/{pid}/stat")
     if data is None:
         return None
@@ -100,13 +100,13 @@ def terminal(pid: int) -> tuple[int, int] | None:
 
 
 def controlling_terminal(pid: int) -> int | None:
-    """Its device number."""
+    """Return its device number, None if there is none."""
     found = terminal(pid)
     return None if found is None else found[0] & 0xFFFFFFFF or None
 
 
 def _after_name(data: bytes) -> list[bytes]:
-    """The name may hold anything: parentheses, spaces and line ends too."""
+    """Split what follows the name, which may have parentheses, spaces and line ends."""
     return data[data.rindex(b")") + 2 :].split(b" ")
 
 
@@ -116,8 +116,10 @@ def _image(fields: list[bytes]) -> tuple[int, ...]:
 
 
 def call_of(pid: int, tid: int) -> int | None:
-    """The system call that a thread waits in, or was stopped in; less than 0 where it is in none or
-    has ended, None where that can't be told."""
+    """Return the system call that a thread waits or is stopped in.
+
+    Less than 0 if it is in none or has ended, None if that is unknown.
+    """
     known = call_and_arguments(pid, tid)
     return None if known is None else known[0]
 
@@ -139,13 +141,13 @@ def call_and_arguments(pid: int, tid: int) -> tuple[int, tuple[int, ...]] | None
 
 
 def waits_in(pid: int, tid: int) -> str:
-    """The kernel's function; empty where it can't be told."""
+    """Return the kernel function that a thread waits in, empty if that is unknown."""
     name = contents(f"/proc/{pid}/task/{tid}/wchan")
     return "" if name is None else name.decode()
 
 
 def thread_state(pid: int, tid: int) -> str:
-    """Empty where it is gone."""
+    """Return the state letter of a thread, empty if it is gone."""
     data = contents(f"/proc/{pid}/task/{tid}/stat")
     return "" if data is None else chr(data[data.rindex(b")") + 2])
 
@@ -161,20 +163,19 @@ def pidfd_target(pidfd: int) -> int | None:
 
 
 def descriptor_field(pid: int | str, fd: int | str, name: bytes) -> bytes | None:
-    """flags, mnt_id, or what else fdinfo has for its kind of file, but not the first."""
+    found = descriptor_fields(pid, fd, name)
+    return None if found is None else found[0]
+
+
+def descriptor_fields(pid: int | str, fd: int | str, *names: bytes) -> list[bytes] | None:
+    """Return lines of fdinfo, such as flags or mnt_id, but not its first line.
+
+    None if one is missing, or if they cannot be read.
+    """
     info = contents(f"/proc/{pid}/fdinfo/{fd}")
-    if info is None or b"\n" + name + b":" not in info:
+    if info is None or not all(b"\n" + name + b":" in info for name in names):
         return None
-    return _status_field(info, name)
-
-
-def number_in_folder(folder: int) -> int:
-    """Of whom a /proc/PID is about. OSError where that one has ended."""
-    fd = os.open("status", os.O_RDONLY | os.O_CLOEXEC, dir_fd=folder)
-    try:
-        return int(_status_field(os.read(fd, 4096), b"Pid"))
-    finally:
-        os.close(fd)
+    return [_status_field(info, name) for name in names]
 
 
 def comm(pid: int) -> str:
@@ -188,21 +189,20 @@ def command_line(pid: int) -> str:
 
 
 def arguments(pid: int) -> tuple[str, ...]:
-    """Empty where it has none, or they can't be read."""
+    """Return the arguments, empty if there are none or they cannot be read."""
     data = (contents(f"/proc/{pid}/cmdline") or b"").rstrip(b"\0")
     return tuple(os.fsdecode(word) for word in data.split(b"\0")) if data else ()
 
 
 def environment(pid: int | str = "self") -> dict[bytes, bytes]:
-    """As exec handed it over: Python itself may have added to os.environ (LC_CTYPE)."""
+    """Return the environment of its exec: Python may have added to os.environ (LC_CTYPE)."""
     block = contents(f"/proc/{pid}/environ") or b""
     pairs = (entry.partition(b"=") for entry in block.split(b"\0"))
     return {name: value for name, equals, value in pairs if name and equals}
 
 
 def environment_area(pid: int | str) -> tuple[int, int]:
-    """Where in its memory the environment is that exec handed over, and its size; 0, 0 where that
-    may not be known."""
+    """Return address and size of the environment of its exec; 0, 0 if they cannot be read."""
     data = contents(f"/proc/{pid}/stat")
     if data is None:
         return 0, 0
@@ -220,7 +220,7 @@ def caught_signals(pid: int) -> frozenset[int]:
 
 
 def has_pending(tid: int, number: int) -> bool:
-    """The thread or its process."""
+    """Return whether the signal waits for the thread or its process."""
     status = contents(f"/proc/{tid}/status")
     return status is not None and (
         _has(status, b"SigPnd", number) or _has(status, b"ShdPnd", number)
@@ -228,7 +228,7 @@ def has_pending(tid: int, number: int) -> bool:
 
 
 def handles(pid: int, number: int) -> bool:
-    """By a handler, or by waiting for it, for which its first thread has to block it."""
+    """Return whether it has a handler, or its first thread blocks the signal to wait for it."""
     status = contents(f"/proc/{pid}/status")
     if status is None:
         return False
@@ -238,12 +238,12 @@ def handles(pid: int, number: int) -> bool:
 
 
 def survives(pid: int, number: int) -> bool:
-    """It handles the signal, or ignores it, as one does that waits for another in system(3)."""
+    """Return whether it handles the signal or ignores it, as in system(3)."""
     return handles(pid, number) or number in ignored_signals(pid)
 
 
 def catches_or_ignores(pid: int, number: int) -> bool:
-    """One that it blocks for now ends it later."""
+    """Return whether it catches or ignores the signal. A blocked signal still ends it later."""
     status = contents(f"/proc/{pid}/status")
     if status is None:
         return False
@@ -251,7 +251,7 @@ def catches_or_ignores(pid: int, number: int) -> bool:
 
 
 def is_alone_and_catches(pid: int, number: int) -> bool:
-    """The process has one thread, and a handler for the signal."""
+    """Return whether the process has one thread, and a handler for the signal."""
     status = contents(f"/proc/{pid}/status")
     if status is None or int(_status_field(status, b"Threads")) != 1:
         return False
@@ -259,7 +259,7 @@ def is_alone_and_catches(pid: int, number: int) -> bool:
 
 
 def is_deaf_to(tid: int, number: int) -> bool:
-    """The thread blocks it, or its process ignores it."""
+    """Return whether the thread blocks the signal, or its process ignores it."""
     return blocks(tid, number) or number in ignored_signals(tid)
 
 
@@ -268,14 +268,16 @@ def blocks(tid: int, number: int) -> bool:
 
 
 def numbers(pid: int, field: str) -> list[int]:
-    """NSpid or NSpgid: its number in our namespace first, in its own last. TracerPid: one number.
-    Empty where it ended."""
+    """Return the numbers of a status line, empty if the process has ended.
+
+    NSpid and NSpgid: its number in our namespace first, in its own last. TracerPid: one number.
+    """
     status = contents(f"/proc/{pid}/status")
     return [] if status is None else [int(n) for n in _status_field(status, field.encode()).split()]
 
 
 def filters(tid: int | str) -> int | None:
-    """How many seccomp filters a thread is under; None before Linux 5.9 as well."""
+    """Return how many seccomp filters a thread has, None before Linux 5.9 or if it is gone."""
     status = contents(f"/proc/{tid}/status")
     if status is None or b"\nSeccomp_filters:" not in status:
         return None
@@ -290,7 +292,7 @@ def threads(pid: int) -> list[int]:
 
 
 def children(path: str) -> list[int]:
-    """`path`: a task's `children` file; empty where the kernel was built without it."""
+    """Read a task's `children` file. Empty if the kernel was built without it."""
     try:
         return [int(pid) for pid in all_contents(path).split()]
     except OSError:
@@ -301,7 +303,7 @@ class Credentials(NamedTuple):
     real_uid: int
     effective_uid: int
     saved_uid: int
-    can_kill_anybody: bool
+    has_cap_kill: bool
     can_slow_anybody: bool
 
 
@@ -321,16 +323,16 @@ def credentials(pid: int) -> Credentials | None:
 
 
 class Rights(NamedTuple):
-    """By which the kernel lets a thread do something, in our user namespace's numbers."""
+    """The rights of a thread, in numbers of our user namespace."""
 
     uid: int
     gid: int
-    groups: frozenset[int]  # beside it
+    groups: frozenset[int]  # the supplementary ones
     capabilities: int  # they count in its own user namespace
 
 
 def rights(tid: int | str) -> Rights | None:
-    """None once it is gone."""
+    """Return the rights, None if the thread is gone."""
     status = contents(f"/proc/{tid}/status")
     if status is None:
         return None
@@ -358,8 +360,10 @@ def network_namespace(tid: int | str) -> str:
 
 
 def signal_breaks_off(tid: int) -> bool | None:
-    """None where no signal waits for the thread that it doesn't block. True where the kernel is
-    sure to give it that one; another thread may get one that is for their process."""
+    """Return whether a pending signal surely goes to the thread, None if there is none for it.
+
+    Another thread may get a signal that is for their process.
+    """
     status = contents(f"/proc/{tid}/status")
     if status is None:
         return None
@@ -372,7 +376,7 @@ def signal_breaks_off(tid: int) -> bool | None:
 
 
 def identity(pid: int) -> tuple[bytes, ...]:
-    """What one process must have in common with another to be let look into it."""
+    """Return what a process must share with another to be allowed to read it."""
     status = contents(f"/proc/{pid}/status")
     if status is None:
         return ()
@@ -385,7 +389,7 @@ def identity(pid: int) -> tuple[bytes, ...]:
 
 
 def is_dumpable(pid: int) -> bool:
-    """What is not belongs to root here; of root's own processes this can't be told."""
+    """Return whether it is dumpable: /proc/PID is root's otherwise. Always true for root's own."""
     found = credentials(pid)
     try:
         return found is not None and file_status(f"/proc/{pid}/fd").st_uid == found.effective_uid
@@ -394,7 +398,7 @@ def is_dumpable(pid: int) -> bool:
 
 
 def can_be_covered() -> bool:
-    """Whoever may mount inside can tell us what he likes."""
+    """Return whether a process in the session could mount over our /proc."""
     status = contents("/proc/self/status")
     may_mount = status is None or int(_status_field(status, b"CapEff"), 16) & _CAP_SYS_ADMIN
     return bool(may_mount) and not proc_files.is_ours()

@@ -16,7 +16,7 @@ from collections.abc import Callable
 
 from sigwrap.bare.collections import deque
 from sigwrap.hints import Any
-from sigwrap.linux.bounded import BROKEN_OFF_AFTER_S, break_off
+from sigwrap.linux.waits import BROKEN_OFF_AFTER_S, break_off
 from sigwrap.run.loop import Loop
 from sigwrap.tuples import NamedTuple
 

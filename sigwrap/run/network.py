@@ -16,7 +16,6 @@ from sigwrap.bare.contextlib import suppress
 from sigwrap.calls import AF_UNIX, SOCK_DGRAM
 from sigwrap.errors import KernelError
 from sigwrap.linux import pidfd, procfs
-from sigwrap.linux.bounded import Bounded, let_calls_be_broken_off
 from sigwrap.linux.memory import may_be_served
 from sigwrap.linux.procfs import Rights
 from sigwrap.linux.registers import ERESTARTSYS
@@ -28,6 +27,7 @@ from sigwrap.linux.sockets.asked import Asked
 from sigwrap.linux.sockets.control import Carried
 from sigwrap.linux.sockets.look import Looked, Sockets
 from sigwrap.linux.sockets.rights import OtherRights, take
+from sigwrap.linux.waits import Bounded, let_calls_be_broken_off
 from sigwrap.mediate.effects import MakeSocket, Reach, Reached
 from sigwrap.mediate.facts import WouldFail
 from sigwrap.mediate.lineage import Process

@@ -17,7 +17,7 @@ from sigwrap.errors import InternalError
 from sigwrap.escape import printable
 from sigwrap.events import EVENT_TYPES
 from sigwrap.hints import Any, Protocol
-from sigwrap.linux import caller_stderr
+from sigwrap.linux import stderr_lines
 from sigwrap.linux.seccomp import ListenerBroken
 from sigwrap.mediate.effects import (
     Advise,
@@ -206,7 +206,7 @@ class Performer:
             Tell: self._tell,
             EndRun: self._on_end_run,
         }
-        caller_stderr.allow_writing_to_terminals()
+        stderr_lines.allow_writing_to_terminals()
 
     def offer(self, handlers: dict[type, Handler]) -> None:
         """How a family carries out the effects that only it has."""
@@ -461,7 +461,7 @@ class Performer:
         spares_screens: bool = False,
         spares_ours: bool = False,
     ) -> _thread.LockType | None:
-        line = caller_stderr.Line(
+        line = stderr_lines.Line(
             caller.pid,
             printable(text),
             off_terminals=off_terminals,
@@ -471,7 +471,7 @@ class Performer:
         return self.write(line, then)
 
     def write(
-        self, line: caller_stderr.Line, then: Callable[[Outcome], None]
+        self, line: stderr_lines.Line, then: Callable[[Outcome], None]
     ) -> _thread.LockType | None:
         """A lock that is free once the line is written. None where no worker is to be had; the log
         has it."""

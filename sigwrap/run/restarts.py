@@ -26,7 +26,7 @@ from collections.abc import Callable
 
 from sigwrap.bare import signal
 from sigwrap.errors import KernelError
-from sigwrap.linux import broken_off, procfs, ptrace
+from sigwrap.linux import procfs, ptrace
 from sigwrap.linux.blind_tracer import BlindTracer
 from sigwrap.linux.ptrace import Gone
 from sigwrap.linux.seccomp import Notification
@@ -107,7 +107,7 @@ class Restarts:
             if not self._blind_tracers[pid].on_stop(wait_status, number):
                 return True
             del self._blind_tracers[pid]
-        broken_off.make_again(pid, wait_status)
+        ptrace.make_again(pid, wait_status)
         if number and time.monotonic() < self._traced_until_s[pid]:
             ptrace.resume(pid, number)
             return True
@@ -138,7 +138,7 @@ class Restarts:
         now_s = time.monotonic()
         for pid, until_s in self._traced_until_s.items():
             if pid not in self._blind_tracers and (
-                now_s >= until_s or broken_off.would_begin_anew(pid)
+                now_s >= until_s or ptrace.would_begin_anew(pid)
             ):
                 _interrupt(pid)
         self._looks = False

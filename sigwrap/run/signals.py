@@ -16,8 +16,14 @@ from sigwrap.linux.seccomp import Listener, Notification, int32
 from sigwrap.linux.signals.advice import advise, check_may_advise
 from sigwrap.linux.signals.aim import TargetResolver
 from sigwrap.linux.signals.call import SignalCall, pointed_at, read
-from sigwrap.linux.signals.owners import set_async
-from sigwrap.linux.signals.send import is_still, may_change, send, set_limits, set_owner
+from sigwrap.linux.signals.send import (
+    is_still,
+    may_change,
+    send,
+    set_async,
+    set_limits,
+    set_owner,
+)
 from sigwrap.linux.signals.take import take_descriptor
 from sigwrap.linux.signals.targets import Targets, refresh_comm
 from sigwrap.linux.taken import closes_at_once, let_go

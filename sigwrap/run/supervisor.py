@@ -13,8 +13,8 @@ from sigwrap.bare.signal import SIGCHLD, SIGKILL
 from sigwrap.calls import Under
 from sigwrap.events import Payload
 from sigwrap.hints import TYPE_CHECKING
-from sigwrap.linux import held_terminals
-from sigwrap.linux.killed import oom_kills, used_up_cpu_limit
+from sigwrap.linux import terminals
+from sigwrap.linux.death import oom_kills, used_up_cpu_limit
 from sigwrap.linux.memory import may_be_served
 from sigwrap.linux.seccomp import Listener
 from sigwrap.linux.sigfd import SignalFd
@@ -349,7 +349,7 @@ class Supervisor:
             return None
         if command != BELL:
             return self._channel.send
-        if held_terminals.controlling < 0:
+        if terminals.controlling < 0:
             self._recorder.tell("--notify bell: there is no terminal")
             return None
         return ring

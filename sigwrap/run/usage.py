@@ -7,7 +7,7 @@ import os
 import time
 
 from sigwrap.linux import usage
-from sigwrap.linux.session_cgroup import SessionCgroup
+from sigwrap.linux.usage import SessionCgroup
 from sigwrap.mediate.run_end import KillDemanded, LimitReached
 from sigwrap.mediate.usage_limits import (
     REST_AFTER_LOOK,

@@ -20,7 +20,7 @@ from urllib.parse import quote
 
 from sigwrap.errors import StoreError
 from sigwrap.hints import Any
-from sigwrap.linux.plain_file import open_plain_file
+from sigwrap.linux.descriptors import open_plain_file
 from sigwrap.store.codec import MAX_PAYLOAD_CHARACTERS, Row
 from sigwrap.store.schema import APPLICATION_ID, EVENTS_TABLE, SCHEMA_VERSION
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from sigwrap.errors import StoreError
 from sigwrap.hints import IO
-from sigwrap.linux.plain_file import open_plain_file
+from sigwrap.linux.descriptors import open_plain_file
 from sigwrap.store.codec import MAX_PAYLOAD_CHARACTERS, Row, parse_journal_line
 
 _LONGEST_LINE = MAX_PAYLOAD_CHARACTERS + (1 << 10)

@@ -16,9 +16,9 @@ from sigwrap.bare.contextlib import suppress
 from sigwrap.errors import SessionError, StoreError
 from sigwrap.escape import printable
 from sigwrap.linux import proc_files
+from sigwrap.linux.descriptors import open_plain_file
 from sigwrap.linux.file_state import mount_of
 from sigwrap.linux.paths import refuse_magic_links
-from sigwrap.linux.plain_file import open_plain_file
 from sigwrap.store.folder import Folder, aside
 from sigwrap.store.location import default_store
 from sigwrap.tuples import NamedTuple

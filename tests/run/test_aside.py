@@ -11,8 +11,8 @@ from queue import SimpleQueue
 
 import pytest
 
-from sigwrap.linux.bounded import break_off, let_calls_be_broken_off
 from sigwrap.linux.libc import libc
+from sigwrap.linux.waits import break_off, let_calls_be_broken_off
 from sigwrap.run import aside
 from sigwrap.run.aside import Aside, Done, Late, Outcome, Raised
 from sigwrap.run.loop import Loop

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from sigwrap.events import Payload
-from sigwrap.linux import caller_stderr
+from sigwrap.linux import stderr_lines
 from sigwrap.linux.seccomp import ListenerBroken
 from sigwrap.mediate.effects import (
     Ask,
@@ -76,7 +76,7 @@ class Stage:
             escalate=lambda escalation: self.happened.append(f"escalate {escalation.what}"),
         )
         monkeypatch.setattr(
-            caller_stderr,
+            stderr_lines,
             "Line",
             lambda pid, text, **_: self.line(pid, text),
         )

@@ -9,7 +9,7 @@ import termios
 from collections.abc import Mapping
 
 from sigwrap.hints import Any
-from sigwrap.linux import held_terminals, procfs
+from sigwrap.linux import procfs, terminals
 
 _IUTF8 = 0o40000
 _KEYS = {
@@ -65,7 +65,7 @@ def local_modes(fd: int) -> int:
 def is_drawn_on_by(pid: int) -> bool:
     """Whether a process is in the terminal's foreground and reads keys, not lines: an editor, a
     full-screen agent."""
-    fd = held_terminals.controlling
+    fd = terminals.controlling
     found = procfs.stat(pid) if fd >= 0 else None
     if found is None or found.session != os.getsid(0):
         return False

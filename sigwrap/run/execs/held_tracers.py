@@ -19,7 +19,7 @@ from collections.abc import Callable
 from sigwrap import calls
 from sigwrap.calls import EXECS, EXITS, PTRACE_CALLS
 from sigwrap.errors import KernelError
-from sigwrap.linux import broken_off, procfs, ptrace
+from sigwrap.linux import procfs, ptrace
 from sigwrap.linux.execs.tracing import (
     has_to_be_reaped,
     is_about_to_end,
@@ -261,7 +261,7 @@ class HeldTracers:
 
 def _make_broken_off_call_again(tid: int, wait_status: int) -> None:
     try:
-        broken_off.make_again(tid, wait_status)
+        ptrace.make_again(tid, wait_status)
     except KernelError:
         pass  # it was killed out of its stop
 

@@ -13,9 +13,9 @@ import os
 import stat
 
 from sigwrap.bare import socket
+from sigwrap.linux.descriptors import widen_pipe
 from sigwrap.linux.execs.environment import Variables
 from sigwrap.linux.file_state import Inode, inode_of, kind_of
-from sigwrap.linux.pipes import widen
 from sigwrap.linux.ptrace import take_descriptor
 from sigwrap.linux.seccomp import Listener
 from sigwrap.linux.taken import let_go, refuse_descriptors
@@ -84,7 +84,7 @@ class Recordings:
             for fd in range(3):
                 reading, writing = os.pipe()
                 if fd == 1:
-                    widen(writing, _OUTPUT_BYTES)
+                    widen_pipe(writing, _OUTPUT_BYTES)
                 ends += (reading, writing) if fd else (writing, reading)
             for fd in range(3):
                 self._listener.put_descriptor(notification_id, ends[2 + 2 * fd], fd)
