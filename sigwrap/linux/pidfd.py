@@ -1,4 +1,4 @@
-"""Pidfds: they hold a process, so that no other process gets its number meanwhile."""
+"""Signals to a process that is held, so that its number can't be another's by then; and its end."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ _SIGINFO = struct.Struct("<iii4xiI104x")  # number, errno, code, pid, uid
 def send(
     pidfd: int, number: int, *, sender_pid: int, sender_uid: int, flags: int = 0, info: bytes = b""
 ) -> None:
-    """Send a signal as if from the sender. The kernel takes SI_QUEUE for that, but not SI_USER."""
+    """As if by the sender. The kernel lets nobody but the sender say SI_USER; SI_QUEUE it takes."""
     packed = info or _SIGINFO.pack(number, 0, _SI_QUEUE, sender_pid, sender_uid)
     buffer = ctypes.create_string_buffer(packed, SIGINFO_BYTES)
     syscall("pidfd_send_signal", _SYS_PIDFD_SEND_SIGNAL, pidfd, number, buffer, flags)
 
 
 def require() -> None:
-    """Raise NoInterception if pidfd_open does not work."""
+    """NoInterception where no process can be held."""
     try:
         os.close(os.pidfd_open(os.getpid()))
     except OSError as refusal:
@@ -47,7 +47,8 @@ def require() -> None:
 
 
 def can_take() -> bool:
-    """Return whether pidfd_getfd works. Docker's default profile wants CAP_SYS_PTRACE for it."""
+    """Whether a descriptor of another process is to be had: docker's default profile has that for
+    containers with CAP_SYS_PTRACE only."""
     own = os.pidfd_open(os.getpid())
     try:
         os.close(syscall("pidfd_getfd", _SYS_PIDFD_GETFD, own, own, 0))
@@ -59,18 +60,14 @@ def can_take() -> bool:
 
 
 def duplicate(tid: int, fd: int) -> int:
-    """Duplicate another thread's descriptor, close-on-exec.
-
-    Raises OSError if closing the duplicate could block.
-    """
+    """Another thread's descriptor as our own, close-on-exec. OSError where it could not be closed
+    at once."""
     return taken(tid, fd, lambda: _duplicate(tid, fd))
 
 
 def duplicate_socket(tid: int, fd: int) -> int:
-    """Duplicate a socket of another thread.
-
-    Raises OSError if the descriptor is no socket any more, and closes it without waiting.
-    """
+    """The same of a socket, which the caller has looked at: what another thread has put there since
+    is let go without waiting. OSError where it is none any more."""
     found = _duplicate(tid, fd)
     if kind_of(b"/proc/self/fd/%d" % found)[0] == stat.S_IFSOCK:
         return found
@@ -87,7 +84,7 @@ def _duplicate(tid: int, fd: int) -> int:
 
 
 def open_thread(tid: int) -> int:
-    """Open a pidfd of a thread. Before Linux 6.9 it is of the process, if the thread leads that."""
+    """Signals by it go to this very thread; before Linux 6.9, to its process, if it leads that."""
     try:
         return os.pidfd_open(tid, _PIDFD_THREAD)
     except OSError:
@@ -95,7 +92,8 @@ def open_thread(tid: int) -> int:
 
 
 def target(pidfd: int) -> int | None:
-    """Return what our own pidfd stands for; -1 once that has ended, None if it is no pidfd."""
+    """The process or thread that one of our own pidfds stands for; -1 once it is gone, None where
+    it is no pidfd."""
     return procfs.pidfd_target(pidfd)
 
 

@@ -1,4 +1,4 @@
-"""Translates the numbers that a process in another pid namespace uses."""
+"""Numbers that a process in another pid namespace uses, in ours."""
 
 from __future__ import annotations
 
@@ -13,11 +13,9 @@ _NS_GET_PID_FROM_PIDNS = 0x8004B706
 
 
 def level(pid: int) -> str:
-    """Return how far the process is below the namespace of /proc.
-
-    All processes in /proc are in that namespace or below, so the same level as ours means the same
-    namespace. A process that is not dumpable hides its ns/pid, but not its level.
-    """
+    """How far below /proc's own namespace it lives: all that is seen there is in that one or below,
+    so with the same level as ours comes the same namespace. A process that is not dumpable hides
+    its ns/pid, but not this."""
     return str(len(procfs.numbers(pid, "NSpid")))
 
 
@@ -29,7 +27,7 @@ def namespace(pid: int) -> str:
 
 
 def process(sender: int, number: int) -> int | None:
-    """Return our number of the process or thread that has this number for the sender."""
+    """Our number of what `sender` calls `number`, a process or a thread."""
     try:
         return _translated(sender, number)
     except OSError as refusal:
@@ -37,14 +35,14 @@ def process(sender: int, number: int) -> int | None:
 
 
 def group(sender: int, number: int) -> int | None:
-    try:  # mostly the group has its leader
+    try:  # mostly it has its leader
         return _translated(sender, number)
     except OSError:
         return _find(sender, number, "NSpgid")
 
 
 def _translated(sender: int, number: int) -> int:
-    """Ask the kernel (Linux 6.11). Raises OSError if there is no such number."""
+    """By the kernel, which needs no search (Linux 6.11). OSError where it has no such number."""
     fd = proc_files.open_file(f"/proc/{sender}/ns/pid")
     try:
         return ioctl(fd, _NS_GET_PID_FROM_PIDNS, number)
@@ -61,14 +59,14 @@ def _find(sender: int, number: int, field: str) -> int | None:
         for tid in (pid,) if field == "NSpgid" else procfs.threads(pid):
             numbers = procfs.numbers(tid, field)
             if numbers and len(numbers) <= level:
-                break  # it is in a namespace above, and so are its other threads
+                break  # it lives above, and its other threads do
             if numbers and numbers[level] == number and _is_within(pid, level, wanted):
                 return numbers[0]
     return None
 
 
 def _is_within(pid: int, level: int, wanted: str) -> bool:
-    """Return whether its namespace is the wanted one or below: other namespaces have that level."""
+    """Its namespace is the wanted one or lies below it: one number at a level says nothing yet."""
     depth = len(procfs.numbers(pid, "NSpid")) - 1
     if depth < level:
         return False

@@ -1,4 +1,4 @@
-"""Reads what /proc says of a process."""
+"""What /proc says of a process."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ class Stat(NamedTuple):
     pgrp: int
     session: int
     is_kernel_thread: bool
-    is_exiting: bool  # at least its leader: it has no image any more
+    is_exiting: bool  # its leader, at least: it has no image any more
     threads: int
     start_time: int
-    exit_status: int  # of a zombie, as in wait(2); 0 if it cannot be read
-    image: tuple[int, ...]  # addresses of code, stack and heap; empty if it cannot be read
+    exit_status: int  # as wait(2) has it; of a zombie only, and 0 where it may not be read
+    image: tuple[int, ...]  # where its last exec put code, stack, heap; empty: may not be read
 
     @property
     def has_ended(self) -> bool:
@@ -36,7 +36,7 @@ class Stat(NamedTuple):
 
 
 def stat(pid: int) -> Stat | None:
-    """Return a process's stat, None if there is no such process."""
+    """None where there is no such process."""
     data = contents(f"/proc/{pid}/stat")
     if data is None:
         return None
@@ -44,7 +44,7 @@ def stat(pid: int) -> Stat | None:
 
 
 def is_stopped(pid: int) -> bool:
-    """Return whether a signal has stopped the process, not a tracer."""
+    """By a signal, not for a tracer."""
     found = stat(pid)
     return found is not None and found.state == "T"
 
@@ -70,19 +70,19 @@ def read_stat(data: bytes) -> Stat:
 
 
 def image(pid: int) -> tuple[int, ...] | None:
-    """Return the image as in stat(), in a third of the time. None if there is no such process."""
+    """What stat() has of it, in a third of the time. None where there is no such process."""
     data = contents(f"/proc/{pid}/stat")
     return None if data is None else _image(_after_name(data))
 
 
 def figures(pid: int) -> list[bytes] | None:
-    """Return the fields of the stat file from the state on, None if there is no such process."""
+    """The fields of its stat file from the state on. None where there is no such process."""
     data = contents(f"/proc/{pid}/stat")
     return None if data is None else _after_name(data)
 
 
 def kilobytes(path: str, *names: bytes) -> int | None:
-    """Return the sum of these lines of a file, None if it cannot be read."""
+    """The sum of these lines of such a file; None where it can't be read."""
     data = contents(path)
     if not data:
         return None
@@ -91,7 +91,7 @@ def kilobytes(path: str, *names: bytes) -> int | None:
 
 
 def terminal(pid: int) -> tuple[int, int] | None:
-    """Return the number of its terminal, 0 if it has none, and the terminal's foreground group."""
+    """The number of the terminal that controls it, 0 for none, and that one's foreground group."""
     data = contents(f"/proc/{pid}/stat")
     if data is None:
         return None
@@ -100,13 +100,13 @@ def terminal(pid: int) -> tuple[int, int] | None:
 
 
 def controlling_terminal(pid: int) -> int | None:
-    """Return its device number, None if there is none."""
+    """Its device number."""
     found = terminal(pid)
     return None if found is None else found[0] & 0xFFFFFFFF or None
 
 
 def _after_name(data: bytes) -> list[bytes]:
-    """Split what follows the name, which may have parentheses, spaces and line ends."""
+    """The name may hold anything: parentheses, spaces and line ends too."""
     return data[data.rindex(b")") + 2 :].split(b" ")
 
 
@@ -116,10 +116,8 @@ def _image(fields: list[bytes]) -> tuple[int, ...]:
 
 
 def call_of(pid: int, tid: int) -> int | None:
-    """Return the system call that a thread waits or is stopped in.
-
-    Less than 0 if it is in none or has ended, None if that is unknown.
-    """
+    """The system call that a thread waits in, or was stopped in; less than 0 where it is in none or
+    has ended, None where that can't be told."""
     known = call_and_arguments(pid, tid)
     return None if known is None else known[0]
 
@@ -141,13 +139,13 @@ def call_and_arguments(pid: int, tid: int) -> tuple[int, tuple[int, ...]] | None
 
 
 def waits_in(pid: int, tid: int) -> str:
-    """Return the kernel function that a thread waits in, empty if that is unknown."""
+    """The kernel's function; empty where it can't be told."""
     name = contents(f"/proc/{pid}/task/{tid}/wchan")
     return "" if name is None else name.decode()
 
 
 def thread_state(pid: int, tid: int) -> str:
-    """Return the state letter of a thread, empty if it is gone."""
+    """Empty where it is gone."""
     data = contents(f"/proc/{pid}/task/{tid}/stat")
     return "" if data is None else chr(data[data.rindex(b")") + 2])
 
@@ -189,20 +187,21 @@ def command_line(pid: int) -> str:
 
 
 def arguments(pid: int) -> tuple[str, ...]:
-    """Return the arguments, empty if there are none or they cannot be read."""
+    """Empty where it has none, or they can't be read."""
     data = (contents(f"/proc/{pid}/cmdline") or b"").rstrip(b"\0")
     return tuple(os.fsdecode(word) for word in data.split(b"\0")) if data else ()
 
 
 def environment(pid: int | str = "self") -> dict[bytes, bytes]:
-    """Return the environment of its exec: Python may have added to os.environ (LC_CTYPE)."""
+    """As exec handed it over: Python itself may have added to os.environ (LC_CTYPE)."""
     block = contents(f"/proc/{pid}/environ") or b""
     pairs = (entry.partition(b"=") for entry in block.split(b"\0"))
     return {name: value for name, equals, value in pairs if name and equals}
 
 
 def environment_area(pid: int | str) -> tuple[int, int]:
-    """Return address and size of the environment of its exec; 0, 0 if they cannot be read."""
+    """Where in its memory the environment is that exec handed over, and its size; 0, 0 where that
+    may not be known."""
     data = contents(f"/proc/{pid}/stat")
     if data is None:
         return 0, 0
@@ -220,7 +219,7 @@ def caught_signals(pid: int) -> frozenset[int]:
 
 
 def has_pending(tid: int, number: int) -> bool:
-    """Return whether the signal waits for the thread or its process."""
+    """The thread or its process."""
     status = contents(f"/proc/{tid}/status")
     return status is not None and (
         _has(status, b"SigPnd", number) or _has(status, b"ShdPnd", number)
@@ -228,7 +227,7 @@ def has_pending(tid: int, number: int) -> bool:
 
 
 def handles(pid: int, number: int) -> bool:
-    """Return whether it has a handler, or its first thread blocks the signal to wait for it."""
+    """By a handler, or by waiting for it, for which its first thread has to block it."""
     status = contents(f"/proc/{pid}/status")
     if status is None:
         return False
@@ -238,12 +237,12 @@ def handles(pid: int, number: int) -> bool:
 
 
 def survives(pid: int, number: int) -> bool:
-    """Return whether it handles the signal or ignores it, as in system(3)."""
+    """It handles the signal, or ignores it, as one does that waits for another in system(3)."""
     return handles(pid, number) or number in ignored_signals(pid)
 
 
 def catches_or_ignores(pid: int, number: int) -> bool:
-    """Return whether it catches or ignores the signal. A blocked signal still ends it later."""
+    """One that it blocks for now ends it later."""
     status = contents(f"/proc/{pid}/status")
     if status is None:
         return False
@@ -251,7 +250,7 @@ def catches_or_ignores(pid: int, number: int) -> bool:
 
 
 def is_alone_and_catches(pid: int, number: int) -> bool:
-    """Return whether the process has one thread, and a handler for the signal."""
+    """The process has one thread, and a handler for the signal."""
     status = contents(f"/proc/{pid}/status")
     if status is None or int(_status_field(status, b"Threads")) != 1:
         return False
@@ -259,7 +258,7 @@ def is_alone_and_catches(pid: int, number: int) -> bool:
 
 
 def is_deaf_to(tid: int, number: int) -> bool:
-    """Return whether the thread blocks the signal, or its process ignores it."""
+    """The thread blocks it, or its process ignores it."""
     return blocks(tid, number) or number in ignored_signals(tid)
 
 
@@ -268,16 +267,14 @@ def blocks(tid: int, number: int) -> bool:
 
 
 def numbers(pid: int, field: str) -> list[int]:
-    """Return the numbers of a status line, empty if the process has ended.
-
-    NSpid and NSpgid: its number in our namespace first, in its own last. TracerPid: one number.
-    """
+    """NSpid or NSpgid: its number in our namespace first, in its own last. TracerPid: one number.
+    Empty where it ended."""
     status = contents(f"/proc/{pid}/status")
     return [] if status is None else [int(n) for n in _status_field(status, field.encode()).split()]
 
 
 def filters(tid: int | str) -> int | None:
-    """Return how many seccomp filters a thread has, None before Linux 5.9 or if it is gone."""
+    """How many seccomp filters a thread is under; None before Linux 5.9 as well."""
     status = contents(f"/proc/{tid}/status")
     if status is None or b"\nSeccomp_filters:" not in status:
         return None
@@ -292,7 +289,7 @@ def threads(pid: int) -> list[int]:
 
 
 def children(path: str) -> list[int]:
-    """Read a task's `children` file. Empty if the kernel was built without it."""
+    """`path`: a task's `children` file; empty where the kernel was built without it."""
     try:
         return [int(pid) for pid in all_contents(path).split()]
     except OSError:
@@ -303,7 +300,7 @@ class Credentials(NamedTuple):
     real_uid: int
     effective_uid: int
     saved_uid: int
-    has_cap_kill: bool
+    can_kill_anybody: bool
     can_slow_anybody: bool
 
 
@@ -323,16 +320,16 @@ def credentials(pid: int) -> Credentials | None:
 
 
 class Rights(NamedTuple):
-    """The rights of a thread, in numbers of our user namespace."""
+    """By which the kernel lets a thread do something, in our user namespace's numbers."""
 
     uid: int
     gid: int
-    groups: frozenset[int]  # the supplementary ones
+    groups: frozenset[int]  # beside it
     capabilities: int  # they count in its own user namespace
 
 
 def rights(tid: int | str) -> Rights | None:
-    """Return the rights, None if the thread is gone."""
+    """None once it is gone."""
     status = contents(f"/proc/{tid}/status")
     if status is None:
         return None
@@ -360,10 +357,8 @@ def network_namespace(tid: int | str) -> str:
 
 
 def signal_breaks_off(tid: int) -> bool | None:
-    """Return whether a pending signal surely goes to the thread, None if there is none for it.
-
-    Another thread may get a signal that is for their process.
-    """
+    """None where no signal waits for the thread that it doesn't block. True where the kernel is
+    sure to give it that one; another thread may get one that is for their process."""
     status = contents(f"/proc/{tid}/status")
     if status is None:
         return None
@@ -376,7 +371,7 @@ def signal_breaks_off(tid: int) -> bool | None:
 
 
 def identity(pid: int) -> tuple[bytes, ...]:
-    """Return what a process must share with another to be allowed to read it."""
+    """What one process must have in common with another to be let look into it."""
     status = contents(f"/proc/{pid}/status")
     if status is None:
         return ()
@@ -389,7 +384,7 @@ def identity(pid: int) -> tuple[bytes, ...]:
 
 
 def is_dumpable(pid: int) -> bool:
-    """Return whether it is dumpable: /proc/PID is root's otherwise. Always true for root's own."""
+    """What is not belongs to root here; of root's own processes this can't be told."""
     found = credentials(pid)
     try:
         return found is not None and file_status(f"/proc/{pid}/fd").st_uid == found.effective_uid
@@ -398,7 +393,7 @@ def is_dumpable(pid: int) -> bool:
 
 
 def can_be_covered() -> bool:
-    """Return whether a process in the session could mount over our /proc."""
+    """Whoever may mount inside can tell us what he likes."""
     status = contents("/proc/self/status")
     may_mount = status is None or int(_status_field(status, b"CapEff"), 16) & _CAP_SYS_ADMIN
     return bool(may_mount) and not proc_files.is_ours()
