@@ -1,4 +1,4 @@
-"""Ends by signals: sigwrap's own end as the command ended, and traces of the kernel's SIGKILL."""
+"""Ends by a signal: dying of one ourselves, and what the kernel tells about a SIGKILL."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sigwrap.linux.libc import syscall
 from sigwrap.linux.proc_files import contents
 from sigwrap.machine import NUMBERS
 
-# The kernel's own calls: the C library refuses signals 32 and 33.
+# The kernel's own calls: the C library does not let us set 32 and 33, which are signals too.
 _SYS_RT_SIGACTION = NUMBERS["rt_sigaction"]
 _SYS_RT_SIGPROCMASK = NUMBERS["rt_sigprocmask"]
 _SET_BYTES = 8
@@ -21,11 +21,11 @@ _DEFAULT_ACTION = bytes(4 * 8)  # handler, flags, restorer, mask
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 _NO_LIMIT = resource.RLIM_INFINITY
 _NEARLY, _HARDLY = 0.75, 0.2
-_UTIME, _STIME, _START_TIME = 11, 12, 19  # among procfs.figures
+_UTIME, _STIME, _START_TIME = 11, 12, 19  # among the figures
 
 
 def die_of(signal_number: int) -> None:
-    """End by a signal, without a core. Returns if that fails, as in a namespace's first process."""
+    """End by this signal. Returns if it has no effect, as in the first process of a namespace."""
     keep_from_core(os.getpid())
     if signal_number not in (signal.SIGKILL, signal.SIGSTOP):
         _act_by_default(signal_number)
@@ -42,15 +42,15 @@ def _act_by_default(number: int) -> None:
 
 
 def keep_from_core(pid: int) -> None:
-    """Limit cores to one byte, which also keeps the kernel from starting a core handler."""
+    """Prevent a core file. With a limit of 1, the kernel starts no program to pipe it to either."""
     _soft, hard = resource.prlimit(pid, resource.RLIMIT_CORE)
     resource.prlimit(pid, resource.RLIMIT_CORE, (1 if hard else 0, hard))
 
 
 def oom_kills() -> int | None:
-    """Return how often the OOM killer has killed since boot, None if that cannot be read.
+    """Return how many processes the OOM killer has killed since the machine started, or None.
 
-    The kernel counts before it kills, so before the end of the process can be seen.
+    It counts before it kills, so before the end can be seen.
     """
     lines = contents("/proc/vmstat") or b""
     _, _, rest = lines.partition(b"\noom_kill ")
@@ -59,9 +59,9 @@ def oom_kills() -> int | None:
 
 
 def used_up_cpu_limit(pid: int, start_time: int) -> int | None:
-    """Return the hard RLIMIT_CPU in seconds that a killed process has used up, or 0 if it has not.
+    """Return the process's hard RLIMIT_CPU in seconds if it has used that up, and 0 if not.
 
-    None if that is unknown: the parent may have reaped the process.
+    Nothing else tells. None if it is unknown: the parent may have reaped the process.
     """
     figures = procfs.figures(pid)
     if figures is None or int(figures[_START_TIME]) != start_time:
@@ -70,8 +70,8 @@ def used_up_cpu_limit(pid: int, start_time: int) -> int | None:
         _soft, hard = resource.prlimit(pid, resource.RLIMIT_CPU)
     except (OSError, ValueError):
         return None
-    # The kernel enforces the limit by ticks, and shows what the scheduler has measured. The two
-    # differ, on a busy machine by much.
+    # The kernel compares ticks with the limit, and shows what the scheduler measured: these differ
+    # by some percent, and on a busy machine by much more.
     used_s = (int(figures[_UTIME]) + int(figures[_STIME])) / _TICKS_PER_S
     if hard == _NO_LIMIT or used_s < hard * _HARDLY:
         return 0
