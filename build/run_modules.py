@@ -38,7 +38,7 @@ _SELDOM = (
     # Under a policy of the user's own, and those that have limits or audit files.
     *("policy/language/build", "policy/language/schema", "policy/language/check"),
     *("policy/language/shapes", "policy/language/values"),
-    *("policy/language/yaml_text", "linux/session_cgroup", "linux/usage", "run/usage"),
+    *("policy/language/yaml_text", "linux/usage", "run/usage"),
     *("mediate/usage_limits", "mediate/files", "mediate/file_facts", "linux/files/look"),
     *("linux/files/asked", "run/files", "linux/listeners", "linux/sockets/tcp_diag"),
 )

@@ -16,7 +16,6 @@ from sigwrap.doctor import items
 from sigwrap.doctor.items import Finding, unchecked
 from sigwrap.errors import KernelError, SessionError, SigwrapError, StoreError
 from sigwrap.linux import (
-    held_terminals,
     kept_library,
     landlock,
     libc,
@@ -25,15 +24,16 @@ from sigwrap.linux import (
     proc_files,
     procfs,
     ptrace,
+    terminals,
 )
 from sigwrap.linux import process as linux_process
 from sigwrap.linux.descriptors import require_enough
 from sigwrap.linux.execs.tracing import tracer_of
 from sigwrap.linux.memory import Memory, Unreadable
 from sigwrap.linux.mounts import kind_of
-from sigwrap.linux.session_cgroup import SessionCgroup
 from sigwrap.linux.supervisors import hides_processes
 from sigwrap.linux.terminal_typists import find_typist
+from sigwrap.linux.usage import SessionCgroup
 from sigwrap.policy.judge.engine import Engine
 from sigwrap.policy.judge.globs import Glob
 from sigwrap.policy.judge.network import SOCKETS
@@ -248,7 +248,7 @@ def try_memory_files() -> Finding:
 
 def try_terminal() -> Finding:
     proc_files.hold()
-    held_terminals.hold()
+    terminals.hold()
     try:
         for fd in os.openpty():
             os.close(fd)
@@ -256,7 +256,7 @@ def try_terminal() -> Finding:
         return Finding(
             items.TERMINAL, f"cannot create a pseudo-terminal: {refusal.strerror}", "no pty"
         )
-    if held_terminals.controlling < 0:
+    if terminals.controlling < 0:
         return Finding(items.TERMINAL, "no controlling terminal", "none")
     typist = find_typist(walled=landlock.is_available(), keeps=_agent_default_keeps).typist
     if typist is not None:

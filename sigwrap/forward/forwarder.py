@@ -21,8 +21,7 @@ from sigwrap.front.parent import (
 from sigwrap.linux import libc, limits, proc_files, procfs
 from sigwrap.linux import process as linux_process
 from sigwrap.linux.descriptors import release_inherited, reserve_standard_streams
-from sigwrap.linux.sigfd import SignalFd, SignalInfo
-from sigwrap.linux.signal_waiters import handles
+from sigwrap.linux.sigfd import SignalFd, SignalInfo, handles
 from sigwrap.linux.waits import seconds_until
 from sigwrap.mediate.interrupts import JOB_STOPS, BootloaderCopies
 from sigwrap.mediate.run_end import LEFTOVERS_GRACE_S

@@ -28,14 +28,13 @@ from sigwrap.front.parent import (
 from sigwrap.front.senders import Caller, callers_pid, held_caller, sender_of
 from sigwrap.front.terminal import TerminalBefore
 from sigwrap.hints import TYPE_CHECKING
-from sigwrap.linux import held_terminals, libc, limits, own_environment, procfs
+from sigwrap.linux import libc, limits, own_environment, procfs, terminals
 from sigwrap.linux import process as linux_process
 from sigwrap.linux.death import die_of
 from sigwrap.linux.descriptors import release_inherited
-from sigwrap.linux.own_lines import OwnLines
-from sigwrap.linux.sigfd import SignalFd, SignalInfo
-from sigwrap.linux.signal_waiters import handles, outlives
-from sigwrap.linux.terminal_readers import reads_a_line
+from sigwrap.linux.sigfd import SignalFd, SignalInfo, handles, outlives
+from sigwrap.linux.stderr_lines import OwnLines
+from sigwrap.linux.terminals import reads_a_line
 from sigwrap.mediate.heartbeat import LOOKED_AT_EVERY_S, Heartbeat
 from sigwrap.mediate.interrupts import (
     COPY_WINDOW_S,
@@ -98,7 +97,7 @@ def run_before_supervisor(
     bootloader_pid = onefile.bootloader_pid()
     caller = held_caller(bootloader_pid) if ends_with_caller else None
     signals = take_signals()
-    held_terminals.hold()
+    terminals.hold()
     terminal = TerminalBefore()
     ours, theirs = Channel.pair()
     libc.set_child_subreaper()

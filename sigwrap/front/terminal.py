@@ -10,8 +10,8 @@ import select
 import termios
 
 from sigwrap.hints import Any
-from sigwrap.linux import held_terminals, proc_files, procfs
-from sigwrap.linux.terminal_readers import opened_terminals, waits_for_input
+from sigwrap.linux import proc_files, procfs, terminals
+from sigwrap.linux.terminals import opened_terminals, waits_for_input
 
 _CTRL_C = b"\x03"
 _TIOCGEXCL = 0x80045440
@@ -22,7 +22,7 @@ class TerminalBefore:
         self._modes: list[Any] | None = None
         self._are_of_another = False  # another program of our job had set the modes by then
         self._was_exclusive = False
-        self._fd = held_terminals.controlling
+        self._fd = terminals.controlling
         if self._fd < 0:
             return  # there is no terminal, and nothing to restore
         self._inherited = opened_terminals(os.getpid())
@@ -85,7 +85,7 @@ class TerminalBefore:
         try:
             if self._is_exclusive() and not self._was_exclusive:
                 fcntl.ioctl(self._fd, termios.TIOCNXCL)
-            held_terminals.let_output_go_on(self._fd)
+            terminals.let_output_go_on(self._fd)
             if self._modes is None:
                 return
             self.take_back()

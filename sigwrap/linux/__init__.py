@@ -4,15 +4,12 @@ translated once, here.
 libc               the calls Python lacks
 bpf                the seccomp filter as a program, from the table of calls
 seccomp            installing the filter, and the listener's ioctls
-cgroups            those we are in, and by which somebody inside could stop or kill others
-session_cgroup     those of a session's own, which count what it uses
-usage              what a tree uses, as /proc shows it
+cgroups            the cgroups that sigwrap is in, and those by which a process could kill others
+usage              what a tree uses, by /proc and by control groups of its own
 landlock           the wall between the session and whoever is outside, and around files
-plain_file         opening what may be a FIFO or a device
 file_tree          what is on the disk where file rules part
-ptrace             stopping another thread, looking at it and sending it on
+ptrace             stops another thread, reads and changes it, and lets it go
 registers          pure: the registers of a stopped thread, by machine
-broken_off         what comes of a system call that a signal or a stop has broken off
 memory             strings and arrays of another process
 file_state         what statx tells of a file, without asking who serves it
 paths              which file a path means to another process
@@ -26,11 +23,9 @@ process            children, descendants, the end of a whole tree
 frozen             a whole tree stands still, and goes on
 supervisors        the supervisors of a user's sessions: found, signalled, ended by force
 death              an end by a signal, without a core
-killed             what the kernel still tells of a SIGKILL
 pidfd              signals to a process that is held, and its end
 pidns              numbers that a process in another pid namespace uses
 sigfd              signals as readable events, with their sender
-signal_waiters     whether a process that blocks a signal waits for it
 waits              how long a poll may wait
 peer               which process connected to a socket or sent a signal, and whether to serve it
 listeners          which process answers at a port of this machine
@@ -40,16 +35,12 @@ own_environment    variables that /proc no longer shows of our own processes
 unfiled            memory of no file in the place of a file's mapping
 removal            the end of a folder in which anybody may have put anything
 rights        whether another process has the rights that this one has
-descriptors        descriptors that sigwrap inherited
-pipes              how much a pipe holds
+descriptors        sigwrap's own descriptors: inherited ones, pipes, plain files
 limits             the caller's limits, which are meant for COMMAND alone
 listening     whether somebody listens to the calls of this process already
-bounded            calls on a caller's socket that a signal ends in bounded time
-caller_stderr      a line on a caller's standard error
-own_lines          sigwrap's own lines, written by a thread
-held_terminals     those that sigwrap speaks on, open from before COMMAND
-terminal_typists   who could type on our terminal in the place of a person
-terminal_readers   which processes wait for a terminal's input
+stderr_lines       lines on standard error: sigwrap's own, and those for a process
+terminals          the terminals that sigwrap speaks on, and the processes that read them
+terminal_typists   programs that could type on our terminal for the session
 execs              what an exec would run, what it did run, and another in its place
 sockets            what sockets of others are, whom they are to reach, and that being done
 files              calls that change files by their paths: what they ask for, and where that lies

@@ -1,8 +1,7 @@
-"""The cgroups that sigwrap is in, and those by which somebody inside could stop or kill whoever is
-outside.
+"""The cgroups that sigwrap is in, and those by which a process inside could kill one outside.
 
-One write to a file is enough (cgroup.kill, cgroup.freeze), and systemd gives every user a tree of
-them.
+One write is enough for that (cgroup.kill, cgroup.freeze), and systemd gives every user a tree of
+cgroups.
 """
 
 from __future__ import annotations
@@ -17,14 +16,16 @@ _TYPES = (b"cgroup", b"cgroup2")
 
 
 def mount_points() -> list[str]:
-    """Of every cgroup file system in our mount namespace."""
+    """Return the mount points of all cgroup file systems in our mount namespace."""
     mounts = read_mountinfo(b"\n".join(_lines("/proc/self/mountinfo")))
     return [os.fsdecode(unescaped(each.point)) for each in mounts if each.kind in _TYPES]
 
 
 def own_folders() -> dict[str, str]:
-    """Where the groups are that sigwrap is in, by controller; "" is version 2. Only those in which
-    it is to be found: a mount may show but a part of the tree, or another namespace's."""
+    """Return the folders of the groups that sigwrap is in, by controller; "" is version 2.
+
+    Only folders that list sigwrap: a mount may show a part of the tree, or another namespace's.
+    """
     paths: dict[str, str] = {}
     for line in _lines("/proc/self/cgroup"):
         _, controllers, path = os.fsdecode(line).split(":", 2)
@@ -45,8 +46,10 @@ def own_folders() -> dict[str, str]:
 
 
 def writable(mounts: Iterable[str]) -> str:
-    """Of those that sigwrap is in, and of the tree that systemd gives its user, the first that may
-    be written; empty where there is none."""
+    """Return the first writable group, empty if there is none.
+
+    Looks at the groups that sigwrap is in, and at the tree that systemd gives its user.
+    """
     own = {os.fsdecode(line.split(b":", 2)[2]) for line in _lines("/proc/self/cgroup")}
     uid = os.getuid()
     own.add(f"/user.slice/user-{uid}.slice/user@{uid}.service")
@@ -67,7 +70,7 @@ def _with_ancestors(mount: str, path: str) -> Iterator[str]:
 
 
 def _handles(folder: str) -> tuple[str, ...]:
-    """Who may write to the folder can make a group in it, and take others' processes along."""
+    """Return what must not be writable. In a writable folder, a process can make a new group."""
     return (folder, *(f"{folder}/{name}" for name in _FILES))
 
 

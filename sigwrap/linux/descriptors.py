@@ -1,23 +1,37 @@
+"""Sigwrap's own descriptors: those it inherited, its pipes, and files that others may replace."""
+
 from __future__ import annotations
 
+import errno
+import fcntl
 import os
 import resource
+import stat
 from collections.abc import Iterable
 
 from sigwrap.errors import DOCTOR, KernelError, SessionError
+from sigwrap.hints import IO
 from sigwrap.linux.libc import syscall
 from sigwrap.machine import NUMBERS
 
 _FEWEST = 48
 _SYS_CLOSE_RANGE = NUMBERS["close_range"]
 _LAST = 0xFFFFFFFF
-_UNSHARE = 2  # CLOSE_RANGE_UNSHARE: copied first, so that nobody else's are closed
+_UNSHARE = 2  # CLOSE_RANGE_UNSHARE: the table is copied first
+_KINDS = {
+    stat.S_IFDIR: "a directory",
+    stat.S_IFIFO: "a FIFO",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+}
 
 
 def reserve_standard_streams(*, output_may_be_closed: bool = True) -> None:
-    """Before the first descriptor is made: one of ours on a closed 0, 1 or 2 would be taken for a
-    stream. Close-on-exec, so COMMAND still finds it closed. Where output is all that is wanted,
-    writing to a closed one must fail."""
+    """Open closed standard streams, before any other descriptor gets their numbers.
+
+    They are close-on-exec, so the command still finds them closed. Where output is all that is
+    wanted, writing to a closed stream must fail.
+    """
     while (fd := _null()) <= 2:
         if fd == 1 and not output_may_be_closed:
             os.close(fd)
@@ -45,8 +59,10 @@ def require_enough() -> None:
 
 
 def release_inherited() -> None:
-    """Let go of what the caller gave COMMAND through us: a pipe's other end must see it closed as
-    soon as COMMAND closes it. Standard error stays, for sigwrap's own lines."""
+    """Close what the caller gave the command through us, except standard error.
+
+    The other end of a pipe must see it closed as soon as the command closes it.
+    """
     null = _null()
     os.dup2(null, 0, inheritable=False)
     os.dup2(null, 1, inheritable=False)
@@ -57,21 +73,23 @@ def release_inherited() -> None:
 
 
 def inherited() -> list[int]:
-    """From our caller: every descriptor of ours is close-on-exec."""
+    """Return the descriptors from our caller: every one of ours is close-on-exec."""
     found = []
     for fd in map(int, os.listdir("/proc/self/fd")):
         try:
             if os.get_inheritable(fd):
                 found.append(fd)
         except OSError:
-            continue  # the listing's own
+            continue  # the descriptor of the listing
     return sorted(found)
 
 
 def have_own_table(kept: Iterable[int]) -> None:
-    """Of the calling thread alone, with these descriptors under the same numbers: however many the
-    others have open, the limit is not reached here, and nothing that they close stays open. Where
-    the kernel refuses, all is as before."""
+    """Give the calling thread its own descriptor table, with these descriptors only.
+
+    The other threads' descriptors do not count for its limit, and nothing that they close stays
+    open in it. Nothing happens if the kernel refuses.
+    """
     first, flags = 0, _UNSHARE
     for fd in (*sorted(kept), _LAST):
         last = fd if fd == _LAST else fd - 1
@@ -79,13 +97,13 @@ def have_own_table(kept: Iterable[int]) -> None:
             try:
                 syscall("close_range", _SYS_CLOSE_RANGE, first, last, flags)
             except KernelError:
-                return  # only the first one can fail, by which nothing was closed
+                return  # only the first call can fail, and then nothing was closed
             flags = 0
         first = fd + 1
 
 
 def close_all_but(kept: Iterable[int]) -> None:
-    """And the standard streams."""
+    """Close all but these and the standard streams."""
     first = 3
     for fd in sorted({each for each in kept if each >= first}):
         os.closerange(first, fd)
@@ -94,6 +112,27 @@ def close_all_but(kept: Iterable[int]) -> None:
 
 
 def release_all() -> None:
-    """Of a process that is about to end but for one thread: whoever reads a pipe of ours would wait
-    for that."""
+    """Close everything, so that readers of our pipes need not wait for our last thread."""
     os.closerange(0, 1 << 30)
+
+
+def widen_pipe(pipe: int, size: int) -> None:
+    """Give a pipe more room, unless its user has too much in pipes already."""
+    try:
+        fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, size)
+    except OSError:
+        pass
+
+
+def open_plain_file(path: str) -> IO[bytes]:
+    """Open a regular file. Raises OSError for anything else: a FIFO or a device would block."""
+    fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+    try:
+        mode = os.fstat(fd).st_mode
+        if not stat.S_ISREG(mode):
+            kind = _KINDS.get(stat.S_IFMT(mode), "not a regular file")
+            raise OSError(errno.EINVAL, f"it is {kind}")
+        return open(fd, "rb")
+    except BaseException:
+        os.close(fd)
+        raise

@@ -1,5 +1,4 @@
-"""What statx(2) tells of a file, without asking who serves it: what it is, where it lies, when it
-was changed."""
+"""What statx(2) says of a file, without asking the program that serves it."""
 
 from __future__ import annotations
 
@@ -19,7 +18,7 @@ from sigwrap.tuples import NamedTuple
 _SYS_STATX = NUMBERS["statx"]
 AT_EMPTY_PATH = 0x1000
 _AT_SYMLINK_NOFOLLOW = 0x100
-AT_STATX_DONT_SYNC = 0x4000  # what is known of it, without asking whoever serves it
+AT_STATX_DONT_SYNC = 0x4000  # only what the kernel knows
 STATX_BASIC_STATS = 0x7FF
 _STATX_TYPE = 0x1
 _STATX_INO = 0x100
@@ -38,7 +37,7 @@ _statx.restype = ctypes.c_long
 
 
 class _Buffers(_thread._local):
-    """A helper's look must not overwrite what the loop has just been told."""
+    """One buffer for each thread: a worker must not overwrite the loop's."""
 
     def __init__(self) -> None:
         self.own = ctypes.create_string_buffer(256)
@@ -56,12 +55,11 @@ Buffer = ctypes.Array[ctypes.c_char]
 Place = tuple[int, int, int, int]
 Inode = tuple[int, int]  # device, number
 Born = tuple[Inode, tuple[int, int]]
-"""And when the file was made, where its file system knows: a number comes again once its file is
-gone, often at once."""
+"""An inode and its birth time, where the file system knows that: numbers are used again at once."""
 
 
 class State(NamedTuple):
-    """What statx tells of a file."""
+    """What statx says of a file."""
 
     mode: int
     inode: Inode
@@ -71,14 +69,16 @@ class State(NamedTuple):
 
     @property
     def place(self) -> Place:
-        """By the mount's id as it was asked for."""
+        """The place, with the mount id that was asked for."""
         device, number = self.inode
         return number, device >> 32, device & 0xFFFFFFFF, self.mount
 
 
 def place_of(path: bytes, mount_id: int = STATX_MNT_ID) -> Place:
-    """Inode, device and mount: two mount namespaces never share a mount. Whoever serves the file is
-    not asked. `mount_id`: which one, where there are two."""
+    """Return inode, device and mount. Two mount namespaces never share a mount.
+
+    `mount_id` chooses between the two kinds of mount ids.
+    """
     folder, path = proc_files.at(path)
     return _place(ask(folder, path, AT_STATX_DONT_SYNC, _STATX_INO | mount_id))
 
@@ -94,21 +94,23 @@ def _place(found: Buffer) -> Place:
 
 
 def mount_of(fd: int) -> int:
-    """By the number that /proc/PID/mountinfo has."""
+    """Return the mount's number, as in /proc/PID/mountinfo."""
     found = ask(fd, b"", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_MNT_ID)
     mount: int = _INODE_AND_DEVICE.unpack_from(found)[3]
     return mount
 
 
 def known_state_in(folder: int, name: bytes) -> State:
-    """Of what has this name, a link itself. Nobody but the kernel is asked."""
+    """Return what the kernel knows of a name, without following a link."""
     flags = _AT_SYMLINK_NOFOLLOW | AT_STATX_DONT_SYNC
     return told_state(ask(folder, name, flags, STATX_BASIC_STATS | STATX_MNT_ID))
 
 
 def may_be_later_in(folder: int, names: Iterable[str], time_ns: int) -> Iterator[str]:
-    """Those that were changed since then, links, and those of which the kernel can't tell at once:
-    in a quarter of the time that each of them by itself takes."""
+    """Yield the names that changed since then, links, and names that the kernel does not know.
+
+    It takes a quarter of the time of single looks.
+    """
     buffer = _buffers.own
     address = ctypes.addressof(buffer)
     flags, mask = _AT_SYMLINK_NOFOLLOW | AT_STATX_DONT_SYNC, STATX_BASIC_STATS
@@ -128,13 +130,13 @@ def told_state(found: Buffer) -> State:
 
 
 def kind_of(path: bytes) -> tuple[int, int]:
-    """Its type, and of a device its major number: for links of /proc as well."""
+    """Return the type, and a device's major number. Follows links of /proc."""
     kind, major, _minor = device_of(path)
     return kind, major
 
 
 def device_of(path: bytes) -> tuple[int, int, int]:
-    """Its type, and of a device both numbers. Like kind_of."""
+    """Return the type, and a device's numbers. Follows links of /proc."""
     folder, path = proc_files.at(path)
     found = ask(folder, path, AT_STATX_DONT_SYNC, _STATX_TYPE)
     mode, major, minor = _DEVICE.unpack_from(found)
@@ -142,7 +144,7 @@ def device_of(path: bytes) -> tuple[int, int, int]:
 
 
 def inode_of(path: bytes) -> Inode:
-    """As State has it: for links of /proc, whose files somebody may serve."""
+    """Return the inode. Follows links of /proc, even to files that a program serves."""
     return _inode(place_of(path))
 
 
@@ -171,7 +173,7 @@ def _born(found: Buffer) -> Born:
 
 
 def ask(folder: int, path: bytes, flags: int, mask: int) -> Buffer:
-    """Good until the thread asks again."""
+    """Call statx(2). The result is valid until the thread's next call."""
     buffer = _buffers.own
     if _statx(_SYS_STATX, folder, path, flags, mask, ctypes.addressof(buffer)) < 0:
         raise last_failure()

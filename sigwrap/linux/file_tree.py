@@ -1,7 +1,7 @@
-"""What is on the disk where file rules part: names in folders, and where links lead.
+"""The names and links on the disk that file rules are about.
 
-Rules name paths, and the kernel holds files where they lie. So what a rule calls by a link is its
-target as well, and so is what a link leads to that lies in a folder which a rule is about.
+Rules name paths, but the kernel enforces them on real files. So a rule about a link is also about
+its target, and a read denial of a folder is also about the targets of links in it.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from sigwrap.policy.judge.request import Action, Operation
 from sigwrap.policy.judge.rules import FileRule
 
 MOST_NAMES = 50_000
-_NARROW = 2  # names in a path: whoever denies all of / or /home doesn't mean what links lead to
+_NARROW = 2  # names in a path: a denial of / or /home is not meant for link targets
 _OF_NAMES = (Operation.CREATE, Operation.DELETE)
 _OF_THE_SYSTEM = ("/", "/var")  # links to /usr and /run
 _MOST_LINKS = 40  # as the kernel has it
-_DEPTH = 3  # of folders below one that a rule denies, in which links are looked for
+_DEPTH = 3  # how far below a denied folder links are looked for
 
 
 class TooManyNames(Exception):
-    """Beside what a rule denies."""
+    """A folder that a rule is about has too many names."""
 
     def __init__(self, folder: str) -> None:
         super().__init__(folder)
@@ -32,13 +32,13 @@ class TooManyNames(Exception):
 
 
 class Listing:
-    """Of so many names and no more."""
+    """Lists folders, up to a number of names in all."""
 
     def __init__(self) -> None:
         self._left = MOST_NAMES
 
     def names_in(self, folder: str) -> Iterable[tuple[str, bool]] | None:
-        """Links left out: what they lead to lies elsewhere. Raises TooManyNames."""
+        """Return the names, and which are folders, without links. Raises TooManyNames."""
         entries = _entries(folder)
         if entries is None:
             return None
@@ -54,8 +54,11 @@ class Listing:
 
 
 def as_they_lie(rules: Sequence[FileRule], files: FileRules) -> list[FileRule]:
-    """With where the paths of each rule really are. Of what may not be read, what is there: what
-    isn't yet is no secret, and to part a folder for it would cost much. `files` is made of them."""
+    """Return the rules with the real places of their paths as well.
+
+    A read denial gets only the files that exist: a file that does not exist yet is no secret.
+    `files` is made of the same rules.
+    """
     places, lying = _Places(files), list[FileRule]()
     for rule in rules:
         denies = rule.decision is Action.DENY
@@ -76,15 +79,17 @@ Follows = Callable[[str], bool]
 
 
 class _Places:
-    """Where paths lead. Most of them are in one of a few folders."""
+    """Resolves paths. Most of them share a few folders, which are resolved once."""
 
     def __init__(self, files: FileRules) -> None:
         self._files = files
         self._known: dict[tuple[str, Follows], str] = {}  # folders; empty: there is none
 
     def is_kept(self, link: str) -> bool:
-        """From the tree, which otherwise could have put it there in a session before, to be allowed
-        what it leads to in this one."""
+        """Return whether the session cannot change the link.
+
+        Otherwise an earlier session could have made it, to be allowed its target in this one.
+        """
         folder = os.path.dirname(link)
         if folder in _OF_THE_SYSTEM or not os.access(folder, os.W_OK):
             return True
@@ -92,12 +97,12 @@ class _Places:
         return all(each is Action.DENY for each in names)
 
     def of_path(self, path: str, follows: Follows) -> tuple[str, str]:
-        """Its name, and where it lies."""
+        """Return the path as it is named, and its real place."""
         folder, globs = self._told(path, follows)
         return path, "/".join((folder.rstrip("/"), *globs)) or "/"
 
     def of_secret(self, path: str) -> Iterator[str]:
-        """Those that are there, and where links in them lead."""
+        """Yield the files that exist, and the targets of links in them."""
         folder, globs = self._told(path, _any_link)
         for each in _there(folder, globs):
             real = self._resolved(each, _any_link)
@@ -106,7 +111,7 @@ class _Places:
                 yield from _files_led_to(real, _DEPTH)
 
     def _told(self, path: str, follows: Follows) -> tuple[str, Parts]:
-        """Of a path, what comes before its first glob, as it really is; and the rest."""
+        """Return the real place of what comes before the first glob, and the rest."""
         parts = parts_of(path)
         told = next((at for at, part in enumerate(parts) if is_glob(part)), len(parts))
         return self._resolved(f"/{'/'.join(parts[:told])}", follows), parts[told:]
@@ -126,7 +131,7 @@ def _any_link(_link: str) -> bool:
 
 
 def _real(path: str, follows: Follows, *, known: str = "/") -> str:
-    """As realpath has it, but for links that aren't to be followed. In `known` there are none."""
+    """Resolve a path like realpath, but follow only some links. `known` has none."""
     real, links = known, 0
     waiting = list(reversed(path[len(known) :].split("/")))
     while waiting:
@@ -163,7 +168,7 @@ def _there(path: str, globs: Parts) -> Iterator[str]:
 
 
 def _files_led_to(folder: str, depth: int) -> Iterator[str]:
-    """By the links in it. A folder that one leads to has a life of its own."""
+    """Yield the files that links in the folder lead to, but no folders."""
     for each in _entries(folder) or ():
         if each.is_symlink():
             real = _real(each.path, _any_link)
@@ -174,7 +179,7 @@ def _files_led_to(folder: str, depth: int) -> Iterator[str]:
 
 
 def _entries(folder: str) -> list[os.DirEntry[str]] | None:
-    """None where nobody can tell."""
+    """Return the entries, None if the folder cannot be read."""
     try:
         with os.scandir(folder) as entries:
             return list(entries)

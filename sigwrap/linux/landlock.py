@@ -1,10 +1,9 @@
-"""The second wall: a Landlock domain, whatever the policy says of signals.
+"""The Landlock domain of a session.
 
-Any domain keeps everybody in it from tracing, opening the memory of, and taking descriptors from
-whoever is outside; its signal scope keeps signals inside, whatever makes the kernel send them. What
-a policy lets out all the same is sent by the supervisor, who stands outside. Of files, it lets be
-done what the walls say, by whatever call; nobody mounts anything any more then, which is the price
-of any such domain.
+In any domain, no process can trace a process outside it, open its memory or take its descriptors.
+The signal scope keeps all signals inside, also those that the kernel sends. Signals that a policy
+lets out are sent by the supervisor, which is outside. File rules hold for every call. The price of
+any such domain is that no process in it can mount anything.
 """
 
 from __future__ import annotations
@@ -37,9 +36,9 @@ _WRITE_FILE = 1 << 1
 _READ_FILE = 1 << 2
 _REMOVE_DIR = 1 << 4
 _REMOVE_FILE = 1 << 5
-_MAKE_DEVICES = 1 << 6 | 1 << 11  # which no rule allows: through them any disk can be written
+_MAKE_DEVICES = 1 << 6 | 1 << 11  # never allowed: a device node can write to any disk
 _MAKE = 0b11111 << 7 & ~_MAKE_DEVICES | 1 << 12  # folders, files, sockets, pipes, symbolic links
-_REFER = 1 << 13  # renames and links between folders: refused by any domain that doesn't handle it
+_REFER = 1 << 13  # renames and links between folders; a domain that does not handle it refuses
 _TRUNCATE = 1 << 14
 _RIGHTS = {
     Operation.READ: _READ_FILE,
@@ -63,7 +62,7 @@ FILES_NEED = "Linux 6.2 with Landlock"
 
 
 def is_available() -> bool:
-    """A kernel whose Landlock has no scopes yet could only offer a domain that forbids mounts."""
+    """Return whether Landlock has scopes. Without them, a domain would only forbid mounts."""
     return abi() >= _ABI_WITH_SIGNAL_SCOPE
 
 
@@ -72,7 +71,7 @@ def holds_files() -> bool:
 
 
 def abi() -> int:
-    """0 where there is none."""
+    """Return Landlock's ABI version, 0 if there is none."""
     try:
         return syscall("landlock_create_ruleset", _SYS_CREATE_RULESET, 0, 0, _VERSION)
     except KernelError:
@@ -86,16 +85,18 @@ def enter_domain(
     keeps_signals: bool,
     connects: bool,
 ) -> None:
-    """The calling thread and all its future children. Of what is `restricted`, only what the walls
-    say can be done. Unless it `connects`, no TCP connection is made from inside, by whatever call,
-    where the kernel can also keep signals."""
+    """Put the calling thread and all its future children into a domain.
+
+    Of the `restricted` operations, only those of the walls work. Unless it `connects`, no call
+    makes a TCP connection, if the kernel has scopes.
+    """
     handled = _rights(restricted)
     if handled:
         handled |= _REFER
     if Operation.CREATE in restricted:
         handled |= _MAKE_DEVICES
     scope = _SCOPE_SIGNAL if keeps_signals else 0
-    # A kernel without scopes takes no more words than it knows, unless they are zero.
+    # An older kernel refuses attributes that it does not know, unless they are zero.
     network = 0 if connects else _CONNECT_TCP
     attributes = struct.pack("<QQQ", handled, network, scope)[: 24 if scope else 8]
     ruleset = syscall(
@@ -119,7 +120,7 @@ def enter_domain(
 
 
 def _allow_what_was_given(ruleset: int, fd: int, handled: int) -> None:
-    """A file that COMMAND has open already, for /dev/stdout and its like are opened anew."""
+    """Allow a file that the command gets open, because programs open /dev/stdout again."""
     try:
         is_file = stat.S_ISREG(os.fstat(fd).st_mode)
     except OSError:
@@ -130,7 +131,7 @@ def _allow_what_was_given(ruleset: int, fd: int, handled: int) -> None:
     try:
         _add(ruleset, fd, rights)
     except KernelError as error:
-        if error.errno != errno.EBADFD:  # a file in memory (memfd_create), which nothing restricts
+        if error.errno != errno.EBADFD:  # a file in memory (memfd_create), which no rule restricts
             raise
 
 
@@ -142,9 +143,9 @@ def _rights(operations: Collection[Operation]) -> int:
 
 
 def _allow(ruleset: int, path: str, rights: int) -> None:
-    """Nothing where it is gone, or nobody's here, or has become a link."""
+    """Add a rule, unless the path is gone, unreadable or has become a link."""
     try:
-        fd = open_without_links(path)  # the rights are those of what was listed by this name
+        fd = open_without_links(path)  # the rule is about what was listed by this name
     except OSError:
         return
     try:
@@ -152,7 +153,7 @@ def _allow(ruleset: int, path: str, rights: int) -> None:
     except KernelError as refusal:
         if refusal.errno != errno.EINVAL:
             raise
-        if of_a_file := rights & _OF_A_FILE:  # to ask what it is might wait for a file server
+        if of_a_file := rights & _OF_A_FILE:  # fstat might wait for a file server
             _add(ruleset, fd, of_a_file)
     finally:
         os.close(fd)

@@ -1,7 +1,7 @@
-"""What another process's pointers point at.
+"""Reads and writes another process's memory.
 
-/proc/TID/mem rather than process_vm_readv: a read that runs into an unmapped page comes back
-short, where process_vm_readv's answer depends on how the request was cut up.
+Reads use /proc/TID/mem: a read into an unmapped page comes back short. What process_vm_readv
+returns then depends on how the request is split.
 """
 
 from __future__ import annotations
@@ -20,20 +20,22 @@ PATH_MAX = 4096
 _SYS_PROCESS_VM_WRITEV = NUMBERS["process_vm_writev"]
 _CHUNK = 256
 _PAGE_BITS = 12
-_PAGES_AT_ONCE = 256  # each can be one of a file, and lie on a disk
+_PAGES_AT_ONCE = 256  # each may be of a file on a disk
 _ANY_NUMBER = sys.maxsize
 # aarch64 ignores the upper byte of a pointer, where a process may keep what it likes.
 _ADDRESS = (1 << 56) - 1 if IS_AARCH64 else (1 << 64) - 1
 
 
 class Unreadable(Exception):
-    """The pointer leads nowhere, or the process may not be read, or not by who must not wait."""
+    """The pointer leads nowhere, or the process cannot be read, or not without waiting."""
 
 
 class _Served:
-    """Memory can be a mapped file, and who serves that file decides how long a read takes. Inside,
-    nobody serves one before something was mounted; from then on the loop reads no memory of the
-    tree itself."""
+    """Whether reading the tree's memory may block.
+
+    A program that serves a mapped file decides how long a read takes. No process in the session can
+    serve files before it has mounted something. From then on the loop itself reads no memory.
+    """
 
     is_possible = False
 
@@ -47,7 +49,7 @@ def may_be_served() -> bool:
 
 
 def write_memory(pid: int, address: int, data: bytes) -> None:
-    """Raises KernelError where it is not all writable."""
+    """Write all the data. Raises KernelError if any of it is not writable."""
     text = ctypes.create_string_buffer(data, len(data))
     ours = struct.pack("<QQ", ctypes.addressof(text), len(data))
     theirs = struct.pack("<QQ", address, len(data))
@@ -55,8 +57,10 @@ def write_memory(pid: int, address: int, data: bytes) -> None:
 
 
 class Memory:
-    """The memory of one thread, read only; it goes with the thread's next exec. MayWait is raised
-    where many pages would be read by who must not wait."""
+    """The memory of one thread, read only, until its next exec.
+
+    Raises MayWait at the 257th page, unless it may wait.
+    """
 
     __slots__ = ("_chunk", "_chunk_at", "_fd", "_page", "_pages_left")
 
@@ -68,7 +72,7 @@ class Memory:
         except OSError as refusal:
             raise Unreadable from refusal
         self._page, self._pages_left = -1, _ANY_NUMBER if may_wait else _PAGES_AT_ONCE
-        self._chunk, self._chunk_at = b"", 0  # that was read last: most strings follow each other
+        self._chunk, self._chunk_at = b"", 0  # the last one: most strings follow each other
 
     def __enter__(self) -> Memory:
         return self
@@ -77,7 +81,7 @@ class Memory:
         os.close(self._fd)
 
     def string(self, address: int, limit: int = PATH_MAX) -> tuple[bytes, bool]:
-        """The bytes before the NUL, and whether the limit cut them short."""
+        """Return the bytes before the NUL, and whether the limit cut them short."""
         start = address - self._chunk_at
         if 0 <= start < len(self._chunk):
             end = self._chunk.find(b"\0", start, start + limit)
@@ -97,7 +101,10 @@ class Memory:
     def strings(
         self, address: int, word_size: int, limit: int, most: int | None = None
     ) -> tuple[list[bytes], bool]:
-        """A NULL-terminated array of strings: `limit` bytes in all, and no more than `most`."""
+        """Return a NULL-terminated array of strings, and whether a limit cut it short.
+
+        The limits are `limit` bytes in all, and `most` strings.
+        """
         if address == 0:
             return [], False  # Linux takes a NULL argv for an empty one
         found: list[bytes] = []
@@ -121,7 +128,7 @@ class Memory:
         return data
 
     def _pointers(self, address: int, word_size: int, limit: int) -> list[int]:
-        """Up to and including the first NULL."""
+        """Return the pointers up to and including the first NULL."""
         size = 32 * word_size
         data = b""
         while len(data) < limit:

@@ -1,16 +1,14 @@
-"""Which file a path means to another process.
+"""Resolves paths as another process sees them.
 
-Its root, working folder and descriptors are its own, and so is /proc/self. The common case, a
-caller that shares our root mount, is one openat2(2) that refuses to follow the links of /proc by
-which a name means something else to each process. Everything else is walked part by part, from
-the caller's root and as the caller.
+A process has its own root, working folder, descriptors and /proc/self. Mostly it shares our root
+mount: then one openat2(2) is enough, which refuses the links of /proc that lead each process
+elsewhere. Any other path is walked part by part, from the caller's root and as the caller.
 
-Whatever is found is held by an O_PATH descriptor: its inode can't be given to another file.
+An O_PATH descriptor holds the file that was found, so no other file gets its inode.
 
-The loop never waits here. First the kernel is asked for what its caches know (RESOLVE_CACHED, Linux
-5.12), which reaches no file system. Where they don't have it, the path is walked part by part, and
-only local file systems are asked. What can only be known by asking somebody who may take his time
-raises MayWait, and is to be done aside, by a `Caller` that may wait.
+The loop never waits here. First it asks for what the kernel has cached (RESOLVE_CACHED, Linux
+5.12). Otherwise it walks the path, and asks local file systems only. A lookup on a file system that
+a program serves raises MayWait. A worker then repeats it with a `Caller` that may wait.
 """
 
 from __future__ import annotations
@@ -100,11 +98,11 @@ _openat2.restype = ctypes.c_long
 
 
 class MayWait(Exception):
-    """How long that takes is for somebody else to say. The message says who."""
+    """Another program decides how long it takes. The message says which kind."""
 
 
 class OurView(NamedTuple):
-    """Where the supervisor sees files from."""
+    """The supervisor's own view of the file system."""
 
     root: Place
     mounts: Mounts
@@ -119,8 +117,10 @@ def path_of(fd: int) -> str:
 
 
 def told_link(path: str) -> str:
-    """Where a link of procfs leads. Empty where that is longer than the kernel tells (PATH_MAX). A
-    file can lie there all the same, and is reached from a folder nearby."""
+    """Return the target of a procfs link, empty if it is longer than PATH_MAX.
+
+    Such a file can still be reached, from a folder nearby.
+    """
     try:
         return proc_files.link(path)
     except OSError as failure:
@@ -130,8 +130,10 @@ def told_link(path: str) -> str:
 
 
 def demand_openat2() -> None:
-    """Before Linux 5.6, and in a container that is older than it, no path could be followed: each
-    exec would be refused with an errno that says nothing."""
+    """Raise KernelError before Linux 5.6, and in a container runtime older than that.
+
+    Without openat2, every exec would fail with a misleading errno.
+    """
     how = _FOLLOWED.waiting
     refused = "the kernel refused openat2(2)"
     os.close(syscall(refused, _SYS_OPENAT2, AT_FDCWD, b"/", how, len(how)))
@@ -146,23 +148,18 @@ def has_openat2() -> bool:
 
 
 def refuse_magic_links(path: str) -> None:
-    """OSError where a link of /proc, which leads each process elsewhere, is on the way to what is
-    there."""
-    how = _how(os.O_PATH | os.O_CLOEXEC, 0)
-    found = _openat2(_SYS_OPENAT2, AT_FDCWD, os.fsencode(path), how, len(how))
-    if found >= 0:
-        os.close(found)
-    elif ctypes.get_errno() == errno.ELOOP:
-        raise OSError(errno.ELOOP, "the path has a link loop, or a link that differs per process")
+    """Raise OSError if a link of /proc is on the path: it leads each process elsewhere."""
+    try:
+        os.close(_open(AT_FDCWD, os.fsencode(path), _FOLLOWED.waiting))
+    except OSError as failure:
+        if failure.errno == errno.ELOOP:
+            why = "the path has a link loop, or a link that differs per process"
+            raise OSError(errno.ELOOP, why) from failure
 
 
 def open_without_links(path: str) -> int:
-    """An O_PATH descriptor; OSError where a link is on the way, or it is one."""
-    how = _how(_PATH_FLAGS, _RESOLVE_NO_SYMLINKS)
-    found = _openat2(_SYS_OPENAT2, AT_FDCWD, os.fsencode(path), how, len(how))
-    if found < 0:
-        raise last_failure()
-    return int(found)
+    """Return an O_PATH descriptor. Raises OSError if any part of the path is a link."""
+    return _open(AT_FDCWD, os.fsencode(path), _how(_PATH_FLAGS, _RESOLVE_NO_SYMLINKS))
 
 
 def open_on_one_mount(folder_fd: int, path: str, flags: int = 0) -> int:
@@ -181,20 +178,19 @@ def open_on_one_mount(folder_fd: int, path: str, flags: int = 0) -> int:
 
 
 def open_known(path: str, folder_fd: int = AT_FDCWD) -> int:
-    """An O_PATH descriptor of what the kernel has in its caches, links followed: no file system is
-    asked. OSError, EAGAIN where it is not there."""
-    how = _FOLLOWED.cached
-    found = _openat2(_SYS_OPENAT2, folder_fd, os.fsencode(path), how, len(how))
-    if found < 0:
-        raise last_failure()
-    return int(found)
+    """Return an O_PATH descriptor if the kernel has the path in its caches. Follows links.
+
+    Raises OSError otherwise, EAGAIN if it is not cached.
+    """
+    return _open(folder_fd, os.fsencode(path), _FOLLOWED.cached)
 
 
 def lies_at(path: str, inode: Inode) -> bool:
-    """For us, as far as the kernel knows without asking anybody, and no link on the way."""
+    """Return whether the kernel's caches have this inode at the path, without links."""
     how = _how(_PATH_FLAGS, _RESOLVE_NO_SYMLINKS | _RESOLVE_CACHED)
-    found = _openat2(_SYS_OPENAT2, AT_FDCWD, os.fsencode(path), how, len(how))
-    if found < 0:
+    try:
+        found = _open(AT_FDCWD, os.fsencode(path), how)
+    except OSError:
         return False
     try:
         return inode_of(b"/proc/self/fd/%d" % found) == inode
@@ -202,14 +198,21 @@ def lies_at(path: str, inode: Inode) -> bool:
         os.close(found)
 
 
+def _open(folder: int, path: bytes, how: bytes) -> int:
+    found: int = _openat2(_SYS_OPENAT2, folder, path, how, len(how))
+    if found < 0:
+        raise last_failure()
+    return found
+
+
 class Passed(NamedTuple):
-    """On the way to a file: a folder, or a link of /proc that leads by itself."""
+    """A folder on the way to a file, or a link of /proc that the kernel follows by itself."""
 
     folder: int
     link: bytes = b""
 
     def demand(self) -> None:
-        """OSError where the thread that calls it may not pass."""
+        """Raise OSError if the calling thread may not pass."""
         if self.link:
             os.readlink(self.link, dir_fd=self.folder)
         elif libc.syscall(_SYS_FACCESSAT2, self.folder, b"", os.X_OK, _AT_EACCESS_EMPTY) < 0:
@@ -217,7 +220,7 @@ class Passed(NamedTuple):
 
 
 class Caller:
-    """A thread's view of the file system, to be asked while it waits in a notification."""
+    """A thread's view of the file system, while it waits in a notification."""
 
     __slots__ = (
         "_mounts",
@@ -236,11 +239,13 @@ class Caller:
         self.may_wait = may_wait
         self.root = place_of(b"/proc/%d/root" % tid)
         self.shares_our_root = self.root == ours.root
-        self.found_below_our_root = False  # what was opened last: by sigwrap's own mounts alone
+        self.found_below_our_root = False  # of what was opened last
 
     def open(self, path: bytes, folder_fd: int = AT_FDCWD) -> int:
-        """An O_PATH descriptor; OSError with what the kernel would say to the caller. Raises
-        MayWait."""
+        """Return an O_PATH descriptor.
+
+        Raises MayWait, and OSError with the errno that the caller would get.
+        """
         self.found_below_our_root = False
         if not path:
             raise OSError(errno.ENOENT, os.strerror(errno.ENOENT))
@@ -265,8 +270,10 @@ class Caller:
         return self._walk(path, folder_fd)
 
     def open_for_it(self, path: bytes, way: list[Passed]) -> int:
-        """As `open`, where we do in its place what the kernel would else ask it for the right to.
-        `way` gets what not everybody may pass; its descriptors are the receiver's to close."""
+        """Open a path on which sigwrap acts for the caller, with the caller's rights to search.
+
+        `way` gets the folders and links that not every user may pass. The receiver closes them.
+        """
         if not _WE_MAY_SEARCH_ALL or not path:
             return self.open(path)
         return self._walk(path, AT_FDCWD, way)
@@ -279,7 +286,7 @@ class Caller:
             raise OSError(errno.EBADF, os.strerror(errno.EBADF)) from missing
 
     def open_part(self, folder: int, part: bytes) -> int:
-        """One name, a link itself."""
+        """Open one name, without following a link."""
         try:
             return self._open_at_once(folder, part, _UNFOLLOWED)
         except OSError as not_known:
@@ -287,28 +294,22 @@ class Caller:
                 raise
         if not self.is_local(self.state_of(folder)):
             raise MayWait(SERVED)
-        one = _UNFOLLOWED.on_one_mount
-        found = _openat2(_SYS_OPENAT2, folder, part, one, len(one))
-        if found >= 0:
-            return int(found)
-        failure = last_failure()
-        if failure.errno == errno.EXDEV:
-            raise MayWait(SERVED)
-        raise failure
+        try:
+            return _open(folder, part, _UNFOLLOWED.on_one_mount)
+        except OSError as failure:
+            if failure.errno == errno.EXDEV:
+                raise MayWait(SERVED) from failure
+            raise
 
     def _open_at_once(self, folder: int, path: bytes, how: _Hows) -> int:
-        """As we see it, and without the links of /proc that lead anywhere."""
-        first = how.waiting if self.may_wait else how.cached
-        found = _openat2(_SYS_OPENAT2, folder, path, first, len(first))
-        if found < 0:
-            raise last_failure()
-        return int(found)
+        """Open as we see it, without the links of /proc that lead each process elsewhere."""
+        return _open(folder, path, how.waiting if self.may_wait else how.cached)
 
     def state_of(self, fd: int) -> State:
         return self._state(fd, 0 if self.may_wait else AT_STATX_DONT_SYNC)
 
     def known_state(self, fd: int) -> State:
-        """As the kernel has it: nobody else is asked."""
+        """Return what the kernel knows of the file."""
         return self._state(fd, AT_STATX_DONT_SYNC)
 
     def _state(self, fd: int, sync: int) -> State:
@@ -317,19 +318,22 @@ class Caller:
         )
 
     def place_of(self, link: bytes) -> Place:
-        """By the same mount id as State has."""
+        """Return the place, with the same kind of mount id as State has."""
         return place_of(link, self._mounts.id_bit)
 
     def is_local(self, state: State) -> bool:
         return self._mounts.are_local(state.mount)
 
     def is_plain(self, fd: int, state: State) -> bool:
-        """Whether each who reads it is shown the same."""
+        """Return whether all readers see the same content."""
         return self.is_local(state) or (self.may_wait and lies_on_a_disk(fd))
 
     def _is_the_same_for_it(self, folder: int, path: bytes, failure: OSError) -> bool:
-        """What isn't there for us may be there for the caller, by /proc/self; and who may not go
-        through a folder on the way is not told what isn't there."""
+        """Return whether the caller would get the same errno.
+
+        A file that is missing for us may exist for the caller, by /proc/self. And a caller that may
+        not search a folder gets EACCES instead of ENOENT.
+        """
         if failure.errno not in _MISSING:
             return True
         while path := path.rstrip(b"/"):
@@ -344,20 +348,23 @@ class Caller:
                 is_the_same = not self._leads_elsewhere(found)
             finally:
                 os.close(found)
-            return is_the_same and (not _WE_MAY_SEARCH_ALL or _everybody_may_search(path))
+            return is_the_same and (not _WE_MAY_SEARCH_ALL or _all_users_may_search(path))
         if folder == AT_FDCWD:
             return True  # it is in the root
         return not (_WE_MAY_SEARCH_ALL or self._leads_elsewhere(folder))
 
     def _leads_elsewhere(self, fd: int) -> bool:
-        """For the caller: a link that leads nowhere for us, or a folder of procfs."""
+        """Return whether it may lead the caller elsewhere: a broken link, or a folder of procfs."""
         state = self.known_state(fd)
         if stat.S_ISLNK(state.mode):
             return True
         return self.is_local(state) and magic_of(fd) == _PROC_SUPER_MAGIC
 
     def may_search(self, folder: int) -> bool:
-        """By its mode. Where we may search no more than our callers, the kernel has said so."""
+        """Return whether the caller may search a folder, by its mode.
+
+        If we may search no more than our callers, the kernel has checked that.
+        """
         if not _WE_MAY_SEARCH_ALL:
             return True
         flags, mask = AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_BASIC_STATS | self._mounts.id_bit
@@ -365,10 +372,10 @@ class Caller:
         uid, gid = OWNER.unpack_from(found)
         state = told_state(found)
         mode = state.mode
-        if _everybody_searches(mode):
+        if _all_users_search(mode):
             return True
         if not self.is_local(state) or magic_of(folder) == _PROC_SUPER_MAGIC:
-            return True  # who serves it decides, or procfs by itself
+            return True  # its server decides, or procfs
         rights = procfs.rights(self._tid)
         if rights is None:
             return False
@@ -411,10 +418,10 @@ class _Walk:
         self._root = root
         self._here = here
         self._way = way
-        self._may_search = True  # so far; what is there is still for the kernel to say
+        self._may_search = True  # so far; the kernel still checks what is found
 
     def to(self, path: bytes) -> int:
-        """Owns `here` from the start: it is closed or returned."""
+        """Walk a path. `here` is closed or returned."""
         try:
             self._follow(path)
         except OSError as failure:
@@ -435,7 +442,7 @@ class _Walk:
                 raise OSError(errno.ENAMETOOLONG, os.strerror(errno.ENAMETOOLONG))
             part = parts.pop()
             self._may_search = self._may_search and self._caller.may_search(self._here)
-            if self._way is not None and not _everybody_searches(self._state(self._here).mode):
+            if self._way is not None and not _all_users_search(self._state(self._here).mode):
                 self._way.append(Passed(os.dup(self._here)))
             if part == b".":
                 self._must_be_folder()
@@ -456,11 +463,11 @@ class _Walk:
             parts += self._through_link(part)
 
     def _through_link(self, part: bytes) -> list[bytes]:
-        """Parts that are still to be walked."""
+        """Follow a link, and return the parts that are still to be walked."""
         if not self._caller.may_wait and not self._caller.is_local(self._state(self._here)):
             raise MayWait(SERVED)
         if magic_of(self._here) == _PROC_SUPER_MAGIC:
-            if part == b"self":  # the thread's own folder may be another than its leader's
+            if part == b"self":  # of the thread's process, whatever folder it is named in
                 pid = procfs.tgid(self._tid) or self._pid
                 self._move(proc_files.open_file(b"/proc/%d" % pid, _PATH_FLAGS))
                 return []
@@ -468,10 +475,7 @@ class _Walk:
                 thread = b"/proc/%d/task/%d" % (self._pid, self._tid)
                 self._move(proc_files.open_file(thread, _PATH_FLAGS))
                 return []
-            if part not in (
-                b"mounts",
-                b"net",
-            ):  # those two are texts; the others lead by themselves
+            if part not in (b"mounts", b"net"):  # the kernel follows all others by itself
                 if self._way is not None:
                     self._way.append(Passed(os.dup(self._here), part))
                 self._move(os.open(part, _PATH_FLAGS, dir_fd=self._here))
@@ -493,26 +497,26 @@ class _Walk:
         self._here = fd
 
 
-def _everybody_may_search(path: bytes) -> bool:
-    """And every folder on the way; False where a link is on it, which can lead through others."""
+def _all_users_may_search(path: bytes) -> bool:
+    """Return whether every user may search the path and each folder on it. False with links."""
     while True:
         try:
             mode = known_state_in(AT_FDCWD, path or b"/").mode
         except OSError:
             return False
-        if stat.S_ISLNK(mode) or not _everybody_searches(mode):
+        if stat.S_ISLNK(mode) or not _all_users_search(mode):
             return False
         if not path:
             return True
         path = path.rpartition(b"/")[0]
 
 
-def _everybody_searches(mode: int) -> bool:
+def _all_users_search(mode: int) -> bool:
     return not stat.S_ISDIR(mode) or mode & _SEARCHED_BY_ALL == _SEARCHED_BY_ALL
 
 
 def _parts(path: bytes) -> list[bytes]:
-    """Last first. A slash at the end demands a folder, as `/.` does."""
+    """Split a path, last part first. A slash at the end demands a folder, as `/.` does."""
     parts = [part for part in path.split(b"/") if part]
     if path.endswith(b"/"):
         parts.append(b".")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import errno
-import fcntl
 import os
 import select
 import stat
@@ -92,34 +91,21 @@ def open_thread(tid: int) -> int:
         return os.pidfd_open(tid)
 
 
-def is_of_thread(pidfd: int) -> bool:
-    return bool(fcntl.fcntl(pidfd, fcntl.F_GETFL) & _PIDFD_THREAD)
-
-
-def number_of_folder(fd: int) -> int:
-    """Of the process that a /proc/PID is about, in the pid namespace that was mounted there. EBADF
-    where it is no such folder: the kernel says that without asking the file's file system."""
-    try:
-        syscall("pidfd_send_signal", _SYS_PIDFD_SEND_SIGNAL, fd, 0, 0, 0)
-    except KernelError as refusal:
-        if refusal.errno != errno.EPERM:  # another user's
-            raise OSError(refusal.errno, "not a /proc directory of a process") from refusal
-    return procfs.number_in_folder(fd)
-
-
 def target(pidfd: int) -> int | None:
     """The process or thread that one of our own pidfds stands for; -1 once it is gone, None where
     it is no pidfd."""
     return procfs.pidfd_target(pidfd)
 
 
-def target_of_others(tid: int, fd: int) -> tuple[int, bool] | None:
-    """The same of another thread's, and whether it is of a thread: where it is not to be had, /proc
-    shows it."""
-    number = procfs.descriptor_field(tid, fd, b"Pid")
-    flags = procfs.descriptor_field(tid, fd, b"flags")
-    if number is None or flags is None:
+def target_of(tid: int, fd: int) -> tuple[int, bool] | None:
+    """Return what another thread's pidfd stands for, and whether it is of a single thread.
+
+    The pid is -1 once the process has ended. None if it is no pidfd, or cannot be read.
+    """
+    found = procfs.descriptor_fields(tid, fd, b"Pid", b"flags")
+    if found is None:
         return None
+    number, flags = found
     return int(number), bool(int(flags, 8) & _PIDFD_THREAD)
 
 

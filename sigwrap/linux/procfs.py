@@ -154,20 +154,19 @@ def pidfd_target(pidfd: int) -> int | None:
 
 
 def descriptor_field(pid: int | str, fd: int | str, name: bytes) -> bytes | None:
-    """flags, mnt_id, or what else fdinfo has for its kind of file, but not the first."""
+    found = descriptor_fields(pid, fd, name)
+    return None if found is None else found[0]
+
+
+def descriptor_fields(pid: int | str, fd: int | str, *names: bytes) -> list[bytes] | None:
+    """Return lines of fdinfo, such as flags or mnt_id, but not its first line.
+
+    None if one is missing, or if they cannot be read.
+    """
     info = contents(f"/proc/{pid}/fdinfo/{fd}")
-    if info is None or b"\n" + name + b":" not in info:
+    if info is None or not all(b"\n" + name + b":" in info for name in names):
         return None
-    return _status_field(info, name)
-
-
-def number_in_folder(folder: int) -> int:
-    """Of whom a /proc/PID is about. OSError where that one has ended."""
-    fd = os.open("status", os.O_RDONLY | os.O_CLOEXEC, dir_fd=folder)
-    try:
-        return int(_status_field(os.read(fd, 4096), b"Pid"))
-    finally:
-        os.close(fd)
+    return [_status_field(info, name) for name in names]
 
 
 def comm(pid: int) -> str:

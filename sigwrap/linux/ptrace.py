@@ -1,7 +1,7 @@
-"""Stopping another thread, looking at it and sending it on.
+"""Stops another thread, reads and changes it, and lets it go.
 
-All requests must come from the thread that seized. PTRACE_SEIZE, not ATTACH: it sends no SIGSTOP,
-and a tracee that waits in a seccomp notification goes on waiting there.
+All requests must come from the thread that seized. It is PTRACE_SEIZE because that sends no
+SIGSTOP: a tracee that waits in a seccomp notification goes on waiting.
 """
 
 from __future__ import annotations
@@ -11,20 +11,27 @@ import errno
 import os
 import struct
 
+from sigwrap import calls
 from sigwrap.bare import signal
 from sigwrap.errors import KernelError
 from sigwrap.linux import proc_files, procfs
 from sigwrap.linux.libc import libc
-from sigwrap.linux.registers import LAYOUT, Registers
+from sigwrap.linux.registers import (
+    ERESTARTNOHAND,
+    ERESTARTNOINTR,
+    ERESTARTSYS,
+    LAYOUT,
+    Registers,
+)
 from sigwrap.linux.taken import taken
-from sigwrap.machine import NUMBERS
+from sigwrap.machine import IS_X86_64, NUMBERS, numbers_of
 
 EVENT_EXEC = 4
 EVENT_EXIT = 6
 EVENT_STOP = 128
 SYSCALL_STOP = 0x85  # SIGTRAP | 0x80, by O_TRACESYSGOOD
 
-_FIRST_RESTART = 512  # from here on, numbers that no caller ever sees
+_FIRST_RESTART = 512  # no caller sees errno values from here on
 
 WALL = 0x40000000  # waitpid: threads and clones too
 
@@ -42,7 +49,7 @@ _GET_SYSCALL_INFO = 0x420E
 _O_TRACESYSGOOD = 0x01
 _O_TRACEEXEC = 0x10
 _O_TRACEEXIT = 0x40
-_O_EXITKILL = 0x100000  # should we die in between, the tracee must not run on unverified
+_O_EXITKILL = 0x100000  # if the supervisor dies, the tracee must not run on unverified
 _TO_ITS_EXEC = _O_TRACESYSGOOD | _O_TRACEEXEC | _O_EXITKILL
 TO_ITS_EXEC_OR_END = _TO_ITS_EXEC | _O_TRACEEXIT
 TO_ITS_END = _O_TRACESYSGOOD | _O_TRACEEXIT | _O_EXITKILL
@@ -56,16 +63,33 @@ _pidfd_getfd = libc["syscall"]
 _pidfd_getfd.argtypes = (ctypes.c_long, ctypes.c_long, ctypes.c_long, ctypes.c_long)
 _pidfd_getfd.restype = ctypes.c_long
 
+# i386 has ipc for semop, and socketcall for some socket calls.
+_OF_I386 = frozenset(
+    {256, 319, 177, 421, 117, 420, 385, 416, 102, 362, 364, 369, 370, 345, 371, 372, 337, 417}
+)
+# Any stop breaks these off. The last three lines may have a socket's timeout. The numbers of all
+# architectures are in one set, because no other call of these numbers waits.
+_FAIL_BY_STOPS = numbers_of(
+    *("epoll_wait", "epoll_pwait", "epoll_pwait2", "rt_sigtimedwait", "semop", "semtimedop"),
+    *("io_getevents", "io_pgetevents", "io_uring_enter"),
+    *("connect", "accept", "accept4"),
+    *("sendto", "sendmsg", "sendmmsg"),
+    *("recvfrom", "recvmsg", "recvmmsg"),
+) | (_OF_I386 if IS_X86_64 else frozenset())
+_CLOSE = {calls.X86_64: 3, calls.I386: 6}  # the descriptor is closed, whatever the result
+_NO_CALL = 1 << 31
+_STOP_UNLESS_HANDLED = (signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU)
+
 _SYSCALL_INFO = struct.Struct("<B3xI16x3Q")
 _WITH_LENGTH = struct.Struct("<QQ")  # an iovec
 
 
 class Gone(KernelError):
-    """The tracee has died, or was killed out of its stop; its end is reported by wait."""
+    """The tracee has died, or was killed at its stop. wait(2) reports its end."""
 
 
 class NotTraceable(KernelError):
-    """Somebody else traces it, or we may not."""
+    """Another process traces it, or sigwrap may not."""
 
 
 def seize(tid: int, options: int = _TO_ITS_EXEC) -> None:
@@ -77,8 +101,7 @@ def seize(tid: int, options: int = _TO_ITS_EXEC) -> None:
 
 
 def interrupt(tid: int) -> None:
-    """It stops before it next runs an instruction of its own. What it is in goes on undisturbed:
-    a notification (where its wait is killable), an exec."""
+    """Stop it before its next instruction. A notification or an exec that it is in goes on."""
     _request(_INTERRUPT, tid)
 
 
@@ -87,25 +110,27 @@ def resume(tid: int, signal_number: int = 0) -> None:
 
 
 def resume_to_syscall(tid: int, signal_number: int = 0) -> None:
-    """Up to the start or the end of its next system call."""
+    """Let it run to the start or the end of its next system call."""
     _request(_SYSCALL, tid, signal_number)
 
 
 def detach(tid: int, signal_number: int = 0) -> None:
-    """Only from a stop. A stop that was asked for but hasn't come yet is called off by it."""
+    """Let it go from a stop. That also cancels an interrupt that has not stopped it yet."""
     _request(_DETACH, tid, signal_number)
 
 
 def let_go_unasked(tid: int, stopped_by: int) -> bool:
-    """Whether it was traced by us. Who calls PTRACE_TRACEME as its parent ends makes whoever adopts
-    it its tracer; a filter can't tell. Its next exec would stop it by SIGTRAP, so that is dropped.
+    """Let go of a process that made sigwrap its tracer. Returns whether it had.
+
+    A process that calls PTRACE_TRACEME as its parent ends gets its new parent as tracer, which no
+    filter can see. Its next exec would stop it by SIGTRAP, so that signal is dropped.
     """
     if procfs.numbers(tid, "TracerPid") != [os.getpid()]:
         return False
     try:
         detach(tid, 0 if stopped_by == signal.SIGTRAP else stopped_by)
     except KernelError:
-        pass  # it was killed out of its stop
+        pass  # it was killed at its stop
     return True
 
 
@@ -126,9 +151,9 @@ def architecture(tid: int) -> int:
     return int(arch)
 
 
-def error_in(values: Registers, calls: frozenset[int]) -> int:
-    """The errno that one of `calls` gives back; 0 where it will be made again, or is over."""
-    error = LAYOUT.error(values) if values[LAYOUT.number] in calls else 0
+def error_in(values: Registers, numbers: frozenset[int]) -> int:
+    """Return the errno of a finished call among `numbers`; 0 if there is none, or it restarts."""
+    error = LAYOUT.error(values) if values[LAYOUT.number] in numbers else 0
     return error if error < _FIRST_RESTART else 0
 
 
@@ -150,8 +175,43 @@ def _move_set(
     _request(of_kind, tid, ctypes.addressof(vector), size=kind)
 
 
+def make_again(tid: int, wait_status: int) -> None:
+    """Restart a call that the stop has broken off, but that would have gone on without sigwrap.
+
+    A call that no signal breaks off restarts after a handler, whether or not that has SA_RESTART.
+    Some calls (epoll_wait) fail at any stop: they restart unless a handler runs, which the kernel
+    checks, or a signal stops the process. On aarch64 no register shows it, and nothing is done.
+    """
+    if not LAYOUT.tells_restarts:
+        return
+    values = registers(tid)
+    error = LAYOUT.error(values)
+    if error == ERESTARTSYS:
+        if values["orig_rax"] in calls.NEVER_BROKEN_OFF[architecture(tid)]:
+            set_registers(tid, values | {"rax": -ERESTARTNOINTR})
+    elif error == errno.EINTR and values["orig_rax"] < _NO_CALL:
+        is_close = values["orig_rax"] == _CLOSE[architecture(tid)]
+        if not is_close and _is_of_tracing_alone(tid, wait_status):
+            set_registers(tid, values | {"rax": -ERESTARTNOHAND})
+
+
+def _is_of_tracing_alone(tid: int, wait_status: int) -> bool:
+    """Return whether, unless a handler runs, nothing would wake the call without tracing."""
+    event, number = wait_status >> 16, os.WSTOPSIG(wait_status)
+    if event:
+        return event == EVENT_STOP and number == signal.SIGTRAP  # otherwise the process stops
+    if number in _STOP_UNLESS_HANDLED:
+        return procfs.catches_or_ignores(tid, number)
+    return number not in (signal.SIGSTOP, SYSCALL_STOP)
+
+
+def would_begin_anew(pid: int) -> bool:
+    """Return whether the process waits in a call whose timeout a stop would start again."""
+    return procfs.call_of(pid, pid) in _FAIL_BY_STOPS
+
+
 def read_memory(tid: int, address: int, size: int) -> bytes:
-    """Fewer bytes where the mapping ends."""
+    """Read memory. The result is shorter if the mapping ends."""
     fd = proc_files.open_file(f"/proc/{tid}/mem")
     try:
         return os.pread(fd, size, address)
@@ -160,7 +220,7 @@ def read_memory(tid: int, address: int, size: int) -> bytes:
 
 
 def write_memory(tid: int, address: int, data: bytes) -> None:
-    """OSError where it is not all writable."""
+    """Write memory. Raises OSError if any of it is not writable."""
     fd = proc_files.open_file(f"/proc/{tid}/mem", os.O_RDWR)
     try:
         if os.pwrite(fd, data, address) != len(data):
@@ -170,8 +230,10 @@ def write_memory(tid: int, address: int, data: bytes) -> None:
 
 
 def take_descriptor(pid: int, fd: int) -> int:
-    """A duplicate of another process's descriptor: the same open file, its offset shared. OSError
-    where it isn't to be had, or could not be closed at once."""
+    """Duplicate another process's descriptor, which shares the offset.
+
+    Raises OSError if that is refused, or if closing the duplicate could block.
+    """
     return taken(pid, fd, lambda: _duplicate(pid, fd))
 
 

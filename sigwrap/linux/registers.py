@@ -1,12 +1,11 @@
-"""Pure: the registers of a stopped thread, as ptrace has them, and what they say of its call.
+"""The registers of a stopped thread, and what they say of its system call. Pure.
 
-x86_64: at a stop on the way out of a call that is to be made again, the result still says so
-(ERESTARTSYS and its like), and the number tells the kernel that there was a call.
+x86_64: at a stop on the way out of a call that will restart, the result still says so (ERESTARTSYS
+and the like), and the number tells the kernel that there was a call.
 
-aarch64: by then the kernel has done it. The first argument, whose register x0 is the result's too,
-is back in it, the program counter stands before the instruction, and the kernel has forgotten the
-number, which x8 still holds. Whether a signal's handler breaks the call off is decided, too, by
-what no register shows.
+aarch64: there the kernel has prepared the restart already. The first argument is back in x0, the
+program counter is before the instruction, and only x8 still holds the number. No register shows
+whether a signal handler will break the call off.
 """
 
 from __future__ import annotations
@@ -19,16 +18,15 @@ from sigwrap.machine import IS_AARCH64
 
 Registers = dict[str, int]
 
-# The kernel's own: the call is made again …
+# The kernel's own error numbers: the call restarts …
 ERESTARTSYS = 512  # unless a handler without SA_RESTART runs
 ERESTARTNOINTR = 513  # whatever signals are pending
 ERESTARTNOHAND = 514  # unless a handler runs
 
 _ALL_BITS = 0xFFFFFFFFFFFFFFFF
 _LAST_ERROR = 4095
-_NO_CALL = -1  # so that no signal takes what we return for a call to be restarted
-# The second is what the kernel makes of a notification that the interrupt has broken off, where
-# the wait for its answer isn't killable alone (before Linux 5.19). It has taken no signal by then.
+_NO_CALL = -1  # so that the kernel restarts no call for what we return
+# Before Linux 5.19, an interrupt breaks a notification off with ERESTARTSYS, before any signal.
 _RESTARTS = (ERESTARTNOINTR, ERESTARTSYS)
 
 
@@ -38,7 +36,7 @@ def _error_in(result: int) -> int:
 
 
 class X86:
-    """And its i386 programs: ptrace shows the registers of both alike."""
+    """x86_64 and its i386 programs: ptrace shows the same registers for both."""
 
     sets = ((0, 27 * 8),)  # PTRACE_GETREGS
     result, number, stack = "rax", "orig_rax", "rsp"
@@ -66,28 +64,30 @@ class X86:
         return values["cs"] == self._code_segment_32
 
     def error(self, values: Registers) -> int:
-        """The errno in a result, also one of the kernel's own; 0 where it is none. An error has all
-        64 bits, by either ABI: the lower ones alone can be an offset's."""
+        """Return the errno in the result, 0 if there is none; also one of the kernel's own.
+
+        An error has all 64 bits, in both ABIs: the lower 32 alone may be an offset.
+        """
         return _error_in(values["rax"])
 
     def comes_again(self, values: Registers, _after: int) -> bool:
-        """The call that ends at `_after` is about to be made again."""
+        """Return whether the call that ends at `_after` will restart."""
         return self.error(values) in _RESTARTS
 
     def again(self, values: Registers) -> Registers:
-        """It is, whatever signals come."""
+        """Make the call restart, whatever signals come."""
         return {**values, "rax": -ERESTARTNOINTR}
 
     def another_again(
         self, values: Registers, arch: int, number: int, arguments: Sequence[int]
     ) -> Registers:
-        """It is, as another call."""
+        """Make it restart as another call."""
         return {**values, **self._given(arch, arguments), "orig_rax": number}
 
     def anew(
         self, values: Registers, arch: int, number: int, arguments: Sequence[int] = ()
     ) -> Registers:
-        """From `again`, once the kernel restarts nothing by itself any more."""
+        """Make a call, once the kernel restarts nothing by itself any more."""
         return {
             **values,
             **self._given(arch, arguments),
@@ -97,7 +97,7 @@ class X86:
         }
 
     def failed(self, values: Registers, error: int, _after: int) -> Registers:
-        """A call leaves all registers but its result as they were."""
+        """Make the call fail. All other registers stay as they were."""
         return {**values, "rax": -error, "orig_rax": _NO_CALL}
 
     def _given(self, arch: int, arguments: Sequence[int]) -> Registers:
@@ -105,7 +105,7 @@ class X86:
 
 
 class Aarch64:
-    """The same; tried in an emulator alone."""
+    """The same for aarch64. Tested in an emulator only."""
 
     sets = ((1, 34 * 8), (0x404, 4))  # NT_PRSTATUS, NT_ARM_SYSTEM_CALL
     result, number, stack = "x0", "x8", "sp"
@@ -123,7 +123,7 @@ class Aarch64:
         return [data[:-4], data[-4:]]
 
     def is_narrow(self, _values: Registers) -> bool:
-        return False  # no call of a program of 32-bit ARM is answered
+        return False  # calls of 32-bit ARM programs are not answered
 
     def error(self, values: Registers) -> int:
         return _error_in(values["x0"])

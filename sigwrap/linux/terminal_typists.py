@@ -1,16 +1,16 @@
-"""Who could type on our terminal in the place of a person, because the session can have it done.
+"""Programs through which the session could type on our terminal, as if it were the user.
 
-- A multiplexer, or a terminal with a remote control: `tmux send-keys` types, and the socket for it
-  belongs to the same user. It is known by its name, as the one that holds the other end of the
-  pseudo-terminal, and by the variable that it sets. Where the policy keeps the session from all
-  sockets of a multiplexer, only those who can type on its clients' terminals count.
-- A recorder (`script`): the code that a yes needs (run/asking/terminal_input.py) is in its file.
-- A process inside a session that holds the other end itself.
-- Whoever holds the other end, where nothing keeps the session from taking it away (pidfd_getfd):
-  neither a Landlock domain around the session nor Yama.
+- A multiplexer, or a terminal with remote control: `tmux send-keys` types, and its socket is of the
+  same user. It holds the other end of the pseudo-terminal, and is known by its name or by the
+  variable that it sets. If the policy denies the session all its sockets, only programs that can
+  type on its clients' terminals count.
+- A recorder (`script`): its file has the code that an approval needs.
+- A process in a session that holds the other end itself.
+- Any holder of the other end, if neither Landlock nor Yama keeps the session from taking the
+  descriptor (pidfd_getfd).
 
-`script`, `sudo` and their like pass on what is typed on a terminal of their own: that one counts as
-well. Not known here: what types for a whole desktop (X11's XTEST, /dev/uinput).
+Programs like `script` and `sudo` pass on what is typed on their own terminal, so that counts too.
+Programs that type for a whole desktop are not found (X11's XTEST, /dev/uinput).
 """
 
 from __future__ import annotations
@@ -34,22 +34,21 @@ _VARIABLES = (
 )
 _PSEUDO_TERMINALS = range(136, 144)
 _YAMA = "/proc/sys/kernel/yama/ptrace_scope"
-# Processor time, so that a busy machine finds nearly as many (60,000 descriptors took 0.3 to
-# 0.5 s); the session could open any number.
+# Processor time: 60,000 descriptors took 0.3 to 0.5 s, and the session could open any number.
 _SEARCH_AT_MOST_S = 0.5
 _MOST_TERMINALS = 16
-_LOOKS = 3  # at a multiplexer's clients
+_LOOKS = 3  # for the clients of a multiplexer
 _SOCKET = "socket:["
 
 
 class Typist(NamedTuple):
-    pid: int  # 0 where it is known by a variable only
+    pid: int  # 0 if only a variable shows it
     why: str
 
 
 class Found(NamedTuple):
-    typist: Typist | None  # None where only a person can type
-    # Those that only the policy keeps the session from: a connection to one makes it a typist.
+    typist: Typist | None  # None if only the user can type
+    # The policy denies their sockets to the session; a connection to one would make it a typist.
     multiplexers: frozenset[int] = frozenset()
 
 
@@ -60,7 +59,7 @@ class _TooMany(Exception):
 class _Holders:
     """The processes that hold the other ends of pseudo-terminals, and unix sockets.
 
-    Only readable processes are searched; the session can read no others either.
+    Searches readable processes only: the session can read no others either.
     """
 
     def __init__(self) -> None:
@@ -123,7 +122,7 @@ def find_typist(*, walled: bool, keeps: Callable[[Sequence[str]], bool]) -> Foun
 
 
 def types_for(pid: int, typist: int) -> bool:
-    """Whether `typist` holds the other end of the terminal that `pid` is on, or started it."""
+    """Return whether `typist` holds the other end of the terminal of `pid`, or started `pid`."""
     terminal = procfs.controlling_terminal(pid)
     above = procfs.stat(pid)
     while above is not None and above.pid > 1:
@@ -151,7 +150,7 @@ def _objection(pid: int, name: str, walled: bool, *, is_kept: bool) -> str:
 
 
 def _listening_sockets(pid: int) -> list[str]:
-    """The unix sockets at which a process accepts connections; empty where none can be known."""
+    """Return the unix sockets at which a process accepts connections, as far as readable."""
     return [name for number in _sockets_of(pid) if (name := listening_at(number))]
 
 
@@ -177,11 +176,10 @@ def _clients_of(pid: int, holders: _Holders) -> set[int] | None:
 
 
 def _may_be_inside(pid: int) -> bool:
-    """Return whether it may be in a session, or is one of our own processes, from which the command
-    has inherited its descriptors."""
+    """Return whether it may be in a session, or is ours: the command inherits our descriptors."""
     is_ours = pid in (os.getpid(), os.getppid())
     may_be = is_ours or carries_more_filters_than_us(pid)
-    found = procfs.stat(pid)  # last: of one that ends, nothing can be known
+    found = procfs.stat(pid)  # last: nothing is known of a process that has ended by now
     return may_be and found is not None and not found.has_ended
 
 
@@ -224,7 +222,7 @@ def _terminal_index(pid: int, fd: str) -> int | None:
 
 
 def _presumed_holder(terminal: int) -> list[int]:
-    """Where it may not be looked into (a sudo): whoever started what is on the terminal."""
+    """Return the process that started what is on the terminal, for an unreadable holder (sudo)."""
     found = procfs.stat(os.getpid())
     while found is not None and found.ppid > 1:
         if procfs.controlling_terminal(found.ppid) != terminal:

@@ -17,7 +17,6 @@ from sigwrap.calls import AF_UNIX, SOCK_DGRAM
 from sigwrap.errors import KernelError
 from sigwrap.hints import TYPE_CHECKING
 from sigwrap.linux import pidfd, procfs
-from sigwrap.linux.bounded import Bounded, let_calls_be_broken_off, run_bounded
 from sigwrap.linux.memory import may_be_served
 from sigwrap.linux.procfs import Rights
 from sigwrap.linux.registers import ERESTARTSYS
@@ -29,6 +28,7 @@ from sigwrap.linux.sockets.asked import Asked
 from sigwrap.linux.sockets.control import Carried
 from sigwrap.linux.sockets.look import Looked, Sockets
 from sigwrap.linux.sockets.rights import OtherRights, take
+from sigwrap.linux.waits import Bounded, let_calls_be_broken_off, run_bounded
 from sigwrap.mediate.effects import LookUpNames, MakeSocket, Reach, Reached
 from sigwrap.mediate.lineage import Process
 from sigwrap.mediate.network import NetworkMediator

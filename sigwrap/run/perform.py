@@ -17,7 +17,7 @@ from sigwrap.errors import InternalError
 from sigwrap.escape import printable
 from sigwrap.events import EVENT_TYPES
 from sigwrap.hints import TYPE_CHECKING, Any, Protocol
-from sigwrap.linux import caller_stderr
+from sigwrap.linux import stderr_lines
 from sigwrap.linux.paths import MayWait
 from sigwrap.linux.seccomp import ListenerBroken, Notification
 from sigwrap.mediate.effects import (
@@ -228,7 +228,7 @@ class Performer:
             Tell: self._tell,
             EndRun: self._on_end_run,
         }
-        caller_stderr.allow_writing_to_terminals()
+        stderr_lines.allow_writing_to_terminals()
 
     def offer(self, handlers: dict[type, Handler]) -> None:
         """How a family carries out the effects that only it has."""
@@ -524,7 +524,7 @@ class Performer:
         spares_screens: bool = False,
         spares_ours: bool = False,
     ) -> _thread.LockType:
-        line = caller_stderr.Line(
+        line = stderr_lines.Line(
             caller.pid,
             printable(text),
             off_terminals=off_terminals,
@@ -533,7 +533,7 @@ class Performer:
         )
         return self.write(line, then)
 
-    def write(self, line: caller_stderr.Line, then: Callable[[Outcome], None]) -> _thread.LockType:
+    def write(self, line: stderr_lines.Line, then: Callable[[Outcome], None]) -> _thread.LockType:
         """Have a worker write the line. Return a lock that is free once it is written. A line that
         is late is dropped: the log has it."""
         written = _thread.allocate_lock()

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 
 from sigwrap.escape import printable
 from sigwrap.hints import TYPE_CHECKING
-from sigwrap.linux.caller_stderr import Line
 from sigwrap.linux.files.known import look
+from sigwrap.linux.stderr_lines import Line
 from sigwrap.mediate.lineage import Process
 from sigwrap.mediate.refused_files import Inferred, Refusals, Suspicion, payload_of
 from sigwrap.mediate.wording import TO_AN_AGENT, refused_file

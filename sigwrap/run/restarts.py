@@ -23,7 +23,7 @@ import time
 from sigwrap.bare import signal
 from sigwrap.errors import KernelError
 from sigwrap.hints import TYPE_CHECKING
-from sigwrap.linux import broken_off, procfs, ptrace
+from sigwrap.linux import procfs, ptrace
 from sigwrap.linux.ptrace import Gone
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ class Restarts:
     def _send_on(self, pid: int, wait_status: int) -> bool:
         stop = os.WSTOPSIG(wait_status)
         number = 0 if wait_status >> 16 or stop == ptrace.SYSCALL_STOP else stop
-        broken_off.make_again(pid, wait_status)
+        ptrace.make_again(pid, wait_status)
         if number and time.monotonic() < self._traced_until_s[pid]:
             ptrace.resume(pid, number)
             return True
@@ -118,7 +118,7 @@ class Restarts:
     def _look(self) -> None:
         now_s = time.monotonic()
         for pid, until_s in self._traced_until_s.items():
-            if now_s >= until_s or broken_off.would_begin_anew(pid):
+            if now_s >= until_s or ptrace.would_begin_anew(pid):
                 _interrupt(pid)
         self._looks = False
         if self._traced_until_s:

@@ -12,8 +12,8 @@ from sigwrap.hints import TYPE_CHECKING
 from sigwrap.linux import libc, own_environment
 from sigwrap.linux.descriptors import release_inherited
 from sigwrap.linux.mounts import note_first_devices
-from sigwrap.linux.own_lines import OwnLines
 from sigwrap.linux.peer import SUPERVISOR_NAME
+from sigwrap.linux.stderr_lines import OwnLines
 from sigwrap.outcomes import Counts
 from sigwrap.protocols.front import Channel, CommandStarted
 from sigwrap.run.closing import note_changes, seal, tell_why

@@ -17,8 +17,8 @@ from sigwrap.bare.signal import SIGCHLD, SIGKILL
 from sigwrap.calls import Under
 from sigwrap.events import Payload
 from sigwrap.hints import TYPE_CHECKING
-from sigwrap.linux import held_terminals
-from sigwrap.linux.killed import oom_kills, used_up_cpu_limit
+from sigwrap.linux import terminals
+from sigwrap.linux.death import oom_kills, used_up_cpu_limit
 from sigwrap.linux.seccomp import Listener
 from sigwrap.linux.sigfd import SignalFd
 from sigwrap.mediate.exit_event import exit_payload
@@ -331,7 +331,7 @@ def _notifier(session: Session) -> Callable[[Notice], None] | None:
         return None
     if command != BELL:
         return session.channel.send
-    if held_terminals.controlling < 0:
+    if terminals.controlling < 0:
         session.recorder.tell("--notify bell: there is no terminal")
         return None
     return ring

@@ -13,8 +13,7 @@ from sigwrap.linux.pidfd import duplicate
 from sigwrap.linux.seccomp import Notification, int32
 from sigwrap.linux.signals.aim import TargetResolver
 from sigwrap.linux.signals.call import SignalCall, pointed_at, read, undecoded
-from sigwrap.linux.signals.owners import set_async
-from sigwrap.linux.signals.send import is_still, may_change, send, set_limits, set_owner
+from sigwrap.linux.signals.send import is_still, may_change, send, set_async, set_limits, set_owner
 from sigwrap.linux.signals.targets import Targets, refresh_comm
 from sigwrap.linux.taken import closes_at_once, let_go
 from sigwrap.mediate.effects import (

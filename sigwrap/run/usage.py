@@ -8,7 +8,7 @@ import time
 
 from sigwrap.hints import TYPE_CHECKING
 from sigwrap.linux import usage
-from sigwrap.linux.session_cgroup import SessionCgroup
+from sigwrap.linux.usage import SessionCgroup
 from sigwrap.mediate.run_end import KillDemanded, LimitReached
 from sigwrap.mediate.usage_limits import (
     REST_AFTER_LOOK,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 
-from sigwrap.linux.plain_file import open_plain_file
+from sigwrap.linux.descriptors import open_plain_file
 
 _MOST_BYTES = 64 << 10
 

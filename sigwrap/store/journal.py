@@ -16,9 +16,9 @@ from collections.abc import Callable, Iterable, Iterator
 
 from sigwrap.errors import StoreError
 from sigwrap.hints import IO
+from sigwrap.linux.descriptors import open_plain_file
 from sigwrap.linux.limits import way_to_room
 from sigwrap.linux.mounts import sets_times_at_once
-from sigwrap.linux.plain_file import open_plain_file
 from sigwrap.store.codec import MAX_PAYLOAD_CHARACTERS, Row, parse_journal_line
 from sigwrap.store.folder import Folder
 

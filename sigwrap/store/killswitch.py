@@ -18,9 +18,9 @@ from sigwrap.errors import SessionError, StoreError
 from sigwrap.escape import printable
 from sigwrap.events import HOOK_LOG
 from sigwrap.linux import proc_files
+from sigwrap.linux.descriptors import open_plain_file
 from sigwrap.linux.file_state import mount_of
 from sigwrap.linux.paths import refuse_magic_links
-from sigwrap.linux.plain_file import open_plain_file
 from sigwrap.store.folder import Folder, displaced_name
 from sigwrap.store.journal import writer_lives
 from sigwrap.store.location import JOURNAL_SUFFIX, default_store, sessions_folder

@@ -26,7 +26,7 @@ from urllib.parse import quote
 from sigwrap.errors import StoreError
 from sigwrap.events import HOOK_KIND, Event
 from sigwrap.hints import Any
-from sigwrap.linux.plain_file import open_plain_file
+from sigwrap.linux.descriptors import open_plain_file
 from sigwrap.store.codec import MAX_PAYLOAD_CHARACTERS, Row, decode_row
 from sigwrap.store.journal import JournalFile, writer_lives
 from sigwrap.store.location import SESSIONS_FOLDER, journal_path

@@ -15,7 +15,7 @@ import json
 import os
 import signal
 
-from sigwrap.linux import held_terminals, libc
+from sigwrap.linux import libc, terminals
 from sigwrap.run.asking import control_socket
 from sigwrap.run.asking.approvals import Answer, Approvals, Question
 from sigwrap.run.loop import Loop
@@ -33,7 +33,7 @@ def main() -> None:
     parser.add_argument("--patience", type=float, default=control_socket.PATIENCE_S)
     parser.add_argument("command", nargs="*")
     options = parser.parse_args()
-    held_terminals.hold()
+    terminals.hold()
     child = os.fork()
     if child:
         for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGTSTP, signal.SIGHUP):

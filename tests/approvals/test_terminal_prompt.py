@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from sigwrap.linux import proc_files, procfs
-from sigwrap.linux.terminal_readers import reads_a_line, waits_for_input
+from sigwrap.linux.terminals import reads_a_line, waits_for_input
 from tests.support.harness import PYTHON
 from tests.support.waiting import await_that
 

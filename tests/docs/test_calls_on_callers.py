@@ -31,22 +31,21 @@ CALLS: dict[str, dict[str, tuple[str, ...]]] = {
     },
     "linux/sockets/diag.py": {FIELDS: ("fstat",)},  # of a socket
     "linux/sockets/look.py": {FIELDS: ("open mem",)},  # opened only
-    "linux/caller_stderr.py": {WORKER: ("pwritev", "write", "splice", "fstat", "tcgetattr")},
-    "linux/held_terminals.py": {NONBLOCKING: ("write", "tcflow", "fstat", "fcntl F_DUPFD_CLOEXEC")},
+    "linux/stderr_lines.py": {WORKER: ("pwritev", "write", "fstat", "tcgetattr")},
+    "linux/terminals.py": {NONBLOCKING: ("write", "tcflow", "fstat", "fcntl F_DUPFD_CLOEXEC")},
     "run/asking/terminal_input.py": {TERMINAL: ("tcgetattr", "tcsetattr")},
     "run/asking/terminal_prompt.py": {
         TERMINAL: ("TIOCSPGRP", "ioctl FIONREAD", "ioctl TIOCGWINSZ", "read")
     },
-    "linux/signals/owners.py": {
+    "linux/signals/send.py": {
         WORKER: ("fcntl F_SETFL", "ioctl FIOASYNC", "fcntl F_SETSIG"),  # locks of O_ASYNC
         FIELDS: ("fcntl F_SETOWN_EX", "fcntl _F_GETOWN_EX"),
     },
-    "linux/signals/send.py": {FIELDS: ("fcntl F_SETOWN_EX",)},
-    "linux/signals/groups.py": {FIELDS: ("ioctl _TIOCGDEV", "ioctl _TIOCGPTN")},
+    "linux/signals/targets.py": {FIELDS: ("ioctl _TIOCGDEV", "ioctl _TIOCGPTN")},
     "run/signals.py": {FIELDS: ("TIOCSPGRP",)},  # SIGTTOU is blocked
     "linux/pidfd.py": {
         LOCK: ("pidfd_getfd",),  # held by the process until its exec ends
-        FIELDS: ("fcntl F_GETFL", "pidfd_send_signal"),
+        FIELDS: ("pidfd_send_signal",),
     },
     # Of a thread that stands at its exec stop; a worker reads mapped files.
     "linux/ptrace.py": {LOCK: ("open mem", "pread", "pwrite", "ptrace", "pidfd_getfd")},
@@ -66,9 +65,8 @@ CALLS: dict[str, dict[str, tuple[str, ...]]] = {
 OPENED_BY_SIGWRAP = "a file that it opens, by a worker if a program serves it"
 PROC = "/proc, or its own pipes and pidfds"
 OWN = {
-    "linux/bounded.py": "its own threads and timers",
     "linux/death.py": "itself",
-    "linux/descriptors.py": "itself",
+    "linux/descriptors.py": "itself, new pipes and files that it opens",
     "linux/execs/commands.py": OPENED_BY_SIGWRAP,
     "linux/execs/content.py": OPENED_BY_SIGWRAP,
     "linux/execs/image.py": OPENED_BY_SIGWRAP,
@@ -80,18 +78,16 @@ OWN = {
     "linux/listeners.py": PROC,
     "linux/paths.py": OPENED_BY_SIGWRAP,
     "linux/pidns.py": PROC,
-    "linux/pipes.py": "a new pipe of its own",
-    "linux/plain_file.py": OPENED_BY_SIGWRAP,
     "linux/presence.py": "a lock of its own",
     "linux/proc_files.py": PROC,
     "linux/process.py": PROC,
     "linux/procfs.py": PROC,
     "linux/removal.py": OPENED_BY_SIGWRAP,
-    "linux/session_cgroup.py": "its own control group",
     "linux/sigfd.py": PROC,
     "linux/sockets/rights.py": "a thread of its own",
+    "linux/waits.py": "its own threads and timers",
     "linux/unfiled.py": "its own memory",
-    "linux/usage.py": "only compares",
+    "linux/usage.py": "its own control group",
     "run/joined/fork_server.py": "a process of its own",
     "run/joined/joins.py": "a pipe of its own",
     "run/remote_poll.py": "a file of the user, by a thread of its own",
@@ -110,7 +106,6 @@ NAMED = {
     "os.pwrite": "pwrite",
     "os.pwritev": "pwritev",
     "os.read": "read",
-    "os.splice": "splice",
     "os.tcsetpgrp": "TIOCSPGRP",
     "os.write": "write",
     "termios.tcflow": "tcflow",

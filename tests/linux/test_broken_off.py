@@ -8,7 +8,7 @@ import signal
 import pytest
 
 from sigwrap import calls
-from sigwrap.linux import broken_off, procfs, ptrace
+from sigwrap.linux import procfs, ptrace
 from sigwrap.linux.registers import ERESTARTNOHAND, ERESTARTNOINTR, ERESTARTSYS, LAYOUT, Registers
 
 pytestmark = pytest.mark.skipif(not LAYOUT.tells_restarts, reason="no register tells of it")
@@ -42,9 +42,9 @@ def test_a_call_is_made_again(
 ) -> None:
     stopped = {"orig_rax": number, "rax": -error & ALL_BITS}
     put: list[Registers] = []
-    monkeypatch.setattr(broken_off, "registers", lambda _tid: stopped)
-    monkeypatch.setattr(broken_off, "set_registers", lambda _tid, values: put.append(values))
+    monkeypatch.setattr(ptrace, "registers", lambda _tid: stopped)
+    monkeypatch.setattr(ptrace, "set_registers", lambda _tid, values: put.append(values))
     monkeypatch.setattr(ptrace, "architecture", lambda _tid: calls.X86_64)
     monkeypatch.setattr(procfs, "catches_or_ignores", lambda _tid, number: number == IGNORED)
-    broken_off.make_again(7, stop << 8 | 0x7F)
+    ptrace.make_again(7, stop << 8 | 0x7F)
     assert put == ([] if becomes is None else [stopped | {"rax": -becomes}])

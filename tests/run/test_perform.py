@@ -12,7 +12,7 @@ import pytest
 
 from sigwrap.calls import X86_64
 from sigwrap.events import Payload
-from sigwrap.linux import caller_stderr
+from sigwrap.linux import stderr_lines
 from sigwrap.linux.seccomp import ListenerBroken, Notification
 from sigwrap.mediate.effects import (
     Ask,
@@ -86,7 +86,7 @@ class Stage:
             self,
         )
         monkeypatch.setattr(
-            caller_stderr,
+            stderr_lines,
             "Line",
             lambda pid, text, **_: self.line(pid, text),
         )

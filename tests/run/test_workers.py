@@ -11,8 +11,8 @@ from queue import SimpleQueue
 
 import pytest
 
-from sigwrap.linux.bounded import let_calls_be_broken_off, run_bounded
 from sigwrap.linux.libc import libc
+from sigwrap.linux.waits import let_calls_be_broken_off, run_bounded
 from sigwrap.run import workers
 from sigwrap.run.loop import Loop
 from sigwrap.run.workers import Done, Lane, Late, Outcome, Raised, WorkerPool

@@ -2,8 +2,8 @@
 
 call     decodes which signal a call asks for, and how it names its target
 aim      resolves which processes a call would reach
-groups   whether a group, a terminal or an owner is the session's own
-targets  finds the process of a number, and what it is to the sender
-send     sends signals and sets owners and limits for the caller
-owners   has a descriptor signal its owner
+targets  finds processes, groups, terminals and owners, and what they are to the sender
+send     sends signals, and sets owners and limits for the caller
+take     takes a descriptor for the caller
+advice   gives advice on another process's memory for the caller
 """

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import errno
-import os
+import stat
 
 from sigwrap.errors import KernelError
 from sigwrap.linux import pidfd, procfs
+from sigwrap.linux.file_state import kind_of
 from sigwrap.linux.seccomp import Notification
 from sigwrap.linux.signals.call import (
     EVERYBODY,
@@ -20,9 +21,8 @@ from sigwrap.linux.signals.call import (
     read_call,
     undecoded,
 )
-from sigwrap.linux.signals.groups import Groups, open_terminal
 from sigwrap.linux.signals.send import would_fail
-from sigwrap.linux.signals.targets import Targets
+from sigwrap.linux.signals.targets import Groups, Targets, open_terminal
 from sigwrap.linux.taken import let_go
 from sigwrap.mediate.effects import SignalTarget
 from sigwrap.mediate.facts import WouldFail
@@ -159,47 +159,14 @@ class TargetResolver:
 
     def _by_pidfd(self, notification: Notification, sender: Process, call: SignalCall) -> Aim:
         """Return what the descriptor stands for now: that is judged, and gets the signal."""
-        try:
-            held = pidfd.duplicate(notification.tid, call.target)
-        except (KernelError, OSError) as refusal:
-            if refusal.errno == errno.EBADF:
-                return WouldFail(errno.EBADF)
-            seen = pidfd.target_of_others(notification.tid, call.target)
-            return Unresolved() if seen is None else self._of_pidfd(sender, call, *seen)
-        pid = None
-        try:
-            pid = pidfd.target(held)
-            if pid is None:
-                return self._by_folder(sender, call, held)
-            is_of_thread = pidfd.is_of_thread(held)
-        finally:
-            if pid is None:
-                let_go(held)
-            else:  # closing a pidfd never blocks
-                os.close(held)
-        return self._of_pidfd(sender, call, pid, is_of_thread)
-
-    def _of_pidfd(self, sender: Process, call: SignalCall, pid: int, is_of_thread: bool) -> Aim:
+        seen = pidfd.target_of(notification.tid, call.target)
+        if seen is None:
+            return _without_a_pidfd(notification.tid, call.target)
+        pid, is_of_thread = seen
         if pid <= 0:
             return WouldFail(errno.ESRCH)
         of_thread = call.flags & PIDFD_SIGNAL_THREAD or (not call.flags and is_of_thread)
         return self._of_held(sender, call, pid, pid if of_thread else 0)
-
-    def _by_folder(self, sender: Process, call: SignalCall, held: int) -> Aim:
-        """Return the process of an open /proc/PID, which the kernel takes for a pidfd.
-
-        Its number is taken as the sender's. That process is judged, and gets the signal.
-        """
-        try:
-            number = pidfd.number_of_folder(held)
-        except ProcessLookupError:
-            return WouldFail(errno.ESRCH)
-        except OSError as refusal:
-            return WouldFail(errno.EBADF) if refusal.errno == errno.EBADF else Unresolved()
-        pid = self._targets.threads_number(sender, number)
-        if not pid:
-            return WouldFail(errno.ESRCH)
-        return self._of_held(sender, call, pid, pid if call.flags & PIDFD_SIGNAL_THREAD else 0)
 
     def _of_held(self, sender: Process, call: SignalCall, pid: int, thread: int) -> Aim:
         """Return the target for numbers of the supervisor."""
@@ -207,6 +174,21 @@ class TargetResolver:
             return _group(self._targets.of_group_led_by(sender, pid))
         found = self._targets.of_pid(sender, pid)
         return _one(None if found is None else found._replace(thread=thread))
+
+
+def _without_a_pidfd(tid: int, fd: int) -> Aim:
+    """Return the aim of a descriptor that is no pidfd.
+
+    The kernel would take a directory of /proc for one. Programs have not used that since pidfd_open
+    exists, so it is refused.
+    """
+    try:
+        is_folder = kind_of(b"/proc/%d/fd/%d" % (tid, fd))[0] == stat.S_IFDIR
+    except FileNotFoundError:
+        return WouldFail(errno.EBADF)
+    except OSError:
+        return Unresolved()
+    return Unresolved() if is_folder else WouldFail(errno.EBADF)
 
 
 def _hold(tid: int, call: SignalCall, descriptor: int, aim: Aim) -> tuple[SignalCall, Aim]:

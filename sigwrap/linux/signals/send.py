@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import _thread
 import errno
 import fcntl
 import os
 import resource
 import struct
+from collections.abc import Callable
 
 from sigwrap.bare import signal
-from sigwrap.calls import F_SETOWN_EX
+from sigwrap.calls import F_SETOWN_EX, F_SETSIG, FIOASYNC, O_ASYNC
 from sigwrap.linux import pidfd, proc_files, procfs
+from sigwrap.linux.libc import libc
 from sigwrap.linux.memory import may_be_served, write_memory
 from sigwrap.linux.signals.call import SignalCall
 from sigwrap.mediate.effects import SignalTarget
@@ -18,6 +21,8 @@ from sigwrap.mediate.lineage import Process
 from sigwrap.mediate.signal_facts import How
 
 _SI_TKILL = -6
+_F_GETOWN_EX = 16
+_CLONE_FILES = 0x400
 
 _RLIMIT_RTTIME = 15
 _UNSIGNED = (1 << 64) - 1
@@ -67,13 +72,8 @@ def would_fail(sender: Process, call: SignalCall, target: SignalTarget, thread: 
 
 
 def set_owner(sender: Process, call: SignalCall, target: SignalTarget | None) -> None:
-    """Set the owner of the descriptor that the call holds.
-
-    The kernel checks later signals by the rights of the user that set the owner.
-    """
-    credentials = procfs.credentials(sender.pid)
-    if credentials is None or credentials.effective_uid != os.geteuid():
-        raise PermissionError(errno.EPERM, "not the same user")
+    """Set the owner of the descriptor that the call holds."""
+    _check_is_our_user(sender)
     if target is None:
         number = 0
     elif call.target < 0 and _number_to(sender, target.pid) != -call.target:
@@ -84,6 +84,70 @@ def set_owner(sender: Process, call: SignalCall, target: SignalTarget | None) ->
     else:
         number = target.thread or target.pid
     fcntl.fcntl(call.held, F_SETOWN_EX, struct.pack("<ii", call.owner_kind, number))
+
+
+def owner(fd: int) -> tuple[int, int]:
+    """Return the kind and the number of a descriptor's owner; the number is 0 if there is none."""
+    kind, number = struct.unpack("<ii", fcntl.fcntl(fd, _F_GETOWN_EX, bytes(8)))
+    return kind, number
+
+
+def set_async(sender: Process, call: SignalCall) -> None:
+    """Have the descriptor signal its owner, or choose the signal."""
+    if call.how is How.SIGNAL_OF_OWNER:
+        fcntl.fcntl(call.held, F_SETSIG, call.flags)
+        return
+    if call.target or call.flags & os.O_NOATIME:
+        _check_is_our_user(sender)
+    if call.target:  # first, or the kernel would choose an owner that was not judged
+        fcntl.fcntl(call.held, F_SETOWN_EX, struct.pack("<ii", call.owner_kind, call.target))
+    if call.syscall == "ioctl":
+        on = struct.pack("<i", 1 if call.flags & O_ASYNC else 0)
+        _as_number(call.held, call.descriptor, lambda fd: fcntl.ioctl(fd, FIOASYNC, on))
+    else:
+        _as_number(
+            call.held, call.descriptor, lambda fd: fcntl.fcntl(fd, fcntl.F_SETFL, call.flags)
+        )
+
+
+def _check_is_our_user(sender: Process) -> None:
+    """Raise for another user's caller.
+
+    The kernel checks later signals by the rights of the user that set the owner. And O_NOATIME is
+    for the file's own user.
+    """
+    credentials = procfs.credentials(sender.pid)
+    if credentials is None or credentials.effective_uid != os.geteuid():
+        raise PermissionError(errno.EPERM, "not the same user")
+
+
+def _as_number(held: int, number: int, run: Callable[[int], object]) -> None:
+    """Run with the caller's descriptor number, which the kernel remembers for the siginfo.
+
+    A thread with its own descriptor table does that.
+    """
+    done = _thread.allocate_lock()
+    done.acquire()
+    failed: list[OSError] = []
+
+    def in_thread() -> None:
+        try:
+            if libc.unshare(_CLONE_FILES) != 0:
+                run(held)  # a container may forbid unshare: then the siginfo has our number
+                return
+            os.dup2(held, number)
+            run(number)
+            for each in {held, number}:  # now: the caller's own close must be the last
+                os.close(each)
+        except OSError as refusal:
+            failed.append(refusal)
+        finally:
+            done.release()
+
+    _thread.start_new_thread(in_thread, ())
+    done.acquire()
+    if failed:
+        raise failed[0]
 
 
 def may_change(sender: Process, call: SignalCall, target: SignalTarget) -> bool:

@@ -1,13 +1,29 @@
-"""Finds the process of a number, and what it is to the sender."""
+"""Finds the process of a number, and what it is to the sender.
+
+Groups are the session's own where all their members are. A process that joins a group and reads the
+terminal in the background stops the whole group, and the keys of a terminal signal its foreground
+group. The group that sigwrap was started in counts as the session's own, because the command is in
+it.
+"""
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import os
+import stat
+import struct
 
+from sigwrap import calls
+from sigwrap.bare import signal
 from sigwrap.hints import Protocol
 from sigwrap.linux import pidns, proc_files, procfs
+from sigwrap.linux.file_state import device_of, kind_of
 from sigwrap.linux.peer import FORK_SERVER_NAME
+from sigwrap.linux.signals.call import F_OWNER_PGRP, F_OWNER_PID, SignalCall
+from sigwrap.linux.signals.send import owner
 from sigwrap.mediate.effects import SignalTarget
+from sigwrap.mediate.facts import WouldFail
 from sigwrap.mediate.lineage import (
     SIGWRAP_ITSELF,
     Process,
@@ -15,6 +31,11 @@ from sigwrap.mediate.lineage import (
     types_inside,
     types_outside,
 )
+from sigwrap.mediate.signal_facts import Aim, Group, NoOwner, NotOwn, Own, OwnInMemory, WhoeverOwns
+
+_TIOCGDEV = 0x80045432
+_TIOCGPTN = 0x80045430
+_DEV_TTY = os.makedev(5, 0)
 
 
 class ProcessTable(Protocol):
@@ -136,6 +157,91 @@ class Targets:
         return SignalTarget(pid=pid, start_time=found.start_time, comm=found.comm, types=types)
 
 
+class Groups:
+    def __init__(self, targets: Targets) -> None:
+        self._targets = targets
+        self._group = os.getpgrp()  # kept: the supervisor leaves it while it asks on the terminal
+        self._session = os.getsid(0)
+
+    def joins(self, sender: Process, call: SignalCall) -> Aim:
+        """Return the aim of setpgid."""
+        if call.thread == 0 and -call.target == self._targets.own_number(sender):
+            return Own()
+        return self._group_of(sender, -call.target)
+
+    def gets_terminal(self, tid: int, sender: Process, call: SignalCall) -> Aim:
+        """Return the aim of TIOCSPGRP."""
+        found = procfs.stat(sender.pid)
+        if found is None or found.session != self._session:
+            return Own()  # the kernel demands a group of the caller's own terminal session
+        aim = self._group_of(sender, -call.target)
+        # The kernel stops a background job that asks for the terminal, and nothing happens.
+        _, foreground = procfs.terminal(sender.pid) or (0, 0)
+        if isinstance(aim, Own) and (
+            found.pgrp == foreground or procfs.is_deaf_to(tid, signal.SIGTTOU)
+        ):
+            return OwnInMemory(self._targets.groups_number(sender, -call.target) or 0)
+        return aim
+
+    def takes_terminal(self, held: int) -> Aim:
+        """Return the aim of TIOCSCTTY, which takes a terminal from others with CAP_SYS_ADMIN."""
+        terminal = _number(held)
+        if os.geteuid() != 0 or not terminal:
+            return Own()
+        users = [pid for pid in proc_files.all_pids() if _terminal_of(pid)[0] == terminal]
+        return Own() if all(map(self._targets.is_inside, users)) else NotOwn()
+
+    def traced_by_parent(self, sender: Process) -> Aim:
+        found = procfs.stat(sender.pid)
+        parent = None if found is None else self._targets.of_pid(sender, found.ppid)
+        return Own() if parent is not None and parent.is_inside else NotOwn()
+
+    def signals_owner(self, sender: Process, call: SignalCall) -> tuple[SignalCall, Aim]:
+        """Return the aim of O_ASYNC. The call gets the owner that the kernel would set."""
+        kind, number = owner(call.held)
+        if not number and call.flags & calls.O_ASYNC and _may_set_an_owner(call.held):
+            kind, number = F_OWNER_PID, sender.pid
+            terminal = _number(call.held)
+            if terminal and not _is_master(call.held):
+                group = _foreground_group(terminal)
+                kind, number = (F_OWNER_PGRP, group) if group else (kind, number)
+            call = call._replace(owner_kind=kind, target=number)
+        return call, self._reached(sender, kind, number)
+
+    def owner_signalled(self, sender: Process, call: SignalCall) -> Aim:
+        """Return the aim of F_SETSIG. The owner may be from before the descriptor came here."""
+        aim = self._reached(sender, *owner(call.held))
+        match aim:
+            case SignalTarget() if not aim.is_inside:
+                return aim
+            case Group(members=members) if not all(member.is_inside for member in members):
+                return aim
+            case _:
+                return WhoeverOwns()
+
+    def _reached(self, sender: Process, kind: int, number: int) -> Aim:
+        if not number:
+            return NoOwner()
+        if kind == F_OWNER_PGRP:
+            members = self._targets.of_group_led_by(sender, number)
+            return Group(tuple(members)) if members else NoOwner()
+        return self._targets.of_pid(sender, number) or NoOwner()
+
+    def _group_of(self, sender: Process, number: int) -> Aim:
+        group = self._targets.groups_number(sender, number)
+        if group is None:
+            return WouldFail(errno.EPERM)
+        if group == self._group:
+            return Own()
+        leader = self._targets.of_pid(sender, group)
+        if leader is not None and leader.is_inside:
+            return Own()
+        members = self._targets.of_group_led_by(sender, group)
+        if not members:
+            return WouldFail(errno.EPERM)
+        return Own() if all(member.is_inside for member in members) else NotOwn()
+
+
 def refresh_comm(process: Process) -> None:
     """Read the name again after an exec."""
     if not process.comm_is_current:
@@ -146,3 +252,51 @@ def refresh_comm(process: Process) -> None:
 def _same_user(one: int, other: int) -> bool:
     first, second = procfs.credentials(one), procfs.credentials(other)
     return first is not None and second is not None and first.real_uid == second.real_uid
+
+
+def open_terminal(tid: int, fd: int) -> int:
+    """Open the terminal that controls both `tid` and sigwrap, if descriptor `fd` of `tid` is it.
+
+    Serves where the descriptor itself cannot be copied. Raises OSError for any other descriptor.
+    """
+    ours = procfs.controlling_terminal(os.getpid())
+    kind, major, minor = device_of(b"/proc/%d/fd/%d" % (tid, fd))
+    is_ours = ours is not None and ours == procfs.controlling_terminal(tid)
+    if kind != stat.S_IFCHR or not is_ours or os.makedev(major, minor) not in (_DEV_TTY, ours):
+        raise OSError(errno.ENOTTY, os.strerror(errno.ENOTTY))
+    return os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY | os.O_NONBLOCK | os.O_CLOEXEC)
+
+
+def _number(fd: int) -> int:
+    """Return a terminal's device number, as in /proc/PID/stat; 0 if `fd` is no terminal."""
+    try:
+        return int(struct.unpack("I", fcntl.ioctl(fd, _TIOCGDEV, bytes(4)))[0])
+    except OSError:
+        return 0
+
+
+def _is_master(fd: int) -> bool:
+    """Return whether it is the end of a pseudo-terminal that a terminal emulator holds."""
+    try:
+        fcntl.ioctl(fd, _TIOCGPTN, bytes(4))
+    except OSError:
+        return False
+    return True
+
+
+def _may_set_an_owner(fd: int) -> bool:
+    """Return whether it is a device: some drivers make the caller the owner if there is none."""
+    return kind_of(b"/proc/self/fd/%d" % fd)[0] == stat.S_IFCHR
+
+
+def _foreground_group(terminal: int) -> int:
+    """Return the foreground group of any process that the terminal controls; 0 if there is none."""
+    for pid in proc_files.all_pids():
+        controlling, group = _terminal_of(pid)
+        if controlling == terminal:
+            return max(group, 0)
+    return 0
+
+
+def _terminal_of(pid: int) -> tuple[int, int]:
+    return procfs.terminal(pid) or (0, 0)

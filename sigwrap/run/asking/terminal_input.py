@@ -15,7 +15,7 @@ import termios
 from collections.abc import Mapping
 
 from sigwrap.hints import Any
-from sigwrap.linux import held_terminals, procfs
+from sigwrap.linux import procfs, terminals
 from sigwrap.mediate.questions import Verdict
 
 MOST_WRONG = 10  # lines in a row: a guess succeeds once in 6,500 times
@@ -116,7 +116,7 @@ def local_modes(fd: int) -> int:
 def is_drawn_on_by(pid: int) -> bool:
     """Return whether the process is in the terminal's foreground and reads keys instead of lines:
     an editor, a full-screen agent."""
-    fd = held_terminals.controlling
+    fd = terminals.controlling
     found = procfs.stat(pid) if fd >= 0 else None
     if found is None or found.session != os.getsid(0):
         return False

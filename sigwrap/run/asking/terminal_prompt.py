@@ -39,11 +39,11 @@ import time
 from collections.abc import Callable, Sequence
 
 from sigwrap.bare import signal
-from sigwrap.linux import held_terminals, proc_files, procfs
+from sigwrap.linux import proc_files, procfs, terminals
 from sigwrap.linux.process import send
 from sigwrap.linux.procfs import Stat
 from sigwrap.linux.sigfd import SignalFd
-from sigwrap.linux.terminal_readers import waits_for_input
+from sigwrap.linux.terminals import waits_for_input
 from sigwrap.mediate.questions import OpenRequest, Verdict
 from sigwrap.protocols.front import Notice
 from sigwrap.run.asking.terminal_input import (
@@ -95,7 +95,7 @@ class TerminalPrompt:
         self._on_answer = on_answer
         self._on_stop_key = on_stop_key
         self.not_here = ""  # why a request is named here, but not answered
-        self._fd = held_terminals.controlling
+        self._fd = terminals.controlling
         self._keys: SignalFd | None = None
         self._queue: dict[str, _Queued] = {}
         self._named: set[str] = set()
@@ -335,7 +335,7 @@ class TerminalPrompt:
         """Return whether all of it was written. Wait for a moment only: Ctrl+S may have stopped
         the output."""
         data = text.encode("utf-8", "replace")
-        return held_terminals.write_all(self._fd, data, within_s=_WRITTEN_WITHIN_S)
+        return terminals.write_all(self._fd, data, within_s=_WRITTEN_WITHIN_S)
 
     # The terminal's foreground
 
@@ -429,8 +429,8 @@ class TerminalPrompt:
 
 def ring(_notice: Notice) -> None:
     """Ring the terminal's bell, which leaves the screen as it is."""
-    if held_terminals.controlling >= 0:
-        held_terminals.write_all(held_terminals.controlling, b"\a", within_s=_WRITTEN_WITHIN_S)
+    if terminals.controlling >= 0:
+        terminals.write_all(terminals.controlling, b"\a", within_s=_WRITTEN_WITHIN_S)
 
 
 def _is_below_us(group: int, processes: list[Stat]) -> bool:

@@ -23,7 +23,7 @@ from sigwrap.bare import signal
 from sigwrap.calls import EXECS, EXITS, PTRACE_CALLS
 from sigwrap.errors import KernelError
 from sigwrap.hints import TYPE_CHECKING
-from sigwrap.linux import broken_off, procfs, ptrace
+from sigwrap.linux import procfs, ptrace
 from sigwrap.linux.execs import image
 from sigwrap.linux.execs.executable import Executable
 from sigwrap.linux.execs.tracing import (
@@ -242,7 +242,7 @@ class TracedExecs:
             return True
         tracer.signal = 0 if event or number == ptrace.SYSCALL_STOP else number
         try:
-            broken_off.make_again(tid, wait_status)
+            ptrace.make_again(tid, wait_status)
         except KernelError:
             pass  # it was killed while it stood
         tracer.is_stopped = True

@@ -16,9 +16,9 @@ from collections.abc import Iterable, Sequence
 import sigwrap
 from sigwrap.bare import socket
 from sigwrap.hints import TYPE_CHECKING
+from sigwrap.linux.descriptors import widen_pipe
 from sigwrap.linux.execs.environment import Variables
 from sigwrap.linux.file_state import Inode, inode_of, kind_of
-from sigwrap.linux.pipes import widen
 from sigwrap.linux.ptrace import take_descriptor
 from sigwrap.linux.seccomp import Listener
 from sigwrap.linux.taken import let_go, refuse_descriptors
@@ -117,7 +117,7 @@ class Recordings:
                 its_ends.append(writing if fd else reading)
                 our_ends.append(reading if fd else writing)
                 if fd == 1:
-                    widen(writing, _OUTPUT_BYTES)
+                    widen_pipe(writing, _OUTPUT_BYTES)
             for fd, end in enumerate(its_ends):
                 self._listener.put_descriptor(notification_id, end, fd)
             streams = [inode_of(b"/proc/self/fd/%d" % end) for end in its_ends]

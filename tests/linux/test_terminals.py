@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from sigwrap.linux import held_terminals
+from sigwrap.linux import terminals
 
 TEXT = b"x" * 50_000
 
@@ -43,14 +43,14 @@ def test_more_than_it_takes_at_once_while_another_writes(ends: tuple[int, int]) 
     writing = threading.Thread(target=_write, args=(os.ttyname(slave), stopped))
     reading.start()
     writing.start()
-    assert all(held_terminals.write_all(slave, TEXT, within_s=30) for _ in range(5))
+    assert all(terminals.write_all(slave, TEXT, within_s=30) for _ in range(5))
     stopped.set()
     writing.join()
-    assert held_terminals.write_all(slave, b"end", within_s=30)
+    assert terminals.write_all(slave, b"end", within_s=30)
     reading.join()
     assert b"".join(read).count(b"x") == 5 * len(TEXT)
 
 
 def test_nobody_waits_for_a_terminal_that_nobody_reads(ends: tuple[int, int]) -> None:
-    assert held_terminals.write_all(ends[1], b"short", within_s=0.01)
-    assert not held_terminals.write_all(ends[1], TEXT, within_s=0.01)
+    assert terminals.write_all(ends[1], b"short", within_s=0.01)
+    assert not terminals.write_all(ends[1], TEXT, within_s=0.01)

@@ -1,40 +1,90 @@
-"""One line on a standard error, by a thread that may wait for the lock of its pipe or file.
+"""Lines on standard error: sigwrap's own, and those for a process in the session.
 
-It waits for nothing else, such as room. RWF_NOWAIT through a duplicate of the caller's descriptor
-serves where the kernel has it (pipes since Linux 6.4). Else a pipe or a terminal is opened anew, so
-that O_NONBLOCK is ours alone, unless it is one that is held open for that (held_terminals.py), and
-a socket is asked not to wait. A pipe that another user has made can't be opened: the line is moved
-into it from a pipe of our own, where the kernel can be told not to wait. That takes one of its
-sixteen places, however short the line is. A regular file is written through the duplicate, for its
-offset counts. One on a file system that a process serves (FUSE, NFS) isn't taken: to close the
-duplicate could stall us. A line that can't be written is in the log.
+A process can hold the lock of a pipe or file that it shares with sigwrap, so threads write these
+lines. A thread waits for that lock only, never for room. It uses a duplicate of the caller's
+descriptor with RWF_NOWAIT, where the kernel has that (for pipes since Linux 6.4). Otherwise:
+
+- a pipe or terminal is opened again, so that only sigwrap's own descriptor has O_NONBLOCK
+- a terminal that sigwrap holds (terminals.py) is written through that
+- a socket is asked not to wait
+- a regular file is written through the duplicate, which has the right offset
+
+A file on FUSE or NFS gets no line: closing the duplicate could block. A line that cannot be written
+is in the log.
 """
 
 from __future__ import annotations
 
+import _thread
 import errno
 import os
 import select
 import stat
 import termios
+from collections.abc import Callable
 
 from sigwrap.bare import signal, socket
-from sigwrap.linux import held_terminals, proc_files
+from sigwrap.bare.collections import deque
+from sigwrap.linux import proc_files, terminals
 from sigwrap.linux.file_state import kind_of
 from sigwrap.linux.ptrace import take_descriptor
 from sigwrap.linux.taken import let_go
 
+_MOST_WAITING = 1000  # then the oldest lines are dropped
+_WRITTEN_WITHIN_S = 0.005
+_FLUSHED_WITHIN_S = 1.0
 _NO_OFFSET = -1
 _TERMINAL_MAJORS = frozenset({4, 5, *range(136, 144)})
 
 
+class OwnLines:
+    """Sigwrap's own lines, written in order by a thread.
+
+    sigwrap waits 5 ms for each, so that a line mostly comes before the command's next output.
+    """
+
+    def __init__(self, write: Callable[[str], None]) -> None:
+        self._write = write
+        self._waiting: deque[str] = deque(maxlen=_MOST_WAITING)
+        self._lock = _thread.allocate_lock()
+        self._writing = _thread.allocate_lock()  # held while any line waits
+
+    def tell(self, line: str) -> None:
+        with self._lock:
+            self._waiting.append(line)
+            if not self._writing.acquire(blocking=False):
+                return  # the running thread writes it
+        try:
+            _thread.start_new_thread(self._write_all, ())
+        except RuntimeError:  # no thread can start
+            self._write_all()
+        self._wait(_WRITTEN_WITHIN_S)
+
+    def flush(self) -> None:
+        """Wait a second for the lines that are not written yet."""
+        self._wait(_FLUSHED_WITHIN_S)
+
+    def _wait(self, within_s: float) -> None:
+        if self._writing.acquire(timeout=within_s):
+            self._writing.release()
+
+    def _write_all(self) -> None:
+        while True:
+            with self._lock:
+                if not self._waiting:
+                    self._writing.release()
+                    return
+                line = self._waiting.popleft()
+            self._write(line)
+
+
 def allow_writing_to_terminals() -> None:
-    """From the background of a terminal with `stty tostop`, a write would stop us otherwise."""
+    """Block SIGTTOU: under `stty tostop`, a write from the background would stop sigwrap."""
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTTOU})
 
 
 class Line:
-    """A line for a process, whose standard error is taken at once: it may end now."""
+    """A line for a process. Its standard error is copied at once, because the process may end."""
 
     def __init__(
         self,
@@ -45,9 +95,11 @@ class Line:
         spares_screens: bool = False,
         spares_ours: bool = False,
     ) -> None:
-        """`off_terminals`: appended where standard error is no terminal.
-        `spares_screens`: not where a program has taken the terminal for its screen.
-        `spares_ours`: not on sigwrap's own terminal."""
+        """`off_terminals` is appended if standard error is no terminal.
+
+        `spares_screens`: write nothing if a program uses the terminal as its screen.
+        `spares_ours`: write nothing on sigwrap's own terminal.
+        """
         self.say(text)
         self._off_terminals = off_terminals.encode()
         self._spares_screens = spares_screens
@@ -61,17 +113,17 @@ class Line:
             pass
 
     def say(self, text: str) -> None:
-        """This instead, where it was not known at first."""
+        """Replace the text."""
         self._text = text.encode("utf-8", "backslashreplace")
 
     def write(self) -> None:
         if self._is_ours:
-            _tell_who_started_us(self._line_for(2))
+            _write_on_our_own(self._line_for(2))
         elif self._fd >= 0:
             try:
                 if not (
                     (self._spares_screens and _is_screen(self._fd))
-                    or (self._spares_ours and held_terminals.same_as(self._fd) is not None)
+                    or (self._spares_ours and terminals.same_as(self._fd) is not None)
                 ):
                     _write(self._fd, self._line_for(self._fd))
             except OSError:
@@ -100,8 +152,8 @@ def _is_screen(fd: int) -> bool:
     return not local & termios.ICANON
 
 
-def _tell_who_started_us(line: bytes) -> None:
-    """The caller may not be looked into, and mostly has the same standard error."""
+def _write_on_our_own(line: bytes) -> None:
+    """Write on sigwrap's standard error: the caller mostly has the same, and hides its own."""
     try:
         if not stat.S_ISREG(os.fstat(2).st_mode):
             _write(2, line)
@@ -110,7 +162,7 @@ def _tell_who_started_us(line: bytes) -> None:
 
 
 def write_in_time(fd: int, line: bytes, within_s: float) -> None:
-    """On one of our own. Dropped where nobody makes room for it in time."""
+    """Write on a descriptor of our own. The line is dropped if there is no room in time."""
     try:
         if stat.S_ISREG(os.fstat(fd).st_mode):
             os.write(fd, line)
@@ -141,23 +193,20 @@ def _write_by_kind(fd: int, line: bytes) -> None:
         with socket.socket(fileno=os.dup(fd)) as end:
             end.send(line, socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL)
     elif kind == stat.S_IFCHR and major in _TERMINAL_MAJORS:
-        held = held_terminals.same_as(fd)
+        held = terminals.same_as(fd)
         line = _with_returns(fd, line)
         if held is None:
             _write_anew(fd, line)
         else:
-            held_terminals.write(held, line)
+            terminals.write(held, line)
     elif kind == stat.S_IFIFO:
-        try:
-            _write_anew(fd, line)
-        except PermissionError:
-            _move_into(fd, line)
+        _write_anew(fd, line)
     elif kind == stat.S_IFREG:
         os.write(fd, line)
 
 
 def _with_returns(fd: int, line: bytes) -> bytes:
-    """As a terminal in raw mode needs them, which adds none."""
+    """Add the carriage returns that a terminal in raw mode does not add."""
     try:
         output = termios.tcgetattr(fd)[1]
     except termios.error:
@@ -172,12 +221,3 @@ def _write_anew(fd: int, line: bytes) -> None:
         os.write(again, line)
     finally:
         os.close(again)
-
-
-def _move_into(pipe: int, line: bytes) -> None:
-    reading, writing = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
-    try:
-        os.splice(reading, pipe, os.write(writing, line), flags=os.SPLICE_F_NONBLOCK)
-    finally:
-        os.close(reading)
-        os.close(writing)

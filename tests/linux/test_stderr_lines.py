@@ -8,8 +8,8 @@ from queue import SimpleQueue
 
 import pytest
 
-from sigwrap.linux import own_lines
-from sigwrap.linux.own_lines import OwnLines
+from sigwrap.linux import stderr_lines
+from sigwrap.linux.stderr_lines import OwnLines, write_in_time
 from tests.support.waiting import Pipe
 
 
@@ -35,7 +35,7 @@ def test_nothing_waits_for_a_write(monkeypatch: pytest.MonkeyPatch) -> None:
         lines.tell("two")
         assert begun.get() == "one"
         with monkeypatch.context() as patched:
-            patched.setattr(own_lines, "_FLUSHED_WITHIN_S", 0.01)
+            patched.setattr(stderr_lines, "_FLUSHED_WITHIN_S", 0.01)
             lines.flush()
         assert begun.empty()
         stuck.let_go()
@@ -53,3 +53,10 @@ def test_a_line_is_written_where_no_thread_is_to_be_had(monkeypatch: pytest.Monk
     lines.tell("one")
     lines.flush()
     assert written == ["one"]
+
+
+def test_a_closed_reader_is_no_error() -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    write_in_time(writing, b"a line\n", 0.0)
+    os.close(writing)
