@@ -13,7 +13,6 @@ supervisor    what a run is made of, and its turns
 loop          descriptors and deadlines of one thread
 entrance      a socket that listens, and who comes by it
 workers       threads for work that may block, and facts that they find
-made_folders  what file rules want to be there
 mediation     from a notification to the mediator of its family
 perform       carries effects out; only it answers a notification
 execs         the edge of the exec mediator: facts, tracing, replacing
@@ -22,8 +21,7 @@ network       the edge of the network mediator
 daemons       those of agents that run outside of the session
 outside       who listens at the other end of a connection, and is nobody of the session's
 host_names    which names of the policy an address has
-files         the edge of the file mediator
-refused_files  what the words of a process that failed tell of refused files
+files         the edge of the file mediator, refused files, and folders that rules want
 forks         the edge of the fork mediator
 restarts      calls that a signal has broken off are made again
 asking        requests for approval: on the terminal, through the control socket

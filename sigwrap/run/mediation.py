@@ -11,21 +11,21 @@ from sigwrap.hints import TYPE_CHECKING
 from sigwrap.linux.seccomp import Listener, ListenerBroken, Notification
 from sigwrap.linux.signals.call import UnknownUse
 from sigwrap.mediate import effects
+from sigwrap.mediate.files import Refusals
 from sigwrap.mediate.lineage import Process
 from sigwrap.mediate.refusal import UnknownCall, refuse_failed, refuse_unknown, refuse_x32
-from sigwrap.mediate.refused_files import Refusals
 from sigwrap.mediate.run_end import LimitReached
 from sigwrap.policy.judge.engine import Engine
 from sigwrap.run.asking.approvals import Approvals
 from sigwrap.run.execs.execs import Execs
 from sigwrap.run.execs.gate import Gate
+from sigwrap.run.files import Files, RefusedFiles
 from sigwrap.run.forks import Forks
 from sigwrap.run.loop import Loop
 from sigwrap.run.perform import NO_HOLDINGS, Performer, Scope
 from sigwrap.run.processes import Processes
 from sigwrap.run.recorder import Recorder
 from sigwrap.run.recording.recordings import Recordings
-from sigwrap.run.refused_files import RefusedFiles
 from sigwrap.run.restarts import Restarts
 from sigwrap.run.signals import Signals
 from sigwrap.run.watchers import Watchers
@@ -33,7 +33,6 @@ from sigwrap.run.workers import WorkerPool
 from sigwrap.start.command import HostEnvironment
 
 if TYPE_CHECKING:  # imported at the start, where a run has one
-    from sigwrap.run.files import Files
     from sigwrap.run.network import Network
 
 
@@ -58,11 +57,10 @@ class Mediation:
         child_signals_fd: int,
         on_waited: Callable[[Sequence[tuple[int, int]]], None],
         network: type[Network] | None,
-        files: type[Files] | None,
+        audits_files: bool,
         refusals: Refusals | None,
     ) -> None:
-        """`network`: where the policy has rules for it. `files`: where it audits some. `refusals`:
-        where it denies some."""
+        """`network`: if the policy has rules for it. `refusals`: if it denies files."""
         self._listener = listener
         self._processes = processes
         self._recordings = Recordings(loop=loop, recorder=recorder, listener=listener)
@@ -123,8 +121,8 @@ class Mediation:
                 answer_now=self._answer_what_was_put_off,
                 on_connected=approvals.has_connected,
             ).begin
-        if files is not None:
-            self._families[Family.FILE] = files(
+        if audits_files:
+            self._families[Family.FILE] = Files(
                 performer=performer,
                 engine=engine,
                 pool=pool,

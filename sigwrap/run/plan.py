@@ -24,7 +24,6 @@ from sigwrap.store.location import default_store
 from sigwrap.tuples import NamedTuple
 
 if TYPE_CHECKING:
-    from sigwrap.run.files import Files
     from sigwrap.run.joined.joins import Joins
     from sigwrap.run.network import Network
     from sigwrap.run.remote_switch.switch import RemoteSwitch
@@ -44,7 +43,7 @@ class Plan(NamedTuple):
     joins: Joins | None
     usage: type[Usage] | None
     network: type[Network] | None
-    files: type[Files] | None
+    audits_files: bool
 
 
 def plan_of(
@@ -82,11 +81,6 @@ def plan_of(
         from sigwrap.run import network as of_network
 
         network = of_network.Network
-    files: type[Files] | None = None
-    if engine.files.audits:
-        from sigwrap.run import files as of_files
-
-        files = of_files.Files
     if not_kept := own_code.keep_what_is_loaded(needs_patterns=policy.has_patterns):
         without.append(f"sigwrap's own code: {first_of(not_kept)} can change during the run")
     return Plan(
@@ -101,7 +95,7 @@ def plan_of(
         joins=joins,
         usage=usage,
         network=network,
-        files=files,
+        audits_files=engine.files.audits,
     )
 
 

@@ -18,9 +18,9 @@ from sigwrap.linux.killed import oom_kills, used_up_cpu_limit
 from sigwrap.linux.seccomp import Listener
 from sigwrap.linux.sigfd import SignalFd
 from sigwrap.mediate.exit_event import exit_payload
+from sigwrap.mediate.files import Refusals
 from sigwrap.mediate.heartbeat import BEATS_EVERY_S
 from sigwrap.mediate.lineage import Process
-from sigwrap.mediate.refused_files import Refusals
 from sigwrap.mediate.run_end import (
     CommandNotExecuted,
     LimitReached,
@@ -139,7 +139,7 @@ class Supervisor:
                 child_signals_fd=child_signals.fd,
                 on_waited=lambda waited: self._children.on_waited(waited),
                 network=plan.network if Under.NETWORK_RULES in walls.filtered else None,
-                files=plan.files,
+                audits_files=plan.audits_files,
                 refusals=_refusals(walls, environment),
             )
         self._diagnostic = Diagnostic(

@@ -13,7 +13,6 @@ from sigwrap.mediate.effects import Effect
 from sigwrap.mediate.lineage import Process
 from sigwrap.platform import NEEDED_BY, WITHOUT, Capability
 from sigwrap.run.execs.gate import Gate
-from sigwrap.run.files import Files
 from sigwrap.run.mediation import Mediation
 from sigwrap.run.network import Network
 from sigwrap.start.command import HostEnvironment
@@ -42,7 +41,7 @@ def _mediation(**given: Any) -> Mediation:
     return Mediation(
         **{name: given.get(name, anything) for name in (*parts, "end_run")},
         network=given.get("network"),
-        files=given.get("files"),
+        audits_files=given.get("audits_files", False),
         refusals=None,
         waits_through_signals=True,
         engine=engine("defaults: {command: deny, signal: deny}\n"),
@@ -97,7 +96,7 @@ def test_what_the_filter_hands_over_and_nobody_can_judge_is_refused_and_recorded
 
 
 def test_every_effect_is_carried_out_and_every_family_has_its_mediator() -> None:
-    mediation = _mediation(network=Network, files=Files)
+    mediation = _mediation(network=Network, audits_files=True)
     assert set(mediation._performer._handlers) == set(get_args(Effect))
     assert set(mediation._families) == set(Family) == {call.family for call in TABLE}
 

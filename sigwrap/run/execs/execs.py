@@ -20,19 +20,21 @@ from sigwrap.linux.seccomp import Listener, Notification
 from sigwrap.linux.signals.targets import refresh_comm
 from sigwrap.mediate.diagnosis import cut_words
 from sigwrap.mediate.effects import (
+    Continue,
     ContinueWatched,
     Held,
     Hold,
     Image,
+    Mediation,
     ReadAgain,
     TellWatchers,
+    Unrecorded,
     VerifyThenContinue,
 )
 from sigwrap.mediate.exec import ExecMediator
 from sigwrap.mediate.exec_facts import ExecFacts, OnlyAsks, Unseen, stalled
 from sigwrap.mediate.facts import WouldFail
 from sigwrap.mediate.lineage import Process
-from sigwrap.mediate.mount import let_mount
 from sigwrap.mediate.repeats import limits_allow_repeats
 from sigwrap.policy.judge.engine import Engine
 from sigwrap.policy.judge.globs import Named
@@ -46,12 +48,12 @@ from sigwrap.run.execs.replacements import Replacements
 from sigwrap.run.execs.tracer import Tracer
 from sigwrap.run.execs.turns import Turns
 from sigwrap.run.execs.unheld import Unheld
+from sigwrap.run.files import RefusedFiles
 from sigwrap.run.loop import Loop
 from sigwrap.run.perform import NO_HOLDINGS, PAUSED, CallerGone, Performer, Scope
 from sigwrap.run.processes import Processes
 from sigwrap.run.recorder import Recorder
 from sigwrap.run.recording.recordings import Recordings
-from sigwrap.run.refused_files import RefusedFiles
 from sigwrap.run.restarts import Restarts
 from sigwrap.run.watchers import Watchers
 from sigwrap.run.workers import Done, Outcome, Raised, WorkerPool
@@ -91,6 +93,10 @@ def _outcome_of_digests(outcome: Outcome, seen: Seen, process: Process, syscall:
         return seen
     seen.executable.close()
     return stalled(process, syscall, "computing the digest of such a large file takes too long")
+
+
+def _let_mount() -> Mediation:
+    yield Continue(Unrecorded.MOUNT_IS_FREE)
 
 
 class Execs:
@@ -256,7 +262,7 @@ class Execs:
         expect_served_memory()
         now_ns, tid = time.perf_counter_ns(), notification.tid
         self._performer.begin(
-            Scope(notification.id, tid, process, let_mount(), NO_HOLDINGS, now_ns)
+            Scope(notification.id, tid, process, _let_mount(), NO_HOLDINGS, now_ns)
         )
 
     def _look(self, notification: Notification, process: Process, syscall: str) -> None:

@@ -49,12 +49,12 @@ from sigwrap.policy.judge.wrappers import unwrap
 from sigwrap.run.execs.gate import Gate
 from sigwrap.run.execs.holdings import ExecHoldings
 from sigwrap.run.execs.tracer import Tracee, Tracer
+from sigwrap.run.files import RefusedFiles
 from sigwrap.run.loop import Loop
 from sigwrap.run.perform import Performer, Scope
 from sigwrap.run.processes import Processes
 from sigwrap.run.recorder import Recorder
 from sigwrap.run.recording.recordings import Recordings
-from sigwrap.run.refused_files import RefusedFiles
 from sigwrap.run.watchers import Watchers
 from sigwrap.store.bounds import json_size
 from sigwrap.store.codec import encode_payload
