@@ -41,7 +41,7 @@ _SELDOM = (
     *("policy/language/build", "policy/language/schema", "policy/language/check"),
     *("policy/language/shapes", "policy/language/values"),
     *("policy/language/yaml_text", "linux/session_cgroup", "linux/usage", "run/usage"),
-    *("mediate/usage_limits", "linux/listeners", "linux/sockets/tcp_diag"),
+    *("mediate/usage_limits", "linux/listeners"),
 )
 _OTHER_PROGRAMS = (
     "import sys; sys.path.append(sys.argv[1]); import sigwrap.__main__, sigwrap.cli.forward,"

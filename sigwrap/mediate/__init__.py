@@ -18,8 +18,6 @@ signal_question  what somebody is asked about it
 signal_facts    by what a call names its target, and whom it would reach
 fork            a process that is about to be made
 network         a connection, a datagram, or an address that a socket takes
-network_outside  work that is handed to a server outside of the session
-network_facts   what a call asks of a socket
 files           calls that change audited files, and files that the kernel has probably refused
 refusal         requests that no mediator decides
 usage_limits    processor time and memory of the tree, and when to look again

@@ -19,8 +19,7 @@ execs         the edge of the exec mediator: facts, tracing, replacing
 signals       the edge of the signal mediator
 network       the edge of the network mediator
 daemons       those of agents that run outside of the session
-outside       who listens at the other end of a connection, and is nobody of the session's
-host_names    which names of the policy an address has
+network_peers  the other end of a connection: its names, and the process that listens
 files         the edge of the file mediator, refused files, and folders that rules want
 forks         the edge of the fork mediator
 restarts      calls that a signal has broken off are made again

@@ -9,9 +9,9 @@ from collections.abc import Callable
 import pytest
 
 from sigwrap.policy.judge.network import packed_address
-from sigwrap.run import host_names
-from sigwrap.run.host_names import HostNames
+from sigwrap.run import network_peers
 from sigwrap.run.loop import Loop
+from sigwrap.run.network_peers import HostNames
 from sigwrap.run.workers import WorkerPool
 
 LOOPBACK = packed_address("127.0.0.1") or b""
@@ -61,8 +61,8 @@ def test_all_who_ask_meanwhile_wait_for_one_look(
 
         return resolve
 
-    monkeypatch.setattr(host_names, "_resolver", resolver)
-    monkeypatch.setattr(host_names, "_LOOKUP_EVERY_S", 3600.0)
+    monkeypatch.setattr(network_peers, "_resolver", resolver)
+    monkeypatch.setattr(network_peers, "_LOOKUP_EVERY_S", 3600.0)
     names, told = HostNames({"localhost"}, pool), list[int]()
     for each in range(3):
         names.look_again(lambda each=each: told.append(each))  # type: ignore[misc]
@@ -75,8 +75,8 @@ def test_who_is_slow_is_not_waited_for(
     pool: WorkerPool, look: Look, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     never = _thread.allocate_lock()
-    monkeypatch.setattr(host_names, "_resolver", lambda _name: lambda: never.acquire() and set())
-    monkeypatch.setattr(host_names, "_LOOKUP_WITHIN_S", 0.05)
+    monkeypatch.setattr(network_peers, "_resolver", lambda _name: lambda: never.acquire() and set())
+    monkeypatch.setattr(network_peers, "_LOOKUP_WITHIN_S", 0.05)
     never.acquire()
     names = HostNames({"localhost"}, pool)
     look(names)
@@ -93,5 +93,5 @@ def test_a_name_that_leads_there_no_more_is_forgotten(
     names = HostNames({"localhost"}, pool)
     look(names)
     seen_s = time.monotonic()
-    monkeypatch.setattr(time, "monotonic", lambda: seen_s + host_names._KEPT_S + 1)
+    monkeypatch.setattr(time, "monotonic", lambda: seen_s + network_peers._KEPT_S + 1)
     assert names.of(LOOPBACK) == frozenset()
