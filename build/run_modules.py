@@ -34,7 +34,7 @@ _SELDOM = (
     ),
     *("linux/rights", "linux/supervisors", "mediate/remote_switch", "policy/language/lint"),
     *("protocols/control_client", "protocols/joined", "protocols/left_sockets", "run/activation"),
-    *("run/agents", "run/daemons", "run/joined", "run/remote_switch", "store/belongings"),
+    *("run/agents", "run/joined", "run/remote_switch", "store/belongings"),
     *("store/catalog", "store/database", "store/journal_reader", "store/reader", "store/recovery"),
     *("store/removal", "store/shared_log"),
     # Under a policy of the user's own, and those that have limits or audit files.

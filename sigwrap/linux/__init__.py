@@ -18,8 +18,8 @@ memory             strings and arrays of another process
 file_state         what statx tells of a file, without asking who serves it
 paths              which file a path means to another process
 ways               where paths led at the start, and whether they still do
-mounts             which file systems answer by themselves
-taken              descriptors of other processes, taken as our own
+mounts             which file systems are local, and answer at once
+foreign_fds        descriptors of other processes, duplicated and closed
 proc_files         files below a /proc that nobody can put another one over
 procfs             what /proc says of a process
 presence           that somebody is there, told by a lock on a folder
@@ -45,8 +45,8 @@ rights        whether another process has the rights that this one has
 descriptors        descriptors that sigwrap inherited
 pipes              how much a pipe holds
 limits             the caller's limits, which are meant for COMMAND alone
-listening     whether somebody listens to the calls of this process already
-bounded            calls on a caller's socket that a signal ends in bounded time
+listening          whether another process receives the calls of this one
+bounded            calls on a caller's socket that a timer ends
 caller_stderr      a line on a caller's standard error
 own_lines          sigwrap's own lines, written by a thread
 held_terminals     those that sigwrap speaks on, open from before COMMAND

@@ -21,8 +21,8 @@ import termios
 from sigwrap.bare import signal, socket
 from sigwrap.linux import held_terminals, proc_files
 from sigwrap.linux.file_state import kind_of
+from sigwrap.linux.foreign_fds import let_go
 from sigwrap.linux.ptrace import take_descriptor
-from sigwrap.linux.taken import let_go
 
 _NO_OFFSET = -1
 _TERMINAL_MAJORS = frozenset({4, 5, *range(136, 144)})

@@ -1,8 +1,8 @@
-"""Who answers at a port of this machine: a supervised process can listen where somebody else is
-expected, and say what it likes.
+"""Which process answers at a port of this machine: a supervised process could listen there in place
+of the expected one, and lie.
 
-Asked once a connection is made and before anything is sent over it: whoever listens then has it, or
-had it and doesn't listen any more, which is an objection too.
+The check comes after the connection is made and before anything is sent. The process that listens
+then has the connection; if none does, that is an objection too.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ class Listeners:
         self._last_holder: tuple[int, int] | None = None  # a process and its descriptor
 
     def objection(self, address: str, port: int, deadline_s: float) -> str:
-        """Why what answers there is not to be believed; empty where it may be. TimeoutError where
-        there are too many processes to look through by then."""
+        """Return why the answers cannot be trusted, or nothing. TimeoutError if there are too many
+        processes to look through until the deadline."""
         found = _listeners(address, port)
         if not found:
             return "the listening process is gone"
@@ -43,7 +43,7 @@ class Listeners:
         return ""
 
     def _objection_to(self, listener: _Listener, deadline_s: float) -> str:
-        """Of another user, nobody is supervised by us, and they can't be looked into."""
+        """Processes of another user are not supervised by us, and cannot be inspected."""
         us = os.geteuid()
         if us not in (0, listener.uid):
             return ""
@@ -65,7 +65,7 @@ class Listeners:
             has_supervised = True
         if has_supervised:
             return "a supervised process listens there"
-        return "cannot find the listening process"  # or hands it on, or closes it, as we look
+        return "cannot find the listening process"  # or it passes the socket on meanwhile
 
     def _still_holds(self, listener: _Listener) -> bool:
         if self._last_holder is None:
@@ -75,7 +75,7 @@ class Listeners:
 
 
 def _listeners(address: str, port: int) -> list[_Listener]:
-    """Those that the kernel would choose among: of the very address, else of any address."""
+    """Return the sockets that the kernel would choose from: at the address, else at any address."""
     is_v6 = ":" in address
     exact = _shown(socket.AF_INET6 if is_v6 else socket.AF_INET, address)
     choices: list[tuple[str, bytes]] = [("tcp6", exact), ("tcp6", _shown(socket.AF_INET6, "::"))]
@@ -108,7 +108,7 @@ def _listed(table: str, port: int) -> Iterator[tuple[bytes, _Listener]]:
 
 
 def _lines(path: str) -> Iterator[bytes]:
-    """Read as far as somebody wants: connections may be a million."""
+    """Yield lines as they are needed: there may be a million connections."""
     try:
         fd = proc_files.open_file(path)
     except OSError:
@@ -124,7 +124,7 @@ def _lines(path: str) -> Iterator[bytes]:
 
 
 def _shown(family: int, address: str) -> bytes:
-    """As the kernel prints it: words of 32 bits, each in the machine's order."""
+    """Return the address as the kernel prints it: 32-bit words in the machine's order."""
     packed = socket.inet_pton(family, address)
     words = (packed[at : at + 4] for at in range(0, len(packed), 4))
     return b"".join(b"%08X" % int.from_bytes(word, sys.byteorder) for word in words)

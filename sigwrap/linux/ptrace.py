@@ -14,9 +14,9 @@ import struct
 from sigwrap.bare import signal
 from sigwrap.errors import KernelError
 from sigwrap.linux import proc_files, procfs
+from sigwrap.linux.foreign_fds import taken
 from sigwrap.linux.libc import libc
 from sigwrap.linux.registers import LAYOUT, Registers
-from sigwrap.linux.taken import taken
 from sigwrap.machine import NUMBERS
 
 EVENT_EXEC = 4

@@ -18,7 +18,6 @@ perform       carries effects out; only it answers a notification
 execs         the edge of the exec mediator: facts, tracing, replacing
 signals       the edge of the signal mediator
 network       the edge of the network mediator
-daemons       those of agents that run outside of the session
 network_peers  the other end of a connection: its names, and the process that listens
 files         the edge of the file mediator, refused files, and folders that rules want
 forks         the edge of the fork mediator

@@ -8,8 +8,8 @@ import time
 from collections.abc import Callable
 
 from sigwrap.bare import socket
+from sigwrap.linux.foreign_fds import let_go
 from sigwrap.linux.peer import Peer, examine
-from sigwrap.linux.taken import let_go
 from sigwrap.run.loop import Loop
 
 _REFUSALS_AT_ONCE = 10

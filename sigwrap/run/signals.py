@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 from sigwrap.errors import KernelError
 from sigwrap.linux import procfs
+from sigwrap.linux.foreign_fds import closes_at_once, let_go
 from sigwrap.linux.pidfd import duplicate
 from sigwrap.linux.registers import ERESTARTNOINTR
 from sigwrap.linux.seccomp import Listener, Notification, int32
@@ -21,7 +22,6 @@ from sigwrap.linux.signals.send import is_still, send, set_owner
 from sigwrap.linux.signals.take import take_descriptor
 from sigwrap.linux.signals.targets import Targets, refresh_comm
 from sigwrap.linux.signals.words import pointed_at, read
-from sigwrap.linux.taken import closes_at_once, let_go
 from sigwrap.mediate.effects import (
     Advise,
     ContinueToChildren,

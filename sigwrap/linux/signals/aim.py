@@ -7,6 +7,7 @@ import os
 
 from sigwrap.errors import KernelError
 from sigwrap.linux import pidfd, procfs
+from sigwrap.linux.foreign_fds import let_go
 from sigwrap.linux.seccomp import Notification
 from sigwrap.linux.signals import terminals
 from sigwrap.linux.signals.advice import can_reach_others
@@ -23,7 +24,6 @@ from sigwrap.linux.signals.call import (
 from sigwrap.linux.signals.jobs import Jobs
 from sigwrap.linux.signals.send import would_fail
 from sigwrap.linux.signals.targets import Targets
-from sigwrap.linux.taken import let_go
 from sigwrap.mediate.effects import SignalTarget
 from sigwrap.mediate.facts import WouldFail
 from sigwrap.mediate.interrupts import JOB_STOPS

@@ -6,10 +6,10 @@ from __future__ import annotations
 import errno
 
 from sigwrap.linux import procfs
+from sigwrap.linux.foreign_fds import taken
 from sigwrap.linux.libc import syscall
 from sigwrap.linux.signals.call import SignalCall
 from sigwrap.linux.signals.send import is_still
-from sigwrap.linux.taken import taken
 from sigwrap.machine import NUMBERS
 from sigwrap.mediate.effects import SignalTarget
 from sigwrap.mediate.lineage import Process

@@ -19,12 +19,12 @@ from collections.abc import Iterable, Sequence
 
 from sigwrap.errors import KernelError
 from sigwrap.linux import procfs
+from sigwrap.linux.foreign_fds import let_go
 from sigwrap.linux.libc import libc
 from sigwrap.linux.memory import write_memory
 from sigwrap.linux.pidfd import duplicate
 from sigwrap.linux.seccomp import take_a_filter
 from sigwrap.linux.sockets.request import Control, Kind
-from sigwrap.linux.taken import let_go
 
 _SOL_SOCKET = 1
 _SO_TYPE, _SO_PROTOCOL, _SO_DOMAIN = 3, 38, 39

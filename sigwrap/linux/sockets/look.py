@@ -20,6 +20,7 @@ from sigwrap import calls
 from sigwrap.errors import KernelError
 from sigwrap.linux import proc_files
 from sigwrap.linux.file_state import Born, Inode, born_at, born_of, kind_of
+from sigwrap.linux.foreign_fds import let_go
 from sigwrap.linux.memory import Unreadable
 from sigwrap.linux.paths import Caller, MayWait, Passed, lies_at, our_view, path_of
 from sigwrap.linux.pidfd import duplicate_socket
@@ -36,7 +37,6 @@ from sigwrap.linux.sockets.request import (
     read_call,
     unix_path,
 )
-from sigwrap.linux.taken import let_go
 from sigwrap.mediate.facts import WouldFail
 from sigwrap.mediate.lineage import Process
 from sigwrap.mediate.network import Aim, NewSocket, NoAddress, NoMatter, OutOfRules

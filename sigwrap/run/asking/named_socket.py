@@ -10,9 +10,9 @@ import os
 import stat
 
 from sigwrap.bare import socket
+from sigwrap.linux.foreign_fds import let_go, refuse_descriptors
 from sigwrap.linux.presence import is_somebody_there
 from sigwrap.linux.sockets.diag import file_of, named
-from sigwrap.linux.taken import let_go, refuse_descriptors
 from sigwrap.protocols.control import socket_path
 from sigwrap.store.folder import Interfered, new_name, private_folder
 

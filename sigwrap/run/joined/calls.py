@@ -10,8 +10,8 @@ from collections.abc import Callable
 from sigwrap.bare import signal, socket
 from sigwrap.hints import Any
 from sigwrap.linux import process as linux_process
+from sigwrap.linux.foreign_fds import let_go
 from sigwrap.linux.peer import Peer
-from sigwrap.linux.taken import let_go
 from sigwrap.protocols.joined import (
     MAX_BYTES,
     MAX_WORDS_BYTES,

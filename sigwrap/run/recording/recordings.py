@@ -15,10 +15,10 @@ import stat
 from sigwrap.bare import socket
 from sigwrap.linux.execs.environment import Variables
 from sigwrap.linux.file_state import Inode, inode_of, kind_of
+from sigwrap.linux.foreign_fds import let_go, refuse_descriptors
 from sigwrap.linux.pipes import widen
 from sigwrap.linux.ptrace import take_descriptor
 from sigwrap.linux.seccomp import Listener
-from sigwrap.linux.taken import let_go, refuse_descriptors
 from sigwrap.mediate.lineage import Process
 from sigwrap.protocols.stub import MAX_PAYLOAD_BYTES
 from sigwrap.run.loop import Loop

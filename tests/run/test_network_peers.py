@@ -1,4 +1,4 @@
-"""What addresses the policy's names have is looked up here, and kept for a while."""
+"""The supervisor looks up the addresses of the policy's names, and keeps them for a while."""
 
 from __future__ import annotations
 
