@@ -279,7 +279,7 @@ class Supervisor:
     def is_held_up(self) -> bool:
         """Whether a thread may be blocked for good, so that this process cannot end."""
         switch = self._remote_switch
-        return self._pool.is_busy or (switch is not None and switch.is_held_up)
+        return self._pool.delays_exit() or (switch is not None and switch.is_held_up)
 
     def _on_listener(self, happened: int) -> None:
         listener, mediation = self._launched.listener, self._mediation
