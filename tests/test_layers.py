@@ -246,7 +246,8 @@ def test_a_run_does_not_import_what_reads_the_command_line() -> None:
     look = (
         "import sys; import sigwrap.cli.main, sigwrap.cli.run, sigwrap.run.run;"
         "print([each for each in ('typer', 'rich', 'sqlite_utils', 'sigwrap.report', 'ssl',"
-        " 'sigwrap.run.remote_switch', 'sigwrap.run.files', 'typing', 'yaml', 'difflib', 'pkgutil')"
+        " 'sigwrap.run.remote_switch', 'sigwrap.run.network', 'typing', 'yaml', 'difflib',"
+        " 'pkgutil')"
         " if each in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", look], capture_output=True, text=True, check=True)

@@ -10,7 +10,7 @@ from sigwrap.errors import SessionError, SigwrapError, UsageError
 from sigwrap.front.joining import NotStarted, join
 from sigwrap.hints import NoReturn
 from sigwrap.linux.death import die_of
-from sigwrap.linux.listening import somebody_listens
+from sigwrap.linux.listening import has_listener
 from sigwrap.run.settings import Nested, RunSettings, as_json
 from sigwrap.start import onefile
 from sigwrap.start.command import Inherited, become, find_program
@@ -20,7 +20,7 @@ from sigwrap.store.location import default_store
 
 def run_in_joined_session(settings: RunSettings, inherited: Inherited) -> int:
     try:
-        if somebody_listens():
+        if has_listener():
             _run_inside(settings, inherited)
         return _join(settings, inherited)
     except NotStarted as ended:

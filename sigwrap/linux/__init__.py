@@ -15,7 +15,7 @@ file_state         what statx tells of a file, without asking who serves it
 paths              which file a path means to another process
 pinned_path        opens a path later exactly as it was before
 mounts             which file systems answer by themselves
-taken              descriptors of other processes, taken as our own
+foreign_fds        descriptors of other processes, duplicated and closed
 proc_files         files below a /proc that nobody can put another one over
 procfs             what /proc says of a process
 presence           a lock on a directory that says that a process attends to it

@@ -1,4 +1,4 @@
-"""Whether somebody listens to the system calls of this process already. The kernel allows one."""
+"""Whether another process receives this process's system calls (seccomp): the kernel allows one."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ _PR_GET_SECCOMP = 21
 _FILTER = 2
 
 
-def somebody_listens() -> bool:
-    """A child tries: what it puts itself under ends with it."""
+def has_listener() -> bool:
+    """Return whether a listener exists. A child tries to add one, which ends with the child."""
     if not _is_filtered():
         return False
     pid = linux_process.fork()

@@ -1,12 +1,11 @@
-"""Which file systems answer by themselves.
+"""Which file systems are local, and answer at once.
 
-A file system that a program serves (FUSE), or another machine (NFS), decides how long a look at it
-takes, and may show other bytes to each who looks. So only those count as local that were mounted
-when the session began, and whose type is known to be local: what is mounted later may be a disk
-image or an overlay on top of what somebody serves.
+A program (FUSE) or another machine (NFS) that serves a file system can delay every lookup, and show
+other bytes to each reader. So a mount counts as local only if it existed when the session began and
+its type is known to be local: a later one may be a disk image or an overlay on a served file.
 
-A mount is told by its id. Since Linux 6.8 (statmount, STATX_MNT_ID_UNIQUE) no id is ever given
-twice; before, that of a mount that is gone can come back as another's.
+A mount is known by its id. Since Linux 6.8 (statmount, STATX_MNT_ID_UNIQUE) ids are unique; before,
+a new mount can get the id of one that is gone.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ _LOCAL = _ON_NOTHING | frozenset(
     b"overlay reiserfs squashfs ubifs udf vfat xfs zfs".split()
 )
 
-# f_type of those of them that lie on nothing but a disk or memory: not of an overlay.
+# f_type of the local types that are on a disk or in memory themselves, unlike an overlay.
 _LOCAL_MAGIC = frozenset(
     {0xEF53, 0x01021994, 0x58465342, 0x9123683E, 0x858458F6, 0x73717368, 0xE0F5E1E2, 0x2FC12FC1}
     | {0xF2F52010, 0xCA451A4E, 0x9FA0}
@@ -81,7 +80,7 @@ class Told(NamedTuple):
 
 
 class Mounts:
-    """The local mounts of our own mount namespace, as they were when this was made."""
+    """The local mounts of our own mount namespace when this was made."""
 
     __slots__ = ("_local", "id_bit")
 
@@ -98,7 +97,7 @@ class Mounts:
 
 
 def magic_of(fd: int) -> int:
-    """Its file system is asked."""
+    """Return the f_type of a file's file system, which is asked for it."""
     buffer = ctypes.create_string_buffer(256)
     if _fstatfs(fd, ctypes.addressof(buffer)) != 0:
         code = ctypes.get_errno()
@@ -108,7 +107,7 @@ def magic_of(fd: int) -> int:
 
 
 def lies_on_a_disk(fd: int) -> bool:
-    """Or in memory, as far as its file system tells, which is asked."""
+    """Return whether a file is on a disk or in memory. Its file system is asked."""
     try:
         return magic_of(fd) in _LOCAL_MAGIC
     except OSError:
@@ -128,23 +127,22 @@ def sets_times_at_once(fd: int) -> bool:
 
 
 def kind_of(fd: int) -> tuple[str, bool]:
-    """The type of the file system that it lies on, and whether that is local. No file system is
-    asked."""
+    """Return the type of a file's file system, and whether it is local, without asking it."""
     number = _mount_of(os.getpid(), fd)
     kinds = [each.kind for each in _told_by_procfs("self") if each.number == number]
     return (kinds[-1].decode("ascii", "replace"), kinds[-1] in _LOCAL) if kinds else ("", False)
 
 
 def note_first_devices() -> None:
-    """Before COMMAND runs."""
+    """Note the local file systems, before the command runs."""
     global _first_devices
     local = (each for each in _told_by_procfs("self") if each.kind in _LOCAL)
     _first_devices = frozenset(each.device for each in local)
 
 
 def is_on_local_device(pid: int, holder: int, fd: int) -> bool:
-    """Whether a file that `holder` has open lies on a mount that `pid` sees, and whose file system
-    is local, or is memory alone (memfd_create). No file system is asked."""
+    """Return whether a file that `holder` has open is on a local mount that `pid` sees, or only in
+    memory (memfd_create), without asking its file system."""
     number = _mount_of(holder, fd)
     found = [each for each in _told_by_procfs(pid) if each.number == number]
     if found and all(map(_is_local, found)):
@@ -157,7 +155,7 @@ def is_on_local_device(pid: int, holder: int, fd: int) -> bool:
 
 
 def _is_local(mount: Told) -> bool:
-    """Anybody can mount an overlay on top of what he serves."""
+    """A disk or overlay counts only from the start: a later one can be on a served file."""
     return mount.kind in _ON_NOTHING or (mount.kind in _LOCAL and mount.device in _first_devices)
 
 
@@ -167,7 +165,7 @@ def _mount_of(holder: int, fd: int) -> int | None:
 
 
 def _listed() -> list[Mount]:
-    """Empty before Linux 6.8, and where a container's seccomp filter doesn't know the calls."""
+    """Return all mounts; none before Linux 6.8, or if a container's seccomp filter refuses."""
     found: list[Mount] = []
     buffer = ctypes.create_string_buffer(_MAX_BYTES)
     last = 0
@@ -206,7 +204,7 @@ def read_mountinfo(text: bytes) -> list[Told]:
 
 
 def unescaped(point: bytes) -> bytes:
-    """Of the paths in mountinfo the kernel escapes spaces, tabs, line ends and backslashes."""
+    """Return a path of mountinfo, where spaces, tabs, line ends and backslashes are escaped."""
     if b"\\" not in point:
         return point
     return re.sub(rb"\\([0-7]{3})", lambda escaped: bytes([int(escaped[1], 8)]), point)

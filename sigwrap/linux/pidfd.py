@@ -12,8 +12,8 @@ import struct
 from sigwrap.errors import DOCTOR, KernelError, NoInterception
 from sigwrap.linux import procfs
 from sigwrap.linux.file_state import kind_of
+from sigwrap.linux.foreign_fds import let_go, taken
 from sigwrap.linux.libc import syscall
-from sigwrap.linux.taken import let_go, taken
 from sigwrap.machine import NUMBERS
 
 _SYS_PIDFD_SEND_SIGNAL = NUMBERS["pidfd_send_signal"]

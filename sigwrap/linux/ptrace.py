@@ -15,6 +15,7 @@ from sigwrap import calls
 from sigwrap.bare import signal
 from sigwrap.errors import KernelError
 from sigwrap.linux import proc_files, procfs
+from sigwrap.linux.foreign_fds import taken
 from sigwrap.linux.libc import libc
 from sigwrap.linux.registers import (
     ERESTARTNOHAND,
@@ -23,7 +24,6 @@ from sigwrap.linux.registers import (
     LAYOUT,
     Registers,
 )
-from sigwrap.linux.taken import taken
 from sigwrap.machine import IS_X86_64, NUMBERS, numbers_of
 
 EVENT_EXEC = 4

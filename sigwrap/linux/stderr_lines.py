@@ -27,8 +27,8 @@ from sigwrap.bare import signal, socket
 from sigwrap.bare.collections import deque
 from sigwrap.linux import proc_files, terminals
 from sigwrap.linux.file_state import kind_of
+from sigwrap.linux.foreign_fds import let_go
 from sigwrap.linux.ptrace import take_descriptor
-from sigwrap.linux.taken import let_go
 
 _MOST_WAITING = 1000  # then the oldest lines are dropped
 _WRITTEN_WITHIN_S = 0.005

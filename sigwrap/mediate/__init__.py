@@ -18,12 +18,7 @@ signal_rules    judges one signal to one target, and makes its event
 signal_texts    what an approver and a denied sender read about it
 fork            a process that is about to be made
 network         a connection, a datagram, or an address that a socket takes
-network_outside  work that is handed to a server outside of the session
-network_facts   what a call asks of a socket
-mount           a mount, which is noted
-files           a file that is written, made, deleted or renamed, where a rule audits that
-refused_files   which files the kernel has probably refused to a process
-file_facts      which file it is, and what the call would do with it
+files           calls that change audited files, and files that the kernel has probably refused
 refusal         requests that no mediator decides
 usage_limits    processor time and memory of the tree, and when to look again
 log_budget      how much a session's log may take

@@ -23,7 +23,6 @@ from sigwrap.events import Payload
 from sigwrap.hints import Any
 from sigwrap.mediate.exec_facts import ExecFacts
 from sigwrap.mediate.lineage import Process, Types
-from sigwrap.mediate.network_facts import Outside
 from sigwrap.mediate.questions import Question
 from sigwrap.mediate.run_end import LimitReached
 from sigwrap.policy.judge.request import CommandRedirect, TargetType
@@ -195,6 +194,16 @@ class MakeSocket(NamedTuple):
     """The supervisor makes one, and the caller gets it as its answer. Reply: 0 or an errno."""
 
     unrecorded: Unrecorded | None = None
+
+
+class Outside(NamedTuple):
+    """The process that listens at the other end of a connection: outside the session, and of the
+    same user."""
+
+    pid: int  # 0: in another container
+    start_time: int = 0
+    comm: str = ""  # empty if it has ended
+    argv: tuple[str, ...] = ()
 
 
 class Reached(NamedTuple):

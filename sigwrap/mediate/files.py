@@ -1,25 +1,90 @@
-"""A file that is written, made, deleted or renamed, where a rule audits that: recorded, and then
-the kernel does it. It reads the path again, so this is a record and no wall: walls are Landlock's.
-What the rules deny is left to these, and what they allow goes on unrecorded."""
+"""Judges calls that change files, and infers which files the kernel has refused.
+
+Audit: a file that is written, made, deleted or renamed is recorded where a rule audits that; then
+the kernel does it. The kernel reads the path again, so this is a record only. Landlock enforces
+what the rules deny, and what they allow goes on unrecorded.
+
+Inference: the kernel reports no refusal. At an exec, `Refusals.suspects` compares its words with
+the file rules. If the process ends with an error, `Refusals.inferred` looks at those paths: does
+one exist, and do the rules deny the place where it really is? A process that lies in its words
+causes inferences about itself only, and their number in a session is limited.
+"""
 
 from __future__ import annotations
 
 import errno
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 
+from sigwrap.bare.enum import Enum
+from sigwrap.events import Payload
 from sigwrap.mediate.effects import Continue, Fail, Look, Mediation, RecordRepeated, Unrecorded
 from sigwrap.mediate.facts import WouldFail
-from sigwrap.mediate.file_facts import Change, FileAim, FileFacts, Nothing, Touched, Unseen
+from sigwrap.mediate.lineage import Process
+from sigwrap.mediate.masking import masked
+from sigwrap.policy.judge.file_words import FileWord, Use, fails_from, file_words, name_of
 from sigwrap.policy.judge.files import FileRules
+from sigwrap.policy.judge.paths import parts_of, resolved
 from sigwrap.policy.judge.request import Action, Decision, Operation
+from sigwrap.tuples import NamedTuple
 
 _COUNTED_FOR_S = 1.0
 UNSEEN_RULE = "builtin:unseen"
+MOST_EVENTS, MOST_LINES = 100, 1000
+_PASSED_ON_BY = "git-receive-pack"  # it ends well, and git with the error that it was told of
+_WORDS_LOOKED_AT, _SUSPECTS_OF_ONE = 64, 8
+_FOLDERS_KEPT = 256
+_WORDS_SHOWN, _CHARACTERS_SHOWN = 32, 200
+
+_ASKS = {
+    Use.READ: Operation.READ,
+    Use.READ_BENEATH: Operation.READ,
+    Use.WRITE: Operation.WRITE,
+    Use.CREATE: Operation.CREATE,
+    Use.DELETE: Operation.DELETE,
+    Use.FILL: Operation.WRITE,
+}
+_CREATES = frozenset({Use.WRITE, Use.CREATE, Use.FILL})
+_FOR_FOLDERS = frozenset({Use.READ_BENEATH, Use.DELETE, Use.FILL})
+
+
+class Change(Enum):
+    WRITE = "write"
+    CREATE = "create"
+    DELETE = "delete"
+    RENAME = "rename"
+
+
+class Touched(NamedTuple):
+    change: Change
+    path: str  # where it really lies; if that is unknown, as the caller calls it
+    to: str = ""  # the other name, of a rename or a link
+    is_written: bool = False  # what is made, afterwards
+    is_exchange: bool = False  # each file gets the other's name
+
+
+class Nothing(NamedTuple):
+    """The call changes no file."""
+
+
+class Unseen(NamedTuple):
+    """sigwrap could not find out what the call changes."""
+
+    why: str
+
+
+FileAim = Touched | Nothing | Unseen | WouldFail
+
+
+class FileFacts(NamedTuple):
+    process: Process
+    syscall: str
+    aim: FileAim
 
 
 class FileMediator:
     def __init__(self, rules: FileRules) -> None:
-        """`rules` as they lie on the disk."""
+        """`rules`: with the paths that they have on the disk."""
         self._rules = rules
 
     def mediate(self) -> Mediation:
@@ -63,7 +128,7 @@ def _asks(touched: Touched) -> Iterator[tuple[Operation, str]]:
 
 
 def _record(facts: FileFacts, aim: FileAim, decision: Decision) -> Mediation:
-    """What one process does over and over with one file is one event more each second."""
+    """Repetitions by one process with one file are one more event each second."""
     path = to = ""
     operation = "unseen"
     if isinstance(aim, Touched):
@@ -84,3 +149,145 @@ def _record(facts: FileFacts, aim: FileAim, decision: Decision) -> Mediation:
         yield Continue()
     else:
         yield Fail(errno.EPERM)
+
+
+class Suspicion(NamedTuple):
+    """What a process may be refused, by the words of its last exec."""
+
+    words: tuple[FileWord, ...]  # with absolute paths
+    fails_from: int  # the exit status
+    command: list[str]  # its words, masked and cut
+    is_passed_on: bool  # to the git that runs it, which fails in its place
+
+
+class Found(NamedTuple):
+    path: str  # where it really is
+    is_folder: bool
+    permits: frozenset[Operation]  # by its mode, to this user
+
+
+class Inferred(NamedTuple):
+    operation: Operation
+    path: str
+    rule: str
+
+
+KnownFile = Callable[[str], Found | None]
+"""Return what is at a path, None for nothing. OSError: the kernel cannot tell at once."""
+
+
+class Refusals:
+    def __init__(self, rules: FileRules, home: str) -> None:
+        """`rules`: enforced by the kernel, with the paths that they have on the disk."""
+        self._rules = rules
+        self._home = home
+        self._allowed: dict[tuple[Operation, str], bool] = {}
+        self._told: set[Inferred] = set()
+        self._lines = 0
+
+    def suspects(self, argv: Sequence[str], folder: str) -> Suspicion | None:
+        """`folder`: where it runs; empty if that is unknown."""
+        if self._lines >= MOST_LINES or not argv:
+            return None
+        name = name_of(argv)
+        here = parts_of(folder)
+        is_plain = bool(folder) and all(
+            self._allows_in(each, folder) for each in self._rules.restricted
+        )
+        words: list[FileWord] = []
+        for use, word in islice(file_words(name, argv), _WORDS_LOOKED_AT):
+            if is_plain and "/" not in word and word != "..":
+                continue  # nothing there is denied
+            if not folder and word[:1] not in ("/", "~"):
+                continue
+            path = resolved(word, here, self._home)
+            if self._denies(_ASKS[use], path) or (
+                use is Use.FILL and self._denies(Operation.CREATE, f"{path}/x")
+            ):
+                words.append(FileWord(use, path))
+                if len(words) == _SUSPECTS_OF_ONE:
+                    break
+        if not words:
+            return None
+        shown = [each[:_CHARACTERS_SHOWN] for each in masked(argv[:_WORDS_SHOWN])]
+        return Suspicion(tuple(words), fails_from(name), shown, name == _PASSED_ON_BY)
+
+    def inferred(self, suspicion: Suspicion, status: int, look: KnownFile) -> Iterator[Inferred]:
+        """Yield the files that were probably refused, within the limits of a session."""
+        if status < suspicion.fails_from:
+            return
+        for word in suspicion.words:
+            try:
+                found = self._refused(word, look)
+            except OSError:
+                continue
+            is_within = found in self._told or len(self._told) < MOST_EVENTS
+            if found is not None and is_within and self._lines < MOST_LINES:
+                self._lines += 1
+                yield found
+
+    def is_new(self, found: Inferred) -> bool:
+        """Whether it needs an event: once for each file."""
+        if found in self._told:
+            return False
+        self._told.add(found)
+        return True
+
+    def _allows_in(self, operation: Operation, folder: str) -> bool:
+        """Whether every name in the folder is allowed. Most commands use few folders."""
+        known = self._allowed.get((operation, folder))
+        if known is None:
+            if len(self._allowed) >= _FOLDERS_KEPT:
+                self._allowed.clear()
+            known = self._rules.holds_for_all(operation, folder)
+            self._allowed[operation, folder] = known
+        return known
+
+    def _denies(self, operation: Operation, path: str) -> bool:
+        if self._allows_in(operation, path.rpartition("/")[0] or "/"):
+            return False
+        return self._rules.decide(operation, path).action is Action.DENY
+
+    def _refused(self, word: FileWord, look: KnownFile) -> Inferred | None:
+        use, path = word
+        found, operation = look(path), _ASKS[use]
+        if found is None and use in _CREATES:
+            folder, _, name = path.rpartition("/")
+            return self._in_folder(look(folder or "/"), Operation.CREATE, name)
+        if found is None or use is Use.CREATE or (found.is_folder and use not in _FOR_FOLDERS):
+            return None
+        if found.is_folder and use is Use.FILL:
+            inside = self._in_folder(found, Operation.CREATE, "x")
+            return inside and Inferred(operation, found.path, inside.rule)
+        if operation is Operation.DELETE:
+            folder, _, name = found.path.rpartition("/")
+            return self._in_folder(look(folder or "/"), operation, name)
+        return self._asked(operation, found.path) if operation in found.permits else None
+
+    def _in_folder(self, folder: Found | None, operation: Operation, name: str) -> Inferred | None:
+        if folder is None or not folder.is_folder or operation not in folder.permits:
+            return None
+        return self._asked(operation, f"{folder.path.rstrip('/')}/{name}")
+
+    def _asked(self, operation: Operation, path: str) -> Inferred | None:
+        decision = self._rules.decide(operation, path)
+        if decision.action is not Action.DENY:
+            return None
+        return Inferred(operation, path, decision.rule)
+
+    def shown(self, found: Inferred) -> tuple[str, str]:
+        """Return the texts for a line: `read` and `~/.ssh/id_rsa`."""
+        home = self._home.rstrip("/")
+        is_at_home = bool(home) and found.path.startswith(f"{home}/")
+        return found.operation.value, f"~{found.path[len(home) :]}" if is_at_home else found.path
+
+
+def payload_of(found: Inferred, suspicion: Suspicion, comm: str, status: int) -> Payload:
+    return {
+        "operation": found.operation.value,
+        "path": found.path,
+        "rule_name": found.rule,
+        "comm": comm,
+        "command": suspicion.command,
+        "exit_code": status,
+    }

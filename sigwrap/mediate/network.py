@@ -1,6 +1,10 @@
-"""A connection, a datagram, or an address that a socket takes: judged by a copy of the address,
-recorded, and then made by the supervisor itself, on its duplicate of the socket. What lies in the
-caller's memory is not asked again."""
+"""Judges connections, datagrams and listening sockets by a copy of the address. The supervisor then
+makes the call itself, on its duplicate of the socket, and never reads the caller's memory again.
+
+A connection to a server of the same user, outside the session, hands work to it: the server runs
+what it is asked to, and no rule judges that. It is recorded beside the decision. The decision was
+made by the socket's name: the kernel says who listens only once the connection is made.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +15,12 @@ from sigwrap.mediate.effects import (
     Ask,
     Continue,
     Fail,
+    Judgement,
     Look,
     LookUpNames,
     MakeSocket,
     Mediation,
+    Outside,
     Reach,
     Reached,
     Record,
@@ -24,12 +30,14 @@ from sigwrap.mediate.effects import (
     Unrecorded,
 )
 from sigwrap.mediate.facts import WouldFail
-from sigwrap.mediate.network_facts import NetworkFacts, NewSocket, NoAddress, NoMatter, OutOfRules
-from sigwrap.mediate.network_outside import tell_of
+from sigwrap.mediate.lineage import Process
+from sigwrap.mediate.masking import masked
 from sigwrap.mediate.questions import Answer, Question
 from sigwrap.mediate.wording import denial, refusal, waiting, with_rules_message
+from sigwrap.policy.judge.globs import Glob
 from sigwrap.policy.judge.network import (
     OUT_OF_RULES,
+    SOCKETS,
     Direction,
     Endpoint,
     NetworkRules,
@@ -38,6 +46,7 @@ from sigwrap.policy.judge.network import (
     reaching,
 )
 from sigwrap.policy.judge.request import Action, Decision
+from sigwrap.tuples import NamedTuple
 
 _COUNTED_FOR_S = 1.0
 _TOLD_MOST = 256
@@ -47,6 +56,53 @@ _EVENTS = {
     Action.APPROVE: "connection_approved",
     Action.DENY: "connection_denied",
 }
+_WORK_COUNTED_FOR_S = 60.0
+_WORDS_KEPT, _CHARACTERS_KEPT = 20, 200
+# Rules name these, and every `git push` or window uses one.
+_HAVE_RULES = ("dbus", "x11", "wayland", "ssh-agent", "gpg-agent")
+_RUN_NOTHING = (
+    "/dev/log",
+    "/run/avahi-daemon/*",
+    "/run/cups/*",
+    "/run/nscd/*",
+    "/run/pcscd/*",
+    "/run/systemd/journal/*",
+    "/run/systemd/notify",
+    "/run/systemd/resolve/*",
+    "/run/systemd/userdb/*",
+    "/run/user/*/pipewire-*",
+    "/run/user/*/pulse/*",
+    "/var/lib/sss/pipes/**",
+)
+_names: list[Glob] = []
+
+
+class NoAddress(NamedTuple):
+    """The call ends a connection, or leaves the choice to the kernel."""
+
+
+class NewSocket(NamedTuple):
+    """The caller wants a socket, and its memory says which."""
+
+
+class NoMatter(NamedTuple):
+    """No rule covers the call, and none needs to."""
+
+
+class OutOfRules(NamedTuple):
+    """No rule can cover the call, and it could reach others: sigwrap denies it."""
+
+    what: str
+    why: str = "network_rules cannot cover it, so sigwrap denies it"
+
+
+Aim = Endpoint | NoAddress | NoMatter | NewSocket | OutOfRules | WouldFail
+
+
+class NetworkFacts(NamedTuple):
+    process: Process
+    syscall: str
+    aim: Aim
 
 
 class NetworkMediator:
@@ -148,11 +204,11 @@ def _reach(
     facts: NetworkFacts | None = None,
     endpoint: Endpoint | None = None,
 ) -> Mediation:
-    """`facts` and `endpoint`: of what may be a connection to somebody outside."""
+    """`facts` and `endpoint`: of a connection that may lead out of the session."""
     reached: Reached = yield Reach(unrecorded)
     outside, is_told = reached.outside, True
     if outside is not None and facts is not None and endpoint is not None:
-        is_told = yield from tell_of(outside, facts, endpoint)
+        is_told = yield from _record_work(outside, facts, endpoint)
     if not is_told:
         yield Fail(errno.EPERM)
     elif reached.errno:
@@ -166,7 +222,7 @@ def _fail(error: int) -> Mediation:
 
 
 def _event(facts: NetworkFacts, endpoint: Endpoint, decision: Decision) -> RecordRepeated:
-    """What one process does over and over with one destination is one event more each second."""
+    """Repetitions by one process to one destination are one more event each second."""
     payload = {
         **_payload(facts, decision),
         "direction": endpoint.direction.value,
@@ -203,6 +259,35 @@ def _what(endpoint: Endpoint) -> str:
 
 
 def _refusal(endpoint: Endpoint) -> int:
-    """As programs take it best: after a refused connection they try the next address."""
+    """Return the errno that programs handle best: after ECONNREFUSED they try another address."""
     is_connection = endpoint.direction is Direction.CONNECT and endpoint.protocol is Protocol.TCP
     return errno.ECONNREFUSED if is_connection else errno.EACCES
+
+
+def _record_work(outside: Outside, facts: NetworkFacts, endpoint: Endpoint) -> Judgement:
+    """Return whether to go on: not if it could not be recorded."""
+    if runs_nothing(endpoint.socket):
+        return True
+    payload: Payload = {
+        "syscall": facts.syscall,
+        "comm": facts.process.comm,
+        "socket": str(endpoint),
+        "peer_pid": outside.pid,
+        "peer_cmd": outside.comm,
+        "peer_argv": _shown(outside.argv),
+    }
+    key = (outside.pid, outside.start_time), endpoint.socket
+    return bool((yield RecordRepeated("work_handed_outside", payload, key, _WORK_COUNTED_FOR_S)))
+
+
+def runs_nothing(socket: str) -> bool:
+    """Whether the server runs no work, or has rules of its own."""
+    if not _names:  # most runs never need them
+        globs = (*_RUN_NOTHING, *(each for word in _HAVE_RULES for each in SOCKETS[word]))
+        _names.extend(map(Glob, globs))
+    return any(each.matches(socket) for each in _names)
+
+
+def _shown(argv: tuple[str, ...]) -> list[str]:
+    words = [word[:_CHARACTERS_KEPT] for word in masked(argv[:_WORDS_KEPT])]
+    return [*words, "..."] if len(argv) > _WORDS_KEPT else words

@@ -12,18 +12,14 @@ walls         what the kernel itself holds, and what it leaves open here
 session       what each part is handed: facts, services, parts; and the turns of its loop
 loop          descriptors and deadlines of one thread
 workers       threads for work that may block, and facts that they find
-made_folders  what file rules want to be there
 mediation     from a notification to the mediator of its family
 turns         which exec may go on, and who waits
 perform       carries effects out; only it answers a notification
 execs         the edge of the exec mediator: facts, tracing, replacing
 signals       the edge of the signal mediator
 network       the edge of the network mediator
-daemons       those of agents that run outside of the session
-outside       who listens at the other end of a connection, and is nobody of the session's
-host_names    which names of the policy an address has
-files         the edge of the file mediator
-refused_files  what the words of a process that failed tell of refused files
+network_peers  the other end of a connection: its names, and the process that listens
+files         the edge of the file mediator, refused files, and folders that rules want
 forks         the edge of the fork mediator
 restarts      calls that a signal has broken off are made again
 asking        requests for approval: on the terminal, through the control socket

@@ -1,6 +1,7 @@
-"""A command that is an agent with a preset (policies/presets), also where it is run without that.
+"""A command that is an agent with a preset (policies/presets), with or without that preset, and the
+daemons of such agents that run outside: sigwrap does not judge work handed to those.
 
-Imported only where COMMAND is one.
+Imported only for such a command.
 """
 
 from __future__ import annotations
@@ -8,11 +9,23 @@ from __future__ import annotations
 import os
 
 from sigwrap import status
+from sigwrap.escape import printable, shell_words, shortened
+from sigwrap.linux import proc_files, procfs
 from sigwrap.mediate.masking import masked
 from sigwrap.policy.presets import PRESETS, Preset
-from sigwrap.run.daemons import running_daemons, warning
 from sigwrap.run.lacking import Tell
 from sigwrap.start.command import CommandError, Inherited, find_program
+from sigwrap.tuples import NamedTuple
+
+_CHARACTERS_SHOWN = 60
+
+
+class _Daemon(NamedTuple):
+    pid: int
+    argv: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return printable(shortened(shell_words(self.argv), _CHARACTERS_SHOWN))
 
 
 class Agent:
@@ -21,7 +34,7 @@ class Agent:
         self._by_preset = by_preset
 
     def find(self, command: str, inherited: Inherited) -> tuple[bytes, Inherited]:
-        """Its program, and what that inherits."""
+        """Return the program, and what it inherits."""
         if self._by_preset:
             inherited = _with_variables(inherited, self._preset)
         try:
@@ -33,7 +46,7 @@ class Agent:
             raise CommandError(missing.message, missing.status, hint) from missing
 
     def warn_of_sandbox(self, command: tuple[str, ...], policy: str, tell: Tell) -> None:
-        """Where rules on files are held."""
+        """Tell about the agent's own sandbox, under a policy with file rules."""
         preset = self._preset
         without = " ".join(preset.without_sandbox[:1])
         if self._by_preset and without and without in " ".join(command):
@@ -45,13 +58,41 @@ class Agent:
             )
 
     def daemons_outside(self, tell: Tell) -> list[str]:
-        """As the log has them."""
-        found = running_daemons(self._preset)
+        """Warn of each daemon, and return them for the log."""
+        found = _running_daemons(self._preset)
         for each in found:
-            tell(warning(each, self._preset, is_kept_from_it=self._by_preset))
+            tell(_warning(each, self._preset, is_kept_from_it=self._by_preset))
         return [f"{each.pid} {' '.join(masked(each.argv))}" for each in found]
 
 
 def _with_variables(inherited: Inherited, preset: Preset) -> Inherited:
     added = {os.fsencode(name): os.fsencode(value) for name, value in preset.environment}
     return inherited._replace(environment={**added, **inherited.environment})
+
+
+def _running_daemons(preset: Preset) -> list[_Daemon]:
+    """Find the agent's daemons that run as the same user."""
+    found = []
+    for pid in proc_files.all_pids() if preset.daemons else ():
+        try:
+            if proc_files.file_status(f"/proc/{pid}").st_uid != os.geteuid():
+                continue
+        except OSError:
+            continue  # it has ended
+        if argv := preset.as_daemon(procfs.arguments(pid)):
+            found.append(_Daemon(pid, argv))
+    return sorted(found)
+
+
+def _warning(daemon: _Daemon, preset: Preset, *, is_kept_from_it: bool) -> str:
+    """`is_kept_from_it`: the preset keeps the agent from using the daemon."""
+    said = f"{daemon} (PID {daemon.pid}) runs outside this session"
+    if is_kept_from_it:
+        return (
+            f"{said}: sigwrap keeps {preset.program} from using it, but does not judge other work "
+            f"handed to it (stop it: {preset.stop})"
+        )
+    return (
+        f"{said}; sigwrap does not judge work handed to it (stop it: {preset.stop}; or run "
+        f"sigwrap {preset.name}, which does not use it)"
+    )

@@ -1,26 +1,56 @@
-"""The edge of the file mediator: what a call would change is looked at here. The call itself is the
-kernel's."""
+"""The edge of mediate/files.py, and the folders that file rules want to exist.
+
+The kernel reports no refused file. So sigwrap infers it when a process ends, and writes the line
+then, to the standard error that it took at the exec of a suspect command. It closes that after a
+while: the process may close its own, and the reader of a pipe must not wait for the process's end.
+"""
 
 from __future__ import annotations
 
+import os
+import time
+from collections.abc import Iterator, Sequence
+
+from sigwrap.escape import printable
 from sigwrap.hints import TYPE_CHECKING
 from sigwrap.linux.file_tree import as_they_lie
-from sigwrap.linux.files.look import look
+from sigwrap.linux.files import known_file, look
 from sigwrap.linux.paths import our_view
 from sigwrap.linux.seccomp import Notification
 from sigwrap.linux.signals.targets import refresh_comm
-from sigwrap.mediate.file_facts import FileAim, FileFacts, Unseen
-from sigwrap.mediate.files import FileMediator
+from sigwrap.linux.stderr_lines import Line
+from sigwrap.mediate.files import (
+    FileAim,
+    FileFacts,
+    FileMediator,
+    Inferred,
+    Refusals,
+    Suspicion,
+    Unseen,
+    payload_of,
+)
 from sigwrap.mediate.lineage import Process
-from sigwrap.policy.judge.files import FileRules
+from sigwrap.mediate.wording import TO_AN_AGENT, refused_file
+from sigwrap.policy.judge.engine import Engine
+from sigwrap.policy.judge.files import BENEATH, FileRules
+from sigwrap.policy.judge.globs import is_glob
+from sigwrap.policy.judge.request import Operation
 from sigwrap.policy.judge.rules import default_of
-from sigwrap.run.perform import Scope
+from sigwrap.run.perform import Performer, Scope
 
 if TYPE_CHECKING:
     from sigwrap.run.mediation import Mediation
     from sigwrap.run.session import Session
 
 _NOT_IN_TIME = "the file could not be identified in time"
+_KEPT_FOR_S = 5.0
+_LINES_KEPT = 64
+_PROCESSES_KEPT = 1024
+_SUSPICIONS_KEPT = 8  # of one process
+_WRITTEN_WITHIN_S = 0.005
+_STEPS_UP = 4  # from git-receive-pack to the git that runs it
+
+_FOR_ITS_OWNER = 0o700
 
 
 class Files:
@@ -48,3 +78,140 @@ class Files:
 
     def drop(self, aim: FileAim) -> None:
         pass
+
+
+class _Suspect:
+    __slots__ = ("line", "suspicions")
+
+    def __init__(self) -> None:
+        self.suspicions: list[Suspicion] = []
+        self.line: Line | None = None
+
+    def let_go(self) -> None:
+        if self.line is not None:
+            self.line.close()
+            self.line = None
+
+
+class RefusedFiles:
+    def __init__(self, session: Session, refusals: Refusals, performer: Performer) -> None:
+        self._refusals = refusals
+        self._policy = session.policy.name
+        self._recorder = session.recorder
+        self._loop = session.loop
+        self._performer = performer
+        self._suspects: dict[Process, _Suspect] = {}
+
+    def suspects(self, argv: Sequence[str], folder: str) -> bool:
+        return self._refusals.suspects(argv, folder) is not None
+
+    def goes_on(self, process: Process, argv: Sequence[str], folder: str) -> None:
+        """Note a suspect exec. The process has the standard error that it will keep."""
+        self._forget(process)
+        suspicion = self._refusals.suspects(argv, folder)
+        if suspicion is None:
+            return
+        if suspicion.is_passed_on:
+            process = _git_above(process) or process
+        suspect = self._suspects.get(process)
+        if suspect is None:
+            if len(self._suspects) >= _PROCESSES_KEPT:
+                return
+            suspect = self._suspects[process] = _Suspect()
+            if sum(each.line is not None for each in self._suspects.values()) < _LINES_KEPT:
+                suspect.line = Line(process.pid, "", off_terminals=TO_AN_AGENT)
+                self._loop.call_at(time.monotonic() + _KEPT_FOR_S, suspect.let_go)
+        if len(suspect.suspicions) < _SUSPICIONS_KEPT:
+            suspect.suspicions.append(suspicion)
+
+    def ended(self, process: Process, status: int | None) -> None:
+        """`status`: its exit status; None if a signal killed it, or it is unknown."""
+        suspect = self._suspects.pop(process, None)
+        if suspect is None:
+            return
+        lines = []
+        for suspicion in suspect.suspicions if status else ():
+            for found in self._refusals.inferred(suspicion, status or 0, known_file):
+                if self._refusals.is_new(found):
+                    payload = payload_of(found, suspicion, process.last_name, status or 0)
+                    self._recorder.record("file_refused_likely", process.pid, payload)
+                lines.append(self._line(found))
+        if lines:
+            self._tell(process, suspect, list(dict.fromkeys(lines)))
+        suspect.let_go()
+
+    def _line(self, found: Inferred) -> str:
+        return refused_file(*self._refusals.shown(found), found.rule, self._policy)
+
+    def _tell(self, process: Process, suspect: _Suspect, lines: list[str]) -> None:
+        line, suspect.line = suspect.line, None
+        if line is None:
+            if process.parent is None or process.parent.has_ended:
+                return
+            pid = process.parent.pid
+            line = Line(pid, "", off_terminals=TO_AN_AGENT, spares_screens=True)
+        line.say("\n".join(map(printable, lines)))
+        written = self._performer.write(line, lambda _outcome: None)
+        written.acquire(timeout=_WRITTEN_WITHIN_S)  # its shell goes on, or the run is over
+
+    def _forget(self, process: Process) -> None:
+        suspect = self._suspects.pop(process, None)
+        if suspect is not None:
+            suspect.let_go()
+
+    def close(self) -> None:
+        for process in tuple(self._suspects):
+            self._forget(process)
+
+
+def _git_above(process: Process) -> Process | None:
+    above = process.parent
+    for _ in range(_STEPS_UP):
+        if above is None or above.has_ended:
+            return None
+        if above.argv and above.argv[0].rpartition("/")[2] == "git":
+            return above
+        above = above.parent
+    return None
+
+
+def make_missing(engine: Engine) -> list[str]:
+    """Make the folders of rules with `make_missing`, such as caches: a program fails that may not
+    make its own. Only below a folder of this user, where the command cannot make them itself.
+    Return them, each after its parent."""
+    made: list[str] = []
+    for rule in engine.policy.file_rules:
+        for path in rule.paths if rule.make_missing else ():
+            folder = path.removesuffix(f"/{BENEATH}")
+            if not is_glob(folder) and not os.path.lexists(folder):
+                made += _make(folder, engine.files)
+    return made
+
+
+def remove_unused(made: list[str]) -> None:
+    for folder in reversed(made):
+        try:
+            os.rmdir(folder)
+        except OSError:
+            pass  # it was used, or is gone
+
+
+def _make(folder: str, files: FileRules) -> Iterator[str]:
+    missing: list[str] = []
+    if not folder.startswith("/"):
+        return
+    try:
+        while not os.path.lexists(folder):
+            missing.append(folder)
+            folder = os.path.dirname(folder)
+        if (
+            folder == "/"
+            or files.holds_for_all(Operation.CREATE, folder)
+            or os.stat(folder).st_uid != os.geteuid()
+        ):
+            return
+        for each in reversed(missing):
+            os.mkdir(each, _FOR_ITS_OWNER)
+            yield each
+    except OSError:
+        return  # the command gets the error if it needs the folder

@@ -10,15 +10,15 @@ from sigwrap.calls import Family
 from sigwrap.hints import TYPE_CHECKING
 from sigwrap.linux.seccomp import Listener, ListenerBroken, Notification
 from sigwrap.mediate import effects
+from sigwrap.mediate.files import Refusals
 from sigwrap.mediate.lineage import Process
 from sigwrap.mediate.refusal import UnknownCall, refuse_failed, refuse_unknown, refuse_x32
-from sigwrap.mediate.refused_files import Refusals
 from sigwrap.run.execs.execs import Execs
 from sigwrap.run.execs.repeated import RepeatedExecs
+from sigwrap.run.files import Files, RefusedFiles
 from sigwrap.run.forks import Forks
 from sigwrap.run.perform import Performer, Scope
 from sigwrap.run.recording.recordings import Recordings
-from sigwrap.run.refused_files import RefusedFiles
 from sigwrap.run.restarts import Restarts
 from sigwrap.run.signals import Signals
 from sigwrap.run.walls import Walls
@@ -50,8 +50,8 @@ class Mediation:
         }
         if session.plan.network is not None and session.mediates_network:
             self._families[Family.NETWORK] = session.plan.network(session, self).begin
-        if session.plan.files is not None:
-            self._families[Family.FILE] = session.plan.files(session, self).begin
+        if session.engine.files.audits:
+            self._families[Family.FILE] = Files(session, self).begin
         mediated = [call for call in calls.TABLE if call.family in self._families]
         self._begin = {
             arch: {number: (self._families[call.family], call.name) for number, call in row.items()}

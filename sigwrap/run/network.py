@@ -1,6 +1,8 @@
-"""The edge of the network mediator: its facts are gathered here, and what it lets happen is done
-here, on a duplicate of the caller's socket. A call that may wait is made by a worker, for 5 ms; a
-caller that waits longer for the other end waits in the loop, and keeps no other one waiting.
+"""The edge of the network mediator: gathers its facts, and makes the calls that it allows on a
+duplicate of the caller's socket.
+
+A worker makes a call that can block, for 5 ms. A caller that waits longer for the other end is
+looked after by the loop, so it delays no other caller.
 """
 
 from __future__ import annotations
@@ -22,21 +24,18 @@ from sigwrap.linux.procfs import Rights
 from sigwrap.linux.registers import ERESTARTSYS
 from sigwrap.linux.seccomp import Notification
 from sigwrap.linux.signals.targets import refresh_comm
-from sigwrap.linux.sockets import ours
-from sigwrap.linux.sockets.address import of_file
-from sigwrap.linux.sockets.asked import Asked
-from sigwrap.linux.sockets.control import Carried
-from sigwrap.linux.sockets.look import Looked, Sockets
-from sigwrap.linux.sockets.rights import OtherRights, take
+from sigwrap.linux.sockets import duplicate
+from sigwrap.linux.sockets.duplicate import Carried
+from sigwrap.linux.sockets.look import SocketFacts, Sockets
+from sigwrap.linux.sockets.request import SocketCall, of_file
+from sigwrap.linux.sockets.rights import OtherRights, take_rights
 from sigwrap.linux.waits import Bounded, let_calls_be_broken_off, run_bounded
-from sigwrap.mediate.effects import LookUpNames, MakeSocket, Reach, Reached
+from sigwrap.mediate.effects import LookUpNames, MakeSocket, Outside, Reach, Reached
 from sigwrap.mediate.lineage import Process
-from sigwrap.mediate.network import NetworkMediator
-from sigwrap.mediate.network_facts import NetworkFacts, NoMatter, OutOfRules, Outside
+from sigwrap.mediate.network import NetworkFacts, NetworkMediator, NoMatter, OutOfRules
 from sigwrap.policy.judge.network import Endpoint
-from sigwrap.run.host_names import HostNames
 from sigwrap.run.loop import Loop
-from sigwrap.run.outside import Listeners
+from sigwrap.run.network_peers import HostNames, Listeners
 from sigwrap.run.perform import PAUSED, NoHoldings, Scope
 from sigwrap.run.workers import Done, Late, Outcome, Raised
 
@@ -44,15 +43,15 @@ if TYPE_CHECKING:
     from sigwrap.run.mediation import Mediation
     from sigwrap.run.session import Session
 
-_LOOKS_EVERY_S = 0.05  # whether a signal is for who waits
-_FOR_EACH_LOOK_S = 0.002  # where many wait: the loop has others to serve
+_LOOKS_EVERY_S = 0.05  # whether a signal came for a caller that waits
+_FOR_EACH_LOOK_S = 0.002  # if many wait: the loop has other requests to serve
 _FIRST_RETRY_S = 0.001
 _NEVER = float("inf")
 _MSG_DONTWAIT, _MSG_NOSIGNAL = 0x40, 0x4000
 
 
 class _Held(NoHoldings):
-    """What a request has of a socket, and how far it got with it."""
+    """The socket of a request, and how far its call got."""
 
     __slots__ = (
         "_close",
@@ -70,30 +69,29 @@ class _Held(NoHoldings):
     )
 
     def __init__(self, close: Callable[[int], None]) -> None:
-        self.looked = Looked(Asked(""), NoMatter())
+        self.looked = SocketFacts(SocketCall(""), NoMatter())
         self._close = close
         self._is_closed = False
-        self.is_in_use = False  # for a call, by a worker or the loop
+        self.is_in_use = False  # a worker or the loop makes a call on it
         self.is_over = False
         self.rest = b""
         self.sent = 0
-        self.waits = False  # its caller does, until it is done
+        self.waits = False  # the caller wants to, until the call is done
         self.deadline_s = _NEVER
         self.retry_s = _FIRST_RETRY_S
-        self.turn = 0  # of waiting: a look that belongs to an earlier one is none any more
+        self.turn = 0  # the attempt; a look that belongs to an earlier one is ignored
         self.is_watched: Loop | None = None
 
-    def has(self, looked: Looked) -> None:
+    def has(self, looked: SocketFacts) -> None:
         self.looked, self.rest = looked, looked.asked.data
 
     @property
     def result(self) -> int:
-        """Of messages that were sent, or of bytes."""
+        """How many messages were sent, or bytes."""
         return 1 if self.looked.asked.count_at else self.sent
 
     def done(self, error: int = 0) -> Reached:
-        """The caller's own close of its socket is to be the last one, so ours comes before the
-        answer."""
+        """Close the duplicate before the answer: the caller's own close must be the last one."""
         reached = Reached(self.result) if self.sent or not error else Reached(0, error)
         self.close()
         return reached
@@ -104,12 +102,12 @@ class _Held(NoHoldings):
             self.is_watched = None
 
     def may_wait(self, *, flags_change: bool) -> bool:
-        """Whether the call can: a connect for its other end, a call that leads to a file for the
-        file's server, and any call for the socket's lock, once a process that copies from served
-        memory can hold it."""
+        """Whether the call can block: a connect for its other end, a call to a socket file for the
+        file's server, and any call for the socket's lock, which a process that copies from served
+        memory can hold."""
         asked, kind = self.looked.asked, self.looked.kind
         if asked.syscall == "listen" and kind is not None and kind.domain == AF_UNIX:
-            return False  # it takes no such lock, and is noted before others can connect
+            return False  # it takes no such lock, and must be noted before clients connect
         if may_be_served() or kind is None or self.looked.place >= 0:
             return True
         return (
@@ -122,7 +120,7 @@ class _Held(NoHoldings):
             self.close()
 
     def close(self) -> None:
-        """What is in use stays open until that is over."""
+        """Close what is held, at once or when no call uses it any more."""
         self.stop_watching()
         self.is_over = True
         if not self._is_closed and not self.is_in_use:
@@ -140,15 +138,13 @@ class Network:
         self._pool = session.pool
         self._loop = session.loop
         self._sockets = Sockets(self._rules)
-        self._listeners = Listeners(
-            session.processes, self._sockets.own, session.facts.sigwrap_pids
-        )
+        self._listeners = Listeners(session, self._sockets.own)
         let_calls_be_broken_off()
         self._bounded = Bounded()
-        self._looks = 0  # that are to come
-        self._flags_change = False  # those of nonblocking sockets, while a call is made
+        self._looks = 0  # looks that are due later
+        self._flags_change = False  # a caller has cleared O_NONBLOCK during a call
         self._other_rights = OtherRights()
-        self._names = HostNames(session, mediation)
+        self._names = HostNames(session, performer)
         performer.offer(
             {
                 LookUpNames: self._look_up_names,
@@ -164,12 +160,12 @@ class Network:
             Scope(notification, process, syscall, steps, family=self, holdings=held)
         )
 
-    def look(self, scope: Scope, *, may_wait: bool) -> Looked:
+    def look(self, scope: Scope, *, may_wait: bool) -> SocketFacts:
         return self._sockets.look(
             scope.notification, scope.process, scope.syscall, may_wait=may_wait
         )
 
-    def facts(self, scope: Scope, looked: Looked) -> NetworkFacts:
+    def facts(self, scope: Scope, looked: SocketFacts) -> NetworkFacts:
         scope.holdings.has(looked)
         refresh_comm(scope.process)
         aim = looked.aim
@@ -177,9 +173,11 @@ class Network:
         return NetworkFacts(scope.process, scope.syscall, known)
 
     def stalled(self, scope: Scope, why: str) -> NetworkFacts:
-        return self.facts(scope, Looked(Asked(scope.syscall), OutOfRules(scope.syscall, why)))
+        return self.facts(
+            scope, SocketFacts(SocketCall(scope.syscall), OutOfRules(scope.syscall, why))
+        )
 
-    def drop(self, looked: Looked) -> None:
+    def drop(self, looked: SocketFacts) -> None:
         looked.let_go()
 
     def _look_up_names(self, scope: Scope, effect: LookUpNames) -> object:
@@ -188,14 +186,14 @@ class Network:
     def _with_names(self, aim: Endpoint) -> Endpoint:
         return aim._replace(names=self._names.of(aim.address)) if aim.address else aim
 
-    # What it lets happen
+    # Calls
 
     def _reach(self, scope: Scope, effect: Reach) -> object:
         self._performer.demand_event(scope, effect, effect.unrecorded)
         self._performer.check(scope)
         held: _Held = scope.holdings
         asked, fd = held.looked.asked, held.looked.held
-        held.waits = ours.waits(fd) and not asked.flags & _MSG_DONTWAIT
+        held.waits = duplicate.waits(fd) and not asked.flags & _MSG_DONTWAIT
         return self._attempt(scope)
 
     def _attempt(self, scope: Scope) -> object:
@@ -203,7 +201,7 @@ class Network:
         if held.is_in_use:  # one attempt at a time
             return PAUSED
         held.is_in_use = True
-        held.turn += 1  # a look that is to come is none any more
+        held.turn += 1
         if held.looked.is_connecting_to_unix:
             self._listeners.connects(held.looked, scope.process)
 
@@ -242,7 +240,7 @@ class Network:
             return PAUSED
         error = errno.EPERM
         match outcome:
-            case Late():  # the worker is still at it
+            case Late():  # the worker still uses the socket
                 return held.done(errno.EAGAIN)
             case Done():
                 outside = None
@@ -250,7 +248,7 @@ class Network:
                     outside = self._note(held.looked)
                 return held.done()._replace(outside=outside)
             case Raised() if _is_broken_off(outcome):
-                # The kernel goes on with it, or has not begun.
+                # The kernel goes on with the connection, or has not begun.
                 by_address = held.looked.is_connecting_by_address
                 error = errno.EINPROGRESS if by_address else errno.EAGAIN
             case Raised(error=KernelError() | OSError() as refusal):
@@ -263,15 +261,15 @@ class Network:
                 _signal(scope, signal.SIGPIPE)
         return held.done(error)
 
-    def _note(self, looked: Looked) -> Outside | None:
-        """Who listens outside, where it has connected to them."""
+    def _note(self, looked: SocketFacts) -> Outside | None:
+        """Note a server of the session, or return the process outside that a connection reached."""
         with suppress(OSError):
             if looked.asked.syscall == "listen" and looked.kind is not None:
                 name = looked.aim.socket if isinstance(looked.aim, Endpoint) else ""
                 self._listeners.note_server(looked.held)
                 self._sockets.own.note(looked.held, name, looked.kind.type)
             elif looked.asked.syscall == "connect":
-                pid, uid = ours.listener(looked.held)
+                pid, uid = duplicate.listener(looked.held)
                 self._approvals.has_connected(pid)
                 return self._listeners.outside(looked, pid, uid)
         return None
@@ -279,10 +277,10 @@ class Network:
     # Waiting for the other end
 
     def _wait(self, scope: Scope, held: _Held) -> None:
-        if held.turn == 1 and (most_s := ours.waits_for_s(held.looked.held)) is not None:
+        if held.turn == 1 and (most_s := duplicate.waits_for_s(held.looked.held)) is not None:
             held.deadline_s = time.monotonic() + most_s
         if held.looked.is_connecting_by_address:
-            with suppress(OSError):  # no more watches are to be had: it is looked at by time
+            with suppress(OSError):  # no more watches: the timer looks after it
                 self._loop.watch(held.looked.held, lambda _: self._again(scope), select.EPOLLOUT)
                 held.is_watched = self._loop
         self._look_after_later(scope, held)
@@ -322,7 +320,7 @@ class Network:
             self._again(scope)
 
     def _make_socket(self, scope: Scope, effect: MakeSocket) -> object:
-        """As the caller asked for in memory."""
+        """Make the socket that the caller's memory asks for."""
         self._performer.demand_event(scope, effect, effect.unrecorded)
         self._performer.check(scope)
         asked = scope.holdings.looked.asked.socket
@@ -331,11 +329,11 @@ class Network:
                 return errno.EPERM
             rights = self._other_rights.of(scope.tid)
             if rights is None:
-                return self._made(scope, Done(ours.make(*asked)))
+                return self._made(scope, Done(duplicate.make(*asked)))
         except OSError as refusal:
             return refusal.errno or errno.EPERM
         self._pool.run(
-            _with_rights(rights, scope.holdings.looked, lambda: ours.make(*asked)),
+            _with_rights(rights, scope.holdings.looked, lambda: duplicate.make(*asked)),
             lambda outcome: self._resume(scope, self._made(scope, outcome)),
             drop=os.close,
             keeps_thread=False,
@@ -362,12 +360,12 @@ class Network:
 
 
 def _with_rights(
-    rights: Rights, looked: Looked, work: Callable[[], object]
+    rights: Rights, looked: SocketFacts, work: Callable[[], object]
 ) -> Callable[[], object]:
-    """The same work, for a thread of its own: it can't give the rights back."""
+    """Wrap work for a thread that ends after it: a thread cannot give rights back."""
 
     def with_rights() -> object:
-        take(rights)
+        take_rights(rights)
         for passed in looked.way:
             passed.demand()
         return work()
@@ -386,47 +384,47 @@ def _is_broken_off(outcome: Outcome) -> bool:
     return isinstance(outcome, Raised) and isinstance(outcome.error, InterruptedError)
 
 
-def _has_to_wait(looked: Looked, error: int) -> bool:
+def _has_to_wait(looked: SocketFacts, error: int) -> bool:
     if looked.is_connecting_by_address:
         return error in (errno.EINPROGRESS, errno.EALREADY)
     return error == errno.EAGAIN and looked.asked.syscall != "listen"
 
 
 def _carry_out(scope: Scope) -> None:
-    """In the caller's place. OSError: as its call fails."""
+    """Make the call in the caller's place. OSError: as its own call would fail."""
     held: _Held = scope.holdings
     looked = held.looked
     asked, fd = looked.asked, looked.held
     address = asked.address if looked.place < 0 else of_file(looked.place)
     match asked.syscall:
         case "connect":
-            ours.connect(fd, address or b"")
+            duplicate.connect(fd, address or b"")
         case "listen":
             is_unix = looked.kind is not None and looked.kind.domain == AF_UNIX
-            (ours.listen_as_nobody if is_unix else ours.listen)(fd, asked.backlog)
+            (duplicate.listen_as_nobody if is_unix else duplicate.listen)(fd, asked.backlog)
         case "sendmmsg" if not asked.count_at:
-            pass  # it is none
+            pass  # no message
         case _:
             _send(scope, held, address)
 
 
 def _send(scope: Scope, held: _Held, address: bytes | None) -> None:
-    """All of it, where the caller waits and the socket takes it in parts."""
+    """Send the data; all of it if the caller waits and the socket takes it in parts."""
     asked, fd = held.looked.asked, held.looked.held
     control = () if held.sent else asked.control
     with_it = Carried(scope.tid, scope.process.pid, control)
     try:
-        sent = ours.send(fd, held.rest, asked.flags, address, with_it.ready)
+        sent = duplicate.send(fd, held.rest, asked.flags, address, with_it.ready)
     finally:
         with_it.close()
     while True:
         held.sent += sent
         held.rest = held.rest[sent:]
         if asked.count_at:
-            ours.tell_count(scope.tid, asked.count_at, held.sent)
+            duplicate.tell_count(scope.tid, asked.count_at, held.sent)
         if not (held.rest and held.waits):
             return
-        sent = ours.send(fd, held.rest, asked.flags, address, ())
+        sent = duplicate.send(fd, held.rest, asked.flags, address, ())
 
 
 def _signal(scope: Scope, number: int) -> None:

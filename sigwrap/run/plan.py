@@ -22,7 +22,6 @@ from sigwrap.store.location import default_store
 from sigwrap.tuples import NamedTuple
 
 if TYPE_CHECKING:
-    from sigwrap.run.files import Files
     from sigwrap.run.joined.joins import Joins
     from sigwrap.run.network import Network
     from sigwrap.run.remote_switch import RemoteSwitch
@@ -41,7 +40,6 @@ class Plan(NamedTuple):
     joins: Joins | None
     usage: type[Usage] | None
     network: type[Network] | None
-    files: type[Files] | None
 
 
 def plan_of(settings: RunSettings, environment: dict[bytes, bytes], *, tell: Tell) -> Plan:
@@ -77,11 +75,6 @@ def plan_of(settings: RunSettings, environment: dict[bytes, bytes], *, tell: Tel
         from sigwrap.run import network as of_network
 
         network = of_network.Network
-    files: type[Files] | None = None
-    if engine.files.audits:
-        from sigwrap.run import files as of_files
-
-        files = of_files.Files
     if not_kept := own_code.keep_what_is_loaded(needs_patterns=policy.has_patterns):
         without.append(f"sigwrap's own code: {first_of(not_kept)} can change during the run")
     return Plan(
@@ -95,7 +88,6 @@ def plan_of(settings: RunSettings, environment: dict[bytes, bytes], *, tell: Tel
         joins=joins,
         usage=usage,
         network=network,
-        files=files,
     )
 
 

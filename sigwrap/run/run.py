@@ -17,9 +17,9 @@ from sigwrap.linux.stderr_lines import OwnLines
 from sigwrap.outcomes import Counts
 from sigwrap.protocols.front import Channel, CommandStarted
 from sigwrap.run.closing import note_changes, seal, tell_why
+from sigwrap.run.files import make_missing, remove_unused
 from sigwrap.run.lacking import Tell, missing_interception
 from sigwrap.run.launch import launch
-from sigwrap.run.made_folders import make_missing, remove_unused
 from sigwrap.run.opening import gaps, new_session_id, open_log
 from sigwrap.run.plan import Plan, plan_of
 from sigwrap.run.session import Facts, Session

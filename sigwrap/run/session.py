@@ -231,7 +231,7 @@ class Session:
     def is_held_up(self) -> bool:
         """Whether a thread may be blocked for good, so that this process cannot end."""
         switch = self.plan.remote_switch
-        return self.pool.is_busy or (switch is not None and switch.is_held_up)
+        return self.pool.delays_exit() or (switch is not None and switch.is_held_up)
 
     def is_inside(self, pid: int) -> bool:
         return self.processes.of_thread(pid) is not None

@@ -9,13 +9,13 @@ from collections.abc import Callable
 from sigwrap.errors import KernelError
 from sigwrap.hints import TYPE_CHECKING
 from sigwrap.linux import procfs
+from sigwrap.linux.foreign_fds import closes_at_once, let_go
 from sigwrap.linux.pidfd import duplicate
 from sigwrap.linux.seccomp import Notification, int32
 from sigwrap.linux.signals.aim import TargetResolver
 from sigwrap.linux.signals.call import SignalCall, pointed_at, read, undecoded
 from sigwrap.linux.signals.send import is_still, may_change, send, set_async, set_limits, set_owner
 from sigwrap.linux.signals.targets import Targets, refresh_comm
-from sigwrap.linux.taken import closes_at_once, let_go
 from sigwrap.mediate.effects import (
     ContinueToChildren,
     LetGo,

@@ -8,7 +8,7 @@ import time
 from sigwrap.bare import json, socket
 from sigwrap.events import Payload, number
 from sigwrap.hints import TYPE_CHECKING
-from sigwrap.linux.taken import refuse_descriptors
+from sigwrap.linux.foreign_fds import refuse_descriptors
 from sigwrap.protocols.control import control_folder, socket_path
 from sigwrap.protocols.tool_calls import MOST_BYTES, SUFFIX
 from sigwrap.store.folder import private_folder

@@ -129,10 +129,10 @@ class WorkerPool:
         if not self._threads:  # none can be started, and so none will be free later
             self._loop.call_at(time.monotonic(), lambda: self._give_up(job, 0.0))
 
-    @property
-    def is_busy(self) -> bool:
-        """Whether threads are at work; this process cannot end before they do."""
-        return any(self._busy.values())
+    def delays_exit(self) -> bool:
+        """Whether threads are at work that this process may not end before. A lookup of a host name
+        ends with the process."""
+        return any(busy for lane, busy in self._busy.items() if lane is not Lane.NAMES)
 
     def _begin(self, lane: Lane) -> None:
         waiting = self._waiting[lane]

@@ -16,7 +16,7 @@ PAGE = (ROOT / "docs" / "security.md").read_text(encoding="utf-8")
 TABLE = PAGE[PAGE.index("| why | calls |") :].partition("\n\n")[0]
 
 # Why a call cannot block the loop, in the words of the page.
-WORKER = "a worker thread makes it, and the request waits for a second at most"
+WORKER = "a worker thread makes it, and the request waits for 5 seconds at most"
 FIELDS = "it only reads or sets fields in the kernel"
 NONBLOCKING = "it works on sigwrap's own open file, with O_NONBLOCK"
 TERMINAL = "it is made only while sigwrap asks on its own terminal"
@@ -25,7 +25,7 @@ LOCK = "it takes a lock that the front process bounds: after 15 to 20 seconds it
 CALLS: dict[str, dict[str, tuple[str, ...]]] = {
     # A worker for a socket file, and for all of these once a process in the session has mounted
     # something. Until then, a signal ends connect after 5 ms, and sendmsg has MSG_DONTWAIT.
-    "linux/sockets/ours.py": {
+    "linux/sockets/duplicate.py": {
         WORKER: ("connect", "sendmsg", "listen", "read", "write", "getsockname"),
         FIELDS: ("getsockopt", "fcntl F_GETFL"),
     },

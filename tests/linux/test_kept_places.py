@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from sigwrap.linux.file_state import born_at
-from sigwrap.linux.sockets import places
-from sigwrap.linux.sockets.places import KeptPlaces
+from sigwrap.linux.sockets import look as places
+from sigwrap.linux.sockets.look import KeptSockets
 
 NOBODYS = ((0, 0), (0, 0))
 
@@ -24,7 +24,7 @@ def bound(at: Path) -> socket.socket:
 def test_later_only_so_many_names_are_looked_at(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    kept = KeptPlaces([f"{tmp_path}/d-*/*"])
+    kept = KeptSockets([f"{tmp_path}/d-*/*"])
     for number in range(30):
         (tmp_path / f"d-{number}").mkdir()
         for other in range(30):
@@ -49,7 +49,7 @@ def test_what_the_session_makes_is_known_up_to_a_bound_and_what_was_there_before
     monkeypatch.setattr(places, "_MOST_LATER", 10)
     with bound(tmp_path / "kept-before"):
         before = born_at(str(tmp_path / "kept-before").encode())
-        kept = KeptPlaces([f"{tmp_path}/kept-*"])
+        kept = KeptSockets([f"{tmp_path}/kept-*"])
         (tmp_path / "kept-before").rename(tmp_path / "moved")
         with bound(tmp_path / "kept-stays"):
             stays = born_at(str(tmp_path / "kept-stays").encode())
@@ -68,7 +68,7 @@ def test_of_many_names_of_one_socket_a_glob_keeps_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(places, "_LOOKS_EVERY_S", 0)
-    kept = KeptPlaces([f"{tmp_path}/kept-*", f"{tmp_path}/*-1"])
+    kept = KeptSockets([f"{tmp_path}/kept-*", f"{tmp_path}/*-1"])
     with bound(tmp_path / "kept-0"):
         inode = born_at(str(tmp_path / "kept-0").encode())
         for number in range(1, 30):
@@ -84,7 +84,7 @@ def test_another_file_that_has_got_the_number_of_one_that_is_gone_is_another(
     """Not in the same tick of the file system's clock: a few milliseconds."""
     monkeypatch.setattr(places, "_LOOKS_EVERY_S", 0)
     kept_at, free_at = tmp_path / "kept-0", tmp_path / "free"
-    kept = KeptPlaces([f"{tmp_path}/kept-*"])
+    kept = KeptSockets([f"{tmp_path}/kept-*"])
     for _ in range(5):
         with bound(kept_at):
             file = born_at(str(kept_at).encode())

@@ -7,7 +7,7 @@ import socket
 
 import pytest
 
-from sigwrap.linux.sockets.tcp_diag import owner_of
+from sigwrap.linux.sockets.diag import owner_of
 
 
 @pytest.fixture

@@ -6,8 +6,7 @@ import errno
 
 from sigwrap.mediate.effects import Logged, Unrecorded
 from sigwrap.mediate.facts import WouldFail
-from sigwrap.mediate.file_facts import Change, FileAim, FileFacts, Nothing, Touched, Unseen
-from sigwrap.mediate.files import FileMediator
+from sigwrap.mediate.files import Change, FileAim, FileFacts, FileMediator, Nothing, Touched, Unseen
 from sigwrap.mediate.lineage import Process
 from tests.mediate.transcript import Transcript, engine, play_from
 

@@ -11,6 +11,7 @@ from sigwrap.mediate.effects import (
     Fail,
     Logged,
     MakeSocket,
+    Outside,
     Reach,
     Reached,
     Succeed,
@@ -19,16 +20,15 @@ from sigwrap.mediate.effects import (
 )
 from sigwrap.mediate.facts import WouldFail
 from sigwrap.mediate.lineage import Process
-from sigwrap.mediate.network import NetworkMediator
-from sigwrap.mediate.network_facts import (
+from sigwrap.mediate.network import (
     Aim,
     NetworkFacts,
+    NetworkMediator,
     NewSocket,
     NoAddress,
     OutOfRules,
-    Outside,
+    runs_nothing,
 )
-from sigwrap.mediate.network_outside import runs_nothing
 from sigwrap.mediate.questions import Answer
 from sigwrap.mediate.wording import denial
 from sigwrap.policy.judge.network import Direction, Endpoint, Protocol, endpoint_of

@@ -11,7 +11,7 @@ import pytest
 from sigwrap.policy.judge.engine import Engine
 from sigwrap.policy.language.document import Source
 from sigwrap.policy.language.parse import parse_policy
-from sigwrap.run.made_folders import make_missing, remove_unused
+from sigwrap.run.files import make_missing, remove_unused
 
 Wants = Callable[..., Engine]
 

@@ -13,7 +13,6 @@ from sigwrap.linux.seccomp import Notification
 from sigwrap.mediate.effects import Effect
 from sigwrap.mediate.lineage import Process
 from sigwrap.platform import WITHOUT, Capability
-from sigwrap.run.files import Files
 from sigwrap.run.mediation import Mediation
 from sigwrap.run.network import Network
 from sigwrap.start.command import HostEnvironment
@@ -27,7 +26,6 @@ def _mediation(
     listener: Any = ANYTHING,
     *,
     network: type[Network] | None = None,
-    files: type[Files] | None = None,
     **parts: Any,
 ) -> Mediation:
     strict = engine("defaults: {command: deny, signal: deny}\n")
@@ -37,7 +35,7 @@ def _mediation(
         launched=SimpleNamespace(waits_through_signals=True),
         sigwrap_pids=frozenset(),
     )
-    plan = SimpleNamespace(network=network, files=files)
+    plan = SimpleNamespace(network=network)
     session = session_of(facts=facts, plan=plan, engine=strict, policy=strict.policy, **parts)
     return Mediation(session, listener)
 
@@ -84,7 +82,7 @@ def test_what_the_filter_hands_over_and_nobody_can_judge_is_refused_and_recorded
 
 
 def test_every_effect_is_carried_out_and_every_family_has_its_mediator() -> None:
-    mediation = _mediation(network=Network, files=Files)
+    mediation = _mediation(network=Network)
     assert set(mediation.performer._handlers) == set(get_args(Effect))
     assert {call.family for call in TABLE} == set(Family)
     assert set(mediation._families) == set(Family) - {Family.NONE}  # which the filter refuses

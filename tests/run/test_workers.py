@@ -88,16 +88,16 @@ def test_what_it_returns_or_raises_comes_to_the_loop(desk: Desk) -> None:
     done, raised = desk.found
     assert done == Done(7)
     assert isinstance(raised, Raised) and isinstance(raised.error, FileNotFoundError)
-    assert not desk.pool.is_busy
+    assert not desk.pool.delays_exit()
 
 
 def test_work_that_is_late_is_given_up_and_its_value_is_dropped(desk: Desk, pipe: Pipe) -> None:
     desk.block(pipe)
     desk.turn_until("Late")
-    assert desk.pool.is_busy
+    assert desk.pool.delays_exit()
     pipe.let_go()
     desk.turn_until("over", "drop b''")
-    assert not desk.pool.is_busy
+    assert not desk.pool.delays_exit()
 
 
 @pytest.mark.usefixtures("one_thread")
@@ -114,6 +114,16 @@ def test_where_all_threads_are_blocked_work_waits_for_its_own_deadline(
     pipe.let_go()
     desk.turn_until("over", "drop b''", "over", "Done")
     assert ran == ["in time"]
+
+
+def test_only_a_lookup_of_a_host_name_never_delays_the_exit(desk: Desk, pipe: Pipe) -> None:
+    desk.block(pipe, Lane.NAMES)
+    assert not desk.pool.delays_exit()
+    desk.block(pipe, Lane.LINES)
+    assert desk.pool.delays_exit()
+    pipe.let_go()
+    while desk.pool.delays_exit():
+        desk.loop.turn(None)
 
 
 @pytest.mark.usefixtures("one_thread")
@@ -158,7 +168,7 @@ def test_a_thread_that_is_not_kept_ends(desk: Desk) -> None:
         desk.loop.turn(None)
     desk.run(lambda: 7)
     desk.turn_until("over", "Done")
-    assert not desk.pool.is_busy and desk.pool._threads == 1
+    assert not desk.pool.delays_exit() and desk.pool._threads == 1
 
 
 def test_work_without_a_deadline_takes_its_time(desk: Desk, pipe: Pipe) -> None:
@@ -189,7 +199,7 @@ def test_without_a_thread_work_is_given_up_at_once(
         patched.setattr(_thread, "start_new_thread", none_left)
         desk.run(lambda: 7)
         desk.turn_until("over", "Late")
-    assert not desk.pool.is_busy
+    assert not desk.pool.delays_exit()
     desk.run(lambda: 7)
     desk.turn_until("over", "Done")
 

@@ -8,6 +8,7 @@ import stat
 from sigwrap.errors import KernelError
 from sigwrap.linux import pidfd, procfs
 from sigwrap.linux.file_state import kind_of
+from sigwrap.linux.foreign_fds import let_go
 from sigwrap.linux.seccomp import Notification
 from sigwrap.linux.signals.call import (
     EVERYBODY,
@@ -23,7 +24,6 @@ from sigwrap.linux.signals.call import (
 )
 from sigwrap.linux.signals.send import would_fail
 from sigwrap.linux.signals.targets import Groups, Targets, open_terminal
-from sigwrap.linux.taken import let_go
 from sigwrap.mediate.effects import SignalTarget
 from sigwrap.mediate.facts import WouldFail
 from sigwrap.mediate.interrupts import JOB_STOPS

@@ -1,5 +1,7 @@
-"""What the kernel tells of a unix socket, asked for by its number (sock_diag(7)). It knows of those
-in our own network namespace alone."""
+"""What the kernel says of a unix socket or a TCP connection (sock_diag(7)).
+
+It answers for sockets in our own network namespace only.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,7 @@ _NUMBERS = struct.Struct("=II")  # of an inode, and its device
 
 
 class Named(NamedTuple):
-    """A socket. Its number can be another's later, its cookie can't."""
+    """A socket. Its number can be given to another socket later, its cookie not."""
 
     number: int
     cookie: int
@@ -49,8 +51,8 @@ def _cookie(fd: int) -> int:
 
 
 def file_of(asked: Named) -> tuple[int, int] | None:
-    """The number of its file, and of that one's device, which some file systems call otherwise.
-    None where it has none, or nothing is told."""
+    """Return the number of a socket's file and its device, as the kernel has them; some file
+    systems show another device. None if there is no file, or no answer."""
     told = told_of(asked, SHOW_FILE)
     numbers = told.get(FILE, b"") if told is not None else b""
     if len(numbers) != _NUMBERS.size:
@@ -60,13 +62,13 @@ def file_of(asked: Named) -> tuple[int, int] | None:
 
 
 def told_of(asked: Named, show: int) -> dict[int, bytes] | None:
-    """None where it isn't there, or nothing is told."""
+    """Return attributes of a socket. None if it is gone, or there is no answer."""
     told = _told(asked.number, show, asked.cookie)
     return None if told is None else _attributes(told[_TOLD.size :])
 
 
 def listening_at(number: int) -> str:
-    """The path or `@name` of a unix socket that accepts connections; empty for any other."""
+    """Return the path or `@name` of a unix socket that accepts connections; empty for others."""
     told = _told(number, SHOW_NAME, _ANY_COOKIE)
     if told is None or _TOLD.unpack_from(told)[2] != _LISTENS:
         return ""
@@ -75,8 +77,8 @@ def listening_at(number: int) -> str:
 
 
 def peer_of(number: int) -> int:
-    """The number of the unix socket that this one is connected to; 0 for none, -1 where nothing is
-    told, as of one in another network namespace."""
+    """Return the number of the unix socket that this one is connected to. 0: none; -1: no answer,
+    for example because it is in another network namespace."""
     told = _told(number, SHOW_PEER, _ANY_COOKIE)
     if told is None:
         return -1
@@ -85,11 +87,11 @@ def peer_of(number: int) -> int:
 
 def _told(number: int, show: int, cookie: int) -> bytes | None:
     request = _ASKED.pack(socket.AF_UNIX, 0, 0, 0xFFFFFFFF, number, show, cookie)
-    return answered(request, _TOLD.size)
+    return _answered(request, _TOLD.size)
 
 
-def answered(request: bytes, size: int) -> bytes | None:
-    """What the kernel tells, of at least this size; None where it tells nothing."""
+def _answered(request: bytes, size: int) -> bytes | None:
+    """Return the kernel's answer if it has at least this size, or None."""
     head = _HEAD.pack(_HEAD.size + len(request), _SOCK_DIAG_BY_FAMILY, _REQUEST, 0, 0)
     try:
         with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, _NETLINK_SOCK_DIAG) as line:
@@ -111,3 +113,34 @@ def _attributes(packed: bytes) -> dict[int, bytes]:
         found[kind] = packed[_ATTRIBUTE.size : size]
         packed = packed[-(-size // 4) * 4 :]
     return found
+
+
+# TCP connections
+
+_ASKED_INET = struct.Struct("=BBBBI")  # family, protocol, extensions, nothing, states
+_PORTS = struct.Struct("!HH")
+_ADDRESSES = struct.Struct("=4s12x4s12x")
+_NO_COOKIE = struct.pack("=IQ", 0, 0xFFFFFFFFFFFFFFFF)  # of any interface
+_INET_TOLD_BYTES = 72  # struct inet_diag_msg
+_IDENTITY = slice(4, 40)  # of it: ports and addresses, as they are asked for
+_OWNER = struct.Struct("=II")  # at its end: uid, inode
+_ANY_STATE = 0xFFFFFFFF
+
+
+class Owner(NamedTuple):
+    uid: int  # the user that made the socket
+    inode: int
+
+
+def owner_of(local: tuple[str, int], remote: tuple[str, int]) -> Owner | None:
+    """Return the owner of the socket whose own address is `local`. None if it is gone, there is no
+    answer, or no process has it open. The kernel may answer for a listener at that port instead."""
+    identity = _PORTS.pack(local[1], remote[1]) + _ADDRESSES.pack(
+        socket.inet_aton(local[0]), socket.inet_aton(remote[0])
+    )
+    asked = _ASKED_INET.pack(socket.AF_INET, socket.IPPROTO_TCP, 0, 0, _ANY_STATE)
+    told = _answered(asked + identity + _NO_COOKIE, _INET_TOLD_BYTES)
+    if told is None or told[_IDENTITY] != identity:
+        return None
+    uid, inode = _OWNER.unpack_from(told, _INET_TOLD_BYTES - _OWNER.size)
+    return Owner(uid, inode) if inode else None

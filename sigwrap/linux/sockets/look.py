@@ -1,36 +1,46 @@
-"""Whom a call on a socket would reach: the facts that it is judged by."""
+"""Whom a call on a socket would reach: the facts that it is judged by.
+
+Sockets that a policy keeps are known by their files, and not by their names alone: their owner can
+give them another name, and any user can mount them elsewhere in a namespace of their own.
+
+Servers of the session are no way out of it, whatever their sockets are called. Each is noted as it
+begins to listen. The kernel is asked whether it still exists before a connection counts as one to
+it: a file's number can be given to another file.
+"""
 
 from __future__ import annotations
 
 import errno
 import os
 import stat
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterable, Iterator
 
 from sigwrap import calls
 from sigwrap.errors import KernelError
 from sigwrap.linux import proc_files
-from sigwrap.linux.file_state import born_of, kind_of
+from sigwrap.linux.file_state import Born, Inode, born_at, born_of, kind_of
+from sigwrap.linux.foreign_fds import let_go
 from sigwrap.linux.memory import Unreadable
 from sigwrap.linux.paths import Caller, MayWait, Passed, lies_at, our_view, path_of
 from sigwrap.linux.pidfd import duplicate_socket
 from sigwrap.linux.seccomp import Notification
-from sigwrap.linux.sockets import ours
-from sigwrap.linux.sockets.address import (
+from sigwrap.linux.sockets import duplicate
+from sigwrap.linux.sockets.diag import SHOW_FILE, Named, file_of, named, told_of
+from sigwrap.linux.sockets.request import (
     Elsewhere,
     Kind,
     Nowhere,
+    SocketCall,
     concrete,
     endpoint,
+    read_call,
     unix_path,
 )
-from sigwrap.linux.sockets.asked import Asked, asked
-from sigwrap.linux.sockets.own_servers import OwnServers
-from sigwrap.linux.sockets.places import KeptPlaces
-from sigwrap.linux.taken import let_go
 from sigwrap.mediate.facts import WouldFail
 from sigwrap.mediate.lineage import Process
-from sigwrap.mediate.network_facts import Aim, NewSocket, NoAddress, NoMatter, OutOfRules
+from sigwrap.mediate.network import Aim, NewSocket, NoAddress, NoMatter, OutOfRules
+from sigwrap.policy.judge.globs import Glob, is_glob
 from sigwrap.policy.judge.network import Direction, Endpoint, NetworkRules, Protocol
 from sigwrap.policy.judge.request import Action
 from sigwrap.tuples import NamedTuple
@@ -44,8 +54,8 @@ _NO_SUCH_KIND = (
 _SOCKETS = next(
     call.handed_over for call in calls.TABLE if isinstance(call.handed_over, calls.OfOtherSockets)
 )
-# With a message, these have it go by way of somebody else.
-_WAYS = frozenset(
+# Control data by which a message takes a route of its own.
+_ROUTES = frozenset(
     {
         (calls.IPPROTO_IP, calls.IP_RETOPTS),
         (calls.IPPROTO_IPV6, calls.IPV6_RTHDR),
@@ -53,18 +63,27 @@ _WAYS = frozenset(
     }
 )
 
+_LOOKS_EVERY_S = 1.0
+# Names of one glob: at the start, and while a caller waits and other processes can make names.
+_MOST_NAMES_AT_FIRST, _MOST_NAMES = 200_000, 2000
+_MOST_LATER = 10_000  # sockets that were made after the start
+_NONE: dict[str, str] = {}
+_MOST_SERVERS = 1000
 
-class Looked(NamedTuple):
-    asked: Asked
+_File = tuple[int, int]
+
+
+class SocketFacts(NamedTuple):
+    asked: SocketCall
     aim: Aim
-    kind: Kind | None = None  # of the socket; None: it has none, or has none yet
-    held: int = -1  # ours: a duplicate of the socket, which the caller can't swap
+    kind: Kind | None = None  # of the socket; None: there is none, or none yet
+    held: int = -1  # sigwrap's duplicate of the socket, which the caller cannot swap
     place: int = -1  # an O_PATH descriptor of the socket file that it would connect to
-    way: tuple[Passed, ...] = ()  # to it
+    way: tuple[Passed, ...] = ()  # the folders that lead to the file
 
     @property
     def goes_by_address_alone(self) -> bool:
-        """Not by a file, for which the caller may lack the rights."""
+        """Whether no file leads to the other end: the caller may lack the rights for one."""
         return self.kind is not None and self.kind.domain in _SOCKETS.with_address
 
     @property
@@ -78,7 +97,7 @@ class Looked(NamedTuple):
 
     @property
     def takes_no_rights(self) -> bool:
-        """Options that go with a message can take some (SO_MARK)."""
+        """Whether the call needs no rights of the caller. Options of a message can (SO_MARK)."""
         return self.goes_by_address_alone and not self.asked.control
 
     @property
@@ -88,7 +107,7 @@ class Looked(NamedTuple):
         return bool(self.asked.address and unix_path(self.asked.address))
 
     def let_go(self, close: Callable[[int], None] = let_go) -> None:
-        """`close`: a socket, in bounded time."""
+        """Close what is held. `close` closes a socket in bounded time."""
         for passed in self.way:
             os.close(passed.folder)
         if self.place >= 0:
@@ -98,42 +117,44 @@ class Looked(NamedTuple):
 
 
 class Sockets:
-    """What there is to be known of sockets, from the session's begin on."""
+    """Finds the facts of socket calls, for a whole session."""
 
     def __init__(self, rules: NetworkRules) -> None:
         self.own = OwnServers()
         self._rules = rules
         self._view = our_view()
-        self._kept = KeptPlaces(rules.kept_sockets)
+        self._kept = KeptSockets(rules.kept_sockets)
 
     def look(
         self, notification: Notification, process: Process, syscall: str, *, may_wait: bool = False
-    ) -> Looked:
-        """What it holds is the caller's to let go. Raises MayWait, and Unreadable where memory is
-        to be read by who may wait."""
+    ) -> SocketFacts:
+        """Find the facts of a call; `let_go` closes what they hold. Raises MayWait where that can
+        block."""
         try:
-            found = asked(notification, syscall, may_wait=may_wait)
+            found = read_call(notification, syscall, may_wait=may_wait)
         except Unreadable:
             aim = _hidden(syscall) if _is_hidden(notification.tid) else WouldFail(errno.EFAULT)
-            return Looked(Asked(syscall), aim)
+            return SocketFacts(SocketCall(syscall), aim)
         except OSError as refusal:
-            return Looked(Asked(syscall), WouldFail(refusal.errno or errno.EPERM))
+            return SocketFacts(SocketCall(syscall), WouldFail(refusal.errno or errno.EPERM))
         if found.syscall == "io_uring_setup":
-            return Looked(found, OutOfRules("io_uring"))
+            return SocketFacts(found, OutOfRules("io_uring"))
         if found.syscall == "socket":
-            return Looked(found, _of_new_socket(*found.socket, may_wait=may_wait))
+            return SocketFacts(found, _of_new_socket(*found.socket, may_wait=may_wait))
         if found.flags & calls.MSG_FASTOPEN:
-            return Looked(found, WouldFail(errno.EOPNOTSUPP))
+            return SocketFacts(found, WouldFail(errno.EOPNOTSUPP))
         if found.flags & _MSG_ZEROCOPY:
-            return Looked(found, WouldFail(errno.ENOBUFS))  # programs send it again without
+            return SocketFacts(
+                found, WouldFail(errno.ENOBUFS)
+            )  # programs repeat the call without it
         try:
             held = _take(notification.tid, found.fd)
         except (KernelError, OSError) as refusal:
             if found.syscall == "listen" and not self._rules.must_mediate_servers:
-                return Looked(found, NoMatter())
+                return SocketFacts(found, NoMatter())
             if refusal.errno == errno.EPERM:
-                return Looked(found, _hidden(found.syscall))
-            return Looked(found, WouldFail(refusal.errno or errno.EPERM))
+                return SocketFacts(found, _hidden(found.syscall))
+            return SocketFacts(found, WouldFail(refusal.errno or errno.EPERM))
         try:
             looked = _of_held(found, held)
             if looked.is_about_a_file:
@@ -144,7 +165,7 @@ class Sockets:
             let_go(held)
             raise
 
-    def _with_file(self, looked: Looked, caller: Caller) -> Looked:
+    def _with_file(self, looked: SocketFacts, caller: Caller) -> SocketFacts:
         way: list[Passed] = []
         try:
             place = caller.open_for_it(unix_path(looked.asked.address or b""), way)
@@ -161,18 +182,18 @@ class Sockets:
             looked._replace(held=-1).let_go()
             raise
 
-    def _aim_at_file(self, looked: Looked, caller: Caller) -> Endpoint:
+    def _aim_at_file(self, looked: SocketFacts, caller: Caller) -> Endpoint:
         state, path = caller.known_state(looked.place), path_of(looked.place)
         inode, names = state.inode, self._kept.names_of(born_of(looked.place))
         if not (caller.is_local(state) or lies_at(path, inode) or self.own.has_file(inode)):
-            names |= {""}  # it is mounted there for its caller alone, who chose the name
+            names |= {""}  # only its caller has it mounted there, and chose the name
         assert isinstance(looked.aim, Endpoint), "about a file"
         aim = looked.aim._replace(socket=path, names=names)
         if not self._is_free(aim) and self.own.has_file(inode):
             aim = aim._replace(is_own=True)
         return aim
 
-    def _with_name(self, looked: Looked) -> Looked:
+    def _with_name(self, looked: SocketFacts) -> SocketFacts:
         aim = looked.aim
         if not isinstance(aim, Endpoint) or not aim.socket or self._is_free(aim):
             return looked
@@ -181,7 +202,7 @@ class Sockets:
         return looked._replace(aim=aim._replace(is_own=is_own))
 
     def _is_free(self, aim: Endpoint) -> bool:
-        """Whoever has that socket: so nobody has to ask whose it is."""
+        """Whether the rules allow it whichever process listens."""
         return self._rules.decide(aim).action is Action.ALLOW
 
 
@@ -213,7 +234,7 @@ def _of_new_socket(family: int, kind: int, protocol: int, *, may_wait: bool) -> 
     if not may_wait:
         raise MayWait("the kernel may load a module for it")
     try:
-        os.close(ours.make(family, kind, protocol))
+        os.close(duplicate.make(family, kind, protocol))
     except OSError as refusal:
         if refusal.errno in _NO_SUCH_KIND:
             return WouldFail(refusal.errno)
@@ -231,20 +252,20 @@ def _take(tid: int, fd: int) -> int:
     return duplicate_socket(tid, fd)
 
 
-def _of_held(found: Asked, held: int) -> Looked:
+def _of_held(found: SocketCall, held: int) -> SocketFacts:
     try:
-        kind = ours.kind_of(held)
-    except OSError as refusal:  # another thread has put something else there
-        return Looked(found, WouldFail(refusal.errno or errno.ENOTSOCK), held=held)
+        kind = duplicate.kind_of(held)
+    except OSError as refusal:  # another thread has replaced it
+        return SocketFacts(found, WouldFail(refusal.errno or errno.ENOTSOCK), held=held)
     if found.address is not None:
-        meant = concrete(found.address, kind, lambda: ours.own_address(held))
+        meant = concrete(found.address, kind, lambda: duplicate.own_address(held))
         found = found._replace(address=meant)
-    looked = Looked(found, NoAddress(), kind, held)
+    looked = SocketFacts(found, NoAddress(), kind, held)
     is_listening = found.syscall == "listen"
-    address = ours.own_address(held) if is_listening else found.address
+    address = duplicate.own_address(held) if is_listening else found.address
     if found.is_cut and kind.type != calls.SOCK_STREAM:
         return looked._replace(aim=WouldFail(errno.EMSGSIZE))
-    if any((each.level, each.kind) in _WAYS for each in found.control):
+    if any((each.level, each.kind) in _ROUTES for each in found.control):
         return looked._replace(aim=OutOfRules("a message with source routing"))
     if address is None:
         return looked
@@ -263,5 +284,109 @@ def _of_held(found: Asked, held: int) -> Looked:
         return looked._replace(aim=OutOfRules(f"a socket of family {elsewhere.family}"))
     if aim.protocol is not Protocol.UNIX:
         return looked._replace(aim=aim)
-    # Without a name nobody can connect to it.
+    # No process can connect to a socket without a name.
     return looked._replace(aim=aim) if aim.socket else looked
+
+
+# Sockets that the policy keeps
+
+
+class KeptSockets:
+    """The socket files that the policy's rules name, by what they are."""
+
+    def __init__(self, globs: Iterable[str]) -> None:
+        self._globs = tuple(each for each in globs if each.startswith("/"))
+        # For each glob one name of the socket: all its names mean the same rules.
+        self._at_first: dict[Born, dict[str, str]] = {}
+        self._later: dict[Born, dict[str, str]] = {}  # the one that was not seen for longest first
+        for glob, path, file in self._look(_MOST_NAMES_AT_FIRST):
+            self._at_first.setdefault(file, {}).setdefault(glob, path)
+
+    def names_of(self, file: Born) -> frozenset[str]:
+        """Return the names that rules are about, which the file has had in this session."""
+        if time.monotonic() - self._looked_s >= _LOOKS_EVERY_S:
+            for glob, path, found in self._look(_MOST_NAMES):
+                self._note(glob, path, found)
+        names = self._at_first.get(file) or self._later.get(file, _NONE)
+        return frozenset(names.values())
+
+    def _look(self, most_names: int) -> Iterator[tuple[str, str, Born]]:
+        self._looked_s = time.monotonic()
+        for glob in self._globs:
+            for path in _sockets(glob, most_names):
+                try:
+                    yield glob, path, born_at(os.fsencode(path))
+                except OSError:
+                    continue
+
+    def _note(self, glob: str, path: str, file: Born) -> None:
+        names = self._at_first.get(file)
+        if names is None:
+            names = self._later[file] = self._later.pop(file, {})
+            if len(self._later) > _MOST_LATER:
+                del self._later[next(iter(self._later))]
+        names.setdefault(glob, path)
+
+
+def _sockets(glob: str, most_names: int) -> Iterator[str]:
+    folders, left = [""], iter(range(most_names))
+    *parts, last = glob.split("/")[1:]
+    for part in parts:
+        folders = [path for folder in folders for path in _named(folder, part, left)]
+    for folder in folders:
+        for path in _named(folder, last, left):
+            try:
+                kind, _ = kind_of(os.fsencode(path))
+            except OSError:
+                continue
+            if kind == stat.S_IFSOCK:
+                yield path
+
+
+def _named(folder: str, part: str, left: Iterator[int]) -> Iterator[str]:
+    if not is_glob(part):
+        yield f"{folder}/{part}"
+        return
+    pattern = Glob(part)
+    try:
+        with os.scandir(folder or "/") as entries:
+            for _, entry in zip(left, entries, strict=False):
+                if pattern.matches(entry.name):
+                    yield f"{folder}/{entry.name}"
+    except OSError:
+        return
+
+
+# Servers of the session
+
+
+class OwnServers:
+    """The unix sockets on which processes of the session listen."""
+
+    def __init__(self) -> None:
+        self._by_file: dict[_File, Named] = {}
+        self._by_name: dict[tuple[str, int], Named] = {}  # each type has its own names
+
+    def note(self, fd: int, name: str, kind: int) -> None:
+        """Note a socket that listens. `name`: an abstract one, or empty; `kind`: its type."""
+        server = named(fd)
+        file = file_of(server)
+        if name.startswith("@"):
+            self._by_name[name, kind] = server
+        elif file is not None:
+            self._by_file[file] = server
+        if len(self._by_name) > _MOST_SERVERS:
+            del self._by_name[next(iter(self._by_name))]
+        if len(self._by_file) > _MOST_SERVERS:
+            del self._by_file[next(iter(self._by_file))]
+
+    def has_file(self, inode: Inode) -> bool:
+        device, number = inode
+        major, minor = device >> 32, device & 0xFFFFFFFF
+        file = number & 0xFFFFFFFF, major << 20 | minor
+        server = self._by_file.get(file)
+        return server is not None and file_of(server) == file
+
+    def has_name(self, name: str, kind: int) -> bool:
+        server = self._by_name.get((name, kind))
+        return server is not None and told_of(server, SHOW_FILE) is not None

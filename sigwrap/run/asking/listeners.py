@@ -9,10 +9,10 @@ import time
 from collections.abc import Callable
 
 from sigwrap.bare import socket
+from sigwrap.linux.foreign_fds import let_go, refuse_descriptors
 from sigwrap.linux.peer import Peer, examine
 from sigwrap.linux.presence import is_attended
 from sigwrap.linux.sockets.diag import file_of, named
-from sigwrap.linux.taken import let_go, refuse_descriptors
 from sigwrap.protocols.control import socket_path
 from sigwrap.run.loop import Loop
 from sigwrap.store.folder import Interfered, new_name, private_folder

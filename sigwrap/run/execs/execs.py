@@ -19,6 +19,7 @@ from sigwrap.linux.signals.targets import refresh_comm
 from sigwrap.mediate.diagnosis import cut_words
 from sigwrap.mediate.effects import (
     CannotHold,
+    Continue,
     ContinueWatched,
     Held,
     Hold,
@@ -26,13 +27,16 @@ from sigwrap.mediate.effects import (
     Ran,
     TakeDigests,
     TellWatchers,
+    Unrecorded,
     VerifyThenContinue,
+)
+from sigwrap.mediate.effects import (
+    Mediation as Steps,
 )
 from sigwrap.mediate.exec import ExecMediator, let_ask
 from sigwrap.mediate.exec_facts import ExecFacts, Unseen, stalled
 from sigwrap.mediate.facts import WouldFail
 from sigwrap.mediate.lineage import Process
-from sigwrap.mediate.mount import let_mount
 from sigwrap.mediate.repeats import limits_allow_repeats
 from sigwrap.policy.judge.globs import Named
 from sigwrap.policy.judge.limits import Crowd
@@ -55,6 +59,10 @@ _THREADS = "the caller is traced and has other threads"
 _TRACED_BY_US = "the caller has made sigwrap its tracer"
 _READ_SLOWLY = "the caller is traced, and reading its program takes too long"
 _THREADS = "the caller is traced and has other threads"
+
+
+def _let_mount() -> Steps:
+    yield Continue(Unrecorded.MOUNT_IS_FREE)
 
 
 class Execs:
@@ -125,7 +133,7 @@ class Execs:
 
     def begin_mount(self, notification: Notification, process: Process, syscall: str) -> None:
         expect_served_memory()
-        self._performer.begin(Scope(notification, process, syscall, let_mount()))
+        self._performer.begin(Scope(notification, process, syscall, _let_mount()))
 
     # Facts
 

@@ -19,10 +19,10 @@ from sigwrap.events import Payload, number, text
 from sigwrap.hints import Any, NoReturn
 from sigwrap.linux import kept_library, procfs
 from sigwrap.linux import process as linux_process
+from sigwrap.linux.foreign_fds import let_go
 from sigwrap.linux.peer import Peer
 from sigwrap.linux.proc_files import link
 from sigwrap.linux.rights import Rights
-from sigwrap.linux.taken import let_go
 from sigwrap.mediate.masking import masked, masked_text
 from sigwrap.policy.judge.rules import EnvPolicy
 from sigwrap.policy.judge.signals import signal_name

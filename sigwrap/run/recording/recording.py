@@ -17,7 +17,7 @@ from sigwrap.bare import signal, socket
 from sigwrap.events import io_payload
 from sigwrap.linux import procfs
 from sigwrap.linux.file_state import Inode, inode_of
-from sigwrap.linux.taken import let_go
+from sigwrap.linux.foreign_fds import let_go
 from sigwrap.mediate.lineage import Process
 from sigwrap.protocols.stub import (
     MAX_PAYLOAD_BYTES,

@@ -19,9 +19,9 @@ from sigwrap.hints import TYPE_CHECKING
 from sigwrap.linux.descriptors import widen_pipe
 from sigwrap.linux.execs.environment import Variables
 from sigwrap.linux.file_state import Inode, inode_of, kind_of
+from sigwrap.linux.foreign_fds import let_go, refuse_descriptors
 from sigwrap.linux.ptrace import take_descriptor
 from sigwrap.linux.seccomp import Listener
-from sigwrap.linux.taken import let_go, refuse_descriptors
 from sigwrap.mediate.lineage import Process
 from sigwrap.protocols.stub import MAX_PAYLOAD_BYTES, STUB_VARIABLE
 from sigwrap.run.recording.recording import Recording

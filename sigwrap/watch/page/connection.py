@@ -14,7 +14,7 @@ import time
 from contextlib import suppress
 from typing import Protocol
 
-from sigwrap.linux.taken import let_go
+from sigwrap.linux.foreign_fds import let_go
 from sigwrap.tuples import NamedTuple
 from sigwrap.watch.board import Board, EventLine
 from sigwrap.watch.documents import board_text, lines_text

@@ -30,7 +30,7 @@ from itertools import islice
 from sigwrap.linux import proc_files, procfs
 from sigwrap.linux.peer import Peer, carries_more_filters_than_us, has_supervisor_above
 from sigwrap.linux.pidfd import has_ended
-from sigwrap.linux.sockets.tcp_diag import Owner, owner_of
+from sigwrap.linux.sockets.diag import Owner, owner_of
 from sigwrap.protocols.control_client import ask_everybody
 from sigwrap.tuples import NamedTuple
 

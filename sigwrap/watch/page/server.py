@@ -21,8 +21,8 @@ from contextlib import suppress
 
 from sigwrap.errors import UsageError
 from sigwrap.escape import printable
+from sigwrap.linux.foreign_fds import refuse_descriptors
 from sigwrap.linux.peer import Peer, examine
-from sigwrap.linux.taken import refuse_descriptors
 from sigwrap.protocols.left_sockets import is_left
 from sigwrap.watch.board import Order
 from sigwrap.watch.page.connection import Bounds, Connection, Events, Streams

@@ -14,8 +14,7 @@ from sigwrap.mediate import effects
 from sigwrap.mediate.exec import ExecMediator
 from sigwrap.mediate.exec_facts import ExecFacts, Unseen, not_dumpable, stalled
 from sigwrap.mediate.lineage import Process
-from sigwrap.mediate.network import NetworkMediator
-from sigwrap.mediate.network_facts import Aim, NetworkFacts
+from sigwrap.mediate.network import Aim, NetworkFacts, NetworkMediator
 from sigwrap.mediate.questions import Answer
 from sigwrap.mediate.signal import SignalMediator
 from sigwrap.mediate.signal_facts import Everybody, Group, How, SignalFacts, Unresolved

@@ -1,9 +1,11 @@
-"""A duplicate of a caller's socket: what it is, and calls on it. connect waits, and others do for
-the socket's lock: run/network.py leaves those to workers. O_NONBLOCK and SO_SNDTIMEO belong to the
-caller's open file, so nothing relies on them.
+"""Calls on a duplicate of a caller's socket, made in the caller's place.
 
-The addresses are bytes as the kernel takes them, so it makes of them what it would have made of the
-caller's. OSError with the kernel's errno.
+connect can block, and other calls can wait for the socket's lock: run/network.py has workers make
+those. O_NONBLOCK and SO_SNDTIMEO belong to the caller's open file, so nothing relies on them.
+Addresses are bytes as the kernel takes them. OSError has the kernel's errno.
+
+Descriptors in a message become duplicates of sigwrap's, and its credentials are the caller's own
+or none.
 """
 
 from __future__ import annotations
@@ -16,11 +18,13 @@ import struct
 from collections.abc import Iterable, Sequence
 
 from sigwrap.errors import KernelError
+from sigwrap.linux import procfs
+from sigwrap.linux.foreign_fds import let_go
 from sigwrap.linux.libc import libc
 from sigwrap.linux.memory import write_memory
+from sigwrap.linux.pidfd import duplicate
 from sigwrap.linux.seccomp import take_a_filter
-from sigwrap.linux.sockets.address import Kind
-from sigwrap.linux.sockets.asked import Control
+from sigwrap.linux.sockets.request import Control, Kind
 
 _SOL_SOCKET = 1
 _SO_TYPE, _SO_PROTOCOL, _SO_DOMAIN = 3, 38, 39
@@ -29,13 +33,17 @@ _SO_SNDTIMEO = 21
 _MSG_DONTWAIT, _MSG_NOSIGNAL = 0x40, 0x4000
 _TIMEVAL = struct.Struct("qq")
 _INT = struct.Struct("i")
-_UCRED = struct.Struct("=iII")
+_UCRED = struct.Struct("=iII")  # pid, uid, gid
 _CONTROL = struct.Struct("Qii")
 _HEADER = struct.Struct("QI4xQQQQi4x")
 _PART = struct.Struct("QQ")
 
 _connect, _sendmsg, _listen = libc.connect, libc.sendmsg, libc.listen
 _getsockopt, _getsockname = libc.getsockopt, libc.getsockname
+
+_SCM_RIGHTS, _SCM_CREDENTIALS = 1, 2
+_MOST_DESCRIPTORS = 253  # SCM_MAX_FD
+_MAY_NAME_OTHERS = 1 << 21  # CAP_SYS_ADMIN
 
 
 def kind_of(fd: int) -> Kind:
@@ -50,26 +58,26 @@ def own_address(fd: int) -> bytes:
 
 
 def listener(fd: int) -> tuple[int, int]:
-    """The pid and the user of who has called listen(2) at the other end of a unix socket; 0 for a
-    pid in a namespace that isn't below ours, and of a socket that takes datagrams."""
+    """Return the pid and the user of the process that called listen(2) at the other end of a unix
+    socket. The pid is 0 in a namespace that is not below ours, and for a datagram socket."""
     pid, uid, _gid = _UCRED.unpack(_option_bytes(fd, _SO_PEERCRED, _UCRED.size))
     return pid, uid
 
 
 def waits(fd: int) -> bool:
-    """A call on it does, unless it says otherwise."""
+    """Return whether calls on the socket block by default."""
     return not fcntl.fcntl(fd, fcntl.F_GETFL) & os.O_NONBLOCK
 
 
 def waits_for_s(fd: int) -> float | None:
-    """How long at most, to send or to connect."""
+    """Return the limit of SO_SNDTIMEO, which also holds for connect; None: no limit."""
     seconds, microseconds = _TIMEVAL.unpack(_option_bytes(fd, _SO_SNDTIMEO, _TIMEVAL.size))
     return seconds + microseconds / 1e6 if seconds or microseconds else None
 
 
 def connect(fd: int, address: bytes) -> None:
-    """Waits where the caller's own connect would. EINPROGRESS and EALREADY: it goes on; EAGAIN:
-    there is no room at the other end."""
+    """Connect as the caller would, blocking or not. EINPROGRESS and EALREADY: the kernel goes on
+    with it; EAGAIN: the other end has no room."""
     _check(_connect(fd, address, len(address)))
 
 
@@ -82,9 +90,12 @@ def listen(fd: int, backlog: int) -> None:
 
 
 def listen_as_nobody(fd: int, backlog: int) -> None:
-    """For a unix socket, the kernel tells whoever connects which process called listen(2). If that
-    were this one, a socket of the session would pass for sigwrap's own. So a child calls it, and
-    ends; as long as it is there, it is under a filter as those are who are in a session."""
+    """Call listen(2) on a unix socket in a child, which ends.
+
+    The kernel tells each client which process called listen(2). If that were this process, a socket
+    of the session would pass for sigwrap's own. The child is under a filter, as processes in a
+    session are.
+    """
     readable, writable = os.pipe()
     try:
         try:
@@ -113,7 +124,7 @@ def _listen_in_child(fd: int, backlog: int, told: int) -> None:
 def send(
     fd: int, data: bytes, flags: int, address: bytes | None, control: Sequence[Control]
 ) -> int:
-    """How much of it was. EPIPE: the caller would get a signal."""
+    """Send a message, and return how much was sent. EPIPE: the caller would get a signal."""
     name = ctypes.create_string_buffer(address, len(address)) if address is not None else None
     text = ctypes.create_string_buffer(data, len(data) or 1)
     part = ctypes.create_string_buffer(_PART.pack(ctypes.addressof(text), len(data)))
@@ -132,7 +143,7 @@ def send(
 
 
 def tell_count(tid: int, at: int, count: int) -> None:
-    """Into the caller's memory, where it asked for that."""
+    """Write how much was sent into the caller's memory."""
     write_memory(tid, at, _INT.pack(count))
 
 
@@ -161,3 +172,54 @@ def _check(result: int) -> int:
         code = ctypes.get_errno()
         raise OSError(code, os.strerror(code))
     return result
+
+
+# Messages
+
+
+class Carried:
+    """The control data of a caller's message, `ready` for a message of sigwrap's."""
+
+    __slots__ = ("_taken", "ready")
+
+    def __init__(self, tid: int, pid: int, control: Sequence[Control]) -> None:
+        """Raises OSError as the caller's call fails."""
+        self._taken: list[int] = []
+        self.ready: list[Control] = []
+        try:
+            for level, kind, data in control:
+                if (level, kind) == (_SOL_SOCKET, _SCM_RIGHTS):
+                    data = self._duplicates(tid, data)
+                elif (level, kind) == (_SOL_SOCKET, _SCM_CREDENTIALS):
+                    data = _own(pid, data)
+                self.ready.append(Control(level, kind, data))
+        except BaseException:
+            self.close()
+            raise
+
+    def _duplicates(self, tid: int, data: bytes) -> bytes:
+        count = len(data) // 4
+        if len(self._taken) + count > _MOST_DESCRIPTORS:
+            raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
+        for number in struct.unpack_from(f"={count}i", data):
+            self._taken.append(duplicate(tid, number))
+        return struct.pack(f"={count}i", *self._taken[len(self._taken) - count :])
+
+    def close(self) -> None:
+        while self._taken:
+            let_go(self._taken.pop())
+
+
+def _own(pid: int, data: bytes) -> bytes:
+    """Return credentials that may be sent. A supervisor that runs as root could claim any, and
+    another one only its own."""
+    if len(data) != _UCRED.size:
+        raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
+    claimed, uid, gid = _UCRED.unpack(data)
+    rights = procfs.rights(pid)
+    numbers = procfs.numbers(pid, "NSpid")
+    if rights is None or claimed not in numbers[-1:] or (uid, gid) != (rights.uid, rights.gid):
+        raise OSError(errno.EPERM, os.strerror(errno.EPERM))
+    ours = procfs.rights("thread-self")
+    may_name_it = ours is not None and ours.capabilities & _MAY_NAME_OTHERS
+    return _UCRED.pack(pid if may_name_it else os.getpid(), uid, gid)

@@ -1,10 +1,10 @@
-"""Descriptors of other processes, taken as our own, and let go again.
+"""Descriptors of other processes: duplicates of them, and closing those.
 
-To close one is a request to whoever serves its file (FUSE and NFS flush at each close), and he may
-take his time. So a file is taken only where its type of file system is local; one that was put in
-its place in that very moment is closed by a thread that nobody waits for. So is a socket, which may
-linger (SO_LINGER) or hold others that do, and a device, which may send first what it was told to:
-that waits whoever closes it last, and by then it can be us. Where too many wait, no more are taken.
+A close is a request to the server of a file (FUSE and NFS flush at each close), which can block. So
+a file is duplicated only if its file system is local. A thread of its own closes a file that was
+put in its place meanwhile. It also closes sockets, which may linger (SO_LINGER) or hold others that
+do, and devices, which may send their output first: the last close waits for that, and it can be
+ours. If too many closes wait, no more descriptors are duplicated.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _LOCAL_MAJORS = frozenset({1, *range(136, 144)})  # /dev/null and its like, pseu
 
 
 class _Closers:
-    """Threads that nobody waits for."""
+    """Threads that close descriptors; no request waits for them."""
 
     def __init__(self) -> None:
         self._lock = _thread.allocate_lock()
@@ -43,7 +43,7 @@ class _Closers:
         with self._lock:
             self._waiting.append(fd)
             if not self.are_all_busy:
-                with suppress(RuntimeError):  # no thread is to be had: another one does it
+                with suppress(RuntimeError):  # no thread can be started: another one does it
                     _thread.start_new_thread(self._run, ())
                     self.threads += 1
 
@@ -62,7 +62,7 @@ _closers = _Closers()
 
 
 def could_stall(pid: int, holder: int, fd: int) -> bool:
-    """Whether to close it could: a file that `holder` has open, on a mount that `pid` sees."""
+    """Return whether a close could block. `holder` has it open, on a mount that `pid` sees."""
     try:
         path = f"/proc/{holder}/fd/{fd}"
         if kind_of(path.encode())[0] != stat.S_IFREG:
@@ -70,37 +70,38 @@ def could_stall(pid: int, holder: int, fd: int) -> bool:
         is_nowhere = not (told_link(path) or "/").startswith("/")  # a pidfd is
         return not is_nowhere and not is_on_local_device(pid, holder, fd)
     except FileNotFoundError:
-        return False  # whoever takes it is told that it is none
+        return False  # the duplicate fails with an errno that says so
     except OSError:
         return True
 
 
 def taken(pid: int, fd: int, take: Callable[[], int]) -> int:
-    """What `take` gives, of `pid`'s descriptor `fd`. OSError where it is not to be taken."""
+    """Return the duplicate that `take` makes of `pid`'s descriptor `fd`. OSError if none may be
+    made."""
     if could_stall(pid, pid, fd):
         raise PermissionError(errno.EPERM, "its file system may be slow to answer")
     if _closers.are_all_busy and not _closes_at_once(b"/proc/%d/fd/%d" % (pid, fd)):
         raise PermissionError(errno.EPERM, "too many descriptors are still being closed")
     found = take()
-    if could_stall(pid, os.getpid(), found):  # another thread has put it there since
+    if could_stall(pid, os.getpid(), found):  # another thread has replaced the file
         _closers.close(found)
         raise PermissionError(errno.EPERM, "its file system may be slow to answer")
     return found
 
 
 def closes_at_once(fd: int) -> bool:
-    """Whoever closes it last."""
+    """Whether the last close cannot block."""
     return _closes_at_once(b"/proc/self/fd/%d" % fd)
 
 
 def refuse_descriptors(end: socket.socket) -> None:
-    """Those that are sent to it and not received are ours to close."""
-    with suppress(OSError):  # before Linux 6.16, and where there are none to refuse
+    """Have the kernel refuse descriptors in messages: sigwrap would have to close them."""
+    with suppress(OSError):  # before Linux 6.16, and for sockets that carry none
         end.setsockopt(socket.SOL_SOCKET, _SO_PASSRIGHTS, 0)
 
 
 def let_go(fd: int) -> None:
-    """Closes what was taken, or comes from inside in another way."""
+    """Close a duplicate, or another descriptor that the process tree gave."""
     if closes_at_once(fd):
         os.close(fd)
     else:

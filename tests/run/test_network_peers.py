@@ -1,4 +1,4 @@
-"""What addresses the policy's names have is looked up here, and kept for a while."""
+"""The supervisor looks up the addresses of the policy's names, and keeps them for a while."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from sigwrap.policy.judge.network import packed_address
-from sigwrap.run import host_names
-from sigwrap.run.host_names import HostNames
+from sigwrap.run import network_peers
 from sigwrap.run.loop import Loop
+from sigwrap.run.network_peers import HostNames
 from sigwrap.run.perform import PAUSED
 from sigwrap.run.workers import WorkerPool
 from tests.support.stand_in import session_of
@@ -28,7 +28,7 @@ class Names(HostNames):
     def __init__(self, names: set[str], pool: WorkerPool) -> None:
         network = SimpleNamespace(names=names)
         session = session_of(engine=SimpleNamespace(network=network), pool=pool)
-        super().__init__(session, SimpleNamespace(performer=self))  # type: ignore[arg-type]
+        super().__init__(session, self)  # type: ignore[arg-type]
         self.told: list[str] = []
 
     def looks_up(self, name: str) -> None:
@@ -84,8 +84,8 @@ def test_all_who_ask_meanwhile_wait_for_one_look(
 
         return resolve
 
-    monkeypatch.setattr(host_names, "_resolver", resolver)
-    monkeypatch.setattr(host_names, "_LOOKUP_EVERY_S", 3600.0)
+    monkeypatch.setattr(network_peers, "_resolver", resolver)
+    monkeypatch.setattr(network_peers, "_LOOKUP_EVERY_S", 3600.0)
     names = Names({"localhost"}, pool)
     for each in ("first", "second", "third"):
         names.looks_up(each)
@@ -98,8 +98,8 @@ def test_who_is_slow_is_not_waited_for(
     pool: WorkerPool, look: Look, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     never = _thread.allocate_lock()
-    monkeypatch.setattr(host_names, "_resolver", lambda _name: lambda: never.acquire() and set())
-    monkeypatch.setattr(host_names, "_LOOKUP_WITHIN_S", 0.05)
+    monkeypatch.setattr(network_peers, "_resolver", lambda _name: lambda: never.acquire() and set())
+    monkeypatch.setattr(network_peers, "_LOOKUP_WITHIN_S", 0.05)
     never.acquire()
     names = Names({"localhost"}, pool)
     look(names)
@@ -115,5 +115,5 @@ def test_a_name_that_leads_there_no_more_is_forgotten(
     names = Names({"localhost"}, pool)
     look(names)
     seen_s = time.monotonic()
-    monkeypatch.setattr(time, "monotonic", lambda: seen_s + host_names._KEPT_S + 1)
+    monkeypatch.setattr(time, "monotonic", lambda: seen_s + network_peers._KEPT_S + 1)
     assert names.of(LOOPBACK) == frozenset()

@@ -1,4 +1,4 @@
-"""To let go of what was taken waits for nobody."""
+"""Closing a duplicate of another process's descriptor never blocks the caller."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from sigwrap.linux import taken
+from sigwrap.linux import foreign_fds
 
 
 def _is_open(fd: int) -> bool:
@@ -20,36 +20,36 @@ def _is_open(fd: int) -> bool:
     return True
 
 
-def test_where_too_many_wait_no_socket_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(taken._closers, "threads", 16)
+def test_if_too_many_closes_wait_no_socket_is_duplicated(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(foreign_fds._closers, "threads", 16)
     us = os.getpid()
     one, end = socket.socketpair()
     reading, writing = os.pipe()
     with one, end:
         with pytest.raises(PermissionError) as refusal:
-            taken.taken(us, one.fileno(), lambda: os.dup(one.fileno()))
+            foreign_fds.taken(us, one.fileno(), lambda: os.dup(one.fileno()))
         assert refusal.value.errno == errno.EPERM
-    taken.let_go(taken.taken(us, reading, lambda: os.dup(reading)))
+    foreign_fds.let_go(foreign_fds.taken(us, reading, lambda: os.dup(reading)))
     os.close(reading)
     os.close(writing)
 
 
-def test_of_what_nobody_waits_for() -> None:
+def test_what_cannot_block_is_closed_at_once() -> None:
     for path in ["/dev/null", "/dev/zero", "/", __file__]:
         fd = os.open(path, os.O_RDONLY)
-        taken.let_go(fd)
+        foreign_fds.let_go(fd)
         assert not _is_open(fd), path
 
 
 @pytest.mark.parametrize("is_local", [True, False])
-def test_of_a_file_whose_path_is_too_long_to_be_told(
+def test_a_file_whose_path_is_too_long_to_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, is_local: bool
 ) -> None:
     monkeypatch.chdir(tmp_path)
     for _ in range(24):
         os.mkdir("d" * 200)
         os.chdir("d" * 200)
-    monkeypatch.setattr(taken, "is_on_local_device", lambda *_: is_local)
+    monkeypatch.setattr(foreign_fds, "is_on_local_device", lambda *_: is_local)
     us = os.getpid()
     with Path("file").open("w") as file:
-        assert taken.could_stall(us, us, file.fileno()) is not is_local
+        assert foreign_fds.could_stall(us, us, file.fileno()) is not is_local
