@@ -36,7 +36,7 @@ sigfd              signals as readable events, with their sender
 signal_waiters     whether a process that blocks a signal waits for it
 waits              how long a poll may wait
 peer               which process is at the other end of a unix socket
-listeners          which process answers at a port of this machine
+listeners          which process listens at a local port
 kept_library       a library that is read at the start, and loaded when it is needed
 own_pages          code of our own that no change of its file changes
 own_environment    variables that /proc no longer shows of our own processes
