@@ -40,6 +40,7 @@ _URL_CHARACTERS = re.compile(r"[!#-;=?-\[\]_a-z~]+")
 _HOST = re.compile(r"[a-z0-9_.-]+|[0-9a-f.]*:[0-9a-f:.]+")
 _LOOPBACK = re.compile(r"localhost|::1|127(\.[0-9]{1,3}){3}")
 _SHOWN_CHARACTERS = 200
+_BUNDLES = ("ca-certificates.crt", "ca-bundle.crt")
 # A name server that is down must not use up a whole poll.
 _RESOLVER = "timeout:1 attempts:2"
 
@@ -168,7 +169,10 @@ def verifying_context(environment: Mapping[bytes, bytes]) -> ssl.SSLContext:
     folders = _variable("SSL_CERT_DIR", environment)
     if not file and not folders:
         usual = ssl.get_default_verify_paths()
-        file, folders = usual.openssl_cafile, usual.openssl_capath
+        folders = usual.openssl_capath
+        bundles = (usual.openssl_cafile, *(os.path.join(folders, each) for each in _BUNDLES))
+        if file := next(filter(os.path.exists, bundles), ""):
+            folders = ""  # it has the same certificates, and is read in a third of the time
     names = [file]
     for folder in folders.split(":"):
         with suppress(OSError):
