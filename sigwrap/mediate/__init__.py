@@ -27,7 +27,7 @@ remote_switch   what an answer of the remote kill switch says, and what follows 
 heartbeat       whether the supervisor still goes on
 interrupts      what Ctrl+C means: the front process's state machine
 diagnosis       how a session stands, as an event and as lines
-watch           which events are attempts on sigwrap, and how often the same is told
+watch           which events are attempts on sigwrap, and which are shadows
 lineage         which process is whose child, how deep, and what a target is to its sender
 headcount       an upper bound on how many processes there are
 questions       requests for approval as they are asked, answered and forgotten

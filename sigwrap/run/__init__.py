@@ -29,8 +29,8 @@ processes     the processes of the tree, held by pidfds
 children      what wait(2) reports: stops of tracing, stops of job control, ends
 job_control   Ctrl+Z and fg
 front_link    the supervisor's end of the channel to the front process
-agent_signals  signals to the session as a whole, carried out
-freezing      the tree stands still, and no exec starts
+agent_signals  log and carry out signals to the whole session
+freezing      freeze the process tree, and let no exec start
 killswitch    a session's look at the kill switch
 activation    turning the kill switch on: the end of every session
 usage         looks at processor time and memory, where the policy limits them
@@ -40,6 +40,6 @@ remote_poll   one poll of its URL
 recorder      the log, as the rest of the run sees it
 diagnostic    how the session stands, and a copy of its log
 tool_calls    what hooks in the session report
-watchers      rules that escalate, loops, drift, attempts on sigwrap: told by agent signals
-repeats       the first of many equal events, and a count of the others
+watchers      rules that escalate, loops, drift, attempts on sigwrap: they become agent signals
+repeats       log the first of many equal events, and a count of the others
 """

@@ -56,7 +56,7 @@ def test_a_stop_when_stopped_and_a_continue_when_running_do_nothing(session: Ses
     ]
 
 
-# What a signal comes to
+# Escalations
 
 
 def test_a_policy_violation_escalates_to_a_kill(session: Session) -> None:
@@ -73,7 +73,7 @@ def test_a_policy_violation_escalates_to_a_kill(session: Session) -> None:
     assert len(session.history()) == 3
 
 
-def test_a_budget_that_is_used_up_escalates_to_termination_whatever_the_policy(
+def test_a_used_up_budget_always_terminates(
     session: Session,
 ) -> None:
     session.send(SIGBUDGET)
@@ -84,7 +84,7 @@ def test_a_budget_that_is_used_up_escalates_to_termination_whatever_the_policy(
     assert session.said() == ["SIGBUDGET", "SIGTERM"]
 
 
-def test_a_reaction_that_stops_can_be_continued_and_has_nothing_follow_it() -> None:
+def test_an_escalation_to_a_stop_can_be_continued_and_does_not_escalate() -> None:
     session = Session({SIGLOOP: SIGSTOP})
     session.send(SIGLOOP, SIGLOOP)
     assert session.state == "STOPPED"
@@ -106,7 +106,7 @@ def test_a_reaction_that_stops_can_be_continued_and_has_nothing_follow_it() -> N
 
 
 @pytest.mark.parametrize("signal", [SIGPOLICY, SIGBUDGET])
-def test_what_always_follows_nobody_takes_back(session: Session, signal: AgentSignal) -> None:
+def test_a_fixed_escalation_cannot_be_left_out(session: Session, signal: AgentSignal) -> None:
     session.dispatcher.send_signal(signal, escalates=False)
     assert session.state == "TERMINATED"
 
@@ -114,7 +114,7 @@ def test_what_always_follows_nobody_takes_back(session: Session, signal: AgentSi
 # Order
 
 
-def test_what_handlers_and_carrying_out_send_waits_its_turn(session: Session) -> None:
+def test_signals_of_handlers_and_perform_wait_their_turn(session: Session) -> None:
     def handler(info: SignalInfo) -> None:
         assert session.send(SIGUSR2, SIGSTOP, SIGCONT) == ["queued"] * 3
         session.log.append("handler ends")
@@ -151,7 +151,7 @@ def test_a_signal_to_itself_does_not_recurse(session: Session) -> None:
     assert session.said() == ["SIGUSR1"] * 5001
 
 
-def test_it_works_without_anybody_who_carries_signals_out() -> None:
+def test_perform_is_optional() -> None:
     dispatcher = Dispatcher(clock=lambda: 7)
     dispatcher.send_signal(SIGPOLICY)
     assert dispatcher.state is State.TERMINATED
@@ -160,7 +160,7 @@ def test_it_works_without_anybody_who_carries_signals_out() -> None:
 # Handlers
 
 
-def test_handlers_are_called_in_the_order_of_registration_with_all_that_is_known(
+def test_handlers_are_called_in_the_order_of_registration(
     session: Session,
 ) -> None:
     for text in ("first", "second"):
@@ -180,7 +180,7 @@ def test_handlers_are_called_in_the_order_of_registration_with_all_that_is_known
     assert seen == ["RUNNING"]
 
 
-def test_a_handler_that_raises_is_noted_and_changes_nothing(session: Session) -> None:
+def test_an_error_of_a_handler_goes_into_the_history_only(session: Session) -> None:
     def handler(info: SignalInfo) -> None:
         raise LookupError("no such thing")
 
@@ -193,7 +193,7 @@ def test_a_handler_that_raises_is_noted_and_changes_nothing(session: Session) ->
     ]
 
 
-def test_an_error_without_a_text_or_with_an_endless_one_is_noted(session: Session) -> None:
+def test_an_error_without_a_text_or_with_a_long_one(session: Session) -> None:
     class Unspeakable(Exception):
         def __str__(self) -> str:
             raise ValueError
@@ -229,7 +229,7 @@ def test_a_kill_waits_for_no_handler(session: Session, signal: AgentSignal) -> N
     assert session.history("errors")[0] == (["OSError: no, don't"],)
 
 
-def test_what_is_no_exception_passes_through_and_the_rest_keeps_its_place(session: Session) -> None:
+def test_a_keyboard_interrupt_is_raised_and_the_queue_stays(session: Session) -> None:
     def handler(info: SignalInfo) -> None:
         session.send(SIGUSR1, SIGUSR2)
         raise KeyboardInterrupt
@@ -248,7 +248,7 @@ def test_what_is_no_exception_passes_through_and_the_rest_keeps_its_place(sessio
     assert session.said() == ["SIGUSR1", "SIGUSR2", "SIGCONT"]
 
 
-def test_what_follows_a_signal_follows_whatever_its_handlers_raise(session: Session) -> None:
+def test_handlers_cannot_prevent_an_escalation(session: Session) -> None:
     def handler(info: SignalInfo) -> None:
         raise SystemExit(1)
 
@@ -258,7 +258,7 @@ def test_what_follows_a_signal_follows_whatever_its_handlers_raise(session: Sess
     assert session.said() == ["SIGBUDGET", "SIGTERM"]
 
 
-def test_a_handler_counts_from_the_next_signal_on(session: Session) -> None:
+def test_a_new_handler_is_called_from_the_next_signal_on(session: Session) -> None:
     def handler(info: SignalInfo) -> None:
         session.says(SIGUSR1, "new")
 
@@ -267,7 +267,7 @@ def test_a_handler_counts_from_the_next_signal_on(session: Session) -> None:
     assert session.said() == ["SIGUSR1", "new", "SIGUSR1"]
 
 
-def test_what_would_never_run_is_no_handler(session: Session) -> None:
+def test_a_coroutine_is_not_a_handler(session: Session) -> None:
     async def handler(info: SignalInfo) -> None: ...
 
     session.dispatcher.register_handler(SIGUSR1, handler)
@@ -278,7 +278,7 @@ def test_what_would_never_run_is_no_handler(session: Session) -> None:
         session.dispatcher.register_handler(SIGUSR1, "x")  # type: ignore[arg-type]
 
 
-def test_nothing_is_left_more_often_than_it_was_entered(session: Session) -> None:
+def test_a_scope_is_not_exited_more_often_than_entered(session: Session) -> None:
     mask, action = session.dispatcher.mask_signals({SIGUSR1}), session.dispatcher.action()
     for scope in (mask, action):
         with scope:
@@ -291,7 +291,7 @@ def test_nothing_is_left_more_often_than_it_was_entered(session: Session) -> Non
         assert session.dispatcher.send_signal(SIGSTOP) is Outcome.PENDING
 
 
-# Carrying out fails
+# Errors of perform
 
 
 def failing(error: BaseException) -> tuple[Dispatcher, list[str]]:
@@ -307,7 +307,7 @@ def failing(error: BaseException) -> tuple[Dispatcher, list[str]]:
 
 
 @pytest.mark.parametrize("signal", [SIGSTOP, SIGTERM, SIGKILL])
-def test_what_could_not_be_carried_out_is_the_senders_to_know_and_can_be_sent_again(
+def test_a_failed_signal_raises_and_can_be_sent_again(
     signal: AgentSignal,
 ) -> None:
     dispatcher, _ = failing(OSError("no tree"))
@@ -320,7 +320,7 @@ def test_what_could_not_be_carried_out_is_the_senders_to_know_and_can_be_sent_ag
     assert dispatcher.state is not State.RUNNING
 
 
-def test_a_coroutine_carries_nothing_out_and_a_violation_kills_all_the_same() -> None:
+def test_perform_must_not_be_a_coroutine_and_a_violation_kills_anyway() -> None:
     async def kill(info: SignalInfo) -> None: ...
 
     dispatcher = Dispatcher(clock=lambda: 0, perform=lambda info: kill(info))
@@ -336,7 +336,7 @@ def test_a_coroutine_carries_nothing_out_and_a_violation_kills_all_the_same() ->
 # Masks
 
 
-def test_what_is_masked_waits_in_no_state_and_comes_in_order(session: Session) -> None:
+def test_masked_signals_come_in_order_after_the_mask(session: Session) -> None:
     with session.dispatcher.mask_signals({SIGINT, SIGUSR1}):
         assert session.send(SIGUSR1, SIGUSR2, SIGINT, SIGUSR1) == [
             *("queued", "delivered", "queued", "queued")
@@ -356,7 +356,7 @@ def test_what_is_masked_waits_in_no_state_and_comes_in_order(session: Session) -
         assert session.state == "RUNNING" and session.may_act()
 
 
-def test_masks_end_in_any_order_and_with_an_error_too(session: Session) -> None:
+def test_masks_end_in_any_order_and_after_an_error(session: Session) -> None:
     with session.dispatcher.mask_signals({SIGUSR1, SIGUSR2}):
         with session.dispatcher.mask_signals([SIGUSR1, SIGTERM]):
             session.send(SIGTERM, SIGUSR1, SIGUSR2)
@@ -387,7 +387,7 @@ def test_masks_end_in_any_order_and_with_an_error_too(session: Session) -> None:
 
 
 @pytest.mark.parametrize("signal", [SIGKILL, SIGPOLICY, SIGTRUST])
-def test_three_signals_can_not_be_masked(session: Session, signal: AgentSignal) -> None:
+def test_three_signals_cannot_be_masked(session: Session, signal: AgentSignal) -> None:
     with pytest.raises(ValueError) as refused:
         session.dispatcher.mask_signals({SIGINT, signal})
     assert str(refused.value) == (
@@ -396,7 +396,7 @@ def test_three_signals_can_not_be_masked(session: Session, signal: AgentSignal) 
     assert session.send(SIGINT) == ["delivered"]
 
 
-def test_a_kill_acts_under_a_mask_and_in_any_queue_and_what_waits_never_comes(
+def test_a_kill_ignores_masks_and_queues_and_drops_what_waits(
     session: Session,
 ) -> None:
     with session.dispatcher.mask_signals(set(AgentSignal) - {SIGKILL, SIGPOLICY, SIGTRUST}):
@@ -411,7 +411,7 @@ def test_a_kill_acts_under_a_mask_and_in_any_queue_and_what_waits_never_comes(
     assert session.said() == ["SIGKILL"]
 
 
-def test_a_mask_does_not_hold_back_what_a_signal_comes_to() -> None:
+def test_a_mask_does_not_delay_an_escalation() -> None:
     session = Session({SIGTRUST: SIGSTOP})
     with session.dispatcher.mask_signals({SIGSTOP, SIGTERM}):
         session.send(SIGTRUST, SIGBUDGET)
@@ -435,7 +435,7 @@ def test_stop_and_interrupt_wait_for_the_last_action(session: Session, signal: A
     assert session.said() == [signal.name] and session.state != "RUNNING"
 
 
-def test_while_one_waits_no_action_begins(session: Session) -> None:
+def test_no_action_begins_while_a_stop_waits(session: Session) -> None:
     with session.dispatcher.action():
         session.send(SIGSTOP, SIGINT)
         assert not session.may_act()
@@ -447,7 +447,7 @@ def test_while_one_waits_no_action_begins(session: Session) -> None:
     assert session.said() == ["SIGSTOP", "SIGINT"]
 
 
-def test_a_continue_takes_back_a_stop_that_has_not_happened_and_no_interrupt(
+def test_a_continue_cancels_a_waiting_stop_but_no_interrupt(
     session: Session,
 ) -> None:
     """SIGCONT is still delivered, and releases what waited since the stop."""
@@ -470,7 +470,7 @@ def test_a_continue_takes_back_a_stop_that_has_not_happened_and_no_interrupt(
     assert session.said() == ["SIGSTOP", "SIGINT"]
 
 
-def test_the_end_of_it_all_leaves_nothing_waiting_and_an_action_that_raises_has_ended(
+def test_termination_drops_what_waits_and_a_failed_action_ends(
     session: Session,
 ) -> None:
     with session.dispatcher.action():
@@ -488,7 +488,7 @@ def test_the_end_of_it_all_leaves_nothing_waiting_and_an_action_that_raises_has_
     assert session.state == "STOPPED"
 
 
-def test_what_waited_for_an_action_comes_before_what_was_sent_later(session: Session) -> None:
+def test_a_signal_that_waited_for_an_action_comes_before_later_ones(session: Session) -> None:
     """The action ends within a handler, which has sent something before."""
     action = session.dispatcher.action()
     action.__enter__()
@@ -510,10 +510,10 @@ def test_what_waited_for_an_action_comes_before_what_was_sent_later(session: Ses
     assert session.said() == ["SIGSTOP", "SIGINT"]
 
 
-# Outcomes are told
+# on_outcome
 
 
-def test_each_outcome_is_told_and_a_delivery_before_it_is_carried_out() -> None:
+def test_on_outcome_gets_each_outcome_and_a_delivery_before_perform() -> None:
     log: list[str] = []
 
     def on_outcome(sent: Sent) -> None:
@@ -544,10 +544,10 @@ def test_each_outcome_is_told_and_a_delivery_before_it_is_carried_out() -> None:
     assert dispatcher.find(0) is dispatcher.find(5) is None
 
 
-# The history, and what is bounded
+# History and bounds
 
 
-def test_the_history_says_all_of_a_signal_and_is_the_askers_own(session: Session) -> None:
+def test_the_history_is_complete_bounded_and_a_copy(session: Session) -> None:
     session.dispatcher.send_signal(SIGSTOP, source="user", reason="lunch")
     assert session.dispatcher.get_signal_history() == [
         {
@@ -602,7 +602,7 @@ def test_too_many_of_a_kind_are_merged_unless_only_one_escalates(session: Sessio
     assert len(session.said()) == MAX_QUEUED - 1  # a SIGCONT came first, while it ran
 
 
-# What is no agent signal
+# POSIX signals
 
 
 def test_a_posix_signal_is_refused_wherever_one_is_given(session: Session) -> None:

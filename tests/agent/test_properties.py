@@ -103,26 +103,22 @@ class Run(Session):
 
 
 @given(STEPS, HANDLERS, ESCALATIONS)
-def test_whatever_happens_in_whatever_order(
-    steps: Steps, handlers: Handlers, escalations: Escalations
-) -> None:
+def test_any_order_of_steps(steps: Steps, handlers: Handlers, escalations: Escalations) -> None:
     run = Run(steps, handlers, escalations)
     ever_masked = {each for what, signals in steps if what == "mask" for each in signals}
-    nothing_is_carried_out_after_the_end(run)
-    they_are_carried_out_in_the_order_in_which_they_were_sent(run, ever_masked)
-    nothing_is_carried_out_under_its_mask(run)
-    the_history_tells_how_each_ended_and_the_states_in_between(run)
+    check_nothing_is_performed_after_the_end(run)
+    check_the_order_of_sending(run, ever_masked)
+    check_masks(run)
+    check_the_history(run)
 
 
-def nothing_is_carried_out_after_the_end(run: Run) -> None:
+def check_nothing_is_performed_after_the_end(run: Run) -> None:
     assert State.TERMINATED not in [state for _, state in run.states]
     ends = [info for info in run.performed if info.signal.name in ("SIGKILL", "SIGTERM", "SIGINT")]
     assert ends == ([run.performed[-1]] if run.state == "TERMINATED" else [])
 
 
-def they_are_carried_out_in_the_order_in_which_they_were_sent(
-    run: Run, ever_masked: set[AgentSignal]
-) -> None:
+def check_the_order_of_sending(run: Run, ever_masked: set[AgentSignal]) -> None:
     """Signals of one kind stay in order, and so do those that are never delayed.
 
     An escalation follows its cause at once.
@@ -141,13 +137,13 @@ def is_in_order(infos: Iterable[SignalInfo]) -> None:
     assert sequences == sorted(set(sequences))
 
 
-def nothing_is_carried_out_under_its_mask(run: Run) -> None:
+def check_masks(run: Run) -> None:
     """Escalations and signals that waited for actions are exceptions."""
     for info, masked in zip(run.performed, run.masked, strict=True):
         assert not masked or info.cause is not None or info.signal in WAITS_FOR_ACTIONS
 
 
-def the_history_tells_how_each_ended_and_the_states_in_between(run: Run) -> None:
+def check_the_history(run: Run) -> None:
     entries = run.dispatcher.get_signal_history()
     assert len(entries) <= MAX_HISTORY
     numbers = [each["sequence"] for each in entries]

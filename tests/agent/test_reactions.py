@@ -17,7 +17,7 @@ def effects(watch: Watch, trust: Trust) -> dict[AgentSignal, Effect]:
 LOOP = LoopWatch(same_exec=25, within_s=60, action="log")
 
 
-def test_every_word_of_a_policy_has_what_follows() -> None:
+def test_every_reaction_of_a_policy_is_known() -> None:
     assert tuple(FOLLOWS) == REACTIONS
 
 
@@ -25,7 +25,7 @@ def test_every_signal_has_an_effect() -> None:
     assert list(EFFECTS) == list(AgentSignal)
 
 
-def test_without_a_word_of_the_policy_a_watcher_only_records() -> None:
+def test_by_default_a_watcher_only_records() -> None:
     for watch in (Watch(), Watch(loop=LOOP)):
         assert escalations(watch, Trust()) == {
             AgentSignal.SIGPOLICY: AgentSignal.SIGKILL,
@@ -47,18 +47,18 @@ def test_without_a_word_of_the_policy_a_watcher_only_records() -> None:
         (Watch(), Trust(boundary="stop"), AgentSignal.SIGTRUST),
     ],
 )
-def test_each_has_a_word_of_its_own(watch: Watch, trust: Trust, signal: AgentSignal) -> None:
+def test_each_signal_has_its_own_reaction(watch: Watch, trust: Trust, signal: AgentSignal) -> None:
     before = effects(Watch(), Trust())
     assert effects(watch, trust) == {**before, signal: Effect.STOP}
     assert escalations(watch, trust)[signal] is AgentSignal.SIGSTOP
 
 
-def test_a_kill_is_a_kill() -> None:
+def test_the_reaction_kill() -> None:
     came = effects(Watch(drift="kill"), Trust(boundary="kill"))
     assert came[AgentSignal.SIGDRIFT] is came[AgentSignal.SIGTRUST] is Effect.KILL
 
 
-def test_what_another_signal_follows_for_has_no_effect_of_its_own() -> None:
+def test_a_signal_that_escalates_has_no_effect_of_its_own() -> None:
     """Its effect would come twice."""
     everything = Watch(loop=LOOP._replace(action="kill"), drift="kill")
     for signal in escalations(everything, Trust(boundary="kill")):

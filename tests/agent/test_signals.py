@@ -17,7 +17,7 @@ def test_the_numbers_are_not_those_of_posix() -> None:
         assert getattr(signal, each.name, 0) != each.value
 
 
-def test_a_signal_is_known_by_its_name() -> None:
+def test_names() -> None:
     for known in AgentSignal:
         plain = known.name.removeprefix("SIG")
         for word in (known.name, plain, known.name.lower(), plain.lower(), plain.title()):
@@ -30,7 +30,7 @@ def refusal(word: str) -> str:
     return str(refused.value)
 
 
-def test_a_typing_error_is_told_what_was_meant() -> None:
+def test_a_suggestion_for_a_typing_error() -> None:
     for word, nearest in (
         *(("SIGSTP", "SIGSTOP"), ("stp", "SIGSTOP"), ("budgt", "SIGBUDGET")),
         *(("SIGPOLICE", "SIGPOLICY"), ("usr", "SIGUSR2")),
@@ -43,7 +43,7 @@ def test_a_typing_error_is_told_what_was_meant() -> None:
         )
 
 
-def test_what_is_nearly_one_is_none() -> None:
+def test_similar_names_are_refused() -> None:
     for word in (
         "0",
         "5",
@@ -61,21 +61,21 @@ def test_what_is_nearly_one_is_none() -> None:
         assert "is not an agent signal" in refusal(word), word
 
 
-def test_nothing_is_proposed_for_what_is_like_none() -> None:
+def test_no_suggestion_without_a_similar_name() -> None:
     for word in ("", "SIG", "z1", "HUP", "SIGHUP"):
         assert "is not an agent signal; the agent signals are" in refusal(word), word
 
 
-def test_an_unknown_word_does_nothing_to_a_terminal() -> None:
+def test_an_unknown_name_is_escaped() -> None:
     said = refusal("\x1b[2J" + "x" * 100_000)
     assert said.startswith('"\\e[2Jxxx') and len(said) < 300
 
 
 @pytest.mark.parametrize("number", [9, signal.SIGKILL, "SIGKILL", True])
-def test_a_number_is_no_signal_for_it_may_be_meant_as_posixs(number: object) -> None:
+def test_a_number_is_refused(number: object) -> None:
     with pytest.raises(TypeError, match=r"is not an AgentSignal; agent_signal"):
         checked(number)  # type: ignore[arg-type]
 
 
-def test_three_of_them_hold_against_every_mask() -> None:
+def test_three_signals_are_unmaskable() -> None:
     assert UNMASKABLE == (AgentSignal.SIGKILL, AgentSignal.SIGPOLICY, AgentSignal.SIGTRUST)

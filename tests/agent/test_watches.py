@@ -20,7 +20,7 @@ def noted(watch: LoopWatch, *times_s: float, argv: tuple[str, ...] = ("ls", "-l"
     return [now_s for now_s in times_s if watch.noted("/bin/ls", argv, "/project", now_s)]
 
 
-def test_the_nth_within_the_time_makes_it_a_loop_which_is_told_once() -> None:
+def test_the_nth_exec_within_the_time_is_a_loop_and_counts_once() -> None:
     assert noted(LoopWatch(3, 10), 0, 5, 10) == [10]
     assert noted(LoopWatch(2, 10), 0, 10) == [10]
     assert noted(LoopWatch(3, 10), 0, 5, 10.1, 15) == [15]
@@ -44,7 +44,7 @@ def test_the_nth_within_the_time_makes_it_a_loop_which_is_told_once() -> None:
         ("/project", ("ls", "-l"), "/bin/ls"),
     ],
 )
-def test_another_file_other_arguments_or_another_folder_are_another_exec(
+def test_file_arguments_and_folder_make_an_exec(
     other: tuple[str, tuple[str, ...], str],
 ) -> None:
     watch = LoopWatch(2, 10)
@@ -54,7 +54,7 @@ def test_another_file_other_arguments_or_another_folder_are_another_exec(
     assert noted(watch, 2) == [2]
 
 
-def test_of_too_many_different_execs_the_oldest_is_forgotten() -> None:
+def test_the_least_recent_exec_is_forgotten() -> None:
     def others(count: int) -> None:
         for number in range(count):
             assert not watch.noted("/bin/true", ("true", str(number)), "/project", 1)
@@ -69,7 +69,7 @@ def test_of_too_many_different_execs_the_oldest_is_forgotten() -> None:
     assert noted(watch, 1) == []
 
 
-def test_a_clock_that_goes_back_raises_nothing() -> None:
+def test_a_clock_that_goes_back() -> None:
     assert noted(LoopWatch(2, 10), 100, 1, 2) == [1]
 
 
@@ -95,7 +95,7 @@ def profile(*observed: CommandRequest) -> Policy:
     return parsed(generate_policy(events, name="profile"))
 
 
-def test_what_was_observed_is_inside_and_all_else_outside() -> None:
+def test_observed_programs_are_inside_the_profile() -> None:
     watch = DriftWatch(profile(request("git", "status"), request("ls", "-l")))
     for inside in (("git", "status", "-s"), ("git", "-C", "/x", "status"), ("ls",)):
         assert not watch.outside(request(*inside)), inside
@@ -103,7 +103,7 @@ def test_what_was_observed_is_inside_and_all_else_outside() -> None:
         assert watch.outside(request(*outside)), outside
 
 
-def test_what_bears_the_name_only_or_comes_with_something_else_is_outside() -> None:
+def test_a_name_alone_or_an_additional_program_is_outside() -> None:
     """The link is called ls, and another file would run."""
     watch = DriftWatch(profile(request("ls")))
     program = program_named("/project/evil", ("ls",), "/project")._replace(name="ls")
@@ -114,7 +114,7 @@ def test_what_bears_the_name_only_or_comes_with_something_else_is_outside() -> N
     assert watch.outside(CommandRequest(programs=request("env").programs + outside))
 
 
-def test_what_a_profile_only_audits_is_inside_and_what_it_would_ask_about_is_not() -> None:
+def test_audited_programs_are_inside_and_those_to_approve_are_not() -> None:
     watch = DriftWatch(
         parsed(
             "version: 1\nname: p\ndefaults: {command: deny, signal: deny}\ncommand_rules:\n"
@@ -126,7 +126,7 @@ def test_what_a_profile_only_audits_is_inside_and_what_it_would_ask_about_is_not
     assert watch.outside(request("git"))
 
 
-def test_a_policy_that_lets_run_what_it_does_not_name_is_no_profile() -> None:
+def test_a_policy_that_allows_by_default_is_not_a_profile() -> None:
     for default in ("allow", "audit"):
         text = f"version: 1\nname: p\ndefaults: {{command: {default}, signal: deny}}\n"
         rule = "command_rules:\n  - {name: a, commands: [dd], decision: deny}\n"
@@ -138,7 +138,7 @@ def test_a_policy_that_lets_run_what_it_does_not_name_is_no_profile() -> None:
         )
 
 
-def test_what_lies_outside_is_named_and_told_apart_as_a_profile_does() -> None:
+def test_programs_are_told_apart_as_in_a_profile() -> None:
     text = "version: 1\nname: p\ncommand_rules:\n  - {name: a, commands: [env], decision: allow}\n"
     watch = DriftWatch(parsed(text))
     env = program_named("env", ("env", "git", "status", "-s"), "/project")
@@ -150,7 +150,7 @@ def test_what_lies_outside_is_named_and_told_apart_as_a_profile_does() -> None:
     assert program_and_subcommand(env) == (env.path,)
 
 
-def test_a_profile_has_no_digests() -> None:
+def test_a_policy_with_digests_is_not_a_profile() -> None:
     rule = f"{{name: a, commands: [ls], decision: allow, sha256: [{'0' * 64}]}}"
     with pytest.raises(PolicyError, match=r"its rule a has file digests \(line 4\)"):
         DriftWatch(parsed(f"version: 1\nname: p\ncommand_rules:\n  - {rule}\n"))

@@ -1,4 +1,4 @@
-"""`sigwrap signal`: a session as a whole is stopped, goes on, and ends; the log says by whom."""
+"""`sigwrap signal` stops, continues and ends a whole session; the log names the sender."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ OBSERVE = ("-p", "agent-observe", "--no-report")
 
 
 def tell(subject: Sigwrap, *words: str) -> tuple[int, str]:
-    """The status of `sigwrap signal`, and all that it says."""
+    """Return the exit status of `sigwrap signal`, and its output."""
     done = subject.run("signal", *words)
     return done.returncode, (done.stdout + done.stderr).decode()
 
@@ -35,7 +35,7 @@ def sent(subject: Sigwrap, *words: str) -> str:
 
 
 def started(subject: Sigwrap, *words: str) -> Running:
-    """Once COMMAND has said that it is ready."""
+    """Start a command, and wait until it prints that it is ready."""
     process = subject.start(*OBSERVE, *words)
     reader(process.stdout).until(rb"ready")
     return process
@@ -72,7 +72,7 @@ time.sleep(1000)
 """
 
 
-def test_whatever_the_tree_is_made_of_it_stands_still_and_goes_on_in_order(
+def test_a_tree_of_any_processes_stops_and_continues_in_order(
     as_user: Sigwrap,
 ) -> None:
     run = as_user.start(*OBSERVE, "--grace", "1", "--", *PYTHON, "-c", MANY)
@@ -90,7 +90,7 @@ def test_whatever_the_tree_is_made_of_it_stands_still_and_goes_on_in_order(
     assert ": resumed, " in sent(as_user, "SIGCONT")
     assert ": not paused" in sent(as_user, "SIGCONT")
     await_that(lambda: execs(as_user) > count + 3)
-    assert procfs.is_stopped(stopped), "somebody else had stopped it"
+    assert procfs.is_stopped(stopped), "another process had stopped it"
     assert not procfs.is_stopped(command)
     assert "killed the whole process tree" in sent(as_user, "SIGKILL", "--reason", "enough")
     assert ended(as_user, run) == 128 + signal.SIGKILL
@@ -187,7 +187,7 @@ def test_stop_ends_a_command_that_its_caller_made_ignore_sigint(as_user: Sigwrap
 
 
 def _stands(pid: int) -> bool:
-    """Also who waits for an answer of sigwrap's; its threads are looked at."""
+    """Look at the threads: a process may also wait for an answer of sigwrap."""
     try:
         states = [procfs.thread_state(pid, tid) for tid in procfs.threads(pid)]
     except OSError:
@@ -204,7 +204,7 @@ def _processor_time(pid: int) -> list[str]:
 
 @pytest.mark.parametrize("by", ["SIGINT", "SIGTERM", "TERM to sigwrap"])
 def test_a_frozen_tree_ends_gracefully(as_user: Sigwrap, by: str) -> None:
-    """A SIGINT ends it whatever --interrupt says of other interrupts."""
+    """SIGINT ends it whatever --interrupt says."""
     text = "trap 'echo cleaned; exit 3' INT TERM; echo ready; while :; do sleep 0.05; done"
     run = as_user.start(*OBSERVE, "--interrupt", "command", "--", "sh", "-c", text)
     said = reader(run.stdout)
@@ -240,7 +240,7 @@ def test_a_limit_is_a_sigbudget_and_sigterm_follows(as_user: Sigwrap) -> None:
 
 
 @pytest.mark.parametrize("number", ["SIGBUDGET", "SIGTERM", "SIGPOLICY"])
-def test_the_reason_of_an_end_is_said_once(as_user: Sigwrap, number: str) -> None:
+def test_the_reason_of_an_end_is_printed_once(as_user: Sigwrap, number: str) -> None:
     line = ("--report", "--", "sh", "-c", "echo ready; exec sleep 1000")
     run = as_user.start(*OBSERVE, *line)
     reader(run.stdout).until(rb"ready")
@@ -285,7 +285,7 @@ def test_a_process_whose_first_thread_does_not_run_is_stopped_again(
 
 
 @pytest.mark.promise("agent signals")
-def test_a_stop_without_a_terminal_is_told_and_shown_and_a_secret_in_its_reason_is_not(
+def test_a_stop_without_a_terminal_is_shown_without_secrets(
     as_user: Sigwrap,
 ) -> None:
     run = started(as_user, "--", "sh", "-c", "echo ready; sleep 1000")
@@ -364,8 +364,8 @@ time.sleep(1000)
 
 
 @pytest.mark.parametrize("reaped", ["inside", "by sigwrap"])
-def test_a_relay_of_processes_that_end_at_once_stands_still(as_user: Sigwrap, reaped: str) -> None:
-    """A look for them sees none that is still there; where they are reaped inside, not a trace."""
+def test_a_relay_of_short_lived_processes_stops(as_user: Sigwrap, reaped: str) -> None:
+    """Each process has ended before it can be seen, and may be reaped inside the session."""
     steps = as_user.folder / "steps"
     steps.write_bytes(bytes(8))
     steps.chmod(0o666)
@@ -387,8 +387,8 @@ def test_a_relay_of_processes_that_end_at_once_stands_still(as_user: Sigwrap, re
     ended(as_user, run)
 
 
-def test_who_is_continued_all_the_time_is_named(as_user: Sigwrap) -> None:
-    """A timer of the process's own does it too, until a stop takes the timer's signal away."""
+def test_a_process_that_is_always_continued_is_named(as_user: Sigwrap) -> None:
+    """Its own timer continues it too, until a stop removes the signal of the timer."""
     program = "import signal; print('ready', flush=True); signal.pause()"
     run = started(as_user, "--", *PYTHON, "-c", program)
     command_pid = as_user.events("session_started")[0].payload["command_pid"]
@@ -410,7 +410,7 @@ def test_who_is_continued_all_the_time_is_named(as_user: Sigwrap) -> None:
     ended(as_user, run)
 
 
-def test_a_stopped_session_is_not_continued_by_sigwrap_and_ended_though_its_front_is_stopped(
+def test_a_stopped_session_stays_stopped_and_can_end_while_its_front_is_stopped(
     as_user: Sigwrap,
 ) -> None:
     run = started(as_user, "--", "sh", "-c", "echo ready; read line")
@@ -428,7 +428,7 @@ def test_a_stopped_session_is_not_continued_by_sigwrap_and_ended_though_its_fron
     assert ended(as_user, run) == INTERRUPTED
 
 
-def test_nobody_inside_signals_a_session(as_user: Sigwrap) -> None:
+def test_a_session_cannot_send_agent_signals(as_user: Sigwrap) -> None:
     line = f"{UNDER_TEST} signal SIGKILL; echo status $?"
     done = as_user.run(*OBSERVE, "--", "sh", "-c", line)
     assert done.returncode == 0
@@ -439,7 +439,7 @@ def test_nobody_inside_signals_a_session(as_user: Sigwrap) -> None:
     assert (signal_.payload["signal"], signal_.payload["outcome"]) == ("SIGTRUST", "delivered")
 
 
-def test_a_job_that_its_user_stopped_stays_stopped_afterwards(as_user: Sigwrap) -> None:
+def test_a_job_that_was_stopped_before_stays_stopped(as_user: Sigwrap) -> None:
     text = "echo ready; while read x; do echo got $x; done"
     terminal = as_user.on_terminal(*OBSERVE, "--", "bash", "-c", text)
     terminal.output.until(rb"ready")
@@ -462,7 +462,7 @@ def test_a_job_that_its_user_stopped_stays_stopped_afterwards(as_user: Sigwrap) 
     assert terminal.await_status() == 0
 
 
-def test_which_session_is_meant(as_user: Sigwrap) -> None:
+def test_the_session_argument(as_user: Sigwrap) -> None:
     assert "no session is running in" in tell(as_user, "SIGSTOP")[1]
     started(as_user, "--name", "other", "--", "sh", "-c", "echo ready; sleep 1000")
     first = as_user.events()[0].payload["session_id"]
@@ -482,8 +482,8 @@ def test_which_session_is_meant(as_user: Sigwrap) -> None:
     sent(as_user, "mine", "SIGKILL")
 
 
-def test_an_exec_that_never_ends_does_not_put_a_stop_off(as_user: Sigwrap) -> None:
-    """One that waits for somebody's answer is none that goes on; and a yes to it waits as well."""
+def test_an_exec_that_never_ends_does_not_delay_a_stop(as_user: Sigwrap) -> None:
+    """An exec that waits for approval is not in flight, and an approval waits for SIGCONT."""
     asks = policy(as_user.folder, ' [{name: ask, commands: ["true"], decision: approve}]')
     words = ("-p", asks, "--no-report", "--approvals", "control")
     run = as_user.start(*words, "--", "sh", "-c", "echo ready; /bin/true && echo went on; read x")

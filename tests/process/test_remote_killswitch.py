@@ -93,7 +93,9 @@ def test_killed_at_the_start(as_user: Sigwrap, serve: Serve) -> None:
     assert b"sigwrap: killed by the remote kill switch " in done.stderr
     assert "all stop" in end_of(as_user)
     assert as_user.alive() == []
-    assert server.requests[0].startswith(b"GET /switch HTTP/1.1\r\nHost: localhost:")
+    head, *headers = server.requests[0].decode().split("\r\n")
+    assert head == "GET /switch HTTP/1.1"
+    assert f"Host: localhost:{server.port}" in headers
 
 
 def _drip(connection: socket.socket) -> None:
@@ -194,7 +196,7 @@ def test_an_answer_through_a_proxy(sigwrap: Sigwrap, serve: Serve) -> None:
     server = serve(KILLED, secure=True)
 
     def proxy(connection: socket.socket) -> None:
-        connection.sendall(b"HTTP/1.1 200 Connection established\r\n\r\n")
+        connection.sendall(b"HTTP/1.1 200 Connection established\r\nContent-Length: 0\r\n\r\n")
         with socket.create_connection(("127.0.0.1", server.port)) as other:
             _pass_on(connection, other)
 
@@ -207,6 +209,7 @@ def test_an_answer_through_a_proxy(sigwrap: Sigwrap, serve: Serve) -> None:
     assert "cannot verify its certificate" in why  # the certificate names another host
     request = through.requests[0].decode().split("\r\n")
     assert request[0] == "CONNECT example.invalid:443 HTTP/1.1"
+    assert "Host: example.invalid:443" in request
     assert "Proxy-Authorization: Basic bWU6c2VjcmV0" in request
     through.answer = page(b"", "407 Proxy Authentication Required")
     whys = misses(sigwrap, "https://example.invalid/", variables)

@@ -1,4 +1,4 @@
-"""What a session's watchers notice: rules that escalate, loops, drift, attempts on sigwrap."""
+"""The watchers of a session: rules that escalate, loops, drift, attempts on sigwrap."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _policy(subject: Sigwrap, *sections: str) -> str:
 
 
 def _sent(subject: Sigwrap, *signals: str) -> list[dict[str, Any]]:
-    """What follows for one is told of the first."""
+    """Return the agent signals that were sent, without their escalations."""
     payloads = [event.payload for event in subject.sealed_events("agent_signal")]
     payloads = [each for each in payloads if each["cause"] is None]
     return [each for each in payloads if not signals or each["signal"] in signals]
@@ -50,7 +50,7 @@ def test_a_rule_that_escalates_kills_the_tree_after_its_event(sigwrap: Sigwrap) 
 
 
 @pytest.mark.promise("agent signals")
-def test_a_loop_ends_the_run_where_the_policy_says_so(sigwrap: Sigwrap) -> None:
+def test_a_loop_ends_the_run_if_the_policy_says_so(sigwrap: Sigwrap) -> None:
     policy = _policy(sigwrap, "watch: {loop: {same_exec: 10, within: 60, action: kill}}")
     done = sigwrap.run("-p", policy, "--", "sh", "-c", LOOPS)
     assert (done.returncode, done.stdout) == (KILLED, b"")
@@ -62,7 +62,7 @@ def test_a_loop_ends_the_run_where_the_policy_says_so(sigwrap: Sigwrap) -> None:
 # watch.drift
 
 
-def test_drift_ends_the_run_where_the_policy_says_so(as_user: Sigwrap) -> None:
+def test_drift_ends_the_run_if_the_policy_says_so(as_user: Sigwrap) -> None:
     learned = ("sh", "-c", "id; env ls -l; true")
     assert as_user.run("--", *learned).returncode == 0
     session = as_user.events("session_started")[0].payload["session_id"]
@@ -88,7 +88,7 @@ def test_drift_ends_the_run_where_the_policy_says_so(as_user: Sigwrap) -> None:
 # trust.boundary
 
 
-def test_what_is_no_attempt_ends_nothing(as_user: Sigwrap) -> None:
+def test_harmless_acts_are_not_attempts(as_user: Sigwrap) -> None:
     """A question from inside of what waits; a log that is only touched; a signal to the group,
     which sigwrap is in as well (`kill 0`, and what timeout does)."""
     policy = _policy(as_user, "trust: {boundary: kill}")
@@ -104,7 +104,7 @@ def test_what_is_no_attempt_ends_nothing(as_user: Sigwrap) -> None:
 
 
 @pytest.mark.parametrize("words", ["approve abc123", "signal SIGUSR1"])
-def test_who_answers_or_signals_from_inside_attempts_it(sigwrap: Sigwrap, words: str) -> None:
+def test_answering_or_signalling_from_inside_is_an_attempt(sigwrap: Sigwrap, words: str) -> None:
     policy = _policy(sigwrap, "trust: {boundary: kill}")
     done = sigwrap.run("-p", policy, "--", "sh", "-c", f"{UNDER_TEST} {words}; sleep 99")
     assert done.returncode == KILLED
@@ -112,7 +112,7 @@ def test_who_answers_or_signals_from_inside_attempts_it(sigwrap: Sigwrap, words:
     assert "connected to the control socket" in sent["reason"]
 
 
-def test_a_loop_stops_the_session_where_the_policy_says_so(as_user: Sigwrap) -> None:
+def test_a_loop_stops_the_session_if_the_policy_says_so(as_user: Sigwrap) -> None:
     policy = _policy(as_user, "watch: {loop: {same_exec: 5, within: 60s, action: stop}}")
     line = "while :; do /bin/true; done"
     process = as_user.start("-p", policy, "--no-report", "--", "sh", "-c", line)

@@ -206,6 +206,13 @@ def test_an_answer(answer_to: Callable[[bytes], Answer]) -> None:
         assert answer_to(data) == Killed("no reason given"), data
 
 
+def test_http_looks_no_name_up() -> None:
+    """It would be one that only looks like an address of this machine."""
+    assert poll_of(read_address("http://127.999.0.1/", OPTION), {})() == Missed(
+        "Name or service not known"
+    )
+
+
 def test_no_answer(answer_to: Callable[[bytes], Answer]) -> None:
     for data, why in [
         (b"", "not a complete HTTP response"),
