@@ -1,4 +1,4 @@
-"""How a session stands, as an event and as lines for a person: as much of it as fits."""
+"""The state of a session, as an event and as lines for a person, cut to what fits."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ class Seen(NamedTuple):
     ppid: int
     depth: int
     comm: str
-    argv: tuple[str, ...]  # of its last exec, where that is known: cut_words
-    state: str  # as /proc has it
+    argv: tuple[str, ...]  # of its last exec, from cut_words; empty if unknown
+    state: str  # the letter in /proc/PID/stat
     age_s: float
 
 
@@ -41,7 +41,7 @@ class Limit(NamedTuple):
 
 
 class Stopped(NamedTuple):
-    """The session is, as a whole."""
+    """A stop of the whole session."""
 
     by: str
     for_s: float
@@ -60,8 +60,10 @@ class Diagnosis(NamedTuple):
 
 
 def cut_words(argv: tuple[str, ...]) -> tuple[str, ...]:
-    """What is kept of a process for as long as it lives. A secret in a long word is masked before
-    that is cut: half of one isn't known as one any more."""
+    """Return what is kept of a process's arguments while it lives.
+
+    A secret in a long word is masked before the cut, because half of it would not be found.
+    """
     return tuple(
         word if len(word) <= _WORD_CHARACTERS else f"{masked_text(word)[:_WORD_CHARACTERS]}…"
         for word in argv[:_WORDS_KEPT]
@@ -139,7 +141,7 @@ def _process(seen: Seen) -> Payload:
 
 
 def _command(seen: Seen) -> str:
-    """One whose exec isn't known is shown as ps does it."""
+    """Return the command, or the name in brackets, as ps does, if the exec is unknown."""
     text = shell_words(masked(seen.argv)) if seen.argv else f"[{printable(seen.comm)}]"
     return shortened(text, _LONGEST_COMMAND)
 

@@ -1,8 +1,7 @@
-"""What SIGUSR1 and SIGUSR2 ask for: how the session stands, and a copy of its log.
+"""Answer SIGUSR1 and SIGUSR2: the state of the session, and a copy of its log.
 
-Of a process only what the kernel knows of itself is read, and the words of the exec that was judged
-are shown: /proc/PID/cmdline is the process's own memory, which says what it likes, and can keep a
-reader waiting.
+The arguments are those of the judged exec, and all else is from the kernel. /proc/PID/cmdline is
+the process's own memory, which it can change, and which can block a reader.
 """
 
 from __future__ import annotations
@@ -46,8 +45,8 @@ class Diagnostic:
         stopped: Callable[[], Stopped | None],
         meanwhile: Callable[[], None],
     ) -> None:
-        """`used`: of processor time and memory, where these are limited. `meanwhile`: called while
-        something takes long."""
+        """`used` has the processor time and memory, if limited; `meanwhile` is called during a
+        long copy."""
         self._recorder = recorder
         self._processes = processes
         self._approvals = approvals
@@ -58,7 +57,7 @@ class Diagnostic:
         self._started_s = time.monotonic()
 
     def tell(self) -> bool:
-        """As an event, and on standard error. False where there could be no event."""
+        """Record an event and write to standard error; return whether the event was recorded."""
         found = self._look()
         is_recorded = self._recorder.record("diagnostic", os.getpid(), payload_of(found))
         for line in lines_of(found):
@@ -66,8 +65,7 @@ class Diagnostic:
         return is_recorded
 
     def save(self) -> str:
-        """The path of a copy of the log as it is, beside the store's sessions. StoreError where
-        there can't be one."""
+        """Copy the log as it is and return the copy's path; raise StoreError if that fails."""
         recorder = self._recorder
         pids = [found.pid for found in below(os.getpid()) if not found.has_ended]
         log = recorder.log
@@ -106,7 +104,7 @@ class Diagnostic:
         )
 
     def _tree(self) -> list[Seen]:
-        """Parents before their children, those of one parent in the order in which they began."""
+        """Return parents before their children, and siblings in the order of their start."""
         now_s = time.clock_gettime(time.CLOCK_BOOTTIME)
         by_parent: dict[int, list[procfs.Stat]] = {}
         for found in below(os.getpid()):
