@@ -18,7 +18,7 @@ from sigwrap.escape import printable
 from sigwrap.events import Payload, text
 from sigwrap.hints import Any
 from sigwrap.linux.peer import Peer
-from sigwrap.mediate.diagnosis import Stopped
+from sigwrap.mediate.diagnosis import Standstill
 from sigwrap.mediate.masking import masked_text
 from sigwrap.mediate.run_end import KillDemanded, LimitReached, TerminationDemanded
 from sigwrap.policy.judge.rules import Policy
@@ -86,11 +86,11 @@ class AgentSignals:
         self._has_killed = False
 
     @property
-    def stopped(self) -> Stopped | None:
+    def stopped(self) -> Standstill | None:
         """None where the session isn't."""
         if not self._freezing.is_frozen:
             return None
-        return Stopped(self._stopped_by, time.monotonic() - self._stopped_s, self._gate.held)
+        return Standstill(self._stopped_by, time.monotonic() - self._stopped_s, self._gate.held)
 
     def send(self, signal: AgentSignal, source: str, reason: str) -> Outcome:
         """What has come of it by now; an event says so."""

@@ -16,10 +16,10 @@ from sigwrap.linux import procfs
 from sigwrap.linux.process import below
 from sigwrap.mediate.diagnosis import (
     Diagnosis,
-    Limit,
-    Seen,
-    Stopped,
-    Waiting,
+    LimitUse,
+    OpenRequest,
+    Standstill,
+    TreeProcess,
     lines_of,
     payload_of,
 )
@@ -42,7 +42,7 @@ class Diagnostic:
         approvals: Approvals,
         limits: Limits,
         used: Mapping[str, float],
-        stopped: Callable[[], Stopped | None],
+        stopped: Callable[[], Standstill | None],
         meanwhile: Callable[[], None],
     ) -> None:
         """`used` has the processor time and memory, if limited; `meanwhile` is called during a
@@ -93,8 +93,8 @@ class Diagnostic:
         return Diagnosis(
             stopped=self._stopped(),
             processes=seen,
-            questions=[
-                Waiting(each.id, each.question.masked or each.question.what) for each in queue
+            requests=[
+                OpenRequest(each.id, each.question.masked or each.question.what) for each in queue
             ],
             limits=self._used(seen),
             counts=dict(recorder.counts),
@@ -103,13 +103,13 @@ class Diagnostic:
             head=recorder.log.head,
         )
 
-    def _tree(self) -> list[Seen]:
+    def _tree(self) -> list[TreeProcess]:
         """Return parents before their children, and siblings in the order of their start."""
         now_s = time.clock_gettime(time.CLOCK_BOOTTIME)
         by_parent: dict[int, list[procfs.Stat]] = {}
         for found in below(os.getpid()):
             by_parent.setdefault(found.ppid, []).append(found)
-        seen: list[Seen] = []
+        seen: list[TreeProcess] = []
         waiting = [(each, 0) for each in _last_first(by_parent.get(os.getpid(), []))]
         while waiting:
             found, above = waiting.pop()
@@ -117,7 +117,7 @@ class Diagnostic:
             is_command = known is not None and known is self._processes.command
             depth = known.depth if known is not None else above + (not is_command)
             seen.append(
-                Seen(
+                TreeProcess(
                     found.pid,
                     found.ppid,
                     depth,
@@ -130,17 +130,17 @@ class Diagnostic:
             waiting += [(each, depth) for each in _last_first(by_parent.get(found.pid, []))]
         return seen
 
-    def _used(self, seen: list[Seen]) -> list[Limit]:
+    def _used(self, seen: list[TreeProcess]) -> list[LimitUse]:
         limits, counts = self._limits, self._recorder.counts
         gone_on = sum(counts[name] for name in _GONE_ON)
         used = [
-            Limit("max_depth", max((each.depth for each in seen), default=0), limits.max_depth),
-            Limit("max_processes", len(seen), limits.max_processes),
-            Limit("max_execs", gone_on, limits.max_execs),
-            Limit("wall_time", round(time.monotonic() - self._started_s), limits.wall_time_s),
-            Limit("cpu_time", self._used_of.get("cpu_time", 0), limits.cpu_time_s),
-            Limit("memory", self._used_of.get("memory", 0), limits.memory_bytes),
-            Limit("log_size", self._recorder.log.size, self._recorder.budget.maximum),
+            LimitUse("max_depth", max((each.depth for each in seen), default=0), limits.max_depth),
+            LimitUse("max_processes", len(seen), limits.max_processes),
+            LimitUse("max_execs", gone_on, limits.max_execs),
+            LimitUse("wall_time", round(time.monotonic() - self._started_s), limits.wall_time_s),
+            LimitUse("cpu_time", self._used_of.get("cpu_time", 0), limits.cpu_time_s),
+            LimitUse("memory", self._used_of.get("memory", 0), limits.memory_bytes),
+            LimitUse("log_size", self._recorder.log.size, self._recorder.budget.maximum),
         ]
         return [each for each in used if each.maximum]
 

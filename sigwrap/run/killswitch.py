@@ -42,7 +42,7 @@ class KillSwitch:
         """`line`: listens since before the files were looked for, so nobody who has put them there
         since can have missed us."""
         self._line = line
-        self._places = [_Place(store) for store in stores]
+        self._places = [_Store(store) for store in stores]
         self._loop = loop
         self._recorder = recorder
         self._on_activated = on_activated
@@ -143,7 +143,7 @@ class KillSwitch:
             self._look(place, now_s)
         self._loop.call_at(now_s + _LOOKS_EVERY_S, self._look_regularly)
 
-    def _look(self, place: _Place, now_s: float) -> None:
+    def _look(self, place: _Store, now_s: float) -> None:
         try:
             folder = place.open()
         except OSError:  # the log's files are in one of them: who took it away is noticed
@@ -179,7 +179,7 @@ class KillSwitch:
         self._recorder.record("killswitch_invented", os.getpid(), payload)
 
 
-class _Place:
+class _Store:
     """A store, on the mounts that it was on at the start: a later mount could block the look."""
 
     def __init__(self, store: str) -> None:
