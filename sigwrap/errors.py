@@ -8,8 +8,8 @@ SigwrapError            one line for the user: what, where, what to do next
 ├── KernelError         the kernel refused something (carries errno)
 │   └── NoInterception  the seccomp listener can't be had
 ├── SessionError        a session can't be found, reached or started
-│   └── Unreachable     one of those that were asked (protocols/control_client.py)
-├── CommandError        COMMAND can't be run (start/command.py)
+│   └── Unreachable     a session that does not answer (protocols/control_client.py)
+├── CommandError        the command can't be run (start/command.py)
 ├── NotSupervised       a stub without a supervisor (cli/stub.py)
 └── InternalError       a bug of sigwrap
 """
@@ -22,7 +22,7 @@ DOCTOR = "sigwrap doctor shows what this machine lacks"
 
 
 class SigwrapError(Exception):
-    """Show `lines` and exit with `status`. What is in them may come from anybody."""
+    """Show `lines` and exit with `status`; the lines may hold untrusted text."""
 
     status = REFUSED
 
@@ -36,7 +36,7 @@ class SigwrapError(Exception):
 
     @property
     def lines(self) -> list[str]:
-        """One, where a subclass doesn't say more."""
+        """Return one line; some subclasses have more."""
         return [str(self)]
 
 

@@ -1,9 +1,9 @@
-"""Text from a hostile process, made fit for a terminal.
+"""Escape untrusted text for a terminal.
 
-Names, arguments and paths may hold escape sequences, newlines that fake a line of sigwrap's, and
+Names, arguments and paths may hold escape sequences, newlines that fake a line of sigwrap, and
 bidirectional overrides. str.isprintable() is false for all of them (categories Cc, Cf, Cs, Co, Cn,
-Zl, Zp, and every space but the plain one). It is true for some that show as a blank or as nothing,
-and for some that strike out or enclose the character before, which makes another one of it.
+Zl, Zp, and every space but the plain one). It is true for some that look like a blank or like
+nothing, and for some that strike out or enclose the character before and so change its look.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from sigwrap.bare import re
 
 _SAFE = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_@%+=:,./~^-"
-_UNSEEN = (  # compiled where somebody needs it
+_UNSEEN = (  # compiled on first use
     "[\u0334-\u0338\u0488\u0489\u1abe\u20d0-\u20f0\ua670-\ua672"
     "\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180d\u180f\u2800\u3164\ufe00-\ufe0f\uffa0"
     "\U00013441\U00013442\U00016fe4\U0001d159\U000e0100-\U000e01ef]"
@@ -23,7 +23,7 @@ _RIGHT_TO_LEFT = (
 )
 _REORDERED = "it has right-to-left letters: a terminal may show its words in another order"
 _GOES_ON = "    | "
-_NARROWEST, _WIDEST = 20, 80  # somebody may have told the terminal that it is wider than it is
+_NARROWEST, _WIDEST = 20, 80  # the size that a terminal reports can be wrong
 _LONG_LINE, _LONGEST_WORD, _LONGEST_LINE = 1000, 200, 4000
 _NAMED_ESCAPES = {"\n": "\\n", "\r": "\\r", "\t": "\\t", "\x1b": "\\e"}
 
@@ -35,20 +35,22 @@ def printable(text: str) -> str:
 
 
 def bounded(line: str) -> str:
-    """A line that nobody would read to its end, with its long words cut, and then itself: of each
-    the end stays, where a path tells most, and a message what to do."""
+    """Shorten a very long line: first its long words, then the line.
+
+    The end stays, because it has the file of a path and the advice of a message.
+    """
     if len(line) > _LONG_LINE:
         line = " ".join(_cut(word, _LONGEST_WORD) for word in line.split(" "))
     return _cut(line, _LONGEST_LINE)
 
 
 def shell_words(argv: Iterable[str]) -> str:
-    """A command line that could be pasted into bash."""
+    """Return a command line that could be pasted into bash."""
     return " ".join(map(_shell_word, argv))
 
 
 def note_on_order(lines: Iterable[str]) -> str:
-    """What to know of them before they are read on a terminal; empty where there is nothing."""
+    """Return a warning if a terminal may reorder the words of these lines, or an empty text."""
     for line in lines:
         if not line.isascii() and re.search(_RIGHT_TO_LEFT, line):
             return _REORDERED
@@ -56,9 +58,11 @@ def note_on_order(lines: Iterable[str]) -> str:
 
 
 def rows(line: str, columns: int) -> list[str]:
-    """A printable line, broken before a terminal would: what goes on is marked, so no part of it
-    looks like a line of its own. What isn't ASCII takes up to two columns. `columns`: as the
-    terminal says, 0 where it doesn't."""
+    """Break a printable line before a terminal would, and mark where it goes on.
+
+    So no part of it looks like a line of its own. A character that is not ASCII takes up to two
+    columns. `columns` is 0 if the terminal does not say how many it has.
+    """
     columns = min(max(columns or _WIDEST, _NARROWEST), _WIDEST)
     found, row, room = [], "", columns
     for char in line:
@@ -72,12 +76,12 @@ def rows(line: str, columns: int) -> list[str]:
 
 
 def columns_of(line: str) -> int:
-    """That a printable line takes at most: what isn't ASCII takes up to two."""
+    """Return how many columns a printable line takes at most: not ASCII takes up to two."""
     return len(line) if line.isascii() else sum(1 if char.isascii() else 2 for char in line)
 
 
 def shortened(text: str, longest: int) -> str:
-    """The beginning of it, in at most so many characters."""
+    """Return the beginning of the text in at most so many characters."""
     return text if len(text) <= longest else f"{text[: longest - 1]}…"
 
 
@@ -87,13 +91,13 @@ def first_of(files: list[str]) -> str:
 
 
 def beginning(text: str, characters: int) -> str:
-    """The same, or its beginning and how much follows."""
+    """Return the text, or its beginning and how much follows."""
     rest = len(text) - characters
     return text if rest <= 0 else f"{text[:characters]} ... and {rest} more characters"
 
 
 def cut_to(line: str, columns: int) -> str:
-    """The beginning of a printable line, in at most so many columns."""
+    """Return the beginning of a printable line in at most so many columns."""
     if columns_of(line) <= columns:
         return line
     kept = line[: max(columns - 2, 0)]
@@ -108,7 +112,7 @@ def _cut(text: str, longest: int) -> str:
 
 
 def _shell_word(word: str) -> str:
-    if word and not word.strip(_SAFE):  # none is left: each of them is safe
+    if word and not word.strip(_SAFE):  # no other character is left
         return word
     if _is_seen(word):
         return "'" + word.replace("'", "'\\''") + "'"
@@ -124,7 +128,7 @@ def _escape(char: str) -> str:
     code = ord(char)
     if char in _NAMED_ESCAPES:
         return _NAMED_ESCAPES[char]
-    if 0xDC80 <= code <= 0xDCFF:  # a byte that was no UTF-8
+    if 0xDC80 <= code <= 0xDCFF:  # a byte that is not UTF-8
         return f"\\x{code - 0xDC00:02x}"
     if code < 0x80:
         return f"\\x{code:02x}"

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 
 def nearest_word(word: str, words: Iterable[str]) -> str:
-    import difflib  # for a mistake only, so not once COMMAND runs: nothing is imported then
+    import difflib  # for mistakes only; nothing is imported once the command runs
 
     by_lowercase = {each.lower(): each for each in words}
     # difflib is quadratic in the word: nothing that long is a typing error.

@@ -16,7 +16,7 @@ from sigwrap.mediate.masking import masked, masked_text
 from sigwrap.mediate.wording import DENIED, TO_AN_AGENT
 from sigwrap.protocols.tool_calls import send
 from sigwrap.store.chain import key_from_environment
-from sigwrap.store.codec import bounded as fitted
+from sigwrap.store.codec import cut_payload
 from sigwrap.store.shared_log import append
 
 EVENT = "tool_call_judged"
@@ -37,7 +37,11 @@ def record(
     """Raise StoreError outside a session if it cannot be recorded."""
     payload = _payload(agent, call, verdict, reason, took_us)
     if inside:
-        send(store, os.environ.get("SIGWRAP_SESSION", ""), fitted({"pid": os.getpid(), **payload}))
+        send(
+            store,
+            os.environ.get("SIGWRAP_SESSION", ""),
+            cut_payload({"pid": os.getpid(), **payload}),
+        )
         return
     key = key_from_environment(os.environb)
     digest = blake2b(f"{agent}\n{call.conversation}".encode(), digest_size=6).hexdigest()

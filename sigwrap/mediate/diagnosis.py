@@ -1,4 +1,4 @@
-"""How a session stands, as an event and as lines for a person: as much of it as fits."""
+"""The state of a session, as an event and as lines for a person, cut to what fits."""
 
 from __future__ import annotations
 
@@ -9,39 +9,39 @@ from sigwrap.mediate.masking import masked, masked_text
 from sigwrap.tuples import NamedTuple
 
 _WORDS_KEPT, _WORD_CHARACTERS = 16, 200
-_LONGEST_COMMAND, _LONGEST_QUESTION = 100, 100
-_PROCESSES_CHARACTERS, _QUESTIONS_CHARACTERS = 4_000, 800  # of JSON: an event has 8 KiB
-_LINES_OF_PROCESSES, _LINES_OF_QUESTIONS = 24, 6
+_LONGEST_COMMAND, _LONGEST_REQUEST = 100, 100
+_PROCESSES_CHARACTERS, _REQUESTS_CHARACTERS = 4_000, 800  # of JSON: an event has 8 KiB
+_LINES_OF_PROCESSES, _LINES_OF_REQUESTS = 24, 6
 _DEEPEST_INDENT = 12
 
 
-class Seen(NamedTuple):
+class TreeProcess(NamedTuple):
     """A process of the tree."""
 
     pid: int
     ppid: int
     depth: int
     comm: str
-    argv: tuple[str, ...]  # of its last exec, where that is known: cut_words
-    state: str  # as /proc has it
+    argv: tuple[str, ...]  # of its last exec, from cut_words; empty if unknown
+    state: str  # the letter in /proc/PID/stat
     age_s: float
 
 
-class Waiting(NamedTuple):
+class OpenRequest(NamedTuple):
     """A request for approval."""
 
     id: str
     what: str
 
 
-class Limit(NamedTuple):
+class LimitUse(NamedTuple):
     name: str
     used: float
     maximum: float
 
 
-class Stopped(NamedTuple):
-    """The session is, as a whole."""
+class Standstill(NamedTuple):
+    """A stop of the whole session."""
 
     by: str
     for_s: float
@@ -49,10 +49,10 @@ class Stopped(NamedTuple):
 
 
 class Diagnosis(NamedTuple):
-    stopped: Stopped | None
-    processes: list[Seen]  # parents before their children
-    questions: list[Waiting]
-    limits: list[Limit]
+    stopped: Standstill | None
+    processes: list[TreeProcess]  # parents before their children
+    requests: list[OpenRequest]
+    limits: list[LimitUse]
     counts: dict[str, int]  # of the events so far
     unrecorded: int
     log_bytes: int
@@ -60,8 +60,10 @@ class Diagnosis(NamedTuple):
 
 
 def cut_words(argv: tuple[str, ...]) -> tuple[str, ...]:
-    """What is kept of a process for as long as it lives. A secret in a long word is masked before
-    that is cut: half of one isn't known as one any more."""
+    """Return what is kept of a process's arguments while it lives.
+
+    A secret in a long word is masked before the cut, because half of it would not be found.
+    """
     return tuple(
         word if len(word) <= _WORD_CHARACTERS else f"{masked_text(word)[:_WORD_CHARACTERS]}…"
         for word in argv[:_WORDS_KEPT]
@@ -70,15 +72,15 @@ def cut_words(argv: tuple[str, ...]) -> tuple[str, ...]:
 
 def payload_of(found: Diagnosis) -> Payload:
     processes = _fitting([_process(each) for each in found.processes], _PROCESSES_CHARACTERS)
-    questions = _fitting(
-        [{"id": each.id, "what": _what(each)} for each in found.questions], _QUESTIONS_CHARACTERS
+    requests = _fitting(
+        [{"id": each.id, "what": _what(each)} for each in found.requests], _REQUESTS_CHARACTERS
     )
     return {
         "stopped": None if found.stopped is None else _stopped(found.stopped),
         "processes": processes,
         "processes_left_out": len(found.processes) - len(processes),
-        "approvals": questions,
-        "approvals_left_out": len(found.questions) - len(questions),
+        "approvals": requests,
+        "approvals_left_out": len(found.requests) - len(requests),
         "limits": {each.name: [each.used, each.maximum] for each in found.limits},
         "counts": found.counts,
         "unrecorded": found.unrecorded,
@@ -102,9 +104,9 @@ def lines_of(found: Diagnosis) -> list[str]:
         age, pids = _age(each.age_s), f"{each.pid:>9} {each.ppid:>9}"
         lines.append(f"{pids} {each.depth:>5} {each.state:5} {age:>8}  {indent}{_command(each)}")
     lines += _more(number - len(shown), "processes")
-    waiting = found.questions[:_LINES_OF_QUESTIONS]
+    waiting = found.requests[:_LINES_OF_REQUESTS]
     lines += [f"approval request {each.id}  {_what(each)}" for each in waiting]
-    lines += _more(len(found.questions) - len(waiting), "approval requests")
+    lines += _more(len(found.requests) - len(waiting), "approval requests")
     for limit in found.limits:
         lines.append(f"limit {limit.name}: {limit.used} of {limit.maximum}")
     counted = ", ".join(f"{name} {count}" for name, count in sorted(found.counts.items()))
@@ -123,29 +125,29 @@ def _fitting(items: list[Payload], characters: int) -> list[Payload]:
     return items
 
 
-def _stopped(stopped: Stopped) -> Payload:
+def _stopped(stopped: Standstill) -> Payload:
     return {"by": stopped.by, "for_s": round(stopped.for_s, 1), "held": stopped.held}
 
 
-def _process(seen: Seen) -> Payload:
+def _process(process: TreeProcess) -> Payload:
     return {
-        "pid": seen.pid,
-        "ppid": seen.ppid,
-        "depth": seen.depth,
-        "command": _command(seen),
-        "state": seen.state,
-        "age_s": round(seen.age_s, 1),
+        "pid": process.pid,
+        "ppid": process.ppid,
+        "depth": process.depth,
+        "command": _command(process),
+        "state": process.state,
+        "age_s": round(process.age_s, 1),
     }
 
 
-def _command(seen: Seen) -> str:
-    """One whose exec isn't known is shown as ps does it."""
-    text = shell_words(masked(seen.argv)) if seen.argv else f"[{printable(seen.comm)}]"
+def _command(process: TreeProcess) -> str:
+    """Return the command, or the name in brackets, as ps does, if the exec is unknown."""
+    text = shell_words(masked(process.argv)) if process.argv else f"[{printable(process.comm)}]"
     return shortened(text, _LONGEST_COMMAND)
 
 
-def _what(waiting: Waiting) -> str:
-    return shortened(printable(waiting.what), _LONGEST_QUESTION)
+def _what(request: OpenRequest) -> str:
+    return shortened(printable(request.what), _LONGEST_REQUEST)
 
 
 def _more(left: int, what: str) -> list[str]:

@@ -1,7 +1,6 @@
-"""How much a session's log may take: whoever runs in the session chooses how much there is to
-record, and the disk is everybody's.
+"""How large a session's log may become: the session chooses how much there is to record.
 
-Pure: the size goes in, what is to be said or done comes out (run/recorder.py does it).
+Pure: the size goes in, what to say or do comes out (run/recorder.py does it).
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ import sys
 
 from sigwrap.bare.enum import Enum
 
-# How the tree ends, and what becomes of the log: recorded beyond the limit too, for a while.
+# Beyond the limit, the end of the tree and of the log is still recorded, for a while.
 _ALWAYS = frozenset({"session_ended", "limit_exceeded", "killswitch_activated"})
 _BEYOND = frozenset(
     {
@@ -35,7 +34,7 @@ class Mark(Enum):
 
 class LogBudget:
     def __init__(self, maximum: int, *, ends_run: bool) -> None:
-        """`maximum` in bytes; 0: no limit. Where a full log doesn't end the run, all is denied."""
+        """`maximum` is in bytes; 0 sets no limit. A full log ends the run, or denies everything."""
         self.maximum = maximum
         self.ends_run = ends_run
         self.next_mark = (maximum + 1) // 2 or sys.maxsize
@@ -43,8 +42,7 @@ class LogBudget:
         self._beyond = maximum + max(maximum // 16, _LEAST_BEYOND_BYTES)
 
     def passed(self, size: int) -> Mark | None:
-        """For a size of `next_mark` or more: what was passed, once. Of a full log nobody has to
-        know that it is half full as well."""
+        """Return the mark that this size has passed, once; a full log is not also half full."""
         if not self._marks or size < self.next_mark:
             return None
         self.next_mark = self.maximum

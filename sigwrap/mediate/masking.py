@@ -1,8 +1,8 @@
-"""Secrets in arguments, before anything is written.
+"""Mask secrets in arguments before they are written.
 
-By what announces a secret (an option's or a variable's name, a header, a URL with a password) and
-by the shape of well-known tokens. Linear in the length of the text: every pattern starts at a
-literal and repeats without backtracking, for the wrapped program chooses what is searched.
+A secret is found by what announces it (the name of an option or a variable, a header, a URL with a
+password) or by the shape of a well-known token. The time is linear in the length of the text, which
+the command chooses: every pattern starts at a literal and repeats without backtracking.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ MASK = "***"
 
 
 class _Pattern:
-    """Compiled when a hint calls for it: most runs have none, and all of them take 2 ms."""
+    """A pattern that is compiled on first use: most runs need none, and all take 2 ms."""
 
     __slots__ = ("_compiled", "_text")
 
@@ -33,8 +33,8 @@ _SECRET_WORD = (
     r"(?:token|passw(?:or)?d|passphrase|passwd|secret|api[-_]?key|access[-_]?key|private[-_]?key"
     r"|auth[-_]?key|signing[-_]?key|encryption[-_]?key|credentials?)"
 )
-# Without one of these, in lower case, no pattern below can match: a search for each of them is
-# several times cheaper than one for any.
+# A text without any of these, in lower case, matches no pattern below. A search for each of them is
+# several times faster than one pattern for all.
 _HINTS = [
     "token",
     "passw",
@@ -83,7 +83,7 @@ _KNOWN = _Pattern(
     r"|\b(?:AKIA|ASIA)[A-Z0-9]{16}|AIza[\w-]{30,}+|(?<![\w-])eyJ[\w-]{8,}+\.[\w-]{4,}+\.[\w-]*+"
 )
 
-# Options too short to be told by their name: program -> (separate value, attached value).
+# Options whose short name says nothing: program -> (separate value, attached value).
 _BY_PROGRAM: dict[str, tuple[frozenset[str], tuple[str, ...]]] = {
     "curl": (frozenset({"-u", "--user", "-U", "--proxy-user"}), ("-u", "--user=")),
     "sshpass": (frozenset({"-p"}), ("-p",)),
@@ -96,7 +96,7 @@ _BY_PROGRAM: dict[str, tuple[frozenset[str], tuple[str, ...]]] = {
 
 
 def masked(argv: Sequence[str]) -> tuple[str, ...]:
-    """The same words, their secrets replaced by `***`."""
+    """Return the words with their secrets replaced by `***`."""
     known = _BY_PROGRAM.get(argv[0].rpartition("/")[2]) if argv else None
     if known is None and not _hints_at_any("\n".join(argv)):
         return tuple(argv)

@@ -23,7 +23,7 @@ from sigwrap.errors import StoreError
 from sigwrap.escape import printable
 from sigwrap.events import Payload, text
 from sigwrap.linux.peer import Peer
-from sigwrap.mediate.diagnosis import Stopped
+from sigwrap.mediate.diagnosis import Standstill
 from sigwrap.mediate.masking import masked_text
 from sigwrap.mediate.run_end import KillDemanded, LimitReached, TerminationDemanded
 from sigwrap.policy.judge.rules import Policy
@@ -87,11 +87,11 @@ class AgentSignals:
         self._has_killed = False
 
     @property
-    def stopped(self) -> Stopped | None:
+    def stopped(self) -> Standstill | None:
         """None if the session is not stopped."""
         if not self._freezing.is_frozen:
             return None
-        return Stopped(self._stopped_by, time.monotonic() - self._stopped_s, self._gate.held)
+        return Standstill(self._stopped_by, time.monotonic() - self._stopped_s, self._gate.held)
 
     def send(self, signal: AgentSignal, source: str, reason: str) -> Outcome:
         return self._send(signal, source, reason).outcome

@@ -1,4 +1,4 @@
-"""The last words of a session: to the user, and in its log."""
+"""The end of a session, as the user and the log are told."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def note_changes(recorder: Recorder, tell: Tell) -> None:
 
 
 def seal(recorder: Recorder, ended: RunEnd, duration_s: float, tell: Tell) -> bool:
-    """False where the log has no end, or can't be found where it belongs."""
+    """End the log; return False if it has no end, or is not where it belongs."""
     recorder.look()
     has_end = recorder.record(
         "session_ended",
@@ -58,7 +58,7 @@ def seal(recorder: Recorder, ended: RunEnd, duration_s: float, tell: Tell) -> bo
 def tell_why(
     ended: RunEnd, plan: Plan, program: bytes, *, told_of_denial: bool, tell: Tell
 ) -> None:
-    """Where COMMAND didn't end by itself."""
+    """Say why the command ended, unless it ended by itself."""
     if ended.switched_off is not None:
         why = f": {ended.switched_off.reason}" if ended.switched_off.reason else ""
         if plan.remote_switch is not None and plan.remote_switch.has_killed:

@@ -1,8 +1,7 @@
-"""What SIGUSR1 and SIGUSR2 ask for: how the session stands, and a copy of its log.
+"""Answer SIGUSR1 and SIGUSR2: the state of the session, and a copy of its log.
 
-Of a process only what the kernel knows of itself is read, and the words of the exec that was judged
-are shown: /proc/PID/cmdline is the process's own memory, which says what it likes, and can keep a
-reader waiting.
+The arguments are those of the judged exec, and all else is from the kernel. /proc/PID/cmdline is
+the process's own memory, which it can change, and which can block a reader.
 """
 
 from __future__ import annotations
@@ -17,9 +16,9 @@ from sigwrap.linux import procfs
 from sigwrap.linux.process import below
 from sigwrap.mediate.diagnosis import (
     Diagnosis,
-    Limit,
-    Seen,
-    Waiting,
+    LimitUse,
+    OpenRequest,
+    TreeProcess,
     lines_of,
     payload_of,
 )
@@ -41,7 +40,7 @@ class Diagnostic:
         self._started_s = time.monotonic()
 
     def tell(self) -> bool:
-        """As an event, and on standard error. False where there could be no event."""
+        """Record an event and write to standard error; return whether the event was recorded."""
         found = self._look()
         is_recorded = self._recorder.record("diagnostic", os.getpid(), payload_of(found))
         for line in lines_of(found):
@@ -49,8 +48,7 @@ class Diagnostic:
         return is_recorded
 
     def save(self) -> str:
-        """The path of a copy of the log as it is, beside the store's sessions. StoreError where
-        there can't be one."""
+        """Copy the log as it is and return the copy's path; raise StoreError if that fails."""
         recorder = self._recorder
         pids = [found.pid for found in below(os.getpid()) if not found.has_ended]
         log = recorder.log
@@ -78,8 +76,8 @@ class Diagnostic:
         return Diagnosis(
             stopped=self._session.agent_signals.stopped,
             processes=seen,
-            questions=[
-                Waiting(each.id, each.question.masked or each.question.what) for each in queue
+            requests=[
+                OpenRequest(each.id, each.question.masked or each.question.what) for each in queue
             ],
             limits=self._used(seen),
             counts=dict(recorder.counts),
@@ -88,13 +86,13 @@ class Diagnostic:
             head=recorder.log.head,
         )
 
-    def _tree(self) -> list[Seen]:
-        """Parents before their children, those of one parent in the order in which they began."""
+    def _tree(self) -> list[TreeProcess]:
+        """Return parents before their children, and siblings in the order of their start."""
         now_s = time.clock_gettime(time.CLOCK_BOOTTIME)
         by_parent: dict[int, list[procfs.Stat]] = {}
         for found in below(os.getpid()):
             by_parent.setdefault(found.ppid, []).append(found)
-        seen: list[Seen] = []
+        seen: list[TreeProcess] = []
         waiting = [(each, 0) for each in _last_first(by_parent.get(os.getpid(), []))]
         while waiting:
             found, above = waiting.pop()
@@ -102,7 +100,7 @@ class Diagnostic:
             is_command = known is not None and known is self._processes.command
             depth = known.depth if known is not None else above + (not is_command)
             seen.append(
-                Seen(
+                TreeProcess(
                     found.pid,
                     found.ppid,
                     depth,
@@ -115,18 +113,18 @@ class Diagnostic:
             waiting += [(each, depth) for each in _last_first(by_parent.get(found.pid, []))]
         return seen
 
-    def _used(self, seen: list[Seen]) -> list[Limit]:
+    def _used(self, seen: list[TreeProcess]) -> list[LimitUse]:
         limits, counts, usage = self._limits, self._recorder.counts, self._session.usage
         measured = {} if usage is None else usage.used
         gone_on = sum(counts[name] for name in _GONE_ON)
         used = [
-            Limit("max_depth", max((each.depth for each in seen), default=0), limits.max_depth),
-            Limit("max_processes", len(seen), limits.max_processes),
-            Limit("max_execs", gone_on, limits.max_execs),
-            Limit("wall_time", round(time.monotonic() - self._started_s), limits.wall_time_s),
-            Limit("cpu_time", measured.get("cpu_time", 0), limits.cpu_time_s),
-            Limit("memory", measured.get("memory", 0), limits.memory_bytes),
-            Limit("log_size", self._recorder.log.size, self._recorder.budget.maximum),
+            LimitUse("max_depth", max((each.depth for each in seen), default=0), limits.max_depth),
+            LimitUse("max_processes", len(seen), limits.max_processes),
+            LimitUse("max_execs", gone_on, limits.max_execs),
+            LimitUse("wall_time", round(time.monotonic() - self._started_s), limits.wall_time_s),
+            LimitUse("cpu_time", measured.get("cpu_time", 0), limits.cpu_time_s),
+            LimitUse("memory", measured.get("memory", 0), limits.memory_bytes),
+            LimitUse("log_size", self._recorder.log.size, self._recorder.budget.maximum),
         ]
         return [each for each in used if each.maximum]
 

@@ -1,4 +1,4 @@
-"""The log of a session is begun: what it starts with, and what it lacks here."""
+"""Start the log of a session with its first event, and with what this machine lacks."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ def new_session_id() -> str:
 
 
 def gaps(launched: Launch, walls: Walls, *, shown_by: int) -> list[str]:
-    """`shown_by`: whose environment still has what COMMAND is not given, or 0."""
+    """`shown_by`: the process whose environment still has the removed variables, or 0."""
     found = [] if launched.listener is None else [*walls.without]
-    if shown_by and not _nobody_reads(launched, walls):
+    if shown_by and not _is_unreadable(launched, walls):
         found.append(f"environment: removed variables stay readable in /proc/{shown_by}/environ")
     if limited := ", ".join(limits.not_lifted()):
         found.append(f"sigwrap's own limits: {limited}")
@@ -65,7 +65,7 @@ def open_log(
         "inside": outer_session(launched, inherited),
         "command": masked(settings.command),
         "command_pid": launched.pid,
-        "cwd": cwd_of(os.getpid()),  # also where the folder was removed
+        "cwd": cwd_of(os.getpid()),  # also if the directory was removed
         "user": _user_name(inherited),
         "uid": os.getuid(),
         "host": system.nodename,
@@ -90,8 +90,8 @@ def open_log(
     return recorder
 
 
-def _nobody_reads(launched: Launch, walls: Walls) -> bool:
-    """Root reads an environment past a Landlock domain too."""
+def _is_unreadable(launched: Launch, walls: Walls) -> bool:
+    """Return whether the command can't read our environment; root reads it past Landlock."""
     return walls.domain and launched.listener is not None and os.geteuid() != 0
 
 

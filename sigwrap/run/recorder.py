@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from sigwrap.run.session import Session
 
 LOOK_S = 0.5
-_SAID_AGAIN_AFTER_S = 10.0  # without a denial: a small event may fit between two large ones
-_REST_AFTER_RESTORING = 20  # times as long as it took: who removes the log again and again
+_SAID_AGAIN_AFTER_S = 10.0  # since the last denial: a small event may still fit in between
+_REST_AFTER_RESTORING = 20  # times as long as it took, if a process removes the log repeatedly
 
 
 class Recorder:
-    """The log while it is written: an event is in it, or what it stands for must not happen."""
+    """Writes the log. An action whose event is not recorded must not happen."""
 
     def __init__(
         self, log: SessionLog, tell: Callable[[str], None], budget: LogBudget | None = None
@@ -36,7 +36,7 @@ class Recorder:
         self.counts: Counter[str] = Counter()
         self.actions = Counts()
         self.unrecorded = 0
-        self.why_not = ""  # recorded, of what was to be told last
+        self.why_not = ""  # the last reason why an event was not recorded
         self.repeated = 0  # execs that went on without being judged again
 
     def attend(self, session: Session) -> None:
@@ -63,7 +63,7 @@ class Recorder:
 
     @property
     def room(self) -> int:
-        """How many bytes the log may take before somebody has to look."""
+        """Return how many bytes the log may grow before the next check of its size."""
         return self.budget.next_mark - self.log.size
 
     def rows_written(
@@ -79,8 +79,10 @@ class Recorder:
         self._fails(self.log.row_failed())
 
     def look(self) -> float:
-        """Whether the session's files are still there; if not, they are written anew. Says after
-        how many seconds to look again."""
+        """Write the session's files again if another program changed them.
+
+        Return after how many seconds to look again.
+        """
         what = self.log.objection()
         if not what:
             return LOOK_S
@@ -93,7 +95,7 @@ class Recorder:
         return LOOK_S + _REST_AFTER_RESTORING * (time.monotonic() - started_s)
 
     def tampered(self, name: str, path: str, what: str, mended: str) -> None:
-        """In the log each time, and once on standard error."""
+        """Record it each time, and say it once on standard error."""
         self.record("store_tampered", os.getpid(), {"what": what, "path": path})
         if name not in self._told_of_tampering:
             self._told_of_tampering.add(name)

@@ -1,12 +1,11 @@
-"""The files that sigwrap runs from, and whether they are still what they were when COMMAND began.
+"""Detect changes of the files that sigwrap runs from, since the command began.
 
-What runs is loaded by then. But a stub, and the next start of sigwrap, run what these files hold
-later. A change shows by its time of change, which no user can set, and the folder that was put in
-the place of another by its number.
+This run has loaded them by then, but a stub and the next start of sigwrap run what they hold later.
+A changed file shows by its ctime, which no user can set, and a replaced directory by its inode.
 
-Whoever changes them may put links there that lead into a file system of his own, or files by the
-million. So a folder is reached by the way that was noted, what is in it is asked of the kernel's
-caches, and one that wasn't there is not looked into.
+A process that changes them may add links into a file system of its own, or millions of files. So
+directories are opened by pinned paths, only the kernel's caches are asked about their files, and a
+new directory is not listed.
 """
 
 from __future__ import annotations
@@ -33,9 +32,9 @@ _IS_ZIPAPP = not onefile.unpacked_folder() and not os.path.isdir(_PACKAGE)
 _CLOCK_OF_FILES = 5  # CLOCK_REALTIME_COARSE
 _RUN_AT_EVERY_START = ("sitecustomize.py", "usercustomize.py")
 _BYTECODE = "__pycache__"
-_NAMES_LOOKED_AT = 20_000  # in a folder
+_NAMES_LOOKED_AT = 20_000  # in a directory
 
-# Noted by themselves; of the others, their folders are.
+# Files that are noted themselves; of others, only the directories are.
 _PROGRAM = (sys.executable, _ABOVE_THE_PACKAGE) if _IS_ZIPAPP else (sys.executable,)
 
 
@@ -105,13 +104,13 @@ def _links_on(path: str) -> Iterator[str]:
 
 
 def changed_own_files() -> list[str]:
-    """Since then; what is gone as well. What was unpacked for this run is not looked at."""
+    """Return the files that changed or are gone, except those unpacked for this run."""
     ours = [] if onefile.unpacked_folder() else _noted.listed
     return sorted(set(_changed((*ours, *_noted.of_the_start))))
 
 
 def changed_stub_file() -> str:
-    """One that a stub is loaded from; empty where all are as they were."""
+    """Return a changed file that a stub is loaded from, or an empty text."""
     return next(_changed(_noted.listed), "")
 
 
@@ -154,8 +153,10 @@ def _changed_in(fd: int, folder: str, names: Iterable[str]) -> Iterator[str]:
 
 
 def _names(fd: int, path: str) -> list[str]:
-    """Of what lies beside the package, Python runs some at every start. In a checkout, whoever
-    imports a module first writes its bytecode."""
+    """Return the names to check: beside the package, only what Python runs at every start.
+
+    In a checkout, any process that imports a module writes its bytecode.
+    """
     readable = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=fd)
     try:
         with os.scandir(readable) as entries:
@@ -173,7 +174,7 @@ def _has_changed(fd: int, path: str) -> bool:
         if stat.S_ISLNK(state.mode) and not _is_later(state):
             state = _state_behind(path)
     except FileNotFoundError:
-        return not path.endswith(".pyc")  # that is loaded where it is there
+        return not path.endswith(".pyc")  # Python needs no bytecode file
     except (OSError, MayWait):
         return True
     return _is_later(state)
@@ -194,7 +195,7 @@ def _state_behind(link: str) -> State:
 
 
 def _files() -> Iterator[str]:
-    """Those that were loaded, but for the package's own, and Python's."""
+    """Yield the loaded files outside the package."""
     if onefile.unpacked_folder():
         return
     yield from mapped_files()
@@ -207,7 +208,7 @@ def _files() -> Iterator[str]:
 
 
 def _of_the_start() -> Iterator[str]:
-    """What a start reads besides: files, and folders that are listed."""
+    """Yield what else a start reads: files, and directories that are listed."""
     if onefile.unpacked_folder():
         return
     yield from map(os.path.abspath, (sys.argv[0], os.path.join(sys.prefix, "pyvenv.cfg")))

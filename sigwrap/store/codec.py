@@ -69,7 +69,7 @@ _UNREADABLE = (ValueError, TypeError, KeyError, AttributeError, RecursionError, 
 def encode_payload(type_name: str, payload: Payload) -> str:
     text = _encode_payload(type_name, payload)
     if len(text) > EVENT_LIMIT and type_name not in WHOLE_TYPES:
-        return _encode_payload(type_name, bounded(payload))
+        return _encode_payload(type_name, cut_payload(payload))
     return text
 
 
@@ -107,7 +107,7 @@ def journal_line(canonical: bytes, hash_hex: str) -> bytes:
 # Cutting
 
 
-def bounded(payload: Payload, limit: int = EVENT_LIMIT) -> Payload:
+def cut_payload(payload: Payload, limit: int = EVENT_LIMIT) -> Payload:
     """Return the payload with its longest fields cut so that it fits; the same if it is short."""
     if len(payload) > _MOST_FIELDS:  # only in a log from elsewhere
         payload = dict(islice(payload.items(), _MOST_FIELDS))
@@ -238,7 +238,7 @@ def decode_row(
         if length > 2 * _MAX_NESTING and text.count("[") + text.count("{") > _MAX_NESTING:
             _check_nesting(payload)
         if length > EVENT_LIMIT and type_name not in WHOLE_TYPES:
-            payload = bounded(payload)
+            payload = cut_payload(payload)
     except _UNREADABLE as error:
         raise StoreError(f"row {seq} can't be read", "run sigwrap verify") from error
     current = _CURRENT_VERSION if current_versions is None else current_versions

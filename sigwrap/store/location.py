@@ -44,7 +44,7 @@ def journal_path(database: str) -> str:
     return database.removesuffix(DATABASE_SUFFIX) + JOURNAL_SUFFIX
 
 
-class Names(NamedTuple):
+class FileNames(NamedTuple):
     """The names of a session's files."""
 
     session_id: str

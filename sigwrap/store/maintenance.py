@@ -27,7 +27,7 @@ from sigwrap.store.catalog import SessionFile, StoredFile, is_unfinished
 from sigwrap.store.codec import Row
 from sigwrap.store.folder import HeldFolder
 from sigwrap.store.journal import JournalFile, lock
-from sigwrap.store.location import SESSIONS_FOLDER, Names
+from sigwrap.store.location import SESSIONS_FOLDER, FileNames
 from sigwrap.store.reader import (
     first_stray_row,
     is_end,
@@ -53,7 +53,7 @@ def recover(store: str, session_id: str, files: Iterable[StoredFile]) -> int:
     Raise SessionError if it is running. Raise StoreError if its journal is damaged, and change
     nothing.
     """
-    names = Names(session_id)
+    names = FileNames(session_id)
     with _held(store, SESSIONS_FOLDER) as folder, _without_writer(folder, session_id) as journal_fd:
         if journal_fd is None:
             if folder.status(names.journal) is not None:
@@ -75,13 +75,13 @@ def recover(store: str, session_id: str, files: Iterable[StoredFile]) -> int:
     return events
 
 
-def _event_count(folder: HeldFolder, names: Names) -> int:
+def _event_count(folder: HeldFolder, names: FileNames) -> int:
     with opened(_path(folder, names.database)) as database:
         last = database.last()
     return 0 if last is None else last.seq
 
 
-def _merge(folder: HeldFolder, names: Names, journal: JournalFile) -> int:
+def _merge(folder: HeldFolder, names: FileNames, journal: JournalFile) -> int:
     path = _path(folder, names.database)
     if journal.is_empty:
         return _event_count(folder, names)
@@ -139,7 +139,7 @@ def _insert(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Removed:
+class RemovedFiles:
     """`left`: paths that have the name of a session's file but are no file of the user's."""
 
     size: int
@@ -190,13 +190,13 @@ def _ended_ns(file: SessionFile) -> int:
     return file.last_event_ns if file.events else file.changed_ns
 
 
-def remove(store: str, session_id: str, files: Iterable[StoredFile]) -> Removed:
+def remove(store: str, session_id: str, files: Iterable[StoredFile]) -> RemovedFiles:
     """Remove the files of this session; raise SessionError if it is running.
 
     The journal goes last, because until then a session that did not end has all its events.
     """
     with _held(store, SESSIONS_FOLDER) as sessions, _without_writer(sessions, session_id):
-        journal = Names(session_id).journal
+        journal = FileNames(session_id).journal
         size, left = 0, []
         for each in sorted(files, key=lambda each: each.name == journal):
             if not each.is_ours:
@@ -206,7 +206,7 @@ def remove(store: str, session_id: str, files: Iterable[StoredFile]) -> Removed:
             else:
                 with _held(store, each.folder) as other:
                     size += _remove(other, each)
-    return Removed(size=size, left=tuple(left))
+    return RemovedFiles(size=size, left=tuple(left))
 
 
 def _remove(folder: HeldFolder, file: StoredFile) -> int:
@@ -254,7 +254,7 @@ def _without_writer(sessions: HeldFolder, session_id: str) -> Iterator[int | Non
     """
     flags = os.O_RDWR | os.O_NONBLOCK | os.O_NOCTTY | os.O_NOFOLLOW | os.O_CLOEXEC
     try:
-        fd = os.open(Names(session_id).journal, flags, dir_fd=sessions.fd)
+        fd = os.open(FileNames(session_id).journal, flags, dir_fd=sessions.fd)
     except FileNotFoundError:
         yield None
         return

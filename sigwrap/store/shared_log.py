@@ -18,7 +18,7 @@ from sigwrap.store.chain import chain_key, genesis, hasher, next_hash
 from sigwrap.store.codec import canonical_row, encode_payload, journal_line
 from sigwrap.store.folder import ATTEMPTS, Folder
 from sigwrap.store.journal import JournalFile, lock
-from sigwrap.store.location import Names, sessions_folder
+from sigwrap.store.location import FileNames, sessions_folder
 
 _FLAGS = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _TAIL_BYTES = 1 << 16  # more than a torn line can have, except the first
@@ -52,7 +52,7 @@ def _locked(folder: Folder, name: str) -> tuple[str, int]:
     """Return the journal of the first log of that name that was not merged yet."""
     for number in range(1, _MOST_LOGS):
         session_id = name if number == 1 else f"{name}-{number}"
-        names = Names(session_id)
+        names = FileNames(session_id)
         if folder.status(names.database) is not None:
             continue
         for _ in range(ATTEMPTS):

@@ -69,7 +69,7 @@ class SessionLog:
         self._folder = folder
         self._journal = journal
         self._durable = durable
-        self._names = location.Names(session_id)
+        self._names = location.FileNames(session_id)
         self._compares_times = sets_times_at_once(folder.fd)
         self._pending: list[PendingRow] = []
         self._pending_bytes = 0
@@ -92,7 +92,7 @@ class SessionLog:
     ) -> SessionLog:
         """Start a log; after a StoreError, nothing of it is left in the store."""
         path = location.database_path(store, session_id)
-        names = location.Names(session_id)
+        names = location.FileNames(session_id)
         try:
             folder = Folder.make(location.sessions_folder(store))
             try:

@@ -33,6 +33,7 @@ DEEDS = {
     "files replaced": GARBLE,
     "files made folders": FOLDERS,
     "database changed": WRITE,
+    "files touched": 'touch "$STORE"/sessions/*',
     "folder closed": 'chmod 0 "$STORE/sessions" "$STORE"',
 }
 MARKS = ("before", "after")

@@ -1,32 +1,32 @@
-"""How a session stands: bounded, aligned, no secret, nothing that a terminal would take amiss."""
+"""The state of a session as lines: cut, aligned, masked, and fit for a terminal."""
 
 from __future__ import annotations
 
 from sigwrap.mediate.diagnosis import (
     Diagnosis,
-    Limit,
-    Seen,
-    Stopped,
-    Waiting,
+    LimitUse,
+    OpenRequest,
+    Standstill,
+    TreeProcess,
     cut_words,
     lines_of,
     payload_of,
 )
-from sigwrap.store.codec import CUT, bounded
+from sigwrap.store.codec import CUT, cut_payload
 
-SHELL = Seen(10, 9, 0, "sh", ("sh", "-c", "sleep 9"), "S", 75.0)
+SHELL = TreeProcess(10, 9, 0, "sh", ("sh", "-c", "sleep 9"), "S", 75.0)
 TOKEN = "ghp_" + "a1" * 18
 
 
-def _of(*processes: Seen, questions: tuple[Waiting, ...] = ()) -> Diagnosis:
-    limits = [Limit("max_execs", 3, 100)]
+def _of(*processes: TreeProcess, questions: tuple[OpenRequest, ...] = ()) -> Diagnosis:
+    limits = [LimitUse("max_execs", 3, 100)]
     counts = {"exec_allowed": 3}
     return Diagnosis(None, list(processes), list(questions), limits, counts, 0, 4096, "ab12")
 
 
 def test_a_person_reads_the_tree_the_limits_and_the_counts() -> None:
-    child = Seen(11, 10, 1, "sleep", ("sleep", "9"), "S", 4000.0)
-    found = _of(SHELL, child, questions=(Waiting("a1b2c3", "git push"),))
+    child = TreeProcess(11, 10, 1, "sleep", ("sleep", "9"), "S", 4000.0)
+    found = _of(SHELL, child, questions=(OpenRequest("a1b2c3", "git push"),))
     assert lines_of(found) == [
         "diagnostic: 2 processes, head ab12",
         "      pid      ppid depth state      age  command",
@@ -40,7 +40,7 @@ def test_a_person_reads_the_tree_the_limits_and_the_counts() -> None:
 
 
 def test_a_stopped_session_is_said_to_be_one() -> None:
-    found = _of()._replace(stopped=Stopped("agent signal SIGSTOP from uid 1", 75.0, 1))
+    found = _of()._replace(stopped=Standstill("agent signal SIGSTOP from uid 1", 75.0, 1))
     assert lines_of(found)[1] == (
         "stopped for 1 m 15 s by agent signal SIGSTOP from uid 1; 1 exec waits"
     )
@@ -61,11 +61,11 @@ def test_what_could_not_be_recorded_is_said() -> None:
 
 def test_any_number_of_processes_fits_and_how_many_do_not_is_said() -> None:
     words = ("x" * 300, "\udcff" * 300, "\x1b[2J")
-    many = [Seen(100 + n, 99 + n, n, "sh", words, "S", 1.0) for n in range(3000)]
-    asked = tuple(Waiting(f"{n:06}", "\udcff" * 500) for n in range(64))
+    many = [TreeProcess(100 + n, 99 + n, n, "sh", words, "S", 1.0) for n in range(3000)]
+    asked = tuple(OpenRequest(f"{n:06}", "\udcff" * 500) for n in range(64))
     found = _of(*many, questions=asked)
     payload = payload_of(found)
-    assert CUT not in bounded(payload)
+    assert CUT not in cut_payload(payload)
     assert len(payload["processes"]) + payload["processes_left_out"] == 3000
     assert len(payload["approvals"]) + payload["approvals_left_out"] == 64
     lines = lines_of(found)
@@ -88,5 +88,5 @@ def test_what_is_kept_of_a_process_is_bounded() -> None:
 
 
 def test_who_has_not_made_itself_known_has_its_name_only() -> None:
-    line = lines_of(_of(Seen(10, 9, 0, "a\nb", (), "S", 0.0)))[2]
+    line = lines_of(_of(TreeProcess(10, 9, 0, "a\nb", (), "S", 0.0)))[2]
     assert line.endswith(r"[a\nb]")

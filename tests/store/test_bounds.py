@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sigwrap.events import EVENT_TYPES
-from sigwrap.store.codec import EVENT_LIMIT, MARK, WHOLE_TYPES, bounded, encode_payload
+from sigwrap.store.codec import EVENT_LIMIT, MARK, WHOLE_TYPES, cut_payload, encode_payload
 
 LONGEST_FIELDS = max(
     (kind.fields for kind in EVENT_TYPES.values() if kind.name not in WHOLE_TYPES), key=len
@@ -37,12 +37,12 @@ def test_no_payload_is_longer_than_the_limit(payload: dict[str, Any]) -> None:
 
 def test_what_is_short_is_the_same_object() -> None:
     payload = {"argv": ["git", "status"], "path": "/usr/bin/git"}
-    assert bounded(payload) is payload
+    assert cut_payload(payload) is payload
 
 
 def test_only_the_longest_fields_are_cut() -> None:
     payload = {"argv": ["make", "x" * 90_000], "path": "/p" * 800, "comm": "make"}
-    kept = bounded(payload)
+    kept = cut_payload(payload)
     assert list(kept["cut"]) == ["argv"]
     assert (kept["path"], kept["comm"]) == (payload["path"], "make")
     assert kept["argv"][0] == "make" and kept["argv"][1].endswith("xx" + MARK)
@@ -50,7 +50,7 @@ def test_only_the_longest_fields_are_cut() -> None:
 
 
 def test_of_many_arguments_the_first_are_kept() -> None:
-    kept = bounded({"argv": [str(number) for number in range(20_000)]})
+    kept = cut_payload({"argv": [str(number) for number in range(20_000)]})
     words = kept["argv"]
     assert words[:3] == ["0", "1", "2"] and words[-1].endswith(MARK) and len(words) > 500
 
@@ -61,4 +61,4 @@ def test_a_policy_and_what_is_recorded_stay_whole() -> None:
 
 
 def test_of_very_many_fields_some_are_left_out() -> None:
-    assert len(bounded({str(number): "x" * 900 for number in range(9_000)})) < 100
+    assert len(cut_payload({str(number): "x" * 900 for number in range(9_000)})) < 100

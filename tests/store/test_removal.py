@@ -7,7 +7,7 @@ import pytest
 
 from sigwrap.errors import SessionError
 from sigwrap.store.catalog import SessionFile, StoredFile, list_sessions, stored_files
-from sigwrap.store.maintenance import Removed, Surplus, remove, surplus
+from sigwrap.store.maintenance import RemovedFiles, Surplus, remove, surplus
 
 from .conftest import Recorder, leave_as_killed
 
@@ -18,7 +18,7 @@ def files_of(store: Path, session_id: str) -> list[StoredFile]:
     return [each for each in stored_files(str(store)) if each.session_id == session_id]
 
 
-def removed(store: Path, session_id: str) -> Removed:
+def removed(store: Path, session_id: str) -> RemovedFiles:
     return remove(str(store), session_id, files_of(store, session_id))
 
 
@@ -39,7 +39,7 @@ def test_all_files_of_the_session_go_and_no_others(record: Recorder, tmp_path: P
         (sessions / name).write_text("x")
     (checkpoints / "s11-1.db").write_text("x")
     size = sum(each.size for each in files_of(tmp_path, "s1"))
-    assert removed(tmp_path, "s1") == Removed(size=size, left=())
+    assert removed(tmp_path, "s1") == RemovedFiles(size=size, left=())
     assert names(sessions) == sorted([*kept, "s11.db"])
     assert names(checkpoints) == ["s11-1.db"]
 
@@ -85,7 +85,7 @@ def test_files_of_another_user_are_left(record: Recorder, tmp_path: Path) -> Non
     record("s1").close()
     database = tmp_path / "sessions" / "s1.db"
     os.chown(database, 12_345, -1)
-    assert removed(tmp_path, "s1") == Removed(size=0, left=(str(database),))
+    assert removed(tmp_path, "s1") == RemovedFiles(size=0, left=(str(database),))
     assert database.exists()
 
 
