@@ -1,4 +1,4 @@
-"""Signals as readable events: who sent them is known, and no handler interrupts anything."""
+"""Read signals as events, with their sender; no handler interrupts anything."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _OF_TERMINALS = frozenset(
         *(signal.SIGCONT, signal.SIGWINCH),
     }
 )
-# An itimer outlives exec (`alarm 9; exec sigwrap …`), but not the fork to COMMAND.
+# An itimer outlives exec (`alarm 9; exec sigwrap …`), but not the fork to the command.
 _OF_TIMERS = frozenset({signal.SIGALRM, signal.SIGVTALRM, signal.SIGPROF})
 
 _SFD_CLOEXEC = 0o2000000
@@ -48,16 +48,16 @@ class SignalInfo(NamedTuple):
 
     @property
     def is_from_timer(self) -> bool:
-        """The caller's, since sigwrap sets none."""
+        """Return whether a timer of sigwrap's caller sent it: sigwrap sets none."""
         return self.code == SI_KERNEL and self.number in _OF_TIMERS
 
     @property
     def is_of_a_child(self) -> bool:
-        return self.number == signal.SIGCHLD and self.code > 0  # not what a process sends
+        return self.number == signal.SIGCHLD and self.code > 0  # no process can send that
 
     @property
     def is_our_own(self) -> bool:
-        """The kernel's word on what we did ourselves: a read of the terminal, a write to a pipe."""
+        """Return whether the kernel sent it for a call of sigwrap's own, as SIGPIPE or SIGTTIN."""
         if self.code == SI_KERNEL:
             return not (self.is_from_terminal or self.is_from_timer)
         return self.sender_pid == os.getpid()

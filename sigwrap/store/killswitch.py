@@ -1,7 +1,7 @@
 """The kill switch as a file: while it is in the root of a store, no session starts.
 
-Whoever runs as the user can put it there, a supervised process too. So it ends no session: `sigwrap
-killswitch on` tells each of them (run/killswitch.py). A session that is to start believes any.
+Any process of the user can put it there, also one in a session. So it ends no session: `sigwrap
+killswitch on` signals each supervisor (run/killswitch.py). A session that starts believes any file.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class State(NamedTuple):
     by: str = ""
 
     def __str__(self) -> str:
-        """A line for people; of a file that says nothing, the little that is known."""
+        """Return a line for users; a file without content gives less."""
         since = ""
         if self.since_ns:
             moment = time.localtime(self.since_ns // 1_000_000_000)
@@ -54,22 +54,21 @@ def path_in(store: str) -> str:
 
 
 def stores(store: str | None, environment: Mapping[str, str]) -> tuple[str, ...]:
-    """Those whose file counts for a session: its own, and those that the user's sessions have where
-    nobody names another."""
+    """Return the stores whose file counts for a session: its own, and the user's default ones."""
     found = [] if store is None else [store]
     for left_out in (("SIGWRAP_STORE",), ("SIGWRAP_STORE", "XDG_STATE_HOME")):
         rest = {name: value for name, value in environment.items() if name not in left_out}
         try:
             found.append(default_store(rest))
         except StoreError:
-            pass  # there is no home folder
+            pass  # there is no home directory
     return tuple({_real(each): _absolute(each) for each in found}.values())
 
 
 def _real(path: str) -> str:
     try:
         return os.path.realpath(path)
-    except OSError:  # the current folder is gone
+    except OSError:  # the working directory is gone
         return path
 
 
@@ -81,8 +80,10 @@ def _absolute(path: str) -> str:
 
 
 def read(store: str) -> State | None:
-    """None where it is off. What is there but can't be read says only that it is on. StoreError
-    where it can't be known whether it is there."""
+    """Return what the file says; None if there is none. Raises StoreError if that can't be known.
+
+    An unreadable file only says that the switch is on.
+    """
     path = path_in(store)
     try:
         refuse_magic_links(store)
@@ -100,8 +101,7 @@ def read(store: str) -> State | None:
 
 
 def known(each_store: tuple[str, ...]) -> State | None:
-    """Of several files, the first that says something; None where it is off. StoreError where that
-    can't be known."""
+    """Return the first file that says something; None if there is none. Raises StoreError."""
     found: list[State] = []
     unknown: StoreError | None = None
     for store in each_store:
@@ -117,8 +117,11 @@ def known(each_store: tuple[str, ...]) -> State | None:
 
 
 def refuse_if_on(each_store: tuple[str, ...], named: str | None) -> list[str]:
-    """`named`: the store where it isn't the one that everybody has, for the way out. Of whom can't
-    be known, why: that may be somebody else's home folder, or what its owner has locked."""
+    """Raise SessionError if the switch is on. Return why a store could not be checked.
+
+    `named`: a store that is not the default one, for the hint. A store can be in the home directory
+    of another user, or locked by its owner.
+    """
     unknown = []
     for store in each_store:
         try:
@@ -133,8 +136,10 @@ def refuse_if_on(each_store: tuple[str, ...], named: str | None) -> list[str]:
 
 
 def put(store: str, state: State) -> tuple[Folder, int]:
-    """Its folder, and the file. OSError where there can't be one. Where the disk is full, it is
-    empty, and on all the same."""
+    """Write the file; return its folder and descriptor. Raises OSError.
+
+    On a full disk the file is empty, which turns the switch on as well.
+    """
     refuse_magic_links(store)
     folder = Folder.make(store)
     try:
@@ -145,7 +150,7 @@ def put(store: str, state: State) -> tuple[Folder, int]:
 
 
 def remove(each_store: tuple[str, ...]) -> list[str]:
-    """Wherever it is there. Why it is still on; empty where it is off."""
+    """Remove each file; return why the switch is still on."""
     failures = []
     for store in each_store:
         try:
@@ -167,12 +172,12 @@ def _remove(store: str) -> None:
 def remove_from(folder: int) -> None:
     try:
         os.unlink(NAME, dir_fd=folder)
-    except IsADirectoryError:  # nobody of ours has put it there
+    except IsADirectoryError:  # sigwrap makes no directory
         os.rename(NAME, aside(NAME), src_dir_fd=folder, dst_dir_fd=folder)
 
 
 def look_in(folder: int) -> State | None:
-    """For whom nobody must keep waiting."""
+    """Return what the file says; None if there is none. Never waits for a file system."""
     try:
         found = os.open(NAME, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
     except OSError:

@@ -1,6 +1,7 @@
-"""A socket that listens under a name in the store. Whoever runs as this user can remove it, change
-its mode, or put another file in its place: then there is another socket, lest who comes next finds
-nobody there.
+"""A socket that listens under a name in the store.
+
+Any process of the user can remove it, change its mode, or put another file in its place. Then
+sigwrap makes another socket, so that the next client can connect.
 """
 
 from __future__ import annotations
@@ -18,12 +19,12 @@ from sigwrap.store.folder import Interfered, new_name, private_folder
 
 _BACKLOG = 64
 _MODE = 0o600
-_NUMBER = 0xFFFFFFFF  # as much of an inode's number as the kernel tells of a socket's file
+_NUMBER = 0xFFFFFFFF  # the kernel shows these bits of the inode of a socket's file
 
 
 class NamedSocket:
     def __init__(self, path: str) -> None:
-        """OSError where there can't be one."""
+        """Make it. Raises OSError."""
         self._name = os.path.basename(path)
         self._folder = private_folder(os.path.dirname(path))
         try:
@@ -36,19 +37,19 @@ class NamedSocket:
 
     @property
     def end(self) -> socket.socket:
-        """Another one after each `restore`."""
+        """Return the socket. Each `restore` replaces it."""
         return self._end
 
     @property
     def is_attended(self) -> bool:
-        """Somebody waits at its folder for what is asked."""
+        """Return whether a process waits at its folder for approval requests."""
         try:
             return is_attended(self._folder.fd)
         except OSError:  # it was closed
             return False
 
     def objection(self) -> str:
-        """What somebody has done to it; empty where nobody has."""
+        """Return what was done to it, or ""."""
         if not self._folder.is_reached:
             return "its directory was removed, moved, replaced or closed"
         found = self._folder.status(self._name)
@@ -59,14 +60,13 @@ class NamedSocket:
         return "" if stat.S_IMODE(found.st_mode) == _MODE else "its mode was changed"
 
     def restore(self) -> None:
-        """Another socket in its place; OSError where there can't be one. What the old one is
-        watched for ends before."""
+        """Put another socket in its place. Raises OSError. Stop watching the old one before."""
         self._folder.reach()
         old, (self._end, self._found) = self._end, self._new()
         let_go(old.detach())
 
     def close(self) -> None:
-        """To whoever comes from now on, nobody listens."""
+        """Stop listening, and remove the socket."""
         let_go(self._end.detach())
         found = self._folder.status(self._name)
         if found is not None and os.path.samestat(found, self._found):
@@ -74,7 +74,7 @@ class NamedSocket:
         self._folder.close()
 
     def _new(self) -> tuple[socket.socket, os.stat_result]:
-        """One that listens, under its name, whatever has that; and the file that it is there."""
+        """Make a listening socket under the name, whatever has it; return it and its file."""
         unfinished = new_name(self._name)
         end = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
         try:
