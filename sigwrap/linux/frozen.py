@@ -1,13 +1,13 @@
-"""Everything below this process stands still, and goes on later.
+"""Stop all processes below this one by SIGSTOP, and continue them later.
 
-By SIGSTOP, which no process can block or handle. A process that makes another one while it is sent
-either has made it before, and a later round finds that one, or begins the call anew when it goes
-on. So there are rounds until one finds nobody new.
+No process can block or handle SIGSTOP. A process that forks when the signal comes has either forked
+before, and a later round finds the child, or restarts the call when it continues. So there are
+rounds until one finds no new process.
 
-Parents before children, and back the other way round: a shell that sees a child stop takes that
-for a stopped job. Who was stopped before stays stopped afterwards.
+Parents stop before their children and continue after them: a shell that sees a child stop takes it
+for a stopped job. A process that was stopped before stays stopped.
 
-Considered and not taken: the freezer of a cgroup, which nobody notices, but few may have.
+Considered and not taken: a cgroup's freezer, which processes do not notice, but few users may have.
 """
 
 from __future__ import annotations
@@ -21,25 +21,25 @@ from sigwrap.linux import process as linux_process
 from sigwrap.linux import procfs
 from sigwrap.linux.procfs import Stat
 
-_STOPS_WITHIN_S = 0.002  # a level of the tree: who waits for an answer doesn't stop before that
+_STOPS_WITHIN_S = 0.002  # for a level of the tree: a mediated call stops after its answer
 _STOPS_ALL_WITHIN_S = 0.05
 _NEWEST = 64  # children, which come last: most of the others wait to be reaped
 _LOOKS_EVERY_S = 0.0002
 _LOOKS_AT_CHILDREN_FOR_S = 0.03
-_QUIET_LOOKS = 2  # one alone may come between two of a relay
-_SETTLES_WITHIN_S = 1.0  # then who has not stopped yet is not waited for
+_QUIET_LOOKS = 2  # a single look may come between two processes of a relay
+_SETTLES_WITHIN_S = 1.0  # then the rest is not waited for
 
 
 class Frozen:
     def __init__(self) -> None:
-        self._stopped: dict[int, int] = {}  # whom this stopped, in that order -> start time
-        self._ended: set[tuple[int, int]] = set()  # and not reaped: pid and start time
-        self._stopping: list[Stat] = []  # who have been sent the signal
+        self._stopped: dict[int, int] = {}  # pid -> start time, in the order of the signals
+        self._ended: set[tuple[int, int]] = set()  # zombies: pid and start time
+        self._stopping: list[Stat] = []  # signalled, and maybe running yet
         self._settles_until_s = 0.0
         self._us = os.getpid()
 
     def stop_all(self, *, within_s: float) -> bool:
-        """False where somebody new was found to the last: call again."""
+        """Stop them; return False if the last round still found a new process: call it again."""
         now_s = time.monotonic()
         until_s, stops_until_s = now_s + within_s, now_s + _STOPS_ALL_WITHIN_S
         if not self._stopped:
@@ -51,8 +51,7 @@ class Frozen:
         return True
 
     def stop_again(self) -> list[Stat]:
-        """Those that stood still and go on, for a signal of somebody's or a timer of their own, or
-        that were missed: they are stopped."""
+        """Stop and return those that were continued, by a signal or a timer, or were missed."""
         running, members = [], {self._us}
         for level in linux_process.levels_below(self._us):
             members |= {found.pid for found in level if not found.has_ended}
@@ -67,7 +66,7 @@ class Frozen:
         return running
 
     def go_on(self) -> int:
-        """How many of those that this stopped are there to go on."""
+        """Continue those that this object stopped; return how many there are."""
         count = 0
         for pid, start_time in reversed(self._stopped.items()):
             found = procfs.stat(pid)
@@ -78,11 +77,11 @@ class Frozen:
         return count
 
     def count(self) -> int:
-        """All below that stand still, whoever stopped them: who waits for an answer as well."""
+        """Count all processes below: each is stopped, or waits for a mediated call."""
         return len(linux_process.descendants(self._us))
 
     def _round(self, stops_until_s: float, until_s: float) -> bool:
-        """Whether somebody new was found."""
+        """Return whether a new process was found."""
         is_new, members = False, {self._us}
         for level in linux_process.levels_below(self._us):
             fresh = [found for found in level if self._stops(found)]
@@ -96,9 +95,11 @@ class Frozen:
         return self._stop_those_without_end(members, until_s) or is_new
 
     def _stop_those_without_end(self, members: set[int], until_s: float) -> bool:
-        """Of a relay, where each process makes one and ends, a round may see nobody; but each of
-        them is the child of a subreaper's, which may be any of the tree, as soon as its maker has
-        ended. Whether there was one."""
+        """Stop a relay, and return whether there was one.
+
+        In a relay, each process forks one and exits, so a round may see none. But each becomes the
+        child of a subreaper, which may be any process of the tree, as soon as its parent exits.
+        """
         seen, quiet = False, 0
         latest: set[int] = set()
         while quiet < _QUIET_LOOKS and time.monotonic() < until_s:
@@ -110,7 +111,7 @@ class Frozen:
         return seen or (bool(self._stopping) and time.monotonic() < self._settles_until_s)
 
     def _stop_children(self, members: set[int]) -> tuple[bool, set[int]]:
-        """Whether somebody new is among them, or was; and those of them who may have children."""
+        """Return whether a new process is or was among them, and those that may have children."""
         is_new, latest = False, set()
         newest = [linux_process.children(each)[-_NEWEST:] for each in members]
         for pid in chain.from_iterable(newest):
@@ -126,7 +127,7 @@ class Frozen:
         return self._is_new(found) and self._stop(found)
 
     def _has_just_ended(self, found: Stat) -> bool:
-        """Since the look before. Whoever it has made is there."""
+        """Return whether it has ended since the last look: it may have left a child."""
         one = (found.pid, found.start_time)
         if not found.has_ended or one in self._ended:
             return False
@@ -134,8 +135,8 @@ class Frozen:
         return True
 
     def _is_new(self, found: Stat) -> bool:
-        """Also of one that stands for its tracer, and of one that was stopped before: another
-        thread of it may run."""
+        """Return whether it has to be stopped: also if it only stops for its tracer, or if another
+        thread of a stopped process runs."""
         was_stopped = found.state == "T" and (found.threads <= 1 or not _goes_on(found))
         stands = was_stopped or found.has_ended
         return not stands and self._stopped.get(found.pid) != found.start_time
@@ -156,12 +157,12 @@ def _await_stops(stopping: list[Stat], until_s: float) -> None:
 
 
 def _is_about_to_end(found: Stat) -> bool:
-    """Too late for a stop, and whoever it has made is still its child."""
+    """Return whether it is too late for a stop; what it forked is still its child."""
     return found.is_exiting and found.threads <= 1 and not found.has_ended
 
 
 def _goes_on(found: Stat) -> bool:
-    """A thread of it. The first one may have ended, or stand for a tracer, while others run."""
+    """Return whether a thread of it runs. The first may have exited, or stop for a tracer."""
     if found.threads <= 1:
         return _will_run(found)
     return any(map(_runs, procfs.threads(found.pid)))
@@ -178,6 +179,6 @@ def _runs(tid: int) -> bool:
 
 
 def _will_run(thread: Stat) -> bool:
-    """By itself. In the kernel, where nothing stops it, it has the signal for afterwards."""
+    """Return whether it runs. In an uninterruptible wait, a pending SIGSTOP will stop it."""
     is_held_up = thread.state == "D" and not procfs.has_pending(thread.pid, signal.SIGSTOP)
     return thread.state in "RS" or is_held_up

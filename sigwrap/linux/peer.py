@@ -1,12 +1,12 @@
-"""Who is at the other end of a unix socket, and whether it is supervised.
+"""Which process connected to a unix socket or sent a signal, and whether it is in a session.
 
-A supervised process carries at least one seccomp filter more than its supervisor: filters are
-inherited by every child and can't be dropped, so no fork, exec, setsid or new namespace hides it.
-That speaks of supervisors with as many filters as we have; the ancestry speaks of all of them,
-since nothing leaves the tree of a subreaper.
+A process in a session has at least one seccomp filter more than its supervisor. Children inherit
+filters and can't drop them, so no fork, exec, setsid or new namespace hides the process. This test
+works for supervisors with as many filters as this process. The ancestry works for all of them: no
+process leaves the tree of a subreaper.
 
-The pid is the one that called connect(2). Somebody outside who connects and passes the descriptor
-into a session lends out their own right: that is persuasion, and out of scope.
+A socket's peer is the process that called connect(2). A process outside that passes its connection
+into a session lends its own rights, which is out of scope.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ SUPERVISOR_NAME = "sigwrap-super"
 FORK_SERVER_NAME = "sigwrap-forks"
 _FILTER_MODE = 2
 _IS_INSIDE = "it is in a supervised session"
-_DEEPEST = 1_000  # a walk of 20 ms
+_DEEPEST = 1_000  # which takes 20 ms
 
 
 class Peer(NamedTuple):
-    """`objection` says why it must not be served; empty where it may."""
+    """`objection` says why sigwrap must not serve the process; empty if it may."""
 
     pid: int
     uid: int
@@ -42,7 +42,7 @@ class Peer(NamedTuple):
 
 
 class _Pinned(NamedTuple):
-    """A pidfd; `by_number`: of whoever has the peer's number now."""
+    """A pidfd. `by_number`: the pid may belong to another process than the peer by now."""
 
     fd: int
     by_number: bool
@@ -55,8 +55,10 @@ class Filters(NamedTuple):
 
 
 def pid_and_uid(connection: socket.socket) -> tuple[int, int]:
-    """Of who called connect(2), or, for who did, listen(2); 0 for a pid in a namespace that isn't
-    below ours."""
+    """Return those of the process that called connect(2) or, for that one, listen(2).
+
+    The pid is 0 if the process is in a pid namespace that is not below this one.
+    """
     pid, uid, _gid = _UCRED.unpack(
         connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _UCRED.size)
     )
@@ -64,28 +66,28 @@ def pid_and_uid(connection: socket.socket) -> tuple[int, int]:
 
 
 def pidfd_of(connection: socket.socket) -> int:
-    """Of that very process, whatever has its pid by now. OSError before Linux 6.5."""
+    """Return a pidfd of that process, even if it has ended. Raises OSError before Linux 6.5."""
     pidfd: int = connection.getsockopt(socket.SOL_SOCKET, _SO_PEERPIDFD)
     return pidfd
 
 
 def we_connect_for(find: Callable[[socket.socket], int]) -> None:
-    """`find`: the pid of the process in whose place we have made a connection; 0: of none."""
-    global _for_whom
-    _for_whom = find
+    """Set `find`, which returns the pid that this process made a connection for, or 0."""
+    global _connected_for
+    _connected_for = find
 
 
-def _nobody(_connection: socket.socket) -> int:
+def _no_process(_connection: socket.socket) -> int:
     return 0
 
 
-_for_whom = _nobody
+_connected_for = _no_process
 
 
 def examine(connection: socket.socket) -> Peer:
     pid, uid = pid_and_uid(connection)
     if pid == os.getpid():
-        pid = _for_whom(connection) or pid
+        pid = _connected_for(connection) or pid
         return Peer(pid, uid, procfs.command_line(pid), _IS_INSIDE, True)
     if uid not in (os.geteuid(), 0):
         return Peer(pid, uid, "", "it belongs to another user", False)
@@ -117,7 +119,7 @@ def _examined(pid: int, uid: int, pidfd: int) -> Peer:
     try:
         command = procfs.command_line(pid)
         inside = is_supervised(pid)
-        if has_ended(pidfd):  # then what we read may be of another process
+        if has_ended(pidfd):  # then what was read may belong to another process
             return Peer(pid, uid, "", "it ended before it was identified", False)
     finally:
         os.close(pidfd)
@@ -125,10 +127,12 @@ def _examined(pid: int, uid: int, pidfd: int) -> Peer:
 
 
 def objection_to_listener(connection: socket.socket) -> str:
-    """For the client: a supervised process can put a socket of its own in a session's place. What
-    speaks is the one that called listen(2), which has to be there still: whoever has the number of
-    one that has ended never listened. Before Linux 6.5 there is the number alone: then it has to be
-    that of a supervisor, by its name."""
+    """Return why a client must not trust the listener, or "".
+
+    A process in a session can put a socket of its own in a session's place. The process that called
+    listen(2) must still run: after its end, another process may have its pid. Before Linux 6.5 only
+    the pid is known: then it must be that of a supervisor, by its name.
+    """
     pid, _uid = pid_and_uid(connection)
     pinned = _pin(connection, pid)
     if pinned is None:
@@ -136,7 +140,7 @@ def objection_to_listener(connection: socket.socket) -> str:
     try:
         found = procfs.stat(pid)
         is_supervised = carries_more_filters_than_us(pid)
-        if has_ended(pinned.fd):  # then what we read may be of another process
+        if has_ended(pinned.fd):  # then what was read may belong to another process
             return "it has ended"
     finally:
         os.close(pinned.fd)
@@ -146,19 +150,24 @@ def objection_to_listener(connection: socket.socket) -> str:
 
 
 def is_supervised(pid: int) -> bool:
-    """By anybody; True where it can't be known."""
+    """Return whether a process is in any session. True if that can't be known."""
     return carries_more_filters_than_us(pid) or has_supervisor_above(pid)
 
 
 def carries_more_filters_than_us(pid: int) -> bool:
-    """True where it can't be known. One thread speaks for all: each inherits its maker's."""
+    """Return whether it has more seccomp filters. True if that can't be known.
+
+    The first thread counts for all: each thread inherits the filters of its creator.
+    """
     ours, theirs = _filters("self"), _filters(pid)
     return ours is None or theirs is None or _more(theirs, ours)
 
 
 def is_inside_a_session() -> bool:
-    """Of this process, as far as it can see. For a clear word: the kernel, and those who would have
-    to believe it, see to the rest."""
+    """Return whether this process seems to be in a session.
+
+    That is for a clear message only. The kernel and the supervisors enforce the rest.
+    """
     found = procfs.stat(os.getpid())
     while found is not None and found.ppid > 0:
         if found.comm == SUPERVISOR_NAME:
@@ -178,13 +187,13 @@ def _is_filtered(filters: Filters) -> bool:
 
 
 def _filters(pid: int | str) -> Filters | None:
-    """None also of a leader that has left its threads behind: it may have let go of its filters."""
+    """Return them; None also for an exited leader, which may have dropped them."""
     status = proc_files.contents(f"/proc/{pid}/status")
     return None if status is None else read_status(status)
 
 
 def read_status(text: bytes) -> Filters | None:
-    """Of the name in it the kernel escapes line ends, and nothing else."""
+    """Parse a status file. In the process name, the kernel escapes line ends and nothing else."""
     lines = text.split(b"\n")
     fields = {name: value.strip() for name, _, value in (line.partition(b":") for line in lines)}
     if fields.get(b"State", b"X")[:1] in b"ZX":
@@ -198,7 +207,7 @@ def read_status(text: bytes) -> Filters | None:
 
 
 def has_supervisor_above(pid: int) -> bool:
-    """Ours or any other. True where the way up was lost: processes end and reparent meanwhile."""
+    """Return whether it or an ancestor is a supervisor. True if an ancestor ends meanwhile."""
     us = os.getpid()
     for _ in range(_DEEPEST):
         found = procfs.stat(pid)
@@ -213,7 +222,7 @@ def has_supervisor_above(pid: int) -> bool:
 
 
 def _pin(connection: socket.socket, pid: int) -> _Pinned | None:
-    if pid <= 0:  # of a pid namespace that isn't below ours
+    if pid <= 0:  # it is in a pid namespace that is not below this one
         return None
     try:
         return _Pinned(pidfd_of(connection), by_number=False)

@@ -1,4 +1,4 @@
-"""Signals to a process that is held, so that its number can't be another's by then; and its end."""
+"""Hold a process by a pidfd, so that another can't have its pid: signals to it, and its end."""
 
 from __future__ import annotations
 
@@ -28,14 +28,15 @@ _SIGINFO = struct.Struct("<iii4xiI104x")  # number, errno, code, pid, uid
 def send(
     pidfd: int, number: int, *, sender_pid: int, sender_uid: int, flags: int = 0, info: bytes = b""
 ) -> None:
-    """As if by the sender. The kernel lets nobody but the sender say SI_USER; SI_QUEUE it takes."""
+    """Send a signal as `sender_pid` would. SI_USER the kernel accepts from the sender alone, so the
+    code is SI_QUEUE."""
     packed = info or _SIGINFO.pack(number, 0, _SI_QUEUE, sender_pid, sender_uid)
     buffer = ctypes.create_string_buffer(packed, SIGINFO_BYTES)
     syscall("pidfd_send_signal", _SYS_PIDFD_SEND_SIGNAL, pidfd, number, buffer, flags)
 
 
 def require() -> None:
-    """NoInterception where no process can be held."""
+    """Raise NoInterception if there are no pidfds."""
     try:
         os.close(os.pidfd_open(os.getpid()))
     except OSError as refusal:
@@ -47,8 +48,7 @@ def require() -> None:
 
 
 def can_take() -> bool:
-    """Whether a descriptor of another process is to be had: docker's default profile has that for
-    containers with CAP_SYS_PTRACE only."""
+    """Return whether pidfd_getfd works: Docker's default profile wants CAP_SYS_PTRACE for it."""
     own = os.pidfd_open(os.getpid())
     try:
         os.close(syscall("pidfd_getfd", _SYS_PIDFD_GETFD, own, own, 0))
@@ -60,14 +60,13 @@ def can_take() -> bool:
 
 
 def duplicate(tid: int, fd: int) -> int:
-    """Another thread's descriptor as our own, close-on-exec. OSError where it could not be closed
-    at once."""
+    """Duplicate another thread's descriptor, close-on-exec. Raises OSError if a close may wait."""
     return taken(tid, fd, lambda: _duplicate(tid, fd))
 
 
 def duplicate_socket(tid: int, fd: int) -> int:
-    """The same of a socket, which the caller has looked at: what another thread has put there since
-    is let go without waiting. OSError where it is none any more."""
+    """Duplicate a descriptor that the caller has checked to be a socket. Raises OSError if another
+    thread has replaced it since."""
     found = _duplicate(tid, fd)
     if kind_of(b"/proc/self/fd/%d" % found)[0] == stat.S_IFSOCK:
         return found
@@ -84,7 +83,7 @@ def _duplicate(tid: int, fd: int) -> int:
 
 
 def open_thread(tid: int) -> int:
-    """Signals by it go to this very thread; before Linux 6.9, to its process, if it leads that."""
+    """Open a pidfd of a thread, or, before Linux 6.9, of the process that it leads."""
     try:
         return os.pidfd_open(tid, _PIDFD_THREAD)
     except OSError:
@@ -92,8 +91,7 @@ def open_thread(tid: int) -> int:
 
 
 def target(pidfd: int) -> int | None:
-    """The process or thread that one of our own pidfds stands for; -1 once it is gone, None where
-    it is no pidfd."""
+    """Return the pid or tid of a pidfd; -1 if it is gone, None if it is no pidfd."""
     return procfs.pidfd_target(pidfd)
 
 

@@ -1,4 +1,4 @@
-"""Numbers that a process in another pid namespace uses, in ours."""
+"""Translate pids of another pid namespace to this one's."""
 
 from __future__ import annotations
 
@@ -13,9 +13,11 @@ _NS_GET_PID_FROM_PIDNS = 0x8004B706
 
 
 def level(pid: int) -> str:
-    """How far below /proc's own namespace it lives: all that is seen there is in that one or below,
-    so with the same level as ours comes the same namespace. A process that is not dumpable hides
-    its ns/pid, but not this."""
+    """Return how deep below /proc's pid namespace a process is.
+
+    /proc shows only this namespace and those below, so a process on the same level is in the same
+    namespace. A process that is not dumpable hides its ns/pid, but not this.
+    """
     return str(len(procfs.numbers(pid, "NSpid")))
 
 
@@ -27,7 +29,7 @@ def namespace(pid: int) -> str:
 
 
 def process(sender: int, number: int) -> int | None:
-    """Our number of what `sender` calls `number`, a process or a thread."""
+    """Return the pid or tid of what `sender` knows as `number`."""
     try:
         return _translated(sender, number)
     except OSError as refusal:
@@ -35,14 +37,14 @@ def process(sender: int, number: int) -> int | None:
 
 
 def group(sender: int, number: int) -> int | None:
-    try:  # mostly it has its leader
+    try:  # most groups have their leader
         return _translated(sender, number)
     except OSError:
         return _find(sender, number, "NSpgid")
 
 
 def _translated(sender: int, number: int) -> int:
-    """By the kernel, which needs no search (Linux 6.11). OSError where it has no such number."""
+    """Ask the kernel, which needs no search (Linux 6.11). Raises OSError if there is none."""
     fd = proc_files.open_file(f"/proc/{sender}/ns/pid")
     try:
         return ioctl(fd, _NS_GET_PID_FROM_PIDNS, number)
@@ -59,14 +61,14 @@ def _find(sender: int, number: int, field: str) -> int | None:
         for tid in (pid,) if field == "NSpgid" else procfs.threads(pid):
             numbers = procfs.numbers(tid, field)
             if numbers and len(numbers) <= level:
-                break  # it lives above, and its other threads do
+                break  # its namespace is above, and so are its other threads'
             if numbers and numbers[level] == number and _is_within(pid, level, wanted):
                 return numbers[0]
     return None
 
 
 def _is_within(pid: int, level: int, wanted: str) -> bool:
-    """Its namespace is the wanted one or lies below it: one number at a level says nothing yet."""
+    """Return whether a process is in the wanted namespace or below: levels have many namespaces."""
     depth = len(procfs.numbers(pid, "NSpid")) - 1
     if depth < level:
         return False

@@ -1,10 +1,10 @@
-"""Files below a /proc that nobody can put another one over.
+"""Files below a /proc that no process in a session can mount over.
 
-Root inside a session can mount what it likes over /proc, and over each folder in it. So the run
-holds one from before COMMAND: as root a mount of its own, which is at no path and gets nothing
-mounted on it; as root of a user namespace, who may not have a new one, a copy of the mount that is
-there; as an ordinary user, in whose mounts nobody inside may meddle, the folder. Paths are written
-as everybody knows them, `/proc/…`.
+Root in a session can mount anything over /proc, and over each directory in it. So the run opens one
+before the command starts. For root it is a mount of its own without a path, on which nothing can be
+mounted. For root of a user namespace, which may not make a new one, it is a copy of the mount. For
+an ordinary user, whose session cannot mount there, it is the directory. Paths are written as usual,
+`/proc/…`.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ _SYS_OPEN_TREE = NUMBERS["open_tree"]
 _SYS_MOUNT_SETATTR = NUMBERS["mount_setattr"]
 _CLONE = 1
 _ITSELF = 0x1000  # AT_EMPTY_PATH
-_ALL_OF_IT = 0x8000  # AT_RECURSIVE: what is mounted over parts of it, as containers do
-_PRIVATE = struct.pack("<QQQQ", 0, 0, 1 << 18, 0)  # what is mounted elsewhere doesn't get there
+_ALL_OF_IT = 0x8000  # AT_RECURSIVE: with what containers mount over parts of it
+_PRIVATE = struct.pack("<QQQQ", 0, 0, 1 << 18, 0)  # mounts made elsewhere do not appear there
 
 _SYS_FSOPEN = NUMBERS["fsopen"]
 _SYS_FSCONFIG = NUMBERS["fsconfig"]
@@ -34,11 +34,11 @@ _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 
 _held: int | None = None
 _is_a_mount_of_ours = False
-_skipped = 0  # of a path, where it is held
+_skipped = 0  # bytes of a path, once /proc is held
 
 
 def hold() -> None:
-    """Once, before COMMAND runs."""
+    """Open /proc, once, before the command runs."""
     global _held, _skipped, _is_a_mount_of_ours
     for make in (_new_mount, _copied_mount):
         try:
@@ -53,12 +53,12 @@ def hold() -> None:
         try:
             _held = os.open("/proc", _FOLDER)
         except OSError:
-            return  # nothing is there that could be held
+            return  # there is no /proc
     _skipped = len("/proc/")
 
 
 def _can_be_read(folder: int) -> bool:
-    """Not where another session's file rules keep reading to the folders that they name."""
+    """Return False if file rules of another session forbid to read it."""
     try:
         os.close(os.open("self/maps", os.O_RDONLY | os.O_CLOEXEC, dir_fd=folder))
     except OSError:
@@ -67,7 +67,7 @@ def _can_be_read(folder: int) -> bool:
 
 
 def require() -> None:
-    """That there is one, and that the one that is held has our own numbers."""
+    """Check that there is a /proc, and that it belongs to this pid namespace."""
     way_out = f"mount it: mount -t proc proc /proc; {DOCTOR}"
     if not os.path.exists("/proc/self"):
         raise SessionError("/proc is missing, and sigwrap needs it", way_out)
@@ -76,7 +76,7 @@ def require() -> None:
 
 
 def is_ours() -> bool:
-    """Whoever may mount inside can't cover it."""
+    """Return whether no process in the session can mount over it."""
     return _is_a_mount_of_ours
 
 
@@ -104,7 +104,7 @@ def _copied_mount() -> int:
 
 
 def _folder_of(mounted: int) -> int:
-    """That one is good for a path only."""
+    """Open the directory of a mount, whose own descriptor is only good for paths."""
     try:
         return os.open(".", _FOLDER, dir_fd=mounted)
     finally:
@@ -112,13 +112,12 @@ def _folder_of(mounted: int) -> int:
 
 
 def held() -> tuple[int, ...]:
-    """Its descriptor, for a thread that has a table of its own."""
+    """Return its descriptor, for a thread with a table of its own."""
     return () if _held is None else (_held,)
 
 
 def at(path: bytes) -> tuple[int, bytes]:
-    """A folder's descriptor and a path from there, for calls of the kernel's own; also for a path
-    that leads elsewhere."""
+    """Return a directory's descriptor and a path from there, also for a path outside /proc."""
     if _held is None or not path.startswith(b"/proc/"):
         return _THIS_FOLDER, path
     return _held, path[_skipped:]
@@ -129,8 +128,7 @@ def open_file(path: str | bytes, flags: int = os.O_RDONLY) -> int:
 
 
 def contents(path: str) -> bytes | None:
-    """Of what the kernel writes in one piece. None where it can't be read, or what it tells of has
-    ended."""
+    """Read a file that the kernel writes at once; None if it is unreadable or the process ended."""
     try:
         fd = open_file(path)
     except OSError:
@@ -143,14 +141,14 @@ def contents(path: str) -> bytes | None:
         while data := os.read(fd, 1 << 16):
             parts.append(data)
         return b"".join(parts)
-    except OSError:  # ESRCH: it ended between the open and the read
+    except OSError:  # ESRCH: the process ended between open and read
         return None
     finally:
         os.close(fd)
 
 
 def all_contents(path: str) -> bytes:
-    """Of a list: each read gets as many of its lines as fit. OSError where it can't be read."""
+    """Read a list, of which each read(2) returns as many lines as fit. Raises OSError."""
     with os.fdopen(open_file(path), "rb") as file:
         return file.read()
 
@@ -160,7 +158,7 @@ def link(path: AnyStr) -> AnyStr:
 
 
 def linked(path: str) -> str:
-    """Empty where it may not be read, or there is no such link."""
+    """Return a link's target; "" if it is unreadable or missing."""
     try:
         return link(path)
     except OSError:

@@ -23,7 +23,7 @@ _PIDFD_INFO = struct.Struct("<Q52xi")
 
 
 def exit_status_by_pidfd(pidfd: int) -> int | None:
-    """The wait(2) status of any process once its parent has reaped it (Linux 6.15)."""
+    """Return the wait(2) status of any process once its parent has reaped it (Linux 6.15)."""
     info = bytearray(_PIDFD_INFO.size)
     _PIDFD_INFO.pack_into(info, 0, _PIDFD_INFO_EXIT, 0)
     try:
@@ -37,7 +37,7 @@ def exit_status_by_pidfd(pidfd: int) -> int | None:
 
 
 def exit_status_of_child(pidfd: int) -> int | None:
-    """The wait(2) status of a child that waits to be reaped, and goes on waiting for it."""
+    """Return the wait(2) status of a zombie child, without reaping it."""
     try:
         found = os.waitid(os.P_PIDFD, pidfd, os.WEXITED | os.WNOHANG | os.WNOWAIT)
     except OSError:
@@ -59,12 +59,12 @@ def fork() -> int:
 
 
 def descendants(ancestor: int) -> list[int]:
-    """Zombies left out: they need reaping, not killing."""
+    """Return all processes below, but no zombies: these need reaping, not killing."""
     return [found.pid for found in below(ancestor) if not found.has_ended]
 
 
 def children(pid: int) -> list[int]:
-    """Of all its threads; those that have ended and wait to be reaped as well."""
+    """Return the children of all its threads, with zombies."""
     if not has_children_files():
         return [found.pid for found in _by_parent().get(pid, ())]
     return [
@@ -75,11 +75,11 @@ def children(pid: int) -> list[int]:
 
 
 def count_descendants(ancestor: int) -> int:
-    """With zombies, which take up room just the same."""
+    """Count all processes below, with zombies, which occupy a pid as well."""
     if not has_children_files():
         return len(below(ancestor))
     seen: set[int] = set()
-    # An orphan comes to the subreaper, maybe behind the reader's back: hence its children again.
+    # Orphans become children of the subreaper meanwhile, so its children are read again.
     while level := [pid for pid in children(ancestor) if pid not in seen]:
         while level:
             seen.update(level)
@@ -88,17 +88,17 @@ def count_descendants(ancestor: int) -> int:
 
 
 def has_children_files() -> bool:
-    """A kernel can be built without them; they spare reading all of /proc."""
+    """Return whether the kernel has these files, which save reading all of /proc."""
     return proc_files.exists("/proc/thread-self/children")
 
 
 def below(ancestor: int) -> list[procfs.Stat]:
-    """With zombies; each after its parent."""
+    """Return all processes below, with zombies, each after its parent."""
     return [found for level in levels_below(ancestor) for found in level]
 
 
 def levels_below(ancestor: int) -> Iterator[list[procfs.Stat]]:
-    """Children, then their children, and so on; zombies as well."""
+    """Yield the children, then their children, and so on, with zombies."""
     by_parent = _by_parent()
     level = by_parent.get(ancestor, [])
     while level:
@@ -116,7 +116,7 @@ def _by_parent() -> dict[int, list[procfs.Stat]]:
 
 
 def send(pid: int, signal_number: int) -> bool:
-    """False where it is gone or not ours to signal."""
+    """Send a signal; return False if the process is gone or may not be signalled."""
     try:
         os.kill(pid, signal_number)
     except (ProcessLookupError, PermissionError):
@@ -130,7 +130,7 @@ def terminate(pid: int) -> None:
 
 
 def kill_below(ancestor: int) -> None:
-    """Everybody below a subreaper that can't do it itself now: orphans stay its children."""
+    """Kill all processes below a subreaper that can't do it itself: orphans stay its children."""
     for _ in range(_ORPHAN_ROUNDS):
         found = descendants(ancestor)
         for pid in found:
@@ -144,15 +144,15 @@ Reaped = Callable[[int, int], None]
 
 
 class Sweep:
-    """The end of everything below this process, which is a subreaper: nothing can leave its tree,
-    so that is empty when no child is left.
+    """Kills all processes below this one, a subreaper: no process leaves its tree, so the tree is
+    empty when no child is left.
 
-    A round stops all, then kills all; what forks faster than it reads is stopped by the next. A
-    relay, where each process forks one and ends, is gone whenever a round comes: but its orphans
-    are ours, so between rounds our own children are killed as fast as they come. Those are read
-    from a file that is open from the start: where no descriptor can be had any more, killing them
-    round by round ends the tree as well. Zombies are reaped on the way, or they would fill the
-    process table."""
+    A round stops all processes, then kills them. The next round stops those that were forked faster
+    than this one read. In a relay, each process forks one and exits, so a round finds none: but its
+    orphans become children of this process, which are killed between rounds as fast as they come.
+    Their list is read from a file that is open from the start. So the tree ends even if no
+    descriptor is left. Zombies are reaped meanwhile, or they would fill the process table.
+    """
 
     def __init__(self, reaped: Reaped) -> None:
         self._reaped = reaped
@@ -162,8 +162,10 @@ class Sweep:
         self.unkillable: list[int] = []
 
     def run(self, *, timeout_s: float) -> bool:
-        """False where some are left when the time is up: call again. True also where those that are
-        left outlive SIGKILL: they wait in the kernel for something that doesn't come."""
+        """Return False if processes are left after the time: call it again.
+
+        Return True also if those that are left outlive SIGKILL, because they wait in the kernel.
+        """
         deadline = time.monotonic() + timeout_s
         self._last_progress_s = self._last_progress_s or time.monotonic()
         while reap(self._on_reaped):
@@ -191,8 +193,11 @@ class Sweep:
         self._kill_orphans()
 
     def alive(self) -> list[int]:
-        """All below; at least our children, where no descriptor can be had. Orphans come to us, so
-        whoever has no child has nobody below, and need not read all of /proc."""
+        """Return all processes below, or only the children if no descriptor is left.
+
+        Orphans become children of this process. So without a child there is no process below, and
+        /proc need not be read.
+        """
         if not _has_children():
             return []
         try:
@@ -224,7 +229,7 @@ class Sweep:
 
 
 def _has_children() -> bool:
-    """Or zombies that wait to be reaped."""
+    """Return whether there are children, or zombies."""
     options = os.WEXITED | os.WNOHANG | os.WNOWAIT | ptrace.WALL
     try:
         os.waitid(os.P_ALL, 0, options)
@@ -242,7 +247,7 @@ def _own_children() -> int:
 
 
 def _let_end(pid: int) -> None:
-    """Of whom sigwrap traces: SIGKILL doesn't end the stop before its end."""
+    """Resume a tracee of sigwrap's: SIGKILL does not end the stop before its exit."""
     try:
         ptrace.resume(pid)
     except KernelError:
@@ -250,7 +255,7 @@ def _let_end(pid: int) -> None:
 
 
 def reap(reaped: Reaped) -> bool:
-    """False where no child is left at all."""
+    """Reap what has ended; return False if no child is left."""
     for _ in range(_REAPED_AT_ONCE):
         try:
             pid, status = os.waitpid(-1, os.WNOHANG | ptrace.WALL)

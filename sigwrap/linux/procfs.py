@@ -1,4 +1,4 @@
-"""What /proc says of a process."""
+"""Read what /proc shows of a process."""
 
 from __future__ import annotations
 
@@ -22,28 +22,26 @@ class Stat(NamedTuple):
     pgrp: int
     session: int
     is_kernel_thread: bool
-    is_exiting: bool  # its leader, at least: it has no image any more
+    is_exiting: bool  # its leader, at least, which has no image any more
     threads: int
     start_time: int
-    exit_status: int  # as wait(2) has it; of a zombie only, and 0 where it may not be read
-    image: tuple[int, ...]  # where its last exec put code, stack, heap; empty: may not be read
+    exit_status: int  # as in wait(2), for a zombie; 0 if unreadable
+    image: tuple[int, ...]  # where its last exec put code, stack, heap; () if unreadable
 
     @property
     def has_ended(self) -> bool:
-        """A leader that left its threads behind looks like a zombie, but its process lives."""
+        """Return whether it has. A process whose leader exited before its threads still runs."""
         return self.state in "ZX" and self.threads <= 1
 
 
 def stat(pid: int) -> Stat | None:
-    """None where there is no such process."""
+    """Return its stat file; None if there is no such process."""
     data = contents(f"/proc/{pid}/stat")
-    if data is None:
-        return None
-    return read_stat(data)
+    return None if data is None else read_stat(data)
 
 
 def is_stopped(pid: int) -> bool:
-    """By a signal, not for a tracer."""
+    """Return whether a signal stopped it. A stop for its tracer does not count."""
     found = stat(pid)
     return found is not None and found.state == "T"
 
@@ -52,7 +50,7 @@ def read_stat(data: bytes) -> Stat:
     left, right = data.index(b"("), data.rindex(b")")
     fields = _after_name(data)
     flags = int(fields[6])
-    return Stat(  # by position: it is made several times for each exec
+    return Stat(  # by position, which is faster: each exec makes several
         int(data[:left]),
         data[left + 1 : right].decode("utf-8", "surrogateescape"),
         chr(fields[0][0]),
@@ -69,19 +67,19 @@ def read_stat(data: bytes) -> Stat:
 
 
 def image(pid: int) -> tuple[int, ...] | None:
-    """What stat() has of it, in a third of the time. None where there is no such process."""
+    """Return stat(pid).image in a third of the time; None if there is no such process."""
     data = contents(f"/proc/{pid}/stat")
     return None if data is None else _image(_after_name(data))
 
 
 def figures(pid: int) -> list[bytes] | None:
-    """The fields of its stat file from the state on. None where there is no such process."""
+    """Return the fields of its stat file from the state on; None if there is no such process."""
     data = contents(f"/proc/{pid}/stat")
     return None if data is None else _after_name(data)
 
 
 def kilobytes(path: str, *names: bytes) -> int | None:
-    """The sum of these lines of such a file; None where it can't be read."""
+    """Return the sum of these lines of a file; None if it is unreadable."""
     data = contents(path)
     if not data:
         return None
@@ -90,7 +88,7 @@ def kilobytes(path: str, *names: bytes) -> int | None:
 
 
 def terminal(pid: int) -> tuple[int, int] | None:
-    """The number of the terminal that controls it, 0 for none, and that one's foreground group."""
+    """Return its controlling terminal's number, or 0, and that terminal's foreground group."""
     data = contents(f"/proc/{pid}/stat")
     if data is None:
         return None
@@ -99,13 +97,13 @@ def terminal(pid: int) -> tuple[int, int] | None:
 
 
 def controlling_terminal(pid: int) -> int | None:
-    """Its device number."""
+    """Return the device number."""
     found = terminal(pid)
     return None if found is None else found[0] & 0xFFFFFFFF or None
 
 
 def _after_name(data: bytes) -> list[bytes]:
-    """The name may hold anything: parentheses, spaces and line ends too."""
+    """Return the fields after the name, which may contain parentheses, spaces and line ends."""
     return data[data.rindex(b")") + 2 :].split(b" ")
 
 
@@ -115,8 +113,7 @@ def _image(fields: list[bytes]) -> tuple[int, ...]:
 
 
 def call_of(pid: int, tid: int) -> int | None:
-    """The system call that a thread waits in, or was stopped in; less than 0 where it is in none or
-    has ended, None where that can't be told."""
+    """Return the system call that a thread is in; less than 0 for none, None if unreadable."""
     known = call_and_arguments(pid, tid)
     return None if known is None else known[0]
 
@@ -138,7 +135,7 @@ def call_and_arguments(pid: int, tid: int) -> tuple[int, tuple[int, ...]] | None
 
 
 def thread_state(pid: int, tid: int) -> str:
-    """Empty where it is gone."""
+    """Return its state; "" if it is gone."""
     data = contents(f"/proc/{pid}/task/{tid}/stat")
     return "" if data is None else chr(data[data.rindex(b")") + 2])
 
@@ -180,21 +177,20 @@ def command_line(pid: int) -> str:
 
 
 def arguments(pid: int) -> tuple[str, ...]:
-    """Empty where it has none, or they can't be read."""
+    """Return its arguments; () if it has none, or they are unreadable."""
     data = (contents(f"/proc/{pid}/cmdline") or b"").rstrip(b"\0")
     return tuple(os.fsdecode(word) for word in data.split(b"\0")) if data else ()
 
 
 def environment(pid: int | str = "self") -> dict[bytes, bytes]:
-    """As exec handed it over: Python itself may have added to os.environ (LC_CTYPE)."""
+    """Return what exec passed. To os.environ, Python may have added variables (LC_CTYPE)."""
     block = contents(f"/proc/{pid}/environ") or b""
     pairs = (entry.partition(b"=") for entry in block.split(b"\0"))
     return {name: value for name, equals, value in pairs if name and equals}
 
 
 def environment_area(pid: int | str) -> tuple[int, int]:
-    """Where in its memory the environment is that exec handed over, and its size; 0, 0 where that
-    may not be known."""
+    """Return the address and size of the environment that exec passed; 0, 0 if unreadable."""
     data = contents(f"/proc/{pid}/stat")
     if data is None:
         return 0, 0
@@ -212,7 +208,7 @@ def caught_signals(pid: int) -> frozenset[int]:
 
 
 def has_pending(tid: int, number: int) -> bool:
-    """The thread or its process."""
+    """Return whether the signal is pending for the thread or its process."""
     status = contents(f"/proc/{tid}/status")
     return status is not None and (
         _has(status, b"SigPnd", number) or _has(status, b"ShdPnd", number)
@@ -220,7 +216,7 @@ def has_pending(tid: int, number: int) -> bool:
 
 
 def handles(pid: int, number: int) -> bool:
-    """By a handler, or by waiting for it, for which its first thread has to block it."""
+    """Return whether it handles the signal, or may wait for it: its first thread blocks it."""
     status = contents(f"/proc/{pid}/status")
     if status is None:
         return False
@@ -230,12 +226,12 @@ def handles(pid: int, number: int) -> bool:
 
 
 def survives(pid: int, number: int) -> bool:
-    """It handles the signal, or ignores it, as one does that waits for another in system(3)."""
+    """Return whether it handles or ignores the signal, as a process in system(3) does."""
     return handles(pid, number) or number in ignored_signals(pid)
 
 
 def catches_or_ignores(pid: int, number: int) -> bool:
-    """One that it blocks for now ends it later."""
+    """Return whether it does. A signal that it only blocks will end it later."""
     status = contents(f"/proc/{pid}/status")
     if status is None:
         return False
@@ -243,7 +239,7 @@ def catches_or_ignores(pid: int, number: int) -> bool:
 
 
 def is_alone_and_catches(pid: int, number: int) -> bool:
-    """The process has one thread, and a handler for the signal."""
+    """Return whether the process has one thread, and a handler for the signal."""
     status = contents(f"/proc/{pid}/status")
     if status is None or int(_status_field(status, b"Threads")) != 1:
         return False
@@ -251,7 +247,7 @@ def is_alone_and_catches(pid: int, number: int) -> bool:
 
 
 def is_deaf_to(tid: int, number: int) -> bool:
-    """The thread blocks it, or its process ignores it."""
+    """Return whether the thread blocks the signal, or its process ignores it."""
     return blocks(tid, number) or number in ignored_signals(tid)
 
 
@@ -260,14 +256,16 @@ def blocks(tid: int, number: int) -> bool:
 
 
 def numbers(pid: int, field: str) -> list[int]:
-    """NSpid or NSpgid: its number in our namespace first, in its own last. TracerPid: one number.
-    Empty where it ended."""
+    """Return a field's numbers; [] if the process has ended.
+
+    NSpid and NSpgid have its number in this namespace first, in its own last. TracerPid has one.
+    """
     status = contents(f"/proc/{pid}/status")
     return [] if status is None else [int(n) for n in _status_field(status, field.encode()).split()]
 
 
 def filters(tid: int | str) -> int | None:
-    """How many seccomp filters a thread is under; None before Linux 5.9 as well."""
+    """Return how many seccomp filters a thread has; None also before Linux 5.9."""
     status = contents(f"/proc/{tid}/status")
     if status is None or b"\nSeccomp_filters:" not in status:
         return None
@@ -282,7 +280,7 @@ def threads(pid: int) -> list[int]:
 
 
 def children(path: str) -> list[int]:
-    """`path`: a task's `children` file; empty where the kernel was built without it."""
+    """Read a task's `children` file; [] if the kernel was built without it."""
     try:
         return [int(pid) for pid in all_contents(path).split()]
     except OSError:
@@ -311,16 +309,16 @@ def credentials(pid: int) -> Credentials | None:
 
 
 class Rights(NamedTuple):
-    """By which the kernel lets a thread do something, in our user namespace's numbers."""
+    """A thread's ids and capabilities, with the numbers of this user namespace."""
 
     uid: int
     gid: int
-    groups: frozenset[int]  # beside it
+    groups: frozenset[int]  # supplementary
     capabilities: int  # they count in its own user namespace
 
 
 def rights(tid: int | str) -> Rights | None:
-    """None once it is gone."""
+    """Return them; None if the thread is gone."""
     status = contents(f"/proc/{tid}/status")
     if status is None:
         return None
@@ -348,8 +346,10 @@ def network_namespace(tid: int | str) -> str:
 
 
 def signal_breaks_off(tid: int) -> bool | None:
-    """None where no signal waits for the thread that it doesn't block. True where the kernel is
-    sure to give it that one; another thread may get one that is for their process."""
+    """Return None if no pending signal can interrupt the thread; True if one is sure to do so.
+
+    A signal for the process may be delivered to another thread: then return False.
+    """
     status = contents(f"/proc/{tid}/status")
     if status is None:
         return None
@@ -362,7 +362,7 @@ def signal_breaks_off(tid: int) -> bool | None:
 
 
 def identity(pid: int) -> tuple[bytes, ...]:
-    """What one process must have in common with another to be let look into it."""
+    """Return what two processes must share so that one may read the other's memory."""
     status = contents(f"/proc/{pid}/status")
     if status is None:
         return ()
@@ -375,7 +375,7 @@ def identity(pid: int) -> tuple[bytes, ...]:
 
 
 def is_dumpable(pid: int) -> bool:
-    """What is not belongs to root here; of root's own processes this can't be told."""
+    """Return whether /proc shows another owner than root; useless for root's processes."""
     found = credentials(pid)
     try:
         return found is not None and file_status(f"/proc/{pid}/fd").st_uid == found.effective_uid
@@ -384,7 +384,7 @@ def is_dumpable(pid: int) -> bool:
 
 
 def can_be_covered() -> bool:
-    """Whoever may mount inside can tell us what he likes."""
+    """Return whether a process in the session may mount over /proc, and so forge its content."""
     status = contents("/proc/self/status")
     may_mount = status is None or int(_status_field(status, b"CapEff"), 16) & _CAP_SYS_ADMIN
     return bool(may_mount) and not proc_files.is_ours()

@@ -40,11 +40,7 @@ class Supervisor:
 
     def tell(self) -> bool:
         """Send the signal, and return whether it was sent."""
-        try:
-            signal.pidfd_send_signal(self._pidfd, KILL_SWITCH_SIGNAL)
-        except OSError:
-            return False
-        return True
+        return _tell(self._pidfd)
 
     def end_by_force(self) -> None:
         """Do one round: stop the tree's processes; once no new one appears, kill the supervisor,
@@ -84,12 +80,14 @@ class Supervisor:
 class Search:
     """Finds each supervisor once. `is_complete`: the last look has checked every process.
 
-    A process with a supervisor above it is no supervisor: it ends with a session.
+    A process with a supervisor above it ends with that one's session. It may be the supervisor of a
+    nested session, so it is told, or only look like one, so it is not held.
     """
 
     def __init__(self) -> None:
         self.is_complete = False
         self._known: dict[int, Supervisor] = {}
+        self._told: set[tuple[int, int]] = set()  # in sessions: pid and start time
 
     def new_ones(self) -> list[Supervisor]:
         self.is_complete = True
@@ -98,12 +96,14 @@ class Search:
             process = procfs.stat(pid)
             if process is None or process.comm != SUPERVISOR_NAME or process.has_ended:
                 continue
-            if not self._is_known(pid) and _is_supervisor(pid):
-                if has_supervisor_above(process.ppid):  # also if its parents end meanwhile
-                    self.is_complete = False
-                else:
-                    found.append(self._held(pid))
-        return [each for each in found if each is not None]
+            if self._is_known(pid) or not _is_supervisor(pid):
+                continue
+            if has_supervisor_above(process.ppid):  # also if its parents end meanwhile
+                self.is_complete = False
+                self._tell_nested(pid, process.start_time)
+            elif (supervisor := self._held(pid)) is not None:
+                found.append(supervisor)
+        return found
 
     def hidden_one(self, pid: int) -> Supervisor | None:
         """Return the supervisor with this pid, which /proc does not show, if it is new."""
@@ -115,18 +115,39 @@ class Search:
         return known is not None and not known.has_ended
 
     def _held(self, pid: int) -> Supervisor | None:
-        try:
-            pidfd = os.pidfd_open(pid)
-        except ProcessLookupError:
-            return None
-        except OSError:  # no descriptor is left
-            self.is_complete = False
-            return None
-        if procfs.stat(pid) is not None and not _is_supervisor(pid):
-            os.close(pidfd)  # it ended meanwhile, and another process has its pid
+        pidfd = self._opened(pid)
+        if pidfd < 0:
             return None
         self._known[pid] = Supervisor(pid, pidfd)
         return self._known[pid]
+
+    def _tell_nested(self, pid: int, start_time: int) -> None:
+        if (pid, start_time) not in self._told and (pidfd := self._opened(pid)) >= 0:
+            self._told.add((pid, start_time))
+            _tell(pidfd)
+            os.close(pidfd)
+
+    def _opened(self, pid: int) -> int:
+        """Return a pidfd of a supervisor; -1 if it has ended."""
+        try:
+            pidfd = os.pidfd_open(pid)
+        except ProcessLookupError:
+            return -1
+        except OSError:  # no descriptor is left
+            self.is_complete = False
+            return -1
+        if procfs.stat(pid) is not None and not _is_supervisor(pid):
+            os.close(pidfd)  # it ended meanwhile, and another process has its pid
+            return -1
+        return pidfd
+
+
+def _tell(pidfd: int) -> bool:
+    try:
+        signal.pidfd_send_signal(pidfd, KILL_SWITCH_SIGNAL)
+    except OSError:
+        return False
+    return True
 
 
 def _is_supervisor(pid: int) -> bool:

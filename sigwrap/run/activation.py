@@ -125,19 +125,19 @@ class _Ends:
 
     @property
     def ended(self) -> int:
-        return sum(not each.supervisor.is_killed for each in self._over)
+        return sum(not each.is_killed for each in self._over)
 
     @property
     def forced(self) -> int:
-        return sum(each.supervisor.is_killed for each in self._over)
+        return sum(each.is_killed for each in self._over)
 
     @property
     def left(self) -> tuple[int, ...]:
         return tuple(each.supervisor.pid for each in self._found if not each.supervisor.has_ended)
 
     @property
-    def _over(self) -> list[_End]:
-        return [each for each in self._found if each.supervisor.has_ended]
+    def _over(self) -> list[Supervisor]:
+        return [each.supervisor for each in self._found if each.supervisor.has_ended]
 
 
 class _End:

@@ -1,5 +1,8 @@
-"""What a run is to be, by its settings and its policy: what is wrong with them is said before
-anything has started, and what few runs need is imported before nothing more can be."""
+"""Plan a run by its settings and its policy.
+
+Errors in them are found before anything has started. Modules that few runs need are imported here,
+because the supervisor later imports nothing more.
+"""
 
 from __future__ import annotations
 
@@ -30,12 +33,12 @@ if TYPE_CHECKING:
 
 class Plan(NamedTuple):
     store: str
-    stores: tuple[str, ...]  # whose kill switches it looks at
+    stores: tuple[str, ...]  # with a kill switch that counts
     engine: Engine
     policy_texts: Payload
     profile: DriftWatch | None
-    without: list[str]  # of what every run should have
-    # None where the run has none.
+    without: list[str]  # missing protection
+    # None if the run has none
     remote_switch: RemoteSwitch | None
     joins: Joins | None
     usage: type[Usage] | None

@@ -190,6 +190,16 @@ def test_a_session_in_another_pid_namespace_is_named(alone: Sigwrap) -> None:
     assert session.poll() is None
 
 
+def test_a_session_that_joined_another_ends_with_it(alone: Sigwrap) -> None:
+    line = [UNDER_TEST, "--nested", "join", "--", "sh", "-c", "echo ready; sleep 1000"]
+    session = started(alone, *STAYS[:3], *line)
+    assert len(list((alone.store / "sessions").glob("*.journal"))) == 2
+    status, said = switch(alone, "on", patiently=True)
+    assert (status, "1 session ended;" in said) == (0, True), said
+    assert session.wait(PATIENCE_S) == REFUSED
+    assert alone.alive() == []
+
+
 def test_sessions_of_the_store_end_where_proc_hides_them(alone: Sigwrap) -> None:
     """A supervisor lets no process of its user look into it, so hidepid hides it from them too."""
     session = started(alone, *STAYS)
