@@ -68,22 +68,19 @@ class Library:
                 del sys.modules[module.__name__]
 
     def create_module(self, spec):
-        from sigwrap.linux import kept_library
+        from sigwrap.linux import memory_library
 
         self.read_ahead()
         try:
             *needed, library = [
-                kept_library.written(each, zlib.decompress(packed))
+                memory_library.sealed(each, zlib.decompress(packed))
                 for each, packed in zip(self.libraries, self.packed, strict=True)
             ]
             for each in needed:
-                kept_library.load(each)
+                memory_library.load_library(each)
         except OSError as failure:  # memfd_create, or code from there, may be forbidden
             raise ImportError(f"{spec.name}: {failure}") from failure
-        reachable = kept_library.Reachable(library)
-        spec.origin = reachable.path
-        with reachable:
-            return ExtensionFileLoader(spec.name, reachable.path).create_module(spec)
+        return memory_library.create_module(spec, library)
 
     def exec_module(self, module):
         ExtensionFileLoader(module.__name__, "").exec_module(module)

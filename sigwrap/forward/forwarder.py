@@ -40,8 +40,9 @@ def run_alone(command: tuple[str, ...], grace_s: float | None) -> int:
     bootloader_pid = onefile.bootloader_pid()
     signals = take_signals()
     libc.set_child_subreaper()
-    own_code.keep_what_is_loaded(in_a_run=False)
+    own_code.read_what_is_used_later(in_a_run=False)
     own_code.import_nothing_more()
+    onefile.release_unpacked(for_stubs=False)
     front_pid = os.getpid()
     child = linux_process.fork()
     if child == 0:

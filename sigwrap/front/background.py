@@ -14,7 +14,7 @@ import time
 from sigwrap.bare import json, signal, socket
 from sigwrap.errors import SessionError, SigwrapError
 from sigwrap.hints import Any
-from sigwrap.linux import kept_library
+from sigwrap.linux import memory_library
 from sigwrap.linux import process as linux_process
 from sigwrap.linux.descriptors import close_all_but
 from sigwrap.linux.peer import objection_to_listener, pid_and_uid
@@ -122,7 +122,7 @@ def _start(inherited: Inherited, settings: dict[str, Any], door: socket.socket) 
     readable, ready = os.pipe()
     said, words = os.pipe()
     whole = {**settings, "ready_fd": ready, "door_fd": door.fileno()}
-    asked = kept_library.written("settings", json.dumps(whole).encode())
+    asked = memory_library.sealed("settings", json.dumps(whole).encode())
     pid = linux_process.fork()
     if pid == 0:
         try:

@@ -17,7 +17,7 @@ from sigwrap.front.parent import take_signals
 from sigwrap.front.relay import Relay, without_keys
 from sigwrap.front.sender import sender_of
 from sigwrap.hints import Any
-from sigwrap.linux import kept_library
+from sigwrap.linux import memory_library
 from sigwrap.linux.descriptors import inherited as inherited_descriptors
 from sigwrap.linux.sigfd import SignalFd, SignalInfo
 from sigwrap.mediate.interrupts import JOB_STOPS
@@ -169,7 +169,7 @@ class _Joining:
 
     def _ask(self, settings: dict[str, Any]) -> None:
         call, relay = self._call, self._relay
-        words = kept_library.written("words", file_of_words(call))
+        words = memory_library.sealed("words", file_of_words(call))
         try:
             folder = os.open(".", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
         except OSError as refusal:

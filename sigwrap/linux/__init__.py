@@ -37,10 +37,8 @@ signal_waiters     whether a process that blocks a signal waits for it
 waits              how long a poll may wait
 peer               which process is at the other end of a unix socket
 listeners          which process answers at a port of this machine
-kept_library       a library that is read at the start, and loaded when it is needed
-own_pages          code of our own that no change of its file changes
+memory_library     extension modules that are loaded from memory
 own_environment    variables that /proc no longer shows of our own processes
-unfiled            memory of no file in the place of a file's mapping
 removal            the end of a folder in which anybody may have put anything
 rights        whether another process has the rights that this one has
 descriptors        descriptors that sigwrap inherited

@@ -10,7 +10,7 @@ import os
 import stat
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from sigwrap.bare import signal
 from sigwrap.errors import SigwrapError
@@ -24,6 +24,7 @@ _ORIGINAL_LIBRARY_PATH = b"LD_LIBRARY_PATH_ORIG"
 _UNPACKED = "_MEI"
 _UNPACKED_WITHIN_S = 3600  # also where somebody stopped it meanwhile
 _NEEDED_BY_ANY_START = "base_library.zip"
+_PIECE_BYTES = 1 << 24
 _NO_FOLDER = -1  # the path is absolute
 
 
@@ -37,7 +38,51 @@ def _identity_of_the_unpacked() -> tuple[int, int]:
     return found.st_dev, found.st_ino
 
 
-_IDENTITY = _identity_of_the_unpacked()  # as it is now: COMMAND may put another in its place
+# Both as they are at the start: the command may put another folder in its place.
+_IDENTITY = _identity_of_the_unpacked()
+_NAMES = frozenset(os.listdir(unpacked_folder()) if unpacked_folder() else ())
+
+
+def release_unpacked(*, for_stubs: bool) -> None:
+    """Unlink the files that this process has mapped: a change would reach its code, and a
+    truncation would end it with SIGBUS.
+
+    `for_stubs`: put copies in their place, of which sigwrap-stub is started.
+    """
+    for path in list(_files_below(unpacked_folder())) if unpacked_folder() else ():
+        if os.path.basename(path) == _NEEDED_BY_ANY_START:
+            continue  # it is not mapped, and shows that the folder is in use
+        try:
+            if for_stubs:
+                _copy(path, f"{path}.copy")
+                os.rename(f"{path}.copy", path)
+            else:
+                os.unlink(path)
+        except OSError:
+            continue  # own_files.changeable names it
+
+
+def _files_below(folder: str) -> Iterator[str]:
+    with os.scandir(folder) as entries:
+        for each in entries:
+            if each.is_dir(follow_symlinks=False):
+                yield from _files_below(each.path)
+            else:
+                yield each.path
+
+
+def _copy(path: str, to: str) -> None:
+    source = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    mode = os.fstat(source).st_mode
+    try:
+        copy = os.open(to, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
+        try:
+            while os.sendfile(copy, source, None, _PIECE_BYTES):
+                continue
+        finally:
+            os.close(copy)
+    finally:
+        os.close(source)
 
 
 def empty_unpacked(bootloader_pid: int) -> None:
@@ -77,16 +122,16 @@ def _remove_broken_off() -> None:
     """What was unpacked by an earlier bootloader that died meanwhile, as of an interrupt."""
     above, own_name = os.path.split(unpacked_folder())
     try:
-        ours, others = set(os.listdir(unpacked_folder())), os.listdir(above)
+        others = os.listdir(above)
         mount = _mount_of(unpacked_folder())
     except OSError:
         return
     for name in others:
         if name.startswith(_UNPACKED) and len(name) == len(own_name) and name != own_name:
-            _remove_if_broken_off(os.path.join(above, name), ours, mount)
+            _remove_if_broken_off(os.path.join(above, name), mount)
 
 
-def _remove_if_broken_off(path: str, ours: set[str], mount: int) -> None:
+def _remove_if_broken_off(path: str, mount: int) -> None:
     """That is one that nothing can be started from, with nothing in it but what we unpack."""
     try:
         if _mount_of(path) != mount:  # somebody else may serve it, and never answer
@@ -96,7 +141,7 @@ def _remove_if_broken_off(path: str, ours: set[str], mount: int) -> None:
             return
         names = set(os.listdir(path))
         is_old = time.time() > found.st_mtime + _UNPACKED_WITHIN_S
-        if is_old and names <= ours and _NEEDED_BY_ANY_START not in names:
+        if is_old and names <= _NAMES and _NEEDED_BY_ANY_START not in names:
             empty_folder(path, (found.st_dev, found.st_ino))
             os.rmdir(path)
     except OSError:
