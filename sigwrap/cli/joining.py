@@ -11,7 +11,7 @@ from sigwrap.front.background import NotStarted
 from sigwrap.front.joining import join
 from sigwrap.hints import NoReturn
 from sigwrap.linux.death import die_of
-from sigwrap.linux.listening import somebody_listens
+from sigwrap.linux.seccomp import has_listener
 from sigwrap.run.settings import Nested, RunSettings, as_json
 from sigwrap.start import onefile
 from sigwrap.start.command import Inherited, become, find_program
@@ -21,7 +21,7 @@ from sigwrap.store.location import default_store
 
 def run_in_joined_session(settings: RunSettings, inherited: Inherited) -> int:
     try:
-        if somebody_listens():
+        if has_listener():
             _run_inside(settings, inherited)
         return _join(settings, inherited)
     except NotStarted as ended:

@@ -12,7 +12,7 @@ import os
 from sigwrap.bare import json
 from sigwrap.cli.run_options import read_options
 from sigwrap.errors import SessionError, UsageError
-from sigwrap.linux.listening import somebody_listens
+from sigwrap.linux.seccomp import has_listener
 from sigwrap.run.settings import Nested, Report, RunSettings, from_json
 from sigwrap.start.command import CommandError, Inherited, become, find_program
 
@@ -52,7 +52,7 @@ def _run(words: list[str], fields: dict[str, object]) -> int:
     if os.path.basename(os.environ.get("SHELL", "")) == _OURS:
         variables[b"SHELL"] = shell
     command = (os.fsdecode(shell), *words)
-    if somebody_listens():
+    if has_listener():
         become(shell, command, Inherited.capture(), variables)
     from sigwrap.cli.run import start
 

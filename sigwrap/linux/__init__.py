@@ -28,8 +28,7 @@ process            children, descendants, the end of a whole tree
 frozen             a whole tree stands still, and goes on
 supervisors        those of all sessions of a user
 session_line       an address that each supervisor listens on, for those outside of all sessions
-death              an end by a signal, without a core
-killed             what the kernel still tells of a SIGKILL
+death              ends by a signal
 pidfd              signals to a process that is held, and its end
 pidns              numbers that a process in another pid namespace uses
 sigfd              signals as readable events, with their sender
@@ -44,7 +43,6 @@ rights        whether another process has the rights that this one has
 descriptors        descriptors that sigwrap inherited
 pipes              how much a pipe holds
 limits             the caller's limits, which are meant for COMMAND alone
-listening     whether somebody listens to the calls of this process already
 bounded            calls on a caller's socket that a signal ends in bounded time
 caller_stderr      a line on a caller's standard error
 own_lines          sigwrap's own lines, written by a thread

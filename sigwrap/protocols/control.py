@@ -11,12 +11,14 @@ from __future__ import annotations
 
 import os
 
-from sigwrap.bare import json
+from sigwrap.bare import json, socket
 from sigwrap.hints import Any
 
 PROTOCOL_VERSION = 1
 SOCKET_SUFFIX = ".sock"
+CALLS_SUFFIX = ".calls"
 MAX_LINE_BYTES = 16 * 1024  # of a request
+MOST_CALL_BYTES = 16 * 1024
 
 ControlRequest = dict[str, Any]
 ControlReply = dict[str, Any]
@@ -71,3 +73,26 @@ def decode_reply(line: bytes | bytearray) -> ControlReply:
     except RecursionError as error:
         raise ValueError("a reply is nested too deeply") from error
     return reply if isinstance(reply, dict) else {}
+
+
+def send_tool_call(store: str, session_id: str, payload: dict[str, Any]) -> bool:
+    """Tell the supervisor about a tool call that a hook judged, in one datagram.
+
+    Return False if there is no supervisor: the session has another store, or has ended.
+    """
+    text = json.dumps(payload).encode()
+    if "/" in session_id or len(text) > MOST_CALL_BYTES:
+        return False
+    try:
+        folder = os.open(control_folder(store), os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError:
+        return False
+    end = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
+    try:
+        end.sendto(text, socket_path(folder, session_id + CALLS_SUFFIX))
+    except OSError:
+        return False
+    finally:
+        end.close()
+        os.close(folder)
+    return True

@@ -7,11 +7,10 @@ import re
 import stat
 
 from sigwrap.bare import socket
-from sigwrap.protocols.control import SOCKET_SUFFIX, control_folder, socket_path
-from sigwrap.protocols.tool_calls import SUFFIX
+from sigwrap.protocols.control import CALLS_SUFFIX, SOCKET_SUFFIX, control_folder, socket_path
 from sigwrap.tuples import NamedTuple
 
-_UNFINISHED = re.compile(rf"(?s)(.+)(?:{SOCKET_SUFFIX}(?:\.new-[0-9a-f]{{12}})?|{SUFFIX})")
+_UNFINISHED = re.compile(rf"(?s)(.+)(?:{SOCKET_SUFFIX}(?:\.new-[0-9a-f]{{12}})?|{CALLS_SUFFIX})")
 
 
 class LeftSocket(NamedTuple):

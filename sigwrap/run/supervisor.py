@@ -14,7 +14,7 @@ from sigwrap.calls import Under
 from sigwrap.events import Payload
 from sigwrap.hints import TYPE_CHECKING
 from sigwrap.linux import held_terminals
-from sigwrap.linux.killed import oom_kills, used_up_cpu_limit
+from sigwrap.linux.death import oom_kills, used_up_cpu_limit
 from sigwrap.linux.memory import may_be_served
 from sigwrap.linux.seccomp import Listener
 from sigwrap.linux.sigfd import SignalFd

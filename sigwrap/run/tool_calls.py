@@ -8,8 +8,12 @@ import time
 from sigwrap.bare import json, socket
 from sigwrap.events import Payload, number
 from sigwrap.linux.taken import refuse_descriptors
-from sigwrap.protocols.control import control_folder, socket_path
-from sigwrap.protocols.tool_calls import MOST_BYTES, SUFFIX
+from sigwrap.protocols.control import (
+    CALLS_SUFFIX,
+    MOST_CALL_BYTES,
+    control_folder,
+    socket_path,
+)
 from sigwrap.run.loop import Loop
 from sigwrap.run.recorder import Recorder
 from sigwrap.store.folder import private_folder
@@ -30,7 +34,7 @@ class ToolCalls:
     def __init__(self, store: str, loop: Loop, recorder: Recorder) -> None:
         """Without a socket, hooks in the session are not recorded: the kernel's events are."""
         self._loop, self._recorder = loop, recorder
-        self._name = recorder.log.session_id + SUFFIX
+        self._name = recorder.log.session_id + CALLS_SUFFIX
         self._folder_path = control_folder(store)
         self._end: socket.socket | None = None
         try:
@@ -64,7 +68,7 @@ class ToolCalls:
             return
         for _ in range(_AT_ONCE):
             try:
-                found = _decoded(self._end.recv(MOST_BYTES))
+                found = _decoded(self._end.recv(MOST_CALL_BYTES))
             except OSError:  # no more
                 return
             if found is not None:

@@ -5,5 +5,4 @@ own_code       loads all code before the command starts
 own_files      finds files of sigwrap that the session can change, or has changed
 onefile        what PyInstaller's one-file packaging adds to the environment, and must be taken out
 policy_files   policies by name or file: the only part that reads them
-repository     where git keeps a project's history
 """

@@ -10,16 +10,17 @@ from collections.abc import Mapping
 import sigwrap
 from sigwrap.errors import PolicyError, UsageError
 from sigwrap.hints import Any
+from sigwrap.linux.plain_file import open_plain_file
 from sigwrap.nearest import did_you_mean
 from sigwrap.policy.judge.rules import Policy
 from sigwrap.policy.language.document import MAX_TEXT_CHARACTERS, Source
 from sigwrap.policy.language.document import SHIPPED as SHIPPED
 from sigwrap.policy.language.parse import parse_policy
-from sigwrap.start.repository import git_common_dir
 
 _TMP = "/tmp"
 _EMPTY_WORD = "''"
 _MOST_FILES_LOOKED_AT = 200
+_MOST_GIT_BYTES = 64 << 10
 _KEYS_OF_A_POLICY = frozenset({b"extends", b"defaults", b"command_rules", b"signal_rules"})
 
 
@@ -197,3 +198,59 @@ def _read(path: str) -> bytes:
             return file.read(4 * MAX_TEXT_CHARACTERS + 1)
     finally:
         os.close(fd)
+
+
+def git_common_dir(project_root: str) -> str:
+    """Return the directory with the project's git history, or an empty string.
+
+    For a worktree or a submodule, a file in the project names it, and earlier commands may have
+    written that file. So it counts only if the git directory names the project in turn.
+    """
+    folder = os.path.realpath(project_root)
+    while True:
+        found = os.path.join(folder, ".git")
+        if os.path.islink(found):
+            return ""
+        if os.path.isdir(found):
+            return found if _is_repository(found) else ""
+        if os.path.isfile(found):
+            return _git_dir_named_by(found)
+        if folder == "/":
+            return ""
+        folder = os.path.dirname(folder)
+
+
+def _git_dir_named_by(file: str) -> str:
+    key, _, path = _first_line(file).partition(": ")
+    if key != "gitdir" or not path:
+        return ""
+    folder = os.path.dirname(file)
+    git_dir = os.path.realpath(os.path.join(folder, path))
+    back = _first_line(os.path.join(git_dir, "gitdir"))
+    if back:  # a worktree's
+        common = os.path.realpath(os.path.join(git_dir, _first_line(f"{git_dir}/commondir")))
+        leads_back = os.path.realpath(os.path.join(git_dir, back)) == file
+        is_inside = os.path.dirname(git_dir) == os.path.join(common, "worktrees")
+        return common if leads_back and is_inside and _is_repository(common) else ""
+    for line in _read_git_file(os.path.join(git_dir, "config")).splitlines():  # a submodule's
+        key, _, value = map(str.strip, line.partition("="))
+        if key == "worktree" and os.path.realpath(os.path.join(git_dir, value)) == folder:
+            return git_dir if _is_repository(git_dir) else ""
+    return ""
+
+
+def _is_repository(folder: str) -> bool:
+    return os.path.isfile(f"{folder}/HEAD") and os.path.isdir(f"{folder}/objects")
+
+
+def _first_line(path: str) -> str:
+    return _read_git_file(path).partition("\n")[0]
+
+
+def _read_git_file(path: str) -> str:
+    """Return the text of a plain file; anything else could delay the start."""
+    try:
+        with open_plain_file(path) as file:
+            return os.fsdecode(file.read(_MOST_GIT_BYTES).partition(b"\0")[0])  # which no path has
+    except OSError:
+        return ""
