@@ -1,5 +1,5 @@
-"""sigwrap-forward: an init for one COMMAND. It passes signals on, reaps orphans, and keeps the exit
-status; nothing is intercepted."""
+"""sigwrap-forward: an init for one command. It passes signals on, reaps orphans, and exits with the
+command's status. It intercepts nothing."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def run_alone(command: tuple[str, ...], grace_s: float | None) -> int:
 
 
 class _Forwarder(ParentOfOne):
-    """COMMAND is the child: signals go to it as they come."""
+    """Pass signals on to the command, which is our child."""
 
     _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGQUIT)
 
@@ -75,7 +75,7 @@ class _Forwarder(ParentOfOne):
         self._grace_s = grace_s
         self._kill_at: float | None = None
         self._leftovers_may_stay = True
-        self._got_stop = False  # by SIGTSTP, since the last SIGCONT
+        self._got_stop = False  # whether a SIGTSTP came since the last SIGCONT
 
     @property
     def _deadline(self) -> float | None:
@@ -86,8 +86,8 @@ class _Forwarder(ParentOfOne):
         self._kill_tree("the grace period ended")
 
     def _read_signals(self) -> None:
-        """A SIGCHLD last: what comes with it may be what stopped COMMAND, and after our own stop
-        it would be a new one."""
+        """Handle SIGCHLD last: a signal that came with it may have stopped the command, and handled
+        after our own stop, it would stop the command again."""
         for info in sorted(self._signals.read(), key=lambda info: info.number == signal.SIGCHLD):
             if info.number in (signal.SIGTSTP, signal.SIGCONT):
                 self._got_stop = info.number == signal.SIGTSTP
@@ -121,9 +121,11 @@ class _Forwarder(ParentOfOne):
         raise InternalError("sigwrap-forward has no channel to read")
 
     def _on_child_stopped(self, number: int) -> None:
-        """The shell has to see it, which waits for the bootloader where there is one. That stops by
-        itself at a SIGTSTP to the whole group, which has reached us as well, and would again by a
-        stop of ours that comes after the SIGCONT."""
+        """Stop what the shell waits for: us, or the bootloader.
+
+        A SIGTSTP to the whole group stops the bootloader by itself, and reaches us too. A stop of
+        ours after the SIGCONT would stop it again.
+        """
         bootloader = self._bootloader_pid
         if bootloader and number == signal.SIGTSTP and self._got_stop:
             return
@@ -131,7 +133,7 @@ class _Forwarder(ParentOfOne):
             linux_process.send(bootloader or os.getpid(), signal.SIGSTOP)
 
     def _clear_tree(self) -> None:
-        """What COMMAND left has a moment to end by itself, unless somebody wants an end at once."""
+        """Give leftover processes a moment to end, unless a signal asks for the end."""
         if self._reap():
             for pid in self._everybody_below.alive():
                 linux_process.terminate(pid)

@@ -11,13 +11,15 @@ from sigwrap.machine import NUMBERS
 _FEWEST = 48
 _SYS_CLOSE_RANGE = NUMBERS["close_range"]
 _LAST = 0xFFFFFFFF
-_UNSHARE = 2  # CLOSE_RANGE_UNSHARE: copied first, so that nobody else's are closed
+_UNSHARE = 2  # CLOSE_RANGE_UNSHARE: the table is copied first
 
 
 def reserve_standard_streams(*, output_may_be_closed: bool = True) -> None:
-    """Before the first descriptor is made: one of ours on a closed 0, 1 or 2 would be taken for a
-    stream. Close-on-exec, so COMMAND still finds it closed. Where output is all that is wanted,
-    writing to a closed one must fail."""
+    """Open closed standard streams, before a descriptor of ours gets the number of one.
+
+    They are close-on-exec, so the command still finds them closed. With
+    `output_may_be_closed=False`, a write to a closed standard output fails.
+    """
     while (fd := _null()) <= 2:
         if fd == 1 and not output_may_be_closed:
             os.close(fd)
@@ -45,8 +47,10 @@ def require_enough() -> None:
 
 
 def release_inherited() -> None:
-    """Let go of what the caller gave COMMAND through us: a pipe's other end must see it closed as
-    soon as COMMAND closes it. Standard error stays, for sigwrap's own lines."""
+    """Close what the command inherits through us: a pipe closes when the command closes it.
+
+    Standard error stays, for sigwrap's own lines.
+    """
     null = _null()
     os.dup2(null, 0, inheritable=False)
     os.dup2(null, 1, inheritable=False)
@@ -57,7 +61,7 @@ def release_inherited() -> None:
 
 
 def inherited() -> list[int]:
-    """From our caller: every descriptor of ours is close-on-exec."""
+    """Return our caller's descriptors: every one of ours is close-on-exec."""
     found = []
     for fd in map(int, os.listdir("/proc/self/fd")):
         try:
@@ -69,9 +73,11 @@ def inherited() -> list[int]:
 
 
 def have_own_table(kept: Iterable[int]) -> None:
-    """Of the calling thread alone, with these descriptors under the same numbers: however many the
-    others have open, the limit is not reached here, and nothing that they close stays open. Where
-    the kernel refuses, all is as before."""
+    """Give the calling thread a descriptor table of its own, with these descriptors.
+
+    So other threads can neither use up its limit, nor does it hold what they close. If the kernel
+    refuses, nothing changes.
+    """
     first, flags = 0, _UNSHARE
     for fd in (*sorted(kept), _LAST):
         last = fd if fd == _LAST else fd - 1
@@ -79,13 +85,13 @@ def have_own_table(kept: Iterable[int]) -> None:
             try:
                 syscall("close_range", _SYS_CLOSE_RANGE, first, last, flags)
             except KernelError:
-                return  # only the first one can fail, by which nothing was closed
+                return  # only the first call can fail, before it closes anything
             flags = 0
         first = fd + 1
 
 
 def close_all_but(kept: Iterable[int]) -> None:
-    """And the standard streams."""
+    """Close all but these and the standard streams."""
     first = 3
     for fd in sorted({each for each in kept if each >= first}):
         os.closerange(first, fd)
@@ -94,6 +100,5 @@ def close_all_but(kept: Iterable[int]) -> None:
 
 
 def release_all() -> None:
-    """Of a process that is about to end but for one thread: whoever reads a pipe of ours would wait
-    for that."""
+    """Close all, because one thread delays the end: the readers of our pipes would wait for it."""
     os.closerange(0, 1 << 30)

@@ -89,10 +89,9 @@ def create_module(spec: ModuleSpec, fd: int) -> Any:
 
 
 class MemoryLoader(ExtensionFileLoader):
-    def __init__(self, name: str, path: str) -> None:
+    def __init__(self, name: str, path: str, data: bytes) -> None:
         super().__init__(name, path)
-        with open(path, "rb") as file:
-            self._fd = sealed(name, file.read())  # stays open: glibc knows a library by its path
+        self._fd = sealed(name, data)  # stays open: glibc knows a library by its path
 
     def create_module(self, spec: ModuleSpec) -> Any:
         try:
@@ -113,7 +112,8 @@ class _Finder:
         if spec is None or not isinstance(loader, ExtensionFileLoader):
             return None
         try:
-            spec.loader = MemoryLoader(name, loader.path)
+            with open(loader.path, "rb") as file:
+                spec.loader = MemoryLoader(name, loader.path, file.read())
         except OSError:
             pass  # a container forbids memfd_create; own_files.changeable names the file
         return spec

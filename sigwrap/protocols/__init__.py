@@ -1,4 +1,4 @@
-"""What two processes of sigwrap tell each other, both ends of each.
+"""Messages between two processes of sigwrap, both ends of each.
 
 front           the front process and the supervisor
 joined          commands that join a session, and that session

@@ -37,7 +37,7 @@ def control_folder(store: str) -> str:
 
 
 def socket_path(folder_fd: int, name: str) -> str:
-    """A socket's address has room for 108 bytes, and a store may lie deeper."""
+    """Return a short path: a socket address has room for 108 bytes."""
     return f"/proc/self/fd/{folder_fd}/{name}"
 
 
@@ -67,7 +67,7 @@ def decode_request(line: bytes) -> ControlRequest:
 
 
 def decode_reply(line: bytes | bytearray) -> ControlReply:
-    """ValueError where the line is no JSON; what is no object is an empty reply."""
+    """Return an empty reply for JSON that is no object; raise ValueError if it is no JSON."""
     try:
         reply = json.loads(line)
     except RecursionError as error:

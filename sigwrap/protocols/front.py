@@ -1,27 +1,32 @@
-"""What the front process and the supervisor tell each other, one datagram a message."""
+"""Messages between the front process and the supervisor, one in a datagram.
+
+Both are the same program, and no other process has an end: so marshal is the encoding.
+"""
 
 from __future__ import annotations
 
+import marshal
 import mmap
 import os
 
 from sigwrap.bare import socket
 from sigwrap.bare.enum import Enum
+from sigwrap.hints import Any
 from sigwrap.tuples import NamedTuple
 
 
 class Place(Enum):
-    """Where the sender of a signal is, as seen from the session."""
+    """Where the sender of a signal is, seen from the session."""
 
     INSIDE = "inside"
     OUTSIDE = "outside"
-    OUTER_PROCESS = "outer-process"  # the bootloader, which passes on what it gets
-    ELSEWHERE = "elsewhere"  # in another pid namespace, where it can't be looked at
-    ENDED = "ended"  # before it could be looked at
-    TIMER = "timer"  # that sigwrap's caller set
-    AGENT_SIGNAL = "agent-signal"  # no process: `command` says who sent it
-    CALLER_ENDED = "caller-ended"  # no signal: sigwrap's caller, with which the run is to end
-    NOBODY = "nobody"  # the terminal, or sigwrap's own idea
+    OUTER_PROCESS = "outer-process"  # the bootloader, which passes signals on
+    ELSEWHERE = "elsewhere"  # in another pid namespace, where it cannot be examined
+    ENDED = "ended"  # before it could be examined
+    TIMER = "timer"  # a timer that sigwrap's caller set
+    AGENT_SIGNAL = "agent-signal"  # no process: `command` names the sender
+    CALLER_ENDED = "caller-ended"  # no signal: the run ends with sigwrap's caller
+    NOBODY = "nobody"  # the terminal, or sigwrap itself
 
 
 class Sender(NamedTuple):
@@ -42,7 +47,7 @@ class InterruptArrived(NamedTuple):
 
 
 class InterruptWithdrawn(NamedTuple):
-    """The one that was to end the run was COMMAND's own affair."""
+    """The interrupt that was to end the run was meant for the command."""
 
 
 class SignalForCommand(NamedTuple):
@@ -59,8 +64,10 @@ class CommandStarted(NamedTuple):
 
 
 class Forget(NamedTuple):
-    """These variables are not for COMMAND, which waits until they are gone from where it could read
-    them (none: all are). Answered by Forgotten."""
+    """Erase these variables, or all if there are none, before the command can read them.
+
+    The answer is Forgotten.
+    """
 
     names: tuple[bytes, ...]
 
@@ -70,27 +77,27 @@ class Forgotten(NamedTuple):
 
 
 class CommandEnded(NamedTuple):
-    """Is there a signal that the supervisor has not heard of? Answered by NothingMore."""
+    """Pass on the signals that have arrived. The answer is NothingMore."""
 
 
 class NothingMore(NamedTuple):
-    """All that reached the front process so far has been told."""
+    """The front process has passed on all signals that arrived."""
 
 
 class DiedOf(NamedTuple):
-    """The front process is to end by this signal, once the supervisor has ended."""
+    """End by this signal once the supervisor has ended."""
 
     number: int
 
 
 class InterruptDemanded(NamedTuple):
-    """By an agent signal: it ends the run, as one from outside does."""
+    """An agent signal ends the run, as an interrupt from outside does."""
 
     source: str
 
 
 class Notice(NamedTuple):
-    """A question waits for an answer, and somebody wants to be told."""
+    """An approval request waits, and the user wants to be notified."""
 
     id: str
     question: str  # printable, as are all
@@ -99,7 +106,7 @@ class Notice(NamedTuple):
 
     @property
     def variables(self) -> dict[bytes, bytes]:
-        """As the program finds them that tells."""
+        """Return the variables of the program that notifies the user."""
         return {
             b"SIGWRAP_APPROVAL_ID": self.id.encode(),
             b"SIGWRAP_QUESTION": os.fsencode(self.question),
@@ -109,12 +116,12 @@ class Notice(NamedTuple):
 
 
 class NobodyTold(NamedTuple):
-    """What was to tell has failed."""
+    """The program that notifies the user has failed."""
 
 
 class HeldUp(NamedTuple):
-    """The run is over, and its log sealed; but the supervisor's process can't end, since the kernel
-    holds a thread of it in what somebody else doesn't finish."""
+    """The run is over and its log sealed, but the supervisor cannot end: a system call of one of
+    its threads does not return."""
 
     status: int
 
@@ -136,8 +143,9 @@ Message = (
     | NobodyTold
 )
 
-_MAX_BYTES = 8192
+_KINDS = Message.__args__
 _MAX_TEXT = 4096
+_MAX_BYTES = 1 << 17  # more than every message needs
 
 
 class Channel:
@@ -145,7 +153,7 @@ class Channel:
         self._end = end
         self._beats = beats  # one byte that both ends have
         self.fd = end.fileno()
-        self.is_closed = False  # at the other end
+        self.is_closed = False  # by the other end
 
     @classmethod
     def pair(cls) -> tuple[Channel, Channel]:
@@ -161,11 +169,11 @@ class Channel:
 
     @property
     def beats(self) -> int:
-        """0 where none is due."""
+        """Return a number that changes with each beat; 0 if none is due."""
         return self._beats[0]
 
     def send(self, message: Message) -> None:
-        """Nothing is done where the other end is gone: its death is noticed elsewhere."""
+        """Send it, or do nothing if the other end is gone: its death is noticed elsewhere."""
         try:
             self._end.send(_encode(message), socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL)
         except OSError:
@@ -188,86 +196,25 @@ class Channel:
 
 
 def _encode(message: Message) -> bytes:
-    match message:
-        case InterruptArrived(number, from_terminal, ends_run, sender):
-            words = f"interrupt {number} {from_terminal:d} {ends_run:d} "
-            return words.encode() + _encode_sender(sender)
-        case InterruptWithdrawn():
-            return b"withdrawn"
-        case SignalForCommand(number, sender):
-            return f"signal {number} ".encode() + _encode_sender(sender)
-        case KillTree():
-            return f"kill {message.reason}".encode()
-        case CommandStarted():
-            return f"started {message.pid}".encode()
-        case Forget(names):
-            joined = b"\0".join(names)
-            return b"forget " + (joined if len(joined) <= _MAX_TEXT else b"")
-        case Forgotten():
-            return b"forgotten"
-        case CommandEnded():
-            return b"ended"
-        case NothingMore():
-            return b"nothing"
-        case DiedOf():
-            return f"died {message.number}".encode()
-        case InterruptDemanded(source=source):
-            return b"demand " + os.fsencode(source[:_MAX_TEXT])
-        case HeldUp():
-            return f"held {message.status}".encode()
-        case NobodyTold():
-            return b"untold"
-        case Notice():
-            return b"notice " + b"\0".join(os.fsencode(each) for each in message)
+    if isinstance(message, Forget) and sum(map(len, message.names)) > _MAX_TEXT:
+        message = Forget(())
+    return marshal.dumps((_KINDS.index(type(message)), [_plain(each) for each in message]))
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, Sender):
+        return [value.pid, value.uid, value.place.value, value.command[:_MAX_TEXT]]
+    return value[:_MAX_TEXT] if isinstance(value, str) else value
 
 
 def _decode(data: bytes) -> Message:
-    kind, _, rest = data.partition(b" ")
-    match kind:
-        case b"interrupt":
-            number, terminal, ends_run, sender = rest.split(b" ", 3)
-            return InterruptArrived(
-                number=int(number),
-                from_terminal=terminal == b"1",
-                ends_run=ends_run == b"1",
-                sender=_decode_sender(sender),
-            )
-        case b"signal":
-            number, sender = rest.split(b" ", 1)
-            return SignalForCommand(number=int(number), sender=_decode_sender(sender))
-        case b"withdrawn":
-            return InterruptWithdrawn()
-        case b"kill":
-            return KillTree(reason=rest.decode())
-        case b"started":
-            return CommandStarted(pid=int(rest))
-        case b"forget":
-            return Forget(names=tuple(rest.split(b"\0")) if rest else ())
-        case b"forgotten":
-            return Forgotten()
-        case b"ended":
-            return CommandEnded()
-        case b"nothing":
-            return NothingMore()
-        case b"died":
-            return DiedOf(number=int(rest))
-        case b"demand":
-            return InterruptDemanded(source=os.fsdecode(rest))
-        case b"held":
-            return HeldUp(status=int(rest))
-        case b"untold":
-            return NobodyTold()
-        case b"notice":
-            return Notice(*(os.fsdecode(each) for each in rest.split(b"\0")))
-        case _:
-            raise ValueError(f"unknown message {data!r}")
+    kind, values = marshal.loads(data)
+    message: Message = _KINDS[kind](*map(_sender_or_plain, values))
+    return message
 
 
-def _encode_sender(sender: Sender) -> bytes:
-    words = f"{sender.pid} {sender.uid} {sender.place.value} "
-    return words.encode() + os.fsencode(sender.command[:_MAX_TEXT])
-
-
-def _decode_sender(data: bytes) -> Sender:
-    pid, uid, place, command = data.split(b" ", 3)
-    return Sender(int(pid), int(uid), Place(place.decode()), os.fsdecode(command))
+def _sender_or_plain(value: Any) -> Any:
+    if not isinstance(value, list):
+        return value
+    pid, uid, place, command = value
+    return Sender(pid, uid, Place(place), command)

@@ -1,16 +1,16 @@
-"""What the supervisor and a stub tell each other.
+"""Frames between the supervisor and a stub.
 
 A frame is 1 byte type, 4 bytes length (big-endian), and the payload:
 
     READY            to the stub: its command runs
-    STDOUT, STDERR   to the stub: data, and empty at its end; back: how much has been written in all
-                     (8 bytes), and empty once nobody reads it any more
-    STDIN            the same with the sides exchanged
-    EXIT             to the stub: the last of it; the command's exit status, -N for signal N
-    ERROR            to the stub: it is over, and why
+    STDOUT, STDERR   to the stub: data, empty at the end; back: the number of bytes written so far
+                     (8 bytes), empty once it has no reader
+    STDIN            the same in the other direction
+    EXIT             to the stub: the last frame; the command's exit status, -N for signal N
+    ERROR            to the stub: the last frame; the reason
 
-Of a stream, no more than WINDOW_BYTES are on their way: whoever sends waits for the count to catch
-up. So one stream never holds up another, and neither side has to keep more than that.
+At most WINDOW_BYTES of a stream are on their way: the sender waits for the count. So no stream
+delays another, and neither side holds more than that.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from sigwrap.bare import socket
 from sigwrap.bare.enum import IntEnum
 from sigwrap.tuples import NamedTuple
 
-MAX_PAYLOAD_BYTES = 128 * 1024  # of half as much, each byte takes a tenth more time
+MAX_PAYLOAD_BYTES = 128 * 1024  # half as much is a tenth slower
 WINDOW_BYTES = 4 * MAX_PAYLOAD_BYTES
 
 STUB_VARIABLE = "SIGWRAP_STUB"
@@ -50,11 +50,11 @@ class Frame(NamedTuple):
 
 
 class BrokenProtocol(Exception):
-    """Nothing that follows can be understood."""
+    """The data is invalid, and so is all that follows."""
 
 
 def receive(end: socket.socket, most: int) -> bytes | None:
-    """None where nothing has come yet, and empty where the other side has hung up."""
+    """Return data, None if there is none yet, or nothing if the other side has closed."""
     try:
         return end.recv(most, socket.MSG_DONTWAIT)
     except BlockingIOError:
@@ -64,14 +64,14 @@ def receive(end: socket.socket, most: int) -> bytes | None:
 
 
 class Decoder:
-    """Holds at most one unfinished frame, and what was fed along with it."""
+    """Split data into frames; holds at most one unfinished frame."""
 
     __slots__ = ("_data", "missing")
 
     def __init__(self) -> None:
         self._data = bytearray()
         self.missing = 0
-        """Of the unfinished frame, as far as that is known."""
+        """Bytes that the unfinished frame lacks, if its length is known."""
 
     def feed(self, data: bytes) -> list[Frame]:
         held = self._data

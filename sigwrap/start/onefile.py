@@ -1,7 +1,7 @@
-"""What PyInstaller's one-file packaging adds to the process, and must not reach COMMAND.
+"""PyInstaller's one-file packaging: its folder, its outer process, its variables.
 
-The file is two processes: a bootloader that unpacks and waits, and its child, which is this
-program. Where sigwrap isn't packaged so, these functions change nothing.
+The file starts as two processes: a bootloader that unpacks and waits, and its child, which is this
+program. In other installations these functions do nothing.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from sigwrap.linux.removal import empty_folder
 _LIBRARY_PATH = b"LD_LIBRARY_PATH"
 _ORIGINAL_LIBRARY_PATH = b"LD_LIBRARY_PATH_ORIG"
 _UNPACKED = "_MEI"
-_UNPACKED_WITHIN_S = 3600  # also where somebody stopped it meanwhile
+_UNPACKED_WITHIN_S = 3600  # a bootloader may be stopped in between
 _NEEDED_BY_ANY_START = "base_library.zip"
 _PIECE_BYTES = 1 << 24
 _NO_FOLDER = -1  # the path is absolute
 
 
 def unpacked_folder() -> str:
-    """Empty where there is none."""
+    """Return the folder that the file was unpacked to, or an empty string."""
     return getattr(sys, "_MEIPASS", "")
 
 
@@ -86,13 +86,16 @@ def _copy(path: str, to: str) -> None:
 
 
 def empty_unpacked(bootloader_pid: int) -> None:
-    """When nobody of the tree is left. The bootloader, which removes the folder, would follow links
-    into others, and 2,000 folders in one another would overflow its stack."""
+    """Empty the folder once no process of the tree is left.
+
+    The bootloader removes it, and would follow links in it. 2,000 nested folders would overflow
+    its stack.
+    """
     if not unpacked_folder():
         return
     for fd in (0, 1):
         try:
-            os.close(fd)  # for these numbers are below any limit that somebody may have set for us
+            os.close(fd)  # new descriptors get these numbers, which are below every limit
         except OSError:
             continue
     _remove_broken_off()
@@ -105,12 +108,12 @@ def empty_unpacked(bootloader_pid: int) -> None:
 
 
 def can_die_of(number: int) -> bool:
-    """The bootloader would exit with 1 for what the C library keeps to itself (32, 33)."""
+    """Return whether the bootloader can die of this signal too: for 32 and 33 it exits with 1."""
     return not unpacked_folder() or number in signal.valid_signals()
 
 
 def leave_no_core(bootloader_pid: int) -> None:
-    """Before this process dies of a signal: the bootloader then dies of it too."""
+    """Prevent a core of the bootloader, which dies of the same signal as this process."""
     try:
         if bootloader_pid:
             keep_from_core(bootloader_pid)
@@ -119,7 +122,7 @@ def leave_no_core(bootloader_pid: int) -> None:
 
 
 def _remove_broken_off() -> None:
-    """What was unpacked by an earlier bootloader that died meanwhile, as of an interrupt."""
+    """Remove the folders of bootloaders that died while they unpacked."""
     above, own_name = os.path.split(unpacked_folder())
     try:
         others = os.listdir(above)
@@ -132,9 +135,9 @@ def _remove_broken_off() -> None:
 
 
 def _remove_if_broken_off(path: str, mount: int) -> None:
-    """That is one that nothing can be started from, with nothing in it but what we unpack."""
+    """Remove the folder if no program can start from it, and it has only files that we unpack."""
     try:
-        if _mount_of(path) != mount:  # somebody else may serve it, and never answer
+        if _mount_of(path) != mount:  # its server may never answer
             return
         found = os.lstat(path)
         if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid():
@@ -153,8 +156,11 @@ def _mount_of(path: str) -> int:
 
 
 def bootloader_pid() -> int:
-    """0 where there is none. Call it early: a bootloader that is killed before it handles signals
-    leaves this process behind, and then no process waits for the command's status."""
+    """Return the pid of the bootloader, or 0.
+
+    Call it early. If the bootloader was killed before it handles signals, no process waits for the
+    command's status.
+    """
     if not unpacked_folder():
         return 0
     pid = os.getppid()
@@ -185,7 +191,7 @@ def original_environment(environment: dict[bytes, bytes]) -> dict[bytes, bytes]:
 
 
 def variables_of_the_unpacked(environment: Mapping[bytes, bytes]) -> dict[bytes, bytes]:
-    """With these, a process of the same file uses the folder that is unpacked already."""
+    """Return the variables that let a new process of the file use the same folder."""
     if not unpacked_folder():
         return {}
     return {

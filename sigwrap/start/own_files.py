@@ -1,12 +1,12 @@
-"""The files that sigwrap runs from, and whether they are still what they were when COMMAND began.
+"""The files that sigwrap was loaded from: which ones the session can change, and which changed.
 
-What runs is loaded by then. But a stub, and the next start of sigwrap, run what these files hold
-later. A change shows by its time of change, which no user can set, and the folder that was put in
-the place of another by its number.
+A change has no effect on this run. But a stub, and the next start of sigwrap, run what the files
+hold by then. A changed file shows by its change time, which no user can set, and a folder that
+replaced another by its inode number.
 
-Whoever changes them may put links there that lead into a file system of his own, or files by the
-million. So a folder is reached by the way that was noted, what is in it is asked of the kernel's
-caches, and one that wasn't there is not looked into.
+The session may leave links into a file system of its own there, or millions of files. So each
+folder is reached by the path that was noted, its contents are asked of the kernel's caches, and a
+new folder is not searched.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _BYTECODE = "__pycache__"
 _SYSTEM_FOLDERS = ("/lib/", "/lib64/", "/usr/lib/", "/usr/lib64/")
 _NAMES_LOOKED_AT = 20_000  # in a folder
 
-# Noted by themselves; of the others, their folders are.
+# Files that are noted; for all others, their folders are.
 _PROGRAM = (sys.executable, _ABOVE_THE_PACKAGE) if _IS_ZIPAPP else (sys.executable,)
 
 
@@ -45,8 +45,8 @@ class _Noted(NamedTuple):
     time_ns: int
     ways: Ways
     identities: dict[str, tuple[int, int]]
-    names: dict[str, list[str]]  # by folder, of the others that were loaded: no more will be
-    listed: list[str]  # folders in which every file is ours
+    names: dict[str, list[str]]  # by folder: the other files that were loaded
+    listed: list[str]  # folders that hold only files of ours
     of_the_start: list[str]  # files and folders that only a start reads
 
 
@@ -54,7 +54,7 @@ _noted: _Noted
 
 
 def note_own_files() -> None:
-    """COMMAND is about to run."""
+    """Note how the files are now, before the command runs."""
     global _noted
     time_ns = time.clock_gettime_ns(_CLOCK_OF_FILES)
     ways, identities, names = Ways(), {}, dict[str, list[str]]()
@@ -68,19 +68,19 @@ def note_own_files() -> None:
             ways.note(path)
             status = os.stat(path)
         except OSError:
-            continue  # nothing is loaded from there
+            continue  # no file is loaded from there
         identities[path] = status.st_dev, status.st_ino
     _noted = _Noted(time_ns, ways, identities, names, listed, of_the_start)
 
 
 def changed_own_files() -> list[str]:
-    """Since then; what is gone as well. What was unpacked for this run is not looked at."""
+    """Return files that changed or were removed since, but not those unpacked for this run."""
     ours = [] if onefile.unpacked_folder() else _noted.listed
     return sorted(set(_changed((*ours, *_noted.of_the_start))))
 
 
 def changed_stub_file() -> str:
-    """One that a stub is loaded from; empty where all are as they were."""
+    """Return a changed file that a stub is loaded from, or an empty string."""
     return next(_changed(_noted.listed), "")
 
 
@@ -146,7 +146,7 @@ def _changed(listed: Iterable[str]) -> Iterator[str]:
 
 
 def _changed_at(fd: int, path: str, names: list[str] | None) -> Iterator[str]:
-    """A file; or in a folder these names, or all that are there."""
+    """Yield what changed: the file, or in a folder these names, or all names."""
     status = os.fstat(fd)
     if (status.st_dev, status.st_ino) != _noted.identities[path]:
         yield path
@@ -164,8 +164,11 @@ def _changed_in(fd: int, folder: str, names: Iterable[str]) -> Iterator[str]:
 
 
 def _names(fd: int, path: str) -> list[str]:
-    """Of what lies beside the package, Python runs some at every start. In a checkout, whoever
-    imports a module first writes its bytecode."""
+    """Return the names in a folder that count.
+
+    Beside the package, only what Python runs at every start. In a checkout no bytecode: every
+    process that imports a module first writes it.
+    """
     readable = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=fd)
     try:
         with os.scandir(readable) as entries:
@@ -183,7 +186,7 @@ def _has_changed(fd: int, path: str) -> bool:
         if stat.S_ISLNK(state.mode) and not _is_later(state):
             state = _state_behind(path)
     except FileNotFoundError:
-        return not path.endswith(".pyc")  # that is loaded where it is there
+        return not path.endswith(".pyc")  # Python does without
     except (OSError, MayWait):
         return True
     return _is_later(state)
@@ -204,7 +207,7 @@ def _state_behind(link: str) -> State:
 
 
 def _files() -> Iterator[str]:
-    """Those that were loaded, but for the package's own, and Python's."""
+    """Yield the files that were loaded from outside the package."""
     if onefile.unpacked_folder():
         return
     yield from _mapped_files()
@@ -217,7 +220,7 @@ def _files() -> Iterator[str]:
 
 
 def _of_the_start() -> Iterator[str]:
-    """What a start reads besides: files, and folders that are listed."""
+    """Yield files and folders that only a start reads."""
     if onefile.unpacked_folder():
         return
     yield from map(os.path.abspath, (sys.argv[0], os.path.join(sys.prefix, "pyvenv.cfg")))

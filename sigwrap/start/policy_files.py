@@ -25,15 +25,17 @@ _KEYS_OF_A_POLICY = frozenset({b"extends", b"defaults", b"command_rules", b"sign
 
 
 def load_policy(selector: str, *, variables: Mapping[str, str]) -> Policy:
-    """`selector`: the name of a shipped policy, or a file."""
+    """Load a shipped policy by its name, or a file."""
     return parse_policy(read_source(selector), variables=variables, find_base=find_base)
 
 
 def load_with_sources(
     selector: str, *, variables: Mapping[str, str]
 ) -> tuple[Policy, tuple[Source, ...]]:
-    """For a run: the policy, without the tests of a shipped one, and the texts that it is made of,
-    the file first, then what it extends."""
+    """Return a policy for a run, and its texts: the file first, then the policies it extends.
+
+    The tests of a shipped policy are left out.
+    """
     sources = [read_source(selector)._replace(for_a_run=True)]
 
     def find(base: str, source: Source) -> Source | None:
@@ -72,11 +74,11 @@ def read_source(selector: str) -> Source:
 
 
 def files_here() -> list[str]:
-    """Files of the current folder that look like policies, by name: not all YAML is one."""
+    """Return the names of YAML files in the current folder that look like policies."""
     try:
         names = sorted(each for each in os.listdir() if each.endswith((".yaml", ".yml")))
     except OSError:
-        return []  # it was removed, or may not be read
+        return []  # the folder was removed, or cannot be read
     return [name for name in names[:_MOST_FILES_LOOKED_AT] if _looks_like_a_policy(name)]
 
 
@@ -96,7 +98,7 @@ def find_base(selector: str, source: Source) -> Source | None:
 
 
 def host_variables(project_root: str) -> dict[str, str]:
-    """The built-in variables as this process sees them."""
+    """Return the built-in variables of this machine and user."""
     if not os.path.isdir(project_root):
         raise UsageError(f"--root {project_root}: no such directory")
     root, home = _absolute(project_root), _home()
@@ -108,7 +110,7 @@ def host_variables(project_root: str) -> dict[str, str]:
         "TMPDIR": _temporary(home, root),
         "USERS_PROC": "" if os.geteuid() == 0 else "/proc",
     }
-    # A policy is text. A byte that is no UTF-8 becomes `?`: any one character, in a glob.
+    # A policy is text. A byte that is no UTF-8 becomes `?`, which matches any character in a glob.
     return {
         name: "".join("?" if _is_undecodable(each) else each for each in value)
         for name, value in values.items()
@@ -116,7 +118,7 @@ def host_variables(project_root: str) -> dict[str, str]:
 
 
 def _home() -> str:
-    """Where the environment doesn't say, as in a job of cron's, what the system says."""
+    """Return the home directory from the environment, or (as for cron jobs) from the system."""
     named = os.environ.get("HOME", "")
     if os.path.isabs(named):
         return named
@@ -129,7 +131,7 @@ def _home() -> str:
 
 
 def _temporary(home: str, root: str) -> str:
-    """Nobody's home folder or project is a temporary one, whatever it is called."""
+    """Return TMPDIR, or /tmp if TMPDIR holds the home directory or the project."""
     named = os.environ.get("TMPDIR", "")
     if not os.path.isabs(named):
         return _TMP
@@ -139,7 +141,7 @@ def _temporary(home: str, root: str) -> str:
 
 
 def _absolute(folder: str) -> str:
-    """Also where the current folder was removed."""
+    """Return the absolute path, even if the current folder was removed."""
     if os.path.isabs(folder):
         return os.path.normpath(folder)
     try:
@@ -186,7 +188,7 @@ def _file(path: str) -> Source | None:
 
 
 def _read(path: str) -> bytes:
-    """Only of a plain file: a FIFO or a device would keep the start waiting, or never end."""
+    """Read a plain file: a FIFO or a device could delay the start, or never end."""
     fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
     try:
         mode = os.fstat(fd).st_mode

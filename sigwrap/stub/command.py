@@ -1,9 +1,9 @@
-"""From a fresh stub to the command that it stands in for.
+"""Start the command that a stub stands in for.
 
-The command is a fork of the stub, so whatever the caller set up for its children (folder, limits,
-terminal, namespaces) is the command's. Its standard input is a socket to the stub: the supervisor
-takes that out of its exec, puts three pipes in the place of its streams, and lets that exec go on
-once only, for just this program and these arguments.
+The command is a fork of the stub, so it has what the caller set up for its children (folder,
+limits, terminal, namespaces). Its standard input is a socket to the stub. At its exec, the
+supervisor takes that socket, and puts three pipes in place of the streams. It allows this exec
+once, for this program and these arguments.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from sigwrap.linux.sigfd import SignalFd
 from sigwrap.status import NOT_EXECUTABLE, NOT_FOUND
 from sigwrap.stub.stand_in import Lost, StandIn, end_like, take_signals
 
-# Python ignores these two from its start; the supervisor looked whether the caller did.
+# Python ignores these two from its start; the supervisor checked whether the caller did.
 _IGNORED_BY_PYTHON = (signal.SIGPIPE, signal.SIGXFSZ)
 
 
@@ -45,7 +45,7 @@ def end_with(path: str, supervisor: socket.socket, command: int, signals: Signal
         try:
             os.kill(command, signal.SIGKILL)
         except OSError:
-            pass  # without a supervisor nobody can signal, and the front process ends the tree
+            pass  # without a supervisor every signal fails, and the front process ends the tree
         return NOT_EXECUTABLE
     return end_like(status)
 
@@ -70,7 +70,7 @@ def _become(
 
 
 def _close_others(keep: set[int]) -> None:
-    """A pipe's other end must see it closed as soon as the command closes it."""
+    """Close inherited descriptors: a pipe closes when the command closes it."""
     for fd in [int(name) for name in os.listdir("/proc/self/fd")]:
         if fd not in keep:
             try:

@@ -1,9 +1,9 @@
-"""The stub's side: bytes between its own three streams and the supervisor, signals to the command,
-and the command's end as its own.
+"""The stub: it passes bytes between its streams and the supervisor, passes signals to the command,
+and ends like the command.
 
-Nothing in it waits for one thing only. What another process does with a shared terminal, pipe or
-file must not stop it, so it reads and writes without waiting where the kernel can (pipes, sockets),
-and only as much as there is room for where it can't.
+It never waits for one thing only: another process may use the same terminal, pipe or file. It
+reads and writes without blocking where the kernel can do that (pipes, sockets), and elsewhere only
+as much as there is room for.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _TAKEN = signal.valid_signals() - {
     signal.SIGSYS,
     signal.SIGPIPE,
     signal.SIGXFSZ,
-    # the terminal's word on its own reading and writing
+    # for its own use of the terminal
     signal.SIGTTIN,
     signal.SIGTTOU,
 }
@@ -61,12 +61,14 @@ _CANT_SAY = (errno.EOPNOTSUPP, errno.EINVAL, errno.ESPIPE, errno.ENOSYS)
 
 
 class Lost(Exception):
-    """The supervisor can't be understood, or is gone."""
+    """The supervisor is gone, or sent invalid data."""
 
 
 def take_signals() -> tuple[SignalFd, set[int]]:
-    """And the mask that was there before: the command's. What is ignored stays ignored: blocked,
-    it would reach the descriptor all the same."""
+    """Return a descriptor of signals, and the mask from before, which is the command's.
+
+    Ignored signals stay ignored: a blocked one would still reach the descriptor.
+    """
     ignored = procfs.ignored_signals(os.getpid())
     before = signal.pthread_sigmask(signal.SIG_BLOCK, ())
     return SignalFd(_TAKEN - ignored), {*before}
@@ -74,7 +76,7 @@ def take_signals() -> tuple[SignalFd, set[int]]:
 
 class StandIn:
     def __init__(self, supervisor: socket.socket, command: int, signals: SignalFd) -> None:
-        """`command`: a child, forked already."""
+        """`command`: the pid of our child."""
         self._supervisor = supervisor
         self._command = command
         self._signals = signals
@@ -82,12 +84,12 @@ class StandIn:
         self._to_send = bytearray()
         self._input = _Input()
         self._outputs = {Kind.STDOUT: _Output(1), Kind.STDERR: _Output(2)}
-        self._stderr_goes_s: float | None = None  # when, where its end has come
+        self._stderr_goes_s: float | None = None  # when to close it, after its end
         self._heard = False
         self._exit: int | None = None
 
     def run(self) -> int:
-        """The command's status, -N for signal N. Raises Lost."""
+        """Return the command's status, -N for signal N; or raise Lost."""
         if not self._input.is_open:
             self._to_send += frame(Kind.STDIN)
         while self._exit is None or any(each.waiting for each in self._outputs.values()):
@@ -158,7 +160,7 @@ class StandIn:
                 raise Lost(payload.decode("utf-8", "backslashreplace"))
 
     def _on_silence(self) -> None:
-        """Where it never said a word, the command's exec was refused, and its end says it all."""
+        """If the supervisor never sent a frame, it denied the command's exec: the command ends."""
         if not self._heard:
             pidfd = os.pidfd_open(self._command)
             end = select.poll()
@@ -174,7 +176,7 @@ class StandIn:
         except BlockingIOError:
             return
         except OSError:
-            self._to_send.clear()  # what it said before it went is still to be read
+            self._to_send.clear()  # its last frames can still be read
             return
         del self._to_send[:sent]
 
@@ -213,13 +215,13 @@ class StandIn:
             self._signal_command(info.number)
 
     def _on_child(self) -> None:
-        """Its end is the supervisor's to tell, when all that it wrote has been read."""
+        """Stop as the command did. Its end comes from the supervisor, after all of its output."""
         try:
             found = os.waitid(os.P_PID, self._command, os.WSTOPPED | os.WNOHANG)
         except ChildProcessError:
             return
         if found is not None and procfs.is_stopped(self._command):
-            _stop_like(found.si_status)  # the shell that waits for us has to see it
+            _stop_like(found.si_status)  # for the shell that waits for us
 
     def _shares_our_group(self) -> bool:
         try:
@@ -259,7 +261,7 @@ class _Input:
         return self.is_open and self._read - self._taken < WINDOW_BYTES
 
     def may_read(self) -> bool:
-        """From the background, it would stop us, and the command may never want to read."""
+        """Return False in the background: a read would stop us, and the command may never read."""
         if not self._is_terminal:
             return True
         try:
@@ -268,7 +270,7 @@ class _Input:
             return True
 
     def read(self) -> bytes | None:
-        """Empty at the end, None where another reader was quicker."""
+        """Return data, nothing at the end, or None if another reader took it."""
         room = min(MAX_PAYLOAD_BYTES, WINDOW_BYTES - (self._read - self._taken))
         try:
             data = self._read_now(room)
@@ -299,10 +301,10 @@ class _Input:
         else:
             self.give_back()
             self.is_open = False
-            _let_go(0)  # whoever writes to it sees so
+            _let_go(0)  # its writer sees that
 
     def give_back(self) -> None:
-        """Of a file, what the command didn't take is there for the next one to read."""
+        """Set a file's offset back: the next reader gets what the command did not read."""
         if self._is_file and self._read > self._taken:
             try:
                 os.lseek(0, self._taken - self._read, os.SEEK_CUR)
@@ -334,7 +336,7 @@ class _Output:
 
     @property
     def is_done(self) -> bool:
-        """Whoever reads it has to see its end."""
+        """Return whether it must be closed, so that its reader sees the end."""
         return self._ends and not self._data and not self._has_let_go
 
     @property
@@ -356,8 +358,10 @@ class _Output:
             raise self._lost(errno.EBADF)
 
     def write(self) -> bool:
-        """False where nobody reads it any more. Raises Lost where it can't be written: the command
-        writes into a pipe, and wouldn't hear of it."""
+        """Return False if it has no reader any more.
+
+        Raise Lost if it cannot be written: the command writes into a pipe, and would not notice.
+        """
         try:
             with memoryview(self._data) as data:
                 size = self._write_now(data)
@@ -387,12 +391,12 @@ class _Output:
                 if refusal.errno not in _CANT_SAY:
                     raise
                 self._nowait = False
-                raise BlockingIOError from refusal  # to be asked again when there is room
+                raise BlockingIOError from refusal  # try again when there is room
         return os.write(self.fd, data[:_WRITTEN_BLINDLY])
 
 
 def _is_open_for(fd: int, way: int) -> bool:
-    """The other end of a pipe is never ready: to wait for that would be for ever."""
+    """Return whether it is open for this: the wrong end of a pipe is never ready."""
     try:
         mode = fcntl.fcntl(fd, fcntl.F_GETFL) & os.O_ACCMODE
     except OSError:
@@ -407,14 +411,14 @@ def _let_go(fd: int) -> None:
 
 
 def _stop_like(number: int) -> None:
-    """Until somebody continues us."""
+    """Stop until a SIGCONT."""
     before = signal.pthread_sigmask(signal.SIG_UNBLOCK, {number})
     os.kill(os.getpid(), number)
     signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def end_like(status: int) -> int:
-    """Returns only what is no death by a signal, or where that doesn't come."""
+    """Die of the signal, or return the exit status."""
     if status >= 0:
         return status
     die_of(-status)
