@@ -1,5 +1,5 @@
-"""The binary's __main__: libraries and modules that most runs never need are not unpacked, but
-carried packed, and loaded from memory where they are first needed.
+"""The binary's __main__. Libraries and modules that most runs never need are not unpacked: they
+are loaded from memory when they are first needed.
 """
 
 import marshal
@@ -11,7 +11,7 @@ from _frozen_importlib_external import ExtensionFileLoader
 
 import early  # it is sigwrap/early.py, and there already
 
-# What each module needs besides, in the order in which it is loaded; build/sigwrap.spec packs them.
+# The libraries of each module, in the order of loading; build/sigwrap.spec packs them.
 CARRIED = {
     "re2._re2": ("libgcc_s", "libstdcxx", "re2"),
     "yaml._yaml": ("yaml",),
@@ -30,13 +30,13 @@ class CarriedModules:
 
 
 class Code:
-    """Of Python's own modules."""
+    """Load modules of Python itself."""
 
     unpacked = None
 
     @staticmethod
     def read_ahead():
-        """It is read with this file."""
+        """Do nothing: they are part of this file."""
 
     @classmethod
     def get_code(cls, name):
@@ -60,7 +60,7 @@ class Library:
         self.libraries = libraries
 
     def read_ahead(self):
-        """Whoever changes the binary meanwhile changes nothing."""
+        """Read the libraries, so that a later change of the binary has no effect."""
         if not self.packed:
             modules = [__import__("sigwrap_carried_" + each) for each in self.libraries]
             self.packed = [module.PACKED for module in modules]
@@ -68,29 +68,26 @@ class Library:
                 del sys.modules[module.__name__]
 
     def create_module(self, spec):
-        from sigwrap.linux import kept_library
+        from sigwrap.linux import memory_library
 
         self.read_ahead()
         try:
             *needed, library = [
-                kept_library.written(each, zlib.decompress(packed))
+                memory_library.sealed(each, zlib.decompress(packed))
                 for each, packed in zip(self.libraries, self.packed, strict=True)
             ]
             for each in needed:
-                kept_library.load(each)
+                memory_library.load_library(each)
         except OSError as failure:  # memfd_create, or code from there, may be forbidden
             raise ImportError(f"{spec.name}: {failure}") from failure
-        reachable = kept_library.Reachable(library)
-        spec.origin = reachable.path
-        with reachable:
-            return ExtensionFileLoader(spec.name, reachable.path).create_module(spec)
+        return memory_library.create_module(spec, library)
 
     def exec_module(self, module):
         ExtensionFileLoader(module.__name__, "").exec_module(module)
 
 
 class RunModules:
-    """Those that a run imports were read in two pieces (build/run_modules.py)."""
+    """Find the modules of a run, which were read in two pieces (build/run_modules.py)."""
 
     @staticmethod
     def find_spec(name, path=None, target=None):

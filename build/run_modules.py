@@ -13,12 +13,12 @@ from collections.abc import Iterable
 from pathlib import Path
 
 _PARTS = (
-    *("agent", "bare", "forward", "front", "linux", "mediate", "policy/judge", "protocols", "run"),
+    *("agent", "bare", "front", "linux", "mediate", "policy/judge", "protocols", "run"),
     *("start", "store", "stub", "policy/language"),
 )
 _MODULES = (
-    *("amounts", "calls", "errors", "escape", "events", "hints", "nearest", "platform", "status"),
-    *("outcomes", "tuples", "cli/__init__", "cli/main", "cli/run"),
+    *("amounts", "calls", "errors", "escape", "events", "forward", "hints", "nearest"),
+    *("platform", "status", "outcomes", "tuples", "cli/__init__", "cli/main", "cli/run"),
     *("cli/run_options", "cli/output", "cli/note_in_time", "cli/forward", "cli/stub"),
     *("policy/__init__", "policy/problems", "policy/shipped"),
 )
@@ -28,7 +28,6 @@ _SELDOM = (
         "front/joining",
         "front/notifier",
         "front/relay",
-        "linux/listening",
         "linux/reference",
     ),
     *("linux/rights", "linux/supervisors", "mediate/remote_switch", "policy/language/lint"),

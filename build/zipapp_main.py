@@ -11,7 +11,7 @@ from sigwrap.isolation import code_is_chosen_by_variables, restart
 if not sys.flags.isolated and code_is_chosen_by_variables():
     restart()
 
-from importlib.machinery import EXTENSION_SUFFIXES, ExtensionFileLoader, ModuleSpec
+from importlib.machinery import EXTENSION_SUFFIXES, ModuleSpec
 
 ARCHIVE = os.path.dirname(__file__)
 CARRIED = os.path.join(ARCHIVE, EXTENSION_SUFFIXES[0].split(".")[1])
@@ -21,8 +21,10 @@ NEEDS_NONE = "sigwrap.linux.execs._repeated"  # sigwrap goes without it
 
 
 class CarriedModules:
-    """The dynamic linker can't read a zip, but a file in memory: nothing is unpacked to a disk,
-    so there is no folder that others could write to or that could be noexec."""
+    """Load extension modules from memory: the dynamic linker cannot read a zip.
+
+    Unpacked to a disk, other processes could change them, and the disk could be noexec.
+    """
 
     @staticmethod
     def find_spec(name, path=None, target=None):
@@ -34,19 +36,15 @@ class CarriedModules:
             if name == "re2._re2":
                 raise missing_patterns() from None
             return None
+        from sigwrap.linux.memory_library import MemoryLoader
+
+        file = os.path.join(ARCHIVE, name + ".so")
         try:
-            fd = os.memfd_create(name)  # stays open: the linker knows a library by its path
+            return ModuleSpec(name, MemoryLoader(name, file, data), origin=file)
         except OSError as failure:
             if name == NEEDS_NONE:
                 return None
             raise cant_load(name, failure) from None
-        try:
-            with open(fd, "wb", closefd=False) as file:
-                file.write(data)
-        except OSError as failure:
-            raise cant_load(name, failure) from None
-        file_name = f"/proc/self/fd/{fd}"
-        return ModuleSpec(name, ExtensionFileLoader(name, file_name), origin=file_name)
 
 
 def carried(name):
@@ -73,7 +71,7 @@ def missing_patterns():
 
 
 class RunModules:
-    """Those that a run imports were read in two pieces (build/run_modules.py)."""
+    """Find the modules of a run, which were read in two pieces (build/run_modules.py)."""
 
     @staticmethod
     def find_spec(name, path=None, target=None):

@@ -2,11 +2,11 @@
 
 The map, from the bottom up; imports go downward only (tests/test_layers.py holds that):
 
-hints       typing's names, without typing: a run looks at no type
-quick_import  modules of this package, found where they are bound to be
+hints       names of typing, without the import of typing
+quick_import  import our own modules without searching sys.path
 bare        of the standard library, what a run can't wait for
 early       an interrupt before there is anything to end but sigwrap itself
-isolation   what Python imports is chosen by nobody else
+isolation   keeps variables and the current folder from choosing imports
 status      the exit statuses
 amounts     spans of time and sizes, as people type them
 escape      text of supervised processes, made harmless for a terminal

@@ -1,6 +1,7 @@
-"""Neither a variable nor the current folder says what sigwrap imports: a project has a hand in
-both. Where they would, Python is restarted with -I, which ignores them; the variables are COMMAND's
-all the same. A start that none of this concerns costs nothing.
+"""Keep variables and the current folder, which a project may set, from choosing what we import.
+
+If one of them would, Python is restarted with -I, which ignores them. The command still gets the
+variables.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 import os
 import sys
 
-# Those that choose files which Python runs.
+# Variables that choose files which Python runs.
 _CHOOSE_CODE = (
     "PYTHONPATH",
     "PYTHONHOME",
@@ -17,7 +18,7 @@ _CHOOSE_CODE = (
     "PYTHONUSERBASE",
     "PYTHONWARNINGS",
 )
-# What is installed beside sigwrap comes after the standard library, as ever.
+# Packages beside sigwrap come after the standard library, as usual.
 _START = (
     "import sys; sys.path.append(sys.argv[1]); del sys.argv[:2]; import site; site.main();"
     "from sigwrap.__main__ import main; main()"
@@ -47,11 +48,11 @@ def _environment() -> dict[bytes, bytes]:
             pairs = (entry.partition(b"=") for entry in file.read().split(b"\0"))
             return {name: value for name, equals, value in pairs if name and equals}
     except OSError:
-        return dict(os.environb)  # without /proc, nothing is run anyway
+        return dict(os.environb)  # without /proc, no command is run
 
 
 def _starts_with_current_folder() -> bool:
-    """`python -m sigwrap` looks there first."""
+    """Return whether Python looks there first, as for `python -m sigwrap`."""
     first = sys.path[0] if sys.path and not sys.flags.safe_path else None
     try:
         return first == "" or first == os.getcwd()
@@ -60,7 +61,7 @@ def _starts_with_current_folder() -> bool:
 
 
 def _leave_out_users_packages(package: str) -> None:
-    """An installation of the system's takes none of ~/.local, which comes before its own."""
+    """Remove ~/.local from the path if sigwrap is not installed there."""
     site = sys.modules.get("site")
     folder = getattr(site, "USER_SITE", None) if getattr(site, "ENABLE_USER_SITE", None) else None
     if folder in sys.path and folder != package:

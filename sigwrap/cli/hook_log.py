@@ -14,7 +14,7 @@ from sigwrap.hooks.calls import Call, FileCall, ShellCall, WebCall
 from sigwrap.hooks.verdict import Answer, Finding, Verdict
 from sigwrap.mediate.masking import masked, masked_text
 from sigwrap.mediate.wording import DENIED, TO_AN_AGENT
-from sigwrap.protocols.tool_calls import send
+from sigwrap.protocols.control import send_tool_call
 from sigwrap.store.chain import key_from_environment
 from sigwrap.store.codec import cut_payload
 from sigwrap.store.shared_log import append
@@ -37,11 +37,8 @@ def record(
     """Raise StoreError outside a session if it cannot be recorded."""
     payload = _payload(agent, call, verdict, reason, took_us)
     if inside:
-        send(
-            store,
-            os.environ.get("SIGWRAP_SESSION", ""),
-            cut_payload({"pid": os.getpid(), **payload}),
-        )
+        session = os.environ.get("SIGWRAP_SESSION", "")
+        send_tool_call(store, session, cut_payload({"pid": os.getpid(), **payload}))
         return
     key = key_from_environment(os.environb)
     digest = blake2b(f"{agent}\n{call.conversation}".encode(), digest_size=6).hexdigest()

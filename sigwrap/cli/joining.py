@@ -10,7 +10,7 @@ from sigwrap.errors import SessionError, SigwrapError, UsageError
 from sigwrap.front.joining import NotStarted, join
 from sigwrap.hints import NoReturn
 from sigwrap.linux.death import die_of
-from sigwrap.linux.listening import has_listener
+from sigwrap.linux.seccomp import has_listener
 from sigwrap.run.settings import Nested, RunSettings, as_json
 from sigwrap.start import onefile
 from sigwrap.start.command import Inherited, become, find_program

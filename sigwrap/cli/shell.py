@@ -12,7 +12,7 @@ import os
 from sigwrap.bare import json
 from sigwrap.cli.run_options import read_options
 from sigwrap.errors import SessionError, UsageError
-from sigwrap.linux.listening import has_listener
+from sigwrap.linux.seccomp import has_listener
 from sigwrap.run.settings import Nested, Report, RunSettings, from_json
 from sigwrap.start.command import CommandError, Inherited, become, find_program
 

@@ -16,10 +16,10 @@ from sigwrap.doctor import items
 from sigwrap.doctor.items import Finding, unchecked
 from sigwrap.errors import KernelError, SessionError, SigwrapError, StoreError
 from sigwrap.linux import (
-    kept_library,
     landlock,
     libc,
     limits,
+    memory_library,
     pidfd,
     proc_files,
     procfs,
@@ -238,9 +238,10 @@ def try_memory_files() -> Finding:
     path = getattr(sys.modules.get(_A_LIBRARY), "__file__", None)
     try:
         if path is None:  # it is built into the interpreter
-            os.close(kept_library.written(_A_LIBRARY, b""))
+            os.close(memory_library.sealed(_A_LIBRARY, b""))
         else:
-            kept_library.load(kept_library.read(path))
+            with open(path, "rb") as file:
+                memory_library.load_library(memory_library.sealed(path, file.read()))
     except (OSError, ImportError) as refusal:
         return Finding(items.MEMORY_FILES, str(refusal), "refused")
     return Finding(items.MEMORY_FILES, "loaded a library from memory")

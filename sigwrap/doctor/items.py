@@ -191,9 +191,9 @@ SHORTFALLS = {
     ),
     (MEMORY_FILES, "refused"): Shortfall(
         Level.NOTE,
-        "a run loads every library at its start; the one-file binary runs no policy that has "
+        "a run loads libraries from their files; the one-file binary runs no policy that has "
         "patterns",
-        "sysctl vm.memfd_noexec=0, or permit memfd_create(2) and unshare(CLONE_FS)",
+        "sysctl vm.memfd_noexec=0, or permit memfd_create(2)",
     ),
     (ACCELERATOR, "absent"): Shortfall(
         Level.NOTE,

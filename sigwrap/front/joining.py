@@ -22,7 +22,7 @@ from sigwrap.front.parent import take_signals
 from sigwrap.front.relay import Relay, without_keys
 from sigwrap.front.senders import sender_of
 from sigwrap.hints import Any
-from sigwrap.linux import kept_library
+from sigwrap.linux import memory_library
 from sigwrap.linux import process as linux_process
 from sigwrap.linux.descriptors import close_all_but
 from sigwrap.linux.descriptors import inherited as inherited_descriptors
@@ -210,7 +210,7 @@ def _start(inherited: Inherited, settings: dict[str, Any], door: socket.socket) 
     readable, ready = os.pipe()
     printed, stderr = os.pipe()
     whole = {**settings, "ready_fd": ready, "door_fd": door.fileno()}
-    settings_fd = kept_library.written("settings", json.dumps(whole).encode())
+    settings_fd = memory_library.sealed("settings", json.dumps(whole).encode())
     pid = linux_process.fork()
     if pid == 0:
         try:
@@ -352,7 +352,7 @@ class _Joining:
 
     def _ask(self, settings: dict[str, Any]) -> None:
         call, relay = self._call, self._relay
-        words = kept_library.written("words", file_of_words(call))
+        words = memory_library.sealed("words", file_of_words(call))
         try:
             folder = os.open(".", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
         except OSError as refusal:

@@ -102,7 +102,7 @@ def run_before_supervisor(
     ours, theirs = Channel.pair()
     libc.set_child_subreaper()
     notifier = _notifier(notify, inherited) if notify else None
-    own_code.keep_what_is_loaded()
+    own_code.read_what_is_used_later()
     child = linux_process.fork()
     if child == 0:
         code = status.REFUSED

@@ -29,15 +29,12 @@ sigfd              signals as readable events, with their sender
 waits              how long a poll may wait
 peer               which process connected to a socket or sent a signal, and whether to serve it
 listeners          which process answers at a port of this machine
-kept_library       a library that is read at the start, and loaded when it is needed
-own_pages          code of our own that no change of its file changes
+memory_library     extension modules that are loaded from memory
 own_environment    variables that /proc no longer shows of our own processes
-unfiled            memory of no file in the place of a file's mapping
 removal            the end of a folder in which anybody may have put anything
 rights        whether another process has the rights that this one has
 descriptors        sigwrap's own descriptors: inherited ones, pipes, plain files
 limits             the caller's limits, which are meant for COMMAND alone
-listening     whether somebody listens to the calls of this process already
 stderr_lines       lines on standard error: sigwrap's own, and those for a process
 terminals          the terminals that sigwrap speaks on, and the processes that read them
 terminal_typists   programs that could type on our terminal for the session

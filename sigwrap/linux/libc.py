@@ -12,7 +12,7 @@ _syscall.restype = ctypes.c_long
 
 
 def syscall(name: str, number: int, *arguments: int | bytes | ctypes.Array[ctypes.c_char]) -> int:
-    """Arguments are widened to long: variadic C would pass a Python int as 32 bits."""
+    """Make a system call. Integers are widened to long: variadic C would pass 32 bits."""
     wide = [ctypes.c_long(a) if isinstance(a, int) else a for a in arguments]
     result: int = _syscall(ctypes.c_long(number), *wide)
     if result < 0:
@@ -34,7 +34,7 @@ def execve(
     words: ctypes.Array[ctypes.c_char_p],
     environment: ctypes.Array[ctypes.c_char_p],
 ) -> int:
-    """Takes no memory of its own, as Python's does. Returns only where it failed: the errno."""
+    """Return the errno of a failed exec. Unlike Python's, it allocates no memory."""
     libc.execve(program, words, environment)
     return ctypes.get_errno()
 
@@ -65,7 +65,7 @@ def set_no_new_privileges() -> None:
 
 
 def set_undumpable() -> None:
-    """No same-user process may trace us or open our /proc/PID/mem and /proc/PID/fd any more."""
+    """Forbid processes of this user to trace us or to open our /proc/PID/mem and /proc/PID/fd."""
     _prctl("PR_SET_DUMPABLE", _PR_SET_DUMPABLE, 0)
 
 

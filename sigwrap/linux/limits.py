@@ -1,5 +1,7 @@
-"""The limits that the caller set (`ulimit`). They are meant for COMMAND: sigwrap does without them
-as far as the kernel lets it, and COMMAND gets them back as they were."""
+"""The limits that the caller set (`ulimit`), which are meant for the command.
+
+sigwrap lifts them for itself as far as the kernel permits, and the command gets them unchanged.
+"""
 
 from __future__ import annotations
 
@@ -22,9 +24,9 @@ class Limit(NamedTuple):
 
 
 class _Kind(NamedTuple):
-    """`enough` of it is as good as no limit, for a supervisor."""
+    """`enough`: what no supervisor ever reaches."""
 
-    shown: str  # as the shell has it
+    shown: str  # the option of ulimit
     unit: int
     enough: int
 
@@ -36,7 +38,7 @@ _KINDS = {
     resource.RLIMIT_STACK: _Kind("-s", 1024, 1 << 18),
     resource.RLIMIT_AS: _Kind("-v", 1024, 1 << 29),
 }
-# Those that can end sigwrap, or keep it from something. Not RLIMIT_CORE: it needs no core.
+# Limits that can end sigwrap or make its calls fail. Not RLIMIT_CORE: it needs no core.
 _LIFTED = (*_KINDS, resource.RLIMIT_NOFILE, resource.RLIMIT_NPROC, _SIGPENDING, _RTTIME)
 
 
@@ -47,12 +49,12 @@ def of_the_caller() -> tuple[Limit, ...]:
 def lift(limits: Iterable[Limit]) -> None:
     for number, _soft, hard in limits:
         if hard != _NO_LIMIT and number in _KINDS and _is_set(number, _NO_LIMIT, _NO_LIMIT):
-            continue  # who has CAP_SYS_RESOURCE may raise the hard one too
+            continue  # with CAP_SYS_RESOURCE, the hard limit can be raised too
         _is_set(number, hard, hard)
 
 
 def lift_open_files() -> None:
-    """Of this process, which starts no other."""
+    """Raise the limit in this process, which starts no other."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     with suppress(OSError, ValueError):
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
@@ -64,7 +66,7 @@ def give_back(limits: Iterable[Limit]) -> None:
 
 
 def not_lifted() -> list[str]:
-    """Those that hold for sigwrap as well, and are tight: as words of a shell."""
+    """Return the tight limits that apply to sigwrap as well, as shell commands."""
     found = []
     for number, kind in _KINDS.items():
         soft, _hard = resource.getrlimit(number)
@@ -74,7 +76,7 @@ def not_lifted() -> list[str]:
 
 
 def way_to_room(otherwise: str) -> str:
-    """What to do where a file can't be written."""
+    """Return what to do if a file cannot be written."""
     tight = [words for words in not_lifted() if words.startswith("ulimit -f ")]
     return f"raise the file size limit, {tight[0]}" if tight else otherwise
 
@@ -82,6 +84,6 @@ def way_to_room(otherwise: str) -> str:
 def _is_set(number: int, soft: int, hard: int) -> bool:
     try:
         resource.setrlimit(number, (soft, hard))
-    except (OSError, ValueError):  # ValueError is Python's word for EPERM
+    except (OSError, ValueError):  # Python raises ValueError for EPERM
         return False
     return True

@@ -1,8 +1,8 @@
-"""Variables taken out of what /proc/PID/environ shows of sigwrap's own processes.
+"""Erase variables from the /proc/PID/environ of sigwrap's own processes.
 
-That file is the part of a process's stack where exec has put its environment, and shows what is
-written there. Who is not dumpable is read by root alone; but root reads it also past a Landlock
-domain, and the one-file binary's outer process is dumpable.
+That file shows the part of a process's stack where exec put its environment. Only root reads it of
+a process that is not dumpable. But root can read it from inside a Landlock domain too, and the
+one-file binary's outer process is dumpable.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from sigwrap.linux.memory import write_memory
 
 
 def forget(names: Collection[bytes]) -> bool:
-    """In this process. False where it can't be."""
+    """Erase them in this process. Return False if that is impossible."""
     start, size = procfs.environment_area("self")
     if not size:
         return False
     for name in names:
         if value := os.environb.get(name):
-            os.putenv(name, value)  # a copy elsewhere: the C library goes on reading TZ and TMPDIR
+            os.putenv(name, value)  # a copy: the C library still reads TZ and TMPDIR
     area = (ctypes.c_char * size).from_address(start)
     for at, length in _entries(area.raw, names):
         ctypes.memset(start + at, 0, length)
@@ -31,7 +31,7 @@ def forget(names: Collection[bytes]) -> bool:
 
 
 def forget_in(pid: int, names: Collection[bytes]) -> bool:
-    """In another process of ours. False where it can still be read there."""
+    """Erase them in another process of ours. Return False if one can still be read there."""
     start, _ = procfs.environment_area(pid)
     area = proc_files.contents(f"/proc/{pid}/environ") or b""
     for at, length in _entries(area, names):
@@ -43,7 +43,7 @@ def forget_in(pid: int, names: Collection[bytes]) -> bool:
 
 
 def _entries(area: bytes, names: Collection[bytes]) -> Iterator[tuple[int, int]]:
-    """Where those of `names` are, and how long."""
+    """Yield the offset and length of each entry with one of the names."""
     wanted, at = frozenset(names), 0
     for entry in area.split(b"\0"):
         name, equals, _ = entry.partition(b"=")

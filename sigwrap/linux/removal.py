@@ -1,8 +1,8 @@
-"""Empties a folder in which anybody may have put anything.
+"""Empty a folder that other processes may have filled.
 
-Flat: a folder inside is moved to the top before it is looked into, so no depth takes more than two
-descriptors, or a path that grows. Nothing is followed, and what can't be removed stays. A mode is
-changed through a descriptor: a name may have become a link by then.
+A folder inside is moved to the top before it is emptied, so a deep one takes no more descriptors
+and no longer paths. No link is followed, and what cannot be removed stays. Modes are changed
+through descriptors, since a name may become a link at any time.
 """
 
 from __future__ import annotations
@@ -18,8 +18,11 @@ _OURS = 0o700
 
 
 def empty_folder(path: str, identity: tuple[int, int]) -> None:
-    """`identity`: its device and inode. What else has this name by now is put aside, for an empty
-    folder: whoever is about to remove all below the name must not remove that."""
+    """Empty the folder with this device and inode.
+
+    Anything else with that name is renamed, and replaced by an empty folder: the caller is about
+    to remove all below the name.
+    """
     try:
         if _is_removed(path, identity):
             os.mkdir(path, _OURS)
@@ -48,7 +51,7 @@ def _is(found: os.stat_result, identity: tuple[int, int]) -> bool:
 
 
 def _empty(top: str, identity: tuple[int, int]) -> None:
-    moved_to = f"{top}/{os.urandom(8).hex()}-"  # a name that nobody can have taken
+    moved_to = f"{top}/{os.urandom(8).hex()}-"  # an unused name
     folders = [top]
     for folder in folders:
         try:
@@ -86,13 +89,13 @@ def _make_ours(fd: int) -> None:
 
 
 def _is_unlinked(name: str, folder: int) -> bool:
-    """False for a folder."""
+    """Unlink the name, and return False for a folder."""
     try:
         os.unlink(name, dir_fd=folder)
     except IsADirectoryError:
         return False
     except OSError:
-        return True  # it stays
+        return True  # it cannot be removed
     return True
 
 

@@ -1,8 +1,7 @@
-"""Whether another process has the rights and the surroundings that this one has.
+"""Compare the rights, namespaces and root of another process with our own.
 
-What it asks us to run would have ours: who asks from within a sandbox of his own must not get out
-of it that way. A Landlock domain isn't told of anybody; without privileges it takes
-no_new_privs, which is.
+A command that it asks us to run gets ours: so a process in a sandbox could leave it. The kernel
+does not show Landlock domains. But without privileges these need no_new_privs, which it shows.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ _NAMESPACES = {
 
 
 class Rights:
-    """This process's, as they are now."""
+    """The rights that this process has now."""
 
     def __init__(self) -> None:
         self._fields = _fields("self")
@@ -40,7 +39,7 @@ class Rights:
         self._root = _identity("/proc/self/root")
 
     def difference(self, pid: int) -> str:
-        """Empty where there is none."""
+        """Return how the process differs, or an empty string."""
         try:
             for field, value in _fields(pid).items():
                 if self._fields.get(field) != value:

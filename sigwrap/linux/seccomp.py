@@ -8,8 +8,9 @@ from fcntl import ioctl
 
 from sigwrap.calls import Under
 from sigwrap.errors import DOCTOR, KernelError, NoInterception
+from sigwrap.linux import process as linux_process
 from sigwrap.linux.bpf import allowing_filter, encode, mediation_filter
-from sigwrap.linux.libc import set_no_new_privileges, syscall
+from sigwrap.linux.libc import libc, set_no_new_privileges, syscall
 from sigwrap.machine import IS_AARCH64, IS_X86_64, NUMBERS, PLATFORM
 from sigwrap.tuples import NamedTuple
 
@@ -242,3 +243,32 @@ class Listener:
         """From here on nobody waits."""
         os.close(self.fd)
         self.fd = -1
+
+
+_PR_GET_SECCOMP = 21
+_FILTER = 2
+_YES = 1
+
+
+def has_listener() -> bool:
+    """Return whether a supervisor already handles this process's calls: the kernel allows only one.
+
+    A child tries to install a listener, which ends with it.
+    """
+    if not _is_filtered():
+        return False
+    pid = linux_process.fork()
+    if pid == 0:
+        answer = 0
+        try:
+            install_listener()
+        except KernelError as refusal:
+            answer = _YES if refusal.errno == errno.EBUSY else 0
+        finally:
+            os._exit(answer)
+    _, status = os.waitpid(pid, 0)
+    return os.waitstatus_to_exitcode(status) == _YES
+
+
+def _is_filtered() -> bool:
+    return int(libc.prctl(_PR_GET_SECCOMP, 0, 0, 0, 0)) == _FILTER

@@ -11,12 +11,14 @@ from __future__ import annotations
 
 import os
 
-from sigwrap.bare import json
+from sigwrap.bare import json, socket
 from sigwrap.hints import Any
 
 PROTOCOL_VERSION = 1
 SOCKET_SUFFIX = ".sock"
+CALLS_SUFFIX = ".calls"
 MAX_LINE_BYTES = 16 * 1024  # of a request
+MOST_CALL_BYTES = 16 * 1024
 
 ControlRequest = dict[str, Any]
 ControlReply = dict[str, Any]
@@ -35,7 +37,7 @@ def control_folder(store: str) -> str:
 
 
 def socket_path(folder_fd: int, name: str) -> str:
-    """A socket's address has room for 108 bytes, and a store may lie deeper."""
+    """Return a short path: a socket address has room for 108 bytes."""
     return f"/proc/self/fd/{folder_fd}/{name}"
 
 
@@ -65,9 +67,32 @@ def decode_request(line: bytes) -> ControlRequest:
 
 
 def decode_reply(line: bytes | bytearray) -> ControlReply:
-    """ValueError where the line is no JSON; what is no object is an empty reply."""
+    """Return an empty reply for JSON that is no object; raise ValueError if it is no JSON."""
     try:
         reply = json.loads(line)
     except RecursionError as error:
         raise ValueError("a reply is nested too deeply") from error
     return reply if isinstance(reply, dict) else {}
+
+
+def send_tool_call(store: str, session_id: str, payload: dict[str, Any]) -> bool:
+    """Tell the supervisor about a tool call that a hook judged, in one datagram.
+
+    Return False if there is no supervisor: the session has another store, or has ended.
+    """
+    text = json.dumps(payload).encode()
+    if "/" in session_id or len(text) > MOST_CALL_BYTES:
+        return False
+    try:
+        folder = os.open(control_folder(store), os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError:
+        return False
+    end = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
+    try:
+        end.sendto(text, socket_path(folder, session_id + CALLS_SUFFIX))
+    except OSError:
+        return False
+    finally:
+        end.close()
+        os.close(folder)
+    return True

@@ -1,4 +1,7 @@
-"""The messages between the front process and the supervisor, one datagram each."""
+"""Messages between the front process and the supervisor, one in a datagram.
+
+Both are the same program, and no other process has an end: so marshal is the encoding.
+"""
 
 from __future__ import annotations
 
@@ -11,19 +14,15 @@ from sigwrap.bare.enum import Enum
 from sigwrap.hints import Any
 from sigwrap.tuples import NamedTuple
 
-_MAX_BYTES = 1 << 17
-_MAX_TEXT = 4096
-_MAX_NAMES = 4096  # bytes
-
 
 class Place(Enum):
-    """Where the sender of a signal is, as seen from the session."""
+    """Where the sender of a signal is, seen from the session."""
 
     INSIDE = "inside"
     OUTSIDE = "outside"
-    OUTER_PROCESS = "outer-process"  # the bootloader, which passes on what it gets
-    ELSEWHERE = "elsewhere"  # in another pid namespace
-    ENDED = "ended"  # before it was looked up
+    OUTER_PROCESS = "outer-process"  # the bootloader, which passes signals on
+    ELSEWHERE = "elsewhere"  # in another pid namespace, where it cannot be examined
+    ENDED = "ended"  # before it could be examined
     TIMER = "timer"  # a timer that sigwrap's caller set
     AGENT_SIGNAL = "agent-signal"  # no process: `command` names the sender
     CALLER_ENDED = "caller-ended"  # no signal: the run ends with sigwrap's caller
@@ -48,7 +47,7 @@ class InterruptArrived(NamedTuple):
 
 
 class InterruptWithdrawn(NamedTuple):
-    """The interrupt was for the command alone; the run goes on."""
+    """The interrupt that was to end the run was meant for the command."""
 
 
 class SignalForCommand(NamedTuple):
@@ -65,8 +64,10 @@ class CommandStarted(NamedTuple):
 
 
 class Forget(NamedTuple):
-    """Remove these variables, or all if there is none, from where the command could read them. It
-    starts after the answer, Forgotten."""
+    """Erase these variables, or all if there are none, before the command can read them.
+
+    The answer is Forgotten.
+    """
 
     names: tuple[bytes, ...]
 
@@ -76,11 +77,11 @@ class Forgotten(NamedTuple):
 
 
 class CommandEnded(NamedTuple):
-    """Report the signals that arrived until now; NothingMore follows them."""
+    """Pass on the signals that have arrived. The answer is NothingMore."""
 
 
 class NothingMore(NamedTuple):
-    """All signals that arrived until CommandEnded have been reported."""
+    """The front process has passed on all signals that arrived."""
 
 
 class DiedOf(NamedTuple):
@@ -90,22 +91,22 @@ class DiedOf(NamedTuple):
 
 
 class InterruptDemanded(NamedTuple):
-    """An agent signal interrupts the run."""
+    """An agent signal ends the run, as an interrupt from outside does."""
 
     source: str
 
 
 class Notice(NamedTuple):
-    """An approval request for --notify; all texts are printable."""
+    """An approval request waits, and the user wants to be notified."""
 
     id: str
-    question: str
+    question: str  # printable, as are all
     rule: str
     store: str
 
     @property
     def variables(self) -> dict[bytes, bytes]:
-        """The variables of the --notify command."""
+        """Return the variables of the program that notifies the user."""
         return {
             b"SIGWRAP_APPROVAL_ID": self.id.encode(),
             b"SIGWRAP_QUESTION": os.fsencode(self.question),
@@ -115,12 +116,12 @@ class Notice(NamedTuple):
 
 
 class NotifyFailed(NamedTuple):
-    """The --notify command has failed."""
+    """The program that notifies the user has failed."""
 
 
 class HeldUp(NamedTuple):
-    """The run is over and its log sealed, but the supervisor cannot end: a thread of it is blocked
-    in the kernel."""
+    """The run is over and its log sealed, but the supervisor cannot end: a system call of one of
+    its threads does not return."""
 
     status: int
 
@@ -142,33 +143,17 @@ Message = (
     | NotifyFailed
 )
 
-_KINDS: dict[str, Any] = {
-    each.__name__: each
-    for each in (
-        InterruptArrived,
-        InterruptWithdrawn,
-        SignalForCommand,
-        KillTree,
-        CommandStarted,
-        Forget,
-        Forgotten,
-        CommandEnded,
-        NothingMore,
-        DiedOf,
-        InterruptDemanded,
-        HeldUp,
-        Notice,
-        NotifyFailed,
-    )
-}
+_KINDS = Message.__args__
+_MAX_TEXT = 4096
+_MAX_BYTES = 1 << 17  # more than every message needs
 
 
 class Channel:
     def __init__(self, end: socket.socket, beats: mmap.mmap) -> None:
         self._end = end
-        self._beats = beats  # one shared byte
+        self._beats = beats  # one byte that both ends have
         self.fd = end.fileno()
-        self.is_closed = False  # at the other end
+        self.is_closed = False  # by the other end
 
     @classmethod
     def pair(cls) -> tuple[Channel, Channel]:
@@ -184,11 +169,11 @@ class Channel:
 
     @property
     def beats(self) -> int:
-        """A number that each heartbeat changes; 0 while none is due."""
+        """Return a number that changes with each beat; 0 if none is due."""
         return self._beats[0]
 
     def send(self, message: Message) -> None:
-        """Send a message; drop it if the other process is gone, which is noticed elsewhere."""
+        """Send it, or do nothing if the other end is gone: its death is noticed elsewhere."""
         try:
             self._end.send(_encode(message), socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL)
         except OSError:
@@ -211,21 +196,25 @@ class Channel:
 
 
 def _encode(message: Message) -> bytes:
-    """Encode with marshal, which needs no import: both ends are forks of one program."""
-    fields: list[Any] = [each[:_MAX_TEXT] if isinstance(each, str) else each for each in message]
-    match message:
-        case InterruptArrived(sender=sender) | SignalForCommand(sender=sender):
-            place = sender.place.value
-            fields[-1] = (sender.pid, sender.uid, place, sender.command[:_MAX_TEXT])
-        case Forget(names) if sum(map(len, names)) > _MAX_NAMES:
-            fields = [()]
-    return marshal.dumps((type(message).__name__, *fields))
+    if isinstance(message, Forget) and sum(map(len, message.names)) > _MAX_TEXT:
+        message = Forget(())
+    return marshal.dumps((_KINDS.index(type(message)), [_plain(each) for each in message]))
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, Sender):
+        return [value.pid, value.uid, value.place.value, value.command[:_MAX_TEXT]]
+    return value[:_MAX_TEXT] if isinstance(value, str) else value
 
 
 def _decode(data: bytes) -> Message:
-    name, *fields = marshal.loads(data)
-    if name in ("InterruptArrived", "SignalForCommand"):
-        pid, uid, place, command = fields.pop()
-        fields.append(Sender(pid, uid, Place(place), command))
-    message: Message = _KINDS[name](*fields)
+    kind, values = marshal.loads(data)
+    message: Message = _KINDS[kind](*map(_sender_or_plain, values))
     return message
+
+
+def _sender_or_plain(value: Any) -> Any:
+    if not isinstance(value, list):
+        return value
+    pid, uid, place, command = value
+    return Sender(pid, uid, Place(place), command)

@@ -1,10 +1,9 @@
-"""What a command that joins a session and that session tell each other, a message each packet.
+"""Messages between a command that joins a session and that session, one in a packet.
 
-The session listens on an abstract address, which has no file that anybody could remove or replace,
-and which is free again when the last process that holds it has ended: so there is one session of a
-name. The first message carries all that the command would have from its caller: its descriptors,
-and in a file its words and its environment. What comes after it are signals; what comes back, how
-it went.
+The session listens on an abstract address. It has no file that could be removed or replaced, and
+is free again when its last holder ends: so a name has one session. The first message carries what
+the command inherits: its descriptors, and in a file its arguments and environment. Later ones are
+signals; the replies tell how the command went.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ MAX_WORDS_BYTES = 8 << 20
 _LARGEST = 1 << 64  # as a limit
 KIND = socket.SOCK_SEQPACKET
 _PREFIX = "sigwrap-joined"
-_WHERE = ("/proc/self/ns/mnt", "/proc/self/root")  # a path means something else in another one
+_WHERE = ("/proc/self/ns/mnt", "/proc/self/root")  # paths depend on these
 
 
 class BadMessage(ValueError):
@@ -47,8 +46,10 @@ class Call(NamedTuple):
 
 
 def address(store: str, name: str, uid: int) -> bytes:
-    """`store` is absolute. What is in the file system at it has no part in this: those inside could
-    change it."""
+    """Return the address for an absolute store path.
+
+    It does not depend on the file system at that path, which the session could change.
+    """
     where = [(found.st_dev, found.st_ino) for found in map(proc_files.file_status, _WHERE)]
     digest = blake2b(os.fsencode(f"{where} {name} {store}"), digest_size=16)
     return f"\0{_PREFIX}/{uid}/{digest.hexdigest()}".encode()
@@ -69,7 +70,7 @@ def decode(packet: bytes) -> dict[str, Any]:
 
 
 def file_of_words(call: Call) -> bytes:
-    """No word has a NUL in it, nor has a variable."""
+    """Join program, arguments and variables with NUL, which none of them contains."""
     variables = (name + b"=" + value for name, value in call.environment.items())
     return b"\0".join((call.program, *call.words, *variables))
 
@@ -88,7 +89,7 @@ def header(call: Call) -> dict[str, Any]:
 
 
 def read_call(message: dict[str, Any], words: bytes) -> Call:
-    """BadMessage where it is none."""
+    """Return the command of a message, or raise BadMessage."""
     try:
         parts = words.split(b"\0")
         count = int(message["words"])

@@ -1,4 +1,4 @@
-"""The control sockets of sessions whose supervisor was killed: nobody else removes them."""
+"""Find and remove the control sockets of sessions whose supervisor was killed."""
 
 from __future__ import annotations
 
@@ -7,11 +7,10 @@ import re
 import stat
 
 from sigwrap.bare import socket
-from sigwrap.protocols.control import SOCKET_SUFFIX, control_folder, socket_path
-from sigwrap.protocols.tool_calls import SUFFIX
+from sigwrap.protocols.control import CALLS_SUFFIX, SOCKET_SUFFIX, control_folder, socket_path
 from sigwrap.tuples import NamedTuple
 
-_UNFINISHED = re.compile(rf"(?s)(.+)(?:{SOCKET_SUFFIX}(?:\.new-[0-9a-f]{{12}})?|{SUFFIX})")
+_UNFINISHED = re.compile(rf"(?s)(.+)(?:{SOCKET_SUFFIX}(?:\.new-[0-9a-f]{{12}})?|{CALLS_SUFFIX})")
 
 
 class LeftSocket(NamedTuple):
@@ -20,7 +19,7 @@ class LeftSocket(NamedTuple):
 
 
 def left_sockets(store: str) -> list[LeftSocket]:
-    """Those of this user's at which nobody listens."""
+    """Return this user's sockets that have no listener."""
     fd = _open(store)
     if fd is None:
         return []
@@ -45,7 +44,7 @@ def is_listened_at(store: str, session_id: str) -> bool:
 
 
 def remove_left(store: str, sockets: list[LeftSocket]) -> int:
-    """How many are gone. One at which somebody has begun to listen is let be."""
+    """Remove them unless they have a listener by now, and return how many were removed."""
     fd = _open(store) if sockets else None
     if fd is None:
         return 0
@@ -81,8 +80,7 @@ def is_left(folder_fd: int, name: str) -> bool:
 
 
 def _is_listened_at(folder_fd: int, name: str) -> bool:
-    """Of a socket that is being made, too, nobody listens at it yet: it has a name of its own
-    for some microseconds."""
+    """Return whether it has a listener. A new socket, under a temporary name, has none yet."""
     end = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
     try:
         end.connect(socket_path(folder_fd, name))

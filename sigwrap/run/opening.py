@@ -7,6 +7,7 @@ import time
 
 import sigwrap
 from sigwrap.errors import StoreError
+from sigwrap.escape import first_of
 from sigwrap.linux import limits
 from sigwrap.linux.execs.look import cwd_of
 from sigwrap.mediate.log_budget import LogBudget
@@ -19,6 +20,7 @@ from sigwrap.run.plan import Plan
 from sigwrap.run.recorder import Recorder
 from sigwrap.run.settings import RunSettings
 from sigwrap.run.walls import Walls
+from sigwrap.start import own_files
 from sigwrap.start.command import HostEnvironment, Inherited
 from sigwrap.store.chain import key_from_environment
 from sigwrap.store.writer import SessionLog
@@ -35,6 +37,8 @@ def gaps(launched: Launch, walls: Walls, *, shown_by: int) -> list[str]:
         found.append(f"environment: removed variables stay readable in /proc/{shown_by}/environ")
     if limited := ", ".join(limits.not_lifted()):
         found.append(f"sigwrap's own limits: {limited}")
+    if changeable := [path for path in own_files.changeable() if not walls.keeps(path)]:
+        found.append(f"sigwrap's own code: the session can change {first_of(changeable)}")
     return found
 
 

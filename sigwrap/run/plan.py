@@ -10,7 +10,6 @@ import os
 
 from sigwrap.agent.watches import DriftWatch
 from sigwrap.errors import UsageError
-from sigwrap.escape import first_of
 from sigwrap.events import Payload
 from sigwrap.hints import TYPE_CHECKING
 from sigwrap.policy.judge.engine import Engine
@@ -18,7 +17,7 @@ from sigwrap.policy.judge.environment import KILLSWITCH_URL
 from sigwrap.policy.language.document import policy_texts
 from sigwrap.run.lacking import Tell
 from sigwrap.run.settings import DEFAULT_JOIN_IDLE_S, RunSettings
-from sigwrap.start import own_code
+from sigwrap.start import onefile, own_code
 from sigwrap.start.policy_files import host_variables, load_profile, load_with_sources
 from sigwrap.store import killswitch
 from sigwrap.store.location import default_store
@@ -78,8 +77,8 @@ def plan_of(settings: RunSettings, environment: dict[bytes, bytes], *, tell: Tel
         from sigwrap.run import network as of_network
 
         network = of_network.Network
-    if not_kept := own_code.keep_what_is_loaded(needs_patterns=policy.has_patterns):
-        without.append(f"sigwrap's own code: {first_of(not_kept)} can change during the run")
+    own_code.read_what_is_used_later(needs_patterns=policy.has_patterns)
+    onefile.release_unpacked(for_stubs=policy.has_recordings)
     return Plan(
         store=store,
         stores=stores,

@@ -9,8 +9,12 @@ from sigwrap.bare import json, socket
 from sigwrap.events import Payload, number
 from sigwrap.hints import TYPE_CHECKING
 from sigwrap.linux.foreign_fds import refuse_descriptors
-from sigwrap.protocols.control import control_folder, socket_path
-from sigwrap.protocols.tool_calls import MOST_BYTES, SUFFIX
+from sigwrap.protocols.control import (
+    CALLS_SUFFIX,
+    MOST_CALL_BYTES,
+    control_folder,
+    socket_path,
+)
 from sigwrap.store.folder import private_folder
 
 if TYPE_CHECKING:
@@ -32,7 +36,7 @@ class ToolCalls:
     def __init__(self, session: Session) -> None:
         """Without a socket, hooks in the session are not recorded: the kernel's events are."""
         self._loop, self._recorder = session.loop, session.recorder
-        self._name = self._recorder.log.session_id + SUFFIX
+        self._name = self._recorder.log.session_id + CALLS_SUFFIX
         self._folder_path = control_folder(session.plan.store)
         self._end: socket.socket | None = None
         try:
@@ -66,7 +70,7 @@ class ToolCalls:
             return
         for _ in range(_AT_ONCE):
             try:
-                found = _decoded(self._end.recv(MOST_BYTES))
+                found = _decoded(self._end.recv(MOST_CALL_BYTES))
             except OSError:  # no more
                 return
             if found is not None:

@@ -54,6 +54,12 @@ class Walls(NamedTuple):
         }
         return [capability for capability, stands in standing.items() if stands]
 
+    def keeps(self, path: str) -> bool:
+        """Return whether the sandbox rules deny writing to the file."""
+        if self.files is None or self.files.rules is None:
+            return False
+        return self.files.rules.decide(Operation.WRITE, path).action is Action.DENY
+
 
 def walls_of(engine: Engine, *, goes_without: bool) -> Walls:
     """`goes_without` the file_rules that this kernel can't hold; else raises NoInterception."""

@@ -1,9 +1,8 @@
-"""What COMMAND is started from: its program, its environment, and the policy it runs under.
+"""What the command is started from: its program, its environment, and the policy it runs under.
 
-command        finds COMMAND's program, and execs it as if sigwrap weren't there
-own_code       what sigwrap runs is loaded by then, and stays as it is
-own_files      whether the files that it was loaded from stay as they are
-onefile        what PyInstaller's one-file packaging adds to the environment, and must be taken out
+command        finds the command's program, and executes it as if sigwrap were not there
+own_code       loads all code before the command starts
+own_files      finds files of sigwrap that the session can change, or has changed
+onefile        PyInstaller's one-file packaging: its folder, its outer process, its variables
 policy_files   policies by name or file: the only part that reads them
-repository     where git keeps a project's history
 """

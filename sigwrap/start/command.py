@@ -1,4 +1,4 @@
-"""How COMMAND is found and started as if sigwrap weren't there."""
+"""Find the command, and start it as if sigwrap were not there."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from sigwrap.start import onefile
 from sigwrap.status import NOT_EXECUTABLE, NOT_FOUND
 from sigwrap.tuples import NamedTuple
 
-_NOBODYS = frozenset(map(str.encode, ALWAYS_REMOVED))
-# A service's process finds its own number in these, or takes what they are about for another's.
+_NEVER_GIVEN = frozenset(map(str.encode, ALWAYS_REMOVED))
+# A service checks these for its own pid.
 _OF_A_MANAGER = (b"LISTEN_PID", b"WATCHDOG_PID", b"SYSTEMD_EXEC_PID")
 _DEFAULT_PATH = b"/usr/local/bin:/usr/bin:/bin"
-# Python ignores these two from its start; what they were before can't be found out any more.
+# Python ignores these two from its start; how they were before is unknown.
 _IGNORED_BY_PYTHON = frozenset({signal.SIGPIPE, signal.SIGXFSZ})
 
 
 class CommandError(SigwrapError):
-    """COMMAND can't be run; `status` is NOT_FOUND or NOT_EXECUTABLE."""
+    """The command cannot be run; `status` is NOT_FOUND or NOT_EXECUTABLE."""
 
     def __init__(self, message: str, status: int, hint: str = "") -> None:
         super().__init__(message, hint)
@@ -33,13 +33,13 @@ class CommandError(SigwrapError):
 
 
 class Inherited(NamedTuple):
-    """What sigwrap's own start changes in the process, and COMMAND must not notice."""
+    """What the command inherits, as it was before sigwrap's start changed it."""
 
     environment: dict[bytes, bytes]
     signal_mask: frozenset[int]
     ignored_signals: frozenset[int]
     limits: tuple[limits.Limit, ...]
-    with_our_pid: tuple[bytes, ...] = ()  # variables by which a service manager means this process
+    with_our_pid: tuple[bytes, ...] = ()  # variables that hold the pid of a service
 
     @classmethod
     def capture(cls) -> Inherited:
@@ -58,7 +58,7 @@ class Inherited(NamedTuple):
 
 
 class HostEnvironment(NamedTuple):
-    """sigwrap's own, as its caller gave it, and what COMMAND is given of it."""
+    """sigwrap's own environment, and the part that the command gets."""
 
     own: dict[bytes, bytes]
     given: dict[bytes, bytes]
@@ -68,7 +68,7 @@ class HostEnvironment(NamedTuple):
     def under(cls, policy: EnvPolicy, environment: dict[bytes, bytes]) -> HostEnvironment:
         judged = judge_names(policy, map(os.fsdecode, environment))
         removed = dict.fromkeys(os.fsencode(each.name) for each in judged.removed)
-        own = {name: value for name, value in environment.items() if name not in _NOBODYS}
+        own = {name: value for name, value in environment.items() if name not in _NEVER_GIVEN}
         given = {name: value for name, value in own.items() if name not in removed}
         return cls(own, given, tuple(removed))
 
@@ -91,7 +91,7 @@ def find_program(command: str, environment: dict[bytes, bytes]) -> bytes:
                 raise CommandError(
                     f"{command}: {os.strerror(errno.EACCES)}", NOT_EXECUTABLE
                 ) from failure
-            continue  # as execvp: a folder on PATH that can't be searched is passed over
+            continue  # like execvp, which skips a folder on PATH that it cannot search
         if stat.S_ISREG(mode) and os.access(candidate, os.X_OK):
             return candidate
         if b"/" in name or not stat.S_ISDIR(mode):
@@ -113,7 +113,7 @@ def not_executable(program: bytes) -> CommandError:
 def become(
     program: bytes, arguments: tuple[str, ...], inherited: Inherited, added: dict[bytes, bytes]
 ) -> NoReturn:
-    """Where nothing of ours has to stay. CommandError where the exec failed."""
+    """Execute the command in this process, or raise CommandError."""
     error = exec_command(program, arguments, inherited, added)
     raise CommandError(f"{os.fsdecode(program)}: {os.strerror(error)}", NOT_EXECUTABLE)
 
@@ -121,7 +121,7 @@ def become(
 def exec_command(
     program: bytes, arguments: tuple[str, ...], inherited: Inherited, added: dict[bytes, bytes]
 ) -> int:
-    """Returns only where the exec failed: the errno."""
+    """Execute the command, or return the errno."""
     given = [os.fsencode(argument) for argument in arguments]
     words, words_of_sh = libc.strings(given), libc.strings([b"sh", program, *given[1:]])
     its_pid = b"%d" % os.getpid()
@@ -130,9 +130,9 @@ def exec_command(
     environment = libc.strings(name + b"=" + value for name, value in variables)
     restore_signals(inherited)
     try:
-        limits.give_back(inherited.limits)  # last: from here on there may be no memory to be had
+        limits.give_back(inherited.limits)  # last: afterwards memory may be limited
         error = libc.execve(program, words, environment)
-        if error == errno.ENOEXEC:  # a script without a first line: what execvp and every shell do
+        if error == errno.ENOEXEC:  # a script without a first line, as in execvp
             error = libc.execve(b"/bin/sh", words_of_sh, environment)
     except MemoryError:
         error = errno.ENOMEM

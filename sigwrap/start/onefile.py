@@ -1,7 +1,7 @@
-"""What PyInstaller's one-file packaging adds to the process, and must not reach COMMAND.
+"""PyInstaller's one-file packaging: its folder, its outer process, its variables.
 
-The file is two processes: a bootloader that unpacks and waits, and its child, which is this
-program. Where sigwrap isn't packaged so, these functions change nothing.
+The file starts as two processes: a bootloader that unpacks and waits, and its child, which is this
+program. In other installations these functions do nothing.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import os
 import stat
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from sigwrap.bare import signal
 from sigwrap.errors import SigwrapError
@@ -22,13 +22,14 @@ from sigwrap.linux.removal import empty_folder
 _LIBRARY_PATH = b"LD_LIBRARY_PATH"
 _ORIGINAL_LIBRARY_PATH = b"LD_LIBRARY_PATH_ORIG"
 _UNPACKED = "_MEI"
-_UNPACKED_WITHIN_S = 3600  # also where somebody stopped it meanwhile
+_UNPACKED_WITHIN_S = 3600  # a bootloader may be stopped in between
 _NEEDED_BY_ANY_START = "base_library.zip"
+_PIECE_BYTES = 1 << 24
 _NO_FOLDER = -1  # the path is absolute
 
 
 def unpacked_folder() -> str:
-    """Empty where there is none."""
+    """Return the folder that the file was unpacked to, or an empty string."""
     return getattr(sys, "_MEIPASS", "")
 
 
@@ -37,17 +38,64 @@ def _identity_of_the_unpacked() -> tuple[int, int]:
     return found.st_dev, found.st_ino
 
 
-_IDENTITY = _identity_of_the_unpacked()  # as it is now: COMMAND may put another in its place
+# Both as they are at the start: the command may put another folder in its place.
+_IDENTITY = _identity_of_the_unpacked()
+_NAMES = frozenset(os.listdir(unpacked_folder()) if unpacked_folder() else ())
+
+
+def release_unpacked(*, for_stubs: bool) -> None:
+    """Unlink the files that this process has mapped: a change would reach its code, and a
+    truncation would end it with SIGBUS.
+
+    `for_stubs`: put copies in their place, of which sigwrap-stub is started.
+    """
+    for path in list(_files_below(unpacked_folder())) if unpacked_folder() else ():
+        if os.path.basename(path) == _NEEDED_BY_ANY_START:
+            continue  # it is not mapped, and shows that the folder is in use
+        try:
+            if for_stubs:
+                _copy(path, f"{path}.copy")
+                os.rename(f"{path}.copy", path)
+            else:
+                os.unlink(path)
+        except OSError:
+            continue  # own_files.changeable names it
+
+
+def _files_below(folder: str) -> Iterator[str]:
+    with os.scandir(folder) as entries:
+        for each in entries:
+            if each.is_dir(follow_symlinks=False):
+                yield from _files_below(each.path)
+            else:
+                yield each.path
+
+
+def _copy(path: str, to: str) -> None:
+    source = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    mode = os.fstat(source).st_mode
+    try:
+        copy = os.open(to, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
+        try:
+            while os.sendfile(copy, source, None, _PIECE_BYTES):
+                continue
+        finally:
+            os.close(copy)
+    finally:
+        os.close(source)
 
 
 def empty_unpacked(bootloader_pid: int) -> None:
-    """When nobody of the tree is left. The bootloader, which removes the folder, would follow links
-    into others, and 2,000 folders in one another would overflow its stack."""
+    """Empty the folder once no process of the tree is left.
+
+    The bootloader removes it, and would follow links in it. 2,000 nested folders would overflow
+    its stack.
+    """
     if not unpacked_folder():
         return
     for fd in (0, 1):
         try:
-            os.close(fd)  # for these numbers are below any limit that somebody may have set for us
+            os.close(fd)  # new descriptors get these numbers, which are below every limit
         except OSError:
             continue
     _remove_broken_off()
@@ -60,12 +108,12 @@ def empty_unpacked(bootloader_pid: int) -> None:
 
 
 def can_die_of(number: int) -> bool:
-    """The bootloader would exit with 1 for what the C library keeps to itself (32, 33)."""
+    """Return whether the bootloader can die of this signal too: for 32 and 33 it exits with 1."""
     return not unpacked_folder() or number in signal.valid_signals()
 
 
 def leave_no_core(bootloader_pid: int) -> None:
-    """Before this process dies of a signal: the bootloader then dies of it too."""
+    """Prevent a core of the bootloader, which dies of the same signal as this process."""
     try:
         if bootloader_pid:
             keep_from_core(bootloader_pid)
@@ -74,29 +122,29 @@ def leave_no_core(bootloader_pid: int) -> None:
 
 
 def _remove_broken_off() -> None:
-    """What was unpacked by an earlier bootloader that died meanwhile, as of an interrupt."""
+    """Remove the folders of bootloaders that died while they unpacked."""
     above, own_name = os.path.split(unpacked_folder())
     try:
-        ours, others = set(os.listdir(unpacked_folder())), os.listdir(above)
+        others = os.listdir(above)
         mount = _mount_of(unpacked_folder())
     except OSError:
         return
     for name in others:
         if name.startswith(_UNPACKED) and len(name) == len(own_name) and name != own_name:
-            _remove_if_broken_off(os.path.join(above, name), ours, mount)
+            _remove_if_broken_off(os.path.join(above, name), mount)
 
 
-def _remove_if_broken_off(path: str, ours: set[str], mount: int) -> None:
-    """That is one that nothing can be started from, with nothing in it but what we unpack."""
+def _remove_if_broken_off(path: str, mount: int) -> None:
+    """Remove the folder if no program can start from it, and it has only files that we unpack."""
     try:
-        if _mount_of(path) != mount:  # somebody else may serve it, and never answer
+        if _mount_of(path) != mount:  # its server may never answer
             return
         found = os.lstat(path)
         if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid():
             return
         names = set(os.listdir(path))
         is_old = time.time() > found.st_mtime + _UNPACKED_WITHIN_S
-        if is_old and names <= ours and _NEEDED_BY_ANY_START not in names:
+        if is_old and names <= _NAMES and _NEEDED_BY_ANY_START not in names:
             empty_folder(path, (found.st_dev, found.st_ino))
             os.rmdir(path)
     except OSError:
@@ -108,8 +156,11 @@ def _mount_of(path: str) -> int:
 
 
 def bootloader_pid() -> int:
-    """0 where there is none. Call it early: a bootloader that is killed before it handles signals
-    leaves this process behind, and then no process waits for the command's status."""
+    """Return the pid of the bootloader, or 0.
+
+    Call it early. If the bootloader was killed before it handles signals, no process waits for the
+    command's status.
+    """
     if not unpacked_folder():
         return 0
     pid = os.getppid()
@@ -140,7 +191,7 @@ def original_environment(environment: dict[bytes, bytes]) -> dict[bytes, bytes]:
 
 
 def variables_of_the_unpacked(environment: Mapping[bytes, bytes]) -> dict[bytes, bytes]:
-    """With these, a process of the same file uses the folder that is unpacked already."""
+    """Return the variables that let a new process of the file use the same folder."""
     if not unpacked_folder():
         return {}
     return {

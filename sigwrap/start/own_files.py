@@ -10,6 +10,7 @@ new directory is not listed.
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 import sys
@@ -17,12 +18,12 @@ import time
 from collections.abc import Iterable, Iterator
 from itertools import islice
 
+from sigwrap.linux import proc_files
 from sigwrap.linux.file_state import State, known_state_in, may_be_later_in
-from sigwrap.linux.own_pages import mapped_files
 from sigwrap.linux.paths import Caller, MayWait, our_view, path_of
 from sigwrap.linux.pinned_path import Known, PinnedPath
 from sigwrap.start import onefile
-from sigwrap.start.own_code import kept_files
+from sigwrap.start.own_code import read_files
 from sigwrap.tuples import NamedTuple
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -32,6 +33,7 @@ _IS_ZIPAPP = not onefile.unpacked_folder() and not os.path.isdir(_PACKAGE)
 _CLOCK_OF_FILES = 5  # CLOCK_REALTIME_COARSE
 _RUN_AT_EVERY_START = ("sitecustomize.py", "usercustomize.py")
 _BYTECODE = "__pycache__"
+_SYSTEM_FOLDERS = ("/lib/", "/lib64/", "/usr/lib/", "/usr/lib64/")
 _NAMES_LOOKED_AT = 20_000  # in a directory
 
 # Files that are noted themselves; of others, only the directories are.
@@ -74,6 +76,54 @@ def note_own_files() -> None:
         except OSError:
             continue  # nothing is loaded from there
     _noted = _Noted(time_ns, files, links, names, listed, of_the_start)
+
+
+def changeable() -> list[str]:
+    """Return the mapped files that this user can write: a change of one changes our code."""
+    return sorted(path for path in set(_mapped_files()) if _can_be_written(path))
+
+
+def _mapped_files() -> Iterator[str]:
+    """Yield the files of private mappings, but for those that were removed since."""
+    return mapped_in(proc_files.all_contents("/proc/self/maps"))
+
+
+def mapped_in(maps: bytes) -> Iterator[str]:
+    """Yield them from the text of /proc/PID/maps, where the kernel escapes only line ends."""
+    for line in maps.split(b"\n")[:-1]:
+        _span, flags, _offset, _device, inode, padded = line.split(b" ", 5)
+        path = os.fsdecode(padded.lstrip(b" "))
+        if inode != b"0" and flags.endswith(b"p") and not path.endswith(" (deleted)"):
+            yield path
+
+
+def _can_be_written(path: str) -> bool:
+    """Return whether this user can write it; an owner can always make it writable.
+
+    The system's own libraries do not count: with them, root can change every program.
+    """
+    try:
+        status = os.stat(path)
+        if status.st_uid == 0 and path.startswith(_SYSTEM_FOLDERS):
+            return False
+        may_be = status.st_uid == os.geteuid() or os.access(path, os.W_OK)
+        return may_be and not _is_busy_program(path)
+    except OSError:
+        return True
+
+
+def _is_busy_program(path: str) -> bool:
+    """Return whether this is our program's file, and the kernel refuses to open it for writing.
+
+    Linux 6.11 and 6.12 do not. No other file is opened: its watchers would see a writer.
+    """
+    if not os.path.samefile(path, "/proc/self/exe"):
+        return False
+    try:
+        os.close(os.open(path, os.O_WRONLY | os.O_CLOEXEC | os.O_NONBLOCK))
+    except OSError as failure:
+        return failure.errno == errno.ETXTBSY
+    return False
 
 
 def _pinned(path: str, known: Known) -> tuple[str, _Pinned]:
@@ -198,8 +248,8 @@ def _files() -> Iterator[str]:
     """Yield the loaded files outside the package."""
     if onefile.unpacked_folder():
         return
-    yield from mapped_files()
-    yield from (path for path in kept_files() if path.startswith("/") and "/proc/" not in path)
+    yield from _mapped_files()
+    yield from (path for path in read_files() if path.startswith("/") and "/proc/" not in path)
     inside = ("/proc/", _ABOVE_THE_PACKAGE) if _IS_ZIPAPP else (_PACKAGE,)
     for module in list(sys.modules.values()):
         for path in (getattr(module, "__file__", None), getattr(module, "__cached__", None)):

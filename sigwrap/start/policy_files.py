@@ -10,29 +10,32 @@ from collections.abc import Mapping
 import sigwrap
 from sigwrap.errors import PolicyError, UsageError
 from sigwrap.hints import Any
+from sigwrap.linux.descriptors import open_plain_file
 from sigwrap.nearest import did_you_mean
 from sigwrap.policy.judge.rules import Policy
 from sigwrap.policy.language.document import MAX_TEXT_CHARACTERS, Source
 from sigwrap.policy.language.document import SHIPPED as SHIPPED
 from sigwrap.policy.language.parse import parse_policy
-from sigwrap.start.repository import git_common_dir
 
 _TMP = "/tmp"
 _EMPTY_WORD = "''"
 _MOST_FILES_LOOKED_AT = 200
+_MOST_GIT_BYTES = 64 << 10
 _KEYS_OF_A_POLICY = frozenset({b"extends", b"defaults", b"command_rules", b"signal_rules"})
 
 
 def load_policy(selector: str, *, variables: Mapping[str, str]) -> Policy:
-    """`selector`: the name of a shipped policy, or a file."""
+    """Load a shipped policy by its name, or a file."""
     return parse_policy(read_source(selector), variables=variables, find_base=find_base)
 
 
 def load_with_sources(
     selector: str, *, variables: Mapping[str, str]
 ) -> tuple[Policy, tuple[Source, ...]]:
-    """For a run: the policy, without the tests of a shipped one, and the texts that it is made of,
-    the file first, then what it extends."""
+    """Return a policy for a run, and its texts: the file first, then the policies it extends.
+
+    The tests of a shipped policy are left out.
+    """
     sources = [read_source(selector)._replace(for_a_run=True)]
 
     def find(base: str, source: Source) -> Source | None:
@@ -71,11 +74,11 @@ def read_source(selector: str) -> Source:
 
 
 def files_here() -> list[str]:
-    """Files of the current folder that look like policies, by name: not all YAML is one."""
+    """Return the names of YAML files in the current folder that look like policies."""
     try:
         names = sorted(each for each in os.listdir() if each.endswith((".yaml", ".yml")))
     except OSError:
-        return []  # it was removed, or may not be read
+        return []  # the folder was removed, or cannot be read
     return [name for name in names[:_MOST_FILES_LOOKED_AT] if _looks_like_a_policy(name)]
 
 
@@ -95,7 +98,7 @@ def find_base(selector: str, source: Source) -> Source | None:
 
 
 def host_variables(project_root: str) -> dict[str, str]:
-    """The built-in variables as this process sees them."""
+    """Return the built-in variables of this machine and user."""
     if not os.path.isdir(project_root):
         raise UsageError(f"--root {project_root}: no such directory")
     root, home = _absolute(project_root), _home()
@@ -107,7 +110,7 @@ def host_variables(project_root: str) -> dict[str, str]:
         "TMPDIR": _temporary(home, root),
         "USERS_PROC": "" if os.geteuid() == 0 else "/proc",
     }
-    # A policy is text. A byte that is no UTF-8 becomes `?`: any one character, in a glob.
+    # A policy is text. A byte that is no UTF-8 becomes `?`, which matches any character in a glob.
     return {
         name: "".join("?" if _is_undecodable(each) else each for each in value)
         for name, value in values.items()
@@ -115,7 +118,7 @@ def host_variables(project_root: str) -> dict[str, str]:
 
 
 def _home() -> str:
-    """Where the environment doesn't say, as in a job of cron's, what the system says."""
+    """Return the home directory from the environment, or (as for cron jobs) from the system."""
     named = os.environ.get("HOME", "")
     if os.path.isabs(named):
         return named
@@ -128,7 +131,7 @@ def _home() -> str:
 
 
 def _temporary(home: str, root: str) -> str:
-    """Nobody's home folder or project is a temporary one, whatever it is called."""
+    """Return TMPDIR, or /tmp if TMPDIR holds the home directory or the project."""
     named = os.environ.get("TMPDIR", "")
     if not os.path.isabs(named):
         return _TMP
@@ -138,7 +141,7 @@ def _temporary(home: str, root: str) -> str:
 
 
 def _absolute(folder: str) -> str:
-    """Also where the current folder was removed."""
+    """Return the absolute path, even if the current folder was removed."""
     if os.path.isabs(folder):
         return os.path.normpath(folder)
     try:
@@ -185,7 +188,7 @@ def _file(path: str) -> Source | None:
 
 
 def _read(path: str) -> bytes:
-    """Only of a plain file: a FIFO or a device would keep the start waiting, or never end."""
+    """Read a plain file: a FIFO or a device could delay the start, or never end."""
     fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
     try:
         mode = os.fstat(fd).st_mode
@@ -197,3 +200,59 @@ def _read(path: str) -> bytes:
             return file.read(4 * MAX_TEXT_CHARACTERS + 1)
     finally:
         os.close(fd)
+
+
+def git_common_dir(project_root: str) -> str:
+    """Return the directory with the project's git history, or an empty string.
+
+    For a worktree or a submodule, a file in the project names it, and earlier commands may have
+    written that file. So it counts only if the git directory names the project in turn.
+    """
+    folder = os.path.realpath(project_root)
+    while True:
+        found = os.path.join(folder, ".git")
+        if os.path.islink(found):
+            return ""
+        if os.path.isdir(found):
+            return found if _is_repository(found) else ""
+        if os.path.isfile(found):
+            return _git_dir_named_by(found)
+        if folder == "/":
+            return ""
+        folder = os.path.dirname(folder)
+
+
+def _git_dir_named_by(file: str) -> str:
+    key, _, path = _first_line(file).partition(": ")
+    if key != "gitdir" or not path:
+        return ""
+    folder = os.path.dirname(file)
+    git_dir = os.path.realpath(os.path.join(folder, path))
+    back = _first_line(os.path.join(git_dir, "gitdir"))
+    if back:  # a worktree's
+        common = os.path.realpath(os.path.join(git_dir, _first_line(f"{git_dir}/commondir")))
+        leads_back = os.path.realpath(os.path.join(git_dir, back)) == file
+        is_inside = os.path.dirname(git_dir) == os.path.join(common, "worktrees")
+        return common if leads_back and is_inside and _is_repository(common) else ""
+    for line in _read_git_file(os.path.join(git_dir, "config")).splitlines():  # a submodule's
+        key, _, value = map(str.strip, line.partition("="))
+        if key == "worktree" and os.path.realpath(os.path.join(git_dir, value)) == folder:
+            return git_dir if _is_repository(git_dir) else ""
+    return ""
+
+
+def _is_repository(folder: str) -> bool:
+    return os.path.isfile(f"{folder}/HEAD") and os.path.isdir(f"{folder}/objects")
+
+
+def _first_line(path: str) -> str:
+    return _read_git_file(path).partition("\n")[0]
+
+
+def _read_git_file(path: str) -> str:
+    """Return the text of a plain file; anything else could delay the start."""
+    try:
+        with open_plain_file(path) as file:
+            return os.fsdecode(file.read(_MOST_GIT_BYTES).partition(b"\0")[0])  # which no path has
+    except OSError:
+        return ""

@@ -188,7 +188,7 @@ def test_an_import_that_was_forgotten_fails(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(sys, "meta_path", list(sys.meta_path))
     monkeypatch.delitem(sys.modules, "colorsys", raising=False)
     own_code.import_nothing_more()
-    importers: list[object] = [BuiltinImporter, FrozenImporter, own_code._kept]
+    importers: list[object] = [BuiltinImporter, FrozenImporter, own_code._read]
     assert sys.meta_path == importers
     with pytest.raises(ModuleNotFoundError):
         import colorsys  # noqa: F401

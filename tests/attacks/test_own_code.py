@@ -1,5 +1,5 @@
-"""Whoever can write the files that sigwrap runs from changes nothing in the sigwrap that runs. Here
-nobody is kept from writing them: the test does it, at the moment at which COMMAND could."""
+"""A change of the files that sigwrap was loaded from has no effect on the sigwrap that runs. The
+test changes them itself, at the moment at which the command could."""
 
 from __future__ import annotations
 
@@ -10,12 +10,27 @@ from pathlib import Path
 import pytest
 
 from tests.support.harness import IS_BINARY, Running, Sigwrap
-from tests.support.installation import CHANGES, Installation, overwrite
+from tests.support.installation import CHANGES, Installation
 from tests.support.policies import policy
 from tests.support.recording import RECORDED, prepared
 from tests.support.waiting import PATIENCE_S, reader
 
 WAITS = ("sh", "-c", "echo ready; read x; /bin/true; exit 7")
+LIBRARIES = {"_re2", "_repeated", "_yaml"}
+OWN = """
+version: 1
+name: own
+extends: agent-default
+command_rules:
+  - {name: by-pattern, commands: ["true"], args_patterns: [^x], decision: deny}
+"""
+KEPT = """
+version: 1
+name: kept
+extends: agent-observe
+file_rules:
+  - {name: installation, paths: [%s], operations: [write, create, delete], decision: deny}
+"""
 ASKS = """
   - {name: ask-first, commands: [uname], decision: approve}
 """
@@ -45,45 +60,75 @@ def test_a_library_whose_file_is_changed_runs_as_it_was(
     as_user: Sigwrap, installation: Installation, change: Callable[[Path], None]
 ) -> None:
     own = as_user.folder / "own.yaml"  # whose text is read: the shipped ones' need no YAML
-    own.write_text("version: 1\nname: own\nextends: agent-default\n")
+    own.write_text(OWN)
     process = _started(as_user, installation.line("-p", str(own), "--", *WAITS))
-    assert installation.libraries
+    assert {library.name.partition(".")[0] for library in installation.libraries} == LIBRARIES
     for library in installation.libraries:
         change(library)
     said = _goes_on(as_user, process)
+    (start,) = as_user.events("session_started")
+    assert _own_code(start.payload["missing"]) == []
     (event,) = as_user.events("own_files_changed")
     assert set(map(str, installation.libraries)) <= set(event.payload["files"])
     assert "changed while the command ran, and belongs to sigwrap" in said
 
 
-def test_where_code_must_be_a_files_the_start_says_so(
-    as_user: Sigwrap, installation: Installation
+def _own_code(missing: list[str]) -> list[str]:
+    return [each for each in missing if each.startswith("sigwrap's own code: ")]
+
+
+@pytest.mark.parametrize("is_kept", [False, True])
+def test_a_library_that_the_session_can_change_is_missing_in_the_log(
+    as_user: Sigwrap, is_kept: bool
 ) -> None:
-    """What is written over it changes nothing there either."""
-    with (installation.folder / "sigwrap" / "linux" / "unfiled.py").open("a") as module:
-        module.write("_READ_EXECUTE = 1 << 20  # that the kernel refuses\n")
-    process = _started(as_user, installation.line("--", *WAITS))
-    for library in installation.libraries:
-        overwrite(library)
+    """The interpreter's own are mapped files: only file rules keep a session from them."""
+    installation = Installation.copy_to(as_user, "_sqlite3")
+    (library,) = installation.folder.glob("_sqlite3.*")
+    rules = as_user.folder / "kept.yaml"
+    rules.write_text(KEPT % (installation.folder if is_kept else as_user.folder / "elsewhere"))
+    words = ("-p", str(rules), "--", "sh", "-c", f": >>{library}")
+    process = as_user.start_line(installation.line(*words))
+    process.communicate(b"", PATIENCE_S)
+    assert (process.returncode == 0) is not is_kept
+    (start,) = as_user.events("session_started")
+    says = f"sigwrap's own code: the session can change {library}"
+    assert _own_code(start.payload["missing"]) == ([] if is_kept else [says])
+
+
+@pytest.mark.skipif(not IS_BINARY, reason="needs the one-file binary")
+def test_the_unpacked_libraries_are_gone(as_user: Sigwrap) -> None:
+    process = _started(as_user, [*as_user.as_user(), *map(str, as_user.line("--", *WAITS))])
+    (unpacked,) = as_user.folder.glob("_MEI*")
+    left = [path for path in unpacked.rglob("*") if not path.is_dir()]
+    assert left == [unpacked / "base_library.zip"]
+    left[0].write_bytes(b"")
     _goes_on(as_user, process)
-    (event,) = as_user.events("session_started")
-    (said,) = [each for each in event.payload["missing"] if each.startswith("sigwrap's own code: ")]
-    assert said.endswith("can change during the run")
+    assert list(as_user.folder.glob("_MEI*")) == []
+    (start,) = as_user.events("session_started")
+    assert _own_code(start.payload["missing"]) == []
 
 
 @pytest.mark.skipif(not IS_BINARY, reason="needs the one-file binary")
 @pytest.mark.parametrize("change", CHANGES)
-def test_an_unpacked_library_whose_file_is_changed_runs_as_it_was(
+def test_the_unpacked_libraries_that_stubs_need_are_copies(
     as_user: Sigwrap, change: Callable[[Path], None]
 ) -> None:
-    process = _started(as_user, [*as_user.as_user(), *map(str, as_user.line("--", *WAITS))])
+    """A change of one has no effect on the supervisor, and no stub is started from it."""
+    prepared(as_user, "#!/bin/sh\necho recorded\n")
+    rules = policy(as_user.folder, RECORDED % {"folder": as_user.folder})
+    words = ("-p", rules, "--", "sh", "-c", "./tool; echo ready; read x; ./tool; exit 7")
+    process = as_user.start_line([*as_user.as_user(), *map(str, as_user.line(*words))])
+    said = reader(process.stdout)
+    assert [said.line(), said.line()] == [b"recorded", b"ready"]
     (unpacked,) = as_user.folder.glob("_MEI*")
     libraries = [path for path in unpacked.rglob("*") if ".so" in path.name]
     assert any("libpython" in path.name for path in libraries)
-    for path in (*libraries, unpacked / "base_library.zip"):
-        change(path)
-    _goes_on(as_user, process)
-    assert list(as_user.folder.glob("_MEI*")) == []
+    for library in libraries:
+        change(library)
+    out, _ = process.communicate(b"x\n", PATIENCE_S)
+    assert (process.returncode, out) == (7, b"")
+    (denied,) = as_user.sealed_events("exec_denied")
+    assert "sigwrap's own file has changed" in denied.payload["reason"]
 
 
 def test_a_module_that_is_changed_is_not_read_any_more(
@@ -131,7 +176,7 @@ def test_a_stub_does_not_run_from_files_that_were_changed(
 def test_a_folder_that_is_new_is_not_looked_into(
     as_user: Sigwrap, installation: Installation
 ) -> None:
-    """It may hold files by the million, and each stub would wait for a look at all of them."""
+    """It may hold millions of files, and each stub would wait until all are checked."""
     prepared(as_user, "#!/bin/sh\necho recorded\n")
     rules = policy(as_user.folder, RECORDED % {"folder": as_user.folder})
     words = ("-p", rules, "--", "sh", "-c", "echo ready; read x; ./tool; exit 7")
@@ -183,7 +228,7 @@ def test_what_only_another_start_reads_is_noticed(
     assert " and 2 more changed while the command ran" in said
 
 
-def test_of_a_quiet_run_nothing_is_said(as_user: Sigwrap, installation: Installation) -> None:
+def test_a_quiet_run_prints_nothing(as_user: Sigwrap, installation: Installation) -> None:
     process = _started(as_user, installation.line("--", *WAITS))
     assert _goes_on(as_user, process) == ""
     assert as_user.events("own_files_changed") == []

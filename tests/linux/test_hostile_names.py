@@ -9,9 +9,9 @@ import pytest
 from sigwrap.linux import procfs
 from sigwrap.linux.execs.where import Mounts
 from sigwrap.linux.mounts import read_mountinfo
-from sigwrap.linux.own_pages import Mapping, read_maps
 from sigwrap.linux.paths import our_view
 from sigwrap.linux.peer import read_status
+from sigwrap.start.own_files import mapped_in
 
 FIELDS = b"S 7 8 9 0 -1 4194304 " + b"1 " * 10 + b"3 0 55 " + b"2 " * 29 + b"0\n"
 
@@ -63,8 +63,7 @@ def test_states(name: bytes) -> None:
 
 
 def test_names_of_mapped_files() -> None:
-    line = b"7f00-8f00 r-xp 00000000 08:01 12                      /tmp/a\r b\f c (deleted)\n"
+    line = b"7f00-8f00 r-xp 00000000 08:01 12                      /tmp/a\r b\f c\n"
+    removed = line.replace(b"\n", b" (deleted)\n")
     nothing = b"9f00-af00 rw-p 00000000 00:00 0 \n"
-    assert list(read_maps(nothing + line + nothing)) == [
-        Mapping(0x7F00, 0x8F00, 5, "08:01", 12, "/tmp/a\r b\f c (deleted)")
-    ]
+    assert list(mapped_in(nothing + line + removed + nothing)) == ["/tmp/a\r b\f c"]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from sigwrap.start.repository import git_common_dir
+from sigwrap.start.policy_files import git_common_dir
 
 
 @pytest.fixture

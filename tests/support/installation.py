@@ -15,7 +15,7 @@ from tests.support.harness import Sigwrap
 _START = (
     "import sys; sys.path.insert(0, sys.argv.pop(1)); from sigwrap.__main__ import main; main()"
 )
-_FILES = ("yaml", "re2", "_json", "mmap", "select", "_sqlite3", "_ctypes")
+_PACKAGES = ("yaml", "re2")
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,13 +24,14 @@ class Installation:
     subject: Sigwrap
 
     @classmethod
-    def copy_to(cls, subject: Sigwrap) -> Installation:
+    def copy_to(cls, subject: Sigwrap, *more: str) -> Installation:
+        """`more`: extension modules of Python itself."""
         folder = subject.folder / "site-packages"
         package = Path(sigwrap.__file__).parent
         # While another process writes bytecode, its name goes on with a number.
         shutil.copytree(package, folder / "sigwrap", ignore=shutil.ignore_patterns("*.pyc.*"))
         shutil.copytree(package.parent / "policies", folder / "sigwrap" / "policies")
-        for name in _FILES:
+        for name in (*_PACKAGES, *more):
             _copy(name, folder)
         installation = cls(folder, subject)
         for path in (folder, *folder.rglob("*")):

@@ -257,6 +257,12 @@ class Policy(NamedTuple):
         """Return whether RE2 is needed: a pattern is compiled when a request first meets it."""
         return any(rule.args_patterns for rule in self.command_rules)
 
+    @property
+    def has_recordings(self) -> bool:
+        """Return whether a rule records what a command reads and writes."""
+        redirects = (rule.redirect_to for rule in self.command_rules)
+        return any(redirect is not None and redirect.record for redirect in redirects)
+
 
 def decision_of(rule: Rule, *, asks: bool = True) -> Decision:
     """Return the decision of a rule; without `asks`, what needs approval is denied."""

@@ -17,7 +17,7 @@ from sigwrap import status
 from sigwrap.bare import signal, socket
 from sigwrap.events import Payload, number, text
 from sigwrap.hints import Any, NoReturn
-from sigwrap.linux import kept_library, procfs
+from sigwrap.linux import memory_library, procfs
 from sigwrap.linux import process as linux_process
 from sigwrap.linux.foreign_fds import let_go
 from sigwrap.linux.peer import Peer
@@ -207,7 +207,7 @@ class Joins:
             how = f"continue it: sigwrap resume {name}"
             caller.tell({"say": f"session {name} was stopped by SIGSTOP ({how})"})
         given = call._replace(environment=environment.given)
-        words = kept_library.written("words", file_of_words(given))
+        words = memory_library.sealed("words", file_of_words(given))
         try:
             packet = encode({"number": caller.number, **header(given)})
             socket.send_fds(self._ours, [packet], [words, *fds[1:]])

@@ -1,5 +1,5 @@
-"""sigwrap-forward: an init for one COMMAND. It passes signals on, reaps orphans, and keeps the exit
-status; nothing is intercepted."""
+"""sigwrap-forward: an init for one command. It passes signals on, reaps orphans, and exits with the
+command's status. It intercepts nothing."""
 
 from __future__ import annotations
 
@@ -39,8 +39,9 @@ def run_alone(command: tuple[str, ...], grace_s: float | None) -> int:
     bootloader_pid = onefile.bootloader_pid()
     signals = take_signals()
     libc.set_child_subreaper()
-    own_code.keep_what_is_loaded(in_a_run=False)
+    own_code.read_what_is_used_later(in_a_run=False)
     own_code.import_nothing_more()
+    onefile.release_unpacked(for_stubs=False)
     front_pid = os.getpid()
     child = linux_process.fork()
     if child == 0:
@@ -54,7 +55,7 @@ def run_alone(command: tuple[str, ...], grace_s: float | None) -> int:
 
 
 class _Forwarder(ParentOfOne):
-    """COMMAND is the child: signals go to it as they come."""
+    """Pass signals on to the command, which is our child."""
 
     _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGQUIT)
 
@@ -73,7 +74,7 @@ class _Forwarder(ParentOfOne):
         self._grace_s = grace_s
         self._kill_at: float | None = None
         self._leftovers_may_stay = True
-        self._got_stop = False  # by SIGTSTP, since the last SIGCONT
+        self._got_stop = False  # whether a SIGTSTP came since the last SIGCONT
 
     @property
     def _deadline(self) -> float | None:
@@ -84,8 +85,8 @@ class _Forwarder(ParentOfOne):
         self._kill_tree("the grace period ended")
 
     def _read_signals(self) -> None:
-        """A SIGCHLD last: what comes with it may be what stopped COMMAND, and after our own stop
-        it would be a new one."""
+        """Handle SIGCHLD last: a signal that came with it may have stopped the command, and handled
+        after our own stop, it would stop the command again."""
         for info in sorted(self._signals.read(), key=lambda info: info.number == signal.SIGCHLD):
             if info.number in (signal.SIGTSTP, signal.SIGCONT):
                 self._got_stop = info.number == signal.SIGTSTP
@@ -119,9 +120,11 @@ class _Forwarder(ParentOfOne):
         raise InternalError("sigwrap-forward has no channel to read")
 
     def _on_child_stopped(self, number: int) -> None:
-        """The shell has to see it, which waits for the bootloader where there is one. That stops by
-        itself at a SIGTSTP to the whole group, which has reached us as well, and would again by a
-        stop of ours that comes after the SIGCONT."""
+        """Stop what the shell waits for: us, or the bootloader.
+
+        A SIGTSTP to the whole group stops the bootloader by itself, and reaches us too. A stop of
+        ours after the SIGCONT would stop it again.
+        """
         bootloader = self._bootloader_pid
         if bootloader and number == signal.SIGTSTP and self._got_stop:
             return
@@ -129,7 +132,7 @@ class _Forwarder(ParentOfOne):
             linux_process.send(bootloader or os.getpid(), signal.SIGSTOP)
 
     def _clear_tree(self) -> None:
-        """What COMMAND left has a moment to end by itself, unless somebody wants an end at once."""
+        """Give leftover processes a moment to end, unless a signal asks for the end."""
         if self._reap():
             for pid in self._all_below.alive():
                 linux_process.terminate(pid)
