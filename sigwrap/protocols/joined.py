@@ -1,10 +1,9 @@
-"""What a command that joins a session and that session tell each other, a message each packet.
+"""The messages between a command that joins a session and that session, one packet each.
 
-The session listens on an abstract address, which has no file that anybody could remove or replace,
-and which is free again when the last process that holds it has ended: so there is one session of a
-name. The first message carries all that the command would have from its caller: its descriptors,
-and in a file its words and its environment. What comes after it are signals; what comes back, how
-it went.
+The session listens on an abstract address: no process can remove or replace it, and it is free
+again when the last process that holds it has ended. So there is one session of a name. The first
+message carries what the command inherits from its caller: its descriptors, and in a memory file its
+arguments and environment. Signals follow it; the reply is the exit status.
 """
 
 from __future__ import annotations
@@ -18,10 +17,10 @@ from sigwrap.linux import proc_files
 from sigwrap.tuples import NamedTuple
 
 VERSION = 1
-MAX_BYTES = 64 * 1024  # of a message
-MOST_DESCRIPTORS = 253  # that the kernel takes with one
+MAX_BYTES = 64 * 1024  # in a message
+MOST_DESCRIPTORS = 253  # in a message; the kernel takes no more
 MAX_WORDS_BYTES = 8 << 20
-_LARGEST = 1 << 64  # as a limit
+_LARGEST = 1 << 64  # a number may be a resource limit
 KIND = socket.SOCK_SEQPACKET
 _PREFIX = "sigwrap-joined"
 _WHERE = ("/proc/self/ns/mnt", "/proc/self/root")  # a path means something else in another one
@@ -37,8 +36,8 @@ class Call(NamedTuple):
     program: bytes
     words: tuple[bytes, ...]
     environment: dict[bytes, bytes]
-    descriptors: tuple[int, ...]  # the numbers under which it has them
-    terminal: int  # the number of the terminal that is to be its controlling one; -1: it has none
+    descriptors: tuple[int, ...]  # their numbers in the command
+    terminal: int  # the number of its controlling terminal, or -1
     umask: int
     niceness: int
     ignored_signals: tuple[int, ...]
@@ -47,8 +46,8 @@ class Call(NamedTuple):
 
 
 def address(store: str, name: str, uid: int) -> bytes:
-    """`store` is absolute. What is in the file system at it has no part in this: those inside could
-    change it."""
+    """Return the address of a session. `store` is absolute; only its name counts, since processes
+    in the session could change what is there."""
     where = [(found.st_dev, found.st_ino) for found in map(proc_files.file_status, _WHERE)]
     digest = blake2b(os.fsencode(f"{where} {name} {store}"), digest_size=16)
     return f"\0{_PREFIX}/{uid}/{digest.hexdigest()}".encode()
@@ -69,7 +68,7 @@ def decode(packet: bytes) -> dict[str, Any]:
 
 
 def file_of_words(call: Call) -> bytes:
-    """No word has a NUL in it, nor has a variable."""
+    """Return the program, the arguments and the variables, separated by NULs."""
     variables = (name + b"=" + value for name, value in call.environment.items())
     return b"\0".join((call.program, *call.words, *variables))
 
@@ -88,7 +87,7 @@ def header(call: Call) -> dict[str, Any]:
 
 
 def read_call(message: dict[str, Any], words: bytes) -> Call:
-    """BadMessage where it is none."""
+    """Raises BadMessage if there is no complete command."""
     try:
         parts = words.split(b"\0")
         count = int(message["words"])
