@@ -1,10 +1,10 @@
-"""What two processes of sigwrap tell each other, both ends of each.
+"""The protocols between processes of sigwrap, with both ends of each.
 
 front           the front process and the supervisor
 joined          commands that join a session, and that session
 stub            a stub and the supervisor
-control         `sigwrap approve` and its like, and the supervisor
-control_client  the client of that: all running sessions at once
+control         `sigwrap approve` and other commands, and the supervisor
+control_client  asks all running sessions of a store
 tool_calls      a hook inside a session, and the supervisor
 left_sockets    the sockets of sessions whose supervisor was killed
 """

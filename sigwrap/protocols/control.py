@@ -35,7 +35,7 @@ def control_folder(store: str) -> str:
 
 
 def socket_path(folder_fd: int, name: str) -> str:
-    """A socket's address has room for 108 bytes, and a store may lie deeper."""
+    """Return a path to the socket that fits into an address of 108 bytes."""
     return f"/proc/self/fd/{folder_fd}/{name}"
 
 
@@ -65,7 +65,7 @@ def decode_request(line: bytes) -> ControlRequest:
 
 
 def decode_reply(line: bytes | bytearray) -> ControlReply:
-    """ValueError where the line is no JSON; what is no object is an empty reply."""
+    """Return an empty reply for JSON that is no object. Raises ValueError if it is no JSON."""
     try:
         reply = json.loads(line)
     except RecursionError as error:

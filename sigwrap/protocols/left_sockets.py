@@ -1,4 +1,4 @@
-"""The control sockets of sessions whose supervisor was killed: nobody else removes them."""
+"""The control sockets of sessions whose supervisor was killed, and could not remove them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class LeftSocket(NamedTuple):
 
 
 def left_sockets(store: str) -> list[LeftSocket]:
-    """Those of this user's at which nobody listens."""
+    """Return the sockets of this user without a listener."""
     fd = _open(store)
     if fd is None:
         return []
@@ -45,7 +45,7 @@ def is_listened_at(store: str, session_id: str) -> bool:
 
 
 def remove_left(store: str, sockets: list[LeftSocket]) -> int:
-    """How many are gone. One at which somebody has begun to listen is let be."""
+    """Remove the sockets that still have no listener; return how many."""
     fd = _open(store) if sockets else None
     if fd is None:
         return 0
@@ -81,8 +81,7 @@ def is_left(folder_fd: int, name: str) -> bool:
 
 
 def _is_listened_at(folder_fd: int, name: str) -> bool:
-    """Of a socket that is being made, too, nobody listens at it yet: it has a name of its own
-    for some microseconds."""
+    """Return False for a socket that is just being made as well: it listens microseconds later."""
     end = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
     try:
         end.connect(socket_path(folder_fd, name))
