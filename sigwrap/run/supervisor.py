@@ -258,7 +258,7 @@ class Supervisor:
         self._recorder.on_full = self._on_log_full
         self._look_after_store()
         self._beat()
-        self._front.go_without(self._removed, self._launched.go)
+        self._front.start_after_scrub(self._removed, self._launched.go)
         try:
             while not run.is_over:
                 busy = loop.turn(_IDLE_S if log.pending else None)
@@ -277,7 +277,7 @@ class Supervisor:
                 self._joins.close()
             if self._mediation is not None:
                 self._mediation.close()
-        self._front.hear_out()
+        self._front.drain_front()
         return run
 
     @property

@@ -70,7 +70,7 @@ def test_a_value_that_the_host_lacks_is_a_denial(as_user: Sigwrap) -> None:
 def test_a_stub_that_speaks_garbage_loses_its_command(
     as_user: Sigwrap, words: list[str], why: str, programs: Path
 ) -> None:
-    """Whoever may look into the stub can speak in its place; the others don't notice."""
+    """A process that may trace the stub can speak in its place; others do not notice."""
     line = prepared(as_user, "#!/bin/sh\necho ready\nexec sleep 1000\n")
     done = as_user.run(*line, *PYTHON, str(programs / "thief.py"), *words)
     assert done.stdout == b"126 0\n"

@@ -1,4 +1,4 @@
-"""`sigwrap signal`: a session as a whole is stopped, goes on, and ends; the log says by whom."""
+"""`sigwrap signal` stops, continues and ends a whole session; the log names the sender."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def test_whatever_the_tree_is_made_of_it_stands_still_and_goes_on_in_order(
     assert ": resumed, " in sent(as_user, "SIGCONT")
     assert ": not paused" in sent(as_user, "SIGCONT")
     await_that(lambda: execs(as_user) > count + 3)
-    assert procfs.is_stopped(stopped), "somebody else had stopped it"
+    assert procfs.is_stopped(stopped), "another process had stopped it"
     assert not procfs.is_stopped(command)
     assert "killed the whole process tree" in sent(as_user, "SIGKILL", "--reason", "enough")
     assert ended(as_user, run) == 128 + signal.SIGKILL
@@ -155,6 +155,19 @@ def test_stop_reaches_the_programs_that_the_command_waits_for(as_user: Sigwrap) 
     assert as_user.alive() == []
 
 
+def test_stop_reaches_the_foreground_job_of_a_shell(as_user: Sigwrap) -> None:
+    program = as_user.folder / "counts.py"
+    program.write_text(COUNTS)
+    line = (*OBSERVE, "--grace", "4", "--", "bash", "--norc", "-i")
+    terminal = as_user.on_terminal(*line, env={"PS1": "PROMPT> "})
+    terminal.output.until(rb"PROMPT> ")
+    terminal.type(f"{PYTHON[0]} {program} job\n")
+    terminal.output.until(rb"ready\r\n")
+    assert as_user.run("stop").returncode == 0
+    terminal.output.until(rb"job SIGINT\r\n")
+    assert terminal.await_status() == INTERRUPTED
+
+
 SYSTEM = """
 import signal, subprocess, sys
 child = subprocess.Popen(sys.argv[1:])
@@ -187,7 +200,7 @@ def test_stop_ends_a_command_that_its_caller_made_ignore_sigint(as_user: Sigwrap
 
 
 def _stands(pid: int) -> bool:
-    """Also who waits for an answer of sigwrap's; its threads are looked at."""
+    """Look at its threads; one may also wait for an answer of sigwrap."""
     try:
         states = [procfs.thread_state(pid, tid) for tid in procfs.threads(pid)]
     except OSError:
@@ -484,7 +497,7 @@ def test_which_session_is_meant(as_user: Sigwrap) -> None:
 
 
 def test_an_exec_that_never_ends_does_not_put_a_stop_off(as_user: Sigwrap) -> None:
-    """One that waits for somebody's answer is none that goes on; and a yes to it waits as well."""
+    """An exec that waits for approval does not go on; its approval waits as well."""
     asks = policy(as_user.folder, ' [{name: ask, commands: ["true"], decision: approve}]')
     words = ("-p", asks, "--no-report", "--approvals", "control")
     run = as_user.start(*words, "--", "sh", "-c", "echo ready; /bin/true && echo went on; read x")
