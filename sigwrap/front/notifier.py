@@ -7,10 +7,9 @@ runs, the last is reported after its end: one popup lets the user see all of the
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 
 from sigwrap.bare import signal
-from sigwrap.protocols.front import Notice
+from sigwrap.protocols.front import Channel, Notice, NotifyFailed
 from sigwrap.start.command import Inherited, exec_command
 from sigwrap.status import NOT_EXECUTABLE
 
@@ -18,10 +17,9 @@ _SHELL = b"/bin/sh"
 
 
 class Notifier:
-    def __init__(self, command: str, inherited: Inherited) -> None:
-        """`on_failure` is called at each failure."""
-        self.on_failure: Callable[[], None] = lambda: None
+    def __init__(self, command: str, inherited: Inherited, supervisor: Channel) -> None:
         self._command = command
+        self._supervisor = supervisor
         self._inherited = inherited
         self._pid = 0
         self._next: Notice | None = None
@@ -62,7 +60,7 @@ class Notifier:
 
     def _fails(self, status: int) -> None:
         self.failed_with = status
-        self.on_failure()
+        self._supervisor.send(NotifyFailed())
 
     def _run(self, notice: Notice) -> None:
         """Execute the command away from the terminal and the current directory."""

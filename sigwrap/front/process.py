@@ -65,7 +65,6 @@ from sigwrap.protocols.front import (
     KillTree,
     NothingMore,
     Notice,
-    NotifyFailed,
     Place,
     Sender,
     SignalForCommand,
@@ -101,7 +100,7 @@ def run_before_supervisor(
     terminal = TerminalBefore()
     ours, theirs = Channel.pair()
     libc.set_child_subreaper()
-    notifier = _notifier(notify, inherited) if notify else None
+    notifier = _notifier(notify, inherited, ours) if notify else None
     own_code.read_what_is_used_later()
     child = linux_process.fork()
     if child == 0:
@@ -150,10 +149,10 @@ def run_before_supervisor(
     return code
 
 
-def _notifier(command: str, inherited: Inherited) -> Notifier:
+def _notifier(command: str, inherited: Inherited, supervisor: Channel) -> Notifier:
     from sigwrap.front.notifier import Notifier
 
-    return Notifier(command, inherited)
+    return Notifier(command, inherited, supervisor)
 
 
 class _FrontProcess(ParentOfOne):
@@ -186,8 +185,6 @@ class _FrontProcess(ParentOfOne):
         self._terminal = terminal
         self._caller = caller
         self._notifier = notifier
-        if notifier is not None:
-            notifier.on_failure = lambda: channel.send(NotifyFailed())
         if caller is not None:
             self._poll.register(caller.pidfd, select.EPOLLIN)
 

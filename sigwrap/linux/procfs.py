@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import os
 
+from sigwrap.bare import signal
 from sigwrap.linux import proc_files
 from sigwrap.linux.proc_files import all_contents, contents, file_status, link, names, open_file
 from sigwrap.tuples import NamedTuple
 
+_DUMP_CORE = (
+    *(signal.SIGQUIT, signal.SIGILL, signal.SIGTRAP, signal.SIGABRT, signal.SIGBUS),
+    *(signal.SIGFPE, signal.SIGSEGV, signal.SIGSYS, signal.SIGXCPU, signal.SIGXFSZ),
+)
 _EXITING = 0x00000004
 _KERNEL_THREAD = 0x00200000
 _CAP_KILL = 1 << 5
@@ -343,6 +348,17 @@ def is_in_our_user_namespace(tid: int | str) -> bool:
 
 def network_namespace(tid: int | str) -> str:
     return link(f"/proc/{tid}/ns/net")
+
+
+def is_about_to_dump_core(tid: int) -> bool:
+    """Return whether a pending signal will end the process with a core dump."""
+    status = contents(f"/proc/{tid}/status")
+    if status is None:
+        return False
+    pending = _signal_bits(status, b"SigPnd") | _signal_bits(status, b"ShdPnd")
+    for name in (b"SigBlk", b"SigIgn", b"SigCgt"):
+        pending &= ~_signal_bits(status, name)
+    return any(pending & 1 << number - 1 for number in _DUMP_CORE)
 
 
 def signal_breaks_off(tid: int) -> bool | None:

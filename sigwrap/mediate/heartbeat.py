@@ -1,27 +1,26 @@
-"""Whether the supervisor still goes on: a count that it raises, and that somebody else looks at.
+"""Detects a supervisor that is stuck: it raises a count, and another process or thread watches it.
 
-What the tree can make it wait for, it does aside; what nobody has thought of has a bound all the
-same. A machine that slept, or a job that was stopped, is no stall: several looks in a row must find
-what the look before found.
+Calls that the tree can block run in worker threads; this bounds what was overlooked. A machine that
+slept, or a stopped job, is no stall: several looks in a row must find the same count.
 """
 
 from __future__ import annotations
 
 BEATS_EVERY_S = 2.0
 LOOKED_AT_EVERY_S = 5.0
-_LOOKS_IN_VAIN = 3
+_SAME_COUNTS = 3
 
 
 class Heartbeat:
     def __init__(self) -> None:
         self._last = 0
-        self._in_vain = 0
+        self._same = 0
 
     def is_missing(self, count: int) -> bool:
-        """`count`: 0 where no beat is due."""
+        """Return whether the count has stood still too long; 0 means that no beat is due."""
         if count == 0 or count != self._last:
             self._last = count
-            self._in_vain = 0
+            self._same = 0
             return False
-        self._in_vain += 1
-        return self._in_vain >= _LOOKS_IN_VAIN
+        self._same += 1
+        return self._same >= _SAME_COUNTS

@@ -1,23 +1,23 @@
-"""When to ask COMMAND to end, and when to stop asking.
+"""When to ask the command to end, and when to stop asking.
 
-A terminal's Ctrl+C reaches COMMAND too, since it shares sigwrap's process group. A COMMAND that
-handles SIGINT is then already cleaning up, and a SIGTERM on top would cut the cleanup short in
-every program that has no handler for it (Python's KeyboardInterrupt, pytest, make). So it gets
-half of the grace before the SIGTERM; any other COMMAND gets the SIGTERM at once. Except one that
-chose to ignore the key, as one does that waits for another program in system(3): it means the key
-for that one, and has half of the grace to go on after it. What a process sends is passed on as
-itself where COMMAND handles it: a server may have a way to end for each.
+A terminal's Ctrl+C reaches the command too, since it shares sigwrap's process group. A command that
+handles SIGINT is then already cleaning up, and a SIGTERM on top would cut that short in programs
+without a handler for it (Python's KeyboardInterrupt, pytest, make). So it gets half of the grace
+period before the SIGTERM; other commands get the SIGTERM at once. A command that chose to ignore
+SIGINT, as one in system(3) does, means the key for the program that it waits for: it has half of
+the grace period to go on after it. A signal from a process is passed on as itself if the command
+handles it: a server may end differently for each.
 
 A prompt's Ctrl+C ends a line, not the program. The terminal tells: a line editor takes it out of
-its line mode. But it may put it back for a moment while it handles the key (readline), and a
-program that computes between two prompts has the terminal in line mode as well. So an interrupt
-that COMMAND survives can be withdrawn: when the terminal is seen in an editor's mode again, or, a
-second after the key, COMMAND waits for a line. A second key kills only if no prompt comes back
-within a moment. Ctrl+\\ is never left to a prompt: that is the way out of one that doesn't answer.
+line mode. But readline puts it back for a moment while it handles the key, and a program that
+computes between two prompts has the terminal in line mode as well. So an interrupt that the command
+survives can be withdrawn: when the terminal is in an editor's mode again, or, a second after the
+key, the command waits for a line. A second key kills only if no prompt comes back within a moment.
+Ctrl+\\ is never left to a prompt: it is the way out of one that doesn't answer.
 
-One key press may arrive twice: the bootloader of a one-file binary gets the terminal's signal as
-well and forwards a copy (BootloaderCopies); timeout(1) signals its child and then the group. Two
-presses of a key always come from the terminal, so those always count.
+One key press may arrive twice: the bootloader of a one-file binary gets the terminal's signal too
+and forwards a copy (BootloaderCopies); timeout(1) signals its child and then the group. Two presses
+of a key always come from the terminal, so those always count.
 """
 
 from __future__ import annotations
@@ -33,23 +33,23 @@ _STOPS_IN_BACKGROUND = frozenset({signal.SIGTTIN, signal.SIGTTOU})
 INTERRUPTS = frozenset({signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT})
 
 _ECHO_WINDOW_S = 0.3
-COPY_WINDOW_S = 2.0  # a loaded machine may run the bootloader late
+COPY_WINDOW_S = 2.0  # on a loaded machine the bootloader runs late
 _SAME_KEYS_S = 0.5
 _FIRST_LOOK_S = 0.005  # a script may go on as soon as it sees the prompt
 _LOOKS_EVERY_S = 0.02
-_PROMPT_COMES_BACK_S = 0.25  # nobody notices that a second key kills so much later
+_PROMPT_COMES_BACK_S = 0.25  # the user does not notice that a second key kills so much later
 _LINE_IS_A_PROMPT_S = 1.0
 _ORPHANED_GRACE_S = 1.5  # a CI runner kills all that is left 2.5 s after its SIGTERM
-_DIES_OF_IT_S = 0.25  # or it is a prompt that has its handler aside for a moment (readline)
-_SAID_AFTER_S = _LINE_IS_A_PROMPT_S  # what ends at once, or comes to a prompt, needs no words
+_DIES_OF_IT_S = 0.25  # else it is a prompt that has no handler for a moment (readline)
+_SAID_AFTER_S = _LINE_IS_A_PROMPT_S  # a command that ends or prompts by then needs no words
 
 
 class InterruptsEnd(Enum):
-    """What SIGINT is for."""
+    """What SIGINT means."""
 
     AUTO = "auto"
-    COMMAND = "command"  # COMMAND's own affair, always
-    SIGWRAP = "sigwrap"  # it ends the run, always
+    COMMAND = "command"  # it is always for the command alone
+    SIGWRAP = "sigwrap"  # it always ends the run
 
 
 class Arrived(NamedTuple):
@@ -58,12 +58,12 @@ class Arrived(NamedTuple):
     number: int
     from_terminal: bool
     sender_pid: int
-    went_to_command: bool = True  # what is from the terminal
+    went_to_command: bool = True  # if it is from the terminal
     command_handles_it: bool = False
     command_ignores_it: bool = False
-    command_outlives_it: bool = False  # catches, ignores or waits for it; looked at for SIGHUP only
-    is_ignored: bool = False  # by COMMAND, as it inherited that
-    is_hangup: bool = False  # of the terminal, whoever tells of it
+    command_outlives_it: bool = False  # catches, ignores or waits for it; known for SIGHUP only
+    is_ignored: bool = False  # by the command, as its caller set it
+    is_hangup: bool = False  # the terminal hung up
     at_prompt: bool = False
     goes_to_job: bool = False  # passed on, it reaches the command's whole process group
 
@@ -73,9 +73,12 @@ class Arrived(NamedTuple):
 
 
 class BootloaderCopies:
-    """The bootloader was there before us, and the kernel signals a group's newest process first:
-    a copy never comes before its original. But it may come without: a job is stopped between the
-    two, and the SIGCONT of its fg takes the original out of the queue."""
+    """Recognizes signals that the bootloader of the one-file binary forwards.
+
+    The kernel signals a group's newest process first, so a copy never comes before its original. It
+    may come alone: a job is stopped between the two, and the SIGCONT of its `fg` removes the
+    original from the queue.
+    """
 
     def __init__(self, bootloader_pid: int, *, on_terminal: bool) -> None:
         self._bootloader_pid = bootloader_pid
@@ -84,7 +87,7 @@ class BootloaderCopies:
         self._keys: dict[int, float] = {}
 
     def has_copy(self, number: int, sender_pid: int, now: float) -> bool:
-        """Of a signal that went to the whole group, and has arrived before."""
+        """Return whether this is the copy of a signal that the whole group got."""
         if sender_pid == self._bootloader_pid != 0:
             if self._on_terminal and number in _STOPS_IN_BACKGROUND:
                 return True
@@ -94,8 +97,8 @@ class BootloaderCopies:
         return False
 
     def stands_for_key(self, arrived: Arrived, now: float) -> bool:
-        """One that is no copy of what has arrived: the key was swallowed by the copy before, which
-        still waited to be read."""
+        """Return whether a bootloader's signal without an original is a key: the kernel merged the
+        key's own signal with an earlier copy that was still pending."""
         if arrived.from_terminal:
             self._keys[arrived.number] = now
         pressed_at = self._keys.get(arrived.number)
@@ -104,25 +107,25 @@ class BootloaderCopies:
 
 
 class Announce(NamedTuple):
-    """An interrupt arrived: record where it came from, and whether the run ends by it."""
+    """Record an interrupt: where it came from, and whether it ends the run."""
 
     arrived: Arrived
     ends_run: bool = True
 
 
 class Withdraw(NamedTuple):
-    """The interrupt that was announced was COMMAND's: the run goes on."""
+    """Record that the announced interrupt was for the command alone: the run goes on."""
 
 
 class PassOn(NamedTuple):
-    """Send this signal to COMMAND."""
+    """Send this signal to the command."""
 
     number: int
     arrived: Arrived | None = None  # None: sigwrap's own idea
 
 
 class Look(NamedTuple):
-    """Is COMMAND at a prompt? `looked` takes the answer."""
+    """Look whether the command is at a prompt; `looked` takes the answer."""
 
     or_reads_a_line: bool  # without an editor
 
@@ -134,7 +137,7 @@ class Escalate(NamedTuple):
 
 
 class SayWaiting(NamedTuple):
-    """Tell the person at the terminal that COMMAND takes its time, and what ends it."""
+    """Tell the user on the terminal what sigwrap waits for, and what ends it."""
 
     kill_in_s: float
     or_prompts: bool  # a prompt would do as well
@@ -166,9 +169,9 @@ class Interrupts:
         self._state = _State.RUNNING
         self._began_at = 0.0
         self._is_key = False
-        self._look_at: float | None = None  # None: it can't be withdrawn
+        self._look_at: float | None = None  # None if it can't be withdrawn
         self._terminate_at: float | None = None
-        self._say_at: float | None = None  # None: it is said, or need not be
+        self._say_at: float | None = None  # None if it is said, or need not be
         self._kill_at = 0.0
         self._kill_why = ""
         self._last: tuple[Arrived, float] | None = None
@@ -194,10 +197,10 @@ class Interrupts:
             return ()
         if not _interrupts(arrived):
             if arrived.from_terminal and arrived.number != signal.SIGHUP:
-                return ()  # SIGWINCH, SIGTSTP: COMMAND got it as well
+                return ()  # SIGWINCH, SIGTSTP: the command got it as well
             return _as_itself(arrived)
         if arrived.number == signal.SIGHUP and self._has_hung_up:
-            return ()  # a shell says so, and then the kernel, at the shell's end
+            return ()  # the shell sends one, and the kernel another at the shell's end
         self._has_hung_up = self._has_hung_up or arrived.is_hangup
         self._last = (arrived, now)
         if self._is_commands(arrived):
@@ -206,11 +209,12 @@ class Interrupts:
         return self._interrupt(arrived, now)
 
     def demanded(self, arrived: Arrived, now: float) -> Iterable[Command]:
-        """By whoever has a right to: it is nobody's own affair, and no copy of another."""
+        """Interrupt the run for an agent signal, which is never for the command alone."""
         return self._interrupt(arrived, now)
 
     def caller_ended(self, arrived: Arrived, now: float) -> Iterable[Command]:
-        """As a SIGTERM; but whoever ended the caller kills what is left soon."""
+        """Interrupt the run as a SIGTERM does, with less grace: what ended the caller, such as a CI
+        runner, soon kills what is left."""
         begun: tuple[Command, ...] = ()
         if self._state is _State.RUNNING:
             begun = tuple(self._begin(arrived, now))
@@ -248,7 +252,7 @@ class Interrupts:
         return self._on_time(now)
 
     def _is_commands(self, arrived: Arrived) -> bool:
-        """What ends the run already isn't undone by a prompt, unless it can be withdrawn."""
+        """Return whether the interrupt is for the command alone."""
         if arrived.number != signal.SIGINT:
             return False
         is_running = self._state is _State.RUNNING
@@ -322,27 +326,27 @@ class Interrupts:
         return (
             last.number == arrived.number
             and not last.from_terminal
-            and 0 not in (last.sender_pid, arrived.sender_pid)  # everybody outside of a container
+            and 0 not in (last.sender_pid, arrived.sender_pid)  # any sender outside a container
             and last.sender_pid in (arrived.sender_pid, self._bootloader_pid)
             and now - at <= _ECHO_WINDOW_S
         )
 
 
 def _interrupts(arrived: Arrived) -> bool:
-    """A SIGHUP that doesn't tell of a hang-up asks COMMAND to read its configuration, if COMMAND
-    doesn't die of it."""
+    """Return whether the signal interrupts the run. A SIGHUP without a hang-up asks a command that
+    survives it to read its configuration."""
     if arrived.number == signal.SIGHUP and arrived.command_outlives_it:
         return arrived.is_hangup
     return arrived.number in INTERRUPTS
 
 
 def _is_ctrl_c(arrived: Arrived) -> bool:
-    """Or another key that the terminal has for it, and COMMAND got it as well."""
+    """Return whether it is the terminal's interrupt key, and the command got it as well."""
     return arrived.reached_command and arrived.number == signal.SIGINT
 
 
 def _as_itself(arrived: Arrived) -> tuple[Command, ...]:
-    """A hang-up comes with a SIGCONT, for those that are stopped."""
+    """Pass the signal on as it is; a hang-up with a SIGCONT, for stopped processes."""
     if arrived.reached_command:
         return ()
     passed_on = (PassOn(arrived.number, arrived),)

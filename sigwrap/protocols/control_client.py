@@ -1,10 +1,10 @@
 """The client of the control protocol: it asks all running sessions of a store at once.
 
-Whoever runs as this user can put sockets into the store: any number, silent ones, and full ones. So
-one loop asks them all, within a time that doesn't depend on how many there are, each once however
-many names it has, and who can be reached at once is asked first. Where there are more than there is
-time for, each time others are asked. Where a socket is full, a thread waits in connect(2): the
-kernel lets in who waits there, in order, and an attempt now and then would always come too late.
+Any process of this user can put sockets into the store: many, silent ones, and full ones. So one
+loop asks all within a bounded time, each socket once however many names it has, and those first
+that can be reached at once. If the time is too short for all, each call asks others. A thread waits
+for a full socket in connect(2): the kernel lets in those that wait there, in order, and an attempt
+now and then would always come too late.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ from sigwrap.protocols.control import (
 )
 from sigwrap.tuples import NamedTuple
 
-WITHIN_S = 4.0  # everything; a session keeps a silent connection for a second longer
-PATIENCE_S = 2.5  # of it, until everybody has answered the first request
+WITHIN_S = 4.0  # for all requests; a session keeps a silent connection a second longer
+PATIENCE_S = 2.5  # of it for the first request
 _MOST_WAITING = 64
 _MAX_REPLY_BYTES = 16 << 20
 _DOES_NOT_WAIT = socket.SOCK_STREAM | socket.SOCK_NONBLOCK
 
 
 class Unreachable(SessionError):
-    """Show it, or leave the session out; `session_id` is empty where it isn't about one."""
+    """A session cannot be asked; `session_id` is empty if it is about no single one."""
 
     def __init__(self, message: str, session_id: str = "", hint: str = "") -> None:
         super().__init__(message, hint)
@@ -63,7 +63,7 @@ class ControlClient(NamedTuple):
             left_s = self.ends_at_s - time.monotonic()
             for _ in poll.poll(max(0.0, left_s) * 1000):
                 exchange.go_on()
-            if left_s <= 0 and not exchange.is_over:  # a byte now and then is no answer either
+            if left_s <= 0 and not exchange.is_over:  # also if a byte comes now and then
                 raise exchange.silence()
             poll.modify(self.connection, exchange.waits_for)
         return exchange.reply()
@@ -78,8 +78,8 @@ class Answered(NamedTuple):
 def ask_everybody(
     store: str, request: ControlRequest, first: Collection[str] = ()
 ) -> Iterator[tuple[list[Answered], list[Unreachable]]]:
-    """What the running sessions reply, and what is wrong with those that don't. A socket that
-    nobody listens on any more is left out. `first`: those that are asked before others."""
+    """Return the replies of the running sessions, and the failures. A socket without a listener is
+    left out. `first`: the sessions to ask before all others."""
     with ExitStack() as stack:
         folder_fd = _open_folder(control_folder(store))
         if folder_fd is None:
@@ -87,28 +87,28 @@ def ask_everybody(
             return
         stack.callback(os.close, folder_fd)
         names = _names(folder_fd)
-        everybody = _Everybody(folder_fd, request, stack, names)
-        everybody.ask(sorted(names, key=lambda each: (each not in first, os.urandom(4))))
-        everybody.answered.sort(key=lambda each: each.client.session_id)
-        everybody.failures.sort(key=lambda each: each.session_id)
-        yield everybody.answered, everybody.failures
+        asked = _Round(folder_fd, request, stack, names)
+        asked.ask(sorted(names, key=lambda each: (each not in first, os.urandom(4))))
+        asked.answered.sort(key=lambda each: each.client.session_id)
+        asked.failures.sort(key=lambda each: each.session_id)
+        yield asked.answered, asked.failures
 
 
 @contextmanager
 def ask_one(store: str, session_id: str, request: ControlRequest) -> Iterator[Answered]:
-    """SessionError where it can't be asked."""
+    """Ask one session, or raise SessionError."""
     with ExitStack() as stack:
         folder_fd = _open_folder(control_folder(store))
         if folder_fd is None:
             raise _takes_none(session_id)
         stack.callback(os.close, folder_fd)
-        everybody = _Everybody(folder_fd, request, stack, {session_id: [session_id]})
-        everybody.ask([session_id])
-        if everybody.failures:
-            raise everybody.failures[0]
-        if not everybody.answered:
+        asked = _Round(folder_fd, request, stack, {session_id: [session_id]})
+        asked.ask([session_id])
+        if asked.failures:
+            raise asked.failures[0]
+        if not asked.answered:
             raise _takes_none(session_id)
-        yield everybody.answered[0]
+        yield asked.answered[0]
 
 
 def _takes_none(session_id: str) -> Unreachable:
@@ -117,7 +117,7 @@ def _takes_none(session_id: str) -> Unreachable:
     )
 
 
-class _Everybody:
+class _Round:
     def __init__(
         self,
         folder_fd: int,
@@ -125,7 +125,7 @@ class _Everybody:
         stack: ExitStack,
         names: Mapping[str, Collection[str]],
     ) -> None:
-        """`names`: all that a socket has, by one of them."""
+        """`names`: all names of each socket, by one of them."""
         self.answered: list[Answered] = []
         self.failures: list[Unreachable] = []
         self._names = names
@@ -150,14 +150,14 @@ class _Everybody:
                     self._go_on(self._exchanges[fd])
             for session_id, connection in [] if waiting is None else waiting.connected():
                 self._begin(session_id, connection)
-            if left_s <= 0:  # this machine may have been busy with others: they had answered
+            if left_s <= 0:  # checked last: on a busy machine the replies may be there already
                 break
         self.failures += [each.silence() for each in self._exchanges.values()]
         if waiting is not None:
             self.failures += [_silent(session_id) for session_id in waiting.not_connected()]
 
     def _connect_at_once(self, session_ids: list[str]) -> list[str]:
-        """Whose sockets are full."""
+        """Connect without waiting; return the sessions with full sockets."""
         full = []
         for number, session_id in enumerate(session_ids):
             if time.monotonic() > self._until_s:
@@ -222,7 +222,7 @@ class _Everybody:
 
 
 class _Exchange:
-    """One request and its reply, on a connection that doesn't wait."""
+    """One request and its reply, on a non-blocking connection."""
 
     def __init__(self, session_id: str, connection: socket.socket, request: bytes) -> None:
         self.session_id = session_id
@@ -271,8 +271,8 @@ class _Exchange:
 
 
 class _Waiting:
-    """Threads that wait for room in full sockets, each for one after the other, so that each socket
-    has its part of the time."""
+    """Threads that wait for room in full sockets, one after the other, so that each socket gets its
+    share of the time."""
 
     def __init__(self, folder_fd: int, session_ids: list[str], until_s: float) -> None:
         rounds = -(-len(session_ids) // _MOST_WAITING)
@@ -290,7 +290,7 @@ class _Waiting:
             thread = threading.Thread(target=self._wait, daemon=True)
             try:
                 thread.start()
-            except RuntimeError:  # the system has no room for more
+            except RuntimeError:  # the thread limit is reached
                 break
             self._threads.append(thread)
 
@@ -299,7 +299,7 @@ class _Waiting:
         return self._ended == len(self._threads) and not self._connected
 
     def connected(self) -> Iterator[tuple[str, socket.socket]]:
-        """By now."""
+        """Yield the connections made by now."""
         with suppress(BlockingIOError):
             self.wakes.recv(1 << 12)
         while self._connected:
@@ -320,7 +320,7 @@ class _Waiting:
 
     def _wait(self) -> None:
         while self._next and time.monotonic() < self._until_s:
-            with suppress(IndexError, OSError):  # another took it; or it stays without
+            with suppress(IndexError, OSError):  # another thread took it, or it is unreachable
                 self._wait_for(self._next.popleft())
         with self._lock:
             self._ended += 1
@@ -357,7 +357,7 @@ def _unreachable(session_id: str, error: OSError) -> Unreachable:
 
 
 def _names(folder_fd: int) -> dict[str, list[str]]:
-    """The sessions that the sockets in it are called after: one of each socket, with all of its."""
+    """Return the names of each socket in the directory, without suffix, by the first of them."""
     names: dict[int, list[str]] = {}
     with os.scandir(folder_fd) as entries:
         for entry in entries:
@@ -367,7 +367,7 @@ def _names(folder_fd: int) -> dict[str, list[str]]:
 
 
 def _is_of_a_session(name: str) -> bool:
-    """Anybody of this user may name a file there, to have a line of ours broken by it."""
+    """Return whether the name is a socket's, and cannot break a printed line."""
     return name.endswith(SOCKET_SUFFIX) and name != SOCKET_SUFFIX and printable(name) == name
 
 

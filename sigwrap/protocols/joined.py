@@ -17,10 +17,10 @@ from sigwrap.linux import proc_files
 from sigwrap.tuples import NamedTuple
 
 VERSION = 1
-MAX_BYTES = 64 * 1024  # of a message
-MOST_DESCRIPTORS = 253  # that the kernel takes with one
+MAX_BYTES = 64 * 1024  # in a message
+MOST_DESCRIPTORS = 253  # in a message; the kernel takes no more
 MAX_WORDS_BYTES = 8 << 20
-_LARGEST = 1 << 64  # as a limit
+_LARGEST = 1 << 64  # a number may be a resource limit
 KIND = socket.SOCK_SEQPACKET
 _PREFIX = "sigwrap-joined"
 _WHERE = ("/proc/self/ns/mnt", "/proc/self/root")  # paths depend on these
@@ -36,8 +36,8 @@ class Call(NamedTuple):
     program: bytes
     words: tuple[bytes, ...]
     environment: dict[bytes, bytes]
-    descriptors: tuple[int, ...]  # the numbers under which it has them
-    terminal: int  # the number of the terminal that is to be its controlling one; -1: it has none
+    descriptors: tuple[int, ...]  # their numbers in the command
+    terminal: int  # the number of its controlling terminal, or -1
     umask: int
     niceness: int
     ignored_signals: tuple[int, ...]

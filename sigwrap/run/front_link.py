@@ -44,14 +44,14 @@ class FrontLink:
         self._recorder = session.recorder
         self._ending = session.ending
         self._loop = session.loop
-        self._is_heard_out = False
+        self._is_drained = False
         self._go: Callable[[], None] | None = None
         self._is_watched = True
         self._pidfd = os.pidfd_open(session.facts.front_pid)
         self._loop.watch(self._channel.fd, self._on_message)
         self._loop.watch(self._pidfd, self._on_end)
 
-    def go_without(self, names: tuple[bytes, ...], go: Callable[[], None]) -> None:
+    def start_after_scrub(self, names: tuple[bytes, ...], go: Callable[[], None]) -> None:
         """Run the command once it can't read these variables in the front process."""
         if not names:
             go()
@@ -59,7 +59,7 @@ class FrontLink:
         self._go = go
         self._channel.send(Forget(names))
 
-    def hear_out(self) -> None:
+    def drain_front(self) -> None:
         """Read the front process's messages from before the command's end: an interrupt among them
         is why the command ended."""
         self._channel.send(CommandEnded())
@@ -67,7 +67,7 @@ class FrontLink:
         poll.register(self._channel.fd, select.POLLIN)
         deadline = time.monotonic() + _LAST_WORDS_S
         while (
-            not (self._is_heard_out or self._channel.is_closed)
+            not (self._is_drained or self._channel.is_closed)
             and (left_s := deadline - time.monotonic()) > 0
         ):
             ready = poll.poll(left_s * 1000)
@@ -107,7 +107,7 @@ class FrontLink:
             case NotifyFailed():
                 self._session.approvals.notify_failed()
             case NothingMore():
-                self._is_heard_out = True
+                self._is_drained = True
             case _:
                 raise ValueError(f"not for the supervisor: {message}")
 
@@ -148,13 +148,14 @@ class FrontLink:
             linux_process.send(command, signal.SIGCONT)  # a stopped job can't end
 
     def _send_to_job(self, number: int) -> None:
-        """Send a signal to the command and the programs that it waits for, as the terminal does:
-        to the processes of the tree in the command's process group."""
+        """Send a signal to the command and the programs that it waits for: to the processes of the
+        tree in its process group, and in the foreground of its terminal."""
         below = linux_process.below(os.getpid())
         groups = {found.pid: found.pgrp for found in below if not found.has_ended}
-        group = groups.get(self._command_pid)
+        terminal = procfs.terminal(self._command_pid)
+        job = {groups.get(self._command_pid), 0 if terminal is None else terminal[1]}
         for pid in groups.keys() - self._session.recorded_commands():
-            if groups[pid] == group:
+            if groups[pid] in job:
                 linux_process.send(pid, number)
 
 

@@ -17,8 +17,9 @@ from sigwrap.errors import InternalError
 from sigwrap.escape import printable
 from sigwrap.events import EVENT_TYPES
 from sigwrap.hints import TYPE_CHECKING, Any, Protocol
-from sigwrap.linux import stderr_lines
+from sigwrap.linux import procfs, stderr_lines
 from sigwrap.linux.paths import MayWait
+from sigwrap.linux.registers import ERESTARTNOINTR
 from sigwrap.linux.seccomp import ListenerBroken, Notification
 from sigwrap.mediate.effects import (
     Ask,
@@ -591,9 +592,16 @@ class Performer:
         self._loop.call_at(time.monotonic() + _LOOK_AFTER_CALLERS_S, self._look_after_callers)
 
     def _look_after_callers(self) -> None:
-        """A thread that dies while it waits is not told of by the end of its process."""
+        """Withdraw the requests of threads that have ended, and let the others end that have to: a
+        signal that dumps core, such as SIGQUIT, does not end the wait of a call."""
         for scope, approval_id in tuple(self._asking.items()):
-            if not self._listener.is_waiting(scope.id):
+            dumps_core = procfs.is_about_to_dump_core(scope.tid)
+            is_waiting = self._listener.is_waiting(scope.id)
+            if is_waiting and dumps_core:
+                self._mark_answered(scope)
+                self._listener.fail(scope.id, ERESTARTNOINTR)
+                scope.holdings.failed()
+            if dumps_core or not is_waiting:
                 self._approvals.withdraw(approval_id)
         if self._asking:
             self._look_after_callers_later()

@@ -148,7 +148,7 @@ class Session:
             )
         self._look_after_store()
         self._beat()
-        self.front.go_without(self.facts.environment.removed, launched.go)
+        self.front.start_after_scrub(self.facts.environment.removed, launched.go)
         try:
             while not run.is_over:
                 busy = loop.turn(_IDLE_S if log.pending else None)
@@ -167,7 +167,7 @@ class Session:
                 plan.joins.close()
             if self.mediation is not None:
                 self.mediation.close()
-        self.front.hear_out()
+        self.front.drain_front()
         return run
 
     def _on_listener(self, happened: int) -> None:

@@ -35,7 +35,7 @@ def _question(what: str, **fields: Any) -> dict[str, Any]:
 
 
 class Asking:
-    """A supervisor that asks on demand, and whoever answers it."""
+    """A supervisor that asks on demand, and its approver."""
 
     def __init__(
         self,

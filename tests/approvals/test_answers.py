@@ -170,7 +170,7 @@ def test_each_expires_in_its_turn(asking: Make) -> None:
 
 @pytest.mark.usefixtures("held_proc")
 def test_what_was_meant_for_another_session_is_not_done(asking: Make) -> None:
-    """Whoever is inside can give a socket the name of another session's."""
+    """A process in the session can rename the socket to another session's."""
     subject, approval_id = asking().start_and_ask()
     for order in (Approve("s1", approval_id, False), Interrupt("s1")):
         other = subject.store / "control" / "s2.sock"
@@ -213,7 +213,7 @@ def test_what_has_the_name_of_another_session_is_not_believed(asking: Make) -> N
 def test_one_that_runs_and_whose_socket_was_taken_away_is_named(
     asking: Make, sigwrap: Sigwrap
 ) -> None:
-    """As whoever is inside can do again and again."""
+    """A process in the session can do it again and again."""
     subject = asking().start()
     subject.ask()
     (subject.store / "control" / "s1.sock").unlink()

@@ -47,7 +47,7 @@ def send(end: socket.socket, data: bytes) -> list[dict[str, Any]]:
     return replies(end)
 
 
-# Who may not
+# Peers that are refused
 
 
 def refused_inside(subject: Any) -> list[dict[str, Any]]:
@@ -87,7 +87,7 @@ def test_a_refusal_that_every_session_would_give_is_said_once(
 
 
 def test_a_refusal_by_one_session_keeps_nobody_from_another(asking: Make, programs: Path) -> None:
-    """Who has a filter more than one session may have none more than the next."""
+    """A process with one filter more than one session may have none more than the next."""
     filtered = [*PYTHON, str(programs / "filtered.py"), "exec"]
     plain, other = asking().start(), asking().start(by=filtered)
     approval_id = other.ask()
@@ -169,7 +169,7 @@ def test_a_socket_that_a_supervised_process_put_there_is_not_believed(
     assert shown["unreachable"] == []
 
 
-# Who talks nonsense
+# Peers that send nonsense
 
 
 GARBAGE = (
@@ -225,7 +225,7 @@ def test_answers_are_not_taken_where_only_the_terminal_may_give_them(asking: Mak
     assert "--approvals tty" in said.stderr
 
 
-# Who holds on
+# Peers that keep their connections
 
 
 def test_silent_peers_keep_nobody_else_out(asking: Make) -> None:

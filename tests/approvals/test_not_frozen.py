@@ -58,7 +58,7 @@ def test_the_parent_goes_on(as_user: Sigwrap, way: str, answer: str, status: byt
     as_user.verify_decisions()
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGQUIT, signal.SIGKILL])
 def test_a_killed_stub_leaves_nothing(as_user: Sigwrap, number: int) -> None:
     path = policy(as_user.folder, ASK)
     program = (*PYTHON, "-c", SPAWNS.format(WAYS["vfork"]))

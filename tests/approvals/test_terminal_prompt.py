@@ -68,7 +68,7 @@ def test_lines_typed_ahead_answer_nothing(asking: Make) -> None:
 
 
 def test_half_a_line_typed_ahead_is_not_finished_by_an_enter(asking: Make) -> None:
-    """Nobody can see it there before its end."""
+    """The supervisor cannot see it there before its end."""
     subject = asking().start_on_terminal()
     subject.terminal.type("n")
     subject.terminal.output.until(rb"n")
@@ -129,7 +129,7 @@ def test_the_question_has_modes_of_its_own(asking: Make) -> None:
 
 
 def test_modes_that_are_set_meanwhile_stay(asking: Make) -> None:
-    """Whoever sets them wants the terminal."""
+    """A process that sets them wants the terminal."""
     subject = asking().start_on_terminal()
     subject.ask_on_terminal()
     modes = termios.tcgetattr(subject.terminal.master)

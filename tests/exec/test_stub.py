@@ -154,7 +154,7 @@ def test_a_descendant_that_keeps_the_pipe_delays_nobody(as_user: Sigwrap) -> Non
     assert done.stdout.split() == [b"100000", b"closed"]
 
 
-# Whoever becomes a stub, with whatever it has set up or lacks.
+# Callers of recorded commands, and what they have set up or lack.
 
 
 def test_what_the_caller_set_up_is_the_commands(as_user: Sigwrap) -> None:

@@ -1,4 +1,4 @@
-"""The stub alone, against somebody who plays the supervisor."""
+"""The stub alone, with a test in the place of the supervisor."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ def test_whatever_becomes_of_the_store_it_is_the_same_session(subject: Sigwrap, 
 def test_nobody_inside_takes_it_before_the_session_has_ended(
     subject: Sigwrap, programs: Path
 ) -> None:
-    """Who comes while it ends waits for the next one."""
+    """A command that joins while it ends waits for the next one."""
     words = (*JOIN, "--grace", "2", "--")
     takes = subject.start(*words, *_takes(programs, at(subject)))
     reader(takes.stdout).until(rb"ready")
@@ -93,7 +93,7 @@ def test_a_crowd_from_inside_keeps_nobody_out(subject: Sigwrap, programs: Path) 
 
 
 def test_another_users_is_not_believed(as_user: Sigwrap, programs: Path) -> None:
-    """Any user of the machine can take an address that nobody has."""
+    """Any user of the machine can take a free address."""
     line = ("setpriv", "--reuid=12345", "--regid=12345", "--clear-groups", "--")
     takes = as_user.start_line([*line, *_takes(programs, at(as_user, "other"))], cwd="/")
     reader(takes.stdout).until(rb"taken")

@@ -21,9 +21,7 @@ from tests.support.waiting import PATIENCE_S, reader
 needs_root = pytest.mark.skipif(os.getuid() != 0, reason="needs root")
 
 
-def test_nothing_is_taken_from_who_is_forked_before_his_exec(
-    subject: Sigwrap, programs: Path
-) -> None:
+def test_nothing_is_taken_from_a_fork_before_its_exec(subject: Sigwrap, programs: Path) -> None:
     until = subject.folder / "until"
     line = (*PYTHON, str(programs / "takes_of_the_unborn.py"), str(until))
     takes = subject.start(*JOIN, "--", *line)
@@ -51,8 +49,8 @@ def test_a_command_that_calls_itself_so_is_no_copy_of_it(subject: Sigwrap) -> No
 
 @needs_root
 def test_the_supervisor_believes_nothing_of_it_unseen(sigwrap: Sigwrap) -> None:
-    """Root has taken its end of the line, as a debugger of it would. Nor is the end of who runs on
-    believed, nor are numbers that are none."""
+    """Root has taken its end of the connection, as its debugger would. The supervisor ignores the
+    reported end of a running command, and invalid numbers."""
     process = sigwrap.start(*JOIN, "--", "sh", "-c", "echo $$; exec sleep 300")
     pid = int(process.stdout.readline())
     forks = sigwrap.command_pid()

@@ -1,4 +1,4 @@
-"""What can keep who joins waiting has a bound, and then he is told."""
+"""A command that joins waits for a bounded time, and then prints why it failed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from sigwrap.start.command import Inherited
 
 @pytest.fixture
 def held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[socket.socket]:
-    """Somebody has the address, and doesn't listen."""
+    """Another process has the address, and does not listen."""
     monkeypatch.setattr(joining, "_LISTENS_WITHIN_S", 0.1)
     monkeypatch.setattr(joining, "_ACCEPTS_WITHIN_S", 1)
     with socket.socket(socket.AF_UNIX, KIND) as end:
@@ -32,12 +32,12 @@ def _connect(store: Path) -> None:
     joining.connect_or_start(inherited, store=str(store), name="held", settings={})
 
 
-def test_who_has_an_address_and_does_not_listen(held: socket.socket, tmp_path: Path) -> None:
+def test_an_address_without_a_listener(held: socket.socket, tmp_path: Path) -> None:
     with pytest.raises(SessionError, match="session held is still starting"):
         _connect(tmp_path)
 
 
-def test_who_listens_and_lets_nobody_in(held: socket.socket, tmp_path: Path) -> None:
+def test_a_listener_that_accepts_no_connection(held: socket.socket, tmp_path: Path) -> None:
     held.listen(0)
     with socket.socket(socket.AF_UNIX, KIND) as first:
         first.connect(held.getsockname())
@@ -64,7 +64,7 @@ with socket.socket(socket.AF_UNIX, KIND) as end:
 """
 
 
-def test_who_lets_in_and_does_not_answer(tmp_path: Path) -> None:
+def test_a_listener_that_does_not_answer(tmp_path: Path) -> None:
     line = [sys.executable, "-c", _NEVER_ANSWERS, str(tmp_path)]
     found = subprocess.run(line, capture_output=True, text=True, timeout=30, check=True)
     assert found.stdout.startswith("the session has not answered for 0 s (")

@@ -21,7 +21,7 @@ from sigwrap.mediate.interrupts import (
 
 GRACE_S = 10.0
 BOOTLOADER = 77
-SOMEBODY = 5000
+SENDER = 5000
 
 
 def machine(ends: InterruptsEnd = InterruptsEnd.AUTO) -> Interrupts:
@@ -47,9 +47,7 @@ def key(
     )
 
 
-def sent(
-    number: int, by: int = SOMEBODY, *, handled: bool = False, ignored: bool = False
-) -> Arrived:
+def sent(number: int, by: int = SENDER, *, handled: bool = False, ignored: bool = False) -> Arrived:
     return Arrived(
         number=number,
         from_terminal=False,
@@ -197,7 +195,7 @@ def test_any_other_hangup_interrupts() -> None:
 @pytest.mark.parametrize("handled", [True, False])
 def test_a_hangup_is_one_whoever_tells_of_it_and_however_often(handled: bool) -> None:
     interrupts = machine()
-    told = [hangup(handled=handled, by=SOMEBODY), hangup(handled=handled)]
+    told = [hangup(handled=handled, by=SENDER), hangup(handled=handled)]
     assert names(interrupts.signal(told[0], 0.0))[0] == "announce"
     assert names(interrupts.signal(told[1], 0.1)) == []
     assert names(interrupts.signal(sent(signal.SIGHUP, BOOTLOADER), 1.0)) == []
@@ -375,7 +373,7 @@ def test_one_sender_that_signals_process_and_group_is_one() -> None:
     interrupts = machine()
     interrupts.signal(sent(signal.SIGTERM), 0.0)
     assert names(interrupts.signal(sent(signal.SIGTERM), 0.001)) == []
-    assert names(interrupts.signal(sent(signal.SIGTERM, SOMEBODY + 1), 0.002)) == [
+    assert names(interrupts.signal(sent(signal.SIGTERM, SENDER + 1), 0.002)) == [
         "escalate: second interrupt"
     ]
     for at_s, expected in ((0.3, []), (0.4, ["escalate: second interrupt"])):
@@ -388,7 +386,7 @@ def test_one_sender_that_signals_process_and_group_is_one() -> None:
     assert names(interrupts.signal(sent(signal.SIGTERM, BOOTLOADER), 0.002)) == []
 
 
-@pytest.mark.parametrize(("first", "second"), [(0, 0), (0, SOMEBODY), (SOMEBODY, 0)])
+@pytest.mark.parametrize(("first", "second"), [(0, 0), (0, SENDER), (SENDER, 0)])
 def test_who_is_outside_of_the_container_is_not_known_to_be_the_same(
     first: int, second: int
 ) -> None:

@@ -155,6 +155,19 @@ def test_stop_reaches_the_programs_that_the_command_waits_for(as_user: Sigwrap) 
     assert as_user.alive() == []
 
 
+def test_stop_reaches_the_foreground_job_of_a_shell(as_user: Sigwrap) -> None:
+    program = as_user.folder / "counts.py"
+    program.write_text(COUNTS)
+    line = (*OBSERVE, "--grace", "4", "--", "bash", "--norc", "-i")
+    terminal = as_user.on_terminal(*line, env={"PS1": "PROMPT> "})
+    terminal.output.until(rb"PROMPT> ")
+    terminal.type(f"{PYTHON[0]} {program} job\n")
+    terminal.output.until(rb"ready\r\n")
+    assert as_user.run("stop").returncode == 0
+    terminal.output.until(rb"job SIGINT\r\n")
+    assert terminal.await_status() == INTERRUPTED
+
+
 SYSTEM = """
 import signal, subprocess, sys
 child = subprocess.Popen(sys.argv[1:])

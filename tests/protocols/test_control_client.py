@@ -129,7 +129,7 @@ def test_a_store_without_sessions_has_nobody_to_ask(tmp_path: Path) -> None:
 
 
 def fill(store: Path, name: str, held: list[socket.socket]) -> None:
-    """A socket with no room for another who connects."""
+    """A socket with no room for another connection."""
     listening = socket.socket(socket.AF_UNIX)
     listening.bind(str(store / "control" / f"{name}.sock"))
     listening.listen(0)

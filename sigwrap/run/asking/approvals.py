@@ -35,7 +35,6 @@ from sigwrap.run.asking.control_socket import ControlSocket
 from sigwrap.run.asking.terminal_input import is_drawn_on_by
 from sigwrap.run.asking.terminal_prompt import TerminalPrompt, ring
 from sigwrap.run.asking.wording import (
-    LISTED,
     LISTED_CHARACTERS,
     SessionHints,
     answered_payload,
@@ -397,8 +396,7 @@ class Approvals:
         return {
             "ok": True,
             "session_id": self._recorder.log.session_id,
-            "requests": [self._listed(each, now_s) for each in self._queue.open[:LISTED]],
-            "more": max(0, len(self._queue.open) - LISTED),
+            "requests": [self._listed(each, now_s) for each in self._queue.open],
             "typed": bool(self._queue.open) and self._approvers.types_for(peer),
             **self._how_it_stands(),
         }
@@ -425,7 +423,7 @@ class Approvals:
         return listed(request, self._hints.policy, now_s, deadline_s, full=full)
 
     def _no_such(self, approval_id: str) -> ControlReply:
-        ids = [request.id for request in self._queue.open[:LISTED]]
+        ids = [request.id for request in self._queue.open]
         return refusal("unknown-id", f"there is no request {approval_id}", open=ids)
 
     def _is_typed(self, peer: Peer) -> bool:

@@ -223,7 +223,7 @@ class TerminalPrompt:
         for approval_id, asked in self._queue.items():
             if approval_id not in self._named:
                 how = self._how_to_answer(approval_id, asked)
-                if not self._say(f"\r\n{self._question(asked.request)}\r\n  {how}\r\n"):
+                if not self._say(f"\r\n{self._text_of(asked.request)}\r\n  {how}\r\n"):
                     return
                 self._named.add(approval_id)
 
@@ -239,7 +239,7 @@ class TerminalPrompt:
             return f"from another terminal: {commands}"
         return "sigwrap asks here again once no other program reads this terminal"
 
-    def _question(self, request: OpenRequest) -> str:
+    def _text_of(self, request: OpenRequest) -> str:
         size = self._size()
         columns = struct.unpack("HHHH", size)[1] if size else 0
         return "\r\n".join(lines_of(request, self._session, time.monotonic(), columns))
@@ -256,7 +256,7 @@ class TerminalPrompt:
         self._shown = asked.request.id
         self._named.add(self._shown)
         others = f" ({len(self._queue) - 1} more requests wait)" if len(self._queue) > 1 else ""
-        self._put(f"\r\n{self._question(asked.request)}{others}\r\n")
+        self._put(f"\r\n{self._text_of(asked.request)}{others}\r\n")
 
     def _put(self, text: str) -> None:
         if self._forget_what_was_typed():

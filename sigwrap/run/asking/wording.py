@@ -19,7 +19,6 @@ from sigwrap.store.codec import json_size
 from sigwrap.store.location import default_store
 from sigwrap.tuples import NamedTuple
 
-LISTED = 200
 LISTED_CHARACTERS = 4_000
 _MASKED_CHARACTERS = 500
 _START_SHOWN = 1_500

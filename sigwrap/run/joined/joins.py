@@ -40,7 +40,7 @@ from sigwrap.protocols.joined import (
     header,
     read_call,
 )
-from sigwrap.run.asking.listeners import GuardedListener
+from sigwrap.run.asking.control_socket import GuardedListener
 from sigwrap.run.joined.fork_server import serve
 from sigwrap.run.loop import Loop
 from sigwrap.run.recorder import Recorder

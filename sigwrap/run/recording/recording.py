@@ -341,8 +341,6 @@ class Recording:
 
 
 class _Output:
-    __slots__ = ("acknowledged", "fd", "is_open", "is_watched", "left", "sent")
-
     def __init__(self, fd: int) -> None:
         self.fd = fd
         self.is_open = True
@@ -357,19 +355,6 @@ class _Output:
 
 
 class _Input:
-    __slots__ = (
-        "data",
-        "ends",
-        "fd",
-        "is_open",
-        "is_over",
-        "is_watched",
-        "passed",
-        "received",
-        "unread",
-        "waits_for_room",
-    )
-
     def __init__(self, fd: int, unread: int) -> None:
         self.fd = fd
         self.unread = unread

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from sigwrap.bare import socket as bare
-from sigwrap.run.asking.listeners import GuardedListener, NamedSocket
+from sigwrap.run.asking.control_socket import GuardedListener, NamedSocket
 from sigwrap.run.loop import Loop
 from sigwrap.store.folder import HeldFolder, Interfered
 
