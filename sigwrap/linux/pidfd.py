@@ -10,7 +10,7 @@ import stat
 import struct
 
 from sigwrap.errors import DOCTOR, KernelError, NoInterception
-from sigwrap.linux import procfs
+from sigwrap.linux import proc_files, procfs
 from sigwrap.linux.file_state import kind_of
 from sigwrap.linux.foreign_fds import let_go, taken
 from sigwrap.linux.libc import syscall
@@ -100,6 +100,12 @@ def target_of(tid: int, fd: int) -> tuple[int, bool] | None:
 
     The pid is -1 once the process has ended. None if it is no pidfd, or cannot be read.
     """
+    try:
+        link = proc_files.link(f"/proc/{tid}/fd/{fd}")
+    except OSError:
+        return None
+    if "[pidfd]" not in link or link.startswith("/"):
+        return None  # fdinfo of another file may wait for its lock
     found = procfs.descriptor_fields(tid, fd, b"Pid", b"flags")
     if found is None:
         return None
