@@ -65,7 +65,7 @@ from sigwrap.mediate.signal_question import question_about, to_one
 from sigwrap.mediate.signal_rules import Attempt
 from sigwrap.mediate.wording import refusal, waiting, with_rules_message
 from sigwrap.policy.judge.engine import Engine
-from sigwrap.policy.judge.request import LENIENT, Action, Decision, TargetType
+from sigwrap.policy.judge.request import LENIENT, PROTECTS_SIGWRAP, Action, Decision, TargetType
 from sigwrap.policy.judge.signals import signal_name
 from sigwrap.tuples import NamedTuple
 
@@ -92,6 +92,7 @@ _NOT_OWN = {
     How.JOIN: signal_rules.NOT_OWN_GROUP,
     How.FOREGROUND: signal_rules.NOT_OWN_GROUP,
     How.TERMINAL: signal_rules.NOT_OWN_TERMINAL,
+    How.TRACED_BY_PARENT: PROTECTS_SIGWRAP,
 }
 
 

@@ -20,6 +20,7 @@ class How(Enum):
     OWNER = "owner"  # whom the kernel will signal for a descriptor; the number is a register
     OWNER_IN_MEMORY = "owner in memory"  # the same, but another thread can rewrite it
     TRACE = "trace"  # or read or write its memory; the number is a register
+    TRACED_BY_PARENT = "traced by parent"  # the caller asks its parent to trace it
     CHANGE = "change"  # what it gets of the machine: limits that kill it, time that it starves for
     SIGNAL_OF_OWNER = "signal of owner"  # it chooses the signal that an owner will get
     ASYNC = "async"  # whoever owns the descriptor is signalled from now on

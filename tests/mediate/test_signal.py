@@ -729,6 +729,7 @@ def test_what_would_be_signalled_is_judged_and_else_free() -> None:
         (How.JOIN, "builtin:group"),
         (How.FOREGROUND, "builtin:group"),
         (How.TERMINAL, "builtin:terminal"),
+        (How.TRACED_BY_PARENT, "builtin:sigwrap"),
     ],
 )
 def test_what_is_not_the_sessions_own_is_denied(how: How, rule: str) -> None:

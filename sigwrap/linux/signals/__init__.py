@@ -3,7 +3,7 @@
 words      what a call's pointer leads to
 call       decodes which signal a call asks for, and by what it names the target
 aim        whom a call would reach: the facts of a signal
-jobs       whether a group or a terminal is the session's own
+jobs       whether a group, a terminal or a tracer is the session's own
 targets    which process a number names, and what that process is to the sender
 terminals  what the kernel knows of a terminal
 send       sends it in the caller's place, and never more than the caller could

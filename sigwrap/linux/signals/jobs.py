@@ -1,4 +1,4 @@
-"""Groups and terminals: whether a call stays with what is the session's own.
+"""Groups, terminals and tracers: whether a call stays with what is the session's own.
 
 Who joins a group and reads the terminal in the background stops the whole group, and the group in
 the foreground gets what the keys send. The group that sigwrap was started in counts as the
@@ -78,6 +78,11 @@ class Jobs:
             return Own()
         users = terminals.users(terminal)
         return Own() if all(map(self._targets.is_inside, users)) else NotOwn()
+
+    def traced_by_parent(self, sender: Process) -> Aim:
+        found = procfs.stat(sender.pid)
+        parent = None if found is None else self._targets.of_pid(sender, found.ppid)
+        return Own() if parent is not None and parent.is_inside else NotOwn()
 
     def signals_owner(self, sender: Process, call: SignalCall) -> tuple[SignalCall, Aim]:
         """Where it has none, the call says whom the kernel would make its owner."""

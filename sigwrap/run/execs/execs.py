@@ -466,7 +466,7 @@ class Execs:
         tid = tracer_of(scope.tid)
         if not tid:  # the tracer has just ended, or there was none
             return self._hold_again(scope, redo)
-        if tid == os.getpid():  # by PTRACE_TRACEME: sigwrap lets it go at its next stop
+        if tid == os.getpid():  # by PTRACE_TRACEME as its parent ended; its next stop ends that
             return CannotHold(_TRACED_BY_US)
         process = self._processes.of_thread(tid)
         if process is not None and scope.holdings.executable.is_read_slowly():
