@@ -1,4 +1,4 @@
-"""The edge of the exec mediator: a request's facts in, its effects carried out."""
+"""Gather the facts of an exec for its mediator, and carry out the mediator's effects."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ _THREADS = "the caller is traced and has other threads"
 
 
 class _PutOff(NamedTuple):
-    """What a look that was put off has found."""
+    """The result of a look that came before the request's turn, or from a worker."""
 
     seen: Looked
     started_ns: int
@@ -116,12 +116,12 @@ class Execs:
         gate: Gate,
         refused: RefusedFiles | None,
     ) -> None:
-        """`answer_now` gets a request that was put off, when its turn has come."""
+        """`answer_now` handles a request that was put off."""
         self._gate = gate
         self._refused = refused
         self._performer = performer
         self._aside = aside
-        self._looked: dict[int, _PutOff] = {}  # by the id of a request whose facts were put off
+        self._looked: dict[int, _PutOff] = {}  # by the id of the request
         self._answer_now = answer_now
         self._mediator = ExecMediator(engine, is_watched=watchers.watch_execs)
         self._names_digests = any(
@@ -144,7 +144,7 @@ class Execs:
         )
         self._loop = loop
         self._traced = TracedExecs(performer, loop, turns, restarts, processes.loaded)
-        # What was taken away and is there again, the session has put there.
+        # A variable that sigwrap removed and that is there again comes from the session.
         variables = {os.fsdecode(name): value for name, value in environment.given.items()}
         path = environment.own.get(b"PATH", b"")
         self._ours = Ours(variables, Named(engine.policy.command_rules), path)
@@ -177,7 +177,7 @@ class Execs:
         child_signals_fd: int,
         on_waited: Callable[[Sequence[tuple[int, int]]], None],
     ) -> RepeatedExecs | None:
-        """None where each exec is to be judged anew."""
+        """Return None if each exec has to be judged anew."""
         if not (self._waits_through_signals and limits_allow_repeats(self._limits)):
             return None
         if self._watchers.looks_at_execs or not is_available():
@@ -201,7 +201,7 @@ class Execs:
         )
 
     def on_stop(self, tid: int, wait_status: int) -> bool:
-        """Whether it is one of an exec."""
+        """Return whether the stop is one of an exec."""
         return self._tracer.on_stop(tid, wait_status) or self._traced.on_stop(tid, wait_status)
 
     def on_end(self, tid: int) -> None:
@@ -209,11 +209,11 @@ class Execs:
         self._traced.on_end(tid)
 
     def last_denial(self) -> str:
-        """By which rule; empty where none was denied."""
+        """Return the rule of the last denied exec, or ""."""
         return self._mediator.last_denial
 
     def denied_last(self) -> int:
-        """The pid of who was told; 0 where none was denied."""
+        """Return the pid of the caller whose exec was denied last, or 0."""
         return self._mediator.denied_last
 
     def begin(self, notification: Notification, process: Process, syscall: str) -> None:
@@ -230,8 +230,10 @@ class Execs:
             self._look(notification, process, syscall)
 
     def is_over(self, notification: Notification, syscall: str) -> bool:
-        """Of a caller that nobody knows yet: whether the call fails for a file that isn't there.
-        Most are searches along PATH, which are nothing to know a process by."""
+        """Return whether the call of an unknown caller fails because the file does not exist.
+
+        Most such calls search along PATH. The tree does not have to know the caller for that.
+        """
         started_ns = time.perf_counter_ns()
         if self._gate.is_closed or only_asks(notification, syscall):
             return False
@@ -246,7 +248,7 @@ class Execs:
         return False
 
     def forget_look(self, notification: Notification) -> None:
-        """Where nobody has taken it: its caller is gone, or waits for its turn."""
+        """Drop the result of a look that no request has used."""
         left = self._looked.pop(notification.id, None)
         if left is not None:
             _close(left.seen)
@@ -271,7 +273,7 @@ class Execs:
             if isinstance(looked.seen, Exception):
                 raise looked.seen
             seen, started_ns = looked.seen, looked.started_ns
-        if isinstance(seen, WouldFail):  # mostly a search along PATH
+        if isinstance(seen, WouldFail):  # most often in a search along PATH
             self._performer.fail_as_the_kernel(notification.id, seen)
             return
         held = ExecHoldings(notification, syscall, self._tracer, self._gate)
@@ -292,7 +294,7 @@ class Execs:
             facts = seen
         self._start(notification, process, facts, held, started_ns)
 
-    # What the loop must not wait for
+    # In a worker
 
     def _look_aside(
         self,
@@ -343,7 +345,9 @@ class Execs:
             if not self._performer.still_waits(scope):
                 self._performer.drop(scope)
                 return
-            self._recordings.forget(process)  # a stub that execs is none any more
+            self._recordings.forget(
+                process
+            )  # a stub that executes something else is a stub no more
         self._performer.begin(scope)
 
     # Facts
@@ -384,7 +388,7 @@ class Execs:
     # Effects
 
     def _read_again(self, scope: Scope, effect: ReadAgain) -> object:
-        if self._gate.is_closed:  # somebody may have said yes meanwhile
+        if self._gate.is_closed:  # it closed while the request waited for its approval
             self._gate.hold(lambda: self._performer.redo(scope, effect))
             return PAUSED
         held: ExecHoldings = scope.holdings
@@ -446,12 +450,12 @@ class Execs:
             self._performer.redo(scope, effect)
 
         if self._gate.is_closed:
-            scope.is_checked = False  # the caller may end while it waits
+            scope.is_checked = False  # the caller can end while it waits
             self._gate.hold(redo)
             return PAUSED
         self._performer.check(scope)
         self._gate.passed(scope.holdings)
-        if self._turns.is_taken(scope.process):  # since it was asked for
+        if self._turns.is_taken(scope.process):  # another thread executes since
             self._turns.put_off(scope.process, redo)
             return PAUSED
         try:

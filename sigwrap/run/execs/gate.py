@@ -1,5 +1,8 @@
-"""Closed, it lets no exec start: requests wait without an answer, and go on in the order in which
-they came. Those that have started already go on, and it knows when the last of them is over."""
+"""Pause all execs of a session.
+
+While the gate is closed, no exec starts. Requests wait, and go on in their order when it opens.
+Execs that have started go on, and the gate reports when the last of them is over.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ class Gate:
         self._in_flight: set[object] = set()
 
     def hold(self, call: Callable[[], None]) -> None:
-        """Until it opens. By then nobody may wait for the answer any more: `call` looks."""
+        """Make `call` when the gate opens. By then the caller may have ended."""
         self._held.append(call)
 
     @property
@@ -28,7 +31,7 @@ class Gate:
 
     def open(self) -> None:
         self.is_closed = False
-        # One of them may close it again.
+        # A call can close the gate again.
         while self._held and not self.is_closed:
             self._held.popleft()()
 

@@ -1,4 +1,4 @@
-"""What runs in the place of an exec: found, prepared, and put into the caller's own call."""
+"""Find and prepare what runs in place of an exec, and put it into the caller's own call."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ from sigwrap.run.recording.stub_program import stub_line, stub_variables
 from sigwrap.start.command import HostEnvironment
 from sigwrap.start.own_files import changed_stub_file
 
-_STUB_ATTEMPTS = 3  # a signal may break one off
-_A_STUB_OPENS = 24  # descriptors: what an interpreter reads at its start, and its own few
+_STUB_ATTEMPTS = 3  # a signal can break one off
+_A_STUB_OPENS = 24  # descriptors, while its interpreter starts
 
 
 class _FindAside(Exception):
-    """A replacement lies where a look may take its time."""
+    """Finding the replacement can block, so a worker does it."""
 
     def __init__(self, command: str, find: Callable[[], Found]) -> None:
         super().__init__(command)
@@ -99,7 +99,7 @@ class Replacements:
             return self._find_aside(scope, effect, wanted)
 
     def _find_aside(self, scope: Scope, effect: Effect, wanted: _FindAside) -> object:
-        """Then it is prepared from the start."""
+        """Find the replacement in a worker, then prepare it from the start."""
         held: ExecHoldings = scope.holdings
 
         def then(outcome: Outcome) -> None:
@@ -126,7 +126,7 @@ class Replacements:
         held.holds_secret = takes_from_the_host(redirect)
         if held.holds_secret and (problem := secret.objection(scope.tid)):
             return Unpreparable(problem)
-        held.name = effect.argv[0]  # also where a stub stands in for it
+        held.name = effect.argv[0]  # even if a stub runs in its place
         argv = [os.fsencode(word) for word in effect.argv]
         if problem := self._find_replacement(scope, redirect.command, argv):
             return Unpreparable(problem)
@@ -158,7 +158,7 @@ class Replacements:
         held: ExecHoldings = scope.holdings
         expected = held.expected
         assert expected is not None, "a stub's command"
-        if changed := changed_stub_file():  # what the stub has loaded since
+        if changed := changed_stub_file():  # which the stub has loaded since
             return Unpreparable(f"sigwrap's own file has changed: {changed}")
         held.holds_secret = expected.is_secret
         if held.holds_secret and (problem := secret.objection(scope.tid)):
@@ -212,7 +212,7 @@ class Replacements:
             else:
                 self._performer.resume(scope, Unpreparable("its caller does not take the stub"))
 
-        # In a helper: the caller itself takes the descriptor, once it gets to run.
+        # In a worker, because the caller takes the descriptor only when it gets to run.
         try:
             self._aside.do(work, then, lambda found: os.close(found[0]))
         except (OSError, RuntimeError) as failure:
@@ -238,7 +238,7 @@ class Replacements:
         return Prepared(held.name, words, readable=True)
 
     def _find_replacement(self, scope: Scope, command: str, argv: Sequence[bytes]) -> str:
-        """Why there is none, or nothing. Raises _FindAside."""
+        """Return why there is no replacement, or "". Raises _FindAside."""
         held: ExecHoldings = scope.holdings
         if held.replacement is not None:
             held.replacement.close()
@@ -271,7 +271,7 @@ class Replacements:
         held: ExecHoldings = scope.holdings
         tracee, asked = held.tracee, held.asked
         assert tracee is not None and asked is not None, "held and prepared before"
-        # Where the environment is set at the exec stop, the call itself has an empty one.
+        # If the environment is set at the exec stop, the call itself has an empty one.
         environment: list[bytes] | None = [] if held.sets_environment else None
         redirection = Redirection(
             held.notification,
@@ -296,8 +296,8 @@ class Replacements:
 
 
 def _stub_can_make(asked: Asked, executable: Executable, tid: int) -> bool:
-    """Whether the same call from the stub means the same file, and the caller's own filters and
-    memory allow it to be changed."""
+    """Return whether the same call from the stub means the same file, and the caller's filters and
+    memory allow sigwrap to change the call."""
     if asked.folder_fd != AT_FDCWD or asked.flags or asked.truncated or may_be_served():
         return False
     if not _leads_to(asked.path, executable.inodes()[0], tid):
@@ -307,7 +307,8 @@ def _stub_can_make(asked: Asked, executable: Executable, tid: int) -> bool:
 
 
 def _leads_to(path: bytes, inode: Inode, tid: int) -> bool:
-    """For us as well: `/proc/self/exe`, or a link to it, leads each process elsewhere."""
+    """Return whether the path means that file to sigwrap as well. `/proc/self/exe` is another file
+    for each process."""
     opened = list[int]()
     try:
         opened.append(proc_files.open_file(f"/proc/{tid}/cwd", os.O_PATH | os.O_DIRECTORY))
@@ -329,7 +330,7 @@ def _noting(recordings: Recordings, stub: Process, expected: Expected) -> Callab
 
 
 def _has_room_for_a_stub(pid: int) -> bool:
-    """Without, its interpreter would end in words of its own."""
+    """Return whether enough descriptors are free. Otherwise the stub would fail at its start."""
     try:
         limit, _hard = resource.prlimit(pid, resource.RLIMIT_NOFILE)
         taken = proc_files.names(f"/proc/{pid}/fd")

@@ -1,4 +1,4 @@
-"""One exec of a process at a time: the requests of its other threads wait until that is over."""
+"""Let one thread of a process execute at a time. The requests of its other threads wait."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Turns:
         self._taken.add(process.pid)
 
     def put_off(self, process: Process, call: Callable[[], None]) -> None:
-        """Until the exec is over that the process is busy with."""
+        """Make `call` after the process's current exec."""
         self._put_off.setdefault(process.pid, deque()).append(call)
 
     def give_back(self, process: Process) -> None:
