@@ -40,6 +40,7 @@ FIFREEZE = 0xC0045877
 FS_IOC_SHUTDOWN = 0x8004587D
 USERFAULTFD_IOC_NEW = 0xAA00  # of /dev/userfaultfd
 PR_SET_MM = 35
+PTRACE_TRACEME = 0
 PTRACE_KILL = 8
 PTRACE_ATTACH = 16
 PTRACE_SEIZE = 0x4206
@@ -265,7 +266,11 @@ TABLE: tuple[Call, ...] = (
         # Only a tracee that was seized can run on after an exec, without a stop.
         OneOf(
             0,
-            {"PTRACE_KILL": PTRACE_KILL, "PTRACE_ATTACH": PTRACE_ATTACH},
+            {
+                "PTRACE_TRACEME": PTRACE_TRACEME,
+                "PTRACE_KILL": PTRACE_KILL,
+                "PTRACE_ATTACH": PTRACE_ATTACH,
+            },
             refused={"PTRACE_SEIZE": PTRACE_SEIZE},
         ),
         "traces or kills a process; judged as tracing. Debuggers fall back to `PTRACE_ATTACH`",

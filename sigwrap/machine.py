@@ -74,7 +74,6 @@ _ALIKE = {
     "openat2": 437,
     "pidfd_getfd": 438,
     "faccessat2": 439,
-    "process_madvise": 440,
     "epoll_pwait2": 441,
     "mount_setattr": 442,
     "landlock_create_ruleset": 444,

@@ -388,10 +388,10 @@ class SetLimits(NamedTuple):
 
 
 class LetGo(NamedTuple):
-    """The target can have one tracer. Where sigwrap traces it for a moment, the caller waits for
-    the end of that. Reply: whether it has waited."""
+    """A process can have one tracer. Where sigwrap traces it for a moment, the caller waits for the
+    end of that. Reply: whether it has waited."""
 
-    target: SignalTarget
+    pid: int
 
 
 class LookAgain(NamedTuple):

@@ -1,7 +1,7 @@
-"""An exec, from what the caller asked for to what came of it.
+"""Decide about an exec, and follow it until it has succeeded or failed.
 
-It is decided by the policy, recorded, and then goes on verified, is replaced in place, is refused,
-or waits for a person's answer. Whatever goes wrong on the way is a denial with an event.
+The policy decides. The mediator records the decision; then the exec goes on and is verified, is
+replaced in place, is refused, or waits for an approval. Every error is a denial with an event.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ _OF_A_STUB = "the command that its stub runs"
 
 class ExecMediator:
     def __init__(self, engine: Engine, *, is_watched: bool = False) -> None:
-        """`is_watched`: somebody wants to know of each exec that goes on."""
+        """`is_watched`: each exec that goes on is reported to the watchers."""
         self._engine = engine
         self._is_watched = is_watched
         self._limits = engine.policy.limits
@@ -106,11 +106,11 @@ class ExecMediator:
         self._names_digests = any(rule.sha256 or rule.not_sha256 for rule in rules)
         self._rules_about_loading = frozenset(rule.name for rule in rules if rule.loads_code)
         self._gone_on = 0
-        self.last_denial = ""  # by which rule
-        self.denied_last = 0  # whose exec that was
+        self.last_denial = ""  # the rule
+        self.denied_last = 0  # the pid of its caller
         self._retries = Retries()
         self._last_told: tuple[Process, str] | None = None
-        # Refused at /usr/bin/X, a shell asks for /bin/X at once: the answer is still the same.
+        # A shell that is refused /usr/bin/X asks for /bin/X at once. The answer stays the same.
         self._last_refusal: tuple[Process, tuple[str, ...], str] | None = None
         self._approved_scripts = ApprovedScripts()
 
@@ -136,7 +136,7 @@ class ExecMediator:
         return facts
 
     def goes_on_by(self, facts: ExecFacts) -> Record | None:
-        """The event by which it goes on verified, where nothing else has to be done before."""
+        """Return the event of an exec that can go on at once, or None."""
         decision = self._judge(facts)
         event = _GO_ON.get(decision.action)
         if event is None:
@@ -145,19 +145,18 @@ class ExecMediator:
         return Record(event, payload, _escalation(facts, decision))
 
     def goes_on(self, facts: ExecFacts, rule: str) -> Mediation:
-        """From where an exec was let go on, and recorded, as one before it by the same facts."""
+        """Follow an exec that is recorded and goes on already."""
         yield from self._go_on(facts, facts.programs[0].path, rule, Image.ASKED)
 
     def look_over(self, facts: ExecFacts) -> None:
-        """Judges it every way that may be needed: so who gathers its facts learns which digests
-        are."""
+        """Judge the exec in every way that it may need, to find out which digests rules ask for."""
         self._judge(facts)
         self._judge_as_traced(facts)
 
     def _decide(
         self, facts: ExecFacts, approved: Approved | None = None, *, asked_before: bool = False
     ) -> Mediation:
-        """`approved`: the script that the process has run last, where somebody said yes to it."""
+        """`approved`: the script that the process has executed last, if it was approved."""
         decision = self._judge(facts)
         if decision.action is not Action.DENY:
             used = used_up(self._limits, self._gone_on)
@@ -199,7 +198,7 @@ class ExecMediator:
         script: Approved | None = None,
     ) -> Mediation:
         held = yield from _hold()
-        used = used_up(self._limits, self._gone_on)  # others went on while this one waited
+        used = used_up(self._limits, self._gone_on)  # by other execs, while this one waited
         if used is not None:
             yield from self._deny_as_used_up(facts, used)
             return
@@ -225,7 +224,7 @@ class ExecMediator:
             case CannotHold():
                 traced = Decision(action=Action.DENY, rule="builtin:traced", reason=held.reason)
                 yield from self._deny(facts, traced, traced=True)
-            case Held.NOT_DUMPABLE:  # another thread of the caller turned that on meanwhile
+            case Held.NOT_DUMPABLE:  # another thread has just made it so
                 yield from self._deny_unseen(not_dumpable(facts.process, facts.syscall))
 
     def _tell_watchers(
@@ -235,14 +234,14 @@ class ExecMediator:
             yield TellWatchers(facts, traced, is_replaced)
 
     def _go_on(self, facts: ExecFacts, path: str, rule: str, image: Image) -> Judgement:
-        """Whether it runs."""
+        """Let the exec go on, and return whether the program runs."""
         self._gone_on += 1
         return (yield from self._runs(facts, path, rule, image))
 
     def _runs(self, facts: ExecFacts, path: str, rule: str, image: Image) -> Judgement:
         outcome: ExecOutcome = yield VerifyThenContinue(image)
         yield from self._came_of_it(path, rule, outcome)
-        if isinstance(outcome, LoadedOther):  # it stands at its exec, and is killed now
+        if isinstance(outcome, LoadedOther):  # the process is killed at its exec stop
             yield from self._tell(facts.process, killed(line_of(facts), outcome.problem))
         return isinstance(outcome, Ran)
 
@@ -250,7 +249,7 @@ class ExecMediator:
         match outcome:
             case Ran():
                 pass
-            case KernelRefused():  # the log has it as let through already
+            case KernelRefused():  # the log says already that it goes on
                 yield exec_failed(path, rule, outcome.errno)
             case LoadedOther():
                 payload = {
@@ -278,7 +277,7 @@ class ExecMediator:
             yield Fail(errno.EACCES)
 
     def _run_stub_command(self, facts: ExecFacts, rule: str) -> Mediation:
-        """What a stub stands in for was decided when the stub's caller asked for it."""
+        """Run a stub's command, which was judged when the stub's caller asked for it."""
         decision = Decision(action=Action.ALLOW, rule=rule, reason=_OF_A_STUB)
         prepared: Prepared | Unpreparable = yield PrepareStubCommand()
         if isinstance(prepared, Unpreparable):
@@ -299,7 +298,7 @@ class ExecMediator:
     def _deny(
         self, facts: ExecFacts, decision: Decision, *, traced: bool = False, told: str = ""
     ) -> Mediation:
-        """`told`: to the caller, where that is more than the rule's message."""
+        """`told`: the message to the caller, if it says more than the rule's."""
         payload = exec_payload(facts, decision, verified=False, traced=traced)
         if self._retries.is_one(facts.process, payload):
             payload["retry"] = True
@@ -309,7 +308,7 @@ class ExecMediator:
         yield Fail(errno.EACCES)
 
     def _deny_because(self, facts: ExecFacts, decision: Decision, reason: str) -> Mediation:
-        """Not as the rule's message has it."""
+        """Deny the exec for a reason that is not the rule's."""
         denied = decision._replace(action=Action.DENY, reason=reason, message=reason)
         yield from self._deny(facts, denied)
 
@@ -343,14 +342,13 @@ class ExecMediator:
         rule, policy = decision.rule, self._engine.policy.name
         is_built_in = rule.startswith("builtin:")
         because = decision.message or (decision.reason if is_built_in else "")
-        self.last_denial = denied_by(rule, policy)  # the rest, the line has told
+        self.last_denial = denied_by(rule, policy)  # the line has the rest
         self.denied_last = process.pid
         line = denial(what, rule, policy, because)
         yield from self._tell(process, line)
 
     def _tell(self, process: Process, line: str) -> Mediation:
-        """A shell that is refused /usr/bin/X goes on along PATH and is refused /bin/X as well: the
-        caller is told once."""
+        """Print a line once, because a shell that is refused /usr/bin/X tries /bin/X next."""
         if self._last_told != (process, line):
             self._last_told = (process, line)
             yield Tell(line)
@@ -394,7 +392,7 @@ class ExecMediator:
             yield from self._go_on(facts, prepared.path, decision.rule, Image.REPLACEMENT)
 
     def _matched(self, facts: ExecFacts, decision: Decision) -> Program:
-        """The program that the decision is about: the file, its interpreter, an applet."""
+        """Return the program that the decision is about: the file, an interpreter or an applet."""
         subject = subject_of(facts, traced=not facts.readable)
         return next(
             program
@@ -416,7 +414,7 @@ class ExecMediator:
         ground = yield from read_ground(facts, is_about_loading=about_loading)
         if ground.where.traced:
             as_traced = self._judge_as_traced(facts)
-            if as_traced.action not in _GO_ON:  # a yes would be in vain
+            if as_traced.action not in _GO_ON:  # an approval would change nothing
                 yield from self._deny_as_traced(facts, as_traced)
                 return
         question = question_about(facts, ground, decision, asked_before=asked_before)
@@ -435,7 +433,7 @@ class ExecMediator:
             yield from self._deny_unapproved(facts, decision, reason)
 
     def _become_stub(self, facts: ExecFacts, path: str, decision: Decision) -> Mediation:
-        """The stub's own exec is what waits for the answer."""
+        """Turn the caller into a stub, whose own exec waits for the approval."""
         process = facts.process
         if (yield from _hold()) is not Held.YES:
             yield from self._deny_because(facts, decision, _NO_YES_WHILE_TRACED)
@@ -464,9 +462,10 @@ class ExecMediator:
         answer: Answer,
         asked_before: bool,
     ) -> Mediation:
-        """Approved is that file with that content in that place, under that rule: the environment
-        may be another by now. What changes after this look loads something else than was judged,
-        and is killed."""
+        """Let an approved exec go on if file, content, place and rule are the same as before.
+
+        The environment may have changed. A later change makes the verification fail.
+        """
         now = yield from self._look()
         match now:
             case ExecFacts():
@@ -536,8 +535,10 @@ def _escalation(facts: ExecFacts, decision: Decision) -> Escalation | None:
 
 
 def line_of(facts: ExecFacts) -> str:
-    """By the path that was typed, or else under the name that counts: the caller may write anything
-    into argv[0]. A typed path may be a link, or start in another folder."""
+    """Return the command line to show, with the typed path or else the program's real name.
+
+    The caller can write anything into argv[0]. A typed path may be a link, or relative.
+    """
     main = facts.programs[0]
     arguments = shell_words(masked(main.argv)[1:])
     if "/" in facts.path and main.argv[:1] == (facts.path,):

@@ -14,7 +14,7 @@ from sigwrap.policy.judge.match import too_long_to_match
 from sigwrap.policy.judge.request import Action, AskedFact, Decision, Program, answer_of
 from sigwrap.policy.judge.system_folders import may_be_the_systems
 
-# What a policy decides by, beside the session.
+# The fields that a policy decides by.
 _OF_A_REQUEST = (
     *("path", "argv", "cwd", "depth", "truncated", "traced", "programs", "here"),
     *("masked", "elsewhere", "shadows"),
@@ -24,7 +24,11 @@ _OF_A_REQUEST = (
 def exec_payload(
     facts: ExecFacts, decision: Decision, *, verified: bool, traced: bool = False
 ) -> Payload:
-    """`verified`: that it will be; the event comes first. If that fails, another one says so."""
+    """Return the fields of an exec event.
+
+    The event comes before the exec: `verified` says that sigwrap will verify it. A later event
+    reports if that fails.
+    """
     main = facts.programs[0]
     argv = masked(main.argv)
     words = [argv if each.argv is main.argv else masked(each.argv) for each in facts.programs]
@@ -69,13 +73,13 @@ def exec_payload(
 
 
 def request_of(facts: ExecFacts, decision: Decision) -> Payload:
-    """For a question: nothing has come of it yet, and maybe nothing does."""
+    """Return the fields that an approval request shows."""
     payload = exec_payload(facts, decision, verified=False)
     return {name: payload[name] for name in _OF_A_REQUEST if name in payload}
 
 
 def _nearest_that_ran(process: Process) -> int:
-    """Something, of those above it; 0 where nobody knows."""
+    """Return the pid of the nearest ancestor that has executed something, or 0."""
     above = process.parent
     while above is not None and not above.argv:
         above = above.parent
@@ -87,7 +91,7 @@ def _is_too_long(program: Program) -> bool:
 
 
 def _findings(program: Program) -> Payload:
-    """What a rule has asked for, and what else the same decision rests on (judge/recorded.py)."""
+    """Return the facts that rules asked for, so that judge/recorded.py can repeat the decision."""
     found: Payload = {}
     is_own_name = program.path.endswith(f"/{program.name}") or not program.path
     system_file = answer_of(program.system_file)

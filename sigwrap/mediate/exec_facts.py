@@ -1,4 +1,4 @@
-"""What an exec is decided by."""
+"""The facts that an exec is judged by."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ class ExecFacts(NamedTuple):
     syscall: str
     path: str  # as the caller wrote it
     cwd: str
-    truncated: bool  # its arguments were longer than what was read
-    programs: tuple[Program, ...]  # the file, its interpreters, and what wrappers are to run
-    here: tuple[Program, ...]  # those of them that this very exec would run
-    readable: bool  # what would be loaded may be read, so it can be verified
+    truncated: bool  # its arguments are longer than sigwrap reads
+    programs: tuple[Program, ...]  # the file, its interpreters, and wrapped commands
+    here: tuple[Program, ...]  # those that this exec itself runs
+    readable: bool  # sigwrap may read the files, so it can verify them
     crowd: Crowd
-    stub_rule: str | None  # of a stub's child at the exec that was decided for its stub
-    scripts: tuple[str, ...] = ()  # the file and the interpreters that are scripts, as called
-    script_wraps: Program | None = None  # what their interpreter is to exec, and no more
+    stub_rule: str | None  # the rule that allowed a stub's command
+    scripts: tuple[str, ...] = ()  # the file and interpreters that are scripts, as called
+    script_wraps: Program | None = None  # the only command that their interpreter executes
 
 
 class Unseen(NamedTuple):
-    """What it asks for is not known, or not what that would run."""
+    """An exec whose arguments or files sigwrap cannot read."""
 
     process: Process
     syscall: str
@@ -47,5 +47,5 @@ def pointing_nowhere(process: Process, syscall: str) -> Unseen:
 
 
 def stalled(process: Process, syscall: str, reason: str) -> Unseen:
-    """The facts of an exec that could not be read in time."""
+    """Return the facts of an exec that could block the supervisor."""
     return Unseen(process, syscall, reason, errno.EACCES, "builtin:stalled")

@@ -1,4 +1,4 @@
-"""What somebody is asked about an exec, and whether what then runs is what that one has seen."""
+"""Make the approval request for an exec, and check that the approved command is what runs."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ _NOT_OURS = "it is in another root or mount namespace: its paths may be other fi
 
 
 class Ground(NamedTuple):
-    """What a yes stands on besides the facts: read only where somebody is asked."""
+    """What an approval rests on besides the facts. Read only for an approval request."""
 
     content: tuple[str, ...]
     where: Whereabouts
-    loaded: tuple[str, ...] | None = ()  # by variables, where the rule is about that
+    loaded: tuple[str, ...] | None = ()  # by variables, if the rule is about those
 
     @property
     def is_known(self) -> bool:
@@ -58,10 +58,10 @@ def question_about(
     facts: ExecFacts, ground: Ground, decision: Decision, *, asked_before: bool
 ) -> Question:
     main, where, loaded = facts.programs[0], ground.where, ground.loaded
-    # What can be another the next time, without a sign of it in the key.
+    # Each of these can change without a change of the key.
     passing = {
         _NOT_READ: facts.truncated,
-        # A root and a folder that are not ours can be made anew with the numbers of those before.
+        # A new root or directory can get the inode numbers of an earlier one.
         _NOT_OURS: not where.are_ours or any(each.elsewhere for each in facts.programs),
         _COVERED: where.is_covered,
         _NO_VARIABLES: loaded is None,
@@ -86,8 +86,8 @@ def question_about(
         pid=facts.process.pid,
         process=facts.process.stub_of or facts.process.comm,
         depth=facts.process.depth,
-        # Whoever is asked sees all of it: what looks like a secret may be what it runs.
-        what=shell_words(main.argv or ("",)),  # as Linux hands it on
+        # The approver sees everything: what looks like a secret may be the command.
+        what=shell_words(main.argv or ("",)),  # as Linux passes it on
         rule=decision.rule,
         message=decision.message,
         key=() if any(passing.values()) else key,
@@ -104,18 +104,20 @@ def question_about(
 
 
 def _covered(facts: ExecFacts) -> tuple[Program, ...]:
-    """What this exec runs, and what a script's interpreter goes on with, where its words say that
-    and no more. What a wrapper makes of other words is judged when it executes that."""
+    """Return what this exec runs, with the command that a script's interpreter executes next.
+
+    Other wrapped commands are judged when the wrapper executes them.
+    """
     return facts.here if facts.script_wraps is None else (*facts.here, facts.script_wraps)
 
 
 def _runs(facts: ExecFacts) -> tuple[str, ...]:
-    """The words that a script's interpreter gets: the script's first line may add any."""
+    """Return the arguments of a script's interpreter. The script's first line can add some."""
     return facts.programs[len(facts.scripts)].argv if facts.scripts else ()
 
 
 def _masked(runs: tuple[str, ...]) -> tuple[str, ...]:
-    """The rest of a script's first line is one word, and may hold many."""
+    """Mask secrets. The rest of a script's first line is one argument with many words."""
     return tuple(" ".join(masked(word.split(" "))) for word in masked(runs))
 
 

@@ -56,7 +56,7 @@ from sigwrap.mediate.signal_rules import Attempt, Judged, judged, unlogged
 from sigwrap.mediate.signal_texts import Denied, DeniedSignals, request_for, to_one
 from sigwrap.mediate.wording import refusal, waiting, with_rules_message
 from sigwrap.policy.judge.engine import Engine
-from sigwrap.policy.judge.request import Action, Decision, TargetType
+from sigwrap.policy.judge.request import PROTECTS_SIGWRAP, Action, Decision, TargetType
 from sigwrap.policy.judge.signals import signal_name
 
 _COUNTED_FOR_S = 1.0
@@ -73,6 +73,7 @@ _NOT_OWN = {
     How.JOIN: signal_rules.NOT_OWN_GROUP,
     How.FOREGROUND: signal_rules.NOT_OWN_GROUP,
     How.TERMINAL: signal_rules.NOT_OWN_TERMINAL,
+    How.TRACED_BY_PARENT: PROTECTS_SIGWRAP,
 }
 
 
@@ -87,9 +88,7 @@ class SignalMediator:
 
     def mediate(self) -> Mediation:
         facts: SignalFacts = yield Look()
-        while facts.how is How.TRACE and isinstance(facts.aim, SignalTarget):
-            if not (yield LetGo(facts.aim)):
-                break
+        while (tracee := _tracee(facts)) and (yield LetGo(tracee)):
             facts = yield Look()
         yield from self._answer(facts)
 
@@ -380,6 +379,12 @@ def _set_owner(facts: SignalFacts, *found: Judged) -> SetOwner | SetAsync:
     if facts.how in (How.ASYNC, How.SIGNAL_OF_OWNER):
         return SetAsync(target, unrecorded)
     return SetOwner(target, unrecorded)
+
+
+def _tracee(facts: SignalFacts) -> int:
+    """Return the pid of the process that the call would trace, or 0."""
+    aim = facts.aim
+    return aim.pid if facts.how is How.TRACE and isinstance(aim, SignalTarget) else 0
 
 
 def _deny_unread(facts: SignalFacts) -> Mediation:

@@ -21,6 +21,7 @@ class How(Enum):
     OWNER = "owner"  # the kernel will signal it for a descriptor; the number is in a register
     OWNER_IN_MEMORY = "owner in memory"  # the same, but another thread can rewrite the number
     TRACE = "trace"  # or read or write its memory; the number is in a register
+    TRACED_BY_PARENT = "traced by parent"  # the caller asks its parent to trace it
     CHANGE = "change"  # limits or priority of the target, which can kill or starve it
     SIGNAL_OF_OWNER = "signal of owner"  # chooses the signal that the owner will get
     ASYNC = "async"  # the owner of the descriptor is signalled from now on

@@ -41,9 +41,10 @@ def attempt_on_boundary(event: str, payload: Payload) -> Attempt | None:
 
 
 def _signal(payload: Payload) -> Attempt | None:
-    """Return None for a signal to a whole group, because sigwrap may be in it as well."""
+    """Return None for a signal to a whole group, which sigwrap may be in, and for PTRACE_TRACEME,
+    which names no process."""
     target = payload.get("target_pid")
-    if payload.get("rule_name") != PROTECTS_SIGWRAP.rule or "correlation" in payload:
+    if payload.get("rule_name") != PROTECTS_SIGWRAP.rule or not target or "correlation" in payload:
         return None
     sender = f"{text(payload.get('source_cmd'))} ({number(payload.get('source_pid'))})"
     signal, call = text(payload.get("signal_name")), text(payload.get("syscall"))

@@ -480,12 +480,6 @@ class Performer:
         self._mark_answered(scope)
         self._listener.fail(scope.id, restarting_errno)
 
-    def succeed_with(self, scope: Scope, value: int) -> None:
-        """By an effect that was let take place: demand_event."""
-        if not scope.is_over:
-            self._mark_answered(scope)
-            self._listener.succeed(scope.id, value)
-
     def answered_with_descriptor(self, scope: Scope) -> None:
         """The kernel has given the caller its answer as it put the descriptor there."""
         self._mark_answered(scope)

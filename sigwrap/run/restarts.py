@@ -1,18 +1,18 @@
-"""A call that a signal has broken off before the supervisor got it is made again.
+"""Repeat a call that a signal interrupts before the supervisor receives it.
 
-Until its notification has been received a caller waits interruptibly: a handler without SA_RESTART
-that runs then makes the call fail with EINTR, which no program expects of kill. What comes of that
-is decided as the handler is set up, and a tracer is asked before. So whoever is likely to get a
-signal in that moment is traced for as long: a process that signals its own children, and handles
-their ends. It runs on meanwhile, stops only at a signal, and is let go a while after its last one,
-or as it ends: its parent must be told of that as ever.
+Until its notification is received, a caller waits interruptibly. A signal handler without
+SA_RESTART that runs then makes the call fail with EINTR, which no program expects of kill. The
+kernel decides that as it sets up the handler, and asks a tracer before. So sigwrap traces a process
+that is likely to get a signal in that moment: one that signals its own children and handles their
+ends. The process runs on, and stops only at a signal. Sigwrap lets it go a while after its last
+signal to a child, or as it ends, because its parent must learn of that as usual.
 
-Some waits fail by any stop, and would begin anew with their whole timeout (epoll_wait). Nobody can
-tell how long such a one has lasted. So whoever is seen in one is let go at once: it waits longer by
-no more than the time between two looks.
+Some waits fail at any stop, or would begin anew with their whole timeout (epoll_wait). Sigwrap
+cannot tell how long such a wait has lasted. So it lets a process in one go at once. The wait then
+lasts longer by no more than the time between two looks.
 
-Only one that has a single thread: nobody else can exec in its process meanwhile, and the signal
-comes to nobody else.
+Only a process with a single thread is traced: no other thread can execute something meanwhile, and
+no other thread gets the signal.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Restarts:
         self._looks = False
 
     def expects_ends(self, pid: int) -> None:
-        """Of its children. The process waits for the answer to what ends or makes them."""
+        """Trace a process that is about to end or make children, and waits for the answer."""
         if pid not in self._traced_until_s:
             if pid in self._left_to_others:
                 return
@@ -57,7 +57,7 @@ class Restarts:
         self._traced_until_s[pid] = time.monotonic() + _TRACED_FOR_S
 
     def hand_over(self, pid: int) -> bool:
-        """It is at an exec. Whether it was traced for this: from now on it is for that."""
+        """Return whether the process was traced. From now on it is traced for its exec."""
         is_traced = pid in self._traced_until_s
         self._forget(pid, others_wait_s=_EXEC_TAKES_S)
         return is_traced
@@ -75,13 +75,13 @@ class Restarts:
         return True
 
     def on_stop(self, pid: int, wait_status: int) -> bool:
-        """Whether it is one of these."""
+        """Return whether the stop is that of a process that this traces."""
         if pid not in self._traced_until_s or os.WIFCONTINUED(wait_status):
             return False
         try:
             goes_on_traced = self._send_on(pid, wait_status)
         except KernelError:
-            goes_on_traced = False  # it was killed out of its stop
+            goes_on_traced = False  # it was killed while it stood
         if not goes_on_traced:
             self._forget(pid)
         return True
@@ -129,11 +129,11 @@ def _interrupt(pid: int) -> None:
     try:
         ptrace.interrupt(pid)
     except Gone:
-        pass  # its end will be reported
+        pass  # wait reports its end
 
 
 def _seize(pid: int) -> bool:
-    """False where it is traced, may not be looked into, or was killed."""
+    """Return False if the process is traced, unreadable, or was killed."""
     try:
         ptrace.seize(pid, ptrace.TO_ITS_EXEC_OR_END)
     except KernelError:

@@ -219,7 +219,7 @@ class Signals:
         return PAUSED
 
     def _let_go(self, scope: Scope, effect: LetGo) -> object:
-        waits = self._restarts.let_go_soon(effect.target.pid, scope, True)
+        waits = self._restarts.let_go_soon(effect.pid, scope, True)
         return PAUSED if waits else False
 
     def _look_again(self, _scope: Scope, effect: LookAgain) -> bool:

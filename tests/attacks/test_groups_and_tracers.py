@@ -1,5 +1,5 @@
 """Nobody joins a process group of the outside, gives it the terminal, takes its terminal away, has
-its group signalled by a descriptor, or stays traced by sigwrap.
+its group signalled by a descriptor, or makes sigwrap its tracer.
 
 A process that reads the terminal in the background stops its whole group: with the group of another
 job it would be that one.
@@ -74,10 +74,14 @@ def test_an_interactive_shell_keeps_its_jobs(users_lab: Lab) -> None:
     assert lab.payloads("signal_blocked") == []
 
 
-def test_sigwrap_lets_go_who_has_made_it_a_tracer(users_lab: Lab, programs: Path) -> None:
-    """At its next stop: the run hung at the first signal to such a process."""
+def test_sigwrap_is_nobodys_tracer(users_lab: Lab, programs: Path) -> None:
+    """The run hung at the first signal to whoever had asked for it. Who slips under its tracing,
+    as its parent leaves, is let go."""
     lab = users_lab.under(OWN)
-    assert lab.tells(programs / "asks_to_be_traced_by_sigwrap.py", 30) == [[0], "0", 30]
+    told = lab.tells(programs / "asks_to_be_traced_by_sigwrap.py", 30)
+    assert told == [["EPERM"], "EPERM", 30]
+    blocked = {(each["syscall"], each["rule_name"]) for each in lab.payloads("signal_blocked")}
+    assert blocked == {("ptrace", "builtin:sigwrap")}
 
 
 def test_what_reaches_everybody_fails_in_the_filter(users_lab: Lab, programs: Path) -> None:

@@ -103,21 +103,6 @@ def test_nobody_runs_on_after_an_exec(as_user: Sigwrap, compiled: Path, first: P
     assert all(event.payload["verified"] for event in as_user.sealed_events("exec_allowed"))
 
 
-@pytest.mark.parametrize("asks", ["command", "orphan"])
-def test_a_caller_that_sigwrap_traces_runs_nothing_unverified(
-    as_user: Sigwrap, compiled: Path, first: Path, asks: str
-) -> None:
-    """A child of the supervisor makes it its tracer by PTRACE_TRACEME."""
-    for name in ("good", "bad"):
-        shutil.copy(first, as_user.folder / name)
-    names = (str(as_user.folder / "good"), str(as_user.folder / "bad"))
-    path = policy(as_user.folder, RULES, TRACING)
-    done = as_user.run("-p", path, "--", str(compiled / "traced_by_sigwrap"), asks, *names)
-    assert b"bad" not in done.stdout
-    denied = as_user.sealed_events("exec_denied")
-    assert "builtin:traced" in {event.payload["rule_name"] for event in denied}
-
-
 TRACES = """
 import ctypes, os, signal
 call = ctypes.CDLL(None, use_errno=True).syscall

@@ -26,6 +26,7 @@ from sigwrap.calls import (
     PTRACE_ATTACH,
     PTRACE_KILL,
     PTRACE_SEIZE,
+    PTRACE_TRACEME,
     SIOCSPGRP,
     TABLE,
     TIOCSCTTY,
@@ -93,8 +94,8 @@ VERDICTS: dict[str, Lines] = {
     },
     "prctl": {ALLOW: [(38,)], REFUSE: [(PR_SET_MM,)]},
     "ptrace": {
-        ALLOW: [(0,), (1,), (0x4200,)],  # PTRACE_TRACEME, PTRACE_PEEKTEXT, PTRACE_SETOPTIONS
-        NOTIFY: [(PTRACE_KILL,), (PTRACE_ATTACH,)],
+        ALLOW: [(1,), (0x4200,)],  # PTRACE_PEEKTEXT, PTRACE_SETOPTIONS
+        NOTIFY: [(PTRACE_TRACEME,), (PTRACE_KILL,), (PTRACE_ATTACH,)],
         REFUSE: [(PTRACE_SEIZE,)],
     },
     # The words by which these name the caller itself are free, those that name another are not.

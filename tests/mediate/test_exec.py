@@ -220,6 +220,9 @@ def test_what_would_run_on_while_traced_is_denied_unless_everything_may_run(
     shell.asks_for("ls").holds(CannotHold("it would run on")).records(
         "exec_audited", verified=False, traced=True
     ).yields(ContinueWatched(), reply=Ran()).ends()
+    shell.asks_for("ls").holds(CannotHold("has threads", may_run=False)).is_denied(
+        "ls", "builtin:traced", "has threads", reason="has threads", traced=True
+    )
 
 
 # Without a decision

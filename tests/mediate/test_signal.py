@@ -737,6 +737,7 @@ def test_what_would_be_signalled_is_judged_and_else_free() -> None:
         (How.JOIN, "builtin:group"),
         (How.FOREGROUND, "builtin:group"),
         (How.TERMINAL, "builtin:terminal"),
+        (How.TRACED_BY_PARENT, "builtin:sigwrap"),
     ],
 )
 def test_what_is_not_the_sessions_own_is_denied(how: How, rule: str) -> None:
@@ -759,5 +760,5 @@ def test_a_tracer_waits_until_sigwrap_traces_its_target_no_more() -> None:
     )
     steps = play(SignalMediator(OF_CALLS, domain=False).mediate()).yields(Look(), reply=facts)
     gone = facts._replace(aim=WouldFail(errno.ESRCH))
-    steps.yields(LetGo(CHILD), reply=True).yields(Look(), reply=gone)
+    steps.yields(LetGo(CHILD.pid), reply=True).yields(Look(), reply=gone)
     steps.fails(errno.ESRCH, Unrecorded.NOTHING_HAPPENS)

@@ -45,7 +45,8 @@ def test_not_an_attempt() -> None:
         ("exec_allowed", {"path": "./ls", "shadows": "/bin/ls"}),
         ("exec_denied", {"path": "./ls", "shadows": "/bin/ls"}),
         ("signal_blocked", ON_SIGWRAP | {"rule_name": "no-kill"}),
-        ("signal_blocked", ON_SIGWRAP | {"correlation": "3"}),  # kill 0, in sigwrap's own group
+        ("signal_blocked", ON_SIGWRAP | {"target_pid": None}),  # PTRACE_TRACEME
+        ("signal_blocked", ON_SIGWRAP | {"correlation": "3"}),  # kill 0, where sigwrap is as well
         ("control_refused", {"inside_session": False, "peer_pid": 9}),
         *((name, {}) for name in ("process_exited", "agent_signal", "limit_near", "session_ended")),
     ):

@@ -183,12 +183,9 @@ def play_exec(mediator: ExecMediator, facts: ExecFacts | Unseen | WouldFail) -> 
 def play_from(mediator: Looks, facts: object) -> Transcript:
     """From after the look; sigwrap itself traces no target."""
     transcript = play(mediator.mediate()).yields(Look(), reply=facts)
-    if (
-        isinstance(facts, SignalFacts)
-        and facts.how is How.TRACE
-        and isinstance(facts.aim, SignalTarget)
-    ):
-        transcript.yields(LetGo(facts.aim), reply=False)
+    aim = facts.aim if isinstance(facts, SignalFacts) and facts.how is How.TRACE else None
+    if isinstance(aim, SignalTarget):
+        transcript.yields(LetGo(aim.pid), reply=False)
     return transcript
 
 

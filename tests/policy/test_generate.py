@@ -268,6 +268,19 @@ def audited(operation: str, path: str, to: str = "") -> Event:
     return event("file_audited", operation=operation, path=path, to=to)
 
 
+def test_tracing_stays_possible(parse: Parse) -> None:
+    for traces in (
+        sent(9, "children", syscall="ptrace"),
+        ran("/usr/bin/true", traced=True, verified=True),
+    ):
+        assert parse(generate_policy([*OBSERVED, traces], name="x")).session.tracing == "allow"
+    for other in (
+        sent(9, "children", kind="signal_blocked", syscall="ptrace"),
+        ran("/usr/bin/secret", traced=True, verified=False),
+    ):
+        assert parse(generate_policy([*OBSERVED, other], name="x")).session.tracing == ""
+
+
 def test_only_written_directories_may_be_written(parse: Parse) -> None:
     seen = [
         audited("create", "/project/a/[x] ${HOME}/f"),

@@ -109,6 +109,8 @@ class TargetResolver:
                 if isinstance(aim, OwnInMemory):
                     return _hold_terminal(notification.tid, call, aim)
                 return call, aim
+            case How.TRACED_BY_PARENT:
+                return call, self._groups.traced_by_parent(sender)
             case How.NUMBER | How.OWNER | How.OWNER_IN_MEMORY | How.TRACE | How.CHANGE:
                 if call.target == notification.tid and call.how in (How.TRACE, How.CHANGE):
                     return call, self._of_held(sender, call, sender.pid, 0)

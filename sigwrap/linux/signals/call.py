@@ -135,6 +135,8 @@ def read_call(notification: Notification, syscall: str, words: bytes | None) -> 
             return _by_number(syscall, notification, number, target, thread, words)
         case "pidfd_send_signal":
             return _pidfd(syscall, notification, words)
+        case "ptrace" if notification.argument0 & 0xFFFFFFFF == calls.PTRACE_TRACEME:
+            return SignalCall(syscall, How.TRACED_BY_PARENT, signal.SIGKILL, 0)
         case "ptrace":
             return _at_another(syscall, How.TRACE, signal.SIGKILL, notification.argument1)
         case "prlimit64":

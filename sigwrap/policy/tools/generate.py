@@ -58,11 +58,13 @@ _MOST_PLACES = 50
 _CHANGES = "[write, create, delete]"
 _TEMPORARY = "/tmp"
 _ALLOW = ("decision", "allow")
+_TRACING = frozenset({"ptrace", "process_vm_readv", "process_vm_writev", "perf_event_open"})
 
 
 def generate_policy(events: Iterable[Event], *, name: str) -> str:
     profile, written = _Profile(), set[str]()
     judges_network = False  # without network rules, no connection is recorded
+    traces = False
     for event in events:
         if event.type == "file_audited":
             written |= _changed(event)
@@ -71,13 +73,23 @@ def generate_policy(events: Iterable[Event], *, name: str) -> str:
         elif event.type in DENIED_TYPES:
             profile.add_denied(event)
         judges_network |= event.type in CONNECTION_TYPES
+        traces |= event.type in LEARNED_EVENTS and _is_tracing(event)
     head = _HEAD.format(name=yaml_word(name), network=", network: deny" if judges_network else "")
-    lines = [head, *profile.lines(), *_file_lines(written)]
+    tracing = ["session: {tracing: allow}"] if traces else []
+    lines = [head, *tracing, *profile.lines(), *_file_lines(written)]
     if not judges_network:
         lines += ["", "# The sessions recorded no connections, so this policy restricts none."]
     if not written:
         lines += ["", "# The sessions audited no files, so this policy restricts none."]
     return "\n".join(lines) + "\n"
+
+
+def _is_tracing(event: Event) -> bool:
+    """Return whether a process traces another. An unreadable program counts as traced as well, but
+    sigwrap cannot verify it."""
+    payload = event.payload
+    is_traced = payload.get("traced") is True and payload.get("verified") is True
+    return is_traced or payload.get("syscall") in _TRACING
 
 
 class _Profile:

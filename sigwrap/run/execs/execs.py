@@ -1,4 +1,4 @@
-"""The edge of the exec mediator: a request's facts in, its effects carried out."""
+"""Gather the facts of an exec for its mediator, and carry out the mediator's effects."""
 
 from __future__ import annotations
 

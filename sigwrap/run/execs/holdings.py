@@ -1,4 +1,4 @@
-"""What one exec holds until it is over."""
+"""The state and resources of one exec until it is over."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Found = tuple[bytes, Executable]  # the path of a replacement, and what it would
 
 
 class ExecHoldings:
-    """What one exec holds."""
+    """The state and resources of one exec."""
 
     __slots__ = (
         "asked",
@@ -56,18 +56,18 @@ class ExecHoldings:
         self.tracee: Tracee | None = None
         self.let_tracer_go: Callable[[], None] | None = None  # if sigwrap holds the caller's
         self.goes_on = False
-        # Of a replacement
+        # For a replacement
         self.replacement: Executable | None = None
         self.found: dict[str, Found | None] = {}  # by a worker
         self.name = ""
         self.path = b""
-        self.descriptor = -1  # the caller's, of the program that waits
+        self.descriptor = -1  # the caller's own, of the program that waits
         self.replacement_argv: Sequence[bytes] = ()
-        self.sets_environment = False  # all of it, at the exec stop
+        self.sets_environment = False  # as a whole, at the exec stop
         self.variables: Variables = ()
         self.holds_secret = False
         self.at_exec_stop: Callable[[int], str] | None = None
-        # Of a stub's command
+        # For a stub's command
         self.expected: Expected | None = None
         self.recording: Recording | None = None
 
@@ -82,7 +82,7 @@ class ExecHoldings:
                 each.close()
         if self.let_tracer_go is not None:
             self.let_tracer_go()
-        # A tracee and its scope lead to each other, and both here.
+        # A tracee and its scope refer to each other, and both to this object.
         self.asked = self.facts = self.executable = self.replacement = None
         self.replacement_argv = ()
         self.let_tracer_go = None

@@ -1,4 +1,4 @@
-"""What is read of an exec besides its facts, where somebody is asked about it."""
+"""Read what an approval request about an exec needs besides its facts."""
 
 from __future__ import annotations
 

@@ -1,12 +1,11 @@
-"""Execs of plain files that have run before go on by a shorter way.
+"""The fast path of execs: plain files that have run before.
 
-A file is plain where nothing was found out about it but what hangs on its path and its state: no
-script, no wrapper, nothing that its own user may change. The extension (linux/execs/_repeated.c)
-gathers the facts of a request. Where the file is such a one, they are judged here, once for all
-requests with the very same facts, unless a rule asks for what differs each time
-(mediate/repeats.py). Then the extension records, answers and verifies, as the long way does.
-Whatever else comes of it is seen to here: the mediator is brought to where the exec is, and the
-tracer gets it.
+A file is plain if all its facts follow from its path and state: it is no script, no wrapper, and
+its own user cannot change it. The extension (linux/execs/_repeated.c) gathers the facts of a
+request. If the file is plain, this module judges them once for all requests with the same facts,
+unless a rule asks for a fact that differs each time (mediate/repeats.py). Then the extension
+records, answers and verifies the exec as the slow path does. Whatever else happens, this module
+hands the exec over to the mediator and the tracer.
 """
 
 from __future__ import annotations
@@ -54,21 +53,21 @@ if TYPE_CHECKING:
     from sigwrap.run.session import Session
 
 _KEPT = 1024
-_NUMBERS_TAKE = 256  # bytes at most, of what differs from exec to exec
+_NUMBERS_TAKE = 256  # at most, in bytes: the fields that differ from exec to exec
 _LONGEST_STAY_S = 0.5
 
 
 class _Plain(NamedTuple):
-    main: Program  # without what differs each time
+    main: Program  # without the facts that differ each time
     state: State
     image: Place
 
 
 class _Remembered(NamedTuple):
-    """What an entry has besides what the extension reads."""
+    """The part of an entry that the extension does not read."""
 
     facts: ExecFacts
-    argv: tuple[str, ...]  # as the process shows them from then on
+    argv: tuple[str, ...]  # which the process shows after the exec
     line: bytes
     image: Place
 
@@ -100,7 +99,7 @@ class RepeatedExecs:
         self._crowd = (limits.count_at_execs, *most)
 
     def may_serve(self) -> bool:
-        """Nothing is going on that each exec has to be held against."""
+        """Return whether nothing requires judging each exec."""
         return (
             bool(self._plain)
             and self._performer.grants
@@ -114,7 +113,7 @@ class RepeatedExecs:
         )
 
     def serve(self) -> Notification | None:
-        """A request that is left to the long way; None where there is none."""
+        """Return a request that needs the slow path, or None."""
         request = b""
         while True:
             served = self._serve(request)
@@ -123,7 +122,7 @@ class RepeatedExecs:
             if served.outcome != LEFT_AFTER_ENDS or not self.may_serve():
                 break
         if served.outcome == BROKEN:
-            return self._listener.receive()  # which says what is wrong
+            return self._listener.receive()  # which raises the error
         is_left = served.outcome in (LEFT, LEFT_AFTER_ENDS)
         return served.notification() if is_left else None
 
@@ -148,7 +147,7 @@ class RepeatedExecs:
         )
 
     def _extension(self) -> Native:
-        """Anew where the journal was written anew."""
+        """Return the extension, made anew if the journal is another file now."""
         log = self._recorder.log
         if self._native is None or self._journal_fd != log.journal_fd:
             self._journal_fd = log.journal_fd
@@ -164,7 +163,7 @@ class RepeatedExecs:
             )
         return self._native
 
-    # What the extension has done
+    # The extension's results
 
     def _take(self, served: Served) -> None:
         self._recorder.rows_written(
@@ -182,7 +181,8 @@ class RepeatedExecs:
             self._hold(served, Held(*served.held))
 
     def _take_processes(self, served: Served) -> None:
-        """In the order in which they came up: what has children here has run nothing since."""
+        """Take over processes in the order of their start. Those with children here have executed
+        nothing since."""
         earlier: dict[int, list[tuple[list[Any], Image]]] = {}
         for place, entry, image in served.earlier:
             earlier.setdefault(place, []).append((entry, image))
@@ -212,8 +212,7 @@ class RepeatedExecs:
             self._renew_budget(_of(entry).facts)
 
     def _hold(self, served: Served, held: Held) -> None:
-        """An exec that was let go on and is not over within a moment, was refused by the kernel, or
-        has loaded something else."""
+        """Hand over an exec that takes long, that failed, or that loaded another file."""
         notification, remembered = served.notification(), _of(held.entry)
         process = self._processes.by_pid[notification.tid]
         is_written = served.outcome == HELD
@@ -236,7 +235,7 @@ class RepeatedExecs:
                 holdings.executable = tracee.judged = Executable.again(
                     tid, process.pid, held.fd, facts.programs, remembered.line, self._ours
                 )
-            except OSError:  # it has ended; else its exec stop finds nothing judged, and kills it
+            except OSError:  # it has ended; otherwise its exec stop kills it
                 os.close(held.fd)
             holdings.goes_on = True
             self._turns.goes_on(holdings)
@@ -266,15 +265,15 @@ class RepeatedExecs:
         main = facts.programs[0]._replace(argv=(), sha256=None, system_file=None, loads_code=False)
         self._plain[asked.path] = _Plain(main, state, executable.image)
         if _counted_as(facts) in self._budgets:
-            self._renew_budget(facts)  # it may have been used up
+            self._renew_budget(facts)  # it may be used up
 
     def _judge(self, *gathered: Any) -> None:
-        """An exec of such a file: where it may go on, it is remembered by all its facts."""
+        """Judge an exec of a plain file. If it may go on, remember the facts."""
         found = Known(*gathered)
         plain = self._plain[found.path]
         real, argv = os.fsdecode(found.real), tuple(map(os.fsdecode, found.line[:-1].split(b"\0")))
         if (plain.main.path, plain.state) != (real, found.state):
-            del self._plain[found.path]  # it is another file now
+            del self._plain[found.path]  # the path means another file now
             return
         if self._refused is not None and self._refused.suspects(argv, os.fsdecode(found.cwd)):
             return
@@ -282,7 +281,7 @@ class RepeatedExecs:
         if unwrap(real.rpartition("/")[2], argv) or unwrap(main.name, argv):
             return
         if "/" not in argv[0] and not in_a_system_folder(os.fsdecode(found.path)):
-            return  # found along PATH, it shadows what may come to be there
+            return  # a system command of that name may appear later
         comm = found.comm.decode("utf-8", "surrogateescape")
         caller = Process(pid=0, start_time=0, parent=None, ppid=0, depth=found.depth, comm=comm)
         path, cwd = os.fsdecode(found.path), os.fsdecode(found.cwd)
@@ -301,7 +300,7 @@ class RepeatedExecs:
             self._remember(found, facts, recorded, plain.image)
 
     def _remember(self, found: Known, facts: ExecFacts, recorded: Record, image: Place) -> None:
-        is_long = json_size(recorded.payload) > LONGEST_LINE - _NUMBERS_TAKE  # it may be cut
+        is_long = json_size(recorded.payload) > LONGEST_LINE - _NUMBERS_TAKE  # it could be cut
         if is_long or len(self._remembered) >= _KEPT:
             return
         texts = _texts_of(recorded, counts_crowd=self._crowd[0])
@@ -309,7 +308,7 @@ class RepeatedExecs:
         facts = facts._replace(programs=(main,), here=(main,))
         argv = cut_words(main.argv)
         facts.process.becomes_another(argv)
-        # One that is there counts what the extension has let go on since it was last told of.
+        # An existing budget counts the execs that the extension has not reported yet.
         budget = self._budgets.get(_counted_as(facts))
         if budget is None:
             budget = self._renew_budget(facts)
@@ -323,25 +322,25 @@ class RepeatedExecs:
         ]
 
     def _forget_remembered(self) -> None:
-        """Not while the extension goes by them."""
+        """Forget all entries. The extension must not be running."""
         self._budgets.clear()
         self._remembered.clear()
 
     def _renew_budget(self, facts: ExecFacts) -> list[int]:
-        """One for all entries of what counts as the same exec."""
+        """Renew the budget that all entries of the same exec share."""
         budget = self._budgets.setdefault(_counted_as(facts), [0])
         budget[0] = self._watchers.execs_left(facts)
         return budget
 
 
 def _counted_as(facts: ExecFacts) -> tuple[str, tuple[str, ...], str]:
-    """By what an exec is the same as another: agent/watches.py."""
+    """Return what makes two execs the same for agent/watches.py."""
     main = facts.programs[0]
     return main.path, main.argv, facts.cwd
 
 
 class AskedAnew(Exception):
-    """A rule asks for what differs from exec to exec."""
+    """A rule asks for a fact that differs from exec to exec."""
 
 
 def _asked_by(program: Program, found: Known) -> Program:
@@ -358,7 +357,7 @@ def _asked_by(program: Program, found: Known) -> Program:
     )
 
 
-_RULE, _REST = 6, 7  # of an entry; those before are the extension's
+_RULE, _REST = 6, 7  # indexes in an entry; the extension reads those before
 
 
 def _of(entry: list[Any]) -> _Remembered:
@@ -367,9 +366,11 @@ def _of(entry: list[Any]) -> _Remembered:
 
 
 def _texts_of(recorded: Record, *, counts_crowd: bool) -> tuple[bytes, bytes, bytes]:
-    """The payload as it is stored, around what differs each time: the parent's pid, the nearest
-    above that has run something (it may not be there), and at the end how many processes there are
-    and how long it took."""
+    """Return the stored payload as the texts around the fields that differ each time.
+
+    These are the parent's pid, the nearest ancestor that has executed something (optional), and at
+    the end the number of processes and the time that it took.
+    """
     event, payload = recorded.event, recorded.payload
     names = [name for name in payload if name not in _DIFFERS]
     comes = list(payload).index("ppid")
@@ -404,5 +405,5 @@ def _encoded(event: str, payload: Payload) -> bytes:
 
 
 def _members(event: str, payload: Payload) -> bytes:
-    """Without the version in front."""
+    """Return the encoded members without the version in front."""
     return _encoded(event, payload)[len(_encoded(event, {})) :][:-1] if payload else b""

@@ -1,4 +1,4 @@
-"""What runs in the place of an exec: found, prepared, and put into the caller's own call."""
+"""Find and prepare what runs in place of an exec, and put it into the caller's own call."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ class Replacements:
         held.holds_secret = takes_from_the_host(redirect)
         if held.holds_secret and (problem := objection_to(scope.tid)):
             return Unpreparable(problem)
-        held.name = effect.argv[0]  # also where a stub stands in for it
+        held.name = effect.argv[0]  # even if a stub runs in its place
         argv = [os.fsencode(word) for word in effect.argv]
         if problem := self._find_replacement(scope, redirect.command, argv):
             return Unpreparable(problem)
@@ -156,7 +156,7 @@ class Replacements:
         held: ExecHoldings = scope.holdings
         expected = held.expected
         assert expected is not None, "a stub's command"
-        if changed := changed_stub_file():  # what the stub has loaded since
+        if changed := changed_stub_file():  # which the stub has loaded since
             return Unpreparable(f"sigwrap's own file has changed: {changed}")
         held.holds_secret = expected.is_secret
         if held.holds_secret and (problem := objection_to(scope.tid)):
@@ -258,7 +258,7 @@ class Replacements:
         held: ExecHoldings = scope.holdings
         tracee, asked = held.tracee, held.asked
         assert tracee is not None and asked is not None, "held and prepared before"
-        # Where the environment is set at the exec stop, the call itself has an empty one.
+        # If the environment is set at the exec stop, the call itself has an empty one.
         environment: list[bytes] | None = [] if held.sets_environment else None
         redirection = Redirection(
             scope.notification,
@@ -283,8 +283,8 @@ class Replacements:
 
 
 def _stub_can_make(asked: Asked, executable: Executable, tid: int) -> bool:
-    """Whether the same call from the stub means the same file, and the caller's own filters and
-    memory allow it to be changed."""
+    """Return whether the same call from the stub means the same file, and the caller's filters and
+    memory allow sigwrap to change the call."""
     if asked.folder_fd != AT_FDCWD or asked.flags or asked.truncated or may_be_served():
         return False
     if not _leads_to(asked.path, executable.inodes()[0], tid):
@@ -294,7 +294,8 @@ def _stub_can_make(asked: Asked, executable: Executable, tid: int) -> bool:
 
 
 def _leads_to(path: bytes, inode: Inode, tid: int) -> bool:
-    """For us as well: `/proc/self/exe`, or a link to it, leads each process elsewhere."""
+    """Return whether the path means that file to sigwrap as well. `/proc/self/exe` is another file
+    for each process."""
     opened = list[int]()
     try:
         opened.append(proc_files.open_file(f"/proc/{tid}/cwd", os.O_PATH | os.O_DIRECTORY))
@@ -316,7 +317,7 @@ def _noting(recordings: Recordings, stub: Process, expected: Expected) -> Callab
 
 
 def _has_room_for_a_stub(pid: int) -> bool:
-    """Without, its interpreter would end in words of its own."""
+    """Return whether enough descriptors are free. Otherwise the stub would fail at its start."""
     try:
         limit, _hard = resource.prlimit(pid, resource.RLIMIT_NOFILE)
         taken = proc_files.names(f"/proc/{pid}/fd")

@@ -1,16 +1,16 @@
-"""Every exec that goes on is held until it has succeeded or failed, so that it can be compared.
+"""Trace every exec that goes on until it has succeeded or failed, to verify what was loaded.
 
-The caller is seized while it waits in its notification and asked to stop, then let go on. Either
-the exec succeeds, and the thread stops before the first instruction of the new image, where it is
-compared and released or killed; or the kernel refuses it, and the stop that was asked for comes as
-the thread returns, with the errno untouched. One of the two always comes, so nothing is waited for
-and no exec is lost track of. (PTRACE_SYSCALL would tell of a refusal as well, but needs a stop
-first, which a thread inside a notification can't have.)
+Sigwrap seizes the caller while it waits in its notification, asks it to stop, and lets it go on. If
+the exec succeeds, the thread stops before the first instruction of the new image. There sigwrap
+compares the image, and releases or kills the process. If the kernel refuses the exec, the requested
+stop comes as the thread returns, and the errno stays as it is. One of the two always comes.
+(PTRACE_SYSCALL would report a refusal as well, but it needs a stop first, which a thread inside a
+notification cannot have.)
 
-One exec of a process at a time. PTRACE_SEIZE takes the mutex that an exec holds while it waits for
-the process's other threads to go, and such a thread, if sigwrap traced it, goes only when sigwrap
-reaps it: seizing a second thread could block the supervisor for good. So the requests of the other
-threads are put off.
+A process makes one exec at a time. PTRACE_SEIZE takes a mutex that an exec holds while it waits for
+the other threads of its process to go. If sigwrap traces such a thread, it goes only when sigwrap
+reaps it. So seizing a second thread could block the supervisor forever, and the requests of the
+other threads wait.
 """
 
 from __future__ import annotations
@@ -66,10 +66,10 @@ class Tracee:
         self.judged: Executable | None = None
         self.redirection: Redirection | None = None
         self.variables: Variables = ()  # for the new image's environment
-        # Gets the pid, and says why the new image must not run, if so.
+        # Takes the pid, and returns why the new image must not run, or "".
         self.at_exec_stop: Callable[[int], str] | None = None
         self.may_dump_core = True
-        self.is_refused = False  # by sigwrap: the log doesn't say that it goes on
+        self.is_refused = False  # by sigwrap, so the log does not say that it goes on
 
 
 class Tracer:
@@ -89,16 +89,16 @@ class Tracer:
 
     @property
     def redirects(self) -> bool:
-        """Whether a call may come again as a new request."""
+        """Return whether a call can come back as a new request."""
         return any(tracee.redirection is not None for tracee in self._by_tid.values())
 
     def take_back(self, notification: Notification) -> bool:
-        """Whether it is the call of a thread that is held: the one that was restarted."""
+        """Return whether the notification is the restarted call of a tracee."""
         tracee = self._by_tid.get(notification.tid)
         if tracee is None:
             return False
         if tracee.redirection is None:
-            self._forget(tracee)  # another thread of its process took its id
+            self._forget(tracee)  # another thread of its process has its id now
             return False
         self._performer.came_back(tracee.scope, notification.id)
         is_intact = tracee.redirection.is_intact(notification)
@@ -106,7 +106,7 @@ class Tracer:
         return True
 
     def hold(self, scope: Scope) -> Tracee:
-        """Raises NotTraceable or Gone."""
+        """Seize the caller. Raises NotTraceable or Gone."""
         is_ours = scope.tid == scope.process.pid and self._restarts.hand_over(scope.tid)
         try:
             ptrace.seize(scope.tid)
@@ -116,7 +116,7 @@ class Tracer:
         return self.held_already(scope)
 
     def held_already(self, scope: Scope) -> Tracee:
-        """It was seized."""
+        """Take over a caller that is seized already."""
         tracee = Tracee(scope)
         self._by_tid[scope.tid] = tracee
         self._by_pid[scope.process.pid] = tracee
@@ -124,8 +124,8 @@ class Tracer:
         return tracee
 
     def go_on(self, tracee: Tracee, answer: Callable[[], None]) -> None:
-        # Without WAIT_KILLABLE_RECV the interrupt would break off the notification itself. After
-        # the answer it may come when the exec is already over: the exec stop calls it off.
+        # Without WAIT_KILLABLE_RECV, the interrupt would break off the notification itself. After
+        # the answer it can come when the exec is over; then the exec stop cancels it.
         if self._waits_through_signals:
             _interrupt(tracee)
             answer()
@@ -134,12 +134,12 @@ class Tracer:
             _interrupt(tracee)
 
     def refused(self, tracee: Tracee) -> None:
-        """Its call fails; it is let go as it returns."""
+        """Release the tracee when its failed call returns."""
         tracee.is_refused = True
         _interrupt(tracee)
 
     def restart(self, tracee: Tracee, redirection: Redirection, answer: Callable[[], None]) -> None:
-        """The call stops on its way out, is rewritten there, and comes back as a new request."""
+        """Rewrite the call at a stop on its way out. It comes back as a new request."""
         tracee.redirection = redirection
         _interrupt(tracee)
         answer()
@@ -157,7 +157,7 @@ class Tracer:
     # What wait reports
 
     def on_stop(self, pid: int, wait_status: int) -> bool:
-        """Whether it is one of these."""
+        """Return whether the stop is that of a tracee."""
         if wait_status >> 16 == ptrace.EVENT_EXEC:
             self._on_exec(pid)
             return True
@@ -166,7 +166,7 @@ class Tracer:
             return False
         try:
             done = self._on_other_stop(tracee, wait_status)
-        except KernelError:  # it was killed out of its stop
+        except KernelError:  # it was killed while it stood
             done = True
         except Exception as bug:
             self._kill(tracee.process.pid, tracee, bug)
@@ -181,11 +181,11 @@ class Tracer:
             self._forget(tracee)
 
     def _on_exec(self, pid: int) -> None:
-        """By now a thread that didn't lead its process has taken the leader's id; of each process
-        one thread is held, so this is it."""
+        """Verify the new image. A thread that did not lead its process has the leader's id by now;
+        of each process, sigwrap traces one thread only."""
         self._restarts.on_end(pid)  # of the leader
         tracee = self._by_pid.get(pid)
-        if tracee is None or tracee.judged is None:  # no exec that was let go on
+        if tracee is None or tracee.judged is None:  # sigwrap has not let this exec go on
             _kill(pid)
             if tracee is not None:
                 self._forget(tracee)
@@ -220,12 +220,12 @@ class Tracer:
         self._forget(tracee)
 
     def _kill(self, pid: int, tracee: Tracee, bug: Exception) -> None:
-        """An error of sigwrap's own, at a stop: this one process ends of it."""
+        """Kill the process after an error in sigwrap's own code."""
         _kill(pid)
         self._performer.broke(tracee.scope, bug)
 
     def _run_or_kill(self, pid: int, tracee: Tracee, problem: str) -> None:
-        """`problem`: empty where the right program was loaded."""
+        """Release the process, or kill it because of `problem`."""
         if not problem and not tracee.may_dump_core:
             problem = keep_from_core(pid)
         problem = problem or _set_environment(pid, tracee.variables)
@@ -242,19 +242,19 @@ class Tracer:
             self._performer.resume(tracee.scope, Ran())
             return
         try:
-            ptrace.registers(pid)  # nothing is what it was where it was killed out of its stop
+            ptrace.registers(pid)  # fails if the process was killed while it stood
             self._performer.resume(tracee.scope, LoadedOther(problem, *image.shown(pid)))
         finally:
             os.kill(pid, signal.SIGKILL)
 
     def _on_other_stop(self, tracee: Tracee, wait_status: int) -> bool:
-        """Whether it was let go."""
+        """Return whether the tracee was released."""
         if tracee.redirection is not None:
             done = tracee.redirection.on_stop(wait_status)
             if tracee.redirection.error:
                 self._failed(tracee, tracee.redirection.error)
             return done
-        # It returned from the exec. A group stop goes on after the detach, as its parent expects.
+        # It has returned from the exec. A group stop lasts after the detach, as its parent expects.
         stop = os.WSTOPSIG(wait_status)
         is_signal = not wait_status >> 16 and stop != ptrace.SYSCALL_STOP
         error = 0 if tracee.is_refused else ptrace.error_in(ptrace.registers(tracee.tid), EXECS)
@@ -280,7 +280,7 @@ def _interrupt(tracee: Tracee) -> None:
     try:
         ptrace.interrupt(tracee.tid)
     except Gone:
-        pass  # its end will be reported
+        pass  # wait reports its end
 
 
 def _set_environment(pid: int, variables: Variables) -> str:
