@@ -22,17 +22,15 @@ from sigwrap.agent.signals import (
 from sigwrap.errors import StoreError
 from sigwrap.escape import printable
 from sigwrap.events import Payload, text
+from sigwrap.hints import TYPE_CHECKING
 from sigwrap.linux.peer import Peer
 from sigwrap.mediate.diagnosis import Standstill
 from sigwrap.mediate.masking import masked_text
 from sigwrap.mediate.run_end import KillDemanded, LimitReached, TerminationDemanded
-from sigwrap.policy.judge.rules import Policy
 from sigwrap.protocols.control import ControlReply, ControlRequest, refusal
-from sigwrap.run.ending import Ending
-from sigwrap.run.freezing import Freezing
-from sigwrap.run.loop import Loop
-from sigwrap.run.recorder import Recorder
-from sigwrap.run.turns import Turns
+
+if TYPE_CHECKING:
+    from sigwrap.run.session import Session
 
 _ACTIONS_END_WITHIN_S = 2.0
 
@@ -47,33 +45,16 @@ class NotRecorded(Exception):
 
 
 class AgentSignals:
-    def __init__(
-        self,
-        *,
-        policy: Policy,
-        gate: Turns,
-        freezing: Freezing,
-        recorder: Recorder,
-        ending: Ending,
-        loop: Loop,
-        command_pid: int,
-        grace_s: float,
-        interrupt: Callable[[str], None],
-        diagnose: Callable[[], bool],
-        checkpoint: Callable[[], str],
-    ) -> None:
-        """`interrupt` gets the sender of a SIGINT; `diagnose` and `checkpoint` carry SIGUSR1 and
-        SIGUSR2 out."""
-        self._gate = gate
-        self._freezing = freezing
-        self._recorder = recorder
-        self._ending = ending
-        self._loop = loop
-        self._command_pid = command_pid
-        self._grace_s = grace_s
-        self._interrupt = interrupt
-        self._diagnose = diagnose
-        self._checkpoint = checkpoint
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        policy = session.policy
+        self._turns = session.turns
+        self._freezing = session.freezing
+        self._recorder = session.recorder
+        self._ending = session.ending
+        self._loop = session.loop
+        self._command_pid = session.command_pid
+        self._grace_s = session.settings.grace_s
         self._dispatcher = Dispatcher(
             clock=time.time_ns,
             perform=self._perform,
@@ -91,7 +72,7 @@ class AgentSignals:
         """None if the session is not stopped."""
         if not self._freezing.is_frozen:
             return None
-        return Standstill(self._stopped_by, time.monotonic() - self._stopped_s, self._gate.held)
+        return Standstill(self._stopped_by, time.monotonic() - self._stopped_s, self._turns.held)
 
     def send(self, signal: AgentSignal, source: str, reason: str) -> Outcome:
         return self._send(signal, source, reason).outcome
@@ -123,12 +104,15 @@ class AgentSignals:
 
     def _begin_action(self) -> None:
         """Count all execs in flight as one action."""
-        if self._action is None and self._gate.in_flight and self._dispatcher.may_act:
+        if self._action is None and self._turns.in_flight and self._dispatcher.may_act:
             action = self._action = self._dispatcher.action()
             action.__enter__()
-            # Not at once: the last exec ends in the middle of a request.
-            self._gate.on_idle = lambda: self._end_action_after(0, action)
             self._end_action_after(_ACTIONS_END_WITHIN_S, action)
+
+    def no_exec_in_flight(self) -> None:
+        """End the action soon: the last exec ends in the middle of a request."""
+        if self._action is not None:
+            self._end_action_after(0, self._action)
 
     def _end_action_after(self, seconds: float, action: Scope) -> None:
         self._loop.call_at(time.monotonic() + seconds, lambda: self._end_action(action))
@@ -136,7 +120,6 @@ class AgentSignals:
     def _end_action(self, action: Scope) -> None:
         if self._action is action:
             self._action = None
-            self._gate.on_idle = lambda: None
             self._carefully(action.__exit__, None)
 
     # One signal
@@ -158,9 +141,9 @@ class AgentSignals:
         dispatcher = self._dispatcher
         is_over = dispatcher.state is State.TERMINATED
         if not (dispatcher.may_act or is_over or self._freezing.ends):
-            self._gate.close()
-        elif self._gate.is_closed:
-            self._gate.open()
+            self._turns.close()
+        elif self._turns.is_closed:
+            self._turns.open()
 
     def _on_outcome(self, sent: Sent) -> None:
         """Log the outcome. It is logged before the signal takes effect."""
@@ -196,7 +179,7 @@ class AgentSignals:
             case Effect.INTERRUPT:
                 self._freezing.let_run()
                 self._recorder.tell(f"interrupted by {_from(info)}")
-                self._interrupt(_source(info))
+                self._session.interrupt(_source(info))
             case Effect.TERMINATE:
                 is_for_budget = root.signal is AgentSignal.SIGBUDGET
                 if not (is_for_budget and self._is_for_limit):
@@ -204,7 +187,7 @@ class AgentSignals:
             case Effect.KILL:
                 self._kill(_from(root))
             case Effect.DIAGNOSE:
-                if not self._diagnose():
+                if not self._session.diagnostic.tell():
                     raise NotRecorded(_NO_EVENT)
             case Effect.CHECKPOINT:
                 self._copy_log(info.sequence)
@@ -221,7 +204,7 @@ class AgentSignals:
 
     def _copy_log(self, sequence: int) -> None:
         try:
-            self._copied = (sequence, self._checkpoint(), "")
+            self._copied = (sequence, self._session.diagnostic.save(), "")
         except StoreError as failure:
             self._copied = (sequence, "", str(failure))
             raise
@@ -276,8 +259,8 @@ class AgentSignals:
             "follows": None if sent.follows is None else sent.follows.name,
             "frozen": freezing.stands_still,
             "processes": freezing.went_on if goes_on else freezing.count(),
-            "held": freezing.released if goes_on else self._gate.held,
-            "in_flight": self._gate.in_flight,
+            "held": freezing.released if goes_on else self._turns.held,
+            "in_flight": self._turns.in_flight,
             "ending": freezing.ends,
             "grace_s": self._grace_s,
             "error": no_path if is_copied else "; ".join(sent.errors),

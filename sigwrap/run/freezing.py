@@ -21,7 +21,7 @@ _TOLD_AT = 4  # times in a row
 
 class Freezing:
     def __init__(self, session: Session) -> None:
-        self._gate = session.turns
+        self._turns = session.turns
         self._recorder = session.recorder
         self._loop = session.loop
         self._job_control = session.job_control
@@ -44,7 +44,7 @@ class Freezing:
     def freeze(self) -> None:
         if self.ends:
             return  # a frozen tree would not end within its grace, and be killed
-        self._gate.close()
+        self._turns.close()
         self.is_frozen = True
         self._job_control.forget_stop_key()
         self._freeze_rest()
@@ -56,17 +56,17 @@ class Freezing:
         again, now_s = self._frozen.stop_again(), time.monotonic()
         if again and now_s >= self._log_again_s:
             self._log_again_s = now_s + _LOGGED_AGAIN_AFTER_S
-            payload = {"processes": len(again), "held": self._gate.held, "again": True}
+            payload = {"processes": len(again), "held": self._turns.held, "again": True}
             self._recorder.record("tree_frozen", self._command_pid, payload)
         self._tell_of_repeated(again)
 
     def thaw(self) -> None:
         if self.is_frozen:
             self.is_frozen = False
-            self.went_on, self.released = self._frozen.go_on(), self._gate.held
+            self.went_on, self.released = self._frozen.go_on(), self._turns.held
             payload = {"processes": self.went_on, "released": self.released}
             self._recorder.record("tree_thawed", self._command_pid, payload)
-        self._gate.open()
+        self._turns.open()
 
     def let_run(self) -> None:
         """Thaw the tree so that it can end."""
@@ -86,7 +86,7 @@ class Freezing:
         if self._is_being_frozen:
             self._loop.call_at(time.monotonic() + _PAUSE_S, self._freeze_rest)
             return
-        payload = {"processes": self._frozen.count(), "held": self._gate.held}
+        payload = {"processes": self._frozen.count(), "held": self._turns.held}
         self._recorder.record("tree_frozen", self._command_pid, payload)
         self._loop.call_at(time.monotonic() + _FREEZES_AGAIN_EVERY_S, self._freeze_regularly)
 

@@ -13,9 +13,10 @@ import os
 import signal
 import stat
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 
 from sigwrap.errors import SessionError
+from sigwrap.hints import TYPE_CHECKING
 from sigwrap.linux import proc_files
 from sigwrap.linux.descriptors import have_own_table
 from sigwrap.mediate.remote_switch import (
@@ -28,15 +29,15 @@ from sigwrap.mediate.remote_switch import (
     RemoteSwitchState,
     TellNeverReached,
 )
-from sigwrap.run.loop import Loop
-from sigwrap.run.recorder import Recorder
+from sigwrap.mediate.run_end import SwitchedOff
 from sigwrap.run.remote_poll import WITHIN_S, File, poll_of, read_address
+
+if TYPE_CHECKING:
+    from sigwrap.run.session import Session
 
 EVERY_S = 10.0
 _GIVE_UP_AFTER_S = WITHIN_S + 0.5  # the thread itself gives up first, and knows why
 _MOST_PARTS = 1000  # of a path, with those of the links on it
-
-OnKilled = Callable[[str, str], None]
 
 
 class RemoteSwitch:
@@ -79,12 +80,11 @@ class RemoteSwitch:
                 f"cannot poll the remote kill switch: {failure}", "check ulimit -u and -v"
             ) from failure
 
-    def start(self, loop: Loop, recorder: Recorder, on_killed: OnKilled) -> None:
-        """`on_killed` gets the reason and the URL, once, in the loop."""
-        self._loop = loop
-        self._recorder = recorder
-        self._on_killed = on_killed
-        loop.watch(self._answered_fd, self._on_answered)
+    def begin(self, session: Session) -> None:
+        self._loop = session.loop
+        self._recorder = session.recorder
+        self._ending = session.ending
+        self._loop.watch(self._answered_fd, self._on_answered)
         self._start_period()
 
     def _start_period(self) -> None:
@@ -128,7 +128,7 @@ class RemoteSwitch:
                     )
                 case Kill(reason=reason):
                     self.has_killed = True
-                    self._on_killed(reason, url)
+                    self._ending.on(SwitchedOff(reason, url, time.time_ns()))
 
     def _poll_whenever_wanted(self) -> None:
         """The thread. An error's text may hold a part of the URL, so only its type is shown."""

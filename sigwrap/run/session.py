@@ -24,7 +24,7 @@ from sigwrap.linux.sigfd import SignalFd
 from sigwrap.mediate.exit_event import exit_payload
 from sigwrap.mediate.heartbeat import BEATS_EVERY_S
 from sigwrap.mediate.lineage import Process
-from sigwrap.mediate.run_end import CommandNotExecuted, LimitReached, RunEnd, SwitchedOff
+from sigwrap.mediate.run_end import CommandNotExecuted, LimitReached, RunEnd
 from sigwrap.policy.judge.network import UNIX, Direction, endpoint_of
 from sigwrap.policy.judge.request import Action
 from sigwrap.protocols.front import Channel, Notice
@@ -114,7 +114,7 @@ class Session:
         self.children = Children(self)
         self.kill_switch = KillSwitch(self)
         self.front = FrontLink(self)
-        self.agent_signals = _agent_signals(self)
+        self.agent_signals = AgentSignals(self)
         self.usage = usage
         self.told_of_denial = False  # where COMMAND itself was denied
         recorder.attend(self)
@@ -135,7 +135,7 @@ class Session:
         if self.usage is not None:
             self.usage.begin(self)
         if plan.remote_switch is not None:
-            plan.remote_switch.start(loop, self.recorder, self._on_remote_switch)
+            plan.remote_switch.begin(self)
         if plan.joins is not None:
             plan.joins.begin(
                 fork_server=self.command_pid,
@@ -217,9 +217,6 @@ class Session:
 
     def _was_told_of_denial(self, pid: int) -> bool:
         return self.mediation is not None and self.mediation.execs.denied_last() == pid
-
-    def _on_remote_switch(self, reason: str, by: str) -> None:
-        self.ending.on(SwitchedOff(reason, by, time.time_ns()))
 
     # What one part asks of the others
 
@@ -335,19 +332,3 @@ def _notifier(session: Session) -> Callable[[Notice], None] | None:
         session.recorder.tell("--notify bell: there is no terminal")
         return None
     return ring
-
-
-def _agent_signals(session: Session) -> AgentSignals:
-    return AgentSignals(
-        policy=session.policy,
-        gate=session.turns,
-        freezing=session.freezing,
-        recorder=session.recorder,
-        ending=session.ending,
-        loop=session.loop,
-        command_pid=session.command_pid,
-        grace_s=session.settings.grace_s,
-        interrupt=session.interrupt,
-        diagnose=session.diagnostic.tell,
-        checkpoint=session.diagnostic.save,
-    )

@@ -6,8 +6,6 @@ is over; a stop of the session waits for those.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from sigwrap.bare.collections import deque
 from sigwrap.hints import TYPE_CHECKING
 from sigwrap.mediate.effects import Turn
@@ -22,7 +20,6 @@ class Turns:
     def __init__(self, session: Session) -> None:
         self._session = session
         self.is_closed = False  # the session stands still
-        self.on_idle: Callable[[], None] = lambda: None
         self._held: deque[Scope] = deque()
         self._busy: set[int] = set()  # pids of processes that are at an exec
         self._behind: dict[int, deque[tuple[Scope, object]]] = {}  # by these pids; with a reply
@@ -93,4 +90,4 @@ class Turns:
         if exec_ in self._in_flight:
             self._in_flight.remove(exec_)
             if not self._in_flight:
-                self.on_idle()
+                self._session.agent_signals.no_exec_in_flight()

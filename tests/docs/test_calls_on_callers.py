@@ -86,10 +86,8 @@ OWN = {
     "linux/sigfd.py": PROC,
     "linux/sockets/rights.py": "a thread of its own",
     "linux/waits.py": "its own threads and timers",
-    "linux/unfiled.py": "its own memory",
     "linux/usage.py": "its own control group",
     "run/joined/fork_server.py": "a process of its own",
-    "run/joined/joins.py": "a pipe of its own",
     "run/remote_poll.py": "a file of the user, by a thread of its own",
 }
 NAMED = {

@@ -48,25 +48,23 @@ class Session:
         self.log = Log()
         self.later: list[Callable[[], None]] = []
         self.writes = True
-        self.gate = Turns(session_of(mediation=SimpleNamespace(performer=self)))
         self.broken = False
         policy = engine("defaults: {command: allow, signal: allow}\n").policy
-        this: Any = self
-        parts = {"turns": self.gate, "recorder": this, "loop": this, "job_control": this}
-        self.freezing = Freezing(session_of(**parts, command_pid=7))
-        self.signals = AgentSignals(
+        session = session_of(
+            mediation=SimpleNamespace(performer=self),
             policy=policy._replace(trust=Trust(boundary=trust)),
-            gate=self.gate,
-            freezing=self.freezing,
-            recorder=this,
-            ending=this,
-            loop=this,
+            recorder=self,
+            ending=self,
+            loop=self,
+            job_control=self,
             command_pid=7,
-            grace_s=10.0,
+            settings=SimpleNamespace(grace_s=10.0),
             interrupt=lambda source: self.log.append(f"interrupt for {source}"),
-            diagnose=self._diagnose,
-            checkpoint=self._copy,
+            diagnostic=SimpleNamespace(tell=self._diagnose, save=self._copy),
         )
+        session.turns = self.turns = Turns(session)
+        session.freezing = self.freezing = Freezing(session)
+        session.agent_signals = self.signals = AgentSignals(session)
 
     def _diagnose(self) -> bool:
         raise OSError("no diagnosis today")
@@ -120,7 +118,7 @@ def test_each_is_recorded_before_it_takes_effect() -> None:
     assert session.send(STOP) == ["delivered", "agent_signal SIGSTOP delivered", "tree_frozen 0"]
     assert session.send(STOP) == ["no-op", "agent_signal SIGSTOP no-op"]
     for name in ("one", "another"):
-        session.gate.wait(_request(name), Turn())
+        session.turns.wait(_request(name), Turn())
     assert session.send(CONT) == [
         "delivered",
         "agent_signal SIGCONT delivered",
@@ -138,13 +136,13 @@ def test_each_is_recorded_before_it_takes_effect() -> None:
 @pytest.mark.parametrize("how", ["is over", "never ends"])
 def test_a_stop_waits_for_the_execs_in_flight_but_not_forever(how: str) -> None:
     session = Session()
-    session.gate.goes_on("an exec")
+    session.turns.goes_on("an exec")
     assert session.send(STOP) == ["pending", "agent_signal SIGSTOP pending"]
-    assert session.gate.is_closed
+    assert session.turns.is_closed
     assert not session.freezing.is_frozen
     session.log.clear()
     if how == "is over":
-        session.gate.is_over("an exec")
+        session.turns.is_over("an exec")
         assert session.log == []  # this may be in the middle of a request
         session.later.pop()()
     else:
@@ -155,24 +153,24 @@ def test_a_stop_waits_for_the_execs_in_flight_but_not_forever(how: str) -> None:
 
 def test_a_stop_that_waits_is_cancelled() -> None:
     session = Session()
-    session.gate.goes_on("an exec")
+    session.turns.goes_on("an exec")
     session.send(STOP)
     assert session.send(CONT) == [
         "delivered",
         "agent_signal SIGCONT delivered",
         "agent_signal SIGSTOP cancelled",
     ]
-    assert not session.gate.is_closed
+    assert not session.turns.is_closed
 
 
 def test_an_interrupt_releases_the_execs_that_waited() -> None:
     session = Session()
-    session.gate.goes_on("an exec")
+    session.turns.goes_on("an exec")
     assert session.send(INT, "lunch")[0] == "pending"
-    assert session.gate.is_closed
+    assert session.turns.is_closed
     session.later[0]()
     assert session.log[-1] == "interrupt for operator: lunch"
-    assert not session.gate.is_closed
+    assert not session.turns.is_closed
 
 
 def test_a_frozen_tree_is_let_run_to_end_and_frozen_again() -> None:
@@ -181,12 +179,12 @@ def test_a_frozen_tree_is_let_run_to_end_and_frozen_again() -> None:
     session.log.clear()
     session.freezing.let_run()
     session.freezing.let_run()
-    assert (session.log, session.gate.is_closed) == (["tree_thawed 0"], False)
+    assert (session.log, session.turns.is_closed) == (["tree_thawed 0"], False)
     assert session.send(STOP)[0] == "no-op"
-    assert not session.gate.is_closed
+    assert not session.turns.is_closed
     session.log.clear()
     session.signals.freeze_again()
-    assert (session.log, session.gate.is_closed) == (["tree_frozen 0"], True)
+    assert (session.log, session.turns.is_closed) == (["tree_frozen 0"], True)
 
 
 def test_without_a_log_nothing_continues_and_a_kill_still_kills() -> None:
@@ -194,7 +192,7 @@ def test_without_a_log_nothing_continues_and_a_kill_still_kills() -> None:
     session.send(STOP)
     session.writes = False
     assert session.send(CONT)[0] == "failed"
-    assert session.freezing.is_frozen and session.gate.is_closed
+    assert session.freezing.is_frozen and session.turns.is_closed
     assert session.send(KILL)[-1].startswith("KillDemanded")
 
 

@@ -26,9 +26,10 @@ def _mediation(
     listener: Any = ANYTHING,
     *,
     network: type[Network] | None = None,
+    rules: str = "",
     **parts: Any,
 ) -> Mediation:
-    strict = engine("defaults: {command: deny, signal: deny}\n")
+    strict = engine(f"{rules}defaults: {{command: deny, signal: deny}}\n")
     facts = SimpleNamespace(
         environment=HostEnvironment({}, {}, ()),
         walls=SimpleNamespace(files=None, domain=True),
@@ -82,7 +83,8 @@ def test_what_the_filter_hands_over_and_nobody_can_judge_is_refused_and_recorded
 
 
 def test_every_effect_is_carried_out_and_every_family_has_its_mediator() -> None:
-    mediation = _mediation(network=Network)
+    audit = "file_rules: [{name: a, paths: [/w], operations: [delete], decision: audit}]\n"
+    mediation = _mediation(network=Network, rules=audit)
     assert set(mediation.performer._handlers) == set(get_args(Effect))
     assert {call.family for call in TABLE} == set(Family)
     assert set(mediation._families) == set(Family) - {Family.NONE}  # which the filter refuses

@@ -13,6 +13,7 @@ import pytest
 from sigwrap.errors import SessionError, UsageError
 from sigwrap.linux.listeners import ListenerCheck
 from sigwrap.mediate.remote_switch import Alive, Answer, Killed, Missed
+from sigwrap.mediate.run_end import SwitchedOff
 from sigwrap.run import remote_switch as module
 from sigwrap.run.loop import Loop
 from sigwrap.run.remote_poll import (
@@ -26,6 +27,7 @@ from sigwrap.run.remote_poll import (
     verifying_context,
 )
 from sigwrap.run.remote_switch import RemoteSwitch
+from tests.support.stand_in import session_of
 from tests.support.web import CERTIFICATE, WebServer
 
 OPTION = "--killswitch-url"
@@ -259,14 +261,15 @@ class Polled:
         self._recorder: Any = recorder
 
     def start(self) -> None:
-        self._switch.start(self.loop, self._recorder, self._on_killed)
+        ending = SimpleNamespace(on=self._on_killed)
+        self._switch.begin(session_of(loop=self.loop, recorder=self._recorder, ending=ending))
 
     @property
     def is_held_up(self) -> bool:
         return self._switch.is_held_up
 
-    def _on_killed(self, reason: str, by: str) -> None:
-        self.killed.append((reason, by))
+    def _on_killed(self, switched: SwitchedOff) -> None:
+        self.killed.append((switched.reason, switched.by))
 
     def until(self, condition: Callable[[], bool]) -> None:
         while not condition():

@@ -76,7 +76,8 @@ def test_who_waited_for_an_exec_waits_on_while_the_session_stands_still(
 
 def test_it_says_when_no_exec_is_in_flight(requests: Requests) -> None:
     idle: list[int] = []
-    requests.turns.on_idle = lambda: idle.append(requests.turns.in_flight)
+    told = SimpleNamespace(no_exec_in_flight=lambda: idle.append(requests.turns.in_flight))
+    requests.turns = Turns(session_of(agent_signals=told))
     requests.turns.goes_on("one")
     requests.turns.goes_on("two")
     requests.turns.is_over("one")

@@ -11,7 +11,6 @@ from typing import Any
 
 from sigwrap.cli.main import main
 from sigwrap.linux.execs import image
-from sigwrap.linux.execs.asked import Asked
 from sigwrap.linux.execs.executable import Executable
 from sigwrap.linux.execs.look import Seen
 from sigwrap.mediate.exec_facts import ExecFacts
@@ -30,12 +29,10 @@ def if_there_is_memory(look: Callable[..., object]) -> Any:
     return looks
 
 
-def facts_if_there_is_memory(
-    self: execs.Execs, held: Any, process: Process, asked: Asked, *others: Any
-) -> ExecFacts:
-    if os.path.basename(asked.path) == b"too-crowded":
+def facts_if_there_is_memory(process: Process, syscall: str, path: str, *others: Any) -> ExecFacts:
+    if os.path.basename(path) == "too-crowded":
         raise MemoryError(f"{len(os.listdir('/proc/self/fd'))} descriptors")
-    return facts(self, held, process, asked, *others)
+    return ExecFacts(process, syscall, path, *others)
 
 
 def difference_if_there_is_memory(pid: int, judged: Executable, **options: bool) -> str:
@@ -47,7 +44,5 @@ def difference_if_there_is_memory(pid: int, judged: Executable, **options: bool)
 difference = image.difference
 image.difference = difference_if_there_is_memory
 execs.look = if_there_is_memory(execs.look)
-execs.look_first = if_there_is_memory(execs.look_first)
-facts = execs.Execs._facts
-execs.Execs._facts = facts_if_there_is_memory  # type: ignore[assignment, method-assign]
+execs.ExecFacts = facts_if_there_is_memory  # type: ignore[assignment, misc]
 sys.exit(main(sys.argv[1:]))
