@@ -142,25 +142,7 @@ Message = (
     | NotifyFailed
 )
 
-_KINDS: dict[str, Any] = {
-    each.__name__: each
-    for each in (
-        InterruptArrived,
-        InterruptWithdrawn,
-        SignalForCommand,
-        KillTree,
-        CommandStarted,
-        Forget,
-        Forgotten,
-        CommandEnded,
-        NothingMore,
-        DiedOf,
-        InterruptDemanded,
-        HeldUp,
-        Notice,
-        NotifyFailed,
-    )
-}
+_KINDS: tuple[Any, ...] = Message.__args__
 
 
 class Channel:
@@ -219,13 +201,14 @@ def _encode(message: Message) -> bytes:
             fields[-1] = (sender.pid, sender.uid, place, sender.command[:_MAX_TEXT])
         case Forget(names) if sum(map(len, names)) > _MAX_NAMES:
             fields = [()]
-    return marshal.dumps((type(message).__name__, *fields))
+    return marshal.dumps((_KINDS.index(type(message)), *fields))
 
 
 def _decode(data: bytes) -> Message:
-    name, *fields = marshal.loads(data)
-    if name in ("InterruptArrived", "SignalForCommand"):
+    number, *fields = marshal.loads(data)
+    kind = _KINDS[number]
+    if kind in (InterruptArrived, SignalForCommand):
         pid, uid, place, command = fields.pop()
         fields.append(Sender(pid, uid, Place(place), command))
-    message: Message = _KINDS[name](*fields)
+    message: Message = kind(*fields)
     return message
