@@ -8,14 +8,16 @@ import os
 import socket
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from sigwrap.bare import socket as bare
-from sigwrap.run.asking.control_socket import GuardedListener, NamedSocket
+from sigwrap.errors import StoreError
+from sigwrap.run.asking.control_socket import ControlSocket, GuardedListener
 from sigwrap.run.loop import Loop
-from sigwrap.store.folder import HeldFolder, Interfered
+from sigwrap.store.folder import HeldFolder
 
 
 class Door:
@@ -100,18 +102,27 @@ def test_another_file_is_not_taken_for_its_own(
         if ".new-" in name:
             with socket.socket(socket.AF_UNIX) as other:
                 other.bind(str(tmp_path / "other"))
-            (tmp_path / "other").rename(tmp_path / name)
+            (tmp_path / "other").rename(tmp_path / "store" / "control" / name)
         return status(folder, name)
 
-    named = NamedSocket(str(tmp_path / "first.sock"))
+    store = tmp_path / "store"
+    folder = store / "control"
+    socket_of = partial(
+        ControlSocket,
+        str(store),
+        loop=Loop(),
+        on_request=lambda *_: {},
+        on_refused=lambda _: None,
+    )
+    named = socket_of("first")
     assert named.objection() == ""
     monkeypatch.setattr(HeldFolder, "status", after_another_process)
-    with pytest.raises(Interfered):
+    with pytest.raises(StoreError, match="another process removes or replaces it"):
         named.restore()
-    with pytest.raises(Interfered):
-        NamedSocket(str(tmp_path / "second.sock"))
-    assert [path.name for path in tmp_path.iterdir()] == ["first.sock"]
+    with pytest.raises(StoreError, match="another process removes or replaces it"):
+        socket_of("second")
+    assert [path.name for path in folder.iterdir()] == ["first.sock"]
     monkeypatch.undo()
     assert named.objection() == ""
     named.close()
-    assert not list(tmp_path.iterdir())
+    assert not list(folder.iterdir())

@@ -47,6 +47,9 @@ _NUMBER = 0xFFFFFFFF  # the part of an inode number that the kernel reports for 
 
 
 class ControlSocket:
+    """Listens under a name in the store. Another process of the user can remove that file, change
+    its mode or replace it; `restore` then makes a new socket under the name."""
+
     def __init__(
         self,
         store: str,
@@ -63,31 +66,76 @@ class ControlSocket:
         self._connections: set[_Connection] = set()
         self._listener = GuardedListener(loop, self._on_arrival)
         self._closed = False
-        self.path = os.path.join(control_folder(store), session_id + SOCKET_SUFFIX)
+        self._name = session_id + SOCKET_SUFFIX
+        self.path = os.path.join(control_folder(store), self._name)
         try:
-            self._socket = NamedSocket(self.path)
+            self._folder = private_folder(control_folder(store))
+            try:
+                if self._folder.status(self._name) is not None:
+                    raise OSError(errno.EADDRINUSE, os.strerror(errno.EADDRINUSE))
+                self._end, self._found = self._new()
+            except OSError:
+                self._folder.close()
+                raise
         except OSError as error:
             raise self._failure("opened", error) from error
-        self._listener.open(self._socket.end)
+        self._listener.open(self._end)
 
     @property
     def is_attended(self) -> bool:
         """Whether a screen or a page is open. The session can pretend that; then it waits."""
-        return not self._closed and self._socket.is_attended
+        try:
+            return not self._closed and is_attended(self._folder.fd)
+        except OSError:  # another process has closed the descriptor
+            return False
 
     def objection(self) -> str:
         """Return what another process has done to it, or an empty string."""
-        return "" if self._closed else self._socket.objection()
+        if self._closed:
+            return ""
+        if not self._folder.is_reached:
+            return "its directory was removed, moved, replaced or closed"
+        found = self._folder.status(self._name)
+        if found is None:
+            return "it was removed"
+        if not os.path.samestat(found, self._found):
+            return "another file was put in its place"
+        return "" if stat.S_IMODE(found.st_mode) == _MODE else "its mode was changed"
 
     def restore(self) -> None:
         """Make another socket in its place, or raise StoreError."""
         self._listener.close()
         try:
-            self._socket.restore()
+            self._folder.make_again()
+            old, (self._end, self._found) = self._end, self._new()
+            let_go(old.detach())
         except OSError as error:
             raise self._failure("opened anew", error) from error
         finally:
-            self._listener.open(self._socket.end)
+            self._listener.open(self._end)
+
+    def _new(self) -> tuple[socket.socket, os.stat_result]:
+        """Return a listening socket and the status of its file, which replaces any other."""
+        unfinished = new_name(self._name)
+        end = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
+        try:
+            umask = os.umask(0o777 & ~_MODE)
+            try:
+                end.bind(socket_path(self._folder.fd, unfinished))
+            finally:
+                os.umask(umask)
+            found = self._folder.status(unfinished)
+            its_file = file_of(named(end.fileno()))
+            if found is None or (its_file and its_file[0] != found.st_ino & _NUMBER):
+                raise Interfered("another process removes or replaces it")
+            refuse_descriptors(end)
+            end.listen(_BACKLOG)
+            self._folder.put(unfinished, self._name)
+        except BaseException:
+            self._folder.remove(unfinished)
+            end.close()
+            raise
+        return end, found
 
     def _failure(self, what: str, error: OSError) -> StoreError:
         return StoreError(f"the control socket {self.path} can't be {what}: {error.strerror}")
@@ -99,7 +147,11 @@ class ControlSocket:
         self._listener.close()
         for connection in tuple(self._connections):
             connection.close()
-        self._socket.close()
+        let_go(self._end.detach())
+        found = self._folder.status(self._name)
+        if found is not None and os.path.samestat(found, self._found):
+            self._folder.remove(self._name)
+        self._folder.close()
 
     def _on_arrival(self, accepted: socket.socket, peer: Peer) -> None:
         if peer.objection:
@@ -307,80 +359,3 @@ class GuardedListener:
             return
         accepted.setblocking(False)
         self._on_arrival(accepted, examine(accepted))
-
-
-class NamedSocket:
-    """Listens under a name in the store. Another process of the user can remove that file, change
-    its mode or replace it; `restore` then makes a new socket under the name."""
-
-    def __init__(self, path: str) -> None:
-        """Raises OSError if it cannot be made."""
-        self._name = os.path.basename(path)
-        self._folder = private_folder(os.path.dirname(path))
-        try:
-            if self._folder.status(self._name) is not None:
-                raise OSError(errno.EADDRINUSE, os.strerror(errno.EADDRINUSE))
-            self._end, self._found = self._new()
-        except OSError:
-            self._folder.close()
-            raise
-
-    @property
-    def end(self) -> socket.socket:
-        """The listening socket; another one after `restore`."""
-        return self._end
-
-    @property
-    def is_attended(self) -> bool:
-        """Whether a screen or a page waits for requests at the socket's directory."""
-        try:
-            return is_attended(self._folder.fd)
-        except OSError:  # it was closed
-            return False
-
-    def objection(self) -> str:
-        """Return what another process has done to it, or an empty string."""
-        if not self._folder.is_reached:
-            return "its directory was removed, moved, replaced or closed"
-        found = self._folder.status(self._name)
-        if found is None:
-            return "it was removed"
-        if not os.path.samestat(found, self._found):
-            return "another file was put in its place"
-        return "" if stat.S_IMODE(found.st_mode) == _MODE else "its mode was changed"
-
-    def restore(self) -> None:
-        """Make another socket under the name, or raise OSError. Stop watching the old one first."""
-        self._folder.make_again()
-        old, (self._end, self._found) = self._end, self._new()
-        let_go(old.detach())
-
-    def close(self) -> None:
-        let_go(self._end.detach())
-        found = self._folder.status(self._name)
-        if found is not None and os.path.samestat(found, self._found):
-            self._folder.remove(self._name)
-        self._folder.close()
-
-    def _new(self) -> tuple[socket.socket, os.stat_result]:
-        """Return a listening socket and the status of its file, which replaces any other."""
-        unfinished = new_name(self._name)
-        end = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
-        try:
-            umask = os.umask(0o777 & ~_MODE)
-            try:
-                end.bind(socket_path(self._folder.fd, unfinished))
-            finally:
-                os.umask(umask)
-            found = self._folder.status(unfinished)
-            its_file = file_of(named(end.fileno()))
-            if found is None or (its_file and its_file[0] != found.st_ino & _NUMBER):
-                raise Interfered("another process removes or replaces it")
-            refuse_descriptors(end)
-            end.listen(_BACKLOG)
-            self._folder.put(unfinished, self._name)
-        except BaseException:
-            self._folder.remove(unfinished)
-            end.close()
-            raise
-        return end, found
