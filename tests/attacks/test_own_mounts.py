@@ -116,8 +116,6 @@ WAYS = [
     "mount --move a /usr/local/bin && zz x",
     f"mkdir root && mount --rbind / root && mount --bind {RMDIR} root{LS} && "
     "cd root && pivot_root . tmp && ls x",
-    "mkdir up work && mount -t overlay o -o lowerdir=/usr/bin,upperdir=up,workdir=work /usr/bin && "
-    "{ mv /usr/bin/rmdir /usr/bin/zz || exit 32; } && zz x",
 ]
 
 
@@ -130,7 +128,7 @@ def mounts(as_user: Sigwrap) -> Sigwrap:
 
 
 def test_in_a_namespace_of_the_callers(mounts: Sigwrap) -> None:
-    """What can't be mounted, or written to in an overlay by this user, is left out."""
+    """What can't be mounted is left out."""
     each = 'mkdir "$n" && cd "$n" && unshare -Urm sh -c "$1"; echo "$n $?"; cd ..; n=$((n + 1))'
     script = f"try() {{ {each}; }}; n=0\n" + "\n".join(f"try '{way}'" for way in WAYS)
     path = policy(mounts.folder, RULES)
