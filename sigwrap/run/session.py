@@ -102,7 +102,7 @@ class Session:
         self.pool = WorkerPool(self.loop)
         self.turns = Turns(self)
         self.processes = Processes(self)
-        self.approvals = _approvals(self)
+        self.approvals = Approvals(self)
         self.watchers = Watchers(self)
         self.tool_calls = ToolCalls(self)
         listener = facts.launched.listener
@@ -132,20 +132,9 @@ class Session:
         wall_time_s = self.policy.limits.wall_time_s
         if wall_time_s:
             loop.call_at(time.monotonic() + wall_time_s, self._on_wall_time)
-        if self.usage is not None:
-            self.usage.begin(self)
-        if plan.remote_switch is not None:
-            plan.remote_switch.begin(self)
-        if plan.joins is not None:
-            plan.joins.begin(
-                fork_server=self.command_pid,
-                loop=loop,
-                recorder=self.recorder,
-                env_policy=self.policy.env_policy,
-                on_refused=self.approvals.refused,
-                was_told=self._was_told_of_denial,
-                is_frozen=lambda: self.freezing.is_frozen,
-            )
+        for part in (self.usage, plan.remote_switch, plan.joins):
+            if part is not None:
+                part.begin(self)
         self._look_after_store()
         self._beat()
         self.front.start_after_scrub(self.facts.environment.removed, launched.go)
@@ -215,7 +204,8 @@ class Session:
         self.approvals.look()
         self.loop.call_at(time.monotonic() + again_in_s, self._look_after_store)
 
-    def _was_told_of_denial(self, pid: int) -> bool:
+    def was_told_of_denial(self, pid: int) -> bool:
+        """sigwrap has printed why this process's exec was denied."""
         return self.mediation is not None and self.mediation.execs.denied_last() == pid
 
     # What one part asks of the others
@@ -239,6 +229,23 @@ class Session:
             return False
         decision = self.engine.network.decide(endpoint_of(f"{UNIX}{socket}", Direction.CONNECT))
         return decision.action in (Action.DENY, Action.APPROVE)
+
+    @property
+    def is_unattended(self) -> bool:
+        """No user looks at the terminal."""
+        return is_unattended(os.environb)
+
+    def notifier(self) -> Callable[[Notice], None] | None:
+        """What reports each approval request to the user."""
+        command = self.settings.notify
+        if not command:
+            return None
+        if command != BELL:
+            return self.channel.send
+        if terminals.controlling < 0:
+            self.recorder.tell("--notify bell: there is no terminal")
+            return None
+        return ring
 
     def how_it_stands(self) -> Payload:
         counts = self.recorder.counts
@@ -300,35 +307,3 @@ class Session:
         if cpu_limit_s is not None:
             found["cpu_limit_s"] = cpu_limit_s
         return found
-
-
-def _approvals(session: Session) -> Approvals:
-    settings = session.settings
-    return Approvals(
-        loop=session.loop,
-        recorder=session.recorder,
-        mode=settings.approvals,
-        timeout_s=settings.approval_timeout_s,
-        unattended_timeout_s=settings.unattended_timeout_s,
-        notify=_notifier(session),
-        how_it_stands=session.how_it_stands,
-        is_inside=session.is_inside,
-        policy=session.policy.name,
-        unattended=is_unattended(os.environb),
-        on_stop_key=lambda: session.job_control.stop_front(),
-        walled=session.facts.walls.domain,
-        is_kept=session.keeps_from,
-        on_signal=lambda *words: session.agent_signals.on_request(*words),
-    )
-
-
-def _notifier(session: Session) -> Callable[[Notice], None] | None:
-    command = session.settings.notify
-    if not command:
-        return None
-    if command != BELL:
-        return session.channel.send
-    if terminals.controlling < 0:
-        session.recorder.tell("--notify bell: there is no terminal")
-        return None
-    return ring

@@ -12,8 +12,10 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import signal
+from types import SimpleNamespace
 
 from sigwrap.linux import libc, terminals
 from sigwrap.run.asking import control_socket
@@ -22,6 +24,7 @@ from sigwrap.run.loop import Loop
 from sigwrap.run.recorder import Recorder
 from sigwrap.run.settings import ApprovalMode as Mode
 from sigwrap.store.writer import SessionLog
+from tests.support.stand_in import session_of
 
 
 def main() -> None:
@@ -55,13 +58,23 @@ def serve(options: argparse.Namespace) -> None:
     recorder = Recorder(log, lambda text: None)
     recorder.record("session_started", os.getpid(), {"session_id": options.session})
     loop = Loop()
-    approvals = Approvals(
+    settings = SimpleNamespace(
+        approvals=Mode(options.mode),
+        approval_timeout_s=options.timeout,
+        unattended_timeout_s=math.inf,
+    )
+    session = session_of(
         loop=loop,
         recorder=recorder,
-        mode=Mode(options.mode),
-        timeout_s=options.timeout,
-        policy="mine",
+        settings=settings,
+        policy=SimpleNamespace(name="mine"),
+        is_unattended=False,
+        is_inside=lambda _pid: False,
+        keeps_from=lambda _socket: False,
+        how_it_stands=dict,
+        notifier=lambda: None,
     )
+    approvals = Approvals(session)
     orders = os.open(f"{options.pipes}/orders", os.O_RDWR)
     answers = os.open(f"{options.pipes}/answers", os.O_RDWR)
     running = True

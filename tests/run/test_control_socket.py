@@ -8,8 +8,9 @@ import os
 import socket
 import time
 from collections.abc import Callable, Iterator
-from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -18,6 +19,7 @@ from sigwrap.errors import StoreError
 from sigwrap.run.asking.control_socket import ControlSocket, GuardedListener
 from sigwrap.run.loop import Loop
 from sigwrap.store.folder import HeldFolder
+from tests.support.stand_in import session_of
 
 
 class Door:
@@ -107,13 +109,12 @@ def test_another_file_is_not_taken_for_its_own(
 
     store = tmp_path / "store"
     folder = store / "control"
-    socket_of = partial(
-        ControlSocket,
-        str(store),
-        loop=Loop(),
-        on_request=lambda *_: {},
-        on_refused=lambda _: None,
-    )
+
+    def socket_of(session_id: str) -> ControlSocket:
+        recorder = SimpleNamespace(log=SimpleNamespace(session_id=session_id))
+        approvals: Any = SimpleNamespace(store=str(store))
+        return ControlSocket(session_of(recorder=recorder, loop=Loop()), approvals)
+
     named = socket_of("first")
     assert named.objection() == ""
     monkeypatch.setattr(HeldFolder, "status", after_another_process)

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable
 from sigwrap.errors import StoreError
 from sigwrap.escape import beginning
 from sigwrap.events import Payload, text
+from sigwrap.hints import TYPE_CHECKING
 from sigwrap.linux import procfs
 from sigwrap.linux.peer import Peer
 from sigwrap.mediate.questions import (
@@ -29,7 +30,6 @@ from sigwrap.mediate.questions import (
     Verdict,
 )
 from sigwrap.protocols.control import ControlReply, ControlRequest, refusal
-from sigwrap.protocols.front import Notice
 from sigwrap.run.asking.approvers import Approvers
 from sigwrap.run.asking.control_socket import ControlSocket
 from sigwrap.run.asking.terminal_input import is_drawn_on_by
@@ -44,15 +44,13 @@ from sigwrap.run.asking.wording import (
     store_option,
     until,
 )
-from sigwrap.run.loop import Loop
-from sigwrap.run.recorder import Recorder
-from sigwrap.run.settings import ApprovalMode as Mode
+
+if TYPE_CHECKING:
+    from sigwrap.run.session import Session
 
 __all__ = ["Answer", "Approvals", "OnAnswer", "Question"]
 
 OnAnswer = Callable[[Answer], None]
-# Gets the request, its sender, and a check whether the session may have typed it.
-OnSignal = Callable[[ControlRequest, Peer, Callable[[], bool]], ControlReply]
 
 _LOOK_FOR_APPROVER_EVERY_S = 5.0
 _LONGEST_PLACE = 200
@@ -64,60 +62,27 @@ _EVENT_OF_REASON = {"granted": "approval_granted", "expired": "approval_expired"
 
 
 class Approvals:
-    def __init__(
-        self,
-        *,
-        loop: Loop,
-        recorder: Recorder,
-        mode: Mode,
-        timeout_s: float,
-        unattended_timeout_s: float = math.inf,
-        policy: str,
-        unattended: bool = False,
-        notify: Callable[[Notice], None] | None = None,
-        how_it_stands: Callable[[], Payload] = dict,
-        is_inside: Callable[[int], bool] = lambda pid: False,
-        walled: bool = True,
-        is_kept: Callable[[str], bool] = lambda socket: False,
-        on_stop_key: Callable[[], None] = lambda: None,
-        on_signal: OnSignal = lambda *_words: refusal(
-            "bad-request", "this session takes no signals"
-        ),
-    ) -> None:
-        """`unattended_timeout_s`: how long a request waits that no approver would see.
-        `unattended`: the terminal has no user. `notify` reports each request to the user.
-        `how_it_stands`: the session's figures for those who list requests. `walled`: the session
-        is in a Landlock domain. `is_kept`: the policy keeps the session from this unix socket.
-        `on_stop_key`: the user pressed Ctrl+Z at a request."""
-        self._loop = loop
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        settings, recorder = session.settings, session.recorder
+        self._loop = session.loop
         self._recorder = recorder
-        self._mode = mode
-        self._timeout_s = timeout_s
-        self._unattended_timeout_s = unattended_timeout_s
-        self._notify = notify
-        self._how_it_stands = how_it_stands
-        self._is_inside = is_inside
-        self._on_signal = on_signal
-        self._store = os.path.dirname(os.path.dirname(os.path.abspath(recorder.log.path)))
-        self._hints = SessionHints(policy, store_option(self._store, os.environ))
-        self._queue = QuestionQueue(timeout_s=timeout_s, new_id=lambda: os.urandom(3).hex())
+        self._mode = settings.approvals
+        self._timeout_s = settings.approval_timeout_s
+        self._unattended_timeout_s = settings.unattended_timeout_s  # where no approver would see it
+        self._notify = session.notifier()
+        self.store = os.path.dirname(os.path.dirname(os.path.abspath(recorder.log.path)))
+        self.hints = SessionHints(session.policy.name, store_option(self.store, os.environ))
+        self._queue = QuestionQueue(timeout_s=self._timeout_s, new_id=_new_id)
         self._waiting: dict[str, OnAnswer] = {}
         self._stopped = ""  # why no request is granted now
         self._expires = False
         self._looks_for_approver = False
         self._told_of_no_socket = False
-        self._prompt = TerminalPrompt(loop, self._on_terminal_answer, on_stop_key, self._hints)
-        self._control = self._open_control()
-        self._approvers = Approvers(
-            mode=mode,
-            unattended=unattended,
-            has_notify=notify is not None,
-            look_lasts_s=timeout_s,
-            prompt=self._prompt,
-            control=self._control,
-            walled=walled,
-            is_kept=is_kept,
-        )
+        self._prompt = TerminalPrompt(session, self)
+        self._control = self._open_control(session)
+        has_notify = self._notify is not None
+        self._approvers = Approvers(session, self._prompt, self._control, has_notify=has_notify)
 
     # Asking
 
@@ -145,7 +110,7 @@ class Approvals:
             if self._approvers.on_terminal and self._prompt.is_there:
                 self._prompt.show(request, or_by_command="control" in channels)
             if self._notify is None and self._approvers.on_terminal and not self._prompt.can_show:
-                ring(notice_of(request, self._store))  # a program's screen shows no request
+                ring(notice_of(request, self.store))  # a program's screen shows no request
         return request.id
 
     def would_wait(self, question: Question) -> bool:
@@ -164,7 +129,7 @@ class Approvals:
         self._expire_later(request.deadline_s)
         self._look_for_approver_later(request.asked_at_s + self._unattended_timeout_s)
         if self._notify is not None:
-            self._notify(notice_of(request, self._store))
+            self._notify(notice_of(request, self.store))
 
     def _keep_for_next_attempt(self, question: Question, channels: list[str], now_s: float) -> str:
         """Open a request for the caller's next attempt, since its screen would freeze if it waited.
@@ -179,7 +144,7 @@ class Approvals:
                 self._deny_unasked(kept.id, _NOT_RECORDED, now_s)
                 return _DRAWS
             self._await_answer(kept)
-        return f"{_DRAWS}; {self._hints.command('approve', kept.id)} allows it next time"
+        return f"{_DRAWS}; {self.hints.command('approve', kept.id)} allows it next time"
 
     @property
     def are_on_terminal(self) -> bool:
@@ -193,7 +158,7 @@ class Approvals:
         end = until(self._deadline_s(request, now_s), now_s)
         if "control" not in self._channels():
             return f"answer on the terminal until {end}"
-        approve, watch = self._hints.command("approve", request.id), self._hints.command("watch")
+        approve, watch = self.hints.command("approve", request.id), self.hints.command("watch")
         return f"until {end}: {approve}, or {watch}"
 
     def notify_failed(self) -> None:
@@ -301,7 +266,7 @@ class Approvals:
 
     # Answers
 
-    def _on_terminal_answer(self, approval_id: str, verdict: Verdict) -> None:
+    def on_terminal_answer(self, approval_id: str, verdict: Verdict) -> None:
         if verdict is not Verdict.NO and self._approvers.search_again() is not None:
             request = self._queue.find(approval_id)
             if request is not None:
@@ -343,15 +308,9 @@ class Approvals:
 
     # The control socket
 
-    def _open_control(self) -> ControlSocket | None:
+    def _open_control(self, session: Session) -> ControlSocket | None:
         try:
-            return ControlSocket(
-                self._store,
-                self._recorder.log.session_id,
-                self._loop,
-                on_request=self._on_request,
-                on_refused=self.refused,
-            )
+            return ControlSocket(session, self)
         except StoreError:
             return None  # each request says who can answer it
 
@@ -365,7 +324,7 @@ class Approvals:
         }
         self._recorder.record("control_refused", peer.pid, payload)
 
-    def _on_request(self, request: ControlRequest, peer: Peer) -> ControlReply:
+    def on_request(self, request: ControlRequest, peer: Peer) -> ControlReply:
         ours = self._recorder.log.session_id
         if request.get("session_id", ours) != ours:  # the socket may have been renamed
             return refusal("another", f"this is session {ours}")
@@ -383,7 +342,9 @@ class Approvals:
                 message = text(request.get("message"))
                 return self._answer_by_control(approval_id, Verdict.NO, peer, message)
             case {"do": "signal" | "signal-outcome"}:
-                return self._on_signal(request, peer, lambda: self._is_typed(peer))
+                return self._session.agent_signals.on_request(
+                    request, peer, lambda: self._is_typed(peer)
+                )
             case _:
                 return refusal(
                     "bad-request", "unknown request: use list, show, approve, deny or signal"
@@ -398,12 +359,12 @@ class Approvals:
             "session_id": self._recorder.log.session_id,
             "requests": [self._listed(each, now_s) for each in self._queue.open],
             "typed": bool(self._queue.open) and self._approvers.types_for(peer),
-            **self._how_it_stands(),
+            **self._session.how_it_stands(),
         }
 
     def _refused_elsewhere(self, pid: int, where: str) -> ControlReply:
         """Record that a process of this session connected to a page of the user."""
-        is_ours = 0 < pid < _MOST_PID and self._is_inside(pid)
+        is_ours = 0 < pid < _MOST_PID and self._session.is_inside(pid)
         if is_ours:
             why = f"it is in a supervised session, and connected to {where[:_LONGEST_PLACE]}"
             self.refused(Peer(pid, os.geteuid(), procfs.command_line(pid), why, True))
@@ -416,11 +377,11 @@ class Approvals:
             return self._no_such(approval_id)
         self._approvers.note_look(now_s)
         request = self._listed(found, now_s, full=True)
-        return {"ok": True, "request": request, **self._how_it_stands()}
+        return {"ok": True, "request": request, **self._session.how_it_stands()}
 
     def _listed(self, request: OpenRequest, now_s: float, *, full: bool = False) -> Payload:
         deadline_s = self._deadline_s(request, now_s)
-        return listed(request, self._hints.policy, now_s, deadline_s, full=full)
+        return listed(request, self.hints.policy, now_s, deadline_s, full=full)
 
     def _no_such(self, approval_id: str) -> ControlReply:
         ids = [request.id for request in self._queue.open]
@@ -464,3 +425,7 @@ class Approvals:
                     "what": beginning(first.question.what, LISTED_CHARACTERS),
                     "settled": [settled.id for settled in found],
                 }
+
+
+def _new_id() -> str:
+    return os.urandom(3).hex()

@@ -5,14 +5,18 @@ early, so that its caller does not wait in vain."""
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
+from sigwrap.hints import TYPE_CHECKING
 from sigwrap.linux import procfs
 from sigwrap.linux.peer import Peer
 from sigwrap.linux.terminal_typists import Found, Typist, find_typist, types_for
 from sigwrap.run.asking.control_socket import ControlSocket
 from sigwrap.run.asking.terminal_prompt import TerminalPrompt
 from sigwrap.run.settings import ApprovalMode as Mode
+
+if TYPE_CHECKING:
+    from sigwrap.run.session import Session
 
 _ON_TERMINAL = frozenset({Mode.AUTO, Mode.TTY})
 _BY_CONTROL = frozenset({Mode.AUTO, Mode.CONTROL})
@@ -23,26 +27,21 @@ _HELP = "see sigwrap help approvals"
 class Approvers:
     def __init__(
         self,
-        *,
-        mode: Mode,
-        unattended: bool,
-        has_notify: bool,
-        look_lasts_s: float,
+        session: Session,
         prompt: TerminalPrompt,
         control: ControlSocket | None,
-        walled: bool,
-        is_kept: Callable[[str], bool],
+        *,
+        has_notify: bool,
     ) -> None:
-        """`look_lasts_s`: how long an approver that listed the requests counts as watching. For the
-        others, see Approvals."""
-        self._mode = mode
-        self._unattended = unattended
+        self._session = session
+        self._mode = session.settings.approvals
+        self._unattended = session.is_unattended
         self._has_notify = has_notify
-        self._look_lasts_s = look_lasts_s
+        # How long an approver that listed the requests counts as watching.
+        self._look_lasts_s = session.settings.approval_timeout_s
         self._prompt = prompt
         self._control = control
-        self._walled = walled
-        self._is_kept = is_kept
+        self._walled = session.facts.walls.domain
         self._found: Found | None = None  # None before the first search
         self._search_again_s = 0.0
         self._looked_until_s = 0.0
@@ -161,4 +160,4 @@ class Approvers:
 
     def _keeps_from(self, sockets: Sequence[str]) -> bool:
         """Return whether the policy keeps the session from all of the sockets, and there is one."""
-        return bool(sockets) and all(map(self._is_kept, sockets))
+        return bool(sockets) and all(map(self._session.keeps_from, sockets))

@@ -18,6 +18,7 @@ from collections.abc import Callable
 
 from sigwrap.bare import socket
 from sigwrap.errors import StoreError
+from sigwrap.hints import TYPE_CHECKING
 from sigwrap.linux.foreign_fds import let_go, refuse_descriptors
 from sigwrap.linux.peer import Peer, examine
 from sigwrap.linux.presence import is_attended
@@ -27,7 +28,6 @@ from sigwrap.protocols.control import (
     SOCKET_SUFFIX,
     BadRequest,
     ControlReply,
-    ControlRequest,
     control_folder,
     decode_request,
     encode,
@@ -36,6 +36,10 @@ from sigwrap.protocols.control import (
 )
 from sigwrap.run.loop import Loop
 from sigwrap.store.folder import Interfered, new_name, private_folder
+
+if TYPE_CHECKING:
+    from sigwrap.run.asking.approvals import Approvals
+    from sigwrap.run.session import Session
 
 MAX_CONNECTIONS = 32
 PATIENCE_S = 5.0
@@ -50,19 +54,11 @@ class ControlSocket:
     """Listens under a name in the store. Another process of the user can remove that file, change
     its mode or replace it; `restore` then makes a new socket under the name."""
 
-    def __init__(
-        self,
-        store: str,
-        session_id: str,
-        loop: Loop,
-        *,
-        on_request: Callable[[ControlRequest, Peer], ControlReply],
-        on_refused: Callable[[Peer], None],
-    ) -> None:
+    def __init__(self, session: Session, approvals: Approvals) -> None:
         """Raises StoreError if it cannot be made."""
-        self._loop = loop
-        self._on_request = on_request
-        self._on_refused = on_refused
+        store, session_id = approvals.store, session.recorder.log.session_id
+        self._loop = loop = session.loop
+        self._approvals = approvals
         self._connections: set[_Connection] = set()
         self._listener = GuardedListener(loop, self._on_arrival)
         self._closed = False
@@ -168,7 +164,7 @@ class ControlSocket:
             self._listener.pause()
 
     def _refuse(self, accepted: socket.socket, peer: Peer) -> None:
-        self._on_refused(peer)
+        self._approvals.refused(peer)
         reply = refusal(
             "inside" if peer.inside_session else "refused", f"refused: {peer.objection}"
         )
@@ -185,7 +181,7 @@ class ControlSocket:
             request = decode_request(line)
         except BadRequest as bad:
             return bad.reply
-        return self._on_request(request, peer)
+        return self._approvals.on_request(request, peer)
 
     def gone(self, connection: _Connection) -> None:
         self._connections.discard(connection)

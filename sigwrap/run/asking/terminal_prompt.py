@@ -36,9 +36,10 @@ import os
 import struct
 import termios
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from sigwrap.bare import signal
+from sigwrap.hints import TYPE_CHECKING
 from sigwrap.linux import proc_files, procfs, terminals
 from sigwrap.linux.process import send
 from sigwrap.linux.procfs import Stat
@@ -54,9 +55,12 @@ from sigwrap.run.asking.terminal_input import (
     local_modes,
     visible_text,
 )
-from sigwrap.run.asking.wording import SessionHints, lines_of
-from sigwrap.run.loop import Loop
+from sigwrap.run.asking.wording import lines_of
 from sigwrap.tuples import NamedTuple
+
+if TYPE_CHECKING:
+    from sigwrap.run.asking.approvals import Approvals
+    from sigwrap.run.session import Session
 
 _LOOK_AGAIN_S = 0.25
 _MADE_WAY_S = 2.0
@@ -82,18 +86,11 @@ class _Taken(NamedTuple):
 
 
 class TerminalPrompt:
-    def __init__(
-        self,
-        loop: Loop,
-        on_answer: Callable[[str, Verdict], None],
-        on_stop_key: Callable[[], None],
-        session: SessionHints,
-    ) -> None:
-        """`on_stop_key`: the user pressed Ctrl+Z for our job."""
+    def __init__(self, session: Session, approvals: Approvals) -> None:
         self._session = session
-        self._loop = loop
-        self._on_answer = on_answer
-        self._on_stop_key = on_stop_key
+        self._approvals = approvals
+        self._hints = approvals.hints
+        self._loop = session.loop
         self.not_here = ""  # why a request is named here, but not answered
         self._fd = terminals.controlling
         self._keys: SignalFd | None = None
@@ -228,7 +225,7 @@ class TerminalPrompt:
                 self._named.add(approval_id)
 
     def _how_to_answer(self, approval_id: str, asked: _Queued) -> str:
-        approve, deny = (self._session.command(do, approval_id) for do in ("approve", "deny"))
+        approve, deny = (self._hints.command(do, approval_id) for do in ("approve", "deny"))
         commands = f"{approve} or {deny}"
         if self.not_here:
             elsewhere = (
@@ -242,7 +239,7 @@ class TerminalPrompt:
     def _text_of(self, request: OpenRequest) -> str:
         size = self._size()
         columns = struct.unpack("HHHH", size)[1] if size else 0
-        return "\r\n".join(lines_of(request, self._session, time.monotonic(), columns))
+        return "\r\n".join(lines_of(request, self._hints, time.monotonic(), columns))
 
     # Asking
 
@@ -296,7 +293,7 @@ class TerminalPrompt:
             self._queue.pop(approval_id, None)
             if not self._queue:
                 self._give_back()  # first: the caller may want the terminal at once
-            self._on_answer(approval_id, verdict)
+            self._approvals.on_terminal_answer(approval_id, verdict)
             if not self._shown:
                 self._next()
 
@@ -361,7 +358,7 @@ class TerminalPrompt:
     def _make_way(self, now_s: float, pressed: Sequence[int] = ()) -> None:
         asked = self._queue.get(self._shown)
         if asked is not None:
-            approve = self._session.command("approve", self._shown)
+            approve = self._hints.command("approve", self._shown)
             or_by_command = f" (or: {approve})" if asked.or_by_command else ""
             self._say(
                 f"\r\nsigwrap: the request is put aside and comes back later{or_by_command}\r\n"
@@ -400,7 +397,7 @@ class TerminalPrompt:
         for number in pressed:
             _signal_group(taken.foreground, number)
         if is_stopped and taken.foreground == os.getpgrp():
-            self._on_stop_key()
+            self._session.job_control.stop_front()
 
     def _continue(self, taken: _Taken) -> None:
         if self._taken is not None:

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from sigwrap import status
 from sigwrap.bare import signal, socket
 from sigwrap.events import Payload, number, text
-from sigwrap.hints import Any, NoReturn
+from sigwrap.hints import TYPE_CHECKING, Any, NoReturn
 from sigwrap.linux import memory_library, procfs
 from sigwrap.linux import process as linux_process
 from sigwrap.linux.foreign_fds import let_go
@@ -24,7 +24,6 @@ from sigwrap.linux.peer import Peer
 from sigwrap.linux.proc_files import link
 from sigwrap.linux.rights import Rights
 from sigwrap.mediate.masking import masked, masked_text
-from sigwrap.policy.judge.rules import EnvPolicy
 from sigwrap.policy.judge.signals import signal_name
 from sigwrap.protocols.front import Place
 from sigwrap.protocols.joined import (
@@ -42,10 +41,11 @@ from sigwrap.protocols.joined import (
 )
 from sigwrap.run.asking.control_socket import GuardedListener
 from sigwrap.run.joined.fork_server import serve
-from sigwrap.run.loop import Loop
-from sigwrap.run.recorder import Recorder
 from sigwrap.run.settings import RunSettings, differing
 from sigwrap.start.command import HostEnvironment, Inherited
+
+if TYPE_CHECKING:
+    from sigwrap.run.session import Session
 
 _MOST_CALLERS = 128
 _LOOK_EVERY_S = 5.0
@@ -83,26 +83,13 @@ class Joins:
         """Become the fork server, in its process."""
         serve(self._theirs, session_id, inherited)
 
-    def begin(
-        self,
-        *,
-        fork_server: int,
-        loop: Loop,
-        recorder: Recorder,
-        env_policy: EnvPolicy,
-        on_refused: Callable[[Peer], None],
-        was_told: Callable[[int], bool],
-        is_frozen: Callable[[], bool],
-    ) -> None:
-        """Let commands join. `was_told`: sigwrap has printed why this process's exec was denied."""
+    def begin(self, session: Session) -> None:
+        """Let commands join."""
         self._theirs.close()
-        self._fork_server = fork_server
-        self.loop = loop
-        self._recorder = recorder
-        self._env_policy = env_policy
-        self._on_refused = on_refused
-        self._was_told = was_told
-        self._is_frozen = is_frozen
+        self._session = session
+        self._fork_server = session.command_pid
+        self.loop = loop = session.loop
+        self._recorder = session.recorder
         self._ours.setblocking(False)
         loop.watch(self._ours.fileno(), self._on_fork_server)
         self._is_open = True
@@ -162,7 +149,7 @@ class Joins:
         objection = peer.objection or self._rights.difference(peer.pid)
         if objection or len(self._callers) >= _MOST_CALLERS:
             if peer.objection:
-                self._on_refused(peer)
+                self._session.approvals.refused(peer)
             self._refuse(accepted, objection or f"{_MOST_CALLERS} commands have joined already")
             return
         self._count += 1
@@ -192,7 +179,7 @@ class Joins:
             hint = f"end it (sigwrap stop {name}), or join another session"
             self._turn_away(caller, f"session {name} runs {other}", hint)
             return
-        environment = HostEnvironment.under(self._env_policy, call.environment)
+        environment = HostEnvironment.under(self._session.policy.env_policy, call.environment)
         payload = {
             "call": caller.number,
             "command": masked([os.fsdecode(word) for word in call.words]),
@@ -203,7 +190,7 @@ class Joins:
             self._turn_away(caller, f"the command was not run: {self._recorder.why_not}")
             return
         caller.tell({"taken": caller.number})  # first: the caller does not try once more then
-        if self._is_frozen():
+        if self._session.freezing.is_frozen:
             how = f"continue it: sigwrap resume {name}"
             caller.tell({"say": f"session {name} was stopped by SIGSTOP ({how})"})
         given = call._replace(environment=environment.given)
@@ -307,7 +294,7 @@ class Joins:
         code = status.from_signal(died_of) if died_of else os.WEXITSTATUS(wait_status)
         if error == errno.ENOENT:
             code = status.NOT_FOUND
-        is_told = error == errno.EACCES and self._was_told(pid)
+        is_told = error == errno.EACCES and self._session.was_told_of_denial(pid)
         self._left(caller, code, died_of, "" if is_told or not error else os.strerror(error))
         caller.command_pid = 0
         try:
