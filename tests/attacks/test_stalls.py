@@ -206,6 +206,17 @@ def test_arguments_in_memory_that_a_program_serves(
     assert set(said) == {"its arguments could not be read in time"}
 
 
+def test_an_address_in_memory_that_a_program_serves(
+    as_user: Sigwrap, programs: Path, served: Served
+) -> None:
+    as_user.policy = policy(as_user.folder, " []", ONE_HOST)
+    line = [*PYTHON, str(programs / "served_address.py"), *served.paths("never-read")]
+    done = as_user.run("--no-report", "--", *line)
+    assert done.stdout == b"EPERM\n", done.stderr
+    (denied,) = as_user.sealed_events("connection_denied")
+    assert denied.payload["reason"] == "no answer within 5 s"
+
+
 @pytest.mark.parametrize("served", ["served", "m\frw\f-\fext4", "m\r"], indirect=True)
 def test_descriptors_that_somebody_flushes_never(
     as_user: Sigwrap, programs: Path, served: Served
