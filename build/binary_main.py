@@ -4,6 +4,7 @@ are loaded from memory when they are first needed.
 
 import marshal
 import os
+import stat
 import sys
 import zlib
 from _frozen_importlib import ModuleSpec
@@ -124,14 +125,35 @@ def file_of(name):
     return os.path.join(FOLDER, *name.split("."))
 
 
+def keep_others_folder():
+    """Put an empty folder in place of another one: the bootloader removes all below its path.
+
+    Processes of a session may be able to rename the folder, and to leave a link to another one.
+    """
+    try:
+        found = os.lstat(FOLDER)
+        if (found.st_dev, found.st_ino) != IDENTITY:
+            if stat.S_ISLNK(found.st_mode):
+                os.unlink(FOLDER)
+            elif os.listdir(FOLDER):
+                os.rename(FOLDER, FOLDER + ".kept")
+            else:
+                return  # a run has put it there (start/onefile.py)
+            os.mkdir(FOLDER, 0o700)
+    except OSError:
+        pass  # it was removed, or cannot be changed
+
+
 FOLDER = sys._MEIPASS
+IDENTITY = os.lstat(FOLDER).st_dev, os.lstat(FOLDER).st_ino
 try:
     CODE_OF_RUN = __import__("sigwrap_shared_modules").CODE
     MORE_CODE = [lambda: __import__("sigwrap_run_modules").CODE]
     CODE = __import__("sigwrap_carried_code")
     sys.meta_path[:0] = [RunModules, CarriedModules]
-    from sigwrap.__main__ import main
+    from sigwrap import __main__ as sigwrap_main
 except MemoryError:
     early.end_without_memory()
 
-main()
+sigwrap_main.before_exit = keep_others_folder
+sigwrap_main.main()

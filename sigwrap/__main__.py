@@ -15,6 +15,8 @@ from sigwrap.hints import NoReturn
 from sigwrap.isolation import isolate
 from sigwrap.status import REFUSED
 
+before_exit: Callable[[], object] = int  # the one-file binary sets it
+
 _START_MAKES_NO_GARBAGE = 50_000
 # A file of any other name is sigwrap.
 _OTHERS = ("sigwrap-forward", "sigwrap-stub", "sigwrap-shell", "sigwrap-joined")
@@ -51,6 +53,7 @@ def _leave(status: int) -> NoReturn:
             sys.stdout.flush()
     except OSError:
         pass  # the reader has closed it
+    before_exit()
     os._exit(status)
 
 

@@ -57,6 +57,7 @@ def _join(settings: RunSettings, inherited: Inherited) -> int:
     )
     if settings.die_by_signal and left.signal and onefile.can_die_of(left.signal):
         onefile.leave_no_core(onefile.bootloader_pid())
+        onefile.empty_unpacked(onefile.bootloader_pid())
         die_of(left.signal)
     return left.status
 

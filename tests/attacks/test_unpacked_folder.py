@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from tests.support.harness import IS_BINARY, PYTHON, Running, Sigwrap
-from tests.support.processes import Roles
-from tests.support.waiting import PATIENCE_S, reader
+from tests.support.processes import Roles, children
+from tests.support.waiting import PATIENCE_S, await_that, reader
 
 pytestmark = pytest.mark.skipif(not IS_BINARY, reason="needs the one-file binary")
 
@@ -47,6 +47,10 @@ def _nothing_is_left(subject: Sigwrap) -> None:
     assert list(subject.folder.glob("_MEI*")) == []
 
 
+def _waits_for_input(pid: int) -> bool:
+    return Path(f"/proc/{pid}/wchan").read_text().endswith("pipe_read")
+
+
 def test_links_are_not_followed(as_user: Sigwrap, started: Started, precious: Path) -> None:
     """And no depth is too deep."""
     process, unpacked = started
@@ -70,6 +74,18 @@ def test_a_folder_in_its_place_is_kept(as_user: Sigwrap, started: Started, preci
     _ends(process)
     assert (precious / "file").read_text() == "kept"
     _nothing_is_left(as_user)
+
+
+def test_a_folder_in_its_place_is_kept_by_other_commands(as_user: Sigwrap, precious: Path) -> None:
+    """They run outside the session, and the session may be able to write to their folder."""
+    process = as_user.start("hook", "claude-code")
+    await_that(lambda: any(as_user.folder.glob("_MEI*/base_library.zip")))
+    (unpacked,) = as_user.folder.glob("_MEI*")
+    await_that(lambda: any(map(_waits_for_input, children(process.pid))))
+    unpacked.rename(as_user.folder / "away")
+    unpacked.symlink_to(precious)
+    process.communicate(b"{}", PATIENCE_S)
+    assert (precious / "file").read_text() == "kept"
 
 
 def test_links_are_not_followed_when_the_outer_process_was_killed(
