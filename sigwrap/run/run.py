@@ -99,8 +99,6 @@ def _run(
     environment = HostEnvironment.under(policy.env_policy, inherited.environment)
     outer_pid = 0 if waited_for_pid == front_pid else waited_for_pid
     shown_by = _forget(environment, outer_pid)
-    for each in walls.told:
-        tell(each)
     if agent is not None and walls.files is not None and walls.files.by_policy:
         agent.warn_of_sandbox(settings.command, policy.name, tell)
     session_id = new_session_id()
@@ -110,6 +108,8 @@ def _run(
     usage = None
     try:
         missing = missing_interception(launched, settings, inherited, tell) + plan.without
+        for each in walls.told if launched.listener is not None else ():
+            tell(each)
         missing += gaps(launched, walls, shown_by=shown_by)
         if plan.usage is not None:
             usage = plan.usage(policy.limits, launched.pid, session_id)

@@ -89,7 +89,7 @@ def _is_tracing(event: Event) -> bool:
     sigwrap cannot verify it."""
     payload = event.payload
     is_traced = payload.get("traced") is True and payload.get("verified") is True
-    return is_traced or payload.get("syscall") in _TRACING
+    return is_traced or text(payload.get("syscall")) in _TRACING
 
 
 class _Profile:
