@@ -1,9 +1,12 @@
-"""Carries out what mediators yield. Only this file answers a notification.
+"""Carries out the effects that mediators yield. Only this module answers a notification.
 
-Nothing takes effect unrecorded: an answer is refused, and with it the call, where no event of its
-request is in the log and the mediator names no exception (mediate/effects.py, Unrecorded). What a
-request holds is let go when its mediator ends, whatever way it ends. A mediator that raises denies
-its own request, with an event, and the run goes on.
+Nothing takes effect unrecorded: without an event of its request in the log, an answer is refused,
+and with it the call, unless the mediator names an exception (mediate/effects.py, Unrecorded). A
+mediator that raises denies its own request, with an event. However it ends, what the request holds
+is let go.
+
+An effect that has to wait pauses its mediator. A descriptor, a timer, a worker, an approval or a
+stop then resumes it, by `resume` or `wake`.
 """
 
 from __future__ import annotations
@@ -49,7 +52,6 @@ from sigwrap.mediate.effects import (
     VerifyThenContinue,
     WouldWait,
 )
-from sigwrap.mediate.facts import WouldFail
 from sigwrap.mediate.lineage import Process
 from sigwrap.mediate.questions import Answer
 from sigwrap.mediate.refusal import refuse_switched_off
@@ -92,37 +94,37 @@ _NEEDS_NO_EVENT: dict[Unrecorded, frozenset[type]] = {
 
 
 class CallerGone(Exception):
-    """Nobody waits for this request any more."""
+    """The caller no longer waits for an answer."""
 
 
 class Family(Protocol):
-    """How facts of its requests are found."""
+    """The edge of one mediator: it carries out Look."""
 
     def look(self, scope: Scope, *, may_wait: bool) -> Any:
-        """Raises MayWait, unless it may: then a worker does it."""
+        """Read what the call asks for. Raises MayWait, unless it may wait: then in a worker."""
 
     def facts(self, scope: Scope, seen: Any) -> object:
-        """What the mediator gets of it."""
+        """Return the reply to Look, in the loop."""
 
     def stalled(self, scope: Scope, why: str) -> object:
-        """What the mediator gets where no worker has found anything in time."""
+        """Return the reply to Look if no worker has read it in time."""
 
     def drop(self, seen: Any) -> None:
-        """The request is over."""
+        """Close what was read for a request that is over."""
 
 
 class Holdings(Protocol):
-    """What one request holds, and how its family carries out effects of its own."""
+    """What a request holds until its mediator ends."""
 
     def failed(self) -> None:
-        """The kernel was told that the call fails."""
+        """Note that the kernel was told to fail the call."""
 
     def close(self) -> None:
-        """The mediator has ended."""
+        """Let everything go."""
 
 
 class NoHoldings:
-    """What a request holds that holds nothing."""
+    """The holdings of a request that holds nothing."""
 
     __slots__ = ()
 
@@ -137,7 +139,7 @@ NO_HOLDINGS = NoHoldings()
 
 
 class Scope:
-    """One request, from its notification to the end of its mediator."""
+    """A request, from its notification to the end of its mediator."""
 
     __slots__ = (
         "evaluation_us",
@@ -166,7 +168,7 @@ class Scope:
         steps: Mediation,
         *,
         family: Family | None = None,
-        holdings: Any = NO_HOLDINGS,  # Holdings, and what the handlers of its family know of it
+        holdings: Any = NO_HOLDINGS,  # Holdings; its family's handlers know more of it
     ) -> None:
         self.id = notification.id
         self.tid = notification.tid
@@ -178,7 +180,7 @@ class Scope:
         self.holdings = holdings
         self.started_ns = time.perf_counter_ns()
         self.evaluation_us = -1  # not known before the first effect
-        self.is_checked = False  # that the caller still waits: so what was read of it is its own
+        self.is_checked = False  # the caller still waits, so what was read of it is its own
         self.is_recorded = False
         self.recorded: Record | None = None  # the last one
         self.event_failed = False
@@ -190,12 +192,15 @@ class _Paused:
     pass
 
 
-PAUSED = _Paused()  # a handler's answer where the reply comes later, by resume
+PAUSED = _Paused()  # a handler returns it if the reply comes later, by `resume`
 
 
 class InWorker(NamedTuple):
-    """A handler's answer where a worker has to do it: `work` there, then `then` here, which makes
-    the reply. `drop` gets what was found for a request that is over."""
+    """A handler returns it if a worker has to carry out the effect.
+
+    The worker calls `work`, then the loop calls `then` for the reply. If the request is over by
+    then, `drop` gets the result instead.
+    """
 
     work: Callable[[], Any]
     then: Callable[[Outcome], object]
@@ -232,21 +237,23 @@ class Performer:
         stderr_lines.allow_writing_to_terminals()
 
     def offer(self, handlers: dict[type, Handler]) -> None:
-        """How a family carries out the effects that only it has."""
+        """Add a family's handlers for its own effects."""
         self._handlers |= handlers
 
     def grant_nothing(self) -> None:
-        """From now on, and not to those either who wait already: the kill switch is on."""
+        """Refuse all requests from now on, also those that wait: the kill switch is on."""
         self._grants_nothing = True
 
     @property
     def grants(self) -> bool:
-        """Whatever the policy lets go on."""
+        """Return whether requests go on that the policy allows."""
         return not self._grants_nothing
 
     def goes_on_already(self, scope: Scope, *, is_written: bool) -> None:
-        """The extension has recorded and answered it: its mediator waits for what comes of it.
-        Where it could not be recorded, it was refused."""
+        """Take over an exec that the extension has recorded and answered.
+
+        If it could not be recorded, the extension has refused it.
+        """
         scope.is_answered = scope.is_recorded = scope.is_checked = True
         if is_written:
             scope.steps.send(None)
@@ -260,15 +267,11 @@ class Performer:
         self._perform(scope, None)
 
     def leave_to_the_kernel(self, notification_id: int) -> None:
-        """Without a mediator: a question, which takes no effect."""
+        """Let a call go on without a mediator: it only asks, and changes nothing."""
         self._listener.resume(notification_id)
 
-    def fail_as_the_kernel(self, notification_id: int, refusal: WouldFail) -> None:
-        """Without a mediator: there is nothing to decide, and nothing takes effect."""
-        self._listener.fail(notification_id, refusal.errno)
-
     def resume(self, scope: Scope, reply: object) -> None:
-        """With what a paused mediator waits for."""
+        """Give a paused mediator the reply that it waits for."""
         self._go_on(scope, lambda: reply)
 
     def wake(self, scope: Scope, reply: object = None) -> None:
@@ -277,7 +280,7 @@ class Performer:
         self.resume(scope, reply)
 
     def wake_at(self, deadline_s: float, scope: Scope, reply: object) -> object:
-        """Return PAUSED."""
+        """Wake the request later, and return PAUSED for its handler."""
         self._loop.call_at(deadline_s, lambda: self.wake(scope, reply))
         return PAUSED
 
@@ -291,12 +294,12 @@ class Performer:
         return self._grants_nothing and not scope.is_answered
 
     def drop(self, scope: Scope) -> None:
-        """Its caller is gone, or its call will come again as a new request."""
+        """End a request whose caller is gone, or whose call comes again as a new request."""
         if not scope.is_over:
             self._finish(scope)
 
     def broke(self, scope: Scope, bug: Exception) -> None:
-        """What its mediator waits for went wrong, for an error of sigwrap's own."""
+        """End a request for a bug of sigwrap's own in what its mediator waits for."""
         if not scope.is_over:
             self._report(scope, bug)
             self._finish(scope)
@@ -363,8 +366,10 @@ class Performer:
 
     def _have_done(self, scope: Scope, job: InWorker) -> None:
         def finished(outcome: Outcome) -> None:
+            if self._is_refused(scope):
+                self._finish(scope)
             if not scope.is_over:
-                self._go_on(scope, lambda: job.then(outcome))
+                self._perform(scope, lambda: job.then(outcome))
             elif job.drop is not None and isinstance(outcome, Done):
                 job.drop(outcome.value)
 
@@ -398,18 +403,15 @@ class Performer:
 
     # Events
 
-    def still_waits(self, scope: Scope) -> bool:
-        """Where not, what was read of the caller may be of another process."""
+    def check(self, scope: Scope) -> None:
+        """Raise CallerGone if what was read of the caller may be of another process."""
         if not scope.is_checked:
             scope.is_checked = self._listener.is_waiting(scope.id)
-        return scope.is_checked
-
-    def check(self, scope: Scope) -> None:
-        if not self.still_waits(scope):
+        if not scope.is_checked:
             raise CallerGone
 
     def check_again(self, scope: Scope) -> None:
-        """What is killed while it is looked at can't be looked into any more."""
+        """Check after a read: a caller that is killed meanwhile can leave other data behind."""
         scope.is_checked = False
         self.check(scope)
 
@@ -469,19 +471,19 @@ class Performer:
         effect: VerifyThenContinue | ContinueWatched | ContinueFork | ContinueToChildren,
         unrecorded: Unrecorded | None = None,
     ) -> None:
-        """For the handlers of a family, which do more than answering."""
+        """Let the kernel go on with the call: for handlers that do more than answer."""
         self.demand_event(scope, effect, unrecorded)
         self._mark_answered(scope)
         self._listener.resume(scope.id)
 
     def restart(self, scope: Scope, effect: Effect, restarting_errno: int) -> None:
-        """The kernel makes the call again; it comes back as a new notification."""
+        """Have the kernel make the call again, which then is a new notification."""
         self.demand_event(scope, effect, None)
         self._mark_answered(scope)
         self._listener.fail(scope.id, restarting_errno)
 
     def answered_with_descriptor(self, scope: Scope) -> None:
-        """The kernel has given the caller its answer as it put the descriptor there."""
+        """Note that the caller has its answer: a descriptor that the kernel put there."""
         self._mark_answered(scope)
 
     def came_back(self, scope: Scope, notification_id: int) -> None:
@@ -496,7 +498,7 @@ class Performer:
     # People
 
     def _tell(self, scope: Scope, effect: Tell) -> object:
-        """Before the answer, so that the line comes before the caller's own."""
+        """Write the line before the answer, so that it comes before the caller's own."""
         self.check(scope)
 
         def told(_outcome: Outcome) -> None:

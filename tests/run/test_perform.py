@@ -467,6 +467,15 @@ def test_what_a_worker_has_found_for_a_request_that_is_over_is_dropped(stage: St
     assert stage.happened == [*LET_GO, "dropped 5"]
 
 
+def test_what_a_worker_has_found_after_the_kill_switch_is_dropped_and_the_call_fails(
+    stage: Stage,
+) -> None:
+    has_done(stage, lambda: 5)
+    stage.performer.grant_nothing()
+    stage.timers.pop()()
+    assert stage.happened == [*LET_GO, "dropped 5"]
+
+
 # Events
 
 
