@@ -28,7 +28,6 @@ _SELDOM = (
         "front/joining",
         "front/notifier",
         "front/relay",
-        "linux/reference",
     ),
     *("linux/rights", "linux/supervisors", "mediate/remote_switch", "policy/language/lint"),
     *("protocols/control_client", "protocols/joined", "protocols/left_sockets", "run/activation"),

@@ -42,5 +42,4 @@ execs              what an exec would run, what it did run, and another in its p
 sockets            what sockets of others are, whom they are to reach, and that being done
 files              calls that change files by their paths: what they ask for, and where that lies
 signals            what a signal call asks for, whom it would reach, and sending it
-reference          docs/calls.md
 """

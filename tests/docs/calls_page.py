@@ -1,10 +1,11 @@
-"""Generate docs/calls.md from the table of mediated calls."""
+"""`docs/calls.md` from the table of calls: `python -m tests.docs.calls_page --write` writes it."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator
 from errno import errorcode
+from pathlib import Path
 
 from sigwrap.calls import (
     O_CHANGES,
@@ -23,6 +24,8 @@ from sigwrap.calls import (
     WithoutBits,
 )
 from sigwrap.platform import WITHOUT
+
+PAGE = Path(__file__).parents[2] / "docs" / "calls.md"
 
 _HEAD = """# Mediated calls
 
@@ -139,5 +142,5 @@ def _names(values: Iterable[str]) -> str:
     return ", ".join(f"`{name}`" for name in values)
 
 
-if __name__ == "__main__":
-    sys.stdout.write(calls_reference())
+if __name__ == "__main__" and sys.argv[1:] == ["--write"]:
+    PAGE.write_text(calls_reference(), encoding="utf-8")
