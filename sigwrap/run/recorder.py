@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from sigwrap.run.session import Session
 
 LOOK_S = 0.5
-_SAID_AGAIN_AFTER_S = 10.0  # since the last denial: a small event may still fit in between
+_SAID_AGAIN_AFTER_S = 10.0  # since the last denial; a small event may still fit in between
 _REST_AFTER_RESTORING = 20  # times as long as it took, if a process removes the log repeatedly
 
 
@@ -40,7 +40,7 @@ class Recorder:
         self.repeated = 0  # execs that went on without being judged again
 
     def attend(self, session: Session) -> None:
-        """From now on its watchers see each event, and it ends where the log is full."""
+        """Attach the session: its watchers see each event, and a full log ends it."""
         self._session = session
 
     def record(self, type_name: str, pid: int, payload: Payload) -> bool:
@@ -95,7 +95,7 @@ class Recorder:
         return LOOK_S + _REST_AFTER_RESTORING * (time.monotonic() - started_s)
 
     def tampered(self, name: str, path: str, what: str, mended: str) -> None:
-        """Record it each time, and say it once on standard error."""
+        """Record each change of a file, and report the first one on standard error."""
         self.record("store_tampered", os.getpid(), {"what": what, "path": path})
         if name not in self._told_of_tampering:
             self._told_of_tampering.add(name)
@@ -103,7 +103,7 @@ class Recorder:
 
     def _has_room(self, type_name: str) -> bool:
         budget = self.budget
-        while mark := budget.passed(self.log.size):  # limit_near may be what fills it
+        while mark := budget.passed(self.log.size):  # limit_near itself may fill the log
             match mark:
                 case Mark.HALF:
                     self._is_half_full()

@@ -58,8 +58,8 @@ class _Tracer:
     def __init__(self, tid: int, process: Process) -> None:
         self.tid = tid
         self.process = process
-        self.scopes: set[Scope] = set()  # the execs that keep it from running
-        self.waiting: list[Scope] = []  # until it has stopped or ended
+        self.scopes: set[Scope] = set()  # the execs for which it is stopped
+        self.waiting: list[Scope] = []  # for its stop or end
         self.is_stopped = False
         self.is_ending = False
         self.signal = 0  # which it was about to get when it stopped
@@ -99,7 +99,7 @@ class TracedExecs:
         self._processes = session.processes
         self._tracers: dict[int, _Tracer] = {}  # by thread id
         self._tracer_of: dict[Scope, _Tracer] = {}
-        self._execs: dict[Scope, _Exec] = {}  # that go on
+        self._execs: dict[Scope, _Exec] = {}  # execs that go on
 
     def hold(self, scope: Scope, tid: int, process: Process) -> object:
         """Keep the tracer `tid` from running: the reply to Hold, or PAUSED."""
@@ -112,7 +112,7 @@ class TracedExecs:
                 self._turns.wait_behind(process, scope, Held.AGAIN)
                 return PAUSED
             tracer = _Tracer(tid, process)
-            if tracer.is_at_an_exec:  # that one is held itself, and may wait for an approval
+            if tracer.is_at_an_exec:  # its own exec is held, and may wait for an approval
                 return self._later(scope)
             try:
                 self._seize(tracer)
@@ -180,7 +180,7 @@ class TracedExecs:
         pid = exec_.scope.process.pid
         other = LoadedOther(problem, *image.shown(pid))
         try:
-            os.kill(pid, signal.SIGKILL)  # before it is recorded, for its tracer may have ended
+            os.kill(pid, signal.SIGKILL)  # before the record, because its tracer may have ended
         except ProcessLookupError:
             pass
         self._end(exec_, other)
@@ -224,7 +224,7 @@ class TracedExecs:
         try:
             ptrace.detach(tracer.tid, tracer.signal)
         except KernelError:
-            return  # it was killed while it stood; wait reports its end
+            return  # it was killed at its stop; wait reports its end
         self._forget(tracer)
 
     def _forget(self, tracer: _Tracer) -> None:
@@ -244,7 +244,7 @@ class TracedExecs:
         try:
             ptrace.make_again(tid, wait_status)
         except KernelError:
-            pass  # it was killed while it stood
+            pass  # it was killed at its stop
         tracer.is_stopped = True
         self._wake_waiting(tracer)
         if tracer.is_stopped and not tracer.scopes:
