@@ -22,7 +22,7 @@ class Nested(Enum):
 
 
 class ApprovalMode(Enum):
-    """Where approval requests may be answered."""
+    """Places where a user may answer approval requests."""
 
     AUTO = "auto"  # the terminal, if there is one, and the control socket
     TTY = "tty"

@@ -62,7 +62,7 @@ class Walls(NamedTuple):
 
 
 def walls_of(engine: Engine, *, goes_without: bool) -> Walls:
-    """Plan the walls. Raises NoInterception if this kernel is too old, unless `goes_without`."""
+    """Plan the sandbox. Raises NoInterception for rules that cannot work, unless `goes_without`."""
     policy = engine.policy
     domain = landlock.is_available()
     without = [] if domain else [f"landlock: it needs {landlock.NEEDS}"]

@@ -186,7 +186,7 @@ class TracedExecs:
         self._end(exec_, other)
 
     def _end(self, exec_: _Exec, outcome: ExecOutcome | None) -> None:
-        """`outcome` is None if the caller has ended."""
+        """Finish the exec. `outcome` is None if the caller has ended."""
         exec_.is_over = True
         del self._execs[exec_.scope]
         if outcome is None:
