@@ -1,9 +1,9 @@
 """Compile the seccomp filter to classic BPF.
 
-Without libseccomp: loading it costs a sixth of the start-up budget, some machines lack it, and the
-exact width of each comparison matters here. The kernel truncates a signal number, an fcntl command
-and an ioctl request to 32 bits. So the filter compares only the low word: a caller that fills the
-upper half must not get past it. tests/linux/test_bpf.py compares the verdicts with libseccomp's.
+libseccomp would cost a sixth of the start-up budget, some machines lack it, and the exact width of
+each comparison matters here. The kernel truncates a signal number, an fcntl command and an ioctl
+request to 32 bits. So the filter compares only the low word: a caller that fills the upper half
+must not get past it. tests/linux/test_bpf.py compares the verdicts with libseccomp's.
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ _REMOVE_DIR = 1 << 4
 _REMOVE_FILE = 1 << 5
 _MAKE_DEVICES = 1 << 6 | 1 << 11  # never allowed: a device node can write to any disk
 _MAKE = 0b11111 << 7 & ~_MAKE_DEVICES | 1 << 12  # folders, files, sockets, pipes, symbolic links
-_REFER = 1 << 13  # renames and links between folders; without it, a domain refuses them
+_REFER = 1 << 13  # renames and links between folders; if not handled, a domain refuses them
 _TRUNCATE = 1 << 14
 _RIGHTS = {
     Operation.READ: _READ_FILE,

@@ -23,11 +23,11 @@ from sigwrap.tuples import NamedTuple
 STATX_MNT_ID = 0x1000  # Linux 5.8
 STATX_MNT_ID_UNIQUE = 0x4000  # Linux 6.8
 
-_ON_NOTHING = frozenset(
+_DEVICELESS = frozenset(
     b"bpf cgroup cgroup2 configfs debugfs devpts devtmpfs efivarfs hugetlbfs mqueue proc pstore "
     b"ramfs rootfs securityfs sysfs tmpfs tracefs".split()
 )
-_LOCAL = _ON_NOTHING | frozenset(
+_LOCAL = _DEVICELESS | frozenset(
     b"bcachefs btrfs cramfs erofs exfat ext2 ext3 ext4 f2fs hfsplus iso9660 jfs msdos nilfs2 ntfs3 "
     b"overlay reiserfs squashfs ubifs udf vfat xfs zfs".split()
 )
@@ -156,7 +156,7 @@ def is_on_local_device(pid: int, holder: int, fd: int) -> bool:
 
 def _is_local(mount: Told) -> bool:
     """Return whether the mount is local. A disk or overlay must be known from the start."""
-    return mount.kind in _ON_NOTHING or (mount.kind in _LOCAL and mount.device in _first_devices)
+    return mount.kind in _DEVICELESS or (mount.kind in _LOCAL and mount.device in _first_devices)
 
 
 def _mount_of(holder: int, fd: int) -> int | None:

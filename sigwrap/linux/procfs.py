@@ -35,7 +35,7 @@ class Stat(NamedTuple):
 
     @property
     def has_ended(self) -> bool:
-        """Return whether it has. A process whose leader exited before its threads still runs."""
+        """Return whether the process has ended. With threads left, it runs without its leader."""
         return self.state in "ZX" and self.threads <= 1
 
 
@@ -236,7 +236,7 @@ def survives(pid: int, number: int) -> bool:
 
 
 def catches_or_ignores(pid: int, number: int) -> bool:
-    """Return whether the process does either. A blocked signal will end it later."""
+    """Return whether a signal cannot end the process; one that it only blocks will end it later."""
     status = contents(f"/proc/{pid}/status")
     if status is None:
         return False

@@ -16,7 +16,7 @@ _FREEZES_WITHIN_S = 0.05  # then the loop runs, and reaps, before the next attem
 _PAUSE_S = 0.01
 _FREEZES_AGAIN_EVERY_S = 0.5
 _LOGGED_AGAIN_AFTER_S = 10.0
-_TOLD_AT = 4  # times in a row
+_REPORTED_AT = 4  # times in a row
 
 
 class Freezing:
@@ -101,7 +101,7 @@ class Freezing:
         counts = {each.pid: self._repeats.get(each.pid, 0) + 1 for each in again}
         self._repeats = counts
         for each in again:
-            if counts[each.pid] == _TOLD_AT:
+            if counts[each.pid] == _REPORTED_AT:
                 shown = printable(f"process {each.pid} ({each.comm})")
                 self._recorder.tell(
                     f"{shown} does not stay stopped: another process keeps continuing it"

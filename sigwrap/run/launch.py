@@ -172,7 +172,7 @@ def _enter_filter(walls: Walls, channel: socket.socket) -> None:
         paths.demand_openat2()
         sender = _Sender(channel)
         if Under.DATAGRAM_RULES in walls.filtered:
-            sender.stay_out_of_the_filter()
+            sender.start_unfiltered_thread()
         restricted, allowed, *_ = walls.files or _NO_FILE_WALLS
         if walls.domain or restricted:
             landlock.enter_domain(
@@ -207,11 +207,11 @@ class _Sender:
         self._words: tuple[bytes, int] = b"", -1
         self._is_outside = False
 
-    def stay_out_of_the_filter(self) -> None:
+    def start_unfiltered_thread(self) -> None:
         """Send from a thread without the filter, which covers a thread and those it makes later."""
         self._wanted.acquire()
         self._sent.acquire()
-        _thread.start_new_thread(self._send_what_is_wanted, ())
+        _thread.start_new_thread(self._send_when_wanted, ())
         self._is_outside = True
 
     def send(self, message: bytes, fd: int) -> None:
@@ -222,7 +222,7 @@ class _Sender:
         else:
             self._send()
 
-    def _send_what_is_wanted(self) -> None:
+    def _send_when_wanted(self) -> None:
         self._wanted.acquire()
         try:
             self._send()

@@ -81,7 +81,7 @@ class Processes:
         return process
 
     def known(self, pid: int, start_time: int) -> Process | None:
-        """Return the process only if it is in the table."""
+        """Return the process if the table has it with this start time."""
         process = self.by_pid.get(pid)
         return process if process is not None and process.start_time == start_time else None
 

@@ -1,4 +1,4 @@
-"""Tool calls that an agent's hook judged inside the session: recorded as the hook reports them."""
+"""Record tool calls that an agent's hook judged inside the session, as the hook reports them."""
 
 from __future__ import annotations
 

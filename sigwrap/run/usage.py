@@ -120,9 +120,9 @@ class Usage:
 
 
 class _CloserLook:
-    """Measures shared memory in a worker, once at a time. A process that changes its mappings can
-    delay it. If it makes no progress for some time, all memory counts in full. A busy machine, or a
-    large process tree, gets more time."""
+    """Divides shared memory among processes in a worker, one look at a time. A process that changes
+    its mappings can delay it. If it makes no progress for some time, all memory counts in full. A
+    busy machine, or a large process tree, gets more time."""
 
     def __init__(self) -> None:
         self._began_s = 0.0  # 0 if none is running

@@ -83,7 +83,7 @@ class SocketFacts(NamedTuple):
 
     @property
     def goes_by_address_alone(self) -> bool:
-        """Return whether no file, which can need rights, leads to the other end."""
+        """Return whether the call uses no file: a file could need rights that the caller lacks."""
         return self.kind is not None and self.kind.domain in _SOCKETS.with_address
 
     @property

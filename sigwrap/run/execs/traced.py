@@ -1,13 +1,13 @@
-"""Execs of callers that another process of the session traces.
+"""Verify execs of callers that another process of the session traces.
 
 A process has one tracer, so sigwrap cannot seize such a caller. But the caller stops after its
-exec, and only its tracer can send it on. So sigwrap seizes the tracer before the exec goes on,
-compares the loaded image while the caller stands before its first instruction, and lets the tracer
-go.
+exec, and only its tracer can continue it. So sigwrap seizes the tracer before the exec goes on,
+compares the loaded image while the caller is stopped before its first instruction, and releases the
+tracer.
 
-The tracer need not have stopped: sigwrap has asked it to, so it cannot leave the system call that
-it is in. A debugger that waits in vfork stops only after the exec of its child. A ptrace call could
-send the caller on, so then sigwrap waits until the tracer has stopped.
+The tracer need not have stopped: sigwrap has asked it to, so it cannot leave its current system
+call. A debugger that waits in vfork stops only after the exec of its child. A ptrace call could
+continue the caller, so then sigwrap waits until the tracer has stopped.
 
 When a tracer ends, the kernel lets its tracees run on. The tracer stops before that, and sigwrap
 kills the callers whose image it has not compared.
@@ -212,7 +212,7 @@ class TracedExecs:
         ptrace.interrupt(tracer.tid)
 
     def _let_go_after(self, scope: Scope) -> None:
-        """Let the tracer go if this was its last exec. One that has not stopped yet goes on at its
+        """Release the tracer if this was its last exec. One that has not stopped yet runs on at its
         stop."""
         tracer = self._tracer_of.pop(scope)
         tracer.scopes.discard(scope)

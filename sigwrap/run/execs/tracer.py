@@ -181,8 +181,8 @@ class Tracer:
             self._forget(tracee)
 
     def _on_exec(self, pid: int) -> None:
-        """Verify the new image. A thread that did not lead its process has the leader's id by now;
-        of each process, sigwrap traces one thread only."""
+        """Verify the new image. The thread has its leader's id by now, even if it did not lead its
+        process; sigwrap traces only one thread of each process."""
         self._restarts.on_end(pid)  # the leader
         tracee = self._by_pid.get(pid)
         if tracee is None or tracee.judged is None:  # sigwrap has not let this exec go on
