@@ -39,7 +39,7 @@ stderr_lines       lines on standard error: sigwrap's own, and those for a proce
 terminals          the terminals that sigwrap writes to, and the processes that read them
 terminal_typists   programs that could type on our terminal for the session
 execs              an exec's program, the loaded image, and replacements
-sockets            a caller's sockets: what a call asks, whom it reaches, and the call itself
+sockets            a caller's sockets: what a call asks, which process it reaches, and the call
 files              calls that change files by their paths: their requests and targets
 signals            signal calls: their requests and targets, and sending
 reference          docs/calls.md
