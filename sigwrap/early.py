@@ -1,14 +1,13 @@
-"""Before sigwrap takes signals, it is like any program: an interrupt ends it at once. Imported
-first of all, for Python would say where it was; in the binary, before anything can be imported.
-Where there is too little memory, it ends then too: Python would fail later, in one of many ways,
-or try for ever."""
+"""Let an interrupt end sigwrap at once, as any program, until it handles signals. Imported first
+(in the binary, before all else), because Python would print a traceback. With too little memory,
+sigwrap also ends here: Python would fail later, in one of many ways, or retry forever."""
 
 import _signal  # type: ignore[import-not-found]  # signal itself would first make its enums
 import posix
 import sys
 
 HINT = " (is the memory limited? ulimit -v 65536 and -d 32768 are enough)"
-_LEAST = 2_500_000  # none of it is touched
+_LEAST = 2_500_000  # never written to
 _SUPERVISOR_DATA, _SUPERVISOR_ROOM = 8_000_000, 21_500_000
 
 
@@ -22,7 +21,7 @@ def claim_data(size: int) -> None:
 def claim_supervisor_memory() -> None:
     claim_data(_SUPERVISOR_DATA)
     if getattr(sys, "frozen", False):
-        return  # PyInstaller's start has taken most of it already
+        return  # PyInstaller's start has allocated most of it already
     import mmap  # there is memory for it now
 
     try:
@@ -40,5 +39,5 @@ def end_without_memory() -> None:
 
 claim_data(_LEAST)
 
-if _signal.getsignal(_signal.SIGINT) is _signal.default_int_handler:  # or the caller ignores it
+if _signal.getsignal(_signal.SIGINT) is _signal.default_int_handler:  # or it is ignored
     _signal.signal(_signal.SIGINT, _signal.SIG_DFL)

@@ -1,7 +1,7 @@
 """Keep variables and the current folder, which a project may set, from choosing what we import.
 
-If one of them would, Python is restarted with -I, which ignores them. The command still gets the
-variables.
+If they would choose, sigwrap restarts Python with -I, which ignores them. The command still gets
+the variables.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ def restart(*words: str) -> None:
 
 def _environment() -> dict[bytes, bytes]:
     try:
-        with open("/proc/self/environ", "rb") as file:  # Python may have added to os.environ
+        with open("/proc/self/environ", "rb") as file:  # Python may add to os.environ
             pairs = (entry.partition(b"=") for entry in file.read().split(b"\0"))
             return {name: value for name, equals, value in pairs if name and equals}
     except OSError:
-        return dict(os.environb)  # without /proc, no command is run
+        return dict(os.environb)  # without /proc, sigwrap runs no command
 
 
 def _starts_with_current_folder() -> bool:
@@ -57,11 +57,11 @@ def _starts_with_current_folder() -> bool:
     try:
         return first == "" or first == os.getcwd()
     except OSError:
-        return True  # it was removed
+        return True  # the folder was removed
 
 
 def _leave_out_users_packages(package: str) -> None:
-    """Remove ~/.local from the path if sigwrap is not installed there."""
+    """Remove ~/.local from sys.path if sigwrap is not installed there."""
     site = sys.modules.get("site")
     folder = getattr(site, "USER_SITE", None) if getattr(site, "ENABLE_USER_SITE", None) else None
     if folder in sys.path and folder != package:

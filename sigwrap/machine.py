@@ -1,7 +1,7 @@
-"""The machine that this runs on, and by which numbers its kernel knows calls.
+"""Tell which machine this is, and its system call numbers.
 
-Those that policies judge are in calls.py; here are those that sigwrap itself makes, and those that
-it looks for in /proc.
+calls.py has the calls that policies judge. This module has those that sigwrap makes itself, and
+those that it looks for in /proc.
 """
 
 from __future__ import annotations
@@ -9,23 +9,23 @@ from __future__ import annotations
 import os
 import sys
 
-# What Python was built for: a personality (setarch) changes what uname says, and no number.
+# The platform that Python was built for: setarch changes uname, but no call number.
 PLATFORM: str = getattr(sys.implementation, "_multiarch", "") or os.uname().machine
 _NAME = PLATFORM.partition("-")[0]
 IS_X86_64 = _NAME == "x86_64"
 IS_AARCH64 = _NAME == "aarch64"
 
-_NOWHERE = -1  # a number that is no call's: ENOSYS
+_NO_CALL = -1  # no call has this number: ENOSYS
 
-# By x86_64, and by aarch64, which has the kernel's generic table.
-_APART = {
+# The numbers on x86_64, and on aarch64, which has the kernel's generic table.
+_DIFFERENT = {
     "accept": (43, 202),
     "accept4": (288, 242),
     "capset": (126, 91),
     "close": (3, 57),
     "connect": (42, 203),
     "epoll_pwait": (281, 22),
-    "epoll_wait": (232, _NOWHERE),
+    "epoll_wait": (232, _NO_CALL),
     "exit": (60, 93),
     "exit_group": (231, 94),
     "io_getevents": (208, 4),
@@ -34,7 +34,7 @@ _APART = {
     "mmap": (9, 222),
     "mprotect": (10, 226),
     "munmap": (11, 215),
-    "poll": (7, _NOWHERE),
+    "poll": (7, _NO_CALL),
     "ppoll": (271, 73),
     "prctl": (157, 167),
     "process_vm_writev": (311, 271),
@@ -48,7 +48,7 @@ _APART = {
     "rt_sigprocmask": (14, 135),
     "rt_sigtimedwait": (128, 137),
     "seccomp": (317, 277),
-    "select": (23, _NOWHERE),
+    "select": (23, _NO_CALL),
     "semop": (65, 193),
     "semtimedop": (220, 192),
     "sendmmsg": (307, 269),
@@ -62,8 +62,8 @@ _APART = {
     "timer_delete": (226, 111),
     "timer_settime": (223, 110),
 }
-# From 424 on, a call has the same number on every machine.
-_ALIKE = {
+# From 424 on, call numbers are the same on every machine.
+_COMMON = {
     "pidfd_send_signal": 424,
     "io_uring_enter": 426,
     "open_tree": 428,
@@ -85,15 +85,15 @@ _ALIKE = {
 
 
 def numbers_on(*, aarch64: bool) -> dict[str, int]:
-    return _ALIKE | {name: both[aarch64] for name, both in _APART.items()}
+    return _COMMON | {name: both[aarch64] for name, both in _DIFFERENT.items()}
 
 
 NUMBERS = numbers_on(aarch64=not IS_X86_64)
 if _NAME not in ("x86_64", "aarch64", "riscv64", "loongarch64"):
-    # A call that is not alike fails with ENOSYS, rather than be another one.
-    NUMBERS |= dict.fromkeys(_APART, _NOWHERE)
+    # A call with another number here fails with ENOSYS, instead of being another call.
+    NUMBERS |= dict.fromkeys(_DIFFERENT, _NO_CALL)
 
 
 def numbers_of(*names: str) -> frozenset[int]:
-    """Of those calls that this machine has."""
-    return frozenset(NUMBERS[name] for name in names) - {_NOWHERE}
+    """Return the numbers of those calls that this machine has."""
+    return frozenset(NUMBERS[name] for name in names) - {_NO_CALL}

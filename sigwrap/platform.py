@@ -13,7 +13,7 @@ from sigwrap.hints import Protocol
 
 
 class Capability(Enum):
-    """The values are written to the log: session_started, `capabilities`."""
+    """Capabilities. The log has the values: session_started, `capabilities`."""
 
     INTERCEPTION = "interception"
     WAITS_THROUGH_SIGNALS = "waits_through_signals"

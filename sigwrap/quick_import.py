@@ -1,7 +1,6 @@
-"""Modules of this package, found where they are bound to be: Python looks through the folders for
-each, and a start imports two hundred. Of the same file, under the same conditions: its bytecode is
-that of the source as it is. Whatever is in any way different is left to Python.
-"""
+"""Import our own modules without searching sys.path: a start imports two hundred, and Python
+searches several folders for each. A module loads from its usual bytecode file if that matches the
+source. Python imports everything else."""
 
 from __future__ import annotations
 
@@ -30,8 +29,8 @@ class _Loader(SourceFileLoader):
 
 
 class _Finder:
-    def __init__(self, above_the_package: str) -> None:
-        self._root = above_the_package
+    def __init__(self, parent_folder: str) -> None:
+        self._root = parent_folder
 
     def find_spec(self, name: str, _path: object = None, _: object = None) -> ModuleSpec | None:
         if not name.startswith("sigwrap."):
@@ -55,7 +54,7 @@ class _Finder:
 
 
 def read_bytecode(source: str, cached: str) -> bytes | None:
-    """None where there is none of the source as it is."""
+    """Return the bytecode; None if there is none that matches the source."""
     try:
         fd = posix.open(cached, posix.O_RDONLY | posix.O_CLOEXEC)
         try:
@@ -65,8 +64,8 @@ def read_bytecode(source: str, cached: str) -> bytes | None:
         status = posix.stat(source)
     except OSError:
         return None
-    is_of_it = bytecode[:_HEADER_BYTES] == _header(int(status.st_mtime), status.st_size)
-    return bytecode if is_of_it else None
+    matches = bytecode[:_HEADER_BYTES] == _header(int(status.st_mtime), status.st_size)
+    return bytecode if matches else None
 
 
 def code_of(bytecode: bytes) -> Any:
@@ -79,7 +78,7 @@ def _header(changed_s: int, size: int) -> bytes:
 
 
 def _install(package: Any) -> None:
-    """Where the package lies in a folder, and nobody has said that bytecode is elsewhere."""
+    """Install the finder if the package is in a folder, and bytecode in its usual place."""
     is_a_file = type(package.__spec__.loader) is SourceFileLoader
     if is_a_file and sys.pycache_prefix is None and package.__spec__.cached:
         finder: Any = _Finder(package.__path__[0].removesuffix("/sigwrap"))

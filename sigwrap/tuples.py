@@ -1,9 +1,9 @@
-"""A NamedTuple whose class is made ten times as quickly as typing's, which compiles a constructor
-for each: here, one is compiled for each number of fields, and only its names are replaced. A start
-makes some hundred such classes, and every run waits for them.
+"""Define a NamedTuple whose classes are made ten times as fast as typing's. A start defines some
+hundred, and typing compiles a constructor for each. This module compiles one for each number of
+fields, and replaces only its names.
 
-What differs: it has no subclasses, and it never equals one of another class, be their values the
-same.
+Differences: it has no subclasses, and it never equals an instance of another class, even with the
+same values.
 """
 
 from __future__ import annotations

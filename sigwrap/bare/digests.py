@@ -16,6 +16,6 @@ else:
         from _sha2 import sha256 as _sha256
 
     def sha256():
-        """OpenSSL's, which is several times as quick, where somebody has imported that."""
+        """Use OpenSSL's, which is several times as fast, if hashlib is imported already."""
         hashlib = sys.modules.get("hashlib")
         return _sha256() if hashlib is None else hashlib.sha256()

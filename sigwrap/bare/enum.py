@@ -1,7 +1,7 @@
-"""An Enum whose class is made ten times as quickly as the standard library's: a start makes forty.
+"""Define an Enum whose classes are made ten times as fast as enum's: a start makes forty.
 
-What differs: its members are named in the class alone, each with a value of its own, and none is
-made of several.
+Differences: only the class body names members, each has a value of its own, and flags cannot be
+combined.
 """
 
 from __future__ import annotations

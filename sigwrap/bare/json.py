@@ -1,5 +1,4 @@
-"""JSON is written by json's own encoder, and read by json itself, which is imported then: it
-compiles regular expressions, for 2 ms."""
+"""Write JSON with json's own encoder, and import json only to read it, because that takes 2 ms."""
 
 from __future__ import annotations
 
@@ -10,7 +9,7 @@ from sigwrap.hints import Any
 try:
     from _json import encode_basestring_ascii as _escape
     from _json import make_encoder as _make_encoder
-except ImportError:  # a Python without these in C
+except ImportError:  # this Python lacks the C versions
     from json.encoder import encode_basestring_ascii as _escape
 
     _make_encoder = None  # type: ignore[assignment,misc]
@@ -22,7 +21,7 @@ escape: Callable[[str], str] = _escape  # a string as JSON, with its quotes
 def encoder(
     *, separators: tuple[str, str] = (", ", ": "), sort_keys: bool = False, allow_nan: bool = True
 ) -> Callable[[object], str]:
-    """JSONEncoder.encode makes an encoder at each call, which takes as long as encoding."""
+    """Return an encoding function. JSONEncoder.encode makes a new encoder at each call."""
     if _make_encoder is None:
         import json
 

@@ -1,4 +1,4 @@
-"""Regular expressions that are compiled, and re imported, where one is first needed. Most runs need
+"""Import re, and compile a regular expression, only when it is first needed. Most runs need
 none."""
 
 from __future__ import annotations

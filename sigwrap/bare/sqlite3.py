@@ -1,4 +1,4 @@
-"""SQLite, without datetime, and without functools, of which its module wants one name."""
+"""Import SQLite without datetime, and without functools, of which its module needs one name."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from sigwrap.hints import TYPE_CHECKING
 if TYPE_CHECKING:
     from sqlite3 import *  # noqa: F403
 else:
-    is_lent = sys.modules.setdefault("functools", functools) is functools
+    is_substituted = sys.modules.setdefault("functools", functools) is functools
     try:
         from _sqlite3 import *  # noqa: F403
     finally:
-        if is_lent:
+        if is_substituted:
             del sys.modules["functools"]

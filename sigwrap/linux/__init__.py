@@ -1,45 +1,45 @@
-"""What the kernel offers, and the facts that mediators get. The only ctypes in sigwrap; an errno is
-translated once, here.
+"""Use Linux kernel interfaces, and collect facts for mediators. Only this package uses ctypes. It
+translates each errno once.
 
-libc               the calls Python lacks
+libc               the calls that Python lacks
 bpf                the seccomp filter as a program, from the table of calls
-seccomp            installing the filter, and the listener's ioctls
-cgroups            the cgroups that sigwrap is in, and those by which a process could kill others
-usage              what a tree uses, by /proc and by control groups of its own
-landlock           the wall between the session and whoever is outside, and around files
-file_tree          what is on the disk where file rules part
-ptrace             stops another thread, reads and changes it, and lets it go
+seccomp            installs the filter, and calls the listener's ioctls
+cgroups            the cgroups of sigwrap, and writable ones that could kill other processes
+usage              CPU time and memory of a tree, from /proc and control groups
+landlock           the Landlock domain: keeps signals inside, and enforces file rules
+file_tree          names and links on the disk that file rules are about
+ptrace             stops another thread, reads and changes it, and releases it
 registers          pure: the registers of a stopped thread, by machine
 memory             strings and arrays of another process
-file_state         what statx tells of a file, without asking who serves it
-paths              which file a path means to another process
+file_state         statx(2) of a file, without asking its file server
+paths              resolves paths as another process sees them
 pinned_path        opens a path later exactly as it was before
-mounts             which file systems answer by themselves
+mounts             local file systems, which answer at once
 foreign_fds        descriptors of other processes, duplicated and closed
-proc_files         files below a /proc that nobody can put another one over
-procfs             what /proc says of a process
-presence           a lock on a directory that says that a process attends to it
+proc_files         files below a /proc that no process can mount over
+procfs             facts about a process from /proc
+presence           a lock on a directory that shows that a process uses it
 process            children, descendants, the end of a whole tree
-frozen             a whole tree stands still, and goes on
-supervisors        the supervisors of a user's sessions: found, signalled, ended by force
+frozen             stops a whole tree, and continues it
+supervisors        the supervisors of a user's sessions: finds, signals and kills them
 death              an end by a signal, without a core
-pidfd              signals to a process that is held, and its end
-pidns              numbers that a process in another pid namespace uses
+pidfd              signals to a process by its pidfd, and its end
+pidns              process numbers in another pid namespace
 sigfd              signals as readable events, with their sender
 waits              how long a poll may wait
 peer               which process connected to a socket or sent a signal, and whether to serve it
-listeners          which process answers at a port of this machine
+listeners          which process listens at a port of this machine
 memory_library     extension modules that are loaded from memory
-own_environment    variables that /proc no longer shows of our own processes
-removal            the end of a folder in which anybody may have put anything
+own_environment    removes variables of our own processes from /proc
+removal            removes a folder that may contain anything
 rights        whether another process has the rights that this one has
 descriptors        sigwrap's own descriptors: inherited ones, pipes, plain files
-limits             the caller's limits, which are meant for COMMAND alone
+limits             the caller's limits, which apply to the command alone
 stderr_lines       lines on standard error: sigwrap's own, and those for a process
-terminals          the terminals that sigwrap speaks on, and the processes that read them
+terminals          the terminals that sigwrap writes to, and the processes that read them
 terminal_typists   programs that could type on our terminal for the session
-execs              what an exec would run, what it did run, and another in its place
-sockets            what sockets of others are, whom they are to reach, and that being done
-files              calls that change files by their paths: what they ask for, and where that lies
-signals            what a signal call asks for, whom it would reach, and sending it
+execs              an exec's program, the loaded image, and replacements
+sockets            a caller's sockets: what a call asks, which process it reaches, and the call
+files              calls that change files by their paths: their requests and targets
+signals            signal calls: their requests and targets, and sending
 """

@@ -1,10 +1,9 @@
-"""The seccomp filter, as classic BPF.
+"""Compile the seccomp filter to classic BPF.
 
-Why not libseccomp: loading it costs a sixth of the start-up budget and a library that must be
-found on a machine that may not have it, and here the exact width of each comparison matters. The
-kernel truncates a signal number, an fcntl command and an ioctl request to 32 bits, so only the low
-word is compared: a caller that fills the upper half must not slip past. tests/linux/test_bpf.py
-runs this program and libseccomp's over the same calls and demands the same verdicts.
+libseccomp would cost a sixth of the start-up budget, some machines lack it, and the exact width of
+each comparison matters here. The kernel truncates a signal number, an fcntl command and an ioctl
+request to 32 bits. So the filter compares only the low word: a caller that fills the upper half
+must not get past it. tests/linux/test_bpf.py compares the verdicts with libseccomp's.
 """
 
 from __future__ import annotations
@@ -54,7 +53,7 @@ _NUMBER_OFFSET = 0
 _ARCH_OFFSET = 4
 _ARGUMENTS_OFFSET = 16
 
-_NO_SYSCALL = 0xFFFFFFFF  # what a tracer leaves behind to skip a call; has the x32 bit set
+_NO_SYSCALL = 0xFFFFFFFF  # a tracer sets it to skip a call; it has the x32 bit
 
 
 def mediation_filter(
@@ -65,9 +64,9 @@ def mediation_filter(
     table: tuple[Call, ...] = TABLE,
     arches: tuple[int, ...] = ARCHES,
 ) -> list[Instruction]:
-    """`unlogged_signals` may be sent by any process to any other, without a notification; what
-    the policy has decides on some calls (`under`), and with `questions` signal 0, which only asks,
-    is handed over too."""
+    """Return the program. Processes may send `unlogged_signals` to any other without a
+    notification. `under` adds the calls that the policy needs. `questions` hands signal 0 over too.
+    """
     passed = tuple(sorted(unlogged_signals if questions else {0, *unlogged_signals}))
     calls = [call for call in table if call.under in {Under.EVERY_POLICY, *under}]
     program = [_load(_ARCH_OFFSET)]
@@ -118,7 +117,7 @@ def _verdict(condition: Condition, passed: tuple[int, ...]) -> list[Instruction]
             program = [_load_argument(0)]
             for family in families:
                 program += _when_equal(family, [_return(ALLOW)])
-            with_address_too = _of_its_kind(condition)
+            with_address_too = _by_type_and_protocol(condition)
             for family in with_address:
                 program += _when_equal(family, with_address_too)
             return [*program, _return(NOTIFY)]
@@ -143,7 +142,7 @@ def _verdict(condition: Condition, passed: tuple[int, ...]) -> list[Instruction]
             return [*_where(condition, NOTIFY), _return(ALLOW)]
 
 
-def _of_its_kind(condition: OfOtherSockets) -> list[Instruction]:
+def _by_type_and_protocol(condition: OfOtherSockets) -> list[Instruction]:
     program = [_load_argument(1), (_AND, 0, 0, SOCK_TYPE_MASK)]
     has_protocol = [_load_argument(2)]
     for protocol in condition.protocols:
@@ -155,7 +154,7 @@ def _of_its_kind(condition: OfOtherSockets) -> list[Instruction]:
 
 
 def _where(condition: WithBits | WithoutBits | NonZero | Both, action: int) -> list[Instruction]:
-    """Where it doesn't hold, what follows is next."""
+    """Return steps that fall through if the condition does not hold."""
     match condition:
         case WithBits(argument=position, bits=bits):
             return [_load_argument(position), (_JUMP_BITS, 0, 1, bits), _return(action)]
@@ -188,7 +187,7 @@ def _when_equal(value: int, body: list[Instruction]) -> list[Instruction]:
 
 
 def _jump_over(body: list[Instruction]) -> list[Instruction]:
-    """Further than a conditional jump reaches."""
+    """Jump further than a conditional jump can."""
     return [(_JUMP, 0, 0, len(body))]
 
 

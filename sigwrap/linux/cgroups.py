@@ -1,4 +1,4 @@
-"""The cgroups that sigwrap is in, and those by which a process inside could kill one outside.
+"""Find the cgroups of sigwrap, and those that could kill processes outside the session.
 
 One write is enough for that (cgroup.kill, cgroup.freeze), and systemd gives every user a tree of
 cgroups.
@@ -70,7 +70,7 @@ def _with_ancestors(mount: str, path: str) -> Iterator[str]:
 
 
 def _handles(folder: str) -> tuple[str, ...]:
-    """Return what must not be writable. In a writable folder, a process can make a new group."""
+    """Return paths that must not be writable. In a writable folder, a process can make a group."""
     return (folder, *(f"{folder}/{name}" for name in _FILES))
 
 

@@ -1,4 +1,4 @@
-"""What statx(2) says of a file, without asking the program that serves it."""
+"""Read statx(2) of a file, without asking the program that serves it."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _statx.restype = ctypes.c_long
 
 
 class _Buffers(_thread._local):
-    """One buffer for each thread: a worker must not overwrite the loop's."""
+    """A buffer for each thread, because a worker must not overwrite the loop's."""
 
     def __init__(self) -> None:
         self.own = ctypes.create_string_buffer(256)
@@ -55,11 +55,11 @@ Buffer = ctypes.Array[ctypes.c_char]
 Place = tuple[int, int, int, int]
 Inode = tuple[int, int]  # device, number
 Born = tuple[Inode, tuple[int, int]]
-"""An inode and its birth time, where the file system knows that: numbers are used again at once."""
+"""An inode and its birth time, if the file system knows that: inode numbers are reused at once."""
 
 
 class State(NamedTuple):
-    """What statx says of a file."""
+    """The result of statx."""
 
     mode: int
     inode: Inode
@@ -69,7 +69,7 @@ class State(NamedTuple):
 
     @property
     def place(self) -> Place:
-        """The place, with the mount id that was asked for."""
+        """Return the place, with the requested mount id."""
         device, number = self.inode
         return number, device >> 32, device & 0xFFFFFFFF, self.mount
 
@@ -101,7 +101,7 @@ def mount_of(fd: int) -> int:
 
 
 def known_state_in(folder: int, name: bytes) -> State:
-    """Return what the kernel knows of a name, without following a link."""
+    """Return what the kernel knows about a name, without following a link."""
     flags = _AT_SYMLINK_NOFOLLOW | AT_STATX_DONT_SYNC
     return told_state(ask(folder, name, flags, STATX_BASIC_STATS | STATX_MNT_ID))
 

@@ -1,4 +1,4 @@
-"""The names and links on the disk that file rules are about.
+"""Find the names and links on the disk that file rules are about.
 
 Rules name paths, but the kernel enforces them on real files. So a rule about a link is also about
 its target, and a read denial of a folder is also about the targets of links in it.
@@ -16,11 +16,11 @@ from sigwrap.policy.judge.request import Action, Operation
 from sigwrap.policy.judge.rules import FileRule
 
 MOST_NAMES = 50_000
-_NARROW = 2  # names in a path: a denial of / or /home is not meant for link targets
+_NARROW = 2  # names in a path: a denial of / or /home does not include link targets
 _OF_NAMES = (Operation.CREATE, Operation.DELETE)
 _OF_THE_SYSTEM = ("/", "/var")  # links to /usr and /run
-_MOST_LINKS = 40  # as the kernel has it
-_DEPTH = 3  # how far below a denied folder links are looked for
+_MOST_LINKS = 40  # the kernel's limit
+_DEPTH = 3  # levels below a denied folder in which links are followed
 
 
 class TooManyNames(Exception):
@@ -56,8 +56,8 @@ class Listing:
 def as_they_lie(rules: Sequence[FileRule], files: FileRules) -> list[FileRule]:
     """Return the rules with the real places of their paths as well.
 
-    A read denial gets only the files that exist: a file that does not exist yet is no secret.
-    `files` is made of the same rules.
+    A read denial lists only existing files, because a missing file is no secret. `files` is made of
+    the same rules.
     """
     places, lying = _Places(files), list[FileRule]()
     for rule in rules:
@@ -83,12 +83,12 @@ class _Places:
 
     def __init__(self, files: FileRules) -> None:
         self._files = files
-        self._known: dict[tuple[str, Follows], str] = {}  # folders; empty: there is none
+        self._known: dict[tuple[str, Follows], str] = {}  # folders; empty for a missing one
 
     def is_kept(self, link: str) -> bool:
         """Return whether the session cannot change the link.
 
-        Otherwise an earlier session could have made it, to be allowed its target in this one.
+        Otherwise an earlier session could have made it, to get access to its target in this one.
         """
         folder = os.path.dirname(link)
         if folder in _OF_THE_SYSTEM or not os.access(folder, os.W_OK):
@@ -97,21 +97,21 @@ class _Places:
         return all(each is Action.DENY for each in names)
 
     def of_path(self, path: str, follows: Follows) -> tuple[str, str]:
-        """Return the path as it is named, and its real place."""
+        """Return the path as written, and its real place."""
         folder, globs = self._told(path, follows)
         return path, "/".join((folder.rstrip("/"), *globs)) or "/"
 
     def of_secret(self, path: str) -> Iterator[str]:
         """Yield the files that exist, and the targets of links in them."""
         folder, globs = self._told(path, _any_link)
-        for each in _there(folder, globs):
+        for each in _matches(folder, globs):
             real = self._resolved(each, _any_link)
             yield from (each, real)
             if real.count("/") >= _NARROW:
-                yield from _files_led_to(real, _DEPTH)
+                yield from _link_targets(real, _DEPTH)
 
     def _told(self, path: str, follows: Follows) -> tuple[str, Parts]:
-        """Return the real place of what comes before the first glob, and the rest."""
+        """Return the real place of the part before the first glob, and the rest."""
         parts = parts_of(path)
         told = next((at for at, part in enumerate(parts) if is_glob(part)), len(parts))
         return self._resolved(f"/{'/'.join(parts[:told])}", follows), parts[told:]
@@ -156,7 +156,7 @@ def _real(path: str, follows: Follows, *, known: str = "/") -> str:
     return real
 
 
-def _there(path: str, globs: Parts) -> Iterator[str]:
+def _matches(path: str, globs: Parts) -> Iterator[str]:
     if not globs:
         if os.path.lexists(path):
             yield path
@@ -164,18 +164,18 @@ def _there(path: str, globs: Parts) -> Iterator[str]:
     agrees = Glob(globs[0]).matches
     for each in _entries(path) or ():
         if agrees(each.name):
-            yield from _there(each.path, globs[1:])
+            yield from _matches(each.path, globs[1:])
 
 
-def _files_led_to(folder: str, depth: int) -> Iterator[str]:
-    """Yield the files that links in the folder lead to, but no folders."""
+def _link_targets(folder: str, depth: int) -> Iterator[str]:
+    """Yield the files, but no folders, that are targets of links in the folder."""
     for each in _entries(folder) or ():
         if each.is_symlink():
             real = _real(each.path, _any_link)
             if not os.path.isdir(real):
                 yield real
         elif depth and each.is_dir(follow_symlinks=False):
-            yield from _files_led_to(each.path, depth - 1)
+            yield from _link_targets(each.path, depth - 1)
 
 
 def _entries(folder: str) -> list[os.DirEntry[str]] | None:

@@ -1,9 +1,9 @@
-"""The Landlock domain of a session.
+"""Put a session into a Landlock domain.
 
 In any domain, no process can trace a process outside it, open its memory or take its descriptors.
-The signal scope keeps all signals inside, also those that the kernel sends. Signals that a policy
-lets out are sent by the supervisor, which is outside. File rules hold for every call. The price of
-any such domain is that no process in it can mount anything.
+The signal scope keeps all signals inside, also those that the kernel sends. The supervisor is
+outside, and sends the signals that a policy lets out. File rules apply to every call. The price: no
+process in a domain can mount anything.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _REMOVE_DIR = 1 << 4
 _REMOVE_FILE = 1 << 5
 _MAKE_DEVICES = 1 << 6 | 1 << 11  # never allowed: a device node can write to any disk
 _MAKE = 0b11111 << 7 & ~_MAKE_DEVICES | 1 << 12  # folders, files, sockets, pipes, symbolic links
-_REFER = 1 << 13  # renames and links between folders; a domain that does not handle it refuses
+_REFER = 1 << 13  # renames and links between folders; if not handled, a domain refuses them
 _TRUNCATE = 1 << 14
 _RIGHTS = {
     Operation.READ: _READ_FILE,
@@ -87,8 +87,8 @@ def enter_domain(
 ) -> None:
     """Put the calling thread and all its future children into a domain.
 
-    Of the `restricted` operations, only those of the walls work. Unless it `connects`, no call
-    makes a TCP connection, if the kernel has scopes.
+    Only the `restricted` operations of the walls work. Unless it `connects`, no call makes a TCP
+    connection, if the kernel has scopes.
     """
     handled = _rights(restricted)
     if handled:
@@ -120,7 +120,7 @@ def enter_domain(
 
 
 def _allow_what_was_given(ruleset: int, fd: int, handled: int) -> None:
-    """Allow a file that the command gets open, because programs open /dev/stdout again."""
+    """Allow a file that the command inherits open, because programs open /dev/stdout again."""
     try:
         is_file = stat.S_ISREG(os.fstat(fd).st_mode)
     except OSError:
@@ -145,7 +145,7 @@ def _rights(operations: Collection[Operation]) -> int:
 def _allow(ruleset: int, path: str, rights: int) -> None:
     """Add a rule, unless the path is gone, unreadable or has become a link."""
     try:
-        fd = open_without_links(path)  # the rule is about what was listed by this name
+        fd = open_without_links(path)  # the rule applies to the file that was listed by this name
     except OSError:
         return
     try:

@@ -1,7 +1,7 @@
-"""Reads and writes another process's memory.
+"""Read and write another process's memory.
 
-Reads use /proc/TID/mem: a read into an unmapped page comes back short. What process_vm_readv
-returns then depends on how the request is split.
+Reads use /proc/TID/mem: a read into an unmapped page is short there. With process_vm_readv, the
+result would depend on how the request is split.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ PATH_MAX = 4096
 _SYS_PROCESS_VM_WRITEV = NUMBERS["process_vm_writev"]
 _CHUNK = 256
 _PAGE_BITS = 12
-_PAGES_AT_ONCE = 256  # each may be of a file on a disk
+_PAGES_AT_ONCE = 256  # each page may be in a file on a disk
 _ANY_NUMBER = sys.maxsize
-# aarch64 ignores the upper byte of a pointer, where a process may keep what it likes.
+# aarch64 ignores a pointer's upper byte, where a process may keep data.
 _ADDRESS = (1 << 56) - 1 if IS_AARCH64 else (1 << 64) - 1
 
 
 class Unreadable(Exception):
-    """The pointer leads nowhere, or the process cannot be read, or not without waiting."""
+    """The pointer is invalid, or the memory cannot be read, or not without waiting."""
 
 
 class _Served:
-    """Whether reading the tree's memory may block.
+    """State: whether reading the tree's memory may block.
 
     A program that serves a mapped file decides how long a read takes. No process in the session can
     serve files before it has mounted something. From then on the loop itself reads no memory.
@@ -72,7 +72,7 @@ class Memory:
         except OSError as refusal:
             raise Unreadable from refusal
         self._page, self._pages_left = -1, _ANY_NUMBER if may_wait else _PAGES_AT_ONCE
-        self._chunk, self._chunk_at = b"", 0  # the last one: most strings follow each other
+        self._chunk, self._chunk_at = b"", 0  # the last chunk, because most strings are adjacent
 
     def __enter__(self) -> Memory:
         return self

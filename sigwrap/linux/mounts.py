@@ -1,11 +1,11 @@
-"""Which file systems are local, and answer at once.
+"""Tell which file systems are local, and answer at once.
 
 A program (FUSE) or another machine (NFS) that serves a file system can delay every lookup, and show
 other bytes to each reader. So a mount counts as local only if it existed when the session began and
 its type is known to be local: a later one may be a disk image or an overlay on a served file.
 
-A mount is known by its id. Since Linux 6.8 (statmount, STATX_MNT_ID_UNIQUE) ids are unique; before,
-a new mount can get the id of one that is gone.
+Mounts are identified by their ids. Since Linux 6.8 (statmount, STATX_MNT_ID_UNIQUE) ids are unique;
+before, a new mount can get the id of an old one.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from sigwrap.tuples import NamedTuple
 STATX_MNT_ID = 0x1000  # Linux 5.8
 STATX_MNT_ID_UNIQUE = 0x4000  # Linux 6.8
 
-_ON_NOTHING = frozenset(
+_DEVICELESS = frozenset(
     b"bpf cgroup cgroup2 configfs debugfs devpts devtmpfs efivarfs hugetlbfs mqueue proc pstore "
     b"ramfs rootfs securityfs sysfs tmpfs tracefs".split()
 )
-_LOCAL = _ON_NOTHING | frozenset(
+_LOCAL = _DEVICELESS | frozenset(
     b"bcachefs btrfs cramfs erofs exfat ext2 ext3 ext4 f2fs hfsplus iso9660 jfs msdos nilfs2 ntfs3 "
     b"overlay reiserfs squashfs ubifs udf vfat xfs zfs".split()
 )
 
-# f_type of the local types that are on a disk or in memory themselves, unlike an overlay.
+# f_type of local types that are on a disk or in memory themselves, unlike an overlay.
 _LOCAL_MAGIC = frozenset(
     {0xEF53, 0x01021994, 0x58465342, 0x9123683E, 0x858458F6, 0x73717368, 0xE0F5E1E2, 0x2FC12FC1}
     | {0xF2F52010, 0xCA451A4E, 0x9FA0}
@@ -75,18 +75,18 @@ class Told(NamedTuple):
     number: int
     parent: int  # the mount that it is mounted on
     device: bytes  # the file system's
-    point: bytes  # the path that it is mounted at, escaped as it stands there
+    point: bytes  # the path that it is mounted at, escaped
     kind: bytes
 
 
 class Mounts:
-    """The local mounts of our own mount namespace when this was made."""
+    """The local mounts of our own mount namespace when this object was made."""
 
     __slots__ = ("_local", "id_bit")
 
     def __init__(self) -> None:
         found = _listed()
-        self.id_bit = STATX_MNT_ID_UNIQUE  # what to ask statx for
+        self.id_bit = STATX_MNT_ID_UNIQUE  # the bit to request from statx
         if not found:
             found = [(each.number, each.kind) for each in _told_by_procfs("self")]
             self.id_bit = STATX_MNT_ID
@@ -97,7 +97,7 @@ class Mounts:
 
 
 def magic_of(fd: int) -> int:
-    """Return the f_type of a file's file system, which is asked for it."""
+    """Return the f_type of a file. This asks its file system."""
     buffer = ctypes.create_string_buffer(256)
     if _fstatfs(fd, ctypes.addressof(buffer)) != 0:
         code = ctypes.get_errno()
@@ -107,7 +107,7 @@ def magic_of(fd: int) -> int:
 
 
 def lies_on_a_disk(fd: int) -> bool:
-    """Return whether a file is on a disk or in memory. Its file system is asked."""
+    """Return whether a file is on a disk or in memory. This asks its file system."""
     try:
         return magic_of(fd) in _LOCAL_MAGIC
     except OSError:
@@ -155,8 +155,8 @@ def is_on_local_device(pid: int, holder: int, fd: int) -> bool:
 
 
 def _is_local(mount: Told) -> bool:
-    """A disk or overlay counts only from the start: a later one can be on a served file."""
-    return mount.kind in _ON_NOTHING or (mount.kind in _LOCAL and mount.device in _first_devices)
+    """Return whether the mount is local. A disk or overlay must be known from the start."""
+    return mount.kind in _DEVICELESS or (mount.kind in _LOCAL and mount.device in _first_devices)
 
 
 def _mount_of(holder: int, fd: int) -> int | None:

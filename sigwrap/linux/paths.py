@@ -1,10 +1,10 @@
-"""Resolves paths as another process sees them.
+"""Resolve paths as another process sees them.
 
-A process has its own root, working folder, descriptors and /proc/self. Mostly it shares our root
-mount: then one openat2(2) is enough, which refuses the links of /proc that lead each process
-elsewhere. Any other path is walked part by part, from the caller's root and as the caller.
+A process has its own root, working folder, descriptors and /proc/self. Usually it shares our root
+mount. Then one openat2(2) is enough, which refuses the links of /proc that differ for each process.
+Any other path is walked part by part, from the caller's root and as the caller.
 
-An O_PATH descriptor holds the file that was found, so no other file gets its inode.
+An O_PATH descriptor keeps the found file, so no other file gets its inode.
 
 The loop never waits here. First it asks for what the kernel has cached (RESOLVE_CACHED, Linux
 5.12). Otherwise it walks the path, and asks local file systems only. A lookup on a file system that
@@ -73,7 +73,7 @@ _UNFOLLOWED = _Hows(
     _how(_PATH_FLAGS | os.O_NOFOLLOW, _RESOLVE_CACHED),
     _how(_PATH_FLAGS | os.O_NOFOLLOW, _RESOLVE_NO_XDEV),
 )
-_NOT_CACHED = frozenset({errno.EAGAIN, errno.EINVAL})  # EINVAL: this kernel can't be asked so
+_NOT_CACHED = frozenset({errno.EAGAIN, errno.EINVAL})  # EINVAL: this kernel lacks RESOLVE_CACHED
 _TO_BE_WALKED = _NOT_CACHED | {errno.ELOOP}
 
 OTHER_MOUNT = "another file system is mounted on it"
@@ -98,7 +98,7 @@ _openat2.restype = ctypes.c_long
 
 
 class MayWait(Exception):
-    """Another program decides how long it takes. The message says which kind."""
+    """Another program decides how long a lookup takes. The message says which kind."""
 
 
 class OurView(NamedTuple):
@@ -148,7 +148,7 @@ def has_openat2() -> bool:
 
 
 def refuse_magic_links(path: str) -> None:
-    """Raise OSError if a link of /proc is on the path: it leads each process elsewhere."""
+    """Raise OSError if the path contains a link of /proc, which differs for each process."""
     try:
         os.close(_open(AT_FDCWD, os.fsencode(path), _FOLLOWED.waiting))
     except OSError as failure:
@@ -206,13 +206,13 @@ def _open(folder: int, path: bytes, how: bytes) -> int:
 
 
 class Passed(NamedTuple):
-    """A folder on the way to a file, or a link of /proc that the kernel follows by itself."""
+    """A folder on the path to a file, or a link of /proc that the kernel follows by itself."""
 
     folder: int
     link: bytes = b""
 
     def demand(self) -> None:
-        """Raise OSError if the calling thread may not pass."""
+        """Raise OSError if the calling thread may not pass it."""
         if self.link:
             os.readlink(self.link, dir_fd=self.folder)
         elif libc.syscall(_SYS_FACCESSAT2, self.folder, b"", os.X_OK, _AT_EACCESS_EMPTY) < 0:
@@ -239,7 +239,7 @@ class Caller:
         self.may_wait = may_wait
         self.root = place_of(b"/proc/%d/root" % tid)
         self.shares_our_root = self.root == ours.root
-        self.found_below_our_root = False  # of what was opened last
+        self.found_below_our_root = False  # for the last opened path
 
     def open(self, path: bytes, folder_fd: int = AT_FDCWD) -> int:
         """Return an O_PATH descriptor.
@@ -302,7 +302,7 @@ class Caller:
             raise
 
     def _open_at_once(self, folder: int, path: bytes, how: _Hows) -> int:
-        """Open as we see it, without the links of /proc that lead each process elsewhere."""
+        """Open as sigwrap sees it, without the links of /proc that differ for each process."""
         return _open(folder, path, how.waiting if self.may_wait else how.cached)
 
     def state_of(self, fd: int) -> State:
@@ -318,7 +318,7 @@ class Caller:
         )
 
     def place_of(self, link: bytes) -> Place:
-        """Return the place, with the same kind of mount id as State has."""
+        """Return the place, with a mount id of the same kind as in State."""
         return place_of(link, self._mounts.id_bit)
 
     def is_local(self, state: State) -> bool:
@@ -331,8 +331,8 @@ class Caller:
     def _is_the_same_for_it(self, folder: int, path: bytes, failure: OSError) -> bool:
         """Return whether the caller would get the same errno.
 
-        A file that is missing for us may exist for the caller, by /proc/self. And a caller that may
-        not search a folder gets EACCES instead of ENOENT.
+        A file that is missing for us may exist for the caller, through /proc/self. And a caller
+        that may not search a folder gets EACCES instead of ENOENT.
         """
         if failure.errno not in _MISSING:
             return True
@@ -354,7 +354,7 @@ class Caller:
         return not (_WE_MAY_SEARCH_ALL or self._leads_elsewhere(folder))
 
     def _leads_elsewhere(self, fd: int) -> bool:
-        """Return whether it may lead the caller elsewhere: a broken link, or a folder of procfs."""
+        """Return whether the caller may find another file: at a broken link, or below procfs."""
         state = self.known_state(fd)
         if stat.S_ISLNK(state.mode):
             return True
@@ -363,7 +363,7 @@ class Caller:
     def may_search(self, folder: int) -> bool:
         """Return whether the caller may search a folder, by its mode.
 
-        If we may search no more than our callers, the kernel has checked that.
+        Unless sigwrap has more rights than its callers, the kernel has checked that.
         """
         if not _WE_MAY_SEARCH_ALL:
             return True
@@ -418,10 +418,10 @@ class _Walk:
         self._root = root
         self._here = here
         self._way = way
-        self._may_search = True  # so far; the kernel still checks what is found
+        self._may_search = True  # so far; the kernel still checks the found file
 
     def to(self, path: bytes) -> int:
-        """Walk a path. `here` is closed or returned."""
+        """Walk a path. This closes or returns `here`."""
         try:
             self._follow(path)
         except OSError as failure:
@@ -463,11 +463,11 @@ class _Walk:
             parts += self._through_link(part)
 
     def _through_link(self, part: bytes) -> list[bytes]:
-        """Follow a link, and return the parts that are still to be walked."""
+        """Follow a link, and return the remaining parts."""
         if not self._caller.may_wait and not self._caller.is_local(self._state(self._here)):
             raise MayWait(SERVED)
         if magic_of(self._here) == _PROC_SUPER_MAGIC:
-            if part == b"self":  # of the thread's process, whatever folder it is named in
+            if part == b"self":  # for the thread's process, in whatever folder the link is
                 pid = procfs.tgid(self._tid) or self._pid
                 self._move(proc_files.open_file(b"/proc/%d" % pid, _PATH_FLAGS))
                 return []

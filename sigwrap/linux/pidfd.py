@@ -1,4 +1,4 @@
-"""Hold a process by a pidfd, so that another can't have its pid: signals to it, and its end."""
+"""Signal a process by a pidfd, and see its end: its pid cannot become another process's."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from sigwrap.machine import NUMBERS
 _SYS_PIDFD_SEND_SIGNAL = NUMBERS["pidfd_send_signal"]
 _SYS_PIDFD_GETFD = NUMBERS["pidfd_getfd"]
 _SI_QUEUE = -1
-_PIDFD_THREAD = os.O_EXCL  # Linux 6.9; without it, a thread's tid will not do
+_PIDFD_THREAD = os.O_EXCL  # Linux 6.9; without it, a pidfd needs the tid of a process leader
 SIGINFO_BYTES = 128
 _NEEDS = "Linux 5.3 and, in a container, a seccomp profile that permits pidfd_open(2)"
 _SIGINFO = struct.Struct("<iii4xiI104x")  # number, errno, code, pid, uid
@@ -28,8 +28,8 @@ _SIGINFO = struct.Struct("<iii4xiI104x")  # number, errno, code, pid, uid
 def send(
     pidfd: int, number: int, *, sender_pid: int, sender_uid: int, flags: int = 0, info: bytes = b""
 ) -> None:
-    """Send a signal as `sender_pid` would. SI_USER the kernel accepts from the sender alone, so the
-    code is SI_QUEUE."""
+    """Send a signal as `sender_pid`, with SI_QUEUE: the kernel accepts SI_USER only from the
+    sender."""
     packed = info or _SIGINFO.pack(number, 0, _SI_QUEUE, sender_pid, sender_uid)
     buffer = ctypes.create_string_buffer(packed, SIGINFO_BYTES)
     syscall("pidfd_send_signal", _SYS_PIDFD_SEND_SIGNAL, pidfd, number, buffer, flags)
@@ -48,7 +48,7 @@ def require() -> None:
 
 
 def can_take() -> bool:
-    """Return whether pidfd_getfd works: Docker's default profile wants CAP_SYS_PTRACE for it."""
+    """Return whether pidfd_getfd works: Docker's default profile requires CAP_SYS_PTRACE for it."""
     own = os.pidfd_open(os.getpid())
     try:
         os.close(syscall("pidfd_getfd", _SYS_PIDFD_GETFD, own, own, 0))
@@ -96,9 +96,9 @@ def target(pidfd: int) -> int | None:
 
 
 def target_of(tid: int, fd: int) -> tuple[int, bool] | None:
-    """Return what another thread's pidfd stands for, and whether it is of a single thread.
+    """Return the pid or tid of another thread's pidfd, and whether it is for a single thread.
 
-    The pid is -1 once the process has ended. None if it is no pidfd, or cannot be read.
+    The number is -1 once the process has ended. None if it is no pidfd, or cannot be read.
     """
     try:
         link = proc_files.link(f"/proc/{tid}/fd/{fd}")

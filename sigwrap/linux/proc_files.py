@@ -1,9 +1,9 @@
-"""Files below a /proc that no process in a session can mount over.
+"""Read files below a /proc that no process in a session can mount over.
 
-Root in a session can mount anything over /proc, and over each directory in it. So the run opens one
-before the command starts. For root it is a mount of its own without a path, on which nothing can be
-mounted. For root of a user namespace, which may not make a new one, it is a copy of the mount. For
-an ordinary user, whose session cannot mount there, it is the directory. Paths are written as usual,
+Root in a session can mount anything over /proc, and over each directory in it. So the run opens its
+own before the command starts. For root it is a new mount without a path, on which no process can
+mount. For root of a user namespace, which may not make a new one, it is a copy of the mount. For an
+ordinary user, whose session cannot mount there, it is the directory. Paths are written as usual,
 `/proc/…`.
 """
 
@@ -21,20 +21,20 @@ _SYS_OPEN_TREE = NUMBERS["open_tree"]
 _SYS_MOUNT_SETATTR = NUMBERS["mount_setattr"]
 _CLONE = 1
 _ITSELF = 0x1000  # AT_EMPTY_PATH
-_ALL_OF_IT = 0x8000  # AT_RECURSIVE: with what containers mount over parts of it
+_ALL_OF_IT = 0x8000  # AT_RECURSIVE: includes mounts of containers over parts of it
 _PRIVATE = struct.pack("<QQQQ", 0, 0, 1 << 18, 0)  # mounts made elsewhere do not appear there
 
 _SYS_FSOPEN = NUMBERS["fsopen"]
 _SYS_FSCONFIG = NUMBERS["fsconfig"]
 _SYS_FSMOUNT = NUMBERS["fsmount"]
-_CLOEXEC = 1  # of both descriptors
+_CLOEXEC = 1  # for both descriptors
 _CREATE = 6
 _THIS_FOLDER = -100  # AT_FDCWD
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 
 _held: int | None = None
 _is_a_mount_of_ours = False
-_skipped = 0  # bytes of a path, once /proc is held
+_skipped = 0  # bytes to skip in a path, once /proc is open
 
 
 def hold() -> None:
@@ -104,7 +104,7 @@ def _copied_mount() -> int:
 
 
 def _folder_of(mounted: int) -> int:
-    """Open the directory of a mount, whose own descriptor is only good for paths."""
+    """Open the directory of a mount, whose own descriptor is usable only for paths."""
     try:
         return os.open(".", _FOLDER, dir_fd=mounted)
     finally:
@@ -112,12 +112,12 @@ def _folder_of(mounted: int) -> int:
 
 
 def held() -> tuple[int, ...]:
-    """Return its descriptor, for a thread with a table of its own."""
+    """Return the descriptor of /proc, for a thread with its own table."""
     return () if _held is None else (_held,)
 
 
 def at(path: bytes) -> tuple[int, bytes]:
-    """Return a directory's descriptor and a path from there, also for a path outside /proc."""
+    """Return a directory's descriptor and a path from there, also for paths outside /proc."""
     if _held is None or not path.startswith(b"/proc/"):
         return _THIS_FOLDER, path
     return _held, path[_skipped:]
@@ -148,7 +148,7 @@ def contents(path: str) -> bytes | None:
 
 
 def all_contents(path: str) -> bytes:
-    """Read a list, of which each read(2) returns as many lines as fit. Raises OSError."""
+    """Read a list in several read(2) calls, each of which returns whole lines. Raises OSError."""
     with os.fdopen(open_file(path), "rb") as file:
         return file.read()
 

@@ -59,7 +59,7 @@ def fork() -> int:
 
 
 def descendants(ancestor: int) -> list[int]:
-    """Return all processes below, but no zombies: these need reaping, not killing."""
+    """Return all processes below, except zombies: these need reaping, not killing."""
     return [found.pid for found in below(ancestor) if not found.has_ended]
 
 
@@ -126,7 +126,7 @@ def send(pid: int, signal_number: int) -> bool:
 
 def terminate(pid: int) -> None:
     send(pid, signal.SIGTERM)
-    send(pid, signal.SIGCONT)  # a stopped process can't end
+    send(pid, signal.SIGCONT)  # a stopped process cannot end
 
 
 def kill_below(ancestor: int) -> None:
@@ -243,15 +243,15 @@ def _own_children() -> int:
         path = f"/proc/self/task/{os.getpid()}/children"
         return proc_files.open_file(path)
     except OSError:
-        return -1  # a kernel can be built without it
+        return -1  # some kernels are built without the file
 
 
 def _let_end(pid: int) -> None:
-    """Resume a tracee of sigwrap's: SIGKILL does not end the stop before its exit."""
+    """Resume a process that sigwrap traces: SIGKILL does not end the stop before its exit."""
     try:
         ptrace.resume(pid)
     except KernelError:
-        pass  # it isn't traced, or is gone
+        pass  # it is not traced, or has ended
 
 
 def reap(reaped: Reaped) -> bool:

@@ -27,7 +27,7 @@ class Stat(NamedTuple):
     pgrp: int
     session: int
     is_kernel_thread: bool
-    is_exiting: bool  # its leader, at least, which has no image any more
+    is_exiting: bool  # at least its leader, which has no image any more
     threads: int
     start_time: int
     exit_status: int  # as in wait(2), for a zombie; 0 if unreadable
@@ -35,18 +35,18 @@ class Stat(NamedTuple):
 
     @property
     def has_ended(self) -> bool:
-        """Return whether it has. A process whose leader exited before its threads still runs."""
+        """Return whether the process has ended. With threads left, it runs without its leader."""
         return self.state in "ZX" and self.threads <= 1
 
 
 def stat(pid: int) -> Stat | None:
-    """Return its stat file; None if there is no such process."""
+    """Return the process's stat file; None if there is no such process."""
     data = contents(f"/proc/{pid}/stat")
     return None if data is None else read_stat(data)
 
 
 def is_stopped(pid: int) -> bool:
-    """Return whether a signal stopped it. A stop for its tracer does not count."""
+    """Return whether a signal stopped the process. A stop for its tracer does not count."""
     found = stat(pid)
     return found is not None and found.state == "T"
 
@@ -55,7 +55,7 @@ def read_stat(data: bytes) -> Stat:
     left, right = data.index(b"("), data.rindex(b")")
     fields = _after_name(data)
     flags = int(fields[6])
-    return Stat(  # by position, which is faster: each exec makes several
+    return Stat(  # by position, which is faster, and each exec makes several
         int(data[:left]),
         data[left + 1 : right].decode("utf-8", "surrogateescape"),
         chr(fields[0][0]),
@@ -78,7 +78,7 @@ def image(pid: int) -> tuple[int, ...] | None:
 
 
 def figures(pid: int) -> list[bytes] | None:
-    """Return the fields of its stat file from the state on; None if there is no such process."""
+    """Return the fields of the stat file from the state on; None if there is no such process."""
     data = contents(f"/proc/{pid}/stat")
     return None if data is None else _after_name(data)
 
@@ -93,7 +93,7 @@ def kilobytes(path: str, *names: bytes) -> int | None:
 
 
 def terminal(pid: int) -> tuple[int, int] | None:
-    """Return its controlling terminal's number, or 0, and that terminal's foreground group."""
+    """Return the controlling terminal's number, or 0, and its foreground group."""
     data = contents(f"/proc/{pid}/stat")
     if data is None:
         return None
@@ -102,7 +102,7 @@ def terminal(pid: int) -> tuple[int, int] | None:
 
 
 def controlling_terminal(pid: int) -> int | None:
-    """Return the device number."""
+    """Return the device number of the controlling terminal."""
     found = terminal(pid)
     return None if found is None else found[0] & 0xFFFFFFFF or None
 
@@ -140,7 +140,7 @@ def call_and_arguments(pid: int, tid: int) -> tuple[int, tuple[int, ...]] | None
 
 
 def thread_state(pid: int, tid: int) -> str:
-    """Return its state; "" if it is gone."""
+    """Return the thread's state; "" if it is gone."""
     data = contents(f"/proc/{pid}/task/{tid}/stat")
     return "" if data is None else chr(data[data.rindex(b")") + 2])
 
@@ -182,13 +182,13 @@ def command_line(pid: int) -> str:
 
 
 def arguments(pid: int) -> tuple[str, ...]:
-    """Return its arguments; () if it has none, or they are unreadable."""
+    """Return the process's arguments; () if it has none, or they are unreadable."""
     data = (contents(f"/proc/{pid}/cmdline") or b"").rstrip(b"\0")
     return tuple(os.fsdecode(word) for word in data.split(b"\0")) if data else ()
 
 
 def environment(pid: int | str = "self") -> dict[bytes, bytes]:
-    """Return what exec passed. To os.environ, Python may have added variables (LC_CTYPE)."""
+    """Return the variables that exec passed. Python may add to os.environ (LC_CTYPE)."""
     block = contents(f"/proc/{pid}/environ") or b""
     pairs = (entry.partition(b"=") for entry in block.split(b"\0"))
     return {name: value for name, equals, value in pairs if name and equals}
@@ -221,7 +221,7 @@ def has_pending(tid: int, number: int) -> bool:
 
 
 def handles(pid: int, number: int) -> bool:
-    """Return whether it handles the signal, or may wait for it: its first thread blocks it."""
+    """Return whether the process handles the signal, or may wait for it (its leader blocks it)."""
     status = contents(f"/proc/{pid}/status")
     if status is None:
         return False
@@ -231,12 +231,12 @@ def handles(pid: int, number: int) -> bool:
 
 
 def survives(pid: int, number: int) -> bool:
-    """Return whether it handles or ignores the signal, as a process in system(3) does."""
+    """Return whether the process handles or ignores the signal, like one in system(3)."""
     return handles(pid, number) or number in ignored_signals(pid)
 
 
 def catches_or_ignores(pid: int, number: int) -> bool:
-    """Return whether it does. A signal that it only blocks will end it later."""
+    """Return whether a signal cannot end the process; one that it only blocks will end it later."""
     status = contents(f"/proc/{pid}/status")
     if status is None:
         return False
@@ -263,7 +263,7 @@ def blocks(tid: int, number: int) -> bool:
 def numbers(pid: int, field: str) -> list[int]:
     """Return a field's numbers; [] if the process has ended.
 
-    NSpid and NSpgid have its number in this namespace first, in its own last. TracerPid has one.
+    NSpid and NSpgid list this namespace's number first, the process's own last. TracerPid has one.
     A process that is ending has no CoreDumping once it has given up its memory.
     """
     status, name = contents(f"/proc/{pid}/status"), field.encode()
@@ -322,11 +322,11 @@ class Rights(NamedTuple):
     uid: int
     gid: int
     groups: frozenset[int]  # supplementary
-    capabilities: int  # they count in its own user namespace
+    capabilities: int  # valid in its own user namespace
 
 
 def rights(tid: int | str) -> Rights | None:
-    """Return them; None if the thread is gone."""
+    """Return the thread's rights; None if it is gone."""
     status = contents(f"/proc/{tid}/status")
     if status is None:
         return None

@@ -45,7 +45,7 @@ _NO_DESCRIPTOR = 0xFFFFFFFF
 
 
 class Notification(NamedTuple):
-    """A call that waits for an answer. Its arguments are registers: nobody can change them."""
+    """A call that waits for an answer. Its arguments are registers, which no process can change."""
 
     id: int
     tid: int
@@ -62,7 +62,7 @@ class Notification(NamedTuple):
 
 
 def int32(register: int) -> int:
-    """What the kernel makes of a register that it takes for an int."""
+    """Return the value that the kernel uses for a register of type int."""
     low = register & 0xFFFFFFFF
     return low - (1 << 32) if low & 0x80000000 else low
 
@@ -91,7 +91,8 @@ def install_listener(
 ) -> tuple[int, bool]:
     """Put the calling thread and all its future children under the filter.
 
-    Returns the listener's fd, and whether a received call waits on through signals."""
+    Return the listener's fd, and whether a received call waits through signals.
+    """
     set_no_new_privileges()
     code = encode(mediation_filter(unlogged_signals, under=under, questions=questions))
     for flags in (_NEW_LISTENER | _WAIT_KILLABLE_RECV, _NEW_LISTENER):
@@ -105,8 +106,7 @@ def install_listener(
 
 
 def take_a_filter() -> None:
-    """One that allows everything: whoever asks how many this process is under is told of one more
-    than its parent is."""
+    """Add a filter that allows everything, so that this process has one more than its parent."""
     set_no_new_privileges()
     _installed(encode(allowing_filter()), 0)
 
@@ -132,7 +132,7 @@ def _no_listener(refusal: KernelError) -> NoInterception:
 
 
 class ListenerBroken(KernelError):
-    """No request can be answered any more: end the run."""
+    """The listener cannot answer requests any more, so the run ends."""
 
 
 def _broken(refusal: OSError) -> ListenerBroken:
@@ -144,7 +144,7 @@ def read_notification(data: bytes | bytearray) -> Notification:
 
 
 class Listener:
-    """One thread only; `receive` blocks, so poll the fd first."""
+    """The listener's requests, for one thread only. `receive` blocks, so poll the fd first."""
 
     def __init__(self, fd: int) -> None:
         self.fd = fd
@@ -161,7 +161,7 @@ class Listener:
             self.wakes_at_once = False
 
     def receive(self) -> Notification | None:
-        """None where the caller died between the poll and now."""
+        """Return the next request; None if the caller died since the poll."""
         self._received[:] = self._zero
         try:
             ioctl(self.fd, _RECV, self._received, True)
@@ -172,7 +172,7 @@ class Listener:
         return read_notification(self._received)
 
     def is_waiting(self, notification_id: int) -> bool:
-        """False once the caller is gone: what was read of its pid may be another process's."""
+        """Return False once the caller is gone, and its pid may belong to another process."""
         if self.fd < 0:
             return False
         struct.pack_into("<Q", self._id, 0, notification_id)
@@ -194,8 +194,8 @@ class Listener:
         return self._answer(notification_id, value, 0, 0)
 
     def put_descriptor(self, notification_id: int, ours: int, number: int) -> None:
-        """A duplicate of `ours` as the caller's `number`, in the place of what that was. OSError
-        where it can't be, or nobody waits any more."""
+        """Duplicate `ours` as the caller's `number`, in place of its descriptor. Raises OSError if
+        that fails, also because the caller has gone."""
         ioctl(
             self.fd,
             _ADD_DESCRIPTOR,
@@ -203,14 +203,14 @@ class Listener:
         )
 
     def add_descriptor(self, notification_id: int, ours: int) -> int:
-        """The caller's number of a duplicate of `ours` that its exec closes. OSError where it has
-        no room, or has ended."""
+        """Duplicate `ours` for the caller, close-on-exec; return its number. Raises OSError if the
+        caller has no room, or has gone."""
         request = bytearray(_DESCRIPTOR.pack(notification_id, 0, ours, 0, os.O_CLOEXEC))
         number: int = ioctl(self.fd, _ADD_DESCRIPTOR, request, True)
         return number
 
     def can_put_descriptors(self) -> bool:
-        """By a descriptor that isn't there: a kernel before 5.9 doesn't know the request."""
+        """Return whether the kernel knows the request (Linux 5.9), by an invalid descriptor."""
         try:
             ioctl(self.fd, _ADD_DESCRIPTOR, _DESCRIPTOR.pack(0, 0, _NO_DESCRIPTOR, 0, 0))
         except OSError as refusal:
@@ -220,14 +220,14 @@ class Listener:
     def answer_with_descriptor(
         self, notification_id: int, ours: int, *, closes_on_exec: bool = True
     ) -> None:
-        """A duplicate of `ours` at a number that the kernel chooses: the call
-        returns that. OSError where it can't be, or nobody waits any more."""
+        """Answer with a duplicate of `ours`, whose number the call returns. Raises OSError if that
+        fails, also because the caller has gone."""
         flags = os.O_CLOEXEC if closes_on_exec else 0
         request = _DESCRIPTOR.pack(notification_id, _AND_ANSWER, ours, 0, flags)
         ioctl(self.fd, _ADD_DESCRIPTOR, request)
 
     def _answer(self, notification_id: int, value: int, error: int, flags: int) -> bool:
-        """False where nobody waits for the answer any more."""
+        """Return False if the caller does not wait any more."""
         if self.fd < 0:
             return False
         _RESPONSE.pack_into(self._response, 0, notification_id, value, error, flags)
@@ -240,7 +240,7 @@ class Listener:
         return True
 
     def close(self) -> None:
-        """From here on nobody waits."""
+        """Close the listener. After that, no caller waits."""
         os.close(self.fd)
         self.fd = -1
 

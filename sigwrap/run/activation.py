@@ -1,8 +1,8 @@
 """Turn the kill switch on: end every session of this user, even if one stalls.
 
-Each session is told by a signal, and ends with its log sealed. One that has not ended after half a
-second is killed from here. A thread of its own keeps the files that block new sessions, and writes
-one again if it is removed: a file system that a session serves may stall it until that ends.
+A signal tells each session to end with a sealed log. This process kills a session that has not
+ended after half a second. A separate thread keeps the files that block new sessions, and restores a
+removed one, because a file system that a session serves may stall that thread.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from sigwrap.store.folder import Folder
 from sigwrap.store.killswitch import State
 from sigwrap.tuples import NamedTuple
 
-_FILES_FIRST_S = 0.25  # so that sessions that start from then on are refused
+_FILES_FIRST_S = 0.25  # so that sessions that start later are refused
 _SECOND_PASS_S = 0.5
 _OWN_END_S = 0.5
-_GIVES_UP_AFTER_S = 10.0  # from SIGKILL on
+_GIVES_UP_AFTER_S = 10.0  # after SIGKILL
 _LOOKS_EVERY_S = 0.01
 _SEARCHES_EVERY_S = 0.1
 _SEARCHES_FOR_S = 3.0
@@ -35,12 +35,12 @@ _MOST_PASSES = 5
 
 class Activated(NamedTuple):
     state: State
-    ended: int  # sessions, by themselves
+    ended: int  # sessions that ended by themselves
     forced: int
     left: tuple[int, ...]  # supervisors that outlive SIGKILL
     unreached: tuple[str, ...]  # running sessions of the stores without a supervisor here
     may_be_more: bool  # some processes could not be checked
-    without: tuple[str, ...]  # why there is no file, store by store
+    without: tuple[str, ...]  # why the file is missing, for each store
 
     @property
     def is_complete(self) -> bool:
@@ -48,7 +48,7 @@ class Activated(NamedTuple):
 
 
 def activate(store: Callable[[], str], reason: str) -> Activated:
-    """Turn it on, by the user that runs this. `store` raises StoreError if there is none."""
+    """Turn the switch on for this process's user. `store` raises StoreError if there is none."""
     lift_open_files()
     by = f"{os.environ.get('USER') or os.geteuid()} on {socket.gethostname()}"
     state = State(time.time_ns(), reason, by)
@@ -85,7 +85,7 @@ def activate(store: Callable[[], str], reason: str) -> Activated:
 
 
 class _Ends:
-    """The ends of all sessions, also of those that start meanwhile."""
+    """Ends all sessions, including those that start meanwhile."""
 
     def __init__(self) -> None:
         self._search = Search()
@@ -111,7 +111,7 @@ class _Ends:
                 self._found.append(_End(supervisor))
 
     def go_on(self) -> bool:
-        """Return False once no supervisor is left, or those left had SIGKILL long ago."""
+        """Return False once no supervisor is left, or those left got SIGKILL long ago."""
         running = [each for each in self._found if each.goes_on()]
         now_s = time.monotonic()
         if not running or now_s - self._searched_s > _SEARCHES_EVERY_S:
@@ -162,8 +162,8 @@ class _End:
 
 
 class _Files:
-    """The files of the kill switch, one in each store. `running`: the sessions of the stores that
-    run, None as long as the stores were not listed."""
+    """The kill switch's files. `running`: the running sessions of the stores, or None before the
+    first listing."""
 
     def __init__(self, stores: Callable[[], tuple[str, ...]], state: State) -> None:
         self.state = state
@@ -177,7 +177,7 @@ class _Files:
         self._thread: threading.Thread | None = threading.Thread(target=self._keep, daemon=True)
         try:
             self._thread.start()
-        except RuntimeError:  # the user may have no more processes: sessions have to end first
+        except RuntimeError:  # the user may have too many processes: sessions must end first
             self._thread = None
 
     def come(self, within_s: float) -> None:
@@ -185,7 +185,7 @@ class _Files:
             self._has_looked.wait(within_s)
 
     def stand(self) -> None:
-        """Wait until the files were looked at once more, and the sessions were listed."""
+        """Wait until the files are checked once more, and the sessions are listed."""
         self._has_listed.clear()
         self._is_to_list = True
         if self._thread is None:
@@ -223,10 +223,10 @@ class _Files:
 
 
 def _with_what_is_known(state: State, stores: tuple[str, ...]) -> State:
-    """Keep since when it is on already, and the reason if no other was given."""
+    """Keep the time since which it is on, and its reason unless a new one was given."""
     try:
         earlier = killswitch.known(stores)
-    except StoreError:  # then writing the file fails as well, and its error is shown
+    except StoreError:  # writing the file fails as well, and shows the error
         return state
     if earlier is None or not earlier.since_ns:
         return state
@@ -239,10 +239,10 @@ class _File:
         self._state = state
         self._folder: Folder | None = None
         self._fd = -1
-        self._doubt = ""  # why it may not stay
+        self._doubt = ""  # why the file may be removed
 
     def hold(self) -> str:
-        """Return why the file isn't there; empty if it is."""
+        """Return why the file is not there; empty if it is."""
         folder = self._folder
         if folder is not None and folder.is_reached and folder.has(killswitch.NAME, self._fd):
             return self._doubt

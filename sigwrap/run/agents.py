@@ -1,6 +1,6 @@
-"""A command that is an agent with a preset (policies/presets), with or without that preset, and the
-daemons of such agents that run outside: sigwrap does not judge work handed to those.
+"""Handle agents that have a preset (policies/presets), started with or without it.
 
+Also warn of their daemons outside the session: sigwrap does not judge work handed to those.
 Imported only for such a command.
 """
 
@@ -34,7 +34,7 @@ class Agent:
         self._by_preset = by_preset
 
     def find(self, command: str, inherited: Inherited) -> tuple[bytes, Inherited]:
-        """Return the program, and what it inherits."""
+        """Return the program and what it inherits."""
         if self._by_preset:
             inherited = _with_variables(inherited, self._preset)
         try:
@@ -85,7 +85,7 @@ def _running_daemons(preset: Preset) -> list[_Daemon]:
 
 
 def _warning(daemon: _Daemon, preset: Preset, *, is_kept_from_it: bool) -> str:
-    """`is_kept_from_it`: the preset keeps the agent from using the daemon."""
+    """Return the warning. `is_kept_from_it`: the preset keeps the agent from using the daemon."""
     said = f"{daemon} (PID {daemon.pid}) runs outside this session"
     if is_kept_from_it:
         return (

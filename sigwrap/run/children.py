@@ -1,5 +1,5 @@
-"""What wait(2) reports to the supervisor, the subreaper of its tree: stops of tracing, stops of job
-control, and ends."""
+"""Handle what wait(2) reports to the supervisor, the subreaper of its tree: tracing stops, job
+control stops, and ends."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ class Children:
         self._loop.watch(self._signals.fd, self._on_signal)
 
     def await_exec_stop(self) -> None:
-        """A moment: mostly it comes sooner than the supervisor would fall asleep and be woken
-        again. Whoever else wants the processor gets it meanwhile."""
+        """Wait a moment for an exec stop. It usually comes sooner than the supervisor could sleep
+        and wake up, and sched_yield lets other processes run meanwhile."""
         until_ns = time.perf_counter_ns() + _EXEC_STOP_COMES_WITHIN_NS
         while time.perf_counter_ns() < until_ns:
             os.sched_yield()
@@ -40,8 +40,8 @@ class Children:
                 return
 
     def on_waited(self, waited: Sequence[tuple[int, int]]) -> None:
-        """What wait(2) has told somebody else: pids and statuses. A pid of -1: no child is left."""
-        if len(waited) >= _CHILDREN_A_TURN:  # there may be more, whose signal is read already
+        """Handle results of wait(2) from the extension. A pid of -1: no child is left."""
+        if len(waited) >= _CHILDREN_A_TURN:  # there may be more, and their signal was read already
             self._loop.call_at(time.monotonic(), self._take)
         for pid, wait_status in waited:
             if pid < 0:
@@ -63,7 +63,7 @@ class Children:
             if pid == 0:
                 return
             self._on_status(pid, wait_status)
-        # Children that end as fast as they are reaped must not keep the others waiting.
+        # Fast ends of children must not keep other requests waiting.
         self._loop.call_at(time.monotonic(), self._take)
 
     def _on_status(self, pid: int, wait_status: int) -> None:

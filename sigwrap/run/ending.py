@@ -1,4 +1,4 @@
-"""Does what mediate/run_end.py says. Nothing else ends COMMAND or kills the tree."""
+"""Carry out what mediate/run_end.py decides. Nothing else ends the command or kills the tree."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Ending:
         self._approvals = session.approvals
         self._loop = session.loop
         self._waits = 0
-        self._everybody_below = linux_process.Sweep(self.reaped)
+        self._descendants = linux_process.Sweep(self.reaped)
         self.run = RunEnd(grace_s=session.settings.grace_s)
 
     def on(self, happening: Happening) -> None:
@@ -55,7 +55,7 @@ class Ending:
         if pid != self._command_pid:
             return
         self._session.job_control.continue_front()
-        # A limit may be found to be reached only as COMMAND has ended.
+        # This limit may be detected only after the command has ended.
         usage = self._session.usage
         reached = None if usage is None else usage.limit_at_end()
         if reached is not None:
@@ -68,8 +68,8 @@ class Ending:
             self.on(reached)
 
     def no_child_is_left(self) -> None:
-        """Orphans come to the supervisor, so no process of the tree is left either."""
-        self._loop.turn(0)  # the last ends, which are events already
+        """End the run: orphans become children of the supervisor, so the tree is empty."""
+        self._loop.turn(0)  # handle the last ends, which are events already
         self.on(NoProcessLeft())
 
     def _take(self, step: Step) -> None:
@@ -87,7 +87,7 @@ class Ending:
             case SignalBudget(reached=reached):
                 self._session.agent_signals.limit_reached(reached)
             case RecordEscalation(why=why):
-                alive = len(self._everybody_below.alive())
+                alive = len(self._descendants.alive())
                 payload = {"reason": why, "processes": alive}
                 self._recorder.record("interrupt_escalated", self._command_pid, payload)
             case RecordKillSwitch(switched=switched):
@@ -95,7 +95,7 @@ class Ending:
                     "reason": switched.reason,
                     "by": switched.by,
                     "since_ns": switched.since_ns,
-                    "processes": len(self._everybody_below.alive()),
+                    "processes": len(self._descendants.alive()),
                 }
                 self._recorder.record("killswitch_activated", self._command_pid, payload)
             case GrantNothing():
@@ -111,7 +111,7 @@ class Ending:
             case TerminateCommand():
                 linux_process.terminate(self._command_pid)
             case TerminateDescendants():
-                for pid in self._everybody_below.alive():
+                for pid in self._descendants.alive():
                     linux_process.terminate(pid)
             case Wait(seconds=seconds):
                 self._wait(seconds)
@@ -130,8 +130,8 @@ class Ending:
         self._loop.call_at(time.monotonic() + seconds, over)
 
     def _kill_tree(self) -> None:
-        """In pieces, so that the loop goes on meanwhile."""
-        if not self._everybody_below.run(timeout_s=_SWEEP_S):
+        """Kill in short turns, so that the loop goes on meanwhile."""
+        if not self._descendants.run(timeout_s=_SWEEP_S):
             self._loop.call_at(time.monotonic(), self._kill_tree)
-        elif self._everybody_below.unkillable:  # the front process will try as well, and name them
+        elif self._descendants.unkillable:  # the front process also tries, and names them
             self.on(NoProcessLeft())

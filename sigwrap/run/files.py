@@ -1,8 +1,8 @@
-"""The edge of mediate/files.py, and the folders that file rules want to exist.
+"""Gather facts for mediate/files.py, infer refused files, and make folders that rules want.
 
-The kernel reports no refused file. So sigwrap infers it when a process ends, and writes the line
-then, to the standard error that it took at the exec of a suspect command. It closes that after a
-while: the process may close its own, and the reader of a pipe must not wait for the process's end.
+The kernel reports no refused file. So sigwrap infers it when a process ends. It then writes a line
+to the standard error that it took at the exec of a suspect command. It closes that after a while,
+because the process may close its own, and the reader of a pipe must not wait for the process's end.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ class RefusedFiles:
         return self._refusals.suspects(argv, folder) is not None
 
     def goes_on(self, process: Process, argv: Sequence[str], folder: str) -> None:
-        """Note a suspect exec. The process has the standard error that it will keep."""
+        """Note a suspect exec. The process has its final standard error by now."""
         self._forget(process)
         suspicion = self._refusals.suspects(argv, folder)
         if suspicion is None:
@@ -125,7 +125,7 @@ class RefusedFiles:
             suspect.suspicions.append(suspicion)
 
     def ended(self, process: Process, status: int | None) -> None:
-        """`status`: its exit status; None if a signal killed it, or it is unknown."""
+        """Report what `status` suggests; None if a signal killed the process, or if unknown."""
         suspect = self._suspects.pop(process, None)
         if suspect is None:
             return
@@ -152,7 +152,7 @@ class RefusedFiles:
             line = Line(pid, "", off_terminals=TO_AN_AGENT, spares_screens=True)
         line.say("\n".join(map(printable, lines)))
         written = self._performer.write(line, lambda _outcome: None)
-        written.acquire(timeout=_WRITTEN_WITHIN_S)  # its shell goes on, or the run is over
+        written.acquire(timeout=_WRITTEN_WITHIN_S)  # then the shell goes on, or the run is over
 
     def _forget(self, process: Process) -> None:
         suspect = self._suspects.pop(process, None)
@@ -176,9 +176,9 @@ def _git_above(process: Process) -> Process | None:
 
 
 def make_missing(engine: Engine) -> list[str]:
-    """Make the folders of rules with `make_missing`, such as caches: a program fails that may not
-    make its own. Only below a folder of this user, where the command cannot make them itself.
-    Return them, each after its parent."""
+    """Make the missing folders of rules with `make_missing`, such as caches, which programs need.
+    Only below a folder of this user, and only where the command cannot make them. Return them, each
+    after its parent."""
     made: list[str] = []
     for rule in engine.policy.file_rules:
         for path in rule.paths if rule.make_missing else ():
@@ -193,7 +193,7 @@ def remove_unused(made: list[str]) -> None:
         try:
             os.rmdir(folder)
         except OSError:
-            pass  # it was used, or is gone
+            pass  # it was used, or was removed
 
 
 def _make(folder: str, files: FileRules) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""The edge of the fork mediator: its facts are gathered here, and its effects carried out."""
+"""Gather facts for the fork mediator, and carry out its effects."""
 
 from __future__ import annotations
 
@@ -22,12 +22,11 @@ if TYPE_CHECKING:
     from sigwrap.run.session import Session
 
 _KEPT = 256
-_FORKS_WITHIN_S = 1.0  # from the answer to the fork itself, on a busy machine
+_FORKS_WITHIN_S = 1.0  # from the answer to the fork, on a busy machine
 
 
 class _Pending(NamedTuple):
-    """A fork that was let go on. Until its thread is back or gone, the child may still be to
-    come, and counts."""
+    """A fork that was allowed to go on. The child counts until the thread is back or gone."""
 
     parent: Process
     answered_s: float
@@ -40,7 +39,7 @@ class Forks:
         self._mediator = ForkMediator(session.policy.limits, session.policy.name)
         self.stop = self._mediator.stop
         self._pending: dict[int, _Pending] = {}  # by the thread that forks
-        self._looked_through_at = _KEPT
+        self._next_cleanup_at = _KEPT
         performer.offer(
             {
                 CountChildren: self._count_children,
@@ -50,7 +49,7 @@ class Forks:
         )
 
     def begin(self, notification: Notification, process: Process, syscall: str) -> None:
-        self._pending.pop(notification.tid, None)  # it is back
+        self._pending.pop(notification.tid, None)  # the thread is back from its last fork
         refresh_comm(process)
         facts = ForkFacts(
             process=process,
@@ -62,9 +61,9 @@ class Forks:
         self._performer.begin(Scope(notification, process, syscall, steps))
 
     def _continue_fork(self, scope: Scope, effect: ContinueFork) -> None:
-        if len(self._pending) >= self._looked_through_at:
+        if len(self._pending) >= self._next_cleanup_at:
             self._forget_arrived()
-            self._looked_through_at = 2 * len(self._pending) + _KEPT
+            self._next_cleanup_at = 2 * len(self._pending) + _KEPT
         self._pending[scope.tid] = _Pending(effect.parent, time.monotonic())
         self._restarts.expects_ends(scope.process.pid)
         self._performer.let_go_on(scope, effect, Unrecorded.FORK_IS_FREE)

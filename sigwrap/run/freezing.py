@@ -16,7 +16,7 @@ _FREEZES_WITHIN_S = 0.05  # then the loop runs, and reaps, before the next attem
 _PAUSE_S = 0.01
 _FREEZES_AGAIN_EVERY_S = 0.5
 _LOGGED_AGAIN_AFTER_S = 10.0
-_TOLD_AT = 4  # times in a row
+_REPORTED_AT = 4  # times in a row
 
 
 class Freezing:
@@ -30,9 +30,9 @@ class Freezing:
         self.is_frozen = False
         self._is_being_frozen = False
         self.went_on = self.released = 0  # processes and execs at the last thaw
-        self.ends = False  # the tree runs so that it can end
+        self.ends = False  # the tree must run in order to end
         self._log_again_s = 0.0
-        self._again_in_a_row: dict[int, int] = {}
+        self._repeats: dict[int, int] = {}
 
     @property
     def stands_still(self) -> bool:
@@ -43,7 +43,7 @@ class Freezing:
 
     def freeze(self) -> None:
         if self.ends:
-            return  # a frozen tree would not end within its grace, and be killed
+            return  # a frozen tree could not end within its grace period
         self._turns.close()
         self.is_frozen = True
         self._job_control.forget_stop_key()
@@ -58,7 +58,7 @@ class Freezing:
             self._log_again_s = now_s + _LOGGED_AGAIN_AFTER_S
             payload = {"processes": len(again), "held": self._turns.held, "again": True}
             self._recorder.record("tree_frozen", self._command_pid, payload)
-        self._tell_of_repeated(again)
+        self._report_repeated(again)
 
     def thaw(self) -> None:
         if self.is_frozen:
@@ -96,12 +96,12 @@ class Freezing:
             self._job_control.stop_front_at_key()
             self._loop.call_at(time.monotonic() + _FREEZES_AGAIN_EVERY_S, self._freeze_regularly)
 
-    def _tell_of_repeated(self, again: list[Stat]) -> None:
-        """Tell the user of a process that something keeps continuing: only its end helps."""
-        counts = {each.pid: self._again_in_a_row.get(each.pid, 0) + 1 for each in again}
-        self._again_in_a_row = counts
+    def _report_repeated(self, again: list[Stat]) -> None:
+        """Name a process that another one keeps continuing: only its end helps."""
+        counts = {each.pid: self._repeats.get(each.pid, 0) + 1 for each in again}
+        self._repeats = counts
         for each in again:
-            if counts[each.pid] == _TOLD_AT:
+            if counts[each.pid] == _REPORTED_AT:
                 shown = printable(f"process {each.pid} ({each.comm})")
                 self._recorder.tell(
                     f"{shown} does not stay stopped: another process keeps continuing it"

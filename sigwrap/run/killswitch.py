@@ -1,8 +1,8 @@
-"""A session and the kill switch: `sigwrap killswitch on` tells it by a signal, and it believes no
-process in a session.
+"""End a session when `sigwrap killswitch on` signals it. It refuses this signal from a process in a
+session.
 
 Any process of the user can write the file that keeps sessions from starting. So the file ends no
-session: the supervisor removes one that stays there without a signal.
+session: the supervisor removes a file that stays there without a signal.
 """
 
 from __future__ import annotations
@@ -58,8 +58,8 @@ class KillSwitch:
                 self._session.ending.on(SwitchedOff(state.reason, state.by, state.since_ns))
 
     def _state(self, sender_pid: int) -> State:
-        """Return what the sender says. The file says the same where the sender can't be read, as in
-        another namespace, but a process in a session can change it."""
+        """Return what the sender says, or else the file. The sender is unreadable in another
+        namespace, but a process in a session can change the file."""
         said = killswitch.announced_by(sender_pid) if sender_pid else None
         if said is not None:
             return said
@@ -115,7 +115,7 @@ class KillSwitch:
 
 
 class _Place:
-    """A store, on the mounts that it was on at the start: a later mount could block the look."""
+    """A store, on the mounts that it had at the start: a later mount could block the look."""
 
     def __init__(self, store: str) -> None:
         self.path = os.path.abspath(store)
@@ -126,7 +126,7 @@ class _Place:
         """Return what the file says; None if there is no file."""
         try:
             folder = self._pinned.open(os.O_DIRECTORY)
-        except OSError:  # the log's files are in one of the stores: that one is noticed elsewhere
+        except OSError:  # the log is in one of the stores: its checks report a missing one
             return None
         try:
             return killswitch.look_in(folder)

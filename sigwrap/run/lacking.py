@@ -1,5 +1,4 @@
-"""What a run lacks on this machine, and whether that keeps it from starting. `sigwrap doctor` asks
-the same."""
+"""Find what a run lacks here, and whether it may start. `sigwrap doctor` does the same."""
 
 from __future__ import annotations
 
@@ -23,7 +22,7 @@ _OF_THE_MACHINE = ("rule builtin:unreadable", "rule builtin:traced")
 def missing_interception(
     launched: Launch, settings: RunSettings, inherited: Inherited, tell: Tell
 ) -> list[str]:
-    """What this run lacks; raises where the user did not agree to go without."""
+    """Return what this run lacks. Raises if the user did not agree to run without interception."""
     if launched.missing is None:
         return []
     refusal = launched.missing
@@ -45,7 +44,7 @@ def missing_interception(
 
 
 def outer_session(launched: Launch, inherited: Inherited) -> str:
-    """As it is called where there is one, and its name was not taken away."""
+    """Return the outer session's name; empty if there is none, or its variable is missing."""
     if launched.missing is None or launched.missing.errno != errno.EBUSY:
         return ""
     return inherited.environment.get(b"SIGWRAP_SESSION", b"").decode("utf-8", "replace")
@@ -68,5 +67,5 @@ def capabilities_of(launched: Launch, walls: Walls) -> list[str]:
 
 
 def is_of_the_machine(denial: str) -> bool:
-    """Of COMMAND itself, which is a child of ours until its exec."""
+    """Return whether a denial of the command's own process shows a limit of the machine."""
     return any(rule in denial for rule in _OF_THE_MACHINE)

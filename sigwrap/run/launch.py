@@ -1,9 +1,9 @@
-"""From fork to COMMAND's first exec.
+"""Start the command's process, up to its first exec.
 
-The child puts itself under the filter, hands the listener over, proves with one mediated call that
-it is answered, and waits for a word to go on. Its exec is mediated like any other, so nothing runs
-before the supervisor has judged it. The channel closes at a successful exec; otherwise it carries
-the errno. Looking COMMAND up on PATH comes before the filter: it is sigwrap's doing, not COMMAND's.
+The child looks the command up on PATH, enters the filter, and hands the listener over. It then
+makes one mediated call to check that the supervisor answers, and waits for permission to exec. The
+exec is mediated like any other, so the supervisor judges it before anything runs. A successful exec
+closes the channel; otherwise the channel carries the errno.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _NO_FILE_WALLS = FileWalls(frozenset(), (), by_policy=False)
 
 
 class Launch(NamedTuple):
-    """A child that waits for the word to exec."""
+    """A child that waits for permission to exec."""
 
     pid: int
     channel: socket.socket
@@ -51,14 +51,14 @@ class Launch(NamedTuple):
         try:
             self.channel.send(_GO)
         except OSError:
-            pass  # it was killed: its end is seen elsewhere
+            pass  # it was killed: the supervisor sees its end elsewhere
 
     def exec_failure(self) -> int | None:
-        """To call when the channel is readable: the errno, or None where the exec succeeded or the
-        child was killed first."""
+        """Return the errno; None if the exec succeeded or the child was killed. Call it when the
+        channel is readable."""
         try:
             data = self.channel.recv(16)
-        except ConnectionResetError:  # killed before it read the word to go on
+        except ConnectionResetError:  # it was killed before it read the permission
             return None
         return struct.unpack("<i", data)[0] if len(data) == 4 else None
 
@@ -71,8 +71,8 @@ def launch(
     walls: Walls,
     become: Callable[[], NoReturn] | None = None,
 ) -> Launch:
-    """Where the listener can't be had, a child without the filter, and `missing` says why.
-    `become`: what the child does instead of executing COMMAND."""
+    """Start the child; without a listener it has no filter, and `missing` says why. `become` runs
+    in the child instead of the command."""
 
     def child(channel: socket.socket, supervisor: int, *, filtered: bool) -> None:
         _prepare(supervisor)
@@ -150,7 +150,7 @@ def _answer_probe(listener: Listener, child: int, waits_through_signals: bool) -
     if probe is None or not listener.is_waiting(probe.id):
         raise NoInterception("the seccomp listener lost its first request", 0)
     if waits_through_signals:
-        os.kill(child, signal.SIGUSR1)  # the kernel promised not to take it for an abort
+        os.kill(child, signal.SIGUSR1)  # the kernel promised that it does not interrupt the request
     listener.succeed(probe.id, _PROBE_ANSWER)
 
 
@@ -172,7 +172,7 @@ def _enter_filter(walls: Walls, channel: socket.socket) -> None:
         paths.demand_openat2()
         sender = _Sender(channel)
         if Under.DATAGRAM_RULES in walls.filtered:
-            sender.stay_out_of_the_filter()
+            sender.start_unfiltered_thread()
         restricted, allowed, *_ = walls.files or _NO_FILE_WALLS
         if walls.domain or restricted:
             landlock.enter_domain(
@@ -199,7 +199,7 @@ def _enter_filter(walls: Walls, channel: socket.socket) -> None:
 
 
 class _Sender:
-    """Hands the listener over: by sendmsg, which may be a call that waits for whoever has it."""
+    """Sends the listener by sendmsg, a call that the filter may hand to the supervisor."""
 
     def __init__(self, channel: socket.socket) -> None:
         self._channel = channel
@@ -207,11 +207,11 @@ class _Sender:
         self._words: tuple[bytes, int] = b"", -1
         self._is_outside = False
 
-    def stay_out_of_the_filter(self) -> None:
-        """A filter is of the thread that enters it, and of those that it makes later."""
+    def start_unfiltered_thread(self) -> None:
+        """Send from a thread without the filter, which covers a thread and those it makes later."""
         self._wanted.acquire()
         self._sent.acquire()
-        _thread.start_new_thread(self._send_what_is_wanted, ())
+        _thread.start_new_thread(self._send_when_wanted, ())
         self._is_outside = True
 
     def send(self, message: bytes, fd: int) -> None:
@@ -222,7 +222,7 @@ class _Sender:
         else:
             self._send()
 
-    def _send_what_is_wanted(self) -> None:
+    def _send_when_wanted(self) -> None:
         self._wanted.acquire()
         try:
             self._send()

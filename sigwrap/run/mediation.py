@@ -1,4 +1,4 @@
-"""From a notification to the mediator of its family."""
+"""Pass each notification to the mediator of its family."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from sigwrap.run.signals import Signals
 from sigwrap.run.walls import Walls
 from sigwrap.start.command import HostEnvironment
 
-if TYPE_CHECKING:  # imported at the start, where a run has one
+if TYPE_CHECKING:  # the session imports it if it needs it
     from sigwrap.run.session import Session
 
 
@@ -62,7 +62,7 @@ class Mediation:
             self.repeated = RepeatedExecs(session, self, self.execs)
 
     def receive(self) -> Notification | None:
-        """A request that waits for an answer; None where there is none any more."""
+        """Return a request that waits for an answer; None if there is none."""
         if self.repeated is not None and self.repeated.may_serve():
             return self.repeated.serve()
         return self.listener.receive()
@@ -79,14 +79,14 @@ class Mediation:
                 begin(notification, caller, syscall)
         except ListenerBroken:
             raise
-        except Exception as bug:  # it denies this request, and the run goes on
-            process = caller or _stranger(notification.tid)
+        except Exception as bug:  # deny this request, and go on with the run
+            process = caller or _unknown_process(notification.tid)
             error = f"{type(bug).__name__}: {bug}"
             self._run(notification, process, refuse_failed(error, process.comm))
 
     def _refuse_unmediated(self, notification: Notification, caller: Process | None) -> None:
         if caller is None:
-            # It ended while it waited. If it still waits, it is not where it should be.
+            # It ended while it waited. If it still waits, it is not in the tree.
             self._refuse(notification, caller, "not in this session's process tree")
         elif notification.arch == calls.X86_64 and notification.number & calls.X32_BIT:
             self._run(notification, caller, refuse_x32(notification.number, caller.comm))
@@ -94,7 +94,7 @@ class Mediation:
             self._refuse(notification, caller, "sigwrap does not handle this call")
 
     def on_stop(self, tid: int, wait_status: int) -> bool:
-        """Whether it is a stop of tracing; job control sees to a child's own stops."""
+        """Return whether it is a tracing stop; job control handles a child's own stops."""
         return self.execs.on_stop(tid, wait_status) or self.restarts.on_stop(tid, wait_status)
 
     def on_end(self, tid: int) -> None:
@@ -102,7 +102,7 @@ class Mediation:
         self.restarts.on_end(tid)
 
     def process_ended(self, process: Process, status: int | None) -> None:
-        """`status`: its exit status, where it is known and no signal killed it."""
+        """Forget the process. `status`: its exit status; None after a signal, or if unknown."""
         if self.refused is not None:
             self.refused.ended(process, status)
         self.recordings.forget(process)
@@ -115,7 +115,7 @@ class Mediation:
         self.performer.close()
 
     def _refuse(self, notification: Notification, caller: Process | None, reason: str) -> None:
-        caller = caller or _stranger(notification.tid)
+        caller = caller or _unknown_process(notification.tid)
         unknown = UnknownCall(
             number=notification.number,
             arch=notification.arch,
@@ -129,12 +129,12 @@ class Mediation:
         self.performer.begin(Scope(notification, caller, "", steps))
 
 
-def _stranger(tid: int) -> Process:
+def _unknown_process(tid: int) -> Process:
     return Process(pid=tid, start_time=0, parent=None, ppid=0, depth=0, comm="")
 
 
 def _refusals(walls: Walls, environment: HostEnvironment) -> Refusals | None:
-    """Where the policy denies files."""
+    """Return the refusals to infer, if the policy denies files."""
     rules = None if walls.files is None else walls.files.rules
     home = os.fsdecode(environment.given.get(b"HOME", b""))
     return None if rules is None else Refusals(rules, home)

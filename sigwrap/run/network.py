@@ -1,8 +1,8 @@
-"""The edge of the network mediator: gathers its facts, and makes the calls that it allows on a
-duplicate of the caller's socket.
+"""Gather facts for the network mediator, and make the calls that it allows on a duplicate of the
+caller's socket.
 
-A worker makes a call that can block, for 5 ms. A caller that waits longer for the other end is
-looked after by the loop, so it delays no other caller.
+A worker makes a call that can block, for 5 ms. The loop then checks on a caller that waits longer
+for the other end, so it delays no other caller.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _MSG_DONTWAIT, _MSG_NOSIGNAL = 0x40, 0x4000
 
 
 class _Held(NoHoldings):
-    """The socket of a request, and how far its call got."""
+    """The socket of a request, and the progress of its call."""
 
     __slots__ = (
         "_close",
@@ -76,7 +76,7 @@ class _Held(NoHoldings):
         self.is_over = False
         self.rest = b""
         self.sent = 0
-        self.waits = False  # the caller wants to, until the call is done
+        self.waits = False  # the caller's call blocks until it is done
         self.deadline_s = _NEVER
         self.retry_s = _FIRST_RETRY_S
         self.turn = 0  # the attempt; a look that belongs to an earlier one is ignored
@@ -87,7 +87,7 @@ class _Held(NoHoldings):
 
     @property
     def result(self) -> int:
-        """How many messages were sent, or bytes."""
+        """Return the number of sent messages or bytes."""
         return 1 if self.looked.asked.count_at else self.sent
 
     def done(self, error: int = 0) -> Reached:
@@ -102,9 +102,9 @@ class _Held(NoHoldings):
             self.is_watched = None
 
     def may_wait(self, *, flags_change: bool) -> bool:
-        """Whether the call can block: a connect for its other end, a call to a socket file for the
-        file's server, and any call for the socket's lock, which a process that copies from served
-        memory can hold."""
+        """Return whether the call can block: a connect waits for its peer, a call to a socket file
+        for the file's server, and any call for the socket's lock, which a process that copies from
+        served memory can hold."""
         asked, kind = self.looked.asked, self.looked.kind
         if asked.syscall == "listen" and kind is not None and kind.domain == AF_UNIX:
             return False  # it takes no such lock, and must be noted before clients connect
@@ -120,7 +120,7 @@ class _Held(NoHoldings):
             self.close()
 
     def close(self) -> None:
-        """Close what is held, at once or when no call uses it any more."""
+        """Close the duplicate, at once or when no call uses it any more."""
         self.stop_watching()
         self.is_over = True
         if not self._is_closed and not self.is_in_use:
@@ -221,7 +221,7 @@ class Network:
 
         rights = None if held.looked.takes_no_rights else self._other_rights.of(scope.tid)
         if rights is None and not held.may_wait(flags_change=self._flags_change):
-            outcome = self._bounded.call(lambda: _outcome_of(work))
+            outcome = self._bounded.call(lambda: _result_of(work))
             over()
             self._flags_change |= _is_broken_off(outcome)
             return self._attempted(scope, outcome)
@@ -280,16 +280,16 @@ class Network:
         if held.turn == 1 and (most_s := duplicate.waits_for_s(held.looked.held)) is not None:
             held.deadline_s = time.monotonic() + most_s
         if held.looked.is_connecting_by_address:
-            with suppress(OSError):  # no more watches: the timer looks after it
+            with suppress(OSError):  # no more watches: the timer checks it
                 self._loop.watch(held.looked.held, lambda _: self._again(scope), select.EPOLLOUT)
                 held.is_watched = self._loop
-        self._look_after_later(scope, held)
+        self._check_later(scope, held)
 
     def _again(self, scope: Scope) -> None:
         scope.holdings.stop_watching()
         self._resume(scope, self._attempt(scope))
 
-    def _look_after_later(self, scope: Scope, held: _Held) -> None:
+    def _check_later(self, scope: Scope, held: _Held) -> None:
         turn = held.turn
         delay_s = _LOOKS_EVERY_S if held.is_watched else held.retry_s
         held.retry_s = min(2 * held.retry_s, _LOOKS_EVERY_S)
@@ -297,10 +297,10 @@ class Network:
         self._looks += 1
         self._loop.call_at(
             min(time.monotonic() + delay_s, held.deadline_s),
-            lambda: self._look_after(scope, held, turn),
+            lambda: self._check(scope, held, turn),
         )
 
-    def _look_after(self, scope: Scope, held: _Held, turn: int) -> None:
+    def _check(self, scope: Scope, held: _Held, turn: int) -> None:
         self._looks -= 1
         if scope.is_over or held.turn != turn:
             return
@@ -315,7 +315,7 @@ class Network:
             error = ERESTARTSYS if broken_off_by and not has_deadline else errno.EINTR
             self._performer.resume(scope, held.done(error))
         elif held.is_watched:
-            self._look_after_later(scope, held)
+            self._check_later(scope, held)
         else:
             self._again(scope)
 
@@ -373,7 +373,7 @@ def _with_rights(
     return with_rights
 
 
-def _outcome_of(work: Callable[[], object]) -> Outcome:
+def _result_of(work: Callable[[], object]) -> Outcome:
     try:
         return Done(work())
     except (KernelError, OSError) as refusal:
@@ -391,7 +391,7 @@ def _has_to_wait(looked: SocketFacts, error: int) -> bool:
 
 
 def _carry_out(scope: Scope) -> None:
-    """Make the call in the caller's place. OSError: as its own call would fail."""
+    """Make the call in the caller's place. Raises the OSError that its own call would get."""
     held: _Held = scope.holdings
     looked = held.looked
     asked, fd = looked.asked, looked.held

@@ -1,10 +1,10 @@
-"""The other end of a connection: its host names, and the process that listens there.
+"""Find the other end of a connection: its host names, and the process that listens there.
 
-The supervisor resolves the policy's names itself: what the session resolves is no evidence. A
-connection to an address without a known name waits for one more lookup.
+The supervisor resolves the policy's names itself, because the session's own lookups prove nothing.
+A connection to an address without a known name waits for one more lookup.
 
-The kernel names the process that called listen(2). For the session that is a child of the
-supervisor's, so servers of the session are noted as they begin to listen (OwnServers).
+The kernel names the process that called listen(2). For the session, that is a child of the
+supervisor. So sigwrap notes servers of the session when they begin to listen (OwnServers).
 """
 
 from __future__ import annotations
@@ -56,8 +56,8 @@ class HostNames:
         return frozenset(name for name, at_s in seen.items() if at_s > oldest_s)
 
     def look_up(self, scope: Scope, address: bytes) -> object:
-        """Return the names of the address: when all have been looked up, or have taken too long; at
-        once if that was less than a second ago."""
+        """Return the names of the address, after all lookups are done or late; at once if the last
+        lookups began less than a second ago."""
         now_s = time.monotonic()
         if not self._in_use and now_s - self._looked_s >= _LOOKUP_EVERY_S:
             self._looked_s = now_s
@@ -69,7 +69,7 @@ class HostNames:
         return PAUSED
 
     def _forget_before(self, oldest_s: float) -> None:
-        """Forget old addresses: a name can have another one each time."""
+        """Forget old addresses: a name can get a new one each time."""
         for address, names in tuple(self._seen_s.items()):
             for name in [name for name, at_s in names.items() if at_s <= oldest_s]:
                 del names[name]
@@ -108,7 +108,7 @@ class HostNames:
 
 def _resolver(name: str) -> Callable[[], set[bytes]]:
     def resolve() -> set[bytes]:
-        # Bytes: the codec for names of other alphabets takes long to import.
+        # As bytes: importing the codec for non-ASCII names takes long.
         found = socket.getaddrinfo(name.encode(), None, 0, socket.SOCK_STREAM)
         texts = (str(address[0]).partition("%")[0] for *_, address in found)
         return {packed for text in texts if (packed := packed_address(text)) is not None}
@@ -130,7 +130,7 @@ class Listeners:
         self._listened_for: dict[int, None] = {}
 
     def note_server(self, fd: int) -> None:
-        """Note a server of the session. For it the kernel names a child of the supervisor, which
+        """Note a server of the session. The kernel names a child of the supervisor for it, which
         called listen(2) in its place and has ended since."""
         pid, _uid = duplicate.listener(fd)
         self._listened_for[pid] = None
@@ -142,7 +142,7 @@ class Listeners:
         self._own_connections.begin(looked.held, caller.pid)
 
     def connects_no_more(self, looked: SocketFacts) -> None:
-        """Note that an attempt is over. OSError if the kernel does not say who listens."""
+        """Note that an attempt is over. Raises OSError if the kernel does not name the listener."""
         is_to_ours = False
         try:
             is_to_ours = duplicate.listener(looked.held)[0] == self._supervisor
@@ -150,8 +150,8 @@ class Listeners:
             self._own_connections.end(looked.held, is_to_ours=is_to_ours)
 
     def outside(self, looked: SocketFacts, pid: int, uid: int) -> Outside | None:
-        """Return the process outside the session that a new connection leads to, or None. `pid`
-        and `uid`: of the listener, as the kernel says."""
+        """Return the process outside the session that a new connection reaches, or None. `pid` and
+        `uid` are the listener's, as reported by the kernel."""
         if uid != self._uid or pid in self._sigwrap_pids or self._processes.has(pid):
             return None
         if pid in self._listened_for and ((found := procfs.stat(pid)) is None or found.has_ended):
@@ -182,17 +182,17 @@ class Listeners:
 
 
 class OwnConnections:
-    """Connections to sigwrap's own sockets that it made in place of a process of the session. At
-    their other end, the kernel names sigwrap itself."""
+    """Connections to sigwrap's own sockets that it made for a process of the session. The kernel
+    names sigwrap as their peer."""
 
     def __init__(self) -> None:
         self._being_made: dict[int, int] = {}  # by the number of the caller's end -> its pid
         self._made: dict[int, int] = {}
-        peer.we_connect_for(self._for_whom)
+        peer.we_connect_for(self._caller_of)
 
     def begin(self, fd: int, pid: int) -> None:
-        """Note that `fd` will be connected in place of `pid`. The other end can be a socket of
-        sigwrap's, which may need to know before the call returns."""
+        """Note that `fd` will be connected for `pid`. The other end can be a socket of sigwrap,
+        which may need that before the call returns."""
         self._being_made[number_of(fd)] = pid
 
     def end(self, fd: int, *, is_to_ours: bool) -> None:
@@ -203,7 +203,7 @@ class OwnConnections:
             if len(self._made) > _MOST_CONNECTIONS:
                 del self._made[next(iter(self._made))]
 
-    def _for_whom(self, accepted: socket.socket) -> int:
+    def _caller_of(self, accepted: socket.socket) -> int:
         told = told_of(named(accepted.fileno()), SHOW_PEER)
         number = int.from_bytes((told or {}).get(PEER, b""), "little")
         return self._being_made.pop(number, 0) or self._made.pop(number, 0)

@@ -1,7 +1,7 @@
-"""Plan a run by its settings and its policy.
+"""Plan a run from its settings and its policy.
 
-Errors in them are found before anything has started. Modules that few runs need are imported here,
-because the supervisor later imports nothing more.
+Errors in them appear before anything has started. Modules that few runs need are imported here,
+because the supervisor imports nothing later.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 class Plan(NamedTuple):
     store: str
-    stores: tuple[str, ...]  # with a kill switch that counts
+    stores: tuple[str, ...]  # that can hold an effective kill switch
     engine: Engine
     policy_texts: Payload
     profile: DriftWatch | None
@@ -69,14 +69,14 @@ def plan_of(settings: RunSettings, environment: dict[bytes, bytes], *, tell: Tel
         joins = joined.Joins(settings, tell)
     usage: type[Usage] | None = None
     if policy.limits.cpu_time_s or policy.limits.memory_bytes:
-        from sigwrap.run import usage as of_usage
+        from sigwrap.run import usage as usage_module
 
-        usage = of_usage.Usage
+        usage = usage_module.Usage
     network: type[Network] | None = None
     if engine.network.must_mediate:
-        from sigwrap.run import network as of_network
+        from sigwrap.run import network as network_module
 
-        network = of_network.Network
+        network = network_module.Network
     own_code.read_what_is_used_later(needs_patterns=policy.has_patterns)
     onefile.release_unpacked(for_stubs=policy.has_recordings)
     return Plan(

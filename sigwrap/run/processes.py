@@ -1,14 +1,12 @@
-"""The processes of the tree, as far as they made themselves known by an exec or a signal.
+"""Track the processes of the tree that have made an exec or sent a signal.
 
-One that comes up after its parent has ended is known by its image for whose child it is. (To be
-told of each fork by the filter would be exact, but it breaks programs: a notification that has not
-been received yet ends when a signal comes, and a shell without SA_RESTART for SIGCHLD gets EINTR
-from fork. Half of all loops of 300 dash pipelines failed that way.)
+If a process appears after its parent has ended, its image tells which process forked it. (The
+filter could report each fork, but that breaks programs: a signal cancels a notification that has
+not been received yet, and a shell without SA_RESTART for SIGCHLD gets EINTR from fork.)
 
-Each is held by a pidfd in the loop's epoll set: its end is seen before its pid can be given away,
-so an entry under a pid is that process, and the table shrinks as the tree does. Where descriptors
-run short (some are left to whoever needs one for a moment), an entry is checked by its start time
-instead, and its end goes unseen.
+The loop's epoll set has a pidfd for each process. So sigwrap sees its end before the kernel reuses
+its pid, and an entry under a pid is that process. If descriptors run short (some are reserved for
+short use), sigwrap checks an entry by its start time instead, and does not see its end.
 """
 
 from __future__ import annotations
@@ -28,7 +26,7 @@ if TYPE_CHECKING:
     from sigwrap.run.session import Session
 
 _NO_DESCRIPTORS = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
-_LEFT_TO_OTHERS = 128
+_RESERVED = 128
 
 
 class Processes:
@@ -37,12 +35,12 @@ class Processes:
         self._loop = session.loop
         self._supervisor = os.getpid()
         limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-        self.first_left_to_others = limit - min(_LEFT_TO_OTHERS, limit // 3)
+        self.first_left_to_others = limit - min(_RESERVED, limit // 3)
         self.by_pid: dict[int, Process] = {}
         self._unwatched: set[int] = set()
         self._reaped: dict[int, int] = {}
         self._images = Images()
-        self._unseen: set[Process] = set()  # whose last exec nobody looked at
+        self._unseen: set[Process] = set()  # that made an exec which was not verified
         self.command: Process | None = None
 
     def adopt_command(self, pid: int) -> Process:
@@ -50,12 +48,12 @@ class Processes:
         if process is None:
             raise ProcessLookupError(pid)
         process.depth = 0
-        process.comm = "sigwrap"  # until its exec it is a fork of the supervisor, and has its name
+        process.comm = "sigwrap"  # before its exec it is a fork of the supervisor, with its name
         self.command = process
         return process
 
     def of_thread(self, tid: int) -> Process | None:
-        """None where it has ended, or isn't of this tree."""
+        """Return the process; None if it has ended, or is not in this tree."""
         process = self.of_pid(tid)
         if process is None:
             pid = procfs.tgid(tid)
@@ -67,11 +65,11 @@ class Processes:
         return pid in self.by_pid
 
     def holds(self, pid: int) -> bool:
-        """It is known, and nobody else has its number: its end would have been seen."""
+        """Return whether the process is known, and sigwrap would see its end."""
         return pid in self.by_pid and pid not in self._unwatched
 
     def of_pid(self, pid: int, *, image: Image = ()) -> Process | None:
-        """`image`: what it had, should it be about to end and have none any more."""
+        """Return the process. `image` replaces its image if it is about to end and has none."""
         process = self.by_pid.get(pid)
         if process is None:
             return self._adopt(pid, image)
@@ -83,33 +81,33 @@ class Processes:
         return process
 
     def known(self, pid: int, start_time: int) -> Process | None:
-        """Only if it has made itself known."""
+        """Return the process if the table has it with this start time."""
         process = self.by_pid.get(pid)
         return process if process is not None and process.start_time == start_time else None
 
     def target(self, number: int) -> Process | None:
-        """Like of_thread, but what has ended and waits to be reaped is still whose child it was."""
+        """Return the process like of_thread, but also if it has ended and is not reaped yet."""
         process = self.of_thread(number)
         return process if process is not None else self._place(number, ended_too=True)
 
     def reaped(self, pid: int, status: int) -> None:
-        """Our own child's status, kept for when its pidfd speaks."""
+        """Keep the status of the supervisor's own child until its pidfd is ready."""
         process = self.by_pid.get(pid)
         if process is None:
             return
         if pid not in self._unwatched:
             self._reaped[pid] = status
-        elif process is self.command:  # its id could be nobody else's up to now
+        elif process is self.command:  # the kernel has not reused its pid before now
             self._forget(process)
             self._session.process_ended(process, status)
 
     @property
     def are_all_told_of(self) -> bool:
-        """Of each its end is, and its image is known."""
+        """Return whether every process has an end watch and a known image."""
         return not self._unwatched and not self._unseen
 
     def came_up(self, found: SeenProcess, parent: Process | None) -> Process:
-        """One that the extension has seen, from when it was forked. Its exec comes next."""
+        """Add a process that the extension has seen since its fork. Its exec comes next."""
         process = Process(
             pid=found.pid,
             start_time=found.start_time,
@@ -133,7 +131,7 @@ class Processes:
         return process
 
     def has_run(self, process: Process, program: Place, image: Image) -> None:
-        """Its exec has succeeded, and it may have ended since."""
+        """Note a successful exec. The process may have ended since."""
         process.runs(program)
         self._images.loaded(process, image)
 
@@ -141,15 +139,15 @@ class Processes:
         return len(self.by_pid)
 
     def loaded(self, process: Process, program: Place | None) -> None:
-        """Its exec has succeeded, and it stands before its first instruction. `program`: what was
-        loaded; None where that could not be compared."""
+        """Note a successful exec, before the first instruction. `program` is the loaded file, or
+        None if it could not be compared."""
         process.runs(program)
         image = procfs.image(process.pid)
         if image is not None:
             self._images.loaded(process, image)
 
     def loads_unseen(self, process: Process) -> None:
-        """Its exec goes on, and nobody will look at what it loads."""
+        """Note an exec that goes on without a check of the loaded file."""
         process.runs(None)
         self._images.loads_unseen(process)
         self._unseen.add(process)
@@ -164,7 +162,7 @@ class Processes:
         if pidfd >= self.first_left_to_others:
             os.close(pidfd)
             pidfd = -1
-        # After the pidfd, so this is the process that it holds.
+        # After pidfd_open, so that both are about the same process.
         process = self._place(pid, image=image)
         if process is None:
             if pidfd >= 0:
@@ -190,21 +188,20 @@ class Processes:
         found = procfs.stat(pid)
         while found is not None and (ended_too or not found.has_ended) and found.ppid > 1:
             orphan = found.ppid == self._supervisor
-            # Neither it nor its parent was seen before, so neither has execed since the fork.
+            # Neither was seen before, so neither has made an exec since the fork.
             image = found.image or image
             parent = None if orphan else self._parent(found.ppid, image)
             if orphan or parent is not None:
                 return self._process(found, parent, image)
-            again = procfs.stat(pid)  # did its parent just end, or is it none of ours?
+            again = procfs.stat(pid)  # its parent has just ended, or it is not in the tree
             if again is not None and again.ppid == found.ppid:
                 return None
             found = again
         return None
 
     def _parent(self, pid: int, image: Image) -> Process | None:
-        """Ancestors that nobody has seen are adopted from the top down. They can be any number, and
-        each needs its own parent first: from the bottom up, Python's stack would end before them.
-        """
+        """Adopt unknown ancestors from the top down. Each needs its parent first, and a recursion
+        from the bottom up could exceed Python's stack."""
         unseen: list[tuple[int, Image]] = []
         while pid not in self.by_pid and pid != self._supervisor:
             found = procfs.stat(pid)
@@ -239,18 +236,18 @@ class Processes:
             comm=found.comm,
         )
         process.image = image
-        # Not by an orphan's image: that can be made to look like another's.
+        # Only with a living parent: an orphan can imitate the image of another process.
         if by_kernel is not None and by_kernel is above and image and image == by_kernel.image:
             process.family = by_kernel.family
         return process
 
     def _look_at_unseen(self, parent: Process | None) -> None:
-        """What the execs that were not verified have loaded; the parent's may just be over."""
+        """Read the images that unverified execs have loaded; the parent's exec may just be over."""
         for process in self._unseen if parent is None else self._unseen | {parent}:
             image = procfs.image(process.pid)
             if image and image != process.image:
                 self._images.loaded(process, image)
-        self._unseen.clear()  # once is enough: an image may never become readable
+        self._unseen.clear()  # only once: an image may never become readable
 
     def _ended(self, pidfd: int, process: Process) -> None:
         status = self._reaped.pop(process.pid, None)
@@ -260,9 +257,9 @@ class Processes:
             found = procfs.stat(process.pid)
             if found is not None and found.start_time == process.start_time:
                 status = found.exit_status
-                if not status and found.ppid == self._supervisor:  # or it may not be read
+                if not status and found.ppid == self._supervisor:  # it may not be readable
                     status = exit_status_of_child(pidfd) or 0
-            else:  # it was reaped since the first look
+            else:  # it has been reaped since the first look
                 status = exit_status_by_pidfd(pidfd)
         self._loop.unwatch_end(pidfd)
         os.close(pidfd)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from sigwrap.run.session import Session
 
 LOOK_S = 0.5
-_SAID_AGAIN_AFTER_S = 10.0  # since the last denial: a small event may still fit in between
+_REPEATED_AFTER_S = 10.0  # since the last denial; a small event may still fit in between
 _REST_AFTER_RESTORING = 20  # times as long as it took, if a process removes the log repeatedly
 
 
@@ -32,7 +32,7 @@ class Recorder:
         self.tell = tell
         self._session: Session | None = None  # the first events come before it
         self._is_known_until_s = 0.0
-        self._told_of_tampering: set[str] = set()
+        self._reported_files: set[str] = set()
         self.counts: Counter[str] = Counter()
         self.actions = Counts()
         self.unrecorded = 0
@@ -40,7 +40,7 @@ class Recorder:
         self.repeated = 0  # execs that went on without being judged again
 
     def attend(self, session: Session) -> None:
-        """From now on its watchers see each event, and it ends where the log is full."""
+        """Attach the session: its watchers see each event, and a full log ends it."""
         self._session = session
 
     def record(self, type_name: str, pid: int, payload: Payload) -> bool:
@@ -95,15 +95,15 @@ class Recorder:
         return LOOK_S + _REST_AFTER_RESTORING * (time.monotonic() - started_s)
 
     def tampered(self, name: str, path: str, what: str, mended: str) -> None:
-        """Record it each time, and say it once on standard error."""
+        """Record each change of a file, and report the first one on standard error."""
         self.record("store_tampered", os.getpid(), {"what": what, "path": path})
-        if name not in self._told_of_tampering:
-            self._told_of_tampering.add(name)
+        if name not in self._reported_files:
+            self._reported_files.add(name)
             self.tell(f"another program changed the {name} {path}: {what}; {mended}")
 
     def _has_room(self, type_name: str) -> bool:
         budget = self.budget
-        while mark := budget.passed(self.log.size):  # limit_near may be what fills it
+        while mark := budget.passed(self.log.size):  # limit_near itself may fill the log
             match mark:
                 case Mark.HALF:
                     self._is_half_full()
@@ -112,7 +112,7 @@ class Recorder:
         if budget.admits(self.log.size, type_name):
             return True
         if not budget.ends_run:
-            self._tell_of_denials(f"{self._full()}; sigwrap denies every exec and signal")
+            self._report_denials(f"{self._full()}; sigwrap denies every exec and signal")
         return False
 
     def _is_half_full(self) -> None:
@@ -133,7 +133,7 @@ class Recorder:
                 reached = LimitReached("log_size", maximum, why, self.log.size)
                 self._session.log_is_full(reached, refuses=refuses)
             return
-        self._tell_of_denials(f"{why}; sigwrap now denies every exec and signal")
+        self._report_denials(f"{why}; sigwrap now denies every exec and signal")
         payload: Payload = {
             "limit": "log_size",
             "maximum": maximum,
@@ -144,12 +144,12 @@ class Recorder:
         self.record("limit_exceeded", os.getpid(), payload)
 
     def _fails(self, failure: StoreError) -> None:
-        self._tell_of_denials(f"{failure}; sigwrap denies every exec and signal until it can write")
+        self._report_denials(f"{failure}; sigwrap denies every exec and signal until it can write")
 
-    def _tell_of_denials(self, why: str) -> None:
+    def _report_denials(self, why: str) -> None:
         self.why_not = why
         now_s = time.monotonic()
         is_known = now_s < self._is_known_until_s
-        self._is_known_until_s = now_s + _SAID_AGAIN_AFTER_S
+        self._is_known_until_s = now_s + _REPEATED_AFTER_S
         if not is_known:
             self.tell(why)

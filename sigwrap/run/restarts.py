@@ -1,18 +1,18 @@
 """Repeat a call that a signal interrupts before the supervisor receives it.
 
-Until its notification is received, a caller waits interruptibly. A signal handler without
-SA_RESTART that runs then makes the call fail with EINTR, which no program expects of kill. The
-kernel decides that as it sets up the handler, and asks a tracer before. So sigwrap traces a process
-that is likely to get a signal in that moment: one that signals its own children and handles their
-ends. The process runs on, and stops only at a signal. Sigwrap lets it go a while after its last
-signal to a child, or as it ends, because its parent must learn of that as usual.
+A caller waits interruptibly until its notification is received. A signal handler without SA_RESTART
+that runs then makes the call fail with EINTR, which no program expects of kill. The kernel decides
+that as it sets up the handler, and stops a traced process before. So sigwrap traces a process that
+is likely to get a signal in that moment: one that signals its own children and handles their ends.
+The process runs on, and stops only at a signal. Sigwrap releases it a while after its last signal
+to a child, or as it ends, because its parent must learn of that as usual.
 
 Some waits fail at any stop, or would begin anew with their whole timeout (epoll_wait). Sigwrap
-cannot tell how long such a wait has lasted. So it lets a process in one go at once. The wait then
+cannot tell how long such a wait has lasted. So it releases a process in one at once. The wait then
 lasts longer by no more than the time between two looks.
 
-Only a process with a single thread is traced: no other thread can execute something meanwhile, and
-no other thread gets the signal.
+Only a process with a single thread is traced: no other thread can execute something meanwhile, or
+get the signal.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ class Restarts:
     def __init__(self, session: Session, performer: Performer) -> None:
         self._loop = session.loop
         self._performer = performer
-        self._traced_until_s: dict[int, float] = {}  # whom this traces
-        # Requests that wait until it is let go, and their replies.
+        self._traced_until_s: dict[int, float] = {}  # traced by this class
+        # Requests that wait until the process is released, and their replies.
         self._waiting: dict[int, list[tuple[Scope, object]]] = {}
         self._left_to_others: set[int] = set()
         self._looks = False
 
     def expects_ends(self, pid: int) -> None:
-        """Trace a process that is about to end or make children, and waits for the answer."""
+        """Trace a process that is about to signal a child or to fork, and waits for the answer."""
         if pid not in self._traced_until_s:
             if pid in self._left_to_others:
                 return
@@ -63,7 +63,7 @@ class Restarts:
         return is_traced
 
     def let_go_soon(self, pid: int, scope: Scope, reply: object) -> bool:
-        """Return whether it was traced for this: then the request gets its reply once it isn't.
+        """Return whether this class traced the process: if so, the request waits for its release.
 
         A process that waits for an answer stops on its way out.
         """
@@ -75,13 +75,13 @@ class Restarts:
         return True
 
     def on_stop(self, pid: int, wait_status: int) -> bool:
-        """Return whether the stop is that of a process that this traces."""
+        """Return whether the stopped process is traced by this class."""
         if pid not in self._traced_until_s or os.WIFCONTINUED(wait_status):
             return False
         try:
             goes_on_traced = self._send_on(pid, wait_status)
         except KernelError:
-            goes_on_traced = False  # it was killed while it stood
+            goes_on_traced = False  # it was killed at its stop
         if not goes_on_traced:
             self._forget(pid)
         return True

@@ -1,4 +1,4 @@
-"""A session from its id to its sealed log."""
+"""Run a session, from its id to its sealed log."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 class Ended(NamedTuple):
-    """What is left of a session when it is over: its log, and the figures for one line."""
+    """The result of a session: its log, and the figures for one line."""
 
     status: int
     signal: int  # by which the run ended, 0 for none
@@ -46,7 +46,7 @@ class Ended(NamedTuple):
     counts: Counts
     handed_work: bool  # to a server outside the session
     unrecorded: int
-    is_held_up: bool  # this process can't end
+    is_held_up: bool  # this process cannot end
 
 
 def run_session(
@@ -143,7 +143,7 @@ def _run(
     release_inherited()
     libc.set_undumpable()
     lines = OwnLines(tell)
-    if joins is None:  # whose callers are told by the loop, each through a socket of its own
+    if joins is None:  # the loop reports to joined commands, each through its own socket
         recorder.tell = lines.tell
     facts = Facts(settings, plan, launched, walls, environment, front_pid, waited_for_pid)
     session = Session(facts, recorder=recorder, front=front, usage=usage)
@@ -176,12 +176,12 @@ def _run(
 def _become_supervisor() -> None:
     libc.set_child_subreaper()
     libc.set_process_name(SUPERVISOR_NAME.encode())
-    gc.freeze()  # what start-up made stays; the loop itself makes no cycles worth frequent looks
+    gc.freeze()  # keep start-up objects; the loop makes few cycles
     gc.set_threshold(50_000)
 
 
 def _command(settings: RunSettings, inherited: Inherited) -> tuple[bytes, Inherited, Agent | None]:
-    """The program, what it inherits, and which agent it is."""
+    """Return the program, what it inherits, and the agent that it is."""
     if settings.join_name:
         return b"", inherited, None
     name = settings.preset or settings.command[0].rpartition("/")[2]
@@ -195,8 +195,8 @@ def _command(settings: RunSettings, inherited: Inherited) -> tuple[bytes, Inheri
 
 
 def _forget(environment: HostEnvironment, outer_pid: int) -> int:
-    """What COMMAND is not given, it shall not read in our own processes either; the front process
-    does its part before COMMAND runs. Returns who shows it all the same, or 0."""
+    """Erase removed variables from our own processes, which the command could read. Return the pid
+    of a process that still shows them, or 0."""
     removed = environment.removed
     if removed and not own_environment.forget(removed):
         return os.getpid()

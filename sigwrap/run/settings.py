@@ -13,7 +13,7 @@ DEFAULT_GRACE_S = 10.0
 DEFAULT_APPROVAL_TIMEOUT_S = 300.0
 DEFAULT_UNATTENDED_TIMEOUT_S = 60.0
 DEFAULT_JOIN_IDLE_S = 600.0
-BELL = "bell"  # of the terminal, in the place of a command that tells of a question
+BELL = "bell"  # the terminal's bell, instead of a command that announces an approval request
 
 
 class Nested(Enum):
@@ -22,9 +22,9 @@ class Nested(Enum):
 
 
 class ApprovalMode(Enum):
-    """Who may answer a request for approval."""
+    """Places where a user may answer approval requests."""
 
-    AUTO = "auto"  # the terminal where there is one, and the control socket
+    AUTO = "auto"  # the terminal, if there is one, and the control socket
     TTY = "tty"
     CONTROL = "control"
     DENY = "deny"
@@ -37,7 +37,7 @@ class Report(Enum):
 
 
 def is_unattended(environment: Mapping[bytes, bytes]) -> bool:
-    """As the services that run jobs say it."""
+    """Return whether the environment is that of a CI job."""
     return environment.get(b"CI", b"").lower() not in (b"", b"0", b"false")
 
 
@@ -60,19 +60,19 @@ class RunSettings(NamedTuple):
     interrupt: InterruptsEnd = InterruptsEnd.AUTO
     die_by_signal: bool = False
     ends_with_caller: bool = False
-    log_size_bytes: int = 0  # as the policy says
-    killswitch_url: str = ""  # as $SIGWRAP_KILLSWITCH_URL says
+    log_size_bytes: int = 0  # 0: the policy's limit
+    killswitch_url: str = ""  # empty: $SIGWRAP_KILLSWITCH_URL
     killswitch_fail_closed: bool = False
     profile: str = ""
-    preset: str = ""  # of an agent that is run by its name
+    preset: str = ""  # of an agent that is started by its name
     join_name: str = ""
     join_idle_s: float = DEFAULT_JOIN_IDLE_S
-    ready_fd: int = -1  # where a session that is to be joined says that it is ready
-    rules_digest: str = ""  # of its policy and profile, where these are files
-    door_fd: int = -1  # by which it is joined: a socket that has its address already
+    ready_fd: int = -1  # descriptor on which a joined session reports that it is ready
+    rules_digest: str = ""  # of its policy and profile, if these are files
+    door_fd: int = -1  # the listening socket for joining commands, already bound
 
 
-# What holds for a whole session, and not for one of the commands that join it.
+# Settings of a whole session, not of a command that joins it.
 _OF_THE_SESSION = (
     *("policy", "root", "approvals", "approval_timeout_s", "unattended_timeout_s", "notify"),
     *("grace_s", "best_effort"),
@@ -97,8 +97,8 @@ def from_json(fields: dict[str, Any]) -> RunSettings:
 
 
 def differing(ours: RunSettings, theirs: dict[str, Any]) -> str:
-    """How a session runs that who wants to join it asked for otherwise. The policy is compared
-    always, the rest where it isn't what it is by default."""
+    """Return the first setting that differs from a joining command's request. The policy always
+    counts, others only if they are not the default."""
     own = as_json(ours)
     for name in _OF_THE_SESSION:
         asks = theirs.get(name)

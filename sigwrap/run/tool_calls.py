@@ -1,4 +1,4 @@
-"""Tool calls that an agent's hook judged inside the session: recorded as the hook reports them."""
+"""Record tool calls that an agent's hook judged inside the session, as the hook reports them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _PAUSE_S = 0.05  # after so many, so that a flood cannot starve the loop
 
 class ToolCalls:
     def __init__(self, session: Session) -> None:
-        """Without a socket, hooks in the session are not recorded: the kernel's events are."""
+        """Open the socket. If that fails, hooks are not recorded; the kernel's events still are."""
         self._loop, self._recorder = session.loop, session.recorder
         self._name = self._recorder.log.session_id + CALLS_SUFFIX
         self._folder_path = control_folder(session.plan.store)

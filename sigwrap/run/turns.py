@@ -1,7 +1,7 @@
-"""Which exec may go on: one of a process at a time, and none while the session stands still.
+"""Decide which exec may go on: one for each process, and none while the session is frozen.
 
-Requests wait here in the order in which they came. An exec that has gone on is in flight until it
-is over; a stop of the session waits for those.
+Requests wait here in order of arrival. An exec that has gone on is in flight until it is over; a
+freeze of the session waits for those.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 class Turns:
     def __init__(self, session: Session) -> None:
         self._session = session
-        self.is_closed = False  # the session stands still
+        self.is_closed = False  # the session is frozen
         self._held: deque[Scope] = deque()
-        self._busy: set[int] = set()  # pids of processes that are at an exec
+        self._busy: set[int] = set()  # pids of processes with an exec
         self._behind: dict[int, deque[tuple[Scope, object]]] = {}  # by these pids; with a reply
         self._in_flight: set[object] = set()
 
     def wait(self, scope: Scope, _effect: Turn) -> object:
-        """Carry out Turn: PAUSED until it is the request's turn."""
+        """Wait for the request's turn. The reply to Turn: PAUSED until then."""
         if self.is_closed:
             self._held.append(scope)
         elif self.is_busy(scope.process):
@@ -36,13 +36,13 @@ class Turns:
         return PAUSED
 
     def _let_go(self, scope: Scope, reply: object) -> None:
-        """Resume a request, unless it has to wait for something else now."""
+        """Resume a request, unless it must wait for something else now."""
         mediation = self._session.mediation
         assert mediation is not None, "the request came from it"
         if reply is not None or self.wait(scope, Turn()) is not PAUSED:
             mediation.performer.wake(scope, reply)
 
-    # The session stands still
+    # Freezing
 
     @property
     def held(self) -> int:
@@ -53,11 +53,11 @@ class Turns:
 
     def open(self) -> None:
         self.is_closed = False
-        # One of them may close it again.
+        # A released request may close it again.
         while self._held and not self.is_closed:
             self._let_go(self._held.popleft(), None)
 
-    # A process is at an exec
+    # Processes with an exec
 
     def is_busy(self, process: Process) -> bool:
         return process.pid in self._busy
@@ -77,7 +77,7 @@ class Turns:
         if not behind:
             self._behind.pop(pid, None)
 
-    # Execs that have gone on
+    # Execs in flight
 
     @property
     def in_flight(self) -> int:

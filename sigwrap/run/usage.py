@@ -1,5 +1,5 @@
-"""Looks at what the tree uses, as often as mediate/usage_limits.py says. Imported only for a policy
-that limits it."""
+"""Measure CPU time and memory of the process tree, as often as mediate/usage_limits.py says.
+Imported only for a policy that limits them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _PATIENCE_WITH_ALL_S = 10.0
 
 class Usage:
     def __init__(self, limits: Limits, command_pid: int, session_id: str) -> None:
-        """Before COMMAND's exec."""
+        """Prepare the measurements. To be called before the command's exec."""
         self._limits = UsageLimits(
             cpu_time_s=limits.cpu_time_s,
             memory_bytes=limits.memory_bytes,
@@ -115,23 +115,23 @@ class Usage:
                     self._ending.on(KillDemanded(why))
 
     def limit_at_end(self) -> LimitReached | None:
-        """Why COMMAND has ended, where the kernel has killed for want of memory."""
+        """Return the limit if the kernel killed the command because its memory ran out."""
         return self._limits.memory_ran_out() if self._cgroup.ran_out_of_memory() else None
 
 
 class _CloserLook:
-    """One look at a time, by a worker: a process that changes its mappings can delay it. If it
-    makes no progress for some time, all memory counts in full. A busy machine, or a large process
-    tree, gets more time."""
+    """Divides shared memory among processes in a worker, one look at a time. A process that changes
+    its mappings can delay it. If it makes no progress for some time, all memory counts in full. A
+    busy machine, or a large process tree, gets more time."""
 
     def __init__(self) -> None:
-        self._began_s = 0.0  # 0: none is under way
-        self._last_s = 0.0  # when it came to the process that it is at
+        self._began_s = 0.0  # 0 if none is running
+        self._last_s = 0.0  # when it came to its current process
         self._not_before_s = 0.0
         self._took_s = 0.0
 
     def look(self, processes: tuple[ProcessUse, ...]) -> int:
-        """In a thread of its own."""
+        """Run in a thread of its own."""
         started_s = time.thread_time()
         tree = frozenset(each.pid for each in processes)
         used = 0

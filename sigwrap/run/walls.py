@@ -1,4 +1,4 @@
-"""What is held in a session, and what is left open here."""
+"""Plan what the kernel enforces in a session, and what it leaves open on this machine."""
 
 from __future__ import annotations
 
@@ -26,22 +26,22 @@ _CHANGES = (Operation.WRITE, Operation.CREATE, Operation.DELETE)
 
 
 class FileWalls(NamedTuple):
-    """Of what is restricted, the walls say where it may be done."""
+    """Sandbox rules: each restricted operation is allowed only where a rule permits it."""
 
     restricted: frozenset[Operation]
     walls: tuple[Wall, ...]
-    by_policy: bool  # else they only keep cgroups
-    rules: FileRules | None = None  # as they lie on the disk, where they are the policy's
+    by_policy: bool  # otherwise they only protect cgroups
+    rules: FileRules | None = None  # as resolved on the disk, if the policy has them
 
 
 class Walls(NamedTuple):
     unlogged_signals: frozenset[int]
     filtered: frozenset[Under]
-    takes_descriptors: bool  # of others; without, nothing is recorded through a stub
-    domain: bool  # Landlock's: no signal leaves it, and its questions are answered from outside
-    files: FileWalls | None  # None: everything may be done with every file
-    without: tuple[str, ...]  # what is not held, or not possible inside
-    told: tuple[str, ...]  # to the user, of what the policy's file_rules come to here
+    takes_descriptors: bool  # pidfd_getfd works; without it, stubs cannot record
+    domain: bool  # Landlock's: it keeps signals in, and a process outside answers its requests
+    files: FileWalls | None  # None: no file operation is restricted
+    without: tuple[str, ...]  # missing protection, or features that the session lacks
+    told: tuple[str, ...]  # to the user, about the policy's file_rules on this machine
 
     @property
     def capabilities(self) -> list[Capability]:
@@ -62,7 +62,7 @@ class Walls(NamedTuple):
 
 
 def walls_of(engine: Engine, *, goes_without: bool) -> Walls:
-    """`goes_without` the file_rules that this kernel can't hold; else raises NoInterception."""
+    """Plan the sandbox. Raises NoInterception for rules that cannot work, unless `goes_without`."""
     policy = engine.policy
     domain = landlock.is_available()
     without = [] if domain else [f"landlock: it needs {landlock.NEEDS}"]
@@ -78,7 +78,7 @@ def walls_of(engine: Engine, *, goes_without: bool) -> Walls:
             raise NoInterception(told[0], errno.ENOSYS, hint)
         without += told
     filtered = frozenset(_filtered(engine))
-    takes = pidfd.can_take() or not paths.has_openat2()  # too old a kernel: launch says so
+    takes = pidfd.can_take() or not paths.has_openat2()  # launch reports an old kernel
     if not takes:
         without.append(f"recording: it needs {_TO_TAKE}")
     if not takes and Under.NETWORK_RULES in filtered:
@@ -112,7 +112,7 @@ def walls_of(engine: Engine, *, goes_without: bool) -> Walls:
 
 
 def held_file_rules(engine: Engine) -> FileRules:
-    """As a run under that policy would have the kernel hold them, for who only asks."""
+    """Return the rules as a run under that policy enforces them, for display."""
     policy, held, domain = engine.policy, bool(engine.files.restricted), landlock.is_available()
     mounts = cgroups.mount_points()
     may_mount = _may_mount(policy, _threatening(mounts), domain=domain, held=held)
@@ -166,17 +166,17 @@ def _walls(policy: Policy, rules: FileRules) -> tuple[Wall, ...]:
 
 
 def _parted_here(rules: FileRules) -> str:
-    """Why nothing can be made in the current folder, where it could be without that."""
+    """Return why PARTED_RULE denies creating files in the current folder; empty otherwise."""
     try:
         here = os.getcwd()
     except OSError:
-        return ""  # it was removed
+        return ""  # the folder was removed
     decision = rules.decide(Operation.CREATE, os.path.join(here, "name"))
     is_felt = decision.rule == PARTED_RULE and os.access(here, os.W_OK)
     return decision.reason if is_felt else ""
 
 
 def _cgroup_rule(mounts: list[str], operations: tuple[Operation, ...]) -> FileRule:
-    """Also where the policy allows it: with these files others are stopped and killed."""
+    """Deny changes of cgroups under every policy: these files stop and kill other processes."""
     place = Place(CGROUP_RULE, 0, 0)
     return FileRule(place, CGROUP_RULE, Action.DENY, tuple(mounts), operations)

@@ -1,7 +1,7 @@
-"""The way to _repeated.c, which lets execs of files go on that have run before.
+"""Call _repeated.c, the fast path for execs of files that have run before.
 
-The extension is there where a compiler was at the build. Where it isn't, every exec is judged anew,
-with the same result.
+The extension exists if the build had a compiler. Without it, sigwrap judges every exec anew, with
+the same result.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ except ImportError:
 
 PURE_VARIABLE = "SIGWRAP_PURE_PYTHON"
 
-# What serve says: the order of the enum in _repeated.c.
+# Outcomes of serve, in the order of the enum in _repeated.c.
 QUIET, LEFT, LEFT_AFTER_ENDS, HELD, UNWRITTEN, BROKEN = range(6)
 
 LONGEST_LINE = 8192  # a row of the log; a longer one is cut (store/codec.py)
 
 
 class Facts(NamedTuple):
-    """What the extension has gathered of an exec."""
+    """The facts of an exec that the extension has gathered."""
 
-    key: bytes  # all of it but `fd`, in one
+    key: bytes  # all fields but `fd`, joined
     path: bytes  # as the caller wrote it
     real: bytes
     cwd: bytes
@@ -55,22 +55,22 @@ class Facts(NamedTuple):
 
 
 class SeenProcess(NamedTuple):
-    """One that the extension was the first to see."""
+    """A process that the extension saw first."""
 
     pid: int
     ppid: int
     depth: int
-    pidfd: int  # -1 where it has ended, or can't be watched
+    pidfd: int  # -1 if it has ended, or cannot be watched
     start_time: int
     comm: bytes
-    forked: tuple[int, int, int]  # its image, as the fork left it
-    image: tuple[int, int, int]  # since its last exec
-    entry: list[Any] | None  # by which it went on the last time
+    forked: tuple[int, int, int]  # its image after the fork
+    image: tuple[int, int, int]  # after its last exec
+    entry: list[Any] | None  # of its last exec
     has_ended: bool
 
 
 class Held(NamedTuple):
-    """An exec that was let go on and is not over, or not as it should be."""
+    """An exec that went on and is not over, or has an unexpected result."""
 
     fd: int  # of the file that was judged
     entry: list[Any]
@@ -79,20 +79,20 @@ class Held(NamedTuple):
 
 class Served(NamedTuple):
     outcome: int
-    request: bytes  # which is left to the long way, or was let go on; else empty
+    request: bytes  # for the slow path, or already answered; otherwise empty
     seq: int
     head: bytes
     written_bytes: int
     written_ns: int
     rows: list[tuple[int, int, str, int, str, str]]
     processes: list[tuple[Any, ...]]
-    # What these ran before their last exec: at which place each is, entries, images.
+    # Their earlier execs: the process's index, entries, images.
     earlier: list[tuple[int, list[Any], tuple[int, int, int]]]
     hits: list[tuple[list[Any], int]]  # entries, and when (monotonic)
     ended: list[int]  # pidfds
-    waited: list[tuple[int, int]]  # what wait(2) says of others; a pid of -1: nobody is left
+    waited: list[tuple[int, int]]  # results of wait(2) for others; a pid of -1: no child is left
     held: tuple[Any, ...] | None
-    is_torn: bool  # a row may be there in part
+    is_torn: bool  # a part of a row may be written
 
     def notification(self) -> Notification:
         return read_notification(self.request)
@@ -103,12 +103,12 @@ def is_wanted() -> bool:
 
 
 def is_available() -> bool:
-    """In a run: its descriptor of /proc is held by then."""
+    """Return whether the extension is usable: in a run, which has /proc open by then."""
     return is_wanted() and bool(proc_files.held())
 
 
 class Native:
-    """One session's extension."""
+    """The extension of one session."""
 
     def __init__(
         self,
@@ -122,8 +122,8 @@ class Native:
         key: bytes,
         exits: tuple[bytes, bytes, bytes],
     ) -> None:
-        """`crowd`: whether processes are counted, and how many children and processes there may
-        be. `exits`: the event of an end, and its text around the parent's pid and the status."""
+        """Set up the extension. `crowd`: whether to count processes; most children and processes.
+        `exits`: the event of an end, and its text around the parent's pid and the status."""
         (proc,) = proc_files.held()
         inode, major, minor, mount = view.root
         counts, most_children, most_processes = crowd
@@ -160,9 +160,9 @@ class Native:
         deadline_ns: int,
         request: bytes,
     ) -> Served:
-        """Answers requests until one is left to the long way, or something else happens. `paths`:
-        of files that may go on, which `judge` puts into `remembered` then; it gets what Facts
-        holds. `room`: how many bytes the log may take before somebody has to look."""
+        """Answer requests until one needs the slow path, or something else happens. `paths`: of
+        files that may go on, which `judge` adds to `remembered`; it gets the fields of Facts.
+        `room`: how many bytes the log may grow before the next check."""
         return Served(
             *_native.serve(
                 poll,

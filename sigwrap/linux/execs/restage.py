@@ -1,18 +1,18 @@
-"""Putting another command into a caller's own call.
+"""Put another command into a caller's own call.
 
-The call is answered with ERESTARTNOINTR, and the caller stops on its way out of it, before any
-signal handler. There, instead of restarting the exec, the kernel is made to restart it as mmap(2):
-that gives a fresh piece of memory for the new path and arguments. Then the registers are set for
-the exec of these, one instruction back, and the exec comes as a new request with the new pointers.
+The supervisor answers the call with ERESTARTNOINTR, and the caller stops on its way out, before any
+signal handler. There the supervisor makes the kernel restart the call as mmap(2), which provides
+new memory for the path and arguments. Then it sets the registers for an exec of these, one
+instruction back. The exec comes as a new request with the new pointers.
 
-Fresh memory rather than the space below the stack pointer: a child of vfork shares its parent's
-memory, and what lies below its stack pointer need not be stack. A Go program calls from a goroutine
-whose few kilobytes of stack lie between other objects of the heap, with no signal handler on it.
-The price: a parent that waits in vfork keeps the pages. They hold nothing of ours but the replacing
-command line. Nothing that the caller had is written to, so read-only arguments don't matter.
+The space below the stack pointer would be unsafe. A vfork child shares its parent's memory, and
+this space need not be stack: a Go program calls from a goroutine, whose small stack lies between
+heap objects. The price of new memory: a parent that waits in vfork keeps the pages. They contain
+only the replacing command line. sigwrap writes to no other memory of the caller, so read-only
+arguments do not matter.
 
-A signal that arrives meanwhile goes first: the call is put back as it was and asks again later.
-Whatever else isn't as expected makes the exec fail with EACCES.
+If a signal arrives, sigwrap restores the call, which comes again after the signal. Anything else
+that is unexpected makes the exec fail with EACCES.
 """
 
 from __future__ import annotations
@@ -46,12 +46,12 @@ class _Step(Enum):
     STOPPING = "stopping"
     CALLING_MAP = "calling mmap"
     IN_MAP = "in mmap"
-    STAGED = "staged"  # the new exec is on its way, or asked for
-    LEAVING = "leaving"  # the exec was answered: whatever stop comes, it has failed
+    STAGED = "staged"  # the new exec is pending
+    LEAVING = "leaving"  # the exec was answered; at any stop now, it has failed
 
 
 class Redirection:
-    """A state machine: a stop of the caller in, its next move out."""
+    """A state machine: each stop of the caller leads to its next move."""
 
     __slots__ = (
         "_address",
@@ -75,8 +75,8 @@ class Redirection:
         environment_at: int,
         descriptor: int = -1,
     ) -> None:
-        """`environment`: None where the caller's own, at `environment_at`, is to stay.
-        `descriptor`: the caller's, of the file to execute; `path` is empty then."""
+        """Prepare a redirection. With `environment` None, the one at `environment_at` stays.
+        `descriptor` is the caller's, of the file to execute; `path` is then empty."""
         self._descriptor = descriptor
         self._tid = notification.tid
         self._request = notification
@@ -86,10 +86,10 @@ class Redirection:
         self._saved: Registers = {}
         self._address = 0
         self._written = b""
-        self.error = 0  # why it came to nothing; the caller is told EACCES
+        self.error = 0  # why it failed; the caller gets EACCES
 
     def on_stop(self, wait_status: int) -> bool:
-        """Whether the caller was let go. KernelError: it was killed."""
+        """Return whether the caller was released. Raises KernelError if it was killed."""
         match self._step:
             case _Step.STOPPING:
                 return self._stopped(wait_status)
@@ -103,7 +103,7 @@ class Redirection:
                 return self._give_up(wait_status)
 
     def is_intact(self, notification: Notification) -> bool:
-        """To be asked once, of the next notification: is it the exec that was staged?"""
+        """Return whether the next notification is the staged exec. Call this once."""
         staged = self._step is _Step.STAGED
         self._step = _Step.LEAVING
         if not staged or notification.number != self._exec_number:
@@ -116,7 +116,7 @@ class Redirection:
         if given[: len(wanted)] != wanted:
             return False
         try:
-            with Memory(self._tid, may_wait=True) as memory:  # what was mapped by us
+            with Memory(self._tid, may_wait=True) as memory:  # only memory that sigwrap has mapped
                 return memory.block(self._address, len(self._written)) == self._written
         except Unreadable:
             return False
@@ -128,7 +128,7 @@ class Redirection:
             self._saved = registers
             return self._give_up(wait_status)
         if not interrupted or os.WSTOPSIG(wait_status) != signal.SIGTRAP:
-            return self._detach(wait_status)  # a signal or a group stop; then it asks again
+            return self._detach(wait_status)  # a signal or a group stop; then the call comes again
         self._saved = LAYOUT.again(registers)
         length = len(_block(0, self._word_size, *self._parts[:3]).data)
         arguments = (0, length, _PROTECTION, _MAP_FLAGS, -1, 0)
@@ -177,7 +177,7 @@ class Redirection:
         return (self._descriptor, *pointers, _AT_EMPTY_PATH)
 
     def _put_back(self, wait_status: int, *, restarts: bool) -> bool:
-        """`restarts`: the kernel is still about to restart the call by itself."""
+        """Restore the call. `restarts`: the kernel will still restart it by itself."""
         registers = self._saved
         if not restarts:
             registers = LAYOUT.anew(registers, self._request.arch, self._request.number)
@@ -185,7 +185,7 @@ class Redirection:
         return self._detach(wait_status)
 
     def _give_up(self, wait_status: int) -> bool:
-        """The exec fails."""
+        """Make the exec fail."""
         found = ptrace.registers(self._tid)
         self.error = errno.EACCES
         if self._step is _Step.LEAVING:
@@ -215,7 +215,7 @@ def _block(
     argv: Sequence[bytes],
     environment: Sequence[bytes] | None,
 ) -> _Block:
-    """The pointer arrays first, so that they are aligned, then the strings."""
+    """Lay out the pointer arrays first, for alignment, then the strings."""
     lists = [argv] if environment is None else [argv, environment]
     text_at = address + sum(len(each) + 1 for each in lists) * word_size
     arrays: list[int] = []

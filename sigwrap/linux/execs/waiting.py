@@ -1,9 +1,9 @@
-"""The program that a process runs while its exec waits for an approval.
+"""Build the program that a process runs while its exec waits for an approval.
 
-It only executes the command that its arguments name, with its own environment. That exec waits.
-Meanwhile the caller's parent can continue, which may wait until a vfork child has executed a
-program. It needs no file, library or memory of its own, so it starts in any root. It is static, so
-it reads no variable.
+It only executes the command in its arguments, with its own environment. That exec waits. Meanwhile
+the caller's parent can continue, which may wait until a vfork child has executed a program. The
+program needs no file, library or memory of its own, so it starts in any root. It is static, so it
+reads no variable.
 
 It has no special rights: sigwrap judges its exec like any other.
 """
@@ -20,7 +20,7 @@ from sigwrap.machine import IS_AARCH64, IS_X86_64
 NAME = b"sigwrap-stub"
 TEXT = b"sigwrap-stub: the approved command failed\n"
 
-# argv: the stub's name, the command's path, the command's argv. For EACCES, sigwrap has said why.
+# argv: the stub's name, the command's path, the command's argv. EACCES is already reported.
 X86_64 = """
 488d3550000000  lea rsi, [rip + name]
 bf0f000000      mov edi, 15               # PR_SET_NAME

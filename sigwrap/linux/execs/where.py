@@ -1,9 +1,8 @@
-"""Where an exec would run, and whether a file lies where sigwrap's own paths are valid.
+"""Find where an exec would run, and whether a file lies where sigwrap's own paths are valid.
 
-A caller can have mounts of its own (a mount namespace, or a directory opened in one) and a root of
-its own. There `/usr/bin/git` can be any program: neither the path nor the libraries that it loads
-are known. The id of a mount tells it from all others as long as it exists, and an open descriptor
-keeps the mount of its file.
+A caller can have its own mounts (a mount namespace, or a directory opened in one) and its own root.
+There `/usr/bin/git` can be any program: neither the path nor the libraries that it loads are known.
+A mount's id is unique while the mount exists, and an open descriptor keeps its file's mount.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ class Mounts:
     def hold(self, fd: int) -> bool:
         """Return whether an open file lies on one of them.
 
-        The kernel reuses ids, but a change of the list before the file was opened is seen here.
+        The kernel reuses ids, but a change of the list before the file was opened is noticed here.
         """
         mount = mount_of(fd)
         if mount == self._root_mount:
@@ -47,9 +46,9 @@ class Mounts:
             return mount in self._ids
 
     def cover(self, fd: int) -> bool:
-        """Return whether something is mounted over the path of a file that lies on one of them.
+        """Return whether another mount covers the path of a file that lies on one of them.
 
-        That asks no file system.
+        This asks no file system.
         """
         path = os.fsencode(path_of(fd))
         with self._lock:
@@ -68,12 +67,12 @@ class Mounts:
 
 
 def mount_at(path: bytes, root: int, listed: Sequence[Told]) -> int:
-    """Return the mount that a path without links leads to.
+    """Return the mount at the end of a path without links.
 
     On the way, each mount continues in the first one on it. A mount on the root itself does not
-    count: processes stay below it.
+    count, because processes stay below it.
     """
-    nearest: dict[int, tuple[int, int]] = {}  # on each mount: after how much of the path, and which
+    nearest: dict[int, tuple[int, int]] = {}  # by mount: path length so far, mount there
     for each in listed:
         point = unescaped(each.point)
         if point != b"/" and (path == point or path.startswith(point + b"/")):

@@ -1,8 +1,8 @@
-"""Sockets of callers: what a call asks of one, whom it would reach, and the call made in its place.
+"""Judge and make calls on callers' sockets.
 
-request    what a call asks of a socket, copied out of its caller's memory once
-look       whom it would reach: the facts that it is judged by
+request    what a call asks of a socket, copied once from its caller's memory
+look       the facts of a call, such as the process that it would reach
 duplicate  calls on a duplicate of the socket
 rights     a thread takes the caller's rights
-diag       what the kernel says of a unix socket or a TCP connection (sock_diag)
+diag       the kernel's facts about a unix socket or a TCP connection (sock_diag)
 """

@@ -1,4 +1,4 @@
-"""What the kernel says of a unix socket or a TCP connection (sock_diag(7)).
+"""Ask the kernel about a unix socket or a TCP connection (sock_diag(7)).
 
 It answers for sockets in our own network namespace only.
 """
@@ -24,11 +24,11 @@ _ASKED = struct.Struct("=BBHIIIQ")
 _HEAD = struct.Struct("=IHHII")
 _TOLD = struct.Struct("=BBBBIQ")
 _ATTRIBUTE = struct.Struct("=HH")
-_NUMBERS = struct.Struct("=II")  # of an inode, and its device
+_NUMBERS = struct.Struct("=II")  # an inode's number and its device
 
 
 class Named(NamedTuple):
-    """A socket. Its number can be given to another socket later, its cookie not."""
+    """A socket. The kernel can reuse its number, but not its cookie."""
 
     number: int
     cookie: int
@@ -120,10 +120,10 @@ def _attributes(packed: bytes) -> dict[int, bytes]:
 _ASKED_INET = struct.Struct("=BBBBI")  # family, protocol, extensions, nothing, states
 _PORTS = struct.Struct("!HH")
 _ADDRESSES = struct.Struct("=4s12x4s12x")
-_NO_COOKIE = struct.pack("=IQ", 0, 0xFFFFFFFFFFFFFFFF)  # of any interface
+_NO_COOKIE = struct.pack("=IQ", 0, 0xFFFFFFFFFFFFFFFF)  # for any interface
 _INET_TOLD_BYTES = 72  # struct inet_diag_msg
-_IDENTITY = slice(4, 40)  # of it: ports and addresses, as they are asked for
-_OWNER = struct.Struct("=II")  # at its end: uid, inode
+_IDENTITY = slice(4, 40)  # its ports and addresses, as requested
+_OWNER = struct.Struct("=II")  # at the end: uid, inode
 _ANY_STATE = 0xFFFFFFFF
 
 

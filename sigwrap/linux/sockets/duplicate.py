@@ -1,11 +1,10 @@
-"""Calls on a duplicate of a caller's socket, made in the caller's place.
+"""Make calls on a duplicate of a caller's socket, in the caller's place.
 
-connect can block, and other calls can wait for the socket's lock: run/network.py has workers make
-those. O_NONBLOCK and SO_SNDTIMEO belong to the caller's open file, so nothing relies on them.
-Addresses are bytes as the kernel takes them. OSError has the kernel's errno.
+connect can block, and other calls can wait for the socket's lock: workers of run/network.py make
+those. O_NONBLOCK and SO_SNDTIMEO belong to the caller's open file, so sigwrap does not rely on
+them. Addresses are bytes in the kernel's format. OSError has the kernel's errno.
 
-Descriptors in a message become duplicates of sigwrap's, and its credentials are the caller's own
-or none.
+Descriptors in a message become duplicates of sigwrap's. Credentials in it must be the caller's own.
 """
 
 from __future__ import annotations
@@ -58,8 +57,8 @@ def own_address(fd: int) -> bytes:
 
 
 def listener(fd: int) -> tuple[int, int]:
-    """Return the pid and the user of the process that called listen(2) at the other end of a unix
-    socket. The pid is 0 in a namespace that is not below ours, and for a datagram socket."""
+    """Return the pid and user of the process that called listen(2) at a unix socket's other end.
+    The pid is 0 in a namespace that is not below ours, and for a datagram socket."""
     pid, uid, _gid = _UCRED.unpack(_option_bytes(fd, _SO_PEERCRED, _UCRED.size))
     return pid, uid
 
@@ -70,14 +69,14 @@ def waits(fd: int) -> bool:
 
 
 def waits_for_s(fd: int) -> float | None:
-    """Return the limit of SO_SNDTIMEO, which also holds for connect; None: no limit."""
+    """Return the limit of SO_SNDTIMEO, which also applies to connect; None: no limit."""
     seconds, microseconds = _TIMEVAL.unpack(_option_bytes(fd, _SO_SNDTIMEO, _TIMEVAL.size))
     return seconds + microseconds / 1e6 if seconds or microseconds else None
 
 
 def connect(fd: int, address: bytes) -> None:
-    """Connect as the caller would, blocking or not. EINPROGRESS and EALREADY: the kernel goes on
-    with it; EAGAIN: the other end has no room."""
+    """Connect as the caller would, blocking or not. EINPROGRESS and EALREADY: the kernel continues;
+    EAGAIN: the other end has no room."""
     _check(_connect(fd, address, len(address)))
 
 
@@ -90,11 +89,11 @@ def listen(fd: int, backlog: int) -> None:
 
 
 def listen_as_nobody(fd: int, backlog: int) -> None:
-    """Call listen(2) on a unix socket in a child, which ends.
+    """Call listen(2) on a unix socket in a child, which exits.
 
     The kernel tells each client which process called listen(2). If that were this process, a socket
-    of the session would pass for sigwrap's own. The child is under a filter, as processes in a
-    session are.
+    of the session would look like sigwrap's own. The child is under a filter, like processes in a
+    session.
     """
     readable, writable = os.pipe()
     try:
@@ -124,7 +123,7 @@ def _listen_in_child(fd: int, backlog: int, told: int) -> None:
 def send(
     fd: int, data: bytes, flags: int, address: bytes | None, control: Sequence[Control]
 ) -> int:
-    """Send a message, and return how much was sent. EPIPE: the caller would get a signal."""
+    """Send a message, and return the number of bytes. EPIPE: the caller would get a signal."""
     name = ctypes.create_string_buffer(address, len(address)) if address is not None else None
     text = ctypes.create_string_buffer(data, len(data) or 1)
     part = ctypes.create_string_buffer(_PART.pack(ctypes.addressof(text), len(data)))
@@ -143,7 +142,7 @@ def send(
 
 
 def tell_count(tid: int, at: int, count: int) -> None:
-    """Write how much was sent into the caller's memory."""
+    """Write the number of sent bytes into the caller's memory."""
     write_memory(tid, at, _INT.pack(count))
 
 
@@ -178,12 +177,12 @@ def _check(result: int) -> int:
 
 
 class Carried:
-    """The control data of a caller's message, `ready` for a message of sigwrap's."""
+    """The control data of a caller's message, `ready` for a message from sigwrap."""
 
     __slots__ = ("_taken", "ready")
 
     def __init__(self, tid: int, pid: int, control: Sequence[Control]) -> None:
-        """Raises OSError as the caller's call fails."""
+        """Convert the data. Raises OSError as the caller's call would fail."""
         self._taken: list[int] = []
         self.ready: list[Control] = []
         try:

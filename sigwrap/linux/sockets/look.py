@@ -1,11 +1,11 @@
-"""Whom a call on a socket would reach: the facts that it is judged by.
+"""Find the facts of a call on a socket, such as the process that it would reach.
 
-Sockets that a policy keeps are known by their files, and not by their names alone: their owner can
-give them another name, and any user can mount them elsewhere in a namespace of their own.
+Sockets that a policy keeps are identified by their files, and not only by their names: their owner
+can rename them, and any user can mount them elsewhere in a namespace.
 
-Servers of the session are no way out of it, whatever their sockets are called. Each is noted as it
-begins to listen. The kernel is asked whether it still exists before a connection counts as one to
-it: a file's number can be given to another file.
+Servers of the session do not lead outside it, whatever the names of their sockets. sigwrap notes
+each one when it begins to listen. Before a connection counts as one to it, sigwrap asks the kernel
+whether it still exists, because another file can get the file's number.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _NO_SUCH_KIND = (
 _SOCKETS = next(
     call.handed_over for call in calls.TABLE if isinstance(call.handed_over, calls.OfOtherSockets)
 )
-# Control data by which a message takes a route of its own.
+# Control data that gives a message its own route.
 _ROUTES = frozenset(
     {
         (calls.IPPROTO_IP, calls.IP_RETOPTS),
@@ -64,7 +64,7 @@ _ROUTES = frozenset(
 )
 
 _LOOKS_EVERY_S = 1.0
-# Names of one glob: at the start, and while a caller waits and other processes can make names.
+# Limits of names for one glob: at the start, and while a caller waits and others can make names.
 _MOST_NAMES_AT_FIRST, _MOST_NAMES = 200_000, 2000
 _MOST_LATER = 10_000  # sockets that were made after the start
 _NONE: dict[str, str] = {}
@@ -76,14 +76,14 @@ _File = tuple[int, int]
 class SocketFacts(NamedTuple):
     asked: SocketCall
     aim: Aim
-    kind: Kind | None = None  # of the socket; None: there is none, or none yet
+    kind: Kind | None = None  # of the socket; None if there is no socket, or not yet
     held: int = -1  # sigwrap's duplicate of the socket, which the caller cannot swap
     place: int = -1  # an O_PATH descriptor of the socket file that it would connect to
     way: tuple[Passed, ...] = ()  # the folders that lead to the file
 
     @property
     def goes_by_address_alone(self) -> bool:
-        """Whether no file leads to the other end: the caller may lack the rights for one."""
+        """Return whether the call uses no file: a file could need rights that the caller lacks."""
         return self.kind is not None and self.kind.domain in _SOCKETS.with_address
 
     @property
@@ -97,7 +97,7 @@ class SocketFacts(NamedTuple):
 
     @property
     def takes_no_rights(self) -> bool:
-        """Whether the call needs no rights of the caller. Options of a message can (SO_MARK)."""
+        """Return whether the call needs no rights of the caller. Message options can (SO_MARK)."""
         return self.goes_by_address_alone and not self.asked.control
 
     @property
@@ -107,7 +107,7 @@ class SocketFacts(NamedTuple):
         return bool(self.asked.address and unix_path(self.asked.address))
 
     def let_go(self, close: Callable[[int], None] = let_go) -> None:
-        """Close what is held. `close` closes a socket in bounded time."""
+        """Close all descriptors. `close` closes a socket in bounded time."""
         for passed in self.way:
             os.close(passed.folder)
         if self.place >= 0:
@@ -128,7 +128,7 @@ class Sockets:
     def look(
         self, notification: Notification, process: Process, syscall: str, *, may_wait: bool = False
     ) -> SocketFacts:
-        """Find the facts of a call; `let_go` closes what they hold. Raises MayWait where that can
+        """Find the facts of a call; `let_go` closes their descriptors. Raises MayWait if that can
         block."""
         try:
             found = read_call(notification, syscall, may_wait=may_wait)
@@ -202,7 +202,7 @@ class Sockets:
         return looked._replace(aim=aim._replace(is_own=is_own))
 
     def _is_free(self, aim: Endpoint) -> bool:
-        """Whether the rules allow it whichever process listens."""
+        """Return whether the rules allow it for any listening process."""
         return self._rules.decide(aim).action is Action.ALLOW
 
 
@@ -292,18 +292,18 @@ def _of_held(found: SocketCall, held: int) -> SocketFacts:
 
 
 class KeptSockets:
-    """The socket files that the policy's rules name, by what they are."""
+    """The socket files that the policy's rules name, identified by their inodes."""
 
     def __init__(self, globs: Iterable[str]) -> None:
         self._globs = tuple(each for each in globs if each.startswith("/"))
-        # For each glob one name of the socket: all its names mean the same rules.
+        # One name of the socket for each glob: all its names match the same rules.
         self._at_first: dict[Born, dict[str, str]] = {}
-        self._later: dict[Born, dict[str, str]] = {}  # the one that was not seen for longest first
+        self._later: dict[Born, dict[str, str]] = {}  # least recently seen first
         for glob, path, file in self._look(_MOST_NAMES_AT_FIRST):
             self._at_first.setdefault(file, {}).setdefault(glob, path)
 
     def names_of(self, file: Born) -> frozenset[str]:
-        """Return the names that rules are about, which the file has had in this session."""
+        """Return the names in rules that the file has had in this session."""
         if time.monotonic() - self._looked_s >= _LOOKS_EVERY_S:
             for glob, path, found in self._look(_MOST_NAMES):
                 self._note(glob, path, found)
@@ -368,7 +368,7 @@ class OwnServers:
         self._by_name: dict[tuple[str, int], Named] = {}  # each type has its own names
 
     def note(self, fd: int, name: str, kind: int) -> None:
-        """Note a socket that listens. `name`: an abstract one, or empty; `kind`: its type."""
+        """Note a listening socket. `name`: an abstract one, or empty; `kind`: its type."""
         server = named(fd)
         file = file_of(server)
         if name.startswith("@"):

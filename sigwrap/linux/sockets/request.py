@@ -1,7 +1,7 @@
-"""What a call asks of a socket, and what its address means.
+"""Read what a call asks of a socket, and what its address means.
 
-The call is copied out of the caller's memory, once, and the supervisor makes it by that copy: the
-caller can write another address in its place at any time.
+sigwrap copies the call from the caller's memory once, and the supervisor makes it from that copy:
+the caller can change the address in its memory at any time.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ from sigwrap.linux.seccomp import Notification, int32
 from sigwrap.policy.judge.network import LOOPBACK_ADDRESS, Direction, Endpoint, Protocol, plain
 from sigwrap.tuples import NamedTuple
 
-MOST_BYTES = 128  # of a sockaddr_storage; with more a call fails
+MOST_BYTES = 128  # of a sockaddr_storage; a longer address fails the call
 _AF_UNSPEC = 0
 _FAMILY = struct.Struct("=H")
 _PORT = struct.Struct("!H")
 _INET_BYTES, _INET6_BYTES = 16, 24
 _IN_UNIX = 2  # where the path begins
 _MOST_UNIX_BYTES = 110
-_NOBODY, _MAPPED = bytes(16), bytes(10) + b"\xff\xff"
+_ANY_IPV6, _MAPPED = bytes(16), bytes(10) + b"\xff\xff"
 
-MOST_DATA = 1 << 20  # of one call: a stream takes a part of what it is given
+MOST_DATA = 1 << 20  # for one call; a stream takes a part of it
 _MOST_CONTROL = 1 << 16
 _MOST_PARTS = 1024  # UIO_MAXIOV
 
@@ -51,7 +51,7 @@ _SOCKETCALLS = {
 
 
 class Kind(NamedTuple):
-    """What a socket is."""
+    """The kind of a socket."""
 
     domain: int
     type: int
@@ -69,11 +69,11 @@ class Kind(NamedTuple):
 
 
 class Nowhere(Exception):
-    """The address leads nowhere: the kernel fails the call, or ends a connection."""
+    """The address reaches no socket: the kernel fails the call, or ends a connection."""
 
 
 class Elsewhere(Exception):
-    """The address is of a family that no rule covers."""
+    """The address has a family that no rule covers."""
 
     def __init__(self, family: int) -> None:
         super().__init__(family)
@@ -93,7 +93,7 @@ def endpoint(address: bytes, kind: Kind, direction: Direction, *, sends: bool = 
     if kind.domain not in (AF_INET, AF_INET6):
         raise Elsewhere(kind.domain)
     if family == _AF_UNSPEC and sends and kind.type != SOCK_STREAM:
-        family = AF_INET  # the kernel sends a datagram there, but ends a connection
+        family = AF_INET  # the kernel sends a datagram there, but ends a stream's connection
     if family == AF_INET and len(address) >= _INET_BYTES:
         packed = address[4:8]
     elif family == AF_INET6 and kind.domain == AF_INET6 and len(address) >= _INET6_BYTES:
@@ -107,8 +107,8 @@ def endpoint(address: bytes, kind: Kind, direction: Direction, *, sends: bool = 
 
 
 def concrete(address: bytes, kind: Kind, own: Callable[[], bytes]) -> bytes:
-    """Return the address with what the kernel would use for 0.0.0.0 and ::. That depends on the
-    socket's own address (`own`), which can change before the call is made."""
+    """Return the address with the one that the kernel would use for 0.0.0.0 and ::. It depends on
+    the socket's own address (`own`), which can change before the call is made."""
     if kind.domain not in (AF_INET, AF_INET6) or len(address) < _INET_BYTES:
         return address
     (family,) = _FAMILY.unpack_from(address)
@@ -118,7 +118,7 @@ def concrete(address: bytes, kind: Kind, own: Callable[[], bytes]) -> bytes:
         return address
     bound = own()[8:24] if kind.domain == AF_INET6 else _MAPPED + own()[4:8]
     is_mapped = bound.startswith(_MAPPED)
-    if asked == _NOBODY:
+    if asked == _ANY_IPV6:
         found = _MAPPED + LOOPBACK_ADDRESS[4] if is_mapped else LOOPBACK_ADDRESS[16]
     else:
         packed = bound[12:] if is_mapped and any(bound[12:]) else LOOPBACK_ADDRESS[4]
@@ -127,7 +127,7 @@ def concrete(address: bytes, kind: Kind, own: Callable[[], bytes]) -> bytes:
 
 
 def _name(path: bytes) -> str:
-    """A path, or `@` and a name without a file; empty if the kernel makes up a name."""
+    """Return a path, or `@` and a name without a file; empty if the kernel chooses a name."""
     if not path:
         return ""
     if path[0] == 0:
@@ -136,12 +136,12 @@ def _name(path: bytes) -> str:
 
 
 def unix_path(address: bytes) -> bytes:
-    """Return the path of a socket file, or nothing."""
+    """Return the path of a socket file; empty if there is none."""
     return address[_IN_UNIX:].partition(b"\0")[0]
 
 
 def of_file(fd: int) -> bytes:
-    """Return an address of the socket file that sigwrap holds by `fd`."""
+    """Return an address of the socket file that sigwrap has open as `fd`."""
     return _FAMILY.pack(AF_UNIX) + b"/proc/self/fd/%d\0" % fd
 
 
@@ -154,16 +154,16 @@ class Control(NamedTuple):
 
 
 class SocketCall(NamedTuple):
-    syscall: str  # its own name, also if it came by socketcall
+    syscall: str  # its own name, also inside socketcall
     fd: int = -1  # the caller's
-    address: bytes | None = None  # None: the call names none
+    address: bytes | None = None  # None: the call has no address
     data: bytes = b""
     is_cut: bool = False  # there was more data
     control: tuple[Control, ...] = ()
     flags: int = 0
     backlog: int = 0
-    socket: tuple[int, int, int] = (0, 0, 0)  # the family, type and protocol of one to be made
-    count_at: int = 0  # where the caller wants the size of its first message that was sent
+    socket: tuple[int, int, int] = (0, 0, 0)  # family, type and protocol of a new socket
+    count_at: int = 0  # where the caller wants the size of its first sent message
 
 
 def read_call(notification: Notification, syscall: str, *, may_wait: bool = False) -> SocketCall:
@@ -196,7 +196,7 @@ def read_call(notification: Notification, syscall: str, *, may_wait: bool = Fals
             return SocketCall(syscall, fd, address, data, is_cut, flags=flags)
         layout = _I386 if notification.arch == calls.I386 else _X86_64
         flags_at, count_at = 2, 0
-        if syscall == "sendmmsg":  # only the first message is sent, as the kernel may do
+        if syscall == "sendmmsg":  # send only the first message, as the kernel may do
             if arguments[2] & 0xFFFFFFFF == 0:
                 return SocketCall(syscall, fd)
             flags_at, count_at = 3, arguments[1] + layout.header.size
@@ -223,7 +223,7 @@ def _address(memory: Memory, at: int, size: int) -> bytes:
 class _Layout(NamedTuple):
     """The layout of a message in memory."""
 
-    header: struct.Struct  # the name and its size, the parts and their number, the control data
+    header: struct.Struct  # name and its size, parts and their number, control data
     part: struct.Struct
     control: struct.Struct
     alignment: int

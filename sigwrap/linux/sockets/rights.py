@@ -1,7 +1,6 @@
-"""A caller's rights, which a thread takes for good before it makes a call in the caller's place.
+"""Give a thread a caller's rights for good, before it makes a call in the caller's place.
 
-If sigwrap runs as root, the caller could do more otherwise, and the other end would take it for
-root.
+If sigwrap runs as root, the caller could do more otherwise, and the other end would see root.
 """
 
 from __future__ import annotations

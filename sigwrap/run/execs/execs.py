@@ -56,9 +56,6 @@ _NO_CROWD = Crowd(0, 0)
 _TRACED_BY_US = "the caller has made sigwrap its tracer"
 _READ_SLOWLY = "the caller is traced, and reading its program takes too long"
 _THREADS = "the caller is traced and has other threads"
-_TRACED_BY_US = "the caller has made sigwrap its tracer"
-_READ_SLOWLY = "the caller is traced, and reading its program takes too long"
-_THREADS = "the caller is traced and has other threads"
 
 
 def _let_mount() -> Steps:
@@ -78,7 +75,7 @@ class Execs:
         self.turns = session.turns
         self.tracer: Tracer = Tracer(session, mediation)
         self._traced = TracedExecs(session, mediation)
-        # What was taken away and is there again, the session has put there.
+        # If the session adds a removed variable again, it chose the value itself.
         environment = session.facts.environment
         variables = {os.fsdecode(name): value for name, value in environment.given.items()}
         path = environment.own.get(b"PATH", b"")
@@ -97,7 +94,7 @@ class Execs:
 
     @property
     def may_repeat(self) -> bool:
-        """Execs may go on without being judged anew each time."""
+        """Return whether execs may go on without being judged each time."""
         session = self._session
         return (
             session.facts.launched.waits_through_signals
@@ -107,7 +104,7 @@ class Execs:
         )
 
     def on_stop(self, tid: int, wait_status: int) -> bool:
-        """Whether it is one of an exec."""
+        """Return whether the stop belongs to an exec."""
         return self.tracer.on_stop(tid, wait_status) or self._traced.on_stop(tid, wait_status)
 
     def on_end(self, tid: int) -> None:
@@ -115,11 +112,11 @@ class Execs:
         self._traced.on_end(tid)
 
     def last_denial(self) -> str:
-        """By which rule; empty where none was denied."""
+        """Return the rule of the last denial; empty without one."""
         return self.mediator.last_denial
 
     def denied_last(self) -> int:
-        """The pid of who was told; 0 where none was denied."""
+        """Return the pid of the process that was last denied; 0 without one."""
         return self.mediator.denied_last
 
     def begin(self, notification: Notification, process: Process, syscall: str) -> None:
@@ -138,13 +135,13 @@ class Execs:
     # Facts
 
     def look(self, scope: Scope, *, may_wait: bool) -> Looked:
-        """Raises MayWait."""
+        """Look at the caller's exec. Raises MayWait."""
         process, syscall = scope.process, scope.syscall
         return look(scope.notification, process, syscall, self.ours, may_wait=may_wait)
 
     def facts(self, scope: Scope, seen: Looked) -> ExecFacts | Unseen | WouldFail:
         held: ExecHoldings = scope.holdings
-        if held.executable is not None:  # of an earlier look
+        if held.executable is not None:  # from an earlier look
             held.executable.close()
             held.executable = None
         if not isinstance(seen, Seen):
@@ -170,7 +167,7 @@ class Execs:
             executable.script_wraps,
         )
         self._performer.check_again(scope)
-        self._recordings.forget(process)  # a stub that execs is none any more
+        self._recordings.forget(process)  # a stub that makes another exec is no stub any more
         return facts
 
     def drop(self, seen: Looked) -> None:
@@ -194,7 +191,7 @@ class Execs:
         assert facts is not None and executable is not None, "looked at before"
         if not executable.put_off_digests(lambda: self.mediator.look_over(facts)):
             return True
-        held.executable = None  # the worker's, who may still read it when the request is over
+        held.executable = None  # the worker may still read it when the request is over
 
         def work() -> bool:
             try:
@@ -227,7 +224,7 @@ class Execs:
         tid = tracer_of(scope.tid)
         if not tid:  # the tracer has just ended, or there was none
             return self._hold_again(scope)
-        if tid == os.getpid():  # by PTRACE_TRACEME: sigwrap lets it go at its next stop
+        if tid == os.getpid():  # by PTRACE_TRACEME; sigwrap releases it at its next stop
             return CannotHold(_TRACED_BY_US)
         process = self._processes.of_thread(tid)
         if process is not None and scope.holdings.executable.is_read_slowly():
@@ -264,20 +261,20 @@ class Execs:
         if effect.image is Image.ASKED:
             assert held.executable is not None, "judged before"
             tracee.judged = held.executable
-            self._is_becoming_another(scope, held.executable.programs[0].argv)
+            self._becomes_another(scope, held.executable.programs[0].argv)
         else:
             tracee.judged = held.replacement
             tracee.variables = held.variables
             tracee.at_exec_stop = held.at_exec_stop
             tracee.may_dump_core = not held.holds_secret
-            self._is_becoming_another(scope, (held.name,))
+            self._becomes_another(scope, (held.name,))
         held.goes_on = True
         self.tracer.go_on(tracee, lambda: self._performer.let_go_on(scope, effect))
         return PAUSED
 
     def _continue_watched(self, scope: Scope, effect: ContinueWatched) -> object:
         executable = scope.holdings.executable
-        self._is_becoming_another(scope, executable.programs[0].argv)
+        self._becomes_another(scope, executable.programs[0].argv)
         if scope.holdings.let_tracer_go is None:
             self._processes.loads_unseen(scope.process)
             self._performer.let_go_on(scope, effect)
@@ -285,7 +282,7 @@ class Execs:
         self._traced.go_on(scope, executable, lambda: self._performer.let_go_on(scope, effect))
         return PAUSED
 
-    def _is_becoming_another(self, scope: Scope, argv: tuple[str, ...]) -> None:
+    def _becomes_another(self, scope: Scope, argv: tuple[str, ...]) -> None:
         scope.process.becomes_another(cut_words(argv))
         if self._refused is not None:
             self._refused.goes_on(scope.process, argv, scope.holdings.facts.cwd)

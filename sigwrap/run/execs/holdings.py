@@ -18,8 +18,8 @@ from sigwrap.run.recording.recordings import Expected
 if TYPE_CHECKING:
     from sigwrap.run.execs.execs import Execs
 
-Looked = Seen | Unseen | WouldFail  # what came of a look
-Found = tuple[bytes, Executable]  # the path of a replacement, and what it would run
+Looked = Seen | Unseen | WouldFail  # the result of a look
+Found = tuple[bytes, Executable]  # the path of a replacement, and its executable
 
 
 class ExecHoldings:
@@ -37,7 +37,6 @@ class ExecHoldings:
         "goes_on",
         "holds_secret",
         "let_tracer_go",
-        "let_tracer_go",
         "name",
         "path",
         "recording",
@@ -52,18 +51,18 @@ class ExecHoldings:
         self.execs = execs
         self.asked: Asked | None = None
         self.executable: Executable | None = None
-        self.facts: ExecFacts | None = None  # by which it is judged
+        self.facts: ExecFacts | None = None  # which the mediator judges
         self.tracee: Tracee | None = None
-        self.let_tracer_go: Callable[[], None] | None = None  # if sigwrap holds the caller's
+        self.let_tracer_go: Callable[[], None] | None = None  # if sigwrap stopped the caller's
         self.goes_on = False
         # For a replacement
         self.replacement: Executable | None = None
-        self.found: dict[str, Found | None] = {}  # by a worker
+        self.found: dict[str, Found | None] = {}  # by a worker, for each command
         self.name = ""
         self.path = b""
-        self.descriptor = -1  # the caller's own, of the program that waits
+        self.descriptor = -1  # of the waiting program, in the caller's table
         self.replacement_argv: Sequence[bytes] = ()
-        self.sets_environment = False  # as a whole, at the exec stop
+        self.sets_environment = False  # the whole of it, at the exec stop
         self.variables: Variables = ()
         self.holds_secret = False
         self.at_exec_stop: Callable[[int], str] | None = None

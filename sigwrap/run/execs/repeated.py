@@ -88,7 +88,7 @@ class RepeatedExecs:
         self._loop = session.loop
         self._refused = mediation.refused
         self._plain: dict[bytes, _Plain] = {}  # by the paths that they were called by
-        self._asking: set[bytes] = set()  # paths of which a rule has asked what differs
+        self._asking: set[bytes] = set()  # paths for which a rule needs facts that differ
         self._remembered: dict[bytes, list[Any]] = {}  # as the extension reads it
         self._budgets: dict[tuple[str, tuple[str, ...], str], list[int]] = {}
         self._journal_fd = -1
@@ -246,7 +246,7 @@ class RepeatedExecs:
     # Judging
 
     def note(self, tracee: Tracee) -> None:
-        """What has just run, by the long way."""
+        """Remember a plain exec that has just run on the slow path."""
         held: ExecHoldings = tracee.scope.holdings
         asked, facts, executable = held.asked, held.facts, held.executable
         recorded = tracee.scope.recorded

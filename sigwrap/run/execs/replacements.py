@@ -1,4 +1,4 @@
-"""Find and prepare what runs in place of an exec, and put it into the caller's own call."""
+"""Prepare a program that runs in place of an exec, and put it into the caller's own call."""
 
 from __future__ import annotations
 
@@ -51,12 +51,12 @@ if TYPE_CHECKING:
     from sigwrap.run.mediation import Mediation
     from sigwrap.run.session import Session
 
-_STUB_ATTEMPTS = 3  # a signal may break one off
-_A_STUB_OPENS = 24  # descriptors: what an interpreter reads at its start, and its own few
+_STUB_ATTEMPTS = 3  # a signal may interrupt one
+_A_STUB_OPENS = 24  # descriptors that an interpreter reads at its start, and its own
 
 
 class _FindLater(Exception):
-    """A replacement lies where a look may take its time."""
+    """Finding a replacement may block."""
 
     def __init__(self, command: str, find: Callable[[], Found]) -> None:
         super().__init__(command)
@@ -102,7 +102,7 @@ class Replacements:
     def _in_worker(
         self, scope: Scope, wanted: _FindLater, prepare: Callable[[], object]
     ) -> InWorker:
-        """Then it is prepared from the start."""
+        """Find the replacement in a worker, then prepare it from the start."""
         held: ExecHoldings = scope.holdings
 
         def then(outcome: Outcome) -> object:
@@ -156,7 +156,7 @@ class Replacements:
         held: ExecHoldings = scope.holdings
         expected = held.expected
         assert expected is not None, "a stub's command"
-        if changed := changed_stub_file():  # which the stub has loaded since
+        if changed := changed_stub_file():  # the stub has loaded it since
             return Unpreparable(f"sigwrap's own file has changed: {changed}")
         held.holds_secret = expected.is_secret
         if held.holds_secret and (problem := objection_to(scope.tid)):
@@ -206,7 +206,7 @@ class Replacements:
             file, held.descriptor = outcome.value
             return self._stub(scope, asked, executable, file)
 
-        # In a worker: the caller itself takes the descriptor, once it gets to run.
+        # In a worker: the caller itself installs the descriptor, when it next runs.
         return InWorker(work, then, lambda found: os.close(found[0]))
 
     def _stub(
@@ -228,7 +228,7 @@ class Replacements:
         return Prepared(held.name, words, readable=True)
 
     def _find_replacement(self, scope: Scope, command: str, argv: Sequence[bytes]) -> str:
-        """Why there is none, or nothing. Raises _FindLater."""
+        """Return why there is no replacement, or "". Raises _FindLater."""
         held: ExecHoldings = scope.holdings
         if held.replacement is not None:
             held.replacement.close()
@@ -294,8 +294,8 @@ def _stub_can_make(asked: Asked, executable: Executable, tid: int) -> bool:
 
 
 def _leads_to(path: bytes, inode: Inode, tid: int) -> bool:
-    """Return whether the path means that file to sigwrap as well. `/proc/self/exe` is another file
-    for each process."""
+    """Return whether sigwrap finds the same file at the path. `/proc/self/exe` differs for each
+    process."""
     opened = list[int]()
     try:
         opened.append(proc_files.open_file(f"/proc/{tid}/cwd", os.O_PATH | os.O_DIRECTORY))

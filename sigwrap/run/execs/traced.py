@@ -1,13 +1,13 @@
-"""Execs of callers that another process of the session traces.
+"""Verify execs of callers that another process of the session traces.
 
 A process has one tracer, so sigwrap cannot seize such a caller. But the caller stops after its
-exec, and only its tracer can send it on. So sigwrap seizes the tracer before the exec goes on,
-compares the loaded image while the caller stands before its first instruction, and lets the tracer
-go.
+exec, and only its tracer can continue it. So sigwrap seizes the tracer before the exec goes on,
+compares the loaded image while the caller is stopped before its first instruction, and releases the
+tracer.
 
-The tracer need not have stopped: sigwrap has asked it to, so it cannot leave the system call that
-it is in. A debugger that waits in vfork stops only after the exec of its child. A ptrace call could
-send the caller on, so then sigwrap waits until the tracer has stopped.
+The tracer need not have stopped: sigwrap has asked it to, so it cannot leave its current system
+call. A debugger that waits in vfork stops only after the exec of its child. A ptrace call could
+continue the caller, so then sigwrap waits until the tracer has stopped.
 
 When a tracer ends, the kernel lets its tracees run on. The tracer stops before that, and sigwrap
 kills the callers whose image it has not compared.
@@ -58,8 +58,8 @@ class _Tracer:
     def __init__(self, tid: int, process: Process) -> None:
         self.tid = tid
         self.process = process
-        self.scopes: set[Scope] = set()  # the execs that keep it from running
-        self.waiting: list[Scope] = []  # until it has stopped or ended
+        self.scopes: set[Scope] = set()  # the execs for which it is stopped
+        self.waiting: list[Scope] = []  # for its stop or end
         self.is_stopped = False
         self.is_ending = False
         self.signal = 0  # which it was about to get when it stopped
@@ -99,7 +99,7 @@ class TracedExecs:
         self._processes = session.processes
         self._tracers: dict[int, _Tracer] = {}  # by thread id
         self._tracer_of: dict[Scope, _Tracer] = {}
-        self._execs: dict[Scope, _Exec] = {}  # that go on
+        self._execs: dict[Scope, _Exec] = {}  # execs that go on
 
     def hold(self, scope: Scope, tid: int, process: Process) -> object:
         """Keep the tracer `tid` from running: the reply to Hold, or PAUSED."""
@@ -112,7 +112,7 @@ class TracedExecs:
                 self._turns.wait_behind(process, scope, Held.AGAIN)
                 return PAUSED
             tracer = _Tracer(tid, process)
-            if tracer.is_at_an_exec:  # that one is held itself, and may wait for an approval
+            if tracer.is_at_an_exec:  # its own exec is held, and may wait for an approval
                 return self._later(scope)
             try:
                 self._seize(tracer)
@@ -180,13 +180,13 @@ class TracedExecs:
         pid = exec_.scope.process.pid
         other = LoadedOther(problem, *image.shown(pid))
         try:
-            os.kill(pid, signal.SIGKILL)  # before it is recorded, for its tracer may have ended
+            os.kill(pid, signal.SIGKILL)  # before the record, because its tracer may have ended
         except ProcessLookupError:
             pass
         self._end(exec_, other)
 
     def _end(self, exec_: _Exec, outcome: ExecOutcome | None) -> None:
-        """`outcome` is None if the caller has ended."""
+        """Finish the exec. `outcome` is None if the caller has ended."""
         exec_.is_over = True
         del self._execs[exec_.scope]
         if outcome is None:
@@ -212,7 +212,7 @@ class TracedExecs:
         ptrace.interrupt(tracer.tid)
 
     def _let_go_after(self, scope: Scope) -> None:
-        """Let the tracer go if this was its last exec. One that has not stopped yet goes on at its
+        """Release the tracer if this was its last exec. One that has not stopped yet runs on at its
         stop."""
         tracer = self._tracer_of.pop(scope)
         tracer.scopes.discard(scope)
@@ -224,7 +224,7 @@ class TracedExecs:
         try:
             ptrace.detach(tracer.tid, tracer.signal)
         except KernelError:
-            return  # it was killed while it stood; wait reports its end
+            return  # it was killed at its stop; wait reports its end
         self._forget(tracer)
 
     def _forget(self, tracer: _Tracer) -> None:
@@ -244,7 +244,7 @@ class TracedExecs:
         try:
             ptrace.make_again(tid, wait_status)
         except KernelError:
-            pass  # it was killed while it stood
+            pass  # it was killed at its stop
         tracer.is_stopped = True
         self._wake_waiting(tracer)
         if tracer.is_stopped and not tracer.scopes:

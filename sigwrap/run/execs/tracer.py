@@ -166,7 +166,7 @@ class Tracer:
             return False
         try:
             done = self._on_other_stop(tracee, wait_status)
-        except KernelError:  # it was killed while it stood
+        except KernelError:  # it was killed at its stop
             done = True
         except Exception as bug:
             self._kill(tracee.process.pid, tracee, bug)
@@ -181,9 +181,9 @@ class Tracer:
             self._forget(tracee)
 
     def _on_exec(self, pid: int) -> None:
-        """Verify the new image. A thread that did not lead its process has the leader's id by now;
-        of each process, sigwrap traces one thread only."""
-        self._restarts.on_end(pid)  # of the leader
+        """Verify the new image. The thread has its leader's id by now, even if it did not lead its
+        process; sigwrap traces only one thread of each process."""
+        self._restarts.on_end(pid)  # the leader
         tracee = self._by_pid.get(pid)
         if tracee is None or tracee.judged is None:  # sigwrap has not let this exec go on
             _kill(pid)
@@ -242,7 +242,7 @@ class Tracer:
             self._performer.resume(tracee.scope, Ran())
             return
         try:
-            ptrace.registers(pid)  # fails if the process was killed while it stood
+            ptrace.registers(pid)  # fails if the process was killed at its stop
             self._performer.resume(tracee.scope, LoadedOther(problem, *image.shown(pid)))
         finally:
             os.kill(pid, signal.SIGKILL)
