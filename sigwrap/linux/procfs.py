@@ -264,9 +264,12 @@ def numbers(pid: int, field: str) -> list[int]:
     """Return a field's numbers; [] if the process has ended.
 
     NSpid and NSpgid have its number in this namespace first, in its own last. TracerPid has one.
+    A process that is ending has no CoreDumping once it has given up its memory.
     """
-    status = contents(f"/proc/{pid}/status")
-    return [] if status is None else [int(n) for n in _status_field(status, field.encode()).split()]
+    status, name = contents(f"/proc/{pid}/status"), field.encode()
+    if status is None or b"\n" + name + b":" not in status:
+        return []
+    return [int(n) for n in _status_field(status, name).split()]
 
 
 def filters(tid: int | str) -> int | None:

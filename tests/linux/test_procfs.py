@@ -10,3 +10,15 @@ def test_an_image_is_what_stat_says_of_it() -> None:
     assert found is not None
     assert procfs.image(os.getpid()) == found.image != ()
     assert procfs.image(2**22 + 1) is None
+
+
+def test_a_process_without_memory_has_no_numbers_about_its_core() -> None:
+    pid = os.fork()
+    if not pid:
+        os._exit(0)
+    os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+    try:
+        assert procfs.numbers(pid, "CoreDumping") == []
+        assert procfs.numbers(pid, "TracerPid") == [0]
+    finally:
+        os.waitpid(pid, 0)
