@@ -20,6 +20,7 @@ PATH_MAX = 4096
 _SYS_PROCESS_VM_WRITEV = NUMBERS["process_vm_writev"]
 _CHUNK = 256
 _PAGE_BITS = 12
+SERVED = "its arguments may be in memory that another program serves"
 _PAGES_AT_ONCE = 256  # each page may be in a file on a disk
 _ANY_NUMBER = sys.maxsize
 # aarch64 ignores a pointer's upper byte, where a process may keep data.
@@ -27,7 +28,7 @@ _ADDRESS = (1 << 56) - 1 if IS_AARCH64 else (1 << 64) - 1
 
 
 class Unreadable(Exception):
-    """The pointer is invalid, or the memory cannot be read, or not without waiting."""
+    """The pointer is invalid, or the memory cannot be read."""
 
 
 class _Served:
@@ -59,14 +60,14 @@ def write_memory(pid: int, address: int, data: bytes) -> None:
 class Memory:
     """The memory of one thread, read only, until its next exec.
 
-    Raises MayWait at the 257th page, unless it may wait.
+    Raises MayWait at the 257th page, or at once if it may be served, unless it may wait.
     """
 
     __slots__ = ("_chunk", "_chunk_at", "_fd", "_page", "_pages_left")
 
     def __init__(self, tid: int, *, may_wait: bool = False) -> None:
         if _Served.is_possible and not may_wait:
-            raise Unreadable
+            raise MayWait(SERVED)
         try:
             self._fd = proc_files.open_file(f"/proc/{tid}/mem")
         except OSError as refusal:

@@ -22,6 +22,7 @@ from collections.abc import Iterator
 from sigwrap.linux import proc_files, procfs
 from sigwrap.linux.file_state import Inode, inode_of_descriptor
 from sigwrap.linux.memory import Memory, Unreadable
+from sigwrap.linux.paths import MayWait
 from sigwrap.machine import IS_X86_64, numbers_of
 
 _LOWEST_HELD = 10
@@ -168,7 +169,7 @@ def _awaited_by(thread: str) -> Iterator[int]:
             yield from _selected(thread, first, second)
         elif number in _EPOLL:
             yield from _watched(thread, first)
-    except Unreadable:
+    except (Unreadable, MayWait):
         return
 
 

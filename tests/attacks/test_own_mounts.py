@@ -237,3 +237,24 @@ def test_nothing_of_a_run_reads_proc_by_its_path() -> None:
         for match in BY_PATH.finditer(path.read_text())
     ]
     assert found == []
+
+
+AFTER_A_MOUNT = """
+import ctypes, errno, fcntl, os, socket, struct
+ctypes.CDLL(None).mount(b"x", b"/nowhere", b"x", 0, None)
+os.close(os.open("written", os.O_WRONLY | os.O_CREAT))
+assert socket.socket(socket.AF_UNIX).connect_ex("/nowhere") == errno.ENOENT
+udp = socket.socket(type=socket.SOCK_DGRAM)
+udp.bind(("127.0.0.1", 0))
+assert udp.sendto(b"x", udp.getsockname()) == 1
+fcntl.fcntl(udp, 15, struct.pack("ii", 1, os.getpid()))  # F_SETOWN_EX
+fcntl.ioctl(udp, 0x8901, struct.pack("i", os.getpid()))  # FIOSETOWN
+"""
+AUDITS_FILES = "file_rules: [{name: f, paths: [/], operations: [create], decision: audit}]"
+
+
+def test_calls_whose_arguments_are_in_memory_after_something_was_mounted(as_user: Sigwrap) -> None:
+    """From then on the loop reads nobody's memory itself. That the mount fails doesn't matter."""
+    path = policy(as_user.folder, NO_FIRST, "network: audit", AUDITS_FILES)
+    done = as_user.run("-p", path, "--", *PYTHON, "-c", AFTER_A_MOUNT, cwd=str(as_user.folder))
+    assert (done.returncode, done.stderr) == (0, b"")

@@ -10,7 +10,7 @@ from sigwrap.linux.execs.asked import Asked, Environment, ExecRefused
 from sigwrap.linux.execs.commands import DEFAULT_PATH
 from sigwrap.linux.execs.executable import Executable
 from sigwrap.linux.execs.ours import Ours
-from sigwrap.linux.memory import Memory, Unreadable, may_be_served
+from sigwrap.linux.memory import Memory, Unreadable
 from sigwrap.linux.paths import Caller, MayWait, path_of
 from sigwrap.linux.seccomp import Notification
 from sigwrap.mediate.exec_facts import Unseen, not_dumpable, pointing_nowhere
@@ -64,8 +64,6 @@ def look_first(notification: Notification, syscall: str, ours: Ours) -> Seen | W
 def _look(
     notification: Notification, pid: int, syscall: str, ours: Ours, *, may_wait: bool
 ) -> Seen:
-    if may_be_served() and not may_wait:
-        raise MayWait("its arguments may be in memory that another program serves")
     tid = notification.tid
     with Memory(tid, may_wait=may_wait) as memory:
         asked = Asked(notification, syscall, memory)
