@@ -98,7 +98,7 @@ _OF_A_STUB = "the command that its stub runs"
 
 class ExecMediator:
     def __init__(self, engine: Engine, *, is_watched: bool = False) -> None:
-        """`is_watched`: each exec that goes on is reported to the watchers."""
+        """Judge by a policy. `is_watched`: report each exec that goes on to the watchers."""
         self._engine = engine
         self._is_watched = is_watched
         self._limits = engine.policy.limits
@@ -115,7 +115,7 @@ class ExecMediator:
         self._approved_scripts = ApprovedScripts()
 
     def mediate(self) -> Mediation:
-        """An exec, from its request to what came of it."""
+        """Handle an exec, from its request to its outcome."""
         facts = yield from self._look()
         match facts:
             case ExecFacts(stub_rule=None):
@@ -145,18 +145,18 @@ class ExecMediator:
         return Record(event, payload, _escalation(facts, decision))
 
     def goes_on(self, facts: ExecFacts, rule: str) -> Mediation:
-        """Follow an exec that is recorded and goes on already."""
+        """Follow an exec that is recorded and already goes on."""
         yield from self._go_on(facts, facts.programs[0].path, rule, Image.ASKED)
 
     def look_over(self, facts: ExecFacts) -> None:
-        """Judge the exec in every way that it may need, to find out which digests rules ask for."""
+        """Judge the exec in every way that it may need: this shows which digests the rules need."""
         self._judge(facts)
         self._judge_as_traced(facts)
 
     def _decide(
         self, facts: ExecFacts, approved: Approved | None = None, *, asked_before: bool = False
     ) -> Mediation:
-        """`approved`: the script that the process has executed last, if it was approved."""
+        """Judge an exec. `approved`: the approved script that the process executed last."""
         decision = self._judge(facts)
         if decision.action is not Action.DENY:
             used = used_up(self._limits, self._gone_on)
@@ -249,7 +249,7 @@ class ExecMediator:
         match outcome:
             case Ran():
                 pass
-            case KernelRefused():  # the log says already that it goes on
+            case KernelRefused():  # the log already says that it goes on
                 yield exec_failed(path, rule, outcome.errno)
             case LoadedOther():
                 payload = {
@@ -298,7 +298,7 @@ class ExecMediator:
     def _deny(
         self, facts: ExecFacts, decision: Decision, *, traced: bool = False, told: str = ""
     ) -> Mediation:
-        """`told`: the message to the caller, if it says more than the rule's."""
+        """Deny an exec. `told` is a message to the caller with more than the rule's."""
         payload = exec_payload(facts, decision, verified=False, traced=traced)
         if self._retries.is_one(facts.process, payload):
             payload["retry"] = True
@@ -513,7 +513,7 @@ def _replaced(path: str, rule: str) -> Judgement:
 
 
 def let_ask() -> Mediation:
-    """An execveat with AT_EXECVE_CHECK, which runs nothing."""
+    """Let an execveat with AT_EXECVE_CHECK go on, since it runs nothing."""
     yield Continue(Unrecorded.ONLY_ASKS)  # its flags are in a register
 
 

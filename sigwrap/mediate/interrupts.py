@@ -45,7 +45,7 @@ _SAID_AFTER_S = _LINE_IS_A_PROMPT_S  # a command that ends or prompts by then ne
 
 
 class InterruptsEnd(Enum):
-    """What SIGINT means."""
+    """The value of `--interrupt`: what SIGINT ends."""
 
     AUTO = "auto"
     COMMAND = "command"  # it is always for the command alone

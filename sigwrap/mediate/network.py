@@ -2,8 +2,8 @@
 makes the call itself, on its duplicate of the socket, and never reads the caller's memory again.
 
 A connection to a server of the same user, outside the session, hands work to it: the server runs
-what it is asked to, and no rule judges that. It is recorded beside the decision. The decision was
-made by the socket's name: the kernel says who listens only once the connection is made.
+what it is asked to, and no rule judges that. Such a connection gets its own event. The decision
+uses the socket's name, because only a made connection shows the listener.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class NoAddress(NamedTuple):
 
 
 class NewSocket(NamedTuple):
-    """The caller wants a socket, and its memory says which."""
+    """The caller makes a socket whose kind is in its memory."""
 
 
 class NoMatter(NamedTuple):
@@ -204,7 +204,7 @@ def _reach(
     facts: NetworkFacts | None = None,
     endpoint: Endpoint | None = None,
 ) -> Mediation:
-    """`facts` and `endpoint`: of a connection that may lead out of the session."""
+    """Make the call. `facts` and `endpoint`: a connection that may lead out of the session."""
     reached: Reached = yield Reach(unrecorded)
     outside, is_told = reached.outside, True
     if outside is not None and facts is not None and endpoint is not None:
@@ -222,7 +222,7 @@ def _fail(error: int) -> Mediation:
 
 
 def _event(facts: NetworkFacts, endpoint: Endpoint, decision: Decision) -> RecordRepeated:
-    """Repetitions by one process to one destination are one more event each second."""
+    """Make the event. Repeats to one destination by a process share one more event each second."""
     payload = {
         **_payload(facts, decision),
         "direction": endpoint.direction.value,
@@ -265,7 +265,7 @@ def _refusal(endpoint: Endpoint) -> int:
 
 
 def _record_work(outside: Outside, facts: NetworkFacts, endpoint: Endpoint) -> Judgement:
-    """Return whether to go on: not if it could not be recorded."""
+    """Record the handed-over work. Returns whether to go on: not if recording failed."""
     if runs_nothing(endpoint.socket):
         return True
     payload: Payload = {
@@ -281,7 +281,7 @@ def _record_work(outside: Outside, facts: NetworkFacts, endpoint: Endpoint) -> J
 
 
 def runs_nothing(socket: str) -> bool:
-    """Whether the server runs no work, or has rules of its own."""
+    """Return whether the server runs no work, or has rules of its own."""
     if not _names:  # most runs never need them
         globs = (*_RUN_NOTHING, *(each for word in _HAVE_RULES for each in SOCKETS[word]))
         _names.extend(map(Glob, globs))

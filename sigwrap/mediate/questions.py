@@ -104,11 +104,11 @@ class QuestionQueue:
         self._settled: dict[str, str] = {}
         self._always: dict[tuple[str, ...], str] = {}
         self._for_next: dict[str, _Attempt] = {}  # requests whose caller did not wait
-        self._next: dict[_Attempt, tuple[str, float]] = {}  # who approved it, and until when
+        self._next: dict[_Attempt, tuple[str, float]] = {}  # its approver, and until when it holds
 
     @property
     def open(self) -> tuple[OpenRequest, ...]:
-        """The open requests, the oldest first."""
+        """Return the open requests, the oldest first."""
         return tuple(self._open.values())
 
     def find(self, approval_id: str) -> OpenRequest | None:
@@ -194,7 +194,7 @@ class QuestionQueue:
         self._always.pop(question.key, None)
 
     def withdraw(self, approval_id: str, why: str, now_s: float) -> Settled | None:
-        """Return None if it was settled before."""
+        """Withdraw a request. Returns None if it was settled before."""
         request = self._open.get(approval_id)
         return None if request is None else self._refuse(request, US, why, "withdrawn", now_s)
 

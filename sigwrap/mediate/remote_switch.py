@@ -121,7 +121,7 @@ def read_answer(body: bytes) -> Answer:
 
 
 def _line(reason: object) -> str:
-    """Cut before and after escaping: one character may become ten."""
+    """Return a short printable line. Escaping can turn one character into ten, so cut twice."""
     if not isinstance(reason, str):
         return ""
     line = printable(" ".join(reason[: 4 * _REASON_CHARACTERS].split()))

@@ -1,8 +1,8 @@
 """Judges a signal, or a call that makes the kernel send one, for each target; then records it.
 
-A call that names its target by a number goes on in the kernel: numbers are registers, which no
-thread can change. A call that names it by what another thread could swap (a pidfd, a number in
-memory) is carried out by the supervisor, on what was judged.
+If a call names its target by a number in a register, the kernel continues it: no thread can change
+a register of another. If another thread could swap the target (a pidfd, a number in memory), the
+supervisor makes the call, on the judged target.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ _NOT_OWN = {
 
 class SignalMediator:
     def __init__(self, engine: Engine, *, domain: bool) -> None:
-        """In a Landlock `domain` no signal leaves the session: the supervisor sends it."""
+        """Judge by a policy. In a Landlock `domain`, the supervisor sends signals that leave it."""
         self._engine = engine
         self._domain = domain
         self._denied = DeniedSignals(engine.policy.name)
@@ -186,7 +186,7 @@ class SignalMediator:
         answer: Answer = yield self._asks(facts, [found])
         if not answer.granted:
             yield from self._deny(facts, found, refusal(answer))
-        elif facts.how in SENDS:  # not by the kernel: another process may have the number by now
+        elif facts.how in SENDS:  # the kernel might signal another process with this number
             yield from self._carry_out(facts, found, approved=True)
         elif not (yield LookAgain(found.target)):
             yield Fail(errno.ESRCH, Unrecorded.NOTHING_HAPPENS)
@@ -388,7 +388,7 @@ def _tracee(facts: SignalFacts) -> int:
 
 
 def _deny_unread(facts: SignalFacts) -> Mediation:
-    """The caller gets the errno of an address that leads nowhere."""
+    """Deny with the errno of an invalid address."""
     yield _unaimed_event(facts, signal_rules.UNREAD)
     yield Fail(errno.EFAULT)
 
