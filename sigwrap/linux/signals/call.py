@@ -34,7 +34,7 @@ _SLOWING = (
     "migrate_pages",
     "move_pages",
 )
-# These ioctl requests point to one int.
+# The argument of these ioctl requests points to an int.
 _POINT_TO_INT = (calls.FIOSETOWN, calls.SIOCSPGRP, calls.FIOASYNC, calls.TIOCSPGRP)
 
 Span = tuple[int, int]  # an address and a number of bytes
@@ -47,7 +47,7 @@ class SignalCall(NamedTuple):
     how: How
     signal: int
     target: int  # above 0 a process, below 0 a group, 0 the caller's group; or the pidfd
-    thread: int = 0  # the thread that is meant
+    thread: int = 0  # a thread of it, if the call names one
     descriptor: int = -1  # the one whose owner is set
     owner_kind: int = F_OWNER_PID
     flags: int = 0
@@ -60,11 +60,11 @@ class SignalCall(NamedTuple):
 
 
 class NoTarget(Exception):
-    """By its registers the call can reach no process, so the kernel may have it."""
+    """The call's registers show that it reaches no process, so the kernel may continue it."""
 
 
 class UnknownUse(Exception):
-    """The filter handed over a use of a call that no mediator knows."""
+    """The filter handed over a use of a call that sigwrap does not handle."""
 
     def __init__(self, syscall: str) -> None:
         super().__init__(f"sigwrap does not handle this use of {syscall}")
@@ -73,7 +73,7 @@ class UnknownUse(Exception):
 class CallRefused(Exception):
     """The kernel would refuse the call with this errno.
 
-    The supervisor answers it: the kernel would read the caller's memory again, and another thread
+    The supervisor returns it: the kernel would read the caller's memory again, and another thread
     may have changed it.
     """
 
@@ -127,7 +127,7 @@ def read_call(notification: Notification, syscall: str, words: bytes | None) -> 
             thread = target if syscall == "tkill" else 0
             return _by_number(syscall, notification, number, target, thread, words)
         case "tgkill" | "rt_tgsigqueueinfo":
-            # The kernel demands that the thread belongs to this process, which is the target.
+            # The kernel requires that the thread belongs to this process, which is the target.
             target, number = int32(notification.argument0), int32(notification.argument2)
             thread = int32(notification.argument1)
             if target <= 0 or thread <= 0:
@@ -185,7 +185,7 @@ def _perf_event(name: str, notification: Notification) -> SignalCall:
 
 
 def _priority(name: str, notification: Notification) -> SignalCall:
-    kind = int32(notification.argument0) - (name == "ioprio_set")  # which counts from 1
+    kind = int32(notification.argument0) - (name == "ioprio_set")  # ioprio_set counts from 1
     target = int32(notification.argument1)
     if kind == calls.PRIO_USER:
         target = EVERYBODY
@@ -242,7 +242,7 @@ def _pidfd(name: str, notification: Notification, info: bytes | None) -> SignalC
     pidfd, flags = int32(notification.argument0), notification.argument3 & 0xFFFFFFFF
     is_self = pidfd in (PIDFD_SELF_THREAD, _PIDFD_SELF_PROCESS)
     if flags not in _PIDFD_FLAGS or (pidfd < 0 and not is_self):
-        raise NoTarget  # EINVAL or EBADF, whatever descriptors the caller has
+        raise NoTarget  # EINVAL or EBADF for any descriptors
     return SignalCall(
         syscall=name,
         how=How.ITSELF if is_self else How.PIDFD,
@@ -264,7 +264,7 @@ def _fcntl(name: str, notification: Notification, words: bytes | None) -> Signal
         case calls.F_SETOWN:
             target = int32(notification.argument2)
             if target in (0, _LOWEST):
-                raise NoTarget  # no owner any more, or EINVAL
+                raise NoTarget  # clears the owner, or EINVAL
             return _owner(name, How.OWNER, target, notification)
         case calls.F_SETOWN_EX:
             kind, owner = _ints(words)
@@ -294,7 +294,7 @@ def _fcntl(name: str, notification: Notification, words: bytes | None) -> Signal
 def _owner(
     name: str, how: How, target: int, notification: Notification, thread: int = 0
 ) -> SignalCall:
-    """Decode as SIGKILL, the worst signal that F_SETSIG could choose."""
+    """Decode as SIGKILL, the most severe signal that F_SETSIG could choose."""
     kind = F_OWNER_PGRP if target < 0 else F_OWNER_TID if thread else F_OWNER_PID
     return SignalCall(
         syscall=name,
