@@ -1,17 +1,17 @@
-"""Everything sigwrap raises on purpose.
+"""The errors that sigwrap raises.
 
-SigwrapError            one line for the user: what, where, what to do next
+SigwrapError            one line for the user: problem, place, next step
 ├── UsageError          the command line is wrong
 ├── PolicyError         a policy does not load
 │   └── InvalidPolicy   with every problem found (policy/problems.py)
-├── StoreError          the event log can't be written or read
+├── StoreError          the event log cannot be written or read
 ├── KernelError         the kernel refused something (carries errno)
-│   └── NoInterception  the seccomp listener can't be had
-├── SessionError        a session can't be found, reached or started
+│   └── NoInterception  the seccomp listener is not available
+├── SessionError        a session cannot be found, reached or started
 │   └── Unreachable     a session that does not answer (protocols/control_client.py)
-├── CommandError        the command can't be run (start/command.py)
+├── CommandError        the command cannot be run (start/command.py)
 ├── NotSupervised       a stub without a supervisor (cli/stub.py)
-└── InternalError       a bug of sigwrap
+└── InternalError       a bug in sigwrap
 """
 
 from __future__ import annotations
