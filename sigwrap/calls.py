@@ -183,7 +183,7 @@ Condition = (
 
 
 class Under(Enum):
-    """The policies under which the filter looks at a call."""
+    """The policies under which the filter checks a call."""
 
     EVERY_POLICY = ""
     NO_TRACING = "`session: {tracing: deny}`, the default"

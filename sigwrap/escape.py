@@ -50,7 +50,7 @@ def shell_words(argv: Iterable[str]) -> str:
 
 
 def note_on_order(lines: Iterable[str]) -> str:
-    """Return a warning if a terminal may reorder the words of these lines, or an empty text."""
+    """Return a warning if a terminal may reorder the words of these lines, or an empty string."""
     for line in lines:
         if not line.isascii() and re.search(_RIGHT_TO_LEFT, line):
             return _REORDERED
@@ -76,7 +76,7 @@ def rows(line: str, columns: int) -> list[str]:
 
 
 def columns_of(line: str) -> int:
-    """Return how many columns a printable line takes at most: not ASCII takes up to two."""
+    """Return how many columns a printable line takes at most: two if not ASCII."""
     return len(line) if line.isascii() else sum(1 if char.isascii() else 2 for char in line)
 
 

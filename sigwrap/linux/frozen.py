@@ -66,7 +66,7 @@ class Frozen:
         return running
 
     def go_on(self) -> int:
-        """Continue those that this object stopped; return how many there are."""
+        """Continue the processes that this object stopped, and return how many there are."""
         count = 0
         for pid, start_time in reversed(self._stopped.items()):
             found = procfs.stat(pid)
@@ -90,7 +90,7 @@ class Frozen:
                 _await_stops(fresh, stops_until_s)
             members |= {found.ppid for found in level if self._has_just_ended(found)}
             members |= {found.pid for found in level if not found.has_ended}
-        # Reading all of /proc may have taken longer than that.
+        # Reading all of /proc may have taken longer than the time allowed.
         until_s = max(until_s, time.monotonic() + _LOOKS_AT_CHILDREN_FOR_S)
         return self._stop_those_without_end(members, until_s) or is_new
 

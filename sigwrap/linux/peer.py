@@ -1,7 +1,7 @@
-"""Which process connected to a unix socket or sent a signal, and whether it is in a session.
+"""The process that connected to a unix socket or sent a signal, and whether it is in a session.
 
 A process in a session has at least one seccomp filter more than its supervisor. Children inherit
-filters and can't drop them, so no fork, exec, setsid or new namespace hides the process. This test
+filters and cannot drop them, so no fork, exec, setsid or new namespace hides the process. This test
 works for supervisors with as many filters as this process. The ancestry works for all of them: no
 process leaves the tree of a subreaper.
 
@@ -129,7 +129,7 @@ def _examined(pid: int, uid: int, pidfd: int) -> Peer:
 def objection_to_listener(connection: socket.socket) -> str:
     """Return why a client must not trust the listener, or "".
 
-    A process in a session can put a socket of its own in a session's place. The process that called
+    A process in a session can put its own socket in a session's place. The process that called
     listen(2) must still run: after its end, another process may have its pid. Before Linux 6.5 only
     the pid is known: then it must be that of a supervisor, by its name.
     """
@@ -150,12 +150,12 @@ def objection_to_listener(connection: socket.socket) -> str:
 
 
 def is_supervised(pid: int) -> bool:
-    """Return whether a process is in any session. True if that can't be known."""
+    """Return whether a process is in any session. True if that is unknown."""
     return carries_more_filters_than_us(pid) or has_supervisor_above(pid)
 
 
 def carries_more_filters_than_us(pid: int) -> bool:
-    """Return whether it has more seccomp filters. True if that can't be known.
+    """Return whether it has more seccomp filters. True if that is unknown.
 
     The first thread counts for all: each thread inherits the filters of its creator.
     """

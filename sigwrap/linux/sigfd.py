@@ -20,8 +20,8 @@ from sigwrap.tuples import NamedTuple
 
 SI_KERNEL = 0x80
 SI_USER = 0
-# `sigwrap killswitch on` sends it by kill(2). Once the user's signal queue is full, the kernel
-# drops the sender of other signals; of a real-time signal only if it is not sent by kill(2).
+# `sigwrap killswitch on` sends it as kill(2) does. Once the user's signal queue is full, the kernel
+# drops the sender of a standard signal, and of a real-time signal only if it came by kill(2).
 KILL_SWITCH_SIGNAL = signal.SIGRTMIN + 9
 
 _OF_TERMINALS = frozenset(
@@ -50,7 +50,7 @@ class SignalInfo(NamedTuple):
 
     @property
     def is_by_kill(self) -> bool:
-        """Return whether kill(2) or tgkill(2) sent it: no process can forge the sender then."""
+        """Return whether kill(2) or the like sent it. No process can forge that for another."""
         return self.code == SI_USER
 
     @property

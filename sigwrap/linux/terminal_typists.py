@@ -222,7 +222,7 @@ def _terminal_index(pid: int, fd: str) -> int | None:
 
 
 def _presumed_holder(terminal: int) -> list[int]:
-    """Return the process that started what is on the terminal, for an unreadable holder (sudo)."""
+    """Return the process that started the terminal's programs, for an unreadable holder (sudo)."""
     found = procfs.stat(os.getpid())
     while found is not None and found.ppid > 1:
         if procfs.controlling_terminal(found.ppid) != terminal:

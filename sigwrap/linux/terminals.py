@@ -145,7 +145,7 @@ def _has_terminal(thread: int | str, fd: int) -> bool:
 
 
 def _character_device(thread: int | str, fd: int) -> int:
-    """Return its number, 0 if it is no character device."""
+    """Return the device number, or 0 if it is no character device."""
     try:
         found = proc_files.file_status(f"/proc/{thread}/fd/{fd}")
     except OSError:

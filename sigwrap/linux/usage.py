@@ -36,7 +36,7 @@ _KCMP_VM = 1
 _PREFIX = "sigwrap-"
 _OF_A_SESSION = re.compile(_PREFIX + r"\d{8}-\d{6}-[0-9a-f]{6}")
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_TRIES = 3  # another session may remove a new folder before it is locked
+_TRIES = 3  # another session may remove a new directory before it is locked
 _ENDS_WITHIN_S = 0.2
 _PAUSE_S = 0.005
 # Pipes and sockets come on top of the sum that the limit applies to.

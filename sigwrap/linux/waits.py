@@ -1,8 +1,8 @@
 """Waits that end: polls with a deadline, and kernel calls that a signal interrupts.
 
-A call on a caller's socket may block: the last close waits by SO_LINGER, or for what the socket
-holds, and the supervisor's close can be the last. Only a malicious caller causes that. A kernel
-timer ends such a call with EINTR, which costs less than a worker.
+A call on a caller's socket may block: the last close waits by SO_LINGER, or for the socket's queue,
+and the supervisor's close can be the last. Only a malicious caller causes that. A kernel timer ends
+such a call with EINTR, which costs less than a worker.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def seconds_until(deadline_s: float) -> float:
 
 
 def let_calls_be_broken_off() -> None:
-    """Let timers interrupt calls in the main thread, which calls this, and in later threads."""
+    """Let timers interrupt calls in this thread, the main one, and in threads started later."""
     signal.signal(_SIGNAL, lambda _number, _frame: None)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {_SIGNAL})
 

@@ -106,7 +106,7 @@ class ExecMediator:
         self._names_digests = any(rule.sha256 or rule.not_sha256 for rule in rules)
         self._rules_about_loading = frozenset(rule.name for rule in rules if rule.loads_code)
         self._gone_on = 0
-        self.last_denial = ""  # the rule
+        self.last_denial = ""  # the rule that denied
         self.denied_last = 0  # the pid of its caller
         self._retries = Retries()
         self._last_told: tuple[Process, str] | None = None
@@ -241,7 +241,7 @@ class ExecMediator:
     def _runs(self, facts: ExecFacts, path: str, rule: str, image: Image) -> Judgement:
         outcome: ExecOutcome = yield VerifyThenContinue(image)
         yield from self._came_of_it(path, rule, outcome)
-        if isinstance(outcome, LoadedOther):  # the process is killed at its exec stop
+        if isinstance(outcome, LoadedOther):  # sigwrap kills the process at its exec stop
             yield from self._tell(facts.process, killed(line_of(facts), outcome.problem))
         return isinstance(outcome, Ran)
 
@@ -342,7 +342,7 @@ class ExecMediator:
         rule, policy = decision.rule, self._engine.policy.name
         is_built_in = rule.startswith("builtin:")
         because = decision.message or (decision.reason if is_built_in else "")
-        self.last_denial = denied_by(rule, policy)  # the line has the rest
+        self.last_denial = denied_by(rule, policy)  # the printed line has the rest
         self.denied_last = process.pid
         line = denial(what, rule, policy, because)
         yield from self._tell(process, line)

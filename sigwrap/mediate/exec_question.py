@@ -32,11 +32,11 @@ _NOT_OURS = "it is in another root or mount namespace: its paths may be other fi
 
 
 class Ground(NamedTuple):
-    """What an approval rests on besides the facts. Read only for an approval request."""
+    """The basis of an approval besides the facts. Read only for an approval request."""
 
     content: tuple[str, ...]
     where: Whereabouts
-    loaded: tuple[str, ...] | None = ()  # by variables, if the rule is about those
+    loaded: tuple[str, ...] | None = ()  # by variables, if the rule depends on those
 
     @property
     def is_known(self) -> bool:
@@ -104,7 +104,7 @@ def question_about(
 
 
 def _covered(facts: ExecFacts) -> tuple[Program, ...]:
-    """Return what this exec runs, with the command that a script's interpreter executes next.
+    """Return the programs of this exec, with the command that a script's interpreter executes next.
 
     Other wrapped commands are judged when the wrapper executes them.
     """

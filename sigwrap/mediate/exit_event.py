@@ -7,7 +7,7 @@ from sigwrap.policy.judge.signals import signal_name
 
 
 def exit_payload(ppid: int, comm: str, depth: int, code: int | None, killer: int | None) -> Payload:
-    """Make the fields. `killer`: the signal that killed it. Both are None if unknown."""
+    """Return the fields. Of `code` and `killer`, a signal, one is set, or neither if unknown."""
     return {
         "ppid": ppid,
         "comm": comm,

@@ -59,7 +59,7 @@ class Touched(NamedTuple):
     change: Change
     path: str  # its real place; if unknown, as the caller wrote it
     to: str = ""  # the other name in a rename or link
-    is_written: bool = False  # the created file is written afterwards
+    is_written: bool = False  # the created file is then written
     is_exchange: bool = False  # each file gets the other's name
 
 
@@ -84,7 +84,7 @@ class FileFacts(NamedTuple):
 
 class FileMediator:
     def __init__(self, rules: FileRules) -> None:
-        """Take the rules with the real paths on the disk."""
+        """Match against `rules` with the real paths on the disk."""
         self._rules = rules
 
     def mediate(self) -> Mediation:
@@ -178,7 +178,7 @@ KnownFile = Callable[[str], Found | None]
 
 class Refusals:
     def __init__(self, rules: FileRules, home: str) -> None:
-        """Take the rules that the kernel enforces, with the real paths on the disk."""
+        """Match against `rules` that the kernel enforces, with the real paths on the disk."""
         self._rules = rules
         self._home = home
         self._allowed: dict[tuple[Operation, str], bool] = {}
@@ -276,7 +276,7 @@ class Refusals:
         return Inferred(operation, path, decision.rule)
 
     def shown(self, found: Inferred) -> tuple[str, str]:
-        """Return the texts for a line: `read` and `~/.ssh/id_rsa`."""
+        """Return the texts for a line, such as `read` and `~/.ssh/id_rsa`."""
         home = self._home.rstrip("/")
         is_at_home = bool(home) and found.path.startswith(f"{home}/")
         return found.operation.value, f"~{found.path[len(home) :]}" if is_at_home else found.path

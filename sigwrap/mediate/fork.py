@@ -43,7 +43,7 @@ class ForkMediator:
     def __init__(self, limits: Limits, policy: str) -> None:
         self._limits = limits
         self._policy = policy
-        self._everybody = Headcount(1)  # the command
+        self._tree = Headcount(1)  # counts the command already
         self._run_ends = False
 
     def stop(self) -> None:
@@ -70,10 +70,10 @@ class ForkMediator:
                 yield from self._refuse(facts, "max_children", limits.max_children)
                 return
         if limits.max_processes:
-            if not (yield from _has_room(facts, self._everybody, limits.max_processes, None)):
+            if not (yield from _has_room(facts, self._tree, limits.max_processes, None)):
                 yield from self._refuse(facts, "max_processes", limits.max_processes)
                 return
-            self._everybody.add()
+            self._tree.add()
         if parent.children is not None:
             parent.children.add()
         yield ContinueFork(parent)

@@ -1,19 +1,19 @@
-"""When to ask the command to end, and when to stop asking.
+"""Decides when to ask the command to end, and when the user's key was meant for the command.
 
 A terminal's Ctrl+C reaches the command too, since it shares sigwrap's process group. A command that
-handles SIGINT is then already cleaning up, and a SIGTERM on top would cut that short in programs
+handles SIGINT is then already cleaning up, and a SIGTERM would interrupt the cleanup of programs
 without a handler for it (Python's KeyboardInterrupt, pytest, make). So it gets half of the grace
-period before the SIGTERM; other commands get the SIGTERM at once. A command that chose to ignore
-SIGINT, as one in system(3) does, means the key for the program that it waits for: it has half of
-the grace period to go on after it. A signal from a process is passed on as itself if the command
-handles it: a server may end differently for each.
+period before the SIGTERM; other commands get the SIGTERM at once. A command that ignores SIGINT, as
+in system(3), leaves the key to the program that it waits for, and has half of the grace period to
+go on after it. A signal from a process is passed on as itself if the command handles it: a server
+may end differently for each.
 
-A prompt's Ctrl+C ends a line, not the program. The terminal tells: a line editor takes it out of
-line mode. But readline puts it back for a moment while it handles the key, and a program that
-computes between two prompts has the terminal in line mode as well. So an interrupt that the command
-survives can be withdrawn: when the terminal is in an editor's mode again, or, a second after the
-key, the command waits for a line. A second key kills only if no prompt comes back within a moment.
-Ctrl+\\ is never left to a prompt: it is the way out of one that doesn't answer.
+A prompt's Ctrl+C ends a line, not the program. A line editor at a prompt takes the terminal out of
+line mode. But readline restores it briefly while it handles the key, and a program that computes
+between two prompts has the terminal in line mode as well. So an interrupt that the command survives
+can be withdrawn: when the terminal is in an editor's mode again, or, a second after the key, the
+command waits for a line. A second key kills only if no prompt comes back within a moment. Ctrl+\\
+always ends the run, since a prompt may not answer.
 
 One key press may arrive twice: the bootloader of a one-file binary gets the terminal's signal too
 and forwards a copy (BootloaderCopies); timeout(1) signals its child and then the group. Two presses
@@ -39,17 +39,17 @@ _FIRST_LOOK_S = 0.005  # a script may go on as soon as it sees the prompt
 _LOOKS_EVERY_S = 0.02
 _PROMPT_COMES_BACK_S = 0.25  # the user does not notice that a second key kills so much later
 _LINE_IS_A_PROMPT_S = 1.0
-_ORPHANED_GRACE_S = 1.5  # a CI runner kills all that is left 2.5 s after its SIGTERM
-_DIES_OF_IT_S = 0.25  # else it is a prompt that has no handler for a moment (readline)
-_SAID_AFTER_S = _LINE_IS_A_PROMPT_S  # a command that ends or prompts by then needs no words
+_ORPHANED_GRACE_S = 1.5  # a CI runner kills the rest 2.5 s after its SIGTERM
+_DIES_OF_IT_S = 0.25  # otherwise it is a prompt without a handler for a moment (readline)
+_SAID_AFTER_S = _LINE_IS_A_PROMPT_S  # a command that ends or prompts by then needs no message
 
 
 class InterruptsEnd(Enum):
     """The value of `--interrupt`: what SIGINT ends."""
 
     AUTO = "auto"
-    COMMAND = "command"  # it is always for the command alone
-    SIGWRAP = "sigwrap"  # it always ends the run
+    COMMAND = "command"  # always for the command alone
+    SIGWRAP = "sigwrap"  # always ends the run
 
 
 class Arrived(NamedTuple):
@@ -58,7 +58,7 @@ class Arrived(NamedTuple):
     number: int
     from_terminal: bool
     sender_pid: int
-    went_to_command: bool = True  # if it is from the terminal
+    went_to_command: bool = True  # if the terminal sent it
     command_handles_it: bool = False
     command_ignores_it: bool = False
     command_outlives_it: bool = False  # catches, ignores or waits for it; known for SIGHUP only
@@ -121,13 +121,13 @@ class PassOn(NamedTuple):
     """Send this signal to the command."""
 
     number: int
-    arrived: Arrived | None = None  # None: sigwrap's own idea
+    arrived: Arrived | None = None  # None: sent by sigwrap itself
 
 
 class Look(NamedTuple):
     """Look whether the command is at a prompt; `looked` takes the answer."""
 
-    or_reads_a_line: bool  # without an editor
+    or_reads_a_line: bool  # without a line editor
 
 
 class Escalate(NamedTuple):
@@ -140,8 +140,8 @@ class SayWaiting(NamedTuple):
     """Tell the user on the terminal what sigwrap waits for, and what ends it."""
 
     kill_in_s: float
-    or_prompts: bool  # a prompt would do as well
-    is_key: bool  # Ctrl+C began it
+    or_prompts: bool  # a prompt would end the wait as well
+    is_key: bool  # Ctrl+C started it
 
 
 Command = Announce | Withdraw | PassOn | Look | Escalate | SayWaiting
@@ -169,9 +169,9 @@ class Interrupts:
         self._state = _State.RUNNING
         self._began_at = 0.0
         self._is_key = False
-        self._look_at: float | None = None  # None if it can't be withdrawn
+        self._look_at: float | None = None  # None if the interrupt cannot be withdrawn
         self._terminate_at: float | None = None
-        self._say_at: float | None = None  # None if it is said, or need not be
+        self._say_at: float | None = None  # None if the message was shown, or is not needed
         self._kill_at = 0.0
         self._kill_why = ""
         self._last: tuple[Arrived, float] | None = None
@@ -197,7 +197,7 @@ class Interrupts:
             return ()
         if not _interrupts(arrived):
             if arrived.from_terminal and arrived.number != signal.SIGHUP:
-                return ()  # SIGWINCH, SIGTSTP: the command got it as well
+                return ()  # SIGWINCH, SIGTSTP: the command got it too
             return _as_itself(arrived)
         if arrived.number == signal.SIGHUP and self._has_hung_up:
             return ()  # the shell sends one, and the kernel another at the shell's end
@@ -213,8 +213,8 @@ class Interrupts:
         return self._interrupt(arrived, now)
 
     def caller_ended(self, arrived: Arrived, now: float) -> Iterable[Command]:
-        """Interrupt the run as a SIGTERM does, with less grace: what ended the caller, such as a CI
-        runner, soon kills what is left."""
+        """Interrupt the run as a SIGTERM does, with less grace: whatever ended the caller, such as
+        a CI runner, soon kills the rest."""
         begun: tuple[Command, ...] = ()
         if self._state is _State.RUNNING:
             begun = tuple(self._begin(arrived, now))
@@ -321,12 +321,12 @@ class Interrupts:
         if self._last is None or arrived.from_terminal or not _interrupts(arrived):
             return False  # a program that sends SIGUSR1 twice means two
         if self._is_commands(arrived):
-            return False  # natively it gets each as well
+            return False  # without sigwrap it would get each as well
         last, at = self._last
         return (
             last.number == arrived.number
             and not last.from_terminal
-            and 0 not in (last.sender_pid, arrived.sender_pid)  # any sender outside a container
+            and 0 not in (last.sender_pid, arrived.sender_pid)  # 0: outside the container
             and last.sender_pid in (arrived.sender_pid, self._bootloader_pid)
             and now - at <= _ECHO_WINDOW_S
         )

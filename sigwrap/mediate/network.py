@@ -78,7 +78,7 @@ _names: list[Glob] = []
 
 
 class NoAddress(NamedTuple):
-    """The call ends a connection, or leaves the choice to the kernel."""
+    """The call ends a connection, or lets the kernel choose the address."""
 
 
 class NewSocket(NamedTuple):

@@ -1,4 +1,4 @@
-"""How a run ends. Every reason comes here, and nothing else ends the process tree.
+"""The end of a run. Every reason to end comes here; nothing else ends the process tree.
 
                  command ended                     grace period over
     RUNNING ────────────────────► CLEARING ────────────────────────┐

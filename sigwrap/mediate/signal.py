@@ -64,10 +64,10 @@ _REMEMBERED = 256
 
 _SETS_OWNER = (How.OWNER, How.OWNER_IN_MEMORY, How.ASYNC, How.SIGNAL_OF_OWNER)
 _ALL_OR_NONE = (*_SETS_OWNER, How.CHANGE)
-# Free on the caller itself.
+# The caller may do these to itself without a judgement.
 _NOT_OF_ONESELF = (How.TRACE, How.CHANGE, How.ASYNC)
 _IN_REGISTERS = (How.NUMBER, How.ITSELF, How.OWNER, How.TRACE, How.CHANGE)
-_KEPT_INSIDE = (How.NUMBER, How.ITSELF, How.OWNER)  # by Landlock's signal scope
+_KEPT_INSIDE = (How.NUMBER, How.ITSELF, How.OWNER)  # in Landlock's signal scope
 
 _NOT_OWN = {
     How.JOIN: signal_rules.NOT_OWN_GROUP,

@@ -110,4 +110,4 @@ class SignalFacts(NamedTuple):
     correlation: int  # the same for all members of a group
     stub_may_signal: tuple[int, ...]  # if the sender is a stub: its command and itself
     handles: Callable[[int, int], bool]  # whether a pid catches or ignores a signal now
-    may_change: Callable[[SignalTarget], bool] = lambda _target: False  # if it is its parent shell
+    may_change: Callable[[SignalTarget], bool] = lambda _target: False  # as its parent shell

@@ -1,9 +1,9 @@
 """Limits on the processor time and memory of a process tree, and when to look next.
 
 The kernel keeps no sum for a tree. The times of an ended process are added to the parent that
-waited for it, up to the supervisor, so each process is read before its possible parents. A process
-that ends in between is missed until the next look, and never counted twice. If a parent ignores
-SIGCHLD, the kernel keeps nothing of its children; their last seen times are kept here.
+waited for it, up to the supervisor, so each process is read before its children. A process that
+ends in between is missed until the next look, and never counted twice. If a parent ignores SIGCHLD,
+the kernel keeps no times of its children; their last seen times are kept here.
 
 Pure: looks go in, limits to report come out (run/usage.py acts on them).
 """
@@ -85,8 +85,8 @@ class ProcessorTime:
         return self._used_ms
 
     def _lost(self, look: Look, found: dict[int, ProcessUse]) -> int:
-        """Return a lower bound of the ended processes' time that no reader's times include. It is
-        compared with the parent if that is still there, else with all possible adopters."""
+        """Return at least how much time of ended processes no parent has taken over. An orphan's
+        time is compared with all processes that may have adopted it."""
         if not look.ended:
             return 0
         gained = {look.supervisor: look.reaped_ms - self._reaped_ms}
@@ -168,8 +168,7 @@ class UsageLimits:
         return []
 
     def memory_ran_out(self) -> LimitReached | None:
-        """Note that the kernel killed a process for memory. Returns None if that was reported
-        before."""
+        """Note that the kernel killed a process for memory. Returns None if already reported."""
         if "memory" in self._is_reached:
             return None
         self._is_reached.add("memory")

@@ -1,4 +1,4 @@
-"""The lines that a caller reads on its standard error: its action is denied, or needs approval."""
+"""The lines on a caller's standard error: its action is denied, or needs approval."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from sigwrap.escape import printable, shell_words, shortened
 from sigwrap.mediate.questions import Answer
 
 DENIED = "sigwrap: denied: "
-# Appended to a denial that no person reads on a terminal.
+# Appended to a denial that goes to an agent, not to a person's terminal.
 TO_AN_AGENT = ". Do not work around this; tell the user."
 
 _LONGEST = 120

@@ -63,7 +63,7 @@ class ControlClient(NamedTuple):
             left_s = self.ends_at_s - time.monotonic()
             for _ in poll.poll(max(0.0, left_s) * 1000):
                 exchange.go_on()
-            if left_s <= 0 and not exchange.is_over:  # also if a byte comes now and then
+            if left_s <= 0 and not exchange.is_over:  # even if a byte comes now and then
                 raise exchange.silence()
             poll.modify(self.connection, exchange.waits_for)
         return exchange.reply()

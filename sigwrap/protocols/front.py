@@ -47,7 +47,7 @@ class InterruptArrived(NamedTuple):
 
 
 class InterruptWithdrawn(NamedTuple):
-    """The interrupt that was to end the run was meant for the command."""
+    """The interrupt was for the command, so the run goes on."""
 
 
 class SignalForCommand(NamedTuple):

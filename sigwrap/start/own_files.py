@@ -44,7 +44,7 @@ class _Noted(NamedTuple):
     time_ns: int
     files: dict[str, _Pinned]
     links: dict[str, _Pinned]  # on the path to these files
-    names: dict[str, list[str]]  # by directory, the other files that were loaded: no more will be
+    names: dict[str, list[str]]  # by directory: other loaded files; no more will be loaded
     listed: list[str]  # directories in which every file is sigwrap's
     of_the_start: list[str]  # files and directories that only a start reads
 

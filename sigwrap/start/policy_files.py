@@ -228,12 +228,12 @@ def _git_dir_named_by(file: str) -> str:
     folder = os.path.dirname(file)
     git_dir = os.path.realpath(os.path.join(folder, path))
     back = _first_line(os.path.join(git_dir, "gitdir"))
-    if back:  # a worktree's
+    if back:  # it is a worktree
         common = os.path.realpath(os.path.join(git_dir, _first_line(f"{git_dir}/commondir")))
         leads_back = os.path.realpath(os.path.join(git_dir, back)) == file
         is_inside = os.path.dirname(git_dir) == os.path.join(common, "worktrees")
         return common if leads_back and is_inside and _is_repository(common) else ""
-    for line in _read_git_file(os.path.join(git_dir, "config")).splitlines():  # a submodule's
+    for line in _read_git_file(os.path.join(git_dir, "config")).splitlines():  # for a submodule
         key, _, value = map(str.strip, line.partition("="))
         if key == "worktree" and os.path.realpath(os.path.join(git_dir, value)) == folder:
             return git_dir if _is_repository(git_dir) else ""

@@ -175,7 +175,7 @@ def _remove(store: str) -> None:
 def remove_from(folder: int) -> None:
     try:
         os.unlink(NAME, dir_fd=folder)
-    except IsADirectoryError:  # not from sigwrap
+    except IsADirectoryError:  # sigwrap makes no such directory
         os.rename(NAME, displaced_name(NAME), src_dir_fd=folder, dst_dir_fd=folder)
 
 

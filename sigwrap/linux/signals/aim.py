@@ -1,4 +1,4 @@
-"""Resolves which processes a decoded call would reach."""
+"""Resolves the processes that a decoded call would reach."""
 
 from __future__ import annotations
 
@@ -203,7 +203,7 @@ def _hold(tid: int, call: SignalCall, descriptor: int, aim: Aim) -> tuple[Signal
 
 
 def _hold_terminal(tid: int, call: SignalCall, aim: Aim) -> tuple[SignalCall, Aim]:
-    """Copy the descriptor, or open the terminal where the kernel refuses to copy descriptors."""
+    """Copy the descriptor, or open the terminal if the kernel refuses the copy."""
     held, found = _hold(tid, call, call.descriptor, aim)
     if isinstance(found, Unresolved):
         try:

@@ -1,4 +1,4 @@
-"""Decodes a mediated call: which signal it asks for, and how it names its target."""
+"""Decodes a mediated call: its signal, and how it names its target."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class SignalCall(NamedTuple):
     owner_kind: int = F_OWNER_PID
     flags: int = 0
     info: bytes | None = b""  # the caller's own siginfo; None if it cannot be read
-    value: int = 0  # the new priority, I/O class or scheduling policy; the number of a limit
+    value: int = 0  # the new priority, I/O class or scheduling policy; or the limit's number
     limits: tuple[int, int] | None = None  # soft and hard; None if they cannot be read
     old_limits_at: int = 0  # where the caller wants the old limits
     is_i386: bool = False

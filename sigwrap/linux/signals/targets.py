@@ -84,7 +84,7 @@ class Targets:
         return self._outside(sender, tgid, None)
 
     def _is_before_its_exec(self, process: Process) -> bool:
-        """Return whether it is still a copy of sigwrap's fork server, with all that has open.
+        """Return whether it is still a copy of sigwrap's fork server, with its descriptors.
 
         Only such a copy hides its image.
         """
@@ -129,7 +129,7 @@ class Targets:
         return next(reversed(procfs.numbers(sender.pid, "NSpid")), 0)
 
     def is_known_inside(self, sender: Process, number: int) -> bool:
-        """Return whether it is surely inside, without a look at /proc."""
+        """Return whether it is certainly inside, without a look at /proc."""
         return self._processes.holds(number) and self._shares_our_numbers(sender)
 
     def is_inside(self, pid: int) -> bool:
@@ -173,9 +173,9 @@ class Groups:
         """Return the target of TIOCSPGRP."""
         found = procfs.stat(sender.pid)
         if found is None or found.session != self._session:
-            return Own()  # the kernel demands a group of the caller's own terminal session
+            return Own()  # the kernel requires a group of the caller's own terminal session
         aim = self._group_of(sender, -call.target)
-        # The kernel stops a background job that asks for the terminal, and nothing happens.
+        # The kernel stops a background job that wants the terminal, and nothing happens.
         _, foreground = procfs.terminal(sender.pid) or (0, 0)
         if isinstance(aim, Own) and (
             found.pgrp == foreground or procfs.is_deaf_to(tid, signal.SIGTTOU)
