@@ -53,7 +53,7 @@ _SHOWN = tuple(each for each in OUTCOMES if each not in (ALLOWED, APPROVED))
 
 def outcome(event: Event) -> str:
     """Return the outcome of an exec, a signal or a connection, and "" for any other event."""
-    return _became(event.type, event.payload)
+    return _outcome_of(event.type, event.payload)
 
 
 def how_many(type_name: str, payload: Payload) -> int:
@@ -82,7 +82,7 @@ class Counts:
         if type_name in _KINDS:
             is_one = "count" not in payload and "retry" not in payload and "stub" not in payload
             if count := 1 if is_one else how_many(type_name, payload):
-                of_kind, name = self.of_kind(_KINDS[type_name]), _became(type_name, payload)
+                of_kind, name = self.of_kind(_KINDS[type_name]), _outcome_of(type_name, payload)
                 of_kind[name] = of_kind.get(name, 0) + count
         elif type_name == _REFUSED_FILE:
             self.refused_files += 1
@@ -122,7 +122,7 @@ class Counts:
         return found
 
 
-def _became(type_name: str, payload: Payload) -> str:
+def _outcome_of(type_name: str, payload: Payload) -> str:
     found = OUTCOME_OF.get(type_name, "")
     if found == ALLOWED:
         if payload.get("decision") == "audit":

@@ -182,7 +182,7 @@ class Refusals:
         self._rules = rules
         self._home = home
         self._allowed: dict[tuple[Operation, str], bool] = {}
-        self._told: set[Inferred] = set()
+        self._reported: set[Inferred] = set()
         self._lines = 0
 
     def suspects(self, argv: Sequence[str], folder: str) -> Suspicion | None:
@@ -221,16 +221,16 @@ class Refusals:
                 found = self._refused(word, look)
             except OSError:
                 continue
-            is_within = found in self._told or len(self._told) < MOST_EVENTS
+            is_within = found in self._reported or len(self._reported) < MOST_EVENTS
             if found is not None and is_within and self._lines < MOST_LINES:
                 self._lines += 1
                 yield found
 
     def is_new(self, found: Inferred) -> bool:
         """Return whether it needs an event: one for each file."""
-        if found in self._told:
+        if found in self._reported:
             return False
-        self._told.add(found)
+        self._reported.add(found)
         return True
 
     def _allows_in(self, operation: Operation, folder: str) -> bool:

@@ -40,8 +40,8 @@ _LOOKS_EVERY_S = 0.02
 _PROMPT_COMES_BACK_S = 0.25  # the user does not notice that a second key kills so much later
 _LINE_IS_A_PROMPT_S = 1.0
 _ORPHANED_GRACE_S = 1.5  # a CI runner kills the rest 2.5 s after its SIGTERM
-_DIES_OF_IT_S = 0.25  # otherwise it is a prompt without a handler for a moment (readline)
-_SAID_AFTER_S = _LINE_IS_A_PROMPT_S  # a command that ends or prompts by then needs no message
+_DEATH_WITHIN_S = 0.25  # otherwise it is a prompt without a handler for a moment (readline)
+_MESSAGE_AFTER_S = _LINE_IS_A_PROMPT_S  # a command that ends or prompts by then needs no message
 
 
 class InterruptsEnd(Enum):
@@ -171,7 +171,7 @@ class Interrupts:
         self._is_key = False
         self._look_at: float | None = None  # None if the interrupt cannot be withdrawn
         self._terminate_at: float | None = None
-        self._say_at: float | None = None  # None if the message was shown, or is not needed
+        self._message_at: float | None = None  # None if the message was shown, or is not needed
         self._kill_at = 0.0
         self._kill_why = ""
         self._last: tuple[Arrived, float] | None = None
@@ -185,7 +185,7 @@ class Interrupts:
     def next_deadline(self) -> float | None:
         if self._state is not _State.STOPPING:
             return None
-        times = (self._look_at, self._terminate_at, self._say_at, self._kill_at)
+        times = (self._look_at, self._terminate_at, self._message_at, self._kill_at)
         return min(each for each in times if each is not None)
 
     def signal(self, arrived: Arrived, now: float) -> Iterable[Command]:
@@ -203,7 +203,7 @@ class Interrupts:
             return ()  # the shell sends one, and the kernel another at the shell's end
         self._has_hung_up = self._has_hung_up or arrived.is_hangup
         self._last = (arrived, now)
-        if self._is_commands(arrived):
+        if self._is_for_command(arrived):
             withdrawn = () if self._look_at is None else self._withdraw()
             return (*withdrawn, Announce(arrived, ends_run=False), *_as_itself(arrived))
         return self._interrupt(arrived, now)
@@ -220,7 +220,7 @@ class Interrupts:
             begun = tuple(self._begin(arrived, now))
         elif self._state is _State.STOPPING and self._terminate_at is not None:
             begun = (PassOn(arrived.number, arrived),)
-        self._look_at = self._terminate_at = self._say_at = None
+        self._look_at = self._terminate_at = self._message_at = None
         if now + _ORPHANED_GRACE_S < self._kill_at:
             self._kill_at = now + _ORPHANED_GRACE_S
             self._kill_why = "its caller ended"
@@ -238,7 +238,7 @@ class Interrupts:
     def tick(self, now: float) -> Iterable[Command]:
         if self._state is not _State.STOPPING:
             return ()
-        speaks_next = self._say_at is not None and now >= self._say_at
+        speaks_next = self._message_at is not None and now >= self._message_at
         if self._look_at is not None and (now >= self._look_at or speaks_next):
             is_late = now - self._began_at >= _LINE_IS_A_PROMPT_S
             return (Look(or_reads_a_line=is_late or speaks_next),)
@@ -251,7 +251,7 @@ class Interrupts:
         self._look_at = now + min(so_far_s, _LOOKS_EVERY_S)
         return self._on_time(now)
 
-    def _is_commands(self, arrived: Arrived) -> bool:
+    def _is_for_command(self, arrived: Arrived) -> bool:
         """Return whether the interrupt is for the command alone."""
         if arrived.number != signal.SIGINT:
             return False
@@ -271,7 +271,7 @@ class Interrupts:
         self._is_key = arrived.from_terminal and arrived.number == signal.SIGINT
         self._kill_at = now + self._grace_s
         self._kill_why = "the grace period ended"
-        self._say_at = now + _SAID_AFTER_S
+        self._message_at = now + _MESSAGE_AFTER_S
         announce = Announce(arrived)
         can_be_withdrawn = self._ends is InterruptsEnd.AUTO and _is_ctrl_c(arrived)
         reaches_job = can_be_withdrawn or arrived.goes_to_job
@@ -281,7 +281,7 @@ class Interrupts:
             return (announce, PassOn(signal.SIGTERM, arrived))
         if arrived.number != signal.SIGTERM:
             half_s = self._grace_s / 2
-            self._terminate_at = now + (half_s if is_handled else min(half_s, _DIES_OF_IT_S))
+            self._terminate_at = now + (half_s if is_handled else min(half_s, _DEATH_WITHIN_S))
         if can_be_withdrawn:
             self._look_at = now + _FIRST_LOOK_S
         return (announce, *_as_itself(arrived))
@@ -291,7 +291,7 @@ class Interrupts:
             return self._kill("second interrupt")
         self._kill_at = min(self._kill_at, now + _PROMPT_COMES_BACK_S)
         self._kill_why = "second interrupt"
-        self._say_at = None
+        self._message_at = None
         return ()
 
     def _on_time(self, now: float) -> Iterable[Command]:
@@ -300,15 +300,15 @@ class Interrupts:
         if self._terminate_at is not None and now >= self._terminate_at:
             self._terminate_at = self._look_at = None
             return (PassOn(signal.SIGTERM),)
-        if self._say_at is not None and now >= self._say_at:
-            self._say_at = None
+        if self._message_at is not None and now >= self._message_at:
+            self._message_at = None
             kill_in_s, or_prompts = self._kill_at - now, self._look_at is not None
             return (SayWaiting(kill_in_s, or_prompts, self._is_key),)
         return ()
 
     def _withdraw(self) -> tuple[Command, ...]:
         self._state = _State.RUNNING
-        self._look_at = self._terminate_at = self._say_at = None
+        self._look_at = self._terminate_at = self._message_at = None
         return (Withdraw(),)
 
     def _kill(self, reason: str) -> Iterable[Command]:
@@ -320,7 +320,7 @@ class Interrupts:
             return True
         if self._last is None or arrived.from_terminal or not _interrupts(arrived):
             return False  # a program that sends SIGUSR1 twice means two
-        if self._is_commands(arrived):
+        if self._is_for_command(arrived):
             return False  # without sigwrap it would get each as well
         last, at = self._last
         return (

@@ -49,7 +49,7 @@ from sigwrap.policy.judge.request import Action, Decision
 from sigwrap.tuples import NamedTuple
 
 _COUNTED_FOR_S = 1.0
-_TOLD_MOST = 256
+_TOLD_KEPT = 256
 _EVENTS = {
     Action.ALLOW: "connection_allowed",
     Action.AUDIT: "connection_audited",
@@ -156,20 +156,20 @@ class NetworkMediator:
     ) -> Mediation:
         denied = decision._replace(action=Action.DENY)
         if (yield _event(facts, endpoint, denied)):
-            what = _what(endpoint)
-            if self._is_news(decision.rule, what):
+            what = _described(endpoint)
+            if self._is_new(decision.rule, what):
                 yield Tell(denial(what, decision.rule, self._policy, why))
         yield Fail(_refusal(endpoint))
 
     def _deny_out_of_rules(self, facts: NetworkFacts, what: str, why: str) -> Mediation:
         decision = Decision(Action.DENY, OUT_OF_RULES, why)
         payload = {**_payload(facts, decision), "destination": what}
-        if (yield Record(_EVENTS[Action.DENY], payload)) and self._is_news(OUT_OF_RULES, what):
+        if (yield Record(_EVENTS[Action.DENY], payload)) and self._is_new(OUT_OF_RULES, what):
             yield Tell(denial(what, OUT_OF_RULES, self._policy, why))
         yield Fail(errno.EPERM)
 
     def _asks(self, facts: NetworkFacts, endpoint: Endpoint, decision: Decision) -> Ask:
-        process, what = facts.process, _what(endpoint)
+        process, what = facts.process, _described(endpoint)
         question = Question(
             kind="connection",
             pid=process.pid,
@@ -183,11 +183,11 @@ class NetworkMediator:
         )
         return Ask(question, waiting(what, decision.rule, self._policy))
 
-    def _is_news(self, rule: str, what: str) -> bool:
+    def _is_new(self, rule: str, what: str) -> bool:
         if (rule, what) in self._told:
             return False
         self._told[rule, what] = None
-        if len(self._told) > _TOLD_MOST:
+        if len(self._told) > _TOLD_KEPT:
             del self._told[next(iter(self._told))]
         return True
 
@@ -254,7 +254,7 @@ def _payload(facts: NetworkFacts, decision: Decision) -> Payload:
     return payload
 
 
-def _what(endpoint: Endpoint) -> str:
+def _described(endpoint: Endpoint) -> str:
     return reaching(endpoint.direction.value, str(endpoint))
 
 

@@ -65,7 +65,7 @@ _REMEMBERED = 256
 _SETS_OWNER = (How.OWNER, How.OWNER_IN_MEMORY, How.ASYNC, How.SIGNAL_OF_OWNER)
 _ALL_OR_NONE = (*_SETS_OWNER, How.CHANGE)
 # The caller may do these to itself without a judgement.
-_NOT_OF_ONESELF = (How.TRACE, How.CHANGE, How.ASYNC)
+_FREE_ON_ITSELF = (How.TRACE, How.CHANGE, How.ASYNC)
 _IN_REGISTERS = (How.NUMBER, How.ITSELF, How.OWNER, How.TRACE, How.CHANGE)
 _KEPT_INSIDE = (How.NUMBER, How.ITSELF, How.OWNER)  # in Landlock's signal scope
 
@@ -159,8 +159,8 @@ class SignalMediator:
     # One target
 
     def _one(self, facts: SignalFacts, found: Judged) -> Mediation:
-        if facts.how in _NOT_OF_ONESELF and TargetType.SELF in found.target.types:
-            yield from _at_oneself(facts.how, found.target)
+        if facts.how in _FREE_ON_ITSELF and TargetType.SELF in found.target.types:
+            yield from _on_itself(facts.how, found.target)
             return
         match found.decision.action:
             case Action.ALLOW | Action.AUDIT if self._kernel_can_have_it(facts, found):
@@ -360,7 +360,7 @@ def _carried_out(
         yield Succeed(unrecorded)
 
 
-def _at_oneself(how: How, target: SignalTarget) -> Mediation:
+def _on_itself(how: How, target: SignalTarget) -> Mediation:
     if how is How.ASYNC:
         yield from _carried_out(SetAsync(target, Unrecorded.STAYS_INSIDE))
     else:

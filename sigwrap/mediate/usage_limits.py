@@ -24,7 +24,7 @@ _ROUNDED_OFF_MS = 20
 # The rate at which one thread can allocate memory.
 _GROWTH_BYTES_PER_S = 1 << 30
 # A tree that grows by this factor after the limit is killed before its grace period ends.
-_MUCH_MORE = 1.25
+_GROWTH_FACTOR = 1.25
 _UNITS = (("G", 30), ("M", 20), ("K", 10))
 
 
@@ -129,7 +129,7 @@ class UsageLimits:
         self._is_near: set[str] = set()
         self._is_reached: set[str] = set()
         self._was_over = False
-        self._goes_on_until = 0  # bytes, above the limit
+        self._kill_above = 0  # bytes, above the limit
 
     def cpu_used(self, used_ms: int) -> list[Passed]:
         limit, maximum = "cpu_time", self._cpu_time_s
@@ -189,12 +189,12 @@ class UsageLimits:
     def _memory_is_over(self, used: int, maximum: int) -> list[Passed]:
         if "memory" not in self._is_reached:
             self._is_reached.add("memory")
-            self._goes_on_until = int(used * _MUCH_MORE)
+            self._kill_above = int(used * _GROWTH_FACTOR)
             why = f"memory: {_size(used)} in use, over the limit of {self._size()}"
             return [LimitReached("memory", maximum, why, used)]
-        if not 0 < self._goes_on_until < used:
+        if not 0 < self._kill_above < used:
             return []
-        self._goes_on_until = 0
+        self._kill_above = 0
         return [GrowsOn(f"memory: {_size(used)} in use by now, over the limit of {self._size()}")]
 
     def _near(self, limit: str, maximum: int, used: int) -> list[Passed]:

@@ -138,16 +138,16 @@ def read_call(notification: Notification, syscall: str, words: bytes | None) -> 
         case "ptrace" if notification.argument0 & 0xFFFFFFFF == calls.PTRACE_TRACEME:
             return SignalCall(syscall, How.TRACED_BY_PARENT, signal.SIGKILL, 0)
         case "ptrace":
-            return _at_another(syscall, How.TRACE, signal.SIGKILL, notification.argument1)
+            return _on_another(syscall, How.TRACE, signal.SIGKILL, notification.argument1)
         case "prlimit64":
             return _limits(syscall, notification, words)
         case _ if syscall in _SLOWING:
-            call = _at_another(syscall, How.CHANGE, signal.SIGSTOP, notification.argument0)
+            call = _on_another(syscall, How.CHANGE, signal.SIGSTOP, notification.argument0)
             return call._replace(value=int32(notification.argument1))
         case "process_vm_readv" | "process_vm_writev":
             if not notification.argument2 or not notification.argument4:
                 raise NoTarget  # nothing is copied, and the kernel looks up no process
-            return _at_another(syscall, How.TRACE, signal.SIGKILL, notification.argument0)
+            return _on_another(syscall, How.TRACE, signal.SIGKILL, notification.argument0)
         case "perf_event_open":
             return _perf_event(syscall, notification)
         case "setpriority" | "ioprio_set":
@@ -162,7 +162,7 @@ def read_call(notification: Notification, syscall: str, words: bytes | None) -> 
             raise UnknownUse(syscall)
 
 
-def _at_another(name: str, how: How, number: int, register: int) -> SignalCall:
+def _on_another(name: str, how: How, number: int, register: int) -> SignalCall:
     target = int32(register)
     if target <= 0:
         raise NoTarget
@@ -170,7 +170,7 @@ def _at_another(name: str, how: How, number: int, register: int) -> SignalCall:
 
 
 def _limits(name: str, notification: Notification, words: bytes | None) -> SignalCall:
-    call = _at_another(name, How.CHANGE, signal.SIGKILL, notification.argument0)
+    call = _on_another(name, How.CHANGE, signal.SIGKILL, notification.argument0)
     if words is not None:
         soft, hard = memoryview(words).cast("q").tolist()
         call = call._replace(limits=(soft, hard))
