@@ -28,7 +28,7 @@ protocols   messages between processes of sigwrap, both ends of each
 start       prepares the command: its program, its environment, the policy's files
 run         the supervisor: a loop that carries decisions out
 stub        the process that takes the place of a recorded command's caller
-front       the front process: terminal, interrupts, last line of defence
+front       the front process: terminal, interrupts, kill if the supervisor dies
 forward     sigwrap-forward, an init for one command
 report      summaries of the log, and their formats
 doctor      tests what this machine can do for a run

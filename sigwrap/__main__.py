@@ -15,10 +15,10 @@ from sigwrap.hints import NoReturn
 from sigwrap.isolation import isolate
 from sigwrap.status import REFUSED
 
-before_exit: Callable[[], object] = int  # the one-file binary sets it
+before_exit: Callable[[], object] = int  # set by the one-file binary
 
 _START_MAKES_NO_GARBAGE = 50_000
-# A file of any other name is sigwrap.
+# Any other name starts sigwrap itself.
 _OTHERS = ("sigwrap-forward", "sigwrap-stub", "sigwrap-shell", "sigwrap-joined")
 
 

@@ -10,7 +10,7 @@ SIZES = "64K, 500M or 1G"
 _UNITS_S = {"ms": 0.001, "s": 1, "m": 60, "min": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 _UNITS_BYTES = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 
-# A policy's JSON Schema has these patterns too, so they use only what every regex dialect knows.
+# A policy's JSON Schema has these patterns too, so they use only syntax of every regex dialect.
 _NUMBER = r"[0-9]{1,12}(\.[0-9]{1,9})?"
 SPAN_PATTERN = rf"({_NUMBER} ?({'|'.join(_UNITS_S)}) ?)*{_NUMBER} ?({'|'.join(_UNITS_S)})"
 SECONDS_PATTERN = rf"({_NUMBER}|{SPAN_PATTERN})"

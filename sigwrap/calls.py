@@ -75,7 +75,7 @@ SYS_SOCKET, SYS_CONNECT, SYS_LISTEN, SYS_SENDTO, SYS_SENDMSG, SYS_SENDMMSG = 1, 
 
 
 class Family(Enum):
-    """The mediator that decides."""
+    """The mediator that decides about a call."""
 
     EXEC = "exec"
     SIGNAL = "signal"
@@ -86,7 +86,7 @@ class Family(Enum):
     NONE = "-"  # the filter refuses the call itself
 
 
-# Conditions for handing a call over. The filter sees registers, the low 32 bits of each argument.
+# Conditions for handing a call over. The filter sees the low 32 bits of each argument register.
 
 
 class Always(NamedTuple):
@@ -159,7 +159,7 @@ class Refused(NamedTuple):
 
 
 class OfOtherSockets(NamedTuple):
-    """socket(2) makes another kind: neither one of `families`, nor one of `with_address` with a
+    """Matches other kinds of socket(2): neither one of `families`, nor one of `with_address` with a
     listed type and protocol."""
 
     families: tuple[int, ...]
@@ -183,7 +183,7 @@ Condition = (
 
 
 class Under(Enum):
-    """The policies under which the filter looks at a call."""
+    """The policies under which the filter checks a call."""
 
     EVERY_POLICY = ""
     NO_TRACING = "`session: {tracing: deny}`, the default"
@@ -396,15 +396,15 @@ TABLE: tuple[Call, ...] = (
                 # These type into a terminal: an approval, or a command for a shell.
                 "TIOCSTI": TIOCSTI,
                 "TIOCLINUX": TIOCLINUX,
-                # These take a terminal away from its other users.
+                # These take a terminal from its other users.
                 "TIOCCONS": TIOCCONS,
                 "TIOCSETD": TIOCSETD,
                 "TIOCVHANGUP": TIOCVHANGUP,
                 "TIOCSLCKTRMIOS": TIOCSLCKTRMIOS,
-                # These stop a file system, perhaps that of the log.
+                # These block a file system, perhaps that of the log.
                 "FIFREEZE": FIFREEZE,
                 "FS_IOC_SHUTDOWN": FS_IOC_SHUTDOWN,
-                # As userfaultfd: a reader of the caller's memory waits.
+                # Like userfaultfd, it makes readers of the caller's memory wait.
                 "USERFAULTFD_IOC_NEW": USERFAULTFD_IOC_NEW,
             },
             narrowed={"TIOCSCTTY by force": (TIOCSCTTY, NonZero((2,)))},
@@ -576,8 +576,8 @@ TABLE: tuple[Call, ...] = (
         "sends a datagram to an address",
         under=Under.NETWORK_RULES,
     ),
-    # These two have the address in memory, where the filter cannot see it: so it hands over all of
-    # them, or none.
+    # The address is in memory, where the filter cannot see it. So it hands over all of these calls,
+    # or none.
     *(
         Call(
             name,
@@ -598,7 +598,7 @@ TABLE: tuple[Call, ...] = (
             i386,
             aarch64,
             Family.NETWORK,
-            # As on a system with TCP fast open switched off.
+            # The errno is that of a system without TCP fast open.
             Refused((WithBits(flags_at, MSG_FASTOPEN),), errno.EOPNOTSUPP),
             "connects a socket",
             under=Under.NETWORK_RULES,
@@ -657,7 +657,7 @@ TABLE: tuple[Call, ...] = (
         under=Under.NETWORK_RULES,
     ),
     Call(
-        # An inherited queue.
+        # The queue may be inherited.
         "io_uring_enter",
         426,
         426,
@@ -734,7 +734,7 @@ EXECS = frozenset(
     if call.family is Family.EXEC
 )
 
-# Natively these never fail with EINTR, so one that a signal interrupts can be repeated.
+# Without sigwrap these never fail with EINTR, so sigwrap restarts them after a signal.
 _ON_SOCKETS = ("connect", "sendto", "sendmsg", "sendmmsg", "socketcall")
 _ON_PIPES = ("open", "openat", "openat2", "creat")
 _MAY_WAIT = frozenset(("fcntl", "fcntl64", "ioctl", "mount", "fsmount", *_ON_SOCKETS, *_ON_PIPES))

@@ -1,17 +1,17 @@
-"""Everything sigwrap raises on purpose.
+"""The errors that sigwrap raises.
 
-SigwrapError            one line for the user: what, where, what to do next
+SigwrapError            one line for the user: problem, place, next step
 ├── UsageError          the command line is wrong
 ├── PolicyError         a policy does not load
 │   └── InvalidPolicy   with every problem found (policy/problems.py)
-├── StoreError          the event log can't be written or read
+├── StoreError          the event log cannot be written or read
 ├── KernelError         the kernel refused something (carries errno)
-│   └── NoInterception  the seccomp listener can't be had
-├── SessionError        a session can't be found, reached or started
+│   └── NoInterception  the seccomp listener is not available
+├── SessionError        a session cannot be found, reached or started
 │   └── Unreachable     a session that does not answer (protocols/control_client.py)
-├── CommandError        the command can't be run (start/command.py)
+├── CommandError        the command cannot be run (start/command.py)
 ├── NotSupervised       a stub without a supervisor (cli/stub.py)
-└── InternalError       a bug of sigwrap
+└── InternalError       a bug in sigwrap
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ DOCTOR = "sigwrap doctor shows what this machine lacks"
 
 
 class SigwrapError(Exception):
-    """Show `lines` and exit with `status`; the lines may hold untrusted text."""
+    """An error for the user: `lines` are shown, and sigwrap exits with `status`."""
 
     status = REFUSED
 
@@ -36,24 +36,24 @@ class SigwrapError(Exception):
 
     @property
     def lines(self) -> list[str]:
-        """Return one line; some subclasses have more."""
+        """Return the lines to show, which may hold untrusted text; most errors have one."""
         return [str(self)]
 
 
 class UsageError(SigwrapError):
-    """Show it with a pointer to --help."""
+    """The command line is wrong. The message comes with a pointer to --help."""
 
 
 class PolicyError(SigwrapError):
-    """Nothing may run under this policy; show the message."""
+    """A policy does not load, so no command may run under it."""
 
 
 class StoreError(SigwrapError):
-    """Turn the decision into a denial; at start-up, refuse to run."""
+    """The event log cannot be written or read: a decision becomes a denial, a start fails."""
 
 
 class KernelError(SigwrapError):
-    """Look at `errno`; the call named in the message failed with it."""
+    """A system call failed: the message names it, `errno` is its error."""
 
     def __init__(self, message: str, errno: int, hint: str = "") -> None:
         super().__init__(message, hint)
@@ -61,15 +61,15 @@ class KernelError(SigwrapError):
 
 
 class NoInterception(KernelError):
-    """Refuse to run, unless the user asked for --best-effort."""
+    """The seccomp listener is not available: sigwrap refuses to run without --best-effort."""
 
 
 class SessionError(SigwrapError):
-    """Show it; the user named a session that can't be used."""
+    """The session that the user named cannot be used."""
 
 
 class InternalError(SigwrapError):
-    """Show it and ask for a report."""
+    """A bug in sigwrap, which the user should report."""
 
     @classmethod
     def of(cls, bug: Exception) -> InternalError:

@@ -37,7 +37,7 @@ def printable(text: str) -> str:
 def bounded(line: str) -> str:
     """Shorten a very long line: first its long words, then the line.
 
-    The end stays, because it has the file of a path and the advice of a message.
+    The end stays, because it holds the file name of a path and the advice of a message.
     """
     if len(line) > _LONG_LINE:
         line = " ".join(_cut(word, _LONGEST_WORD) for word in line.split(" "))
@@ -50,7 +50,7 @@ def shell_words(argv: Iterable[str]) -> str:
 
 
 def note_on_order(lines: Iterable[str]) -> str:
-    """Return a warning if a terminal may reorder the words of these lines, or an empty text."""
+    """Return a warning if a terminal may reorder the words of these lines, or an empty string."""
     for line in lines:
         if not line.isascii() and re.search(_RIGHT_TO_LEFT, line):
             return _REORDERED
@@ -58,10 +58,10 @@ def note_on_order(lines: Iterable[str]) -> str:
 
 
 def rows(line: str, columns: int) -> list[str]:
-    """Break a printable line before a terminal would, and mark where it goes on.
+    """Break a printable line before a terminal would, and mark the continuation.
 
     So no part of it looks like a line of its own. A character that is not ASCII takes up to two
-    columns. `columns` is 0 if the terminal does not say how many it has.
+    columns. `columns` is 0 if the terminal does not report its width.
     """
     columns = min(max(columns or _WIDEST, _NARROWEST), _WIDEST)
     found, row, room = [], "", columns
@@ -76,12 +76,12 @@ def rows(line: str, columns: int) -> list[str]:
 
 
 def columns_of(line: str) -> int:
-    """Return how many columns a printable line takes at most: not ASCII takes up to two."""
+    """Return how many columns a printable line takes at most: two if not ASCII."""
     return len(line) if line.isascii() else sum(1 if char.isascii() else 2 for char in line)
 
 
 def shortened(text: str, longest: int) -> str:
-    """Return the beginning of the text in at most so many characters."""
+    """Return the beginning of the text, at most `longest` characters."""
     return text if len(text) <= longest else f"{text[: longest - 1]}…"
 
 
@@ -91,13 +91,13 @@ def first_of(files: list[str]) -> str:
 
 
 def beginning(text: str, characters: int) -> str:
-    """Return the text, or its beginning and how much follows."""
+    """Return the text, or its beginning and the number of characters left."""
     rest = len(text) - characters
     return text if rest <= 0 else f"{text[:characters]} ... and {rest} more characters"
 
 
 def cut_to(line: str, columns: int) -> str:
-    """Return the beginning of a printable line in at most so many columns."""
+    """Return the beginning of a printable line in at most `columns` columns."""
     if columns_of(line) <= columns:
         return line
     kept = line[: max(columns - 2, 0)]
@@ -112,7 +112,7 @@ def _cut(text: str, longest: int) -> str:
 
 
 def _shell_word(word: str) -> str:
-    if word and not word.strip(_SAFE):  # no other character is left
+    if word and not word.strip(_SAFE):  # all its characters are safe
         return word
     if _is_seen(word):
         return "'" + word.replace("'", "'\\''") + "'"

@@ -19,8 +19,8 @@ Upcaster = Callable[[Payload], Payload]
 
 _INT64 = 1 << 63
 
-HOOK_KIND = "hook"  # of a session_started
-HOOK_LOG = "hook-"  # the start of its id
+HOOK_KIND = "hook"  # the kind of a session_started
+HOOK_LOG = "hook-"  # the start of a hook log's session id
 LEFT_TO_ANOTHER = "interception: left to "  # prefix of an entry of `missing` in a nested session
 
 
@@ -82,9 +82,9 @@ EXEC_FIELDS = (
     "verified",
     "evaluation_us",
     "programs",  # all files that would run, links resolved; absent if only `path`
-    "here",  # how many of them this exec itself runs, not a wrapper later; absent if all
+    "here",  # how many of them this exec runs itself, not a wrapper later; absent if all
     "masked",  # true if possible secrets in the arguments are masked
-    "siblings",  # and processes: how many there were; absent if no limit counts them
+    "siblings",  # and processes: their numbers; absent if no limit counts them
     "processes",
     "stub",  # true if a stub runs the command that was decided before
     "elsewhere",  # true if sigwrap does not see the same file under this name
@@ -94,7 +94,7 @@ EXEC_FIELDS = (
     "below",  # the nearest ancestor that ran a program, if not `ppid`
     "retry",  # true if it repeats a denied exec in the next directory of PATH; not counted
 )
-QUESTION_CHARACTERS = 1_000  # of the command; the exec's own event has all of it
+QUESTION_CHARACTERS = 1_000  # of the command; the exec's event has all of it
 _APPROVAL_FIELDS = ("approval_id", "kind", "what", "rule_name", "message")
 APPROVAL_ANSWER_FIELDS = (
     *_APPROVAL_FIELDS,
@@ -614,7 +614,7 @@ _CAME_WITH_INTERCEPTION = ["verification", "replacement", "recording", "delivery
 
 
 def _capabilities_of_any_platform(payload: Payload) -> Payload:
-    """Version 1 named capabilities after Linux features, and had one name for several."""
+    """Convert from version 1, which named capabilities after Linux features, one for several."""
     then = texts(payload.get("capabilities"))
     now = [_CAPABILITIES_THEN.get(each, each) for each in then]
     more = _CAME_WITH_INTERCEPTION if "interception" in then else []
@@ -650,12 +650,12 @@ def texts(value: object) -> list[str]:
 
 
 def number(value: object) -> int:
-    """Return a 64-bit integer, or 0: sigwrap writes no larger one, and it could be too long."""
+    """Return a 64-bit integer, or 0: sigwrap writes no larger one, and a log may hold any."""
     return value if isinstance(value, int) and -_INT64 <= value < _INT64 else 0
 
 
 def times(payload: Payload) -> int:
-    """Return how often it happened: repetitions within a second are one event."""
+    """Return how often it happened: repeats within a second share one event."""
     count = number(payload.get("count"))
     return count if count > 0 else 1
 

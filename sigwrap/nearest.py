@@ -6,10 +6,10 @@ from collections.abc import Iterable
 
 
 def nearest_word(word: str, words: Iterable[str]) -> str:
-    import difflib  # for mistakes only; nothing is imported once the command runs
+    import difflib  # only after mistakes, so never while the command runs
 
     by_lowercase = {each.lower(): each for each in words}
-    # difflib is quadratic in the word: nothing that long is a typing error.
+    # difflib is quadratic in the word, and no typing error is longer.
     close = difflib.get_close_matches(word[:64].lower(), by_lowercase, n=1, cutoff=0.6)
     return by_lowercase[close[0]] if close else ""
 

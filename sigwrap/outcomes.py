@@ -1,7 +1,7 @@
 """Outcomes of actions, and their counts. Every count of a session comes from here.
 
-An action is an exec, a signal or a connection. Its outcome does not depend on the policy's word: a
-request that an approver denied is denied.
+An action is an exec, a signal or a connection. Its outcome is the final one: a request that an
+approver denied is denied.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ APPROVED = "approved"
 REDIRECTED = "redirected"
 ABSORBED = "absorbed"
 DENIED = "denied"
-REFUSED = "refused"  # a file, by the kernel
+REFUSED = "refused"  # a file that the kernel refused
 
 # The most serious first.
 OUTCOMES = (DENIED, REFUSED, REDIRECTED, ABSORBED, APPROVED, AUDITED, ALLOWED)
@@ -28,7 +28,7 @@ ANSWER_OF = {
 APPROVAL_ANSWERS = tuple(ANSWER_OF)
 
 _REFUSED_FILE = "file_refused_likely"
-# Without approval and audit, which the payload tells.
+# The payload adds approval and audit.
 OUTCOME_OF = {
     "exec_allowed": ALLOWED,
     "exec_audited": AUDITED,
@@ -53,11 +53,11 @@ _SHOWN = tuple(each for each in OUTCOMES if each not in (ALLOWED, APPROVED))
 
 def outcome(event: Event) -> str:
     """Return the outcome of an exec, a signal or a connection, and "" for any other event."""
-    return _became(event.type, event.payload)
+    return _outcome_of(event.type, event.payload)
 
 
 def how_many(type_name: str, payload: Payload) -> int:
-    """Return how many actions or answers an event stands for.
+    """Return how many actions or answers an event counts as.
 
     The same command in the next directory of PATH is no new action, and a stub's command was
     counted when the policy decided on it. One answer for the whole session is one answer.
@@ -82,7 +82,7 @@ class Counts:
         if type_name in _KINDS:
             is_one = "count" not in payload and "retry" not in payload and "stub" not in payload
             if count := 1 if is_one else how_many(type_name, payload):
-                of_kind, name = self.of_kind(_KINDS[type_name]), _became(type_name, payload)
+                of_kind, name = self.of_kind(_KINDS[type_name]), _outcome_of(type_name, payload)
                 of_kind[name] = of_kind.get(name, 0) + count
         elif type_name == _REFUSED_FILE:
             self.refused_files += 1
@@ -109,7 +109,7 @@ class Counts:
         return self.answers.get(APPROVED, 0)
 
     def lines(self) -> list[str]:
-        """Return such as "5 commands (1 denied)", one line for each kind."""
+        """Return texts such as "5 commands (1 denied)", one for each kind."""
         found = []
         for kind, name in _NAMES.items():
             counts = self.of_kind(kind)
@@ -122,7 +122,7 @@ class Counts:
         return found
 
 
-def _became(type_name: str, payload: Payload) -> str:
+def _outcome_of(type_name: str, payload: Payload) -> str:
     found = OUTCOME_OF.get(type_name, "")
     if found == ALLOWED:
         if payload.get("decision") == "audit":

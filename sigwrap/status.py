@@ -1,15 +1,15 @@
-"""The one table of exit statuses; README and docs quote it."""
+"""The table of exit statuses, which README and docs quote."""
 
 from __future__ import annotations
 
-BLOCKED = 2  # of `sigwrap hook run`: to an agent, no other status is a denial
+BLOCKED = 2  # for `sigwrap hook run`: to an agent, no other status is a denial
 LIMIT_REACHED = 124
 REFUSED = 125
 NOT_EXECUTABLE = 126
 NOT_FOUND = 127
 INTERRUPTED = 130
 
-# Reasons of a run's end in its log.
+# Reasons for the end of a run, in its log.
 COMMAND_ENDED = "the command ended"
 COMMAND_NOT_RUN = "the command could not be run"
 

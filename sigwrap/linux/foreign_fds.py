@@ -1,10 +1,10 @@
-"""Descriptors of other processes: duplicates of them, and closing those.
+"""Duplicates of other processes' descriptors, and how to close them.
 
-A close is a request to the server of a file (FUSE and NFS flush at each close), which can block. So
-a file is duplicated only if its file system is local. A thread of its own closes a file that was
-put in its place meanwhile. It also closes sockets, which may linger (SO_LINGER) or hold others that
-do, and devices, which may send their output first: the last close waits for that, and it can be
-ours. If too many closes wait, no more descriptors are duplicated.
+A close sends a request to the server of a FUSE or NFS file, which can block. So a file is
+duplicated only if its file system is local. A separate thread closes a file that replaced it
+meanwhile. It also closes sockets, which may linger (SO_LINGER) or hold others that do, and devices,
+which may send their output first: the last close waits for that, and it can be ours. If too many
+closes wait, no more descriptors are duplicated.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from sigwrap.linux.paths import told_link
 
 _SO_PASSRIGHTS = 83
 _MOST_CLOSERS = 16
-_LOCAL_MAJORS = frozenset({1, *range(136, 144)})  # /dev/null and its like, pseudo-terminals
+_LOCAL_MAJORS = frozenset({1, *range(136, 144)})  # memory devices, pseudo-terminals
 
 
 class _Closers:
@@ -43,7 +43,7 @@ class _Closers:
         with self._lock:
             self._waiting.append(fd)
             if not self.are_all_busy:
-                with suppress(RuntimeError):  # no thread can be started: another one does it
+                with suppress(RuntimeError):  # no thread can start: a running one closes it
                     _thread.start_new_thread(self._run, ())
                     self.threads += 1
 
@@ -67,10 +67,10 @@ def could_stall(pid: int, holder: int, fd: int) -> bool:
         path = f"/proc/{holder}/fd/{fd}"
         if kind_of(path.encode())[0] != stat.S_IFREG:
             return False
-        is_nowhere = not (told_link(path) or "/").startswith("/")  # a pidfd is
+        is_nowhere = not (told_link(path) or "/").startswith("/")  # a pidfd, for example
         return not is_nowhere and not is_on_local_device(pid, holder, fd)
     except FileNotFoundError:
-        return False  # the duplicate fails with an errno that says so
+        return False  # the duplication fails with the right errno
     except OSError:
         return True
 
@@ -90,18 +90,18 @@ def taken(pid: int, fd: int, take: Callable[[], int]) -> int:
 
 
 def closes_at_once(fd: int) -> bool:
-    """Whether the last close cannot block."""
+    """Return whether the last close cannot block."""
     return _closes_at_once(b"/proc/self/fd/%d" % fd)
 
 
 def refuse_descriptors(end: socket.socket) -> None:
-    """Have the kernel refuse descriptors in messages: sigwrap would have to close them."""
+    """Make the kernel refuse descriptors in messages: sigwrap would have to close them."""
     with suppress(OSError):  # before Linux 6.16, and for sockets that carry none
         end.setsockopt(socket.SOL_SOCKET, _SO_PASSRIGHTS, 0)
 
 
 def let_go(fd: int) -> None:
-    """Close a duplicate, or another descriptor that the process tree gave."""
+    """Close a duplicate, or another descriptor that came from the process tree."""
     if closes_at_once(fd):
         os.close(fd)
     else:

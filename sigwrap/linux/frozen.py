@@ -1,13 +1,13 @@
 """Stop all processes below this one by SIGSTOP, and continue them later.
 
-No process can block or handle SIGSTOP. A process that forks when the signal comes has either forked
+No process can block or handle SIGSTOP. A process that forks as the signal arrives has either forked
 before, and a later round finds the child, or restarts the call when it continues. So there are
 rounds until one finds no new process.
 
 Parents stop before their children and continue after them: a shell that sees a child stop takes it
 for a stopped job. A process that was stopped before stays stopped.
 
-Considered and not taken: a cgroup's freezer, which processes do not notice, but few users may have.
+Rejected: a cgroup's freezer. Processes do not notice it, but few users may have one.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ _NEWEST = 64  # children, which come last: most of the others wait to be reaped
 _LOOKS_EVERY_S = 0.0002
 _LOOKS_AT_CHILDREN_FOR_S = 0.03
 _QUIET_LOOKS = 2  # a single look may come between two processes of a relay
-_SETTLES_WITHIN_S = 1.0  # then the rest is not waited for
+_SETTLES_WITHIN_S = 1.0  # after that, do not wait for the rest
 
 
 class Frozen:
     def __init__(self) -> None:
         self._stopped: dict[int, int] = {}  # pid -> start time, in the order of the signals
         self._ended: set[tuple[int, int]] = set()  # zombies: pid and start time
-        self._stopping: list[Stat] = []  # signalled, and maybe running yet
+        self._stopping: list[Stat] = []  # signalled, and maybe still running
         self._settles_until_s = 0.0
         self._us = os.getpid()
 
     def stop_all(self, *, within_s: float) -> bool:
-        """Stop them; return False if the last round still found a new process: call it again."""
+        """Stop them. Returns False if the last round still found a new process: call it again."""
         now_s = time.monotonic()
         until_s, stops_until_s = now_s + within_s, now_s + _STOPS_ALL_WITHIN_S
         if not self._stopped:
@@ -51,7 +51,7 @@ class Frozen:
         return True
 
     def stop_again(self) -> list[Stat]:
-        """Stop and return those that were continued, by a signal or a timer, or were missed."""
+        """Stop and return processes that a signal or a timer continued, or that were missed."""
         running, members = [], {self._us}
         for level in linux_process.levels_below(self._us):
             members |= {found.pid for found in level if not found.has_ended}
@@ -66,7 +66,7 @@ class Frozen:
         return running
 
     def go_on(self) -> int:
-        """Continue those that this object stopped; return how many there are."""
+        """Continue the processes that this object stopped, and return how many there are."""
         count = 0
         for pid, start_time in reversed(self._stopped.items()):
             found = procfs.stat(pid)
@@ -90,7 +90,7 @@ class Frozen:
                 _await_stops(fresh, stops_until_s)
             members |= {found.ppid for found in level if self._has_just_ended(found)}
             members |= {found.pid for found in level if not found.has_ended}
-        # Reading all of /proc may have taken longer than that.
+        # Reading all of /proc may have taken longer than the time allowed.
         until_s = max(until_s, time.monotonic() + _LOOKS_AT_CHILDREN_FOR_S)
         return self._stop_those_without_end(members, until_s) or is_new
 
@@ -104,7 +104,7 @@ class Frozen:
         latest: set[int] = set()
         while quiet < _QUIET_LOOKS and time.monotonic() < until_s:
             is_new, latest = self._stop_children(members | latest)
-            # One that hasn't stopped yet may be about to make another one.
+            # One that has not stopped yet may still fork.
             self._stopping = [each for each in self._stopping if _still_goes_on(each)]
             quiet = 0 if is_new or self._stopping else quiet + 1
             seen |= is_new
@@ -135,7 +135,7 @@ class Frozen:
         return True
 
     def _is_new(self, found: Stat) -> bool:
-        """Return whether it has to be stopped: also if it only stops for its tracer, or if another
+        """Return whether it must be stopped: also if it only stops for its tracer, or if another
         thread of a stopped process runs."""
         was_stopped = found.state == "T" and (found.threads <= 1 or not _goes_on(found))
         stands = was_stopped or found.has_ended
@@ -157,12 +157,12 @@ def _await_stops(stopping: list[Stat], until_s: float) -> None:
 
 
 def _is_about_to_end(found: Stat) -> bool:
-    """Return whether it is too late for a stop; what it forked is still its child."""
+    """Return whether it can no longer stop. A process that it forked is still its child."""
     return found.is_exiting and found.threads <= 1 and not found.has_ended
 
 
 def _goes_on(found: Stat) -> bool:
-    """Return whether a thread of it runs. The first may have exited, or stop for a tracer."""
+    """Return whether any thread runs. The first may have exited, or stop for a tracer."""
     if found.threads <= 1:
         return _will_run(found)
     return any(map(_runs, procfs.threads(found.pid)))

@@ -1,7 +1,7 @@
-"""Which process connected to a unix socket or sent a signal, and whether it is in a session.
+"""The process that connected to a unix socket or sent a signal, and whether it is in a session.
 
 A process in a session has at least one seccomp filter more than its supervisor. Children inherit
-filters and can't drop them, so no fork, exec, setsid or new namespace hides the process. This test
+filters and cannot drop them, so no fork, exec, setsid or new namespace hides the process. This test
 works for supervisors with as many filters as this process. The ancestry works for all of them: no
 process leaves the tree of a subreaper.
 
@@ -32,7 +32,7 @@ _DEEPEST = 1_000  # which takes 20 ms
 
 
 class Peer(NamedTuple):
-    """`objection` says why sigwrap must not serve the process; empty if it may."""
+    """A process at the other end. `objection`: why sigwrap must not serve it, or empty."""
 
     pid: int
     uid: int
@@ -55,7 +55,7 @@ class Filters(NamedTuple):
 
 
 def pid_and_uid(connection: socket.socket) -> tuple[int, int]:
-    """Return those of the process that called connect(2) or, for that one, listen(2).
+    """Return pid and uid of the process that called connect(2), or listen(2) for a listener.
 
     The pid is 0 if the process is in a pid namespace that is not below this one.
     """
@@ -66,13 +66,13 @@ def pid_and_uid(connection: socket.socket) -> tuple[int, int]:
 
 
 def pidfd_of(connection: socket.socket) -> int:
-    """Return a pidfd of that process, even if it has ended. Raises OSError before Linux 6.5."""
+    """Return a pidfd of the peer, even if it has ended. Raises OSError before Linux 6.5."""
     pidfd: int = connection.getsockopt(socket.SOL_SOCKET, _SO_PEERPIDFD)
     return pidfd
 
 
 def we_connect_for(find: Callable[[socket.socket], int]) -> None:
-    """Set `find`, which returns the pid that this process made a connection for, or 0."""
+    """Set the function that returns the pid for which this process made a connection, or 0."""
     global _connected_for
     _connected_for = find
 
@@ -119,7 +119,7 @@ def _examined(pid: int, uid: int, pidfd: int) -> Peer:
     try:
         command = procfs.command_line(pid)
         inside = is_supervised(pid)
-        if has_ended(pidfd):  # then what was read may belong to another process
+        if has_ended(pidfd):  # the pid may belong to another process by now
             return Peer(pid, uid, "", "it ended before it was identified", False)
     finally:
         os.close(pidfd)
@@ -129,7 +129,7 @@ def _examined(pid: int, uid: int, pidfd: int) -> Peer:
 def objection_to_listener(connection: socket.socket) -> str:
     """Return why a client must not trust the listener, or "".
 
-    A process in a session can put a socket of its own in a session's place. The process that called
+    A process in a session can put its own socket in a session's place. The process that called
     listen(2) must still run: after its end, another process may have its pid. Before Linux 6.5 only
     the pid is known: then it must be that of a supervisor, by its name.
     """
@@ -140,7 +140,7 @@ def objection_to_listener(connection: socket.socket) -> str:
     try:
         found = procfs.stat(pid)
         is_supervised = carries_more_filters_than_us(pid)
-        if has_ended(pinned.fd):  # then what was read may belong to another process
+        if has_ended(pinned.fd):  # the pid may belong to another process by now
             return "it has ended"
     finally:
         os.close(pinned.fd)
@@ -150,12 +150,12 @@ def objection_to_listener(connection: socket.socket) -> str:
 
 
 def is_supervised(pid: int) -> bool:
-    """Return whether a process is in any session. True if that can't be known."""
+    """Return whether a process is in any session. True if that is unknown."""
     return carries_more_filters_than_us(pid) or has_supervisor_above(pid)
 
 
 def carries_more_filters_than_us(pid: int) -> bool:
-    """Return whether it has more seccomp filters. True if that can't be known.
+    """Return whether it has more seccomp filters. True if that is unknown.
 
     The first thread counts for all: each thread inherits the filters of its creator.
     """
@@ -187,7 +187,7 @@ def _is_filtered(filters: Filters) -> bool:
 
 
 def _filters(pid: int | str) -> Filters | None:
-    """Return them; None also for an exited leader, which may have dropped them."""
+    """Return the seccomp state; None also for an exited leader, which may have dropped it."""
     status = proc_files.contents(f"/proc/{pid}/status")
     return None if status is None else read_status(status)
 

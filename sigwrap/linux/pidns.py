@@ -1,4 +1,4 @@
-"""Translate pids of another pid namespace to this one's."""
+"""Translate pids of another pid namespace to this one."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def namespace(pid: int) -> str:
 
 
 def process(sender: int, number: int) -> int | None:
-    """Return the pid or tid of what `sender` knows as `number`."""
+    """Return the pid or tid that `sender` knows as `number`."""
     try:
         return _translated(sender, number)
     except OSError as refusal:
@@ -44,7 +44,7 @@ def group(sender: int, number: int) -> int | None:
 
 
 def _translated(sender: int, number: int) -> int:
-    """Ask the kernel, which needs no search (Linux 6.11). Raises OSError if there is none."""
+    """Ask the kernel, without a search (Linux 6.11). Raises OSError if there is none."""
     fd = proc_files.open_file(f"/proc/{sender}/ns/pid")
     try:
         return ioctl(fd, _NS_GET_PID_FROM_PIDNS, number)

@@ -1,8 +1,8 @@
 """Open a path later exactly as it was when it was pinned.
 
 A process that may rename a directory on the path can put a link or a mount there, and lead sigwrap
-into a file system of its own, which may never answer. So no link is followed later, and no mount
-is entered but those that were on the path before.
+into a file system that never answers. So a later open follows no link, and enters only mounts that
+were on the path before.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class PinnedPath:
     def __init__(self, path: str, known: Known | None = None) -> None:
         """Pin an absolute path without links; its last parts may be missing or unreadable.
 
-        `known` shares the looks at directories with other paths that are pinned at this time.
+        `known` caches directories for other paths that are pinned now.
         """
         self.path = path
         self._segments = _segments(path.rstrip("/"), {} if known is None else known)

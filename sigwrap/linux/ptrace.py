@@ -1,7 +1,7 @@
-"""Stops another thread, reads and changes it, and lets it go.
+"""Stops another thread, reads and changes it, and releases it.
 
-All requests must come from the thread that seized. It is PTRACE_SEIZE because that sends no
-SIGSTOP: a tracee that waits in a seccomp notification goes on waiting.
+All requests must come from the thread that seized. PTRACE_SEIZE sends no SIGSTOP, so a tracee that
+waits in a seccomp notification goes on waiting.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ _pidfd_getfd.restype = ctypes.c_long
 _OF_I386 = frozenset(
     {256, 319, 177, 421, 117, 420, 385, 416, 102, 362, 364, 369, 370, 345, 371, 372, 337, 417}
 )
-# Any stop breaks these off. The last three lines may have a socket's timeout. The numbers of all
+# Any stop interrupts these. The last three lines may have a socket's timeout. The numbers of all
 # architectures are in one set, because no other call of these numbers waits.
 _FAIL_BY_STOPS = numbers_of(
     *("epoll_wait", "epoll_pwait", "epoll_pwait2", "rt_sigtimedwait", "semop", "semtimedop"),
@@ -76,7 +76,7 @@ _FAIL_BY_STOPS = numbers_of(
     *("sendto", "sendmsg", "sendmmsg"),
     *("recvfrom", "recvmsg", "recvmmsg"),
 ) | (_OF_I386 if IS_X86_64 else frozenset())
-_CLOSE = {calls.X86_64: 3, calls.I386: 6}  # the descriptor is closed, whatever the result
+_CLOSE = {calls.X86_64: 3, calls.I386: 6}  # the descriptor is closed, with any result
 _NO_CALL = 1 << 31
 _STOP_UNLESS_HANDLED = (signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU)
 
@@ -101,7 +101,7 @@ def seize(tid: int, options: int = _TO_ITS_EXEC) -> None:
 
 
 def interrupt(tid: int) -> None:
-    """Stop it before its next instruction. A notification or an exec that it is in goes on."""
+    """Stop it before its next instruction. Its notification or exec goes on."""
     _request(_INTERRUPT, tid)
 
 
@@ -115,12 +115,12 @@ def resume_to_syscall(tid: int, signal_number: int = 0) -> None:
 
 
 def detach(tid: int, signal_number: int = 0) -> None:
-    """Let it go from a stop. That also cancels an interrupt that has not stopped it yet."""
+    """Release it from a stop. That also cancels a pending interrupt."""
     _request(_DETACH, tid, signal_number)
 
 
 def let_go_unasked(tid: int, stopped_by: int) -> bool:
-    """Let go of a process that made sigwrap its tracer. Returns whether it had.
+    """Release a process that made sigwrap its tracer. Returns whether it had.
 
     A process that calls PTRACE_TRACEME as its parent ends gets its new parent as tracer, which no
     filter can see. Its next exec would stop it by SIGTRAP, so that signal is dropped.
@@ -144,7 +144,7 @@ def registers(tid: int) -> Registers:
 
 
 def architecture(tid: int) -> int:
-    """Return the architecture of the system call that the thread is in, or on its way out of."""
+    """Return the architecture of the thread's current system call."""
     buffer = ctypes.create_string_buffer(_SYSCALL_INFO.size)
     _request(_GET_SYSCALL_INFO, tid, ctypes.addressof(buffer), size=_SYSCALL_INFO.size)
     _op, arch, *_rest = _SYSCALL_INFO.unpack(buffer.raw)
@@ -176,10 +176,10 @@ def _move_set(
 
 
 def make_again(tid: int, wait_status: int) -> None:
-    """Restart a call that the stop has broken off, but that would have gone on without sigwrap.
+    """Restart a call that the stop interrupted, but that would have gone on without sigwrap.
 
-    A call that no signal breaks off restarts after a handler, whether or not that has SA_RESTART.
-    Some calls (epoll_wait) fail at any stop: they restart unless a handler runs, which the kernel
+    A call that no signal interrupts restarts after a handler, with or without SA_RESTART. Some
+    calls (epoll_wait) fail at any stop: they restart unless a handler runs, which the kernel
     checks, or a signal stops the process. On aarch64 no register shows it, and nothing is done.
     """
     if not LAYOUT.tells_restarts:
@@ -196,7 +196,7 @@ def make_again(tid: int, wait_status: int) -> None:
 
 
 def _is_of_tracing_alone(tid: int, wait_status: int) -> bool:
-    """Return whether, unless a handler runs, nothing would wake the call without tracing."""
+    """Return whether only tracing interrupted the call, unless a handler runs."""
     event, number = wait_status >> 16, os.WSTOPSIG(wait_status)
     if event:
         return event == EVENT_STOP and number == signal.SIGTRAP  # otherwise the process stops
@@ -206,7 +206,7 @@ def _is_of_tracing_alone(tid: int, wait_status: int) -> bool:
 
 
 def would_begin_anew(pid: int) -> bool:
-    """Return whether the process waits in a call whose timeout a stop would start again."""
+    """Return whether the process waits in a call whose timeout a stop would restart."""
     return procfs.call_of(pid, pid) in _FAIL_BY_STOPS
 
 

@@ -1,11 +1,11 @@
-"""The registers of a stopped thread, and what they say of its system call. Pure.
+"""The registers of a stopped thread, and the state of its system call. Pure.
 
-x86_64: at a stop on the way out of a call that will restart, the result still says so (ERESTARTSYS
+x86_64: when a call that will restart returns to a stop, the result still shows that (ERESTARTSYS
 and the like), and the number tells the kernel that there was a call.
 
-aarch64: there the kernel has prepared the restart already. The first argument is back in x0, the
-program counter is before the instruction, and only x8 still holds the number. No register shows
-whether a signal handler will break the call off.
+aarch64: the kernel has already prepared the restart. The first argument is back in x0, the program
+counter is before the instruction, and only x8 still holds the number. No register shows whether a
+signal handler will interrupt the call.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ Registers = dict[str, int]
 
 # The kernel's own error numbers: the call restarts …
 ERESTARTSYS = 512  # unless a handler without SA_RESTART runs
-ERESTARTNOINTR = 513  # whatever signals are pending
+ERESTARTNOINTR = 513  # with any pending signals
 ERESTARTNOHAND = 514  # unless a handler runs
 
 _ALL_BITS = 0xFFFFFFFFFFFFFFFF
 _LAST_ERROR = 4095
-_NO_CALL = -1  # so that the kernel restarts no call for what we return
-# Before Linux 5.19, an interrupt breaks a notification off with ERESTARTSYS, before any signal.
+_NO_CALL = -1  # keeps the kernel from restarting a call
+# Before Linux 5.19, an interrupt ends a notification with ERESTARTSYS, before any signal.
 _RESTARTS = (ERESTARTNOINTR, ERESTARTSYS)
 
 
@@ -64,7 +64,7 @@ class X86:
         return values["cs"] == self._code_segment_32
 
     def error(self, values: Registers) -> int:
-        """Return the errno in the result, 0 if there is none; also one of the kernel's own.
+        """Return the errno in the result, also a kernel-internal one, or 0.
 
         An error has all 64 bits, in both ABIs: the lower 32 alone may be an offset.
         """
@@ -75,7 +75,7 @@ class X86:
         return self.error(values) in _RESTARTS
 
     def again(self, values: Registers) -> Registers:
-        """Make the call restart, whatever signals come."""
+        """Make the call restart with any pending signals."""
         return {**values, "rax": -ERESTARTNOINTR}
 
     def another_again(
@@ -87,7 +87,7 @@ class X86:
     def anew(
         self, values: Registers, arch: int, number: int, arguments: Sequence[int] = ()
     ) -> Registers:
-        """Make a call, once the kernel restarts nothing by itself any more."""
+        """Make a call, when the kernel no longer restarts anything itself."""
         return {
             **values,
             **self._given(arch, arguments),
@@ -105,7 +105,7 @@ class X86:
 
 
 class Aarch64:
-    """The same for aarch64. Tested in an emulator only."""
+    """The registers of aarch64. Tested in an emulator only."""
 
     sets = ((1, 34 * 8), (0x404, 4))  # NT_PRSTATUS, NT_ARM_SYSTEM_CALL
     result, number, stack = "x0", "x8", "sp"

@@ -1,4 +1,4 @@
-"""Signals that are read instead of caught: by sigwrap, which learns their sender, and by others.
+"""Signals that are read instead of caught, by sigwrap and by other processes.
 
 A process may wait for a signal, as an init or a server does, instead of catching it. Its mask alone
 does not show that: the C library and shells block all signals while they start a program, and a
@@ -20,8 +20,8 @@ from sigwrap.tuples import NamedTuple
 
 SI_KERNEL = 0x80
 SI_USER = 0
-# `sigwrap killswitch on` sends it by kill(2). Of another signal the kernel would forget who sent it
-# and how, once the user's queue of signals is full; of a real-time signal only if it is by kill(2).
+# `sigwrap killswitch on` sends it as kill(2) does. Once the user's signal queue is full, the kernel
+# drops the sender of a standard signal, and of a real-time signal only if it came by kill(2).
 KILL_SWITCH_SIGNAL = signal.SIGRTMIN + 9
 
 _OF_TERMINALS = frozenset(
@@ -37,7 +37,7 @@ _SFD_CLOEXEC = 0o2000000
 _SFD_NONBLOCK = 0o4000
 _INFO = struct.Struct("<IiiII108x")
 
-_OF_I386 = {177, 421} if IS_X86_64 else set()  # by int 0x80 there are two
+_OF_I386 = {177, 421} if IS_X86_64 else set()  # int 0x80 has two
 _SIGTIMEDWAIT = numbers_of("rt_sigtimedwait") | _OF_I386
 _LOOKED_AT = 1000  # threads and descriptors at most
 
@@ -50,7 +50,7 @@ class SignalInfo(NamedTuple):
 
     @property
     def is_by_kill(self) -> bool:
-        """Return whether kill(2) or its like sent it: no process can say that for another."""
+        """Return whether kill(2) or the like sent it. No process can forge that for another."""
         return self.code == SI_USER
 
     @property
@@ -59,7 +59,7 @@ class SignalInfo(NamedTuple):
 
     @property
     def is_from_timer(self) -> bool:
-        """Whether it is from the caller's timer, which outlived the exec of sigwrap."""
+        """Return whether it is from the caller's timer, which outlived the exec of sigwrap."""
         return self.code == SI_KERNEL and self.number in _OF_TIMERS
 
     @property
@@ -68,7 +68,7 @@ class SignalInfo(NamedTuple):
 
     @property
     def is_our_own(self) -> bool:
-        """Whether sigwrap caused it itself, as by a read of the terminal or a write to a pipe."""
+        """Return whether sigwrap caused it, as by a read of the terminal or a write to a pipe."""
         if self.code == SI_KERNEL:
             return not (self.is_from_terminal or self.is_from_timer)
         return self.sender_pid == os.getpid()

@@ -95,10 +95,10 @@ class Line:
         spares_screens: bool = False,
         spares_ours: bool = False,
     ) -> None:
-        """`off_terminals` is appended if standard error is no terminal.
+        """Copy the descriptor. `off_terminals` is appended if standard error is no terminal.
 
-        `spares_screens`: write nothing if a program uses the terminal as its screen.
-        `spares_ours`: write nothing on sigwrap's own terminal.
+        `spares_screens`: write nothing if a program uses the terminal as its screen. `spares_ours`:
+        write nothing on sigwrap's own terminal.
         """
         self.say(text)
         self._off_terminals = off_terminals.encode()
@@ -153,7 +153,7 @@ def _is_screen(fd: int) -> bool:
 
 
 def _write_on_our_own(line: bytes) -> None:
-    """Write on sigwrap's standard error: the caller mostly has the same, and hides its own."""
+    """Write on sigwrap's standard error. It is mostly the same as the caller's unreadable one."""
     try:
         if not stat.S_ISREG(os.fstat(2).st_mode):
             _write(2, line)

@@ -1,5 +1,5 @@
-"""Find the supervisors of all sessions of this user, tell each by a signal that the kill switch was
-turned on, and end those that do not react.
+"""Find all supervisors of this user, signal each that the kill switch is on, and kill those that do
+not react.
 
 A supervisor is a process with the supervisors' name, of this user, that blocks the signal. A
 process in a session can look like one, and ends with its session.
@@ -22,7 +22,7 @@ _SEALS_WITHIN_S = 5.0
 
 
 class Supervisor:
-    """A supervisor, held by a pidfd: its pid may be another process's later."""
+    """A supervisor, held by a pidfd, since its pid may be reused."""
 
     def __init__(self, pid: int, pidfd: int) -> None:
         self.pid = pid
@@ -66,7 +66,7 @@ class Supervisor:
         self._kill()
         for pid in below:
             send(pid, signal.SIGKILL)
-        for pid in self._above:  # they stop when the command stops; now they clean up, and end
+        for pid in self._above:  # stopped along with the command; now they clean up and exit
             send(pid, signal.SIGCONT)
 
     def _kill(self) -> None:
@@ -80,8 +80,8 @@ class Supervisor:
 class Search:
     """Finds each supervisor once. `is_complete`: the last look has checked every process.
 
-    A process with a supervisor above it ends with that one's session. It may be the supervisor of a
-    nested session, so it is told, or only look like one, so it is not held.
+    A process below a supervisor ends with that session. It may be a nested session's supervisor, so
+    it is signalled, or only look like one, so it is not killed.
     """
 
     def __init__(self) -> None:
@@ -164,7 +164,7 @@ def hides_processes() -> bool:
 def lock_holder(path: str) -> int:
     """Return the pid of the process that holds a flock on a file, or 0.
 
-    The kernel names it also where /proc does not show the process.
+    The kernel names it even if /proc does not show the process.
     """
     try:
         found = os.stat(path)

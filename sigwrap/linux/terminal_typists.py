@@ -64,7 +64,7 @@ class _Holders:
 
     def __init__(self) -> None:
         self._of_terminal: dict[int, list[int]] = {}  # by its index
-        self.of_socket: dict[int, list[int]] = {}  # by its number
+        self.of_socket: dict[int, list[int]] = {}  # by its inode
         until_s = time.thread_time() + _SEARCH_AT_MOST_S
         for pid in proc_files.all_pids():
             for position, (fd, link) in enumerate(_descriptors(pid)):
@@ -162,7 +162,7 @@ def _clients_of(pid: int, holders: _Holders) -> set[int] | None:
     clients, unheld = set[int](), set[int]()
     for look in range(_LOOKS):
         if look:
-            holders = _Holders()  # a client may have come or gone since
+            holders = _Holders()  # a client may have come or gone
         missing = set[int]()
         for number in _sockets_of(pid):
             if peer := peer_of(number):
@@ -179,7 +179,7 @@ def _may_be_inside(pid: int) -> bool:
     """Return whether it may be in a session, or is ours: the command inherits our descriptors."""
     is_ours = pid in (os.getpid(), os.getppid())
     may_be = is_ours or carries_more_filters_than_us(pid)
-    found = procfs.stat(pid)  # last: nothing is known of a process that has ended by now
+    found = procfs.stat(pid)  # last, because the above is unreliable for a process that has ended
     return may_be and found is not None and not found.has_ended
 
 
@@ -222,7 +222,7 @@ def _terminal_index(pid: int, fd: str) -> int | None:
 
 
 def _presumed_holder(terminal: int) -> list[int]:
-    """Return the process that started what is on the terminal, for an unreadable holder (sudo)."""
+    """Return the process that started the terminal's programs, for an unreadable holder (sudo)."""
     found = procfs.stat(os.getpid())
     while found is not None and found.ppid > 1:
         if procfs.controlling_terminal(found.ppid) != terminal:

@@ -1,11 +1,11 @@
-"""The terminals that sigwrap speaks on, and the processes that wait for their input.
+"""Sigwrap's terminals, and the processes that wait for their input.
 
-Sigwrap opens its terminals before the command runs: by TIOCEXCL or a chmod, the command could keep
-it from opening them later. It never waits long to write.
+Sigwrap opens its terminals before the command runs: by TIOCEXCL or a chmod, the command could
+prevent a later open. Sigwrap never waits long to write.
 
 /proc/TID/syscall shows a thread that waits for input: in a read, or in a poll that watches the
-terminal. A thread that sigwrap may not look at counts as not waiting. Then the kernel keeps it from
-reading while sigwrap asks on the terminal (run/asking).
+terminal. A thread that sigwrap may not inspect counts as not waiting. While sigwrap asks on the
+terminal, the kernel then keeps that thread from reading (run/asking).
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ _POLL = numbers_of("poll", "ppoll")
 _SELECT = numbers_of("select", "pselect6")
 _EPOLL = numbers_of("epoll_wait", "epoll_pwait", "epoll_pwait2")
 
-controlling = -1  # the controlling terminal, to read from as well; -1 if there is none
-_held: dict[Inode, int] = {}  # by the file that they were opened by
+controlling = -1  # the controlling terminal, open for reading too; -1 if there is none
+_held: dict[Inode, int] = {}  # by the inode that they were opened from
 
 
 def hold() -> None:
@@ -49,7 +49,7 @@ def hold() -> None:
         controlling = _moved_up(os.open("/dev/tty", os.O_RDWR | _FLAGS))
         _held[inode_of_descriptor(controlling)] = controlling
     except OSError:
-        pass  # there is none
+        pass  # there is no controlling terminal
     if os.isatty(2):
         try:
             held = proc_files.open_file("/proc/self/fd/2", os.O_WRONLY | _FLAGS)
@@ -97,7 +97,7 @@ def write_all(held: int, data: bytes, *, within_s: float) -> bool:
 
 
 def let_output_go_on(held: int) -> None:
-    """Undo TCOOFF. The calling thread blocks SIGTTOU."""
+    """Undo TCOOFF. The calling thread must block SIGTTOU."""
     try:
         termios.tcflow(held, termios.TCOON)
     except termios.error as refusal:
@@ -105,10 +105,10 @@ def let_output_go_on(held: int) -> None:
 
 
 def _moved_up(fd: int) -> int:
-    """Move a descriptor to where shells have theirs: programs use the lower numbers themselves."""
+    """Move a descriptor to the numbers that shells use, because programs use the lower ones."""
     try:
         moved = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, _LOWEST_HELD)
-    except OSError:  # the limit of open files is lower
+    except OSError:  # the limit of open files is too low
         return fd
     os.close(fd)
     return moved
@@ -146,7 +146,7 @@ def _has_terminal(thread: int | str, fd: int) -> bool:
 
 
 def _character_device(thread: int | str, fd: int) -> int:
-    """Return its number, 0 if it is no character device."""
+    """Return the device number, or 0 if it is no character device."""
     try:
         found = proc_files.file_status(f"/proc/{thread}/fd/{fd}")
     except OSError:
@@ -157,7 +157,7 @@ def _character_device(thread: int | str, fd: int) -> int:
 def _awaited_by(thread: str) -> Iterator[int]:
     """Yield the descriptors from which the thread waits to read."""
     words = _text(f"/proc/{thread}/syscall").split()
-    if len(words) < 4:  # it runs, or waits outside of a system call
+    if len(words) < 4:  # it runs, or waits outside a system call
         return
     number, first, second = int(words[0]), int(words[1], 16), int(words[2], 16)
     try:

@@ -1,13 +1,13 @@
-"""What a process tree uses: as /proc shows it, and as control groups of the session's own count it.
+"""The resource use of a process tree, from /proc and from control groups of the session's own.
 
-A look reads a process before it lists its children, so before any of them may end and be counted
-in the parent's times.
+A look reads a process before it lists its children, so before any of them may end and be counted in
+the parent's times.
 
-Control groups count what no look can see, and limit memory by the kernel. They lie below sigwrap's
-own groups, where it may make them: in version 2, or in version 1 where that counts memory or
-processor time. Sigwrap changes nothing in the groups above. A process that may write there, as root
-may, can leave them; only what they alone could count is then missing. Each folder is locked while
-its supervisor lives, so that a later session can remove what a killed one has left.
+Control groups also count what a look misses, and the kernel enforces their memory limit. They are
+below sigwrap's own groups, if it may make them: in version 2, or in version 1 where that counts
+memory or processor time. Sigwrap changes nothing in the groups above. A process that may write
+there, such as root, can leave them; then only the extra counts are missing. Each directory is
+locked while its supervisor lives, so that a later session can remove those of a killed one.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ _KCMP_VM = 1
 _PREFIX = "sigwrap-"
 _OF_A_SESSION = re.compile(_PREFIX + r"\d{8}-\d{6}-[0-9a-f]{6}")
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_TRIES = 3  # another session may remove a new folder before it is locked
+_TRIES = 3  # another session may remove a new directory before it is locked
 _ENDS_WITHIN_S = 0.2
 _PAUSE_S = 0.005
-# Pipes and sockets come on top of what the limit counts.
+# Pipes and sockets come on top of the sum that the limit applies to.
 _LEEWAY_SHARE = 8
 _LEAST_LEEWAY_BYTES = 16 << 20
 
@@ -47,11 +47,11 @@ _LEAST_LEEWAY_BYTES = 16 << 20
 def look(known: Mapping[int, ProcessUse]) -> Look:
     """Look at the tree. `known` are the processes of the last look."""
     supervisor = os.getpid()
-    ended = frozenset(pid for pid in known if not _is_there(pid))  # before any is read
+    ended = frozenset(pid for pid in known if not _is_there(pid))  # before any of them is read
     reaped = resource.getrusage(resource.RUSAGE_CHILDREN)
     found = {each.pid: each for each in _below(supervisor)}
     for pid, before in known.items():
-        # The kernel may leave out children while another one of them ends.
+        # The kernel may omit children while another child of the same parent ends.
         if pid not in found and pid not in ended:
             again = _read(pid)
             if again is not None and again[0].start_time == before.start_time:
@@ -99,7 +99,7 @@ def _below(supervisor: int) -> Iterator[ProcessUse]:
     while waiting:
         pid = waiting.popleft()
         read = None if pid in tree else _read(pid)
-        if read is None or read[0].ppid not in tree:  # it has ended; another may have its number
+        if read is None or read[0].ppid not in tree:  # it has ended; the pid may be reused
             continue
         yield read[0]
         tree.add(pid)
@@ -116,7 +116,7 @@ def _read(pid: int) -> tuple[ProcessUse, int] | None:
         return None
     threads = int(fields[17])
     pages = int(fields[21])
-    if pages <= 0 and threads > 1:  # its first thread has ended; the others show its memory
+    if pages <= 0 and threads > 1:  # its first thread has ended; another one shows its memory
         pages = max((int(each[21]) for each in _threads(pid)), default=0)
     found = ProcessUse(
         pid,
@@ -136,7 +136,7 @@ def _in_status(pid: int, *names: bytes) -> int:
         return procfs.kilobytes(f"/proc/{tid}/status", *names) or 0
 
     found = read(pid)
-    if not found:  # its first thread may have ended; the others show its memory
+    if not found:  # its first thread may have ended; another one shows its memory
         found = max(map(read, procfs.threads(pid)), default=0)
     return found * 1024
 
@@ -157,7 +157,7 @@ def _is_there(pid: int) -> bool:
 
 
 def _is_in_memory_of(pid: int, parent: int) -> bool:
-    """Return whether both have the same memory, as between vfork and exec: it counts once."""
+    """Return whether both share memory, as between vfork and exec: count it once."""
     try:
         return syscall("kcmp", _SYS_KCMP, pid, parent, _KCMP_VM, 0, 0) == 0
     except KernelError:
@@ -165,7 +165,7 @@ def _is_in_memory_of(pid: int, parent: int) -> bool:
 
 
 class _Counter(NamedTuple):
-    """Where a figure stands: the sum of these lines, or the only number, in this unit."""
+    """A figure in a file: the sum of these lines, or the only number, in this unit."""
 
     file: str
     lines: tuple[bytes, ...]
@@ -176,7 +176,7 @@ _TIME = {
     "": _Counter("cpu.stat", (b"usage_usec",), 1000),
     "cpuacct": _Counter("cpuacct.usage", (), 1),
 }
-# What the kernel can drop (pages of files) is not in it; what lies in a tmpfs is.
+# Excludes pages of files, which the kernel can drop, and includes tmpfs.
 _MEMORY = {
     "": (
         _Counter("memory.stat", (b"anon", b"shmem", b"pagetables"), 1),
@@ -192,7 +192,7 @@ _KILLS = {
 
 
 class _Group:
-    """A control group, by descriptors: mounts over its path do not matter."""
+    """A control group, held by descriptors: mounts over its path do not matter."""
 
     def __init__(self, above: str, name: str) -> None:
         self.name = name
@@ -234,8 +234,7 @@ class _Group:
     def remove(self) -> None:
         """Remove it and the groups below it.
 
-        What cannot be removed, such as a group with a process from outside, is left to the next
-        session.
+        The next session removes the rest, such as a group with a process from outside.
         """
         until_s = time.monotonic() + _ENDS_WITHIN_S
         while not _remove(self._above, self.name) and time.monotonic() < until_s:
@@ -253,7 +252,7 @@ class SessionCgroup:
         self._name = _PREFIX + session_id
 
     def take(self, pid: int, *, counts_time: bool, memory_bytes: int) -> None:
-        """Put a process that has done nothing yet into new groups, as far as they can be made."""
+        """Put a process that has done nothing yet into new groups, if these can be made."""
         above = cgroups.own_folders()
         wanted = [""]
         wanted += ["cpuacct"] * counts_time + ["memory"] * bool(memory_bytes)
@@ -308,7 +307,7 @@ class SessionCgroup:
         self._time = self._memory = None
 
     def _use(self, group: _Group, controller: str, counts_time: bool, memory_bytes: int) -> bool:
-        """Count by the group what it can count. Returns whether there is anything."""
+        """Let the group count time and memory, if it can. Returns whether it counts any."""
         if counts_time and controller in _TIME and group.has(_TIME[controller].file):
             self._time = (group, _TIME[controller])
         if memory_bytes and controller in _MAXIMUM and group.has(_MAXIMUM[controller]):
@@ -369,7 +368,7 @@ def _remove_leftover(above: int, name: str) -> None:
 
 
 def _remove(above: int, name: str) -> bool:
-    """Remove a group with all groups below it. Only the folders have to be removed."""
+    """Remove a group with all groups below it. Its files go with the directories."""
     try:
         for _, folders, _, fd in os.fwalk(name, topdown=False, dir_fd=above):
             for each in folders:

@@ -1,8 +1,8 @@
-"""Waits that end: polls with a deadline, and kernel calls that a signal breaks off.
+"""Waits that end: polls with a deadline, and kernel calls that a signal interrupts.
 
-A call on a caller's socket may block, which only a caller's trick makes it do: the last close waits
-by SO_LINGER, or for what the socket holds, and the supervisor's close can be the last. A timer of
-the kernel's ends such a call, with EINTR; it costs less than a worker.
+A call on a caller's socket may block: the last close waits by SO_LINGER, or for the socket's queue,
+and the supervisor's close can be the last. Only a malicious caller causes that. A kernel timer ends
+such a call with EINTR, which costs less than a worker.
 """
 
 from __future__ import annotations
@@ -28,22 +28,22 @@ _SIGEV_THREAD_ID = 4
 _SIGNAL = signal.SIGVTALRM
 _AFTER_S = 0.005
 _EVENT = struct.Struct("=QiiI44x")  # value, signal, kind, thread
-_TIME = struct.Struct("=qqqq")  # between the following, before the first
+_TIME = struct.Struct("=qqqq")  # interval, first expiry
 
 
 def seconds_until(deadline_s: float) -> float:
-    """Return how long to poll for a deadline on the monotonic clock, an hour at most."""
+    """Return the seconds to poll until a deadline on the monotonic clock, an hour at most."""
     return min(max(0.0, deadline_s - time.monotonic()), _LONGEST_S)
 
 
 def let_calls_be_broken_off() -> None:
-    """In this thread, the main one, and in those that it starts from now on."""
+    """Let timers interrupt calls in this thread, the main one, and in threads started later."""
     signal.signal(_SIGNAL, lambda _number, _frame: None)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {_SIGNAL})
 
 
 def run_bounded(work: Callable[[], Any]) -> Any:
-    """Run `work` in this thread; each call in which it blocks fails with EINTR after 5 ms."""
+    """Run `work` in this thread; a call that blocks fails with EINTR after 5 ms."""
     timer = Bounded()
     try:
         return timer.call(work)
@@ -52,7 +52,7 @@ def run_bounded(work: Callable[[], Any]) -> Any:
 
 
 class Bounded:
-    """A timer for the thread that makes it, which is the only one that may use it."""
+    """A timer for the thread that makes it. No other thread may use it."""
 
     def __init__(self) -> None:
         number = ctypes.create_string_buffer(4)

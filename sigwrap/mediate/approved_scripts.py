@@ -1,12 +1,12 @@
-"""What a yes to a script goes on to cover.
+"""Approvals of scripts, which also cover the exec of the script's interpreter.
 
-`#!/usr/bin/env node` takes two execs: env's, which is asked about as the script's, and node's, by
-which env goes on. Who said yes to the first has been shown the words of the second, so it is not
-asked about again. It is that second one only as the next exec of the same process, by the same
-rule, with the words that the first had env run, in the same root and folder and with the same
-variables, of the very files that were approved, each on the same mount, while the script still lies
-where it was called. Where env's words say more (`-S`, and a variable, an option, a quote), what it
-makes of them is nothing that anybody has seen, and asked about as any other.
+`#!/usr/bin/env node` takes two execs: env's, which needs the approval, and node's, which env does
+next. The approver has seen the arguments of both, so the second exec needs no approval of its own.
+It must be the next exec of the same process, under the same rule, with the arguments that the first
+had env run. Root, directory, variables, mounts and the content of the approved files must be the
+same, and the script must still be at its path. If env would change the arguments (`-S`, a variable,
+an option, a quote), the approver has not seen the result, so the second exec needs its own
+approval.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ _KEPT = 256
 
 
 class Approved(NamedTuple):
-    """A script that runs."""
+    """A running script that was approved."""
 
     approval_id: str
     by: str
     rule: str
     scripts: tuple[str, ...]
-    wraps: Program  # what its interpreter is to exec
-    ground: Ground  # its content: the scripts, the interpreter, and what that is to exec
+    wraps: Program  # the command that its interpreter executes
+    ground: Ground  # its content: the scripts, the interpreter, and the command that this executes
     environment: str
 
     def goes_on(self, facts: ExecFacts, rule: str) -> Judgement:
-        """Whether this exec is the script's second. What is read for that has to hold at the exec
-        stop."""
+        """Return whether this exec is the script's second. The exec stop checks the same facts
+        again."""
         if not self._runs(facts, rule):
             return False
         if (yield ReadWhereabouts()) != self.ground.where:
@@ -63,7 +63,7 @@ class Approved(NamedTuple):
 
 
 class ApprovedScripts:
-    """By the process that runs it, until its next exec."""
+    """Approved scripts by their process, each kept until its next exec."""
 
     def __init__(self) -> None:
         self._running: dict[Process, Approved] = {}

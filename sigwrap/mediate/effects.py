@@ -1,15 +1,15 @@
-"""What a mediator yields, and what it gets back.
+"""Effects that mediators yield, and the reply to each.
 
 A mediator is a generator: it gets facts, yields effects one by one, and is resumed with the reply
-to each. The performer (run/perform.py) carries effects out. Waiting for a person, or for an exec to
-be over, is a generator that has not been resumed yet. Where the caller is gone, the generator is
-closed instead of resumed, so no mediator needs to ask whether somebody still waits.
+to each. The performer (run/perform.py) carries effects out. While a mediator waits for an approval
+or for the end of an exec, its generator is suspended. If the caller is gone, the performer closes
+the generator, so no mediator needs to check for that.
 
     Record(…)            reply: Logged           an event is appended to the log
     Continue(), Fail(…)  reply: None             the kernel gets its answer
 
-The performer refuses an answer for which no event was recorded. The exceptions are `Unrecorded`:
-an answer names its own.
+The performer refuses an answer for which no event was recorded. An answer without an event gives
+its reason as `Unrecorded`.
 
 Named tuples, not dataclasses: some are made for every exec and signal, at a third of the time.
 """
@@ -29,26 +29,26 @@ from sigwrap.policy.judge.request import CommandRedirect, TargetType
 from sigwrap.tuples import NamedTuple
 
 Mediation = Generator["Effect", Any, None]
-Judgement = Generator["Effect", Any, bool]  # a part of one, which says whether to go on
+Judgement = Generator["Effect", Any, bool]  # a part of a mediation; returns whether to go on
 
 
 class Logged(IntEnum):
-    """What came of an event; false where it could not be written."""
+    """The result of recording an event; false if it could not be written."""
 
     FAILED = 0
     WRITTEN = 1
-    COUNTED = 2  # it repeats one that is in the log, and a later event has the count
+    COUNTED = 2  # it repeats a logged event; a later event has the count
 
 
 class Escalation(NamedTuple):
-    """A rule with `escalate` has decided: SIGPOLICY is sent, once the event is recorded."""
+    """A rule with `escalate` has decided: send SIGPOLICY once the event is recorded."""
 
     rule: str
-    what: str  # was asked
+    what: str  # the request
 
 
 class Record(NamedTuple):
-    """Reply: Logged."""
+    """Append an event to the log. Reply: Logged."""
 
     event: str
     payload: Payload
@@ -56,8 +56,8 @@ class Record(NamedTuple):
 
 
 class RecordRepeated(NamedTuple):
-    """The first of its key is recorded; those that follow within the time are one event more, with
-    their count. Reply: Logged."""
+    """Record the first event of its key. Repeats within the time share one more event, with their
+    count. Reply: Logged."""
 
     event: str
     payload: Payload
@@ -80,7 +80,7 @@ class Unrecorded(Enum):
 
 
 class Continue(NamedTuple):
-    """The kernel goes on with the call: only where its arguments are registers."""
+    """Let the kernel go on with the call. Safe only if the arguments are in registers."""
 
     unrecorded: Unrecorded | None = None
 
@@ -91,80 +91,79 @@ class Fail(NamedTuple):
 
 
 class Succeed(NamedTuple):
-    """The caller sees this value, and the kernel does nothing."""
+    """Return this value to the caller. The kernel does nothing."""
 
     unrecorded: Unrecorded | None = None
     value: int = 0
 
 
 class Ask(NamedTuple):
-    """The caller waits until somebody has answered. Reply: Answer."""
+    """Make an approval request; the caller waits for the answer. Reply: Answer."""
 
     question: Question
     notice: str = ""  # for the caller's stderr while it waits
 
 
 class WouldWait(NamedTuple):
-    """Whether the caller would have to wait for the answer. Reply: bool."""
+    """Find out whether the caller would have to wait for the answer. Reply: bool."""
 
     question: Question
 
 
 class ReadContent(NamedTuple):
-    """What is in the files that the exec would run; the exec stop holds what is loaded against it.
-    Reply: a text for each of them. With `besides`, these files' texts follow; nothing is replied
-    where one of them can't be had."""
+    """Read the files that the exec would run; the exec stop compares them with what is loaded.
+    Reply: a text for each file, followed by those of `besides`. Nothing if any of `besides` cannot
+    be read."""
 
     besides: tuple[str, ...] = ()
 
 
 class ReadEnvironment(NamedTuple):
-    """What variables the exec would pass on. `stays`: the exec stop holds what is passed on against
-    it. Reply: a text that is another for others, empty where they can't be read."""
+    """Read the variables that the exec would pass on. `stays`: the exec stop compares them. Reply:
+    a text that differs for other variables, empty if they cannot be read."""
 
     stays: bool = False
 
 
 class ReadLoaded(NamedTuple):
-    """Which variables of the exec make programs called `names` load code, each with its value; the
-    exec stop holds what is passed on against them. Reply: texts, None where they can't be read."""
+    """Read the variables that make programs called `names` load code. The exec stop compares them.
+    Reply: texts with their values, None if they cannot be read."""
 
     names: tuple[str, ...]
 
 
 class ReadWhereabouts(NamedTuple):
-    """Where the exec would run, which the exec stop holds where it runs against; and whether the
-    caller is watched. Reply: Whereabouts."""
+    """Read the root and directory of the exec, which the exec stop compares, and whether the caller
+    is traced. Reply: Whereabouts."""
 
 
 class Whereabouts(NamedTuple):
-    folder: str  # by its path; empty where that is too long to be told
-    identity: str  # of the root and the folder: neither's path says which it is
-    are_ours: bool  # a path leads there where it leads whoever is asked
-    is_covered: bool = False  # but the folder's, over which something is mounted
-    traced: bool = False  # the caller, by somebody else than sigwrap
+    folder: str  # its path; empty if that is too long
+    identity: str  # of the root and the directory, since a path does not identify either
+    are_ours: bool  # its paths lead to the same files as sigwrap's own
+    is_covered: bool = False  # something is mounted over the directory or a parent
+    traced: bool = False  # a process other than sigwrap traces the caller
 
 
-NOWHERE = Whereabouts("", "", False)  # it can't be read
+NOWHERE = Whereabouts("", "", False)  # it cannot be read
 
 
 class Turn(NamedTuple):
-    """The request waits while the session stands still, and while another thread of its process is
-    at an exec."""
+    """Wait while the session is frozen, or another thread of the process is at an exec."""
 
 
 class Look(NamedTuple):
-    """What the call asks for is read, by a worker where that may take long. After a wait it is read
-    again: others had the time to change it. Reply: the family's facts."""
+    """Read what the call asks for, in a worker if that may take long. Repeated after a wait, since
+    it may have changed. Reply: the family's facts."""
 
 
 class TakeDigests(NamedTuple):
-    """The digests are taken that the rules ask for, by a worker where the files are large. Reply:
-    whether it has them."""
+    """Compute the digests that the rules ask for, in a worker if the files are large. Reply:
+    whether all are known."""
 
 
 class Tell(NamedTuple):
-    """A line on the caller's stderr."""
+    """Print a line on the caller's stderr."""
 
     text: str
 
@@ -177,30 +176,29 @@ class EndRun(NamedTuple):
 
 
 class Reach(NamedTuple):
-    """The call is made by the supervisor, on its duplicate of the caller's socket, with the address
-    that was judged. Reply: Reached."""
+    """Make the call in the supervisor, on its duplicate of the caller's socket, with the judged
+    address. Reply: Reached."""
 
     unrecorded: Unrecorded | None = None
 
 
 class LookUpNames(NamedTuple):
-    """The names that rules are about are looked up, where they have not just been. Reply: those
-    that the address has."""
+    """Look up the host names in rules, unless just done. Reply: the names of the address."""
 
     address: bytes
 
 
 class MakeSocket(NamedTuple):
-    """The supervisor makes one, and the caller gets it as its answer. Reply: 0 or an errno."""
+    """Make a socket in the supervisor and give it to the caller as the answer. Reply: 0 or an
+    errno."""
 
     unrecorded: Unrecorded | None = None
 
 
 class Outside(NamedTuple):
-    """The process that listens at the other end of a connection: outside the session, and of the
-    same user."""
+    """The process that listens at the other end of a connection: outside the session, same user."""
 
-    pid: int  # 0: in another container
+    pid: int  # 0 if it is in another container
     start_time: int = 0
     comm: str = ""  # empty if it has ended
     argv: tuple[str, ...] = ()
@@ -209,14 +207,14 @@ class Outside(NamedTuple):
 class Reached(NamedTuple):
     value: int  # what the caller's call returns
     errno: int = 0  # or fails with
-    outside: Outside | None = None  # whom a connection has reached
+    outside: Outside | None = None  # the process at the other end, if it is outside the session
 
 
 # Execs
 
 
 class TellWatchers(NamedTuple):
-    """This exec goes on, or its replacement does."""
+    """Report to the watchers that this exec or its replacement goes on."""
 
     facts: ExecFacts
     traced: bool
@@ -224,8 +222,8 @@ class TellWatchers(NamedTuple):
 
 
 class Hold(NamedTuple):
-    """The caller is traced until its exec is over, so that the exec can be verified. After Turn.
-    Reply: Held or CannotHold."""
+    """Trace the caller until its exec is over, to verify the exec. Must follow Turn. Reply: Held or
+    CannotHold."""
 
 
 class Held(Enum):
@@ -252,7 +250,7 @@ class Image(Enum):
 
 
 class VerifyThenContinue(NamedTuple):
-    """The exec goes on, and what the kernel loads is compared before it runs. After Hold only.
+    """Let the exec go on, and compare what the kernel loads before it runs. Must follow Hold.
     Reply: ExecOutcome."""
 
     image: Image
@@ -263,14 +261,14 @@ class Ran(NamedTuple):
 
 
 class KernelRefused(NamedTuple):
-    """The exec failed."""
+    """The kernel refused the exec."""
 
     errno: int
 
 
 class LoadedOther(NamedTuple):
-    """Another program was loaded than the one that was judged. It stands before its first
-    instruction, and does not get any further than that."""
+    """The kernel loaded another program than the judged one. It is stopped before its first
+    instruction and never runs."""
 
     problem: str
     path: str
@@ -287,7 +285,7 @@ class ContinueWatched(NamedTuple):
 
 
 class Prepare(NamedTuple):
-    """Finds the replacement. Reply: Prepared or Unpreparable."""
+    """Find the replacement. Reply: Prepared or Unpreparable."""
 
     redirect: CommandRedirect
     argv: tuple[str, ...]
@@ -295,13 +293,12 @@ class Prepare(NamedTuple):
 
 
 class PrepareStubCommand(NamedTuple):
-    """The caller is a stub's child: the streams of its command are tied to the supervisor. Reply:
-    Prepared or Unpreparable."""
+    """Connect a stub command's streams to the supervisor. Reply: Prepared or Unpreparable."""
 
 
 class PrepareStub(NamedTuple):
-    """The caller gets a descriptor of the program that waits in its place. Reply: Prepared or
-    Unpreparable."""
+    """Give the caller a descriptor of the stub program, which waits in its place. Reply: Prepared
+    or Unpreparable."""
 
 
 class Prepared(NamedTuple):
@@ -315,16 +312,16 @@ class Unpreparable(NamedTuple):
 
 
 class Replace(NamedTuple):
-    """The caller's call is restarted with the replacement's path and arguments. After Hold and
+    """Restart the caller's call with the replacement's path and arguments. Must follow Hold and
     Prepare. Reply: Restarted, KernelRefused or Tampered."""
 
 
 class Restarted(NamedTuple):
-    """The new call has come, and waits."""
+    """The restarted call has arrived, and waits."""
 
 
 class Tampered(NamedTuple):
-    """A call has come and waits, but it isn't the one that was made."""
+    """A call has arrived and waits, but it is not the restarted one."""
 
 
 # Signals
@@ -335,7 +332,7 @@ class SignalTarget(NamedTuple):
     start_time: int
     comm: str
     types: Types
-    thread: int = 0  # which of its threads is meant, where one is
+    thread: int = 0  # the targeted thread, 0 if none
 
     @property
     def is_inside(self) -> bool:
@@ -343,7 +340,7 @@ class SignalTarget(NamedTuple):
 
 
 class Send(NamedTuple):
-    """The supervisor sends it in the sender's place. Reply: 0 or an errno."""
+    """Send the signal from the supervisor. Reply: 0 or an errno."""
 
     target: SignalTarget
     signal: int
@@ -351,51 +348,51 @@ class Send(NamedTuple):
 
 
 class ContinueToChildren(NamedTuple):
-    """Continue, with a signal that may end, stop or continue children of the sender: it will get
-    SIGCHLD for that, which must not break off its next call."""
+    """Continue a signal that may end, stop or continue the sender's children. The sender then gets
+    SIGCHLD, which must not interrupt its next call."""
 
     unrecorded: Unrecorded | None = None
 
 
 class SetOwner(NamedTuple):
-    """The supervisor sets whom a descriptor's signals go to, or that they go to nobody. Reply: 0 or
-    an errno."""
+    """Set or clear the owner of a descriptor, which gets its signals, from the supervisor. Reply: 0
+    or an errno."""
 
     target: SignalTarget | None
     unrecorded: Unrecorded | None = None
 
 
 class SetAsync(NamedTuple):
-    """The supervisor has a descriptor signal its owner, which is this one where it has none yet;
-    or has it do so by another signal. Reply: 0 or an errno."""
+    """Make a descriptor signal its owner, or change the signal. `owner` is set if it has none yet.
+    Reply: 0 or an errno."""
 
     owner: SignalTarget | None
     unrecorded: Unrecorded | None = None
 
 
 class SetForeground(NamedTuple):
-    """The supervisor gives a group the terminal. Reply: 0 or an errno."""
+    """Make a process group the terminal's foreground group. Reply: 0 or an errno."""
 
     group: int
     unrecorded: Unrecorded | None = None
 
 
 class SetLimits(NamedTuple):
-    """The supervisor sets limits of the target, as they were judged. Reply: 0 or an errno."""
+    """Set the target's limits, as judged, from the supervisor. Reply: 0 or an errno."""
 
     target: SignalTarget
     unrecorded: Unrecorded | None = None
 
 
 class LetGo(NamedTuple):
-    """A process can have one tracer. Where sigwrap traces it for a moment, the caller waits for the
-    end of that. Reply: whether it has waited."""
+    """Wait until sigwrap no longer traces the process, since it can have one tracer only. Reply:
+    whether the caller has waited."""
 
     pid: int
 
 
 class LookAgain(NamedTuple):
-    """Is it still the process that was judged? Reply: bool."""
+    """Check that the target is still the judged process. Reply: bool."""
 
     target: SignalTarget
 
@@ -404,13 +401,13 @@ class LookAgain(NamedTuple):
 
 
 class CountChildren(NamedTuple):
-    """Reply: Counted."""
+    """Count the children of a process. Reply: Counted."""
 
     parent: Process
 
 
 class CountTree(NamedTuple):
-    """Reply: Counted."""
+    """Count the process tree. Reply: Counted."""
 
 
 class Counted(NamedTuple):
@@ -420,7 +417,7 @@ class Counted(NamedTuple):
 
 
 class ContinueFork(NamedTuple):
-    """Continue, and until the child is seen it counts as one of this parent's."""
+    """Continue, and count the child as one of this parent's until it is seen."""
 
     parent: Process
 

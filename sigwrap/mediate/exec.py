@@ -84,38 +84,38 @@ from sigwrap.policy.judge.request import (
 )
 
 _GO_ON = {Action.ALLOW: "exec_allowed", Action.AUDIT: "exec_audited"}
-_NO_YES_WHILE_TRACED = (
+_NO_APPROVAL_WHILE_TRACED = (
     "it needs approval, and its caller is traced: a tracer could make it run another program"
 )
 _DIGEST_TAKES_LONG = "computing the digest of such a large file takes too long"
-_NO_YES_UNREAD = (
+_NO_APPROVAL_UNREADABLE = (
     "it needs approval, and sigwrap may not read its caller: it could not verify the program"
 )
 
 
-_OF_A_STUB = "the command that its stub runs"
+_STUB_COMMAND = "the command that its stub runs"
 
 
 class ExecMediator:
     def __init__(self, engine: Engine, *, is_watched: bool = False) -> None:
-        """`is_watched`: each exec that goes on is reported to the watchers."""
+        """Judge by a policy. `is_watched`: report each exec that goes on to the watchers."""
         self._engine = engine
         self._is_watched = is_watched
         self._limits = engine.policy.limits
         rules = engine.policy.command_rules
         self._names_digests = any(rule.sha256 or rule.not_sha256 for rule in rules)
         self._rules_about_loading = frozenset(rule.name for rule in rules if rule.loads_code)
-        self._gone_on = 0
-        self.last_denial = ""  # the rule
+        self._execs = 0
+        self.last_denial = ""  # the rule that denied
         self.denied_last = 0  # the pid of its caller
         self._retries = Retries()
-        self._last_told: tuple[Process, str] | None = None
+        self._last_line: tuple[Process, str] | None = None
         # A shell that is refused /usr/bin/X asks for /bin/X at once. The answer stays the same.
         self._last_refusal: tuple[Process, tuple[str, ...], str] | None = None
         self._approved_scripts = ApprovedScripts()
 
     def mediate(self) -> Mediation:
-        """An exec, from its request to what came of it."""
+        """Handle an exec, from its request to its outcome."""
         facts = yield from self._look()
         match facts:
             case ExecFacts(stub_rule=None):
@@ -145,21 +145,21 @@ class ExecMediator:
         return Record(event, payload, _escalation(facts, decision))
 
     def goes_on(self, facts: ExecFacts, rule: str) -> Mediation:
-        """Follow an exec that is recorded and goes on already."""
+        """Follow an exec that is recorded and already goes on."""
         yield from self._go_on(facts, facts.programs[0].path, rule, Image.ASKED)
 
     def look_over(self, facts: ExecFacts) -> None:
-        """Judge the exec in every way that it may need, to find out which digests rules ask for."""
+        """Judge the exec in every way that it may need: this shows which digests the rules need."""
         self._judge(facts)
         self._judge_as_traced(facts)
 
     def _decide(
         self, facts: ExecFacts, approved: Approved | None = None, *, asked_before: bool = False
     ) -> Mediation:
-        """`approved`: the script that the process has executed last, if it was approved."""
+        """Judge an exec. `approved`: the approved script that the process executed last."""
         decision = self._judge(facts)
         if decision.action is not Action.DENY:
-            used = used_up(self._limits, self._gone_on)
+            used = used_up(self._limits, self._execs)
             if used is not None:
                 yield from self._deny_as_used_up(facts, used)
                 return
@@ -170,7 +170,7 @@ class ExecMediator:
                 yield from self._redirect(facts, decision)
             case Action.APPROVE:
                 if approved is not None and (yield from approved.goes_on(facts, decision.rule)):
-                    yield from self._let_run_on(facts, decision, approved)
+                    yield from self._run_covered(facts, decision, approved)
                 else:
                     yield from self._ask(facts, decision, asked_before=asked_before)
             case Action.DENY | Action.ABSORB:
@@ -198,7 +198,7 @@ class ExecMediator:
         script: Approved | None = None,
     ) -> Mediation:
         held = yield from _hold()
-        used = used_up(self._limits, self._gone_on)  # by other execs, while this one waited
+        used = used_up(self._limits, self._execs)  # by other execs, while this one waited
         if used is not None:
             yield from self._deny_as_used_up(facts, used)
             return
@@ -235,21 +235,21 @@ class ExecMediator:
 
     def _go_on(self, facts: ExecFacts, path: str, rule: str, image: Image) -> Judgement:
         """Let the exec go on, and return whether the program runs."""
-        self._gone_on += 1
+        self._execs += 1
         return (yield from self._runs(facts, path, rule, image))
 
     def _runs(self, facts: ExecFacts, path: str, rule: str, image: Image) -> Judgement:
         outcome: ExecOutcome = yield VerifyThenContinue(image)
-        yield from self._came_of_it(path, rule, outcome)
-        if isinstance(outcome, LoadedOther):  # the process is killed at its exec stop
+        yield from self._record_outcome(path, rule, outcome)
+        if isinstance(outcome, LoadedOther):  # sigwrap kills the process at its exec stop
             yield from self._tell(facts.process, killed(line_of(facts), outcome.problem))
         return isinstance(outcome, Ran)
 
-    def _came_of_it(self, path: str, rule: str, outcome: ExecOutcome) -> Mediation:
+    def _record_outcome(self, path: str, rule: str, outcome: ExecOutcome) -> Mediation:
         match outcome:
             case Ran():
                 pass
-            case KernelRefused():  # the log says already that it goes on
+            case KernelRefused():  # the log already says that it goes on
                 yield exec_failed(path, rule, outcome.errno)
             case LoadedOther():
                 payload = {
@@ -270,15 +270,15 @@ class ExecMediator:
         payload = exec_payload(facts, decision, verified=verified, traced=True)
         if (yield Record(event, payload, _escalation(facts, decision))):
             yield from self._tell_watchers(facts, traced=True)
-            self._gone_on += 1
+            self._execs += 1
             outcome: ExecOutcome = yield ContinueWatched()
-            yield from self._came_of_it(facts.programs[0].path, decision.rule, outcome)
+            yield from self._record_outcome(facts.programs[0].path, decision.rule, outcome)
         else:
             yield Fail(errno.EACCES)
 
     def _run_stub_command(self, facts: ExecFacts, rule: str) -> Mediation:
         """Run a stub's command, which was judged when the stub's caller asked for it."""
-        decision = Decision(action=Action.ALLOW, rule=rule, reason=_OF_A_STUB)
+        decision = Decision(action=Action.ALLOW, rule=rule, reason=_STUB_COMMAND)
         prepared: Prepared | Unpreparable = yield PrepareStubCommand()
         if isinstance(prepared, Unpreparable):
             yield from self._deny_because(facts, decision, prepared.why)
@@ -298,7 +298,7 @@ class ExecMediator:
     def _deny(
         self, facts: ExecFacts, decision: Decision, *, traced: bool = False, told: str = ""
     ) -> Mediation:
-        """`told`: the message to the caller, if it says more than the rule's."""
+        """Deny an exec. `told` is a message to the caller with more than the rule's."""
         payload = exec_payload(facts, decision, verified=False, traced=traced)
         if self._retries.is_one(facts.process, payload):
             payload["retry"] = True
@@ -319,14 +319,14 @@ class ExecMediator:
 
     def _deny_as_traced(self, facts: ExecFacts, decision: Decision) -> Mediation:
         if decision.action is Action.APPROVE:
-            why = _NO_YES_WHILE_TRACED
+            why = _NO_APPROVAL_WHILE_TRACED
             decision = decision._replace(action=Action.DENY, reason=why, message=why)
         yield from self._deny(facts, decision, traced=True)
 
     def _deny_as_used_up(self, facts: ExecFacts, used: Decision) -> Mediation:
         yield from self._deny(facts, used)
         maximum = self._limits.max_execs
-        yield EndRun(LimitReached("max_execs", maximum, used.reason, self._gone_on))
+        yield EndRun(LimitReached("max_execs", maximum, used.reason, self._execs))
 
     def _deny_unseen(self, unseen: Unseen) -> Mediation:
         process, syscall = unseen.process, unseen.syscall
@@ -342,15 +342,15 @@ class ExecMediator:
         rule, policy = decision.rule, self._engine.policy.name
         is_built_in = rule.startswith("builtin:")
         because = decision.message or (decision.reason if is_built_in else "")
-        self.last_denial = denied_by(rule, policy)  # the line has the rest
+        self.last_denial = denied_by(rule, policy)  # the printed line has the rest
         self.denied_last = process.pid
         line = denial(what, rule, policy, because)
         yield from self._tell(process, line)
 
     def _tell(self, process: Process, line: str) -> Mediation:
         """Print a line once, because a shell that is refused /usr/bin/X tries /bin/X next."""
-        if self._last_told != (process, line):
-            self._last_told = (process, line)
+        if self._last_line != (process, line):
+            self._last_line = (process, line)
             yield Tell(line)
 
     # Replacing
@@ -404,7 +404,7 @@ class ExecMediator:
 
     def _ask(self, facts: ExecFacts, decision: Decision, *, asked_before: bool) -> Mediation:
         if not facts.readable:
-            yield from self._deny_because(facts, decision, _NO_YES_UNREAD)
+            yield from self._deny_because(facts, decision, _NO_APPROVAL_UNREADABLE)
             return
         asked = (facts.process, (facts.cwd, *asked_for(facts, decision)))
         if self._last_refusal is not None and self._last_refusal[:2] == asked:
@@ -436,7 +436,7 @@ class ExecMediator:
         """Turn the caller into a stub, whose own exec waits for the approval."""
         process = facts.process
         if (yield from _hold()) is not Held.YES:
-            yield from self._deny_because(facts, decision, _NO_YES_WHILE_TRACED)
+            yield from self._deny_because(facts, decision, _NO_APPROVAL_WHILE_TRACED)
             return
         waiting_for = {"path": facts.path or facts.programs[0].path, "rule_name": decision.rule}
         if not (yield Record("exec_waiting", waiting_for)):
@@ -449,7 +449,7 @@ class ExecMediator:
         if runs:
             process.stub_of = asker
 
-    def _let_run_on(self, facts: ExecFacts, decision: Decision, approved: Approved) -> Mediation:
+    def _run_covered(self, facts: ExecFacts, decision: Decision, approved: Approved) -> Mediation:
         reason = f"approved by {approved.by} with {approved.scripts[0]}, which it runs"
         covered = decision._replace(reason=reason)
         yield from self._let_run(facts, covered, "exec_allowed", approval_id=approved.approval_id)
@@ -513,7 +513,7 @@ def _replaced(path: str, rule: str) -> Judgement:
 
 
 def let_ask() -> Mediation:
-    """An execveat with AT_EXECVE_CHECK, which runs nothing."""
+    """Let an execveat with AT_EXECVE_CHECK go on, since it runs nothing."""
     yield Continue(Unrecorded.ONLY_ASKS)  # its flags are in a register
 
 

@@ -15,7 +15,7 @@ from sigwrap.policy.judge.request import Action, AskedFact, Decision, Program, a
 from sigwrap.policy.judge.system_folders import may_be_the_systems
 
 # The fields that a policy decides by.
-_OF_A_REQUEST = (
+_REQUEST_FIELDS = (
     *("path", "argv", "cwd", "depth", "truncated", "traced", "programs", "here"),
     *("masked", "elsewhere", "shadows"),
 )
@@ -75,7 +75,7 @@ def exec_payload(
 def request_of(facts: ExecFacts, decision: Decision) -> Payload:
     """Return the fields that an approval request shows."""
     payload = exec_payload(facts, decision, verified=False)
-    return {name: payload[name] for name in _OF_A_REQUEST if name in payload}
+    return {name: payload[name] for name in _REQUEST_FIELDS if name in payload}
 
 
 def _nearest_that_ran(process: Process) -> int:

@@ -1,4 +1,4 @@
-"""The facts that an exec is judged by."""
+"""The facts for the decision about an exec."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class ExecFacts(NamedTuple):
     cwd: str
     truncated: bool  # its arguments are longer than sigwrap reads
     programs: tuple[Program, ...]  # the file, its interpreters, and wrapped commands
-    here: tuple[Program, ...]  # those that this exec itself runs
+    here: tuple[Program, ...]  # programs that this exec runs itself
     readable: bool  # sigwrap may read the files, so it can verify them
     crowd: Crowd
     stub_rule: str | None  # the rule that allowed a stub's command

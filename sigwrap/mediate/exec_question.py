@@ -24,19 +24,19 @@ _CHANGED = "it changed after the request: check it again"
 _NOT_READ = "it has more arguments than sigwrap reads: the rest is unknown"
 _NO_VARIABLES = "its environment is unknown and may load any code"
 _LOADS = "its environment loads code that may change: it can be approved once only"
-_UNTOLD_FOLDER = "the path of its directory is too long to show"
-_UNTOLD_FILE = "the path of its file is too long to show"
-_NO_WORDS = "it has no arguments, not even a name"
+_LONG_FOLDER = "the path of its directory is too long to show"
+_LONG_FILE = "the path of its file is too long to show"
+_NO_ARGUMENTS = "it has no arguments, not even a name"
 _COVERED = "something is mounted over its directory or a parent: the path shows you another file"
 _NOT_OURS = "it is in another root or mount namespace: its paths may be other files than yours"
 
 
 class Ground(NamedTuple):
-    """What an approval rests on besides the facts. Read only for an approval request."""
+    """The basis of an approval besides the facts. Read only for an approval request."""
 
     content: tuple[str, ...]
     where: Whereabouts
-    loaded: tuple[str, ...] | None = ()  # by variables, if the rule is about those
+    loaded: tuple[str, ...] | None = ()  # by variables, if the rule depends on those
 
     @property
     def is_known(self) -> bool:
@@ -66,10 +66,10 @@ def question_about(
         _COVERED: where.is_covered,
         _NO_VARIABLES: loaded is None,
         _LOADS: bool(loaded),
-        _UNTOLD_FOLDER: ground.is_known and not where.folder,
-        _UNTOLD_FILE: not all(each.path_is_told for each in facts.programs),
+        _LONG_FOLDER: ground.is_known and not where.folder,
+        _LONG_FILE: not all(each.path_is_told for each in facts.programs),
     }
-    notes = [_CHANGED] * asked_before + [_NO_WORDS] * (main.argv in ((), ("",)))
+    notes = [_CHANGED] * asked_before + [_NO_ARGUMENTS] * (main.argv in ((), ("",)))
     notes += [note for note, holds in passing.items() if holds]
     covered = _covered(facts)
     notes += [f"it shadows {decision.shadows}"] if decision.shadows else []
@@ -104,7 +104,7 @@ def question_about(
 
 
 def _covered(facts: ExecFacts) -> tuple[Program, ...]:
-    """Return what this exec runs, with the command that a script's interpreter executes next.
+    """Return the programs of this exec, with the command that a script's interpreter executes next.
 
     Other wrapped commands are judged when the wrapper executes them.
     """

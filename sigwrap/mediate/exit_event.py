@@ -7,7 +7,7 @@ from sigwrap.policy.judge.signals import signal_name
 
 
 def exit_payload(ppid: int, comm: str, depth: int, code: int | None, killer: int | None) -> Payload:
-    """`code` or `killer`, the signal that killed it; neither where that isn't known."""
+    """Return the fields. Of `code` and `killer`, a signal, one is set, or neither if unknown."""
     return {
         "ppid": ppid,
         "comm": comm,

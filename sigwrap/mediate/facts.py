@@ -1,4 +1,4 @@
-"""Facts that more than one mediator gets."""
+"""Facts that several mediators share."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from sigwrap.tuples import NamedTuple
 
 
 class WouldFail(NamedTuple):
-    """The kernel would refuse the call with this errno. The caller gets it from sigwrap: the kernel
-    would look again, and by then there may be something else in the caller's memory."""
+    """An errno with which the kernel would refuse the call. Sigwrap returns it itself, because the
+    kernel would read the caller's memory again, which may have changed."""
 
     errno: int

@@ -1,12 +1,12 @@
 """Judges calls that change files, and infers which files the kernel has refused.
 
-Audit: a file that is written, made, deleted or renamed is recorded where a rule audits that; then
-the kernel does it. The kernel reads the path again, so this is a record only. Landlock enforces
-what the rules deny, and what they allow goes on unrecorded.
+Audit: sigwrap records a call that writes, creates, deletes or renames a file if a rule audits it,
+and the kernel goes on with it. The kernel reads the path again, so this only records. Landlock
+enforces denials.
 
-Inference: the kernel reports no refusal. At an exec, `Refusals.suspects` compares its words with
-the file rules. If the process ends with an error, `Refusals.inferred` looks at those paths: does
-one exist, and do the rules deny the place where it really is? A process that lies in its words
+Inference: the kernel reports no refusal. At an exec, `Refusals.suspects` compares the arguments
+with the file rules. If the process ends with an error, `Refusals.inferred` looks at those paths:
+does one exist, and do the rules deny the place where it really is? A process with false arguments
 causes inferences about itself only, and their number in a session is limited.
 """
 
@@ -31,7 +31,7 @@ from sigwrap.tuples import NamedTuple
 _COUNTED_FOR_S = 1.0
 UNSEEN_RULE = "builtin:unseen"
 MOST_EVENTS, MOST_LINES = 100, 1000
-_PASSED_ON_BY = "git-receive-pack"  # it ends well, and git with the error that it was told of
+_PASSED_ON_BY = "git-receive-pack"  # it exits with 0; git exits with the error that it reports
 _WORDS_LOOKED_AT, _SUSPECTS_OF_ONE = 64, 8
 _FOLDERS_KEPT = 256
 _WORDS_SHOWN, _CHARACTERS_SHOWN = 32, 200
@@ -57,9 +57,9 @@ class Change(Enum):
 
 class Touched(NamedTuple):
     change: Change
-    path: str  # where it really lies; if that is unknown, as the caller calls it
-    to: str = ""  # the other name, of a rename or a link
-    is_written: bool = False  # what is made, afterwards
+    path: str  # its real place; if unknown, as the caller wrote it
+    to: str = ""  # the other name in a rename or link
+    is_written: bool = False  # the created file is then written
     is_exchange: bool = False  # each file gets the other's name
 
 
@@ -84,7 +84,7 @@ class FileFacts(NamedTuple):
 
 class FileMediator:
     def __init__(self, rules: FileRules) -> None:
-        """`rules`: with the paths that they have on the disk."""
+        """Match against `rules` with the real paths on the disk."""
         self._rules = rules
 
     def mediate(self) -> Mediation:
@@ -128,7 +128,7 @@ def _asks(touched: Touched) -> Iterator[tuple[Operation, str]]:
 
 
 def _record(facts: FileFacts, aim: FileAim, decision: Decision) -> Mediation:
-    """Repetitions by one process with one file are one more event each second."""
+    """Record the change. Repeats by one process on one file share one more event each second."""
     path = to = ""
     operation = "unseen"
     if isinstance(aim, Touched):
@@ -152,18 +152,18 @@ def _record(facts: FileFacts, aim: FileAim, decision: Decision) -> Mediation:
 
 
 class Suspicion(NamedTuple):
-    """What a process may be refused, by the words of its last exec."""
+    """Files that a process may be refused, by the arguments of its last exec."""
 
     words: tuple[FileWord, ...]  # with absolute paths
-    fails_from: int  # the exit status
-    command: list[str]  # its words, masked and cut
-    is_passed_on: bool  # to the git that runs it, which fails in its place
+    fails_from: int  # the lowest exit status that is a failure
+    command: list[str]  # its arguments, masked and cut
+    is_passed_on: bool  # to the git that started it, which fails in its place
 
 
 class Found(NamedTuple):
     path: str  # where it really is
     is_folder: bool
-    permits: frozenset[Operation]  # by its mode, to this user
+    permits: frozenset[Operation]  # what its mode lets this user do
 
 
 class Inferred(NamedTuple):
@@ -173,20 +173,20 @@ class Inferred(NamedTuple):
 
 
 KnownFile = Callable[[str], Found | None]
-"""Return what is at a path, None for nothing. OSError: the kernel cannot tell at once."""
+"""Return the file at a path, or None. OSError: the kernel cannot tell at once."""
 
 
 class Refusals:
     def __init__(self, rules: FileRules, home: str) -> None:
-        """`rules`: enforced by the kernel, with the paths that they have on the disk."""
+        """Match against `rules` that the kernel enforces, with the real paths on the disk."""
         self._rules = rules
         self._home = home
         self._allowed: dict[tuple[Operation, str], bool] = {}
-        self._told: set[Inferred] = set()
+        self._reported: set[Inferred] = set()
         self._lines = 0
 
     def suspects(self, argv: Sequence[str], folder: str) -> Suspicion | None:
-        """`folder`: where it runs; empty if that is unknown."""
+        """Return what to suspect. `folder`: the working directory, empty if unknown."""
         if self._lines >= MOST_LINES or not argv:
             return None
         name = name_of(argv)
@@ -197,7 +197,7 @@ class Refusals:
         words: list[FileWord] = []
         for use, word in islice(file_words(name, argv), _WORDS_LOOKED_AT):
             if is_plain and "/" not in word and word != "..":
-                continue  # nothing there is denied
+                continue  # the rules deny nothing there
             if not folder and word[:1] not in ("/", "~"):
                 continue
             path = resolved(word, here, self._home)
@@ -213,7 +213,7 @@ class Refusals:
         return Suspicion(tuple(words), fails_from(name), shown, name == _PASSED_ON_BY)
 
     def inferred(self, suspicion: Suspicion, status: int, look: KnownFile) -> Iterator[Inferred]:
-        """Yield the files that were probably refused, within the limits of a session."""
+        """Yield the files that were probably refused, up to the session's maximum."""
         if status < suspicion.fails_from:
             return
         for word in suspicion.words:
@@ -221,20 +221,20 @@ class Refusals:
                 found = self._refused(word, look)
             except OSError:
                 continue
-            is_within = found in self._told or len(self._told) < MOST_EVENTS
+            is_within = found in self._reported or len(self._reported) < MOST_EVENTS
             if found is not None and is_within and self._lines < MOST_LINES:
                 self._lines += 1
                 yield found
 
     def is_new(self, found: Inferred) -> bool:
-        """Whether it needs an event: once for each file."""
-        if found in self._told:
+        """Return whether it needs an event: one for each file."""
+        if found in self._reported:
             return False
-        self._told.add(found)
+        self._reported.add(found)
         return True
 
     def _allows_in(self, operation: Operation, folder: str) -> bool:
-        """Whether every name in the folder is allowed. Most commands use few folders."""
+        """Return whether every name in the directory is allowed. Most commands use a few only."""
         known = self._allowed.get((operation, folder))
         if known is None:
             if len(self._allowed) >= _FOLDERS_KEPT:
@@ -276,7 +276,7 @@ class Refusals:
         return Inferred(operation, path, decision.rule)
 
     def shown(self, found: Inferred) -> tuple[str, str]:
-        """Return the texts for a line: `read` and `~/.ssh/id_rsa`."""
+        """Return the texts for a line, such as `read` and `~/.ssh/id_rsa`."""
         home = self._home.rstrip("/")
         is_at_home = bool(home) and found.path.startswith(f"{home}/")
         return found.operation.value, f"~{found.path[len(home) :]}" if is_at_home else found.path

@@ -1,9 +1,9 @@
-"""A process that is about to be made, under a policy with `limits.at_fork`.
+"""Limits new processes, under a policy with `limits.at_fork`.
 
-All that the call asks for is in registers, so it goes on in the kernel, or fails with EAGAIN as it
-does at the kernel's own limit on processes. Mostly it costs an addition to a Headcount. The
-processes themselves, zombies included, are counted only when that bound says that there is no room.
-No fork is answered during a count, so no process can hide from it by forking.
+The call's arguments are in registers, so the kernel can continue it. Over a limit it fails with
+EAGAIN, as at the kernel's own limit on processes. Most forks only add to a Headcount. The
+processes, zombies included, are counted only when that bound leaves no room. Sigwrap answers no
+fork during a count, so no process can escape the count by forking.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ class ForkMediator:
     def __init__(self, limits: Limits, policy: str) -> None:
         self._limits = limits
         self._policy = policy
-        self._everybody = Headcount(1)  # COMMAND
+        self._tree = Headcount(1)  # counts the command already
         self._run_ends = False
 
     def stop(self) -> None:
-        """The tree is being killed: no process may be made any more."""
+        """Refuse every fork from now on: sigwrap is killing the tree."""
         self._run_ends = True
 
     def mediate(self, facts: ForkFacts) -> Mediation:
@@ -57,7 +57,7 @@ class ForkMediator:
         limits = self._limits
         process = facts.process
         if limits.max_depth and process.depth > limits.max_depth:
-            # Its parent was allowed to make it, so that it is told so when it execs.
+            # Its own fork was allowed, so that its exec gets a denial with a reason.
             yield from self._refuse(facts, "max_depth", limits.max_depth)
             return
         parent = process
@@ -70,10 +70,10 @@ class ForkMediator:
                 yield from self._refuse(facts, "max_children", limits.max_children)
                 return
         if limits.max_processes:
-            if not (yield from _has_room(facts, self._everybody, limits.max_processes, None)):
+            if not (yield from _has_room(facts, self._tree, limits.max_processes, None)):
                 yield from self._refuse(facts, "max_processes", limits.max_processes)
                 return
-            self._everybody.add()
+            self._tree.add()
         if parent.children is not None:
             parent.children.add()
         yield ContinueFork(parent)
@@ -100,7 +100,7 @@ class ForkMediator:
 def _has_room(
     facts: ForkFacts, headcount: Headcount, maximum: int, parent: Process | None
 ) -> Judgement:
-    """`parent`: whose children are counted; None for the whole tree."""
+    """Return whether one more fits. `parent`: count its children; None: the whole tree."""
     if not headcount.has_room(maximum) and headcount.is_worth_a_count(facts.now_s):
         found: Counted = yield CountTree() if parent is None else CountChildren(parent)
         headcount.counted(found.number, maximum, started_s=found.started_s, ended_s=found.ended_s)

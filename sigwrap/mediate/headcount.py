@@ -1,4 +1,4 @@
-"""An upper bound on how many processes there are, so that they are seldom counted."""
+"""An upper bound on the number of processes, to avoid most counts."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ _REST = 10  # a count that took 5 ms and found no room is not repeated for 50 ms
 
 
 class Headcount:
-    """Between two counts the bound only rises, by what was added. Processes that have ended are
-    noticed when there seems to be no room left, and not before."""
+    """Between two counts the bound only rises, by what was added. Ended processes are noticed only
+    at the next count, when there seems to be no room left."""
 
     __slots__ = ("_rests_until_s", "at_most")
 

@@ -1,7 +1,7 @@
-"""Detects a supervisor that is stuck: it raises a count, and another process or thread watches it.
+"""Detects a stuck supervisor: it raises a count, and another process or thread watches it.
 
-Calls that the tree can block run in worker threads; this bounds what was overlooked. A machine that
-slept, or a stopped job, is no stall: several looks in a row must find the same count.
+Calls that the tree can block run in worker threads; this limits the effect of any other. A machine
+that slept, or a stopped job, is no stall: several looks in a row must find the same count.
 """
 
 from __future__ import annotations

@@ -1,19 +1,19 @@
-"""When to ask the command to end, and when to stop asking.
+"""Decides when to ask the command to end, and when the user's key was meant for the command.
 
 A terminal's Ctrl+C reaches the command too, since it shares sigwrap's process group. A command that
-handles SIGINT is then already cleaning up, and a SIGTERM on top would cut that short in programs
+handles SIGINT is then already cleaning up, and a SIGTERM would interrupt the cleanup of programs
 without a handler for it (Python's KeyboardInterrupt, pytest, make). So it gets half of the grace
-period before the SIGTERM; other commands get the SIGTERM at once. A command that chose to ignore
-SIGINT, as one in system(3) does, means the key for the program that it waits for: it has half of
-the grace period to go on after it. A signal from a process is passed on as itself if the command
-handles it: a server may end differently for each.
+period before the SIGTERM; other commands get the SIGTERM at once. A command that ignores SIGINT, as
+in system(3), leaves the key to the program that it waits for, and has half of the grace period to
+go on after it. A signal from a process is passed on as itself if the command handles it: a server
+may end differently for each.
 
-A prompt's Ctrl+C ends a line, not the program. The terminal tells: a line editor takes it out of
-line mode. But readline puts it back for a moment while it handles the key, and a program that
-computes between two prompts has the terminal in line mode as well. So an interrupt that the command
-survives can be withdrawn: when the terminal is in an editor's mode again, or, a second after the
-key, the command waits for a line. A second key kills only if no prompt comes back within a moment.
-Ctrl+\\ is never left to a prompt: it is the way out of one that doesn't answer.
+A prompt's Ctrl+C ends a line, not the program. A line editor at a prompt takes the terminal out of
+line mode. But readline restores it briefly while it handles the key, and a program that computes
+between two prompts has the terminal in line mode as well. So an interrupt that the command survives
+can be withdrawn: when the terminal is in an editor's mode again, or, a second after the key, the
+command waits for a line. A second key kills only if no prompt comes back within a moment. Ctrl+\\
+always ends the run, since a prompt may not answer.
 
 One key press may arrive twice: the bootloader of a one-file binary gets the terminal's signal too
 and forwards a copy (BootloaderCopies); timeout(1) signals its child and then the group. Two presses
@@ -39,17 +39,17 @@ _FIRST_LOOK_S = 0.005  # a script may go on as soon as it sees the prompt
 _LOOKS_EVERY_S = 0.02
 _PROMPT_COMES_BACK_S = 0.25  # the user does not notice that a second key kills so much later
 _LINE_IS_A_PROMPT_S = 1.0
-_ORPHANED_GRACE_S = 1.5  # a CI runner kills all that is left 2.5 s after its SIGTERM
-_DIES_OF_IT_S = 0.25  # else it is a prompt that has no handler for a moment (readline)
-_SAID_AFTER_S = _LINE_IS_A_PROMPT_S  # a command that ends or prompts by then needs no words
+_ORPHANED_GRACE_S = 1.5  # a CI runner kills the rest 2.5 s after its SIGTERM
+_DEATH_WITHIN_S = 0.25  # otherwise it is a prompt without a handler for a moment (readline)
+_MESSAGE_AFTER_S = _LINE_IS_A_PROMPT_S  # a command that ends or prompts by then needs no message
 
 
 class InterruptsEnd(Enum):
-    """What SIGINT means."""
+    """The value of `--interrupt`: what SIGINT ends."""
 
     AUTO = "auto"
-    COMMAND = "command"  # it is always for the command alone
-    SIGWRAP = "sigwrap"  # it always ends the run
+    COMMAND = "command"  # always for the command alone
+    SIGWRAP = "sigwrap"  # always ends the run
 
 
 class Arrived(NamedTuple):
@@ -58,7 +58,7 @@ class Arrived(NamedTuple):
     number: int
     from_terminal: bool
     sender_pid: int
-    went_to_command: bool = True  # if it is from the terminal
+    went_to_command: bool = True  # if the terminal sent it
     command_handles_it: bool = False
     command_ignores_it: bool = False
     command_outlives_it: bool = False  # catches, ignores or waits for it; known for SIGHUP only
@@ -121,13 +121,13 @@ class PassOn(NamedTuple):
     """Send this signal to the command."""
 
     number: int
-    arrived: Arrived | None = None  # None: sigwrap's own idea
+    arrived: Arrived | None = None  # None: sent by sigwrap itself
 
 
 class Look(NamedTuple):
     """Look whether the command is at a prompt; `looked` takes the answer."""
 
-    or_reads_a_line: bool  # without an editor
+    or_reads_a_line: bool  # without a line editor
 
 
 class Escalate(NamedTuple):
@@ -140,8 +140,8 @@ class SayWaiting(NamedTuple):
     """Tell the user on the terminal what sigwrap waits for, and what ends it."""
 
     kill_in_s: float
-    or_prompts: bool  # a prompt would do as well
-    is_key: bool  # Ctrl+C began it
+    or_prompts: bool  # a prompt would end the wait as well
+    is_key: bool  # Ctrl+C started it
 
 
 Command = Announce | Withdraw | PassOn | Look | Escalate | SayWaiting
@@ -169,9 +169,9 @@ class Interrupts:
         self._state = _State.RUNNING
         self._began_at = 0.0
         self._is_key = False
-        self._look_at: float | None = None  # None if it can't be withdrawn
+        self._look_at: float | None = None  # None if the interrupt cannot be withdrawn
         self._terminate_at: float | None = None
-        self._say_at: float | None = None  # None if it is said, or need not be
+        self._message_at: float | None = None  # None if the message was shown, or is not needed
         self._kill_at = 0.0
         self._kill_why = ""
         self._last: tuple[Arrived, float] | None = None
@@ -185,7 +185,7 @@ class Interrupts:
     def next_deadline(self) -> float | None:
         if self._state is not _State.STOPPING:
             return None
-        times = (self._look_at, self._terminate_at, self._say_at, self._kill_at)
+        times = (self._look_at, self._terminate_at, self._message_at, self._kill_at)
         return min(each for each in times if each is not None)
 
     def signal(self, arrived: Arrived, now: float) -> Iterable[Command]:
@@ -197,13 +197,13 @@ class Interrupts:
             return ()
         if not _interrupts(arrived):
             if arrived.from_terminal and arrived.number != signal.SIGHUP:
-                return ()  # SIGWINCH, SIGTSTP: the command got it as well
+                return ()  # SIGWINCH, SIGTSTP: the command got it too
             return _as_itself(arrived)
         if arrived.number == signal.SIGHUP and self._has_hung_up:
             return ()  # the shell sends one, and the kernel another at the shell's end
         self._has_hung_up = self._has_hung_up or arrived.is_hangup
         self._last = (arrived, now)
-        if self._is_commands(arrived):
+        if self._is_for_command(arrived):
             withdrawn = () if self._look_at is None else self._withdraw()
             return (*withdrawn, Announce(arrived, ends_run=False), *_as_itself(arrived))
         return self._interrupt(arrived, now)
@@ -213,14 +213,14 @@ class Interrupts:
         return self._interrupt(arrived, now)
 
     def caller_ended(self, arrived: Arrived, now: float) -> Iterable[Command]:
-        """Interrupt the run as a SIGTERM does, with less grace: what ended the caller, such as a CI
-        runner, soon kills what is left."""
+        """Interrupt the run as a SIGTERM does, with less grace: whatever ended the caller, such as
+        a CI runner, soon kills the rest."""
         begun: tuple[Command, ...] = ()
         if self._state is _State.RUNNING:
             begun = tuple(self._begin(arrived, now))
         elif self._state is _State.STOPPING and self._terminate_at is not None:
             begun = (PassOn(arrived.number, arrived),)
-        self._look_at = self._terminate_at = self._say_at = None
+        self._look_at = self._terminate_at = self._message_at = None
         if now + _ORPHANED_GRACE_S < self._kill_at:
             self._kill_at = now + _ORPHANED_GRACE_S
             self._kill_why = "its caller ended"
@@ -238,7 +238,7 @@ class Interrupts:
     def tick(self, now: float) -> Iterable[Command]:
         if self._state is not _State.STOPPING:
             return ()
-        speaks_next = self._say_at is not None and now >= self._say_at
+        speaks_next = self._message_at is not None and now >= self._message_at
         if self._look_at is not None and (now >= self._look_at or speaks_next):
             is_late = now - self._began_at >= _LINE_IS_A_PROMPT_S
             return (Look(or_reads_a_line=is_late or speaks_next),)
@@ -251,7 +251,7 @@ class Interrupts:
         self._look_at = now + min(so_far_s, _LOOKS_EVERY_S)
         return self._on_time(now)
 
-    def _is_commands(self, arrived: Arrived) -> bool:
+    def _is_for_command(self, arrived: Arrived) -> bool:
         """Return whether the interrupt is for the command alone."""
         if arrived.number != signal.SIGINT:
             return False
@@ -271,7 +271,7 @@ class Interrupts:
         self._is_key = arrived.from_terminal and arrived.number == signal.SIGINT
         self._kill_at = now + self._grace_s
         self._kill_why = "the grace period ended"
-        self._say_at = now + _SAID_AFTER_S
+        self._message_at = now + _MESSAGE_AFTER_S
         announce = Announce(arrived)
         can_be_withdrawn = self._ends is InterruptsEnd.AUTO and _is_ctrl_c(arrived)
         reaches_job = can_be_withdrawn or arrived.goes_to_job
@@ -281,7 +281,7 @@ class Interrupts:
             return (announce, PassOn(signal.SIGTERM, arrived))
         if arrived.number != signal.SIGTERM:
             half_s = self._grace_s / 2
-            self._terminate_at = now + (half_s if is_handled else min(half_s, _DIES_OF_IT_S))
+            self._terminate_at = now + (half_s if is_handled else min(half_s, _DEATH_WITHIN_S))
         if can_be_withdrawn:
             self._look_at = now + _FIRST_LOOK_S
         return (announce, *_as_itself(arrived))
@@ -291,7 +291,7 @@ class Interrupts:
             return self._kill("second interrupt")
         self._kill_at = min(self._kill_at, now + _PROMPT_COMES_BACK_S)
         self._kill_why = "second interrupt"
-        self._say_at = None
+        self._message_at = None
         return ()
 
     def _on_time(self, now: float) -> Iterable[Command]:
@@ -300,15 +300,15 @@ class Interrupts:
         if self._terminate_at is not None and now >= self._terminate_at:
             self._terminate_at = self._look_at = None
             return (PassOn(signal.SIGTERM),)
-        if self._say_at is not None and now >= self._say_at:
-            self._say_at = None
+        if self._message_at is not None and now >= self._message_at:
+            self._message_at = None
             kill_in_s, or_prompts = self._kill_at - now, self._look_at is not None
             return (SayWaiting(kill_in_s, or_prompts, self._is_key),)
         return ()
 
     def _withdraw(self) -> tuple[Command, ...]:
         self._state = _State.RUNNING
-        self._look_at = self._terminate_at = self._say_at = None
+        self._look_at = self._terminate_at = self._message_at = None
         return (Withdraw(),)
 
     def _kill(self, reason: str) -> Iterable[Command]:
@@ -320,13 +320,13 @@ class Interrupts:
             return True
         if self._last is None or arrived.from_terminal or not _interrupts(arrived):
             return False  # a program that sends SIGUSR1 twice means two
-        if self._is_commands(arrived):
-            return False  # natively it gets each as well
+        if self._is_for_command(arrived):
+            return False  # without sigwrap it would get each as well
         last, at = self._last
         return (
             last.number == arrived.number
             and not last.from_terminal
-            and 0 not in (last.sender_pid, arrived.sender_pid)  # any sender outside a container
+            and 0 not in (last.sender_pid, arrived.sender_pid)  # 0: outside the container
             and last.sender_pid in (arrived.sender_pid, self._bootloader_pid)
             and now - at <= _ECHO_WINDOW_S
         )

@@ -8,7 +8,7 @@ Image = tuple[int, ...]  # addresses of code, stack and heap; empty if it cannot
 File = tuple[int, ...]  # its inode, device and mount
 
 _RELATIONS_KEPT = 32
-_IMAGES_KEPT = 10_000  # in about 6 MB
+_IMAGES_KEPT = 10_000  # about 6 MB
 _HAS_RUN = ("",)
 
 
@@ -72,12 +72,12 @@ class Process:
         self.execs = 0
         self.pid_namespace = ""  # looked up with its first signal
         self.family = Family()
-        # The types of processes that it signalled lately, and the families they depend on.
+        # The types of recent signal targets, and the families they depend on.
         self.relations: dict[Process, tuple[tuple[Family | None, ...], Types]] = {}
         self.image: Image = ()  # as last seen; an exec changes it
         self.has_ended = False
-        self.known_children = 0  # that are alive and have made themselves known
-        self.children: Headcount | None = None  # counted where they are limited at forks
+        self.known_children = 0  # living children that sigwrap has seen
+        self.children: Headcount | None = None  # set if forks are limited
 
     @property
     def last_name(self) -> str:
@@ -121,7 +121,7 @@ class Process:
 
 
 class Images:
-    """The images of processes, by which unseen orphans are placed in the tree.
+    """The images of processes, which place unseen orphans in the tree.
 
     An exec loads code, stack and heap at random addresses, and a fork copies them. So the image of
     a process that was never seen, and whose parent has ended, shows the exec it comes from. The
@@ -129,12 +129,12 @@ class Images:
     unknown. So hiding never makes a process less deep than an open fork would.
 
     Without address randomization, images are equal. Then the process is placed below the deepest
-    one with that image, and the kernel's word on its parent is not trusted: that may be a subreaper
-    which made its image look like that of its orphans.
+    one with that image, and the parent that the kernel reports does not count: it may be a
+    subreaper that made its image look like that of its orphans.
     """
 
     def __init__(self) -> None:
-        self._loaded: dict[Image, Process] = {}  # the deepest that got it by an exec
+        self._loaded: dict[Image, Process] = {}  # the deepest process that loaded it by an exec
         self._deepest: Process | None = None
         self._deepest_unknown: Process | None = None  # the deepest with an unknown image
 
@@ -162,7 +162,7 @@ class Images:
         return image in self._loaded
 
     def parent_by_image(self, image: Image, parent: Process | None) -> Process | None:
-        """Return the parent of an unseen process. `parent` is the kernel's word on it.
+        """Return the parent of an unseen process. `parent` is the one that the kernel reports.
 
         A parent with another image, or with a hidden one, may just have adopted an orphan.
         """
@@ -195,7 +195,7 @@ _ARGUMENTS_MAX = 8 << 20
 def is_repeatable(image: Image) -> bool:
     """Return whether another exec could have loaded the same image.
 
-    The stack then is where it lies without randomization, below arguments of any length. Every
+    The stack is then at its place without randomization, below arguments of any length. Every
     32-bit program counts: its stack moves by less than that.
     """
     if not image:

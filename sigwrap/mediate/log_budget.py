@@ -1,6 +1,6 @@
-"""How large a session's log may become: the session chooses how much there is to record.
+"""The size limit of a session's log, since the session decides how much is recorded.
 
-Pure: the size goes in, what to say or do comes out (run/recorder.py does it).
+Pure: the size goes in, marks come out (run/recorder.py acts on them).
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import sys
 
 from sigwrap.bare.enum import Enum
 
-# Beyond the limit, the end of the tree and of the log is still recorded, for a while.
+# The end of the tree and of the log is still recorded beyond the limit, for a while.
 _ALWAYS = frozenset({"session_ended", "limit_exceeded", "killswitch_activated"})
 _BEYOND = frozenset(
     {
@@ -34,7 +34,7 @@ class Mark(Enum):
 
 class LogBudget:
     def __init__(self, maximum: int, *, ends_run: bool) -> None:
-        """`maximum` is in bytes; 0 sets no limit. A full log ends the run, or denies everything."""
+        """Set the limit in bytes; 0 sets none. A full log ends the run, or denies everything."""
         self.maximum = maximum
         self.ends_run = ends_run
         self.next_mark = (maximum + 1) // 2 or sys.maxsize

@@ -1,8 +1,8 @@
 """Mask secrets in arguments before they are written.
 
-A secret is found by what announces it (the name of an option or a variable, a header, a URL with a
-password) or by the shape of a well-known token. The time is linear in the length of the text, which
-the command chooses: every pattern starts at a literal and repeats without backtracking.
+A secret is found by the text before it (the name of an option or a variable, a header, a URL with a
+password) or by the shape of a well-known token. The command chooses the text, so the time is linear
+in its length: every pattern starts at a literal and repeats without backtracking.
 """
 
 from __future__ import annotations

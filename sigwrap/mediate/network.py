@@ -2,8 +2,8 @@
 makes the call itself, on its duplicate of the socket, and never reads the caller's memory again.
 
 A connection to a server of the same user, outside the session, hands work to it: the server runs
-what it is asked to, and no rule judges that. It is recorded beside the decision. The decision was
-made by the socket's name: the kernel says who listens only once the connection is made.
+what it is asked to, and no rule judges that. Such a connection gets its own event. The decision
+uses the socket's name, because only a made connection shows the listener.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ from sigwrap.policy.judge.request import Action, Decision
 from sigwrap.tuples import NamedTuple
 
 _COUNTED_FOR_S = 1.0
-_TOLD_MOST = 256
+_TOLD_KEPT = 256
 _EVENTS = {
     Action.ALLOW: "connection_allowed",
     Action.AUDIT: "connection_audited",
@@ -78,11 +78,11 @@ _names: list[Glob] = []
 
 
 class NoAddress(NamedTuple):
-    """The call ends a connection, or leaves the choice to the kernel."""
+    """The call ends a connection, or lets the kernel choose the address."""
 
 
 class NewSocket(NamedTuple):
-    """The caller wants a socket, and its memory says which."""
+    """The caller makes a socket whose kind is in its memory."""
 
 
 class NoMatter(NamedTuple):
@@ -156,20 +156,20 @@ class NetworkMediator:
     ) -> Mediation:
         denied = decision._replace(action=Action.DENY)
         if (yield _event(facts, endpoint, denied)):
-            what = _what(endpoint)
-            if self._is_news(decision.rule, what):
+            what = _described(endpoint)
+            if self._is_new(decision.rule, what):
                 yield Tell(denial(what, decision.rule, self._policy, why))
         yield Fail(_refusal(endpoint))
 
     def _deny_out_of_rules(self, facts: NetworkFacts, what: str, why: str) -> Mediation:
         decision = Decision(Action.DENY, OUT_OF_RULES, why)
         payload = {**_payload(facts, decision), "destination": what}
-        if (yield Record(_EVENTS[Action.DENY], payload)) and self._is_news(OUT_OF_RULES, what):
+        if (yield Record(_EVENTS[Action.DENY], payload)) and self._is_new(OUT_OF_RULES, what):
             yield Tell(denial(what, OUT_OF_RULES, self._policy, why))
         yield Fail(errno.EPERM)
 
     def _asks(self, facts: NetworkFacts, endpoint: Endpoint, decision: Decision) -> Ask:
-        process, what = facts.process, _what(endpoint)
+        process, what = facts.process, _described(endpoint)
         question = Question(
             kind="connection",
             pid=process.pid,
@@ -183,11 +183,11 @@ class NetworkMediator:
         )
         return Ask(question, waiting(what, decision.rule, self._policy))
 
-    def _is_news(self, rule: str, what: str) -> bool:
+    def _is_new(self, rule: str, what: str) -> bool:
         if (rule, what) in self._told:
             return False
         self._told[rule, what] = None
-        if len(self._told) > _TOLD_MOST:
+        if len(self._told) > _TOLD_KEPT:
             del self._told[next(iter(self._told))]
         return True
 
@@ -204,7 +204,7 @@ def _reach(
     facts: NetworkFacts | None = None,
     endpoint: Endpoint | None = None,
 ) -> Mediation:
-    """`facts` and `endpoint`: of a connection that may lead out of the session."""
+    """Make the call. `facts` and `endpoint`: a connection that may lead out of the session."""
     reached: Reached = yield Reach(unrecorded)
     outside, is_told = reached.outside, True
     if outside is not None and facts is not None and endpoint is not None:
@@ -222,7 +222,7 @@ def _fail(error: int) -> Mediation:
 
 
 def _event(facts: NetworkFacts, endpoint: Endpoint, decision: Decision) -> RecordRepeated:
-    """Repetitions by one process to one destination are one more event each second."""
+    """Make the event. Repeats to one destination by a process share one more event each second."""
     payload = {
         **_payload(facts, decision),
         "direction": endpoint.direction.value,
@@ -254,7 +254,7 @@ def _payload(facts: NetworkFacts, decision: Decision) -> Payload:
     return payload
 
 
-def _what(endpoint: Endpoint) -> str:
+def _described(endpoint: Endpoint) -> str:
     return reaching(endpoint.direction.value, str(endpoint))
 
 
@@ -265,7 +265,7 @@ def _refusal(endpoint: Endpoint) -> int:
 
 
 def _record_work(outside: Outside, facts: NetworkFacts, endpoint: Endpoint) -> Judgement:
-    """Return whether to go on: not if it could not be recorded."""
+    """Record the handed-over work. Returns whether to go on: not if recording failed."""
     if runs_nothing(endpoint.socket):
         return True
     payload: Payload = {
@@ -281,7 +281,7 @@ def _record_work(outside: Outside, facts: NetworkFacts, endpoint: Endpoint) -> J
 
 
 def runs_nothing(socket: str) -> bool:
-    """Whether the server runs no work, or has rules of its own."""
+    """Return whether the server runs no work, or has rules of its own."""
     if not _names:  # most runs never need them
         globs = (*_RUN_NOTHING, *(each for word in _HAVE_RULES for each in SOCKETS[word]))
         _names.extend(map(Glob, globs))

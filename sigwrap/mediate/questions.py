@@ -1,7 +1,7 @@
 """The approval requests of a session: open, settled, and remembered for the session.
 
-Pure: the caller gives the clock and the ids. Named tuples, since every run pays for making a
-dataclass.
+Pure: the caller passes the time and the ids. Named tuples, since a dataclass would cost every run
+time to define.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Question(NamedTuple):
     masked: str = ""  # `what` as the log has it, if that differs
     masked_runs: str = ""
     masked_loads: str = ""
-    execs: int = 0  # by the process so far
+    execs: int = 0  # number of execs by the process so far
     request: Payload | None = None  # an exec as its event describes it, without secrets
 
 
@@ -78,13 +78,13 @@ class Settled(NamedTuple):
 
 
 class TooLate(NamedTuple):
-    """The request was settled before; `how` says by what."""
+    """The request was settled before; `how` names the answer and its author."""
 
     how: str
 
 
 class Unknown(NamedTuple):
-    """There was never such a request."""
+    """The request never existed."""
 
 
 _Attempt = tuple[int, int, tuple[str, ...]]  # pid, number of execs so far, key
@@ -104,11 +104,11 @@ class QuestionQueue:
         self._settled: dict[str, str] = {}
         self._always: dict[tuple[str, ...], str] = {}
         self._for_next: dict[str, _Attempt] = {}  # requests whose caller did not wait
-        self._next: dict[_Attempt, tuple[str, float]] = {}  # who approved it, and until when
+        self._next: dict[_Attempt, tuple[str, float]] = {}  # its approver, and until when it holds
 
     @property
     def open(self) -> tuple[OpenRequest, ...]:
-        """The open requests, the oldest first."""
+        """Return the open requests, the oldest first."""
         return tuple(self._open.values())
 
     def find(self, approval_id: str) -> OpenRequest | None:
@@ -138,7 +138,7 @@ class QuestionQueue:
         return len(self._for_next) < _MOST_FOR_NEXT
 
     def kept_of(self, pid: int) -> list[str]:
-        """Forget the approvals for next attempts of a process that ended, and return the ids of its
+        """Forget a process's approvals for next attempts when it ends. Returns the ids of its
         requests for them."""
         self._next = {each: by for each, by in self._next.items() if each[0] != pid}
         return [id_ for id_, each in self._for_next.items() if each[0] == pid]
@@ -194,7 +194,7 @@ class QuestionQueue:
         self._always.pop(question.key, None)
 
     def withdraw(self, approval_id: str, why: str, now_s: float) -> Settled | None:
-        """Return None if it was settled before."""
+        """Withdraw a request. Returns None if it was settled before."""
         request = self._open.get(approval_id)
         return None if request is None else self._refuse(request, US, why, "withdrawn", now_s)
 

@@ -1,4 +1,4 @@
-"""Requests that no mediator decides: refused, with an event."""
+"""Refuses requests that no mediator decides, with an event."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class UnknownCall(NamedTuple):
 
 
 def refuse_unknown(call: UnknownCall) -> Mediation:
-    """An error in the filter, or a kernel that hands over what it was not told to."""
+    """Refuse a call that the filter should not hand over: an error in the filter or the kernel."""
     payload = {
         "syscall_number": call.number,
         "arch": f"{call.arch:#x}",
@@ -36,7 +36,7 @@ def refuse_x32(number: int, comm: str) -> Mediation:
 
 
 def refuse_failed(error: str, comm: str) -> Mediation:
-    """Its facts could not be gathered, for an error of sigwrap's own."""
+    """Refuse a request after an internal error of sigwrap."""
     yield Record("mediation_failed", {"error": error, "comm": comm, "answered": False})
     yield Fail(errno.EPERM)
 

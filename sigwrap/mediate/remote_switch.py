@@ -1,8 +1,8 @@
-"""The remote kill switch: what an answer says, and what follows from answers and missed polls.
+"""The remote kill switch: its answers, and the steps after answers and missed polls.
 
 A poll is missed if no valid answer comes. A missed poll is an event and kills nothing: an attacker
-who cuts the network must not end every run. With --killswitch-fail-closed, three misses in a row
-kill the run. Nothing takes a kill back.
+that cuts the network must not end every run. With --killswitch-fail-closed, three misses in a row
+kill the run. A kill cannot be taken back.
 
 Pure: answers go in, steps come out (run/remote_switch.py carries them out).
 """
@@ -103,7 +103,7 @@ class RemoteSwitchState:
 
 
 def read_answer(body: bytes) -> Answer:
-    """Parse the body. Only a JSON object can say that the run goes on: an error page cannot."""
+    """Parse the body. Only a JSON object can keep the run alive: an error page cannot."""
     try:
         found = json.loads(body.decode())
     except UnicodeDecodeError:
@@ -121,7 +121,7 @@ def read_answer(body: bytes) -> Answer:
 
 
 def _line(reason: object) -> str:
-    """Cut before and after escaping: one character may become ten."""
+    """Return a short printable line. Escaping can turn one character into ten, so cut twice."""
     if not isinstance(reason, str):
         return ""
     line = printable(" ".join(reason[: 4 * _REASON_CHARACTERS].split()))

@@ -1,8 +1,7 @@
-"""Which execs may go on again without being judged again.
+"""Finds execs that may repeat an earlier one without a new judgement.
 
-A mediator's answer depends on its facts alone. So where all the facts of an exec are those of an
-earlier one, the answer is that one's too; what was asked about the file beyond its state, what
-somebody said yes to, and what is counted has to be asked each time.
+A mediator's answer depends on its facts alone, so equal facts give the same answer. Three things
+need a new judgement each time: file facts beyond the file's state, approvals, and counts.
 """
 
 from __future__ import annotations
@@ -17,12 +16,12 @@ _NOT_REPEATED = ("approval_id", "elsewhere", "shadows")
 
 
 def limits_allow_repeats(limits: Limits) -> bool:
-    """Where execs or forks are counted, each has to be looked at."""
+    """Return whether no limit counts execs or forks, since a count needs each one."""
     return not (limits.max_execs or limits.at_fork)
 
 
 def is_repeatable(facts: ExecFacts, recorded: Record) -> bool:
-    """`recorded`: the event by which the exec goes on."""
+    """Return whether the exec can be repeated. `recorded`: the event with which it goes on."""
     if recorded.event not in _REPEATED or recorded.escalation is not None:
         return False
     if not (facts.readable and recorded.payload.get("verified")) or facts.truncated:
@@ -35,8 +34,8 @@ def is_repeatable(facts: ExecFacts, recorded: Record) -> bool:
 
 
 def _is_plain(program: Program, facts: ExecFacts) -> bool:
-    """Nothing was asked about the file but what stays while its path and its state do: whose it is
-    can change for the worse by root alone."""
+    """Return whether the rules asked only for facts that last while the file's path and state do.
+    Only root can make a file's owner less trustworthy."""
     if not program.argv or not facts.path.startswith("/") or not program.path_is_told:
         return False
     if program.elsewhere or program.shadows or program.counts_by_name or program.missing:

@@ -1,5 +1,5 @@
-"""Denied execs that repeat one in the next directory of PATH: a shell that may not execute
-/usr/bin/X goes on, and asks for /bin/X."""
+"""Denied execs that repeat one in the next directory of PATH, as a shell does after EACCES for
+/usr/bin/X: it tries /bin/X."""
 
 from __future__ import annotations
 

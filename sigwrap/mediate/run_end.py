@@ -1,20 +1,20 @@
-"""How a run ends: every reason to end comes here, and nothing else ends the tree.
+"""The end of a run. Every reason to end comes here; nothing else ends the process tree.
 
-                 COMMAND ended                     its grace is over
+                 command ended                     grace period over
     RUNNING ────────────────────► CLEARING ────────────────────────┐
        │                              ▲                            ▼
-       │ a limit, a SIGTERM           │ COMMAND ended           KILLING ──► OVER
+       │ a limit, a SIGTERM           │ command ended           KILLING ──► OVER
        ├─────────► ENDING ────────────┘                            ▲   no process is left
-       │              │ the grace is over, or a second reason      │
+       │              │ grace period over, or a second reason      │
        └──────────────┴────────────────────────────────────────────┘
-         what kills at once: a second interrupt, the front process died, the kill switch, a SIGKILL
+         kills at once: a second interrupt, the front process died, the kill switch, a SIGKILL
 
-The two signals are agent signals, to the session as a whole.
+SIGTERM and SIGKILL are agent signals here, to the whole session.
 
-The first interrupt is not a state here: the front process decides what COMMAND gets of it, and says
-so. It decides the exit status, and that nobody is asked any more.
+The first interrupt is no state here: the front process decides which signal the command gets, and
+reports it. The interrupt decides the exit status and closes approval requests.
 
-Pure: what happens goes in, what is to be done comes out (run/ending.py does it).
+Pure: events go in, steps come out (run/ending.py carries them out).
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class _State(Enum):
     OVER = "over"
 
 
-# What happens
+# Events
 
 
 class CommandNotExecuted(NamedTuple):
@@ -48,7 +48,7 @@ class CommandNotExecuted(NamedTuple):
 
 class CommandEnded(NamedTuple):
     exit_code: int | None
-    signal: int | None  # that it died of
+    signal: int | None  # that killed it
 
 
 class Interrupted(NamedTuple):
@@ -58,31 +58,31 @@ class Interrupted(NamedTuple):
 
 
 class Withdrawn(NamedTuple):
-    """The interrupt was COMMAND's own affair."""
+    """The interrupt was for the command alone."""
 
 
 class LimitReached(NamedTuple):
     limit: str
     maximum: int | float
     why: str
-    used: int | float | None = None  # None where it isn't known
+    used: int | float | None = None  # None if unknown
 
 
 class TerminationDemanded(NamedTuple):
-    """By an agent signal."""
+    """An agent signal asks to end the run."""
 
     why: str
     is_for_budget: bool = False  # it follows SIGBUDGET
 
 
 class KillDemanded(NamedTuple):
-    """At once: a second interrupt, the end of the grace, the death of the front process."""
+    """Kill at once: a second interrupt, the grace period ended, or the front process died."""
 
     why: str
 
 
 class SwitchedOff(NamedTuple):
-    """By the kill switch: at once, and nothing is granted any more."""
+    """The kill switch is on: kill at once, and grant nothing more."""
 
     reason: str
     by: str
@@ -90,7 +90,7 @@ class SwitchedOff(NamedTuple):
 
 
 class GraceOver(NamedTuple):
-    """A time that Wait asked for."""
+    """The time of the last Wait has passed."""
 
 
 class NoProcessLeft(NamedTuple):
@@ -111,7 +111,7 @@ Happening = (
 )
 
 
-# What is to be done
+# Steps
 
 
 class RecordLimit(NamedTuple):
@@ -119,8 +119,7 @@ class RecordLimit(NamedTuple):
 
 
 class SignalBudget(NamedTuple):
-    """SIGBUDGET, for a limit: SIGTERM follows it, and that is the end of the run as it begins
-    here."""
+    """Send SIGBUDGET for a limit. A SIGTERM follows, which ends the run as the steps here do."""
 
     reached: LimitReached
 
@@ -134,26 +133,25 @@ class RecordKillSwitch(NamedTuple):
 
 
 class GrantNothing(NamedTuple):
-    """No request of anybody, from now on."""
+    """Deny every request from now on."""
 
 
 class StopAsking(NamedTuple):
-    """Open requests for approval are answered with no: a caller that waits for an answer can't be
-    ended by a signal that it blocks."""
+    """Deny open approval requests. A waiting caller may block the signal that should end it."""
 
     why: str
 
 
 class AskAgain(NamedTuple):
-    """Whoever wants to know from now on."""
+    """Allow approval requests again."""
 
 
 class LetRun(NamedTuple):
-    """A tree that is frozen, and what is held: they can't end otherwise."""
+    """Thaw a frozen tree and release held execs: they could not end otherwise."""
 
 
 class FreezeAgain(NamedTuple):
-    """What was let run so that it ends, and goes on after all."""
+    """Freeze the tree again that LetRun thawed: the run goes on after all."""
 
 
 class TerminateCommand(NamedTuple):
@@ -165,13 +163,13 @@ class TerminateDescendants(NamedTuple):
 
 
 class Wait(NamedTuple):
-    """Until GraceOver. It takes the place of one that isn't over yet."""
+    """Wait until GraceOver. Replaces an earlier Wait."""
 
     seconds: float
 
 
 class KillTree(NamedTuple):
-    """All of it, and no process may be made any more."""
+    """Kill the whole tree, and let no process fork."""
 
 
 Step = (
@@ -199,7 +197,7 @@ class RunEnd:
         self._limit: LimitReached | None = None
         self._terminated: TerminationDemanded | None = None
         self._killed_because = ""
-        self._is_killed = False  # before COMMAND had ended
+        self._is_killed = False  # before the command ended
         self._switched: SwitchedOff | None = None
         self._not_executed: CommandNotExecuted | None = None
         self._ended: CommandEnded | None = None
@@ -217,14 +215,14 @@ class RunEnd:
         return self._ended is not None
 
     def will_end(self, reached: LimitReached) -> None:
-        """In the middle of a request that is denied for it, where nothing more can be done:
-        LimitReached follows, and what COMMAND does until then comes of the limit."""
+        """Note the limit while the request that reached it is being denied. LimitReached follows.
+        Whatever the command does until then counts as the limit's effect."""
         if self._state is _State.RUNNING and not self._interrupted_by:
             self._limit = reached
 
     def on(self, happening: Happening) -> tuple[Step, ...]:
         if isinstance(happening, Interrupted):
-            # It may be heard of when all is over, and is why COMMAND ended all the same.
+            # An interrupt may be reported after the end. It is still the reason for it.
             self._interrupted_by = happening.signal
         if self._state is _State.OVER:
             return ()
@@ -300,7 +298,7 @@ class RunEnd:
         self._state = _State.KILLING
         return (KillTree(),)
 
-    # What the run was
+    # Results
 
     @property
     def not_executed(self) -> CommandNotExecuted | None:
@@ -330,7 +328,7 @@ class RunEnd:
             return status.NOT_FOUND if is_missing else status.NOT_EXECUTABLE
         if self._ended is None:
             return status.REFUSED
-        if self._is_killed and self._ended.signal is None:  # it was just a little quicker
+        if self._is_killed and self._ended.signal is None:  # it ended just before the kill
             return status.from_signal(SIGKILL)
         if self._ended.signal is not None:
             return status.from_signal(self._ended.signal)
@@ -338,7 +336,7 @@ class RunEnd:
 
     @property
     def signal(self) -> int:
-        """By which the run ended; 0 where its status says something else."""
+        """Return the signal that ended the run, or 0 if the status says something else."""
         if self._limit is not None or self._switched is not None:
             return 0
         if self._terminated is not None:

@@ -1,8 +1,8 @@
 """Judges a signal, or a call that makes the kernel send one, for each target; then records it.
 
-A call that names its target by a number goes on in the kernel: numbers are registers, which no
-thread can change. A call that names it by what another thread could swap (a pidfd, a number in
-memory) is carried out by the supervisor, on what was judged.
+If a call names its target by a number in a register, the kernel continues it: no thread can change
+a register of another. If another thread could swap the target (a pidfd, a number in memory), the
+supervisor makes the call, on the judged target.
 """
 
 from __future__ import annotations
@@ -64,10 +64,10 @@ _REMEMBERED = 256
 
 _SETS_OWNER = (How.OWNER, How.OWNER_IN_MEMORY, How.ASYNC, How.SIGNAL_OF_OWNER)
 _ALL_OR_NONE = (*_SETS_OWNER, How.CHANGE)
-# Free on the caller itself.
-_NOT_OF_ONESELF = (How.TRACE, How.CHANGE, How.ASYNC)
+# The caller may do these to itself without a judgement.
+_FREE_ON_ITSELF = (How.TRACE, How.CHANGE, How.ASYNC)
 _IN_REGISTERS = (How.NUMBER, How.ITSELF, How.OWNER, How.TRACE, How.CHANGE)
-_KEPT_INSIDE = (How.NUMBER, How.ITSELF, How.OWNER)  # by Landlock's signal scope
+_KEPT_INSIDE = (How.NUMBER, How.ITSELF, How.OWNER)  # in Landlock's signal scope
 
 _NOT_OWN = {
     How.JOIN: signal_rules.NOT_OWN_GROUP,
@@ -79,7 +79,7 @@ _NOT_OWN = {
 
 class SignalMediator:
     def __init__(self, engine: Engine, *, domain: bool) -> None:
-        """In a Landlock `domain` no signal leaves the session: the supervisor sends it."""
+        """Judge by a policy. In a Landlock `domain`, the supervisor sends signals that leave it."""
         self._engine = engine
         self._domain = domain
         self._denied = DeniedSignals(engine.policy.name)
@@ -159,8 +159,8 @@ class SignalMediator:
     # One target
 
     def _one(self, facts: SignalFacts, found: Judged) -> Mediation:
-        if facts.how in _NOT_OF_ONESELF and TargetType.SELF in found.target.types:
-            yield from _at_oneself(facts.how, found.target)
+        if facts.how in _FREE_ON_ITSELF and TargetType.SELF in found.target.types:
+            yield from _on_itself(facts.how, found.target)
             return
         match found.decision.action:
             case Action.ALLOW | Action.AUDIT if self._kernel_can_have_it(facts, found):
@@ -186,7 +186,7 @@ class SignalMediator:
         answer: Answer = yield self._asks(facts, [found])
         if not answer.granted:
             yield from self._deny(facts, found, refusal(answer))
-        elif facts.how in SENDS:  # not by the kernel: another process may have the number by now
+        elif facts.how in SENDS:  # the kernel might signal another process with this number
             yield from self._carry_out(facts, found, approved=True)
         elif not (yield LookAgain(found.target)):
             yield Fail(errno.ESRCH, Unrecorded.NOTHING_HAPPENS)
@@ -360,7 +360,7 @@ def _carried_out(
         yield Succeed(unrecorded)
 
 
-def _at_oneself(how: How, target: SignalTarget) -> Mediation:
+def _on_itself(how: How, target: SignalTarget) -> Mediation:
     if how is How.ASYNC:
         yield from _carried_out(SetAsync(target, Unrecorded.STAYS_INSIDE))
     else:
@@ -388,7 +388,7 @@ def _tracee(facts: SignalFacts) -> int:
 
 
 def _deny_unread(facts: SignalFacts) -> Mediation:
-    """The caller gets the errno of an address that leads nowhere."""
+    """Deny with the errno of an invalid address."""
     yield _unaimed_event(facts, signal_rules.UNREAD)
     yield Fail(errno.EFAULT)
 

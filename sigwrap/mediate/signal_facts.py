@@ -18,7 +18,7 @@ class How(Enum):
     NUMBER = "number"  # in a register: the kernel may go on
     PIDFD = "pidfd"  # a descriptor, which another thread can swap
     ITSELF = "itself"  # the caller, by a magic number instead of a pidfd: a register too
-    OWNER = "owner"  # the kernel will signal it for a descriptor; the number is in a register
+    OWNER = "owner"  # will get a descriptor's signals; the number is in a register
     OWNER_IN_MEMORY = "owner in memory"  # the same, but another thread can rewrite the number
     TRACE = "trace"  # or read or write its memory; the number is in a register
     TRACED_BY_PARENT = "traced by parent"  # the caller asks its parent to trace it
@@ -58,11 +58,11 @@ class Unresolved(NamedTuple):
 
 
 class Stalled(NamedTuple):
-    """The caller's memory, which says what it is about, could not be read in time."""
+    """The caller's memory, which names the target, could not be read in time."""
 
 
 class Nobody(NamedTuple):
-    """By its registers the call can reach no process, so the kernel may have it."""
+    """The call's registers show that it reaches no process, so the kernel may continue it."""
 
 
 class Own(NamedTuple):
@@ -110,4 +110,4 @@ class SignalFacts(NamedTuple):
     correlation: int  # the same for all members of a group
     stub_may_signal: tuple[int, ...]  # if the sender is a stub: its command and itself
     handles: Callable[[int, int], bool]  # whether a pid catches or ignores a signal now
-    may_change: Callable[[SignalTarget], bool] = lambda _target: False  # if it is its parent shell
+    may_change: Callable[[SignalTarget], bool] = lambda _target: False  # as its parent shell

@@ -98,7 +98,7 @@ class Judged(NamedTuple):
     attempt: Attempt
     decision: Decision
     payload: Payload  # of its event; each event has a copy
-    handled: bool | None = None  # by the target; None if no rule asked
+    handled: bool | None = None  # whether the target handles it; None if no rule asked
 
     def goes_on(self, *, granted: bool = False) -> bool:
         action = self.decision.action

@@ -1,6 +1,6 @@
-"""What people read about a signal: the approval request, and the lines for a denied sender.
+"""Texts about a signal: the approval request, and the lines for a denied sender.
 
-A denied sender reads one line for each rule and target, and only ten lines in all. Sigwrap's own
+A denied sender gets one line for each rule and target, and only ten lines in all. Sigwrap's own
 processes count as one target.
 """
 
@@ -70,7 +70,7 @@ class Denied(NamedTuple):
 
 
 class DeniedSignals:
-    """The denials that each sender has read."""
+    """The denials that were printed to each sender."""
 
     def __init__(self, policy: str) -> None:
         self._policy = policy

@@ -1,12 +1,11 @@
-"""How much processor time and memory a tree may use, and when to look again.
+"""Limits on the processor time and memory of a process tree, and when to look next.
 
-The kernel keeps no sum for a tree: who has ended counts in the times of whoever waited for him, up
-to the supervisor's own, and who still runs counts in his. So each process is read before those that
-it may have to wait for; whoever ends in between is missed until the next look, and never counted
-twice. Of a child that nobody waits for (its parent ignores SIGCHLD) the kernel keeps nothing: what
-was last seen of it is kept here.
+The kernel keeps no sum for a tree. The times of an ended process are added to the parent that
+waited for it, up to the supervisor, so each process is read before its children. A process that
+ends in between is missed until the next look, and never counted twice. If a parent ignores SIGCHLD,
+the kernel keeps no times of its children; their last seen times are kept here.
 
-Pure: what was seen goes in, what is to be said or done comes out (run/usage.py does it).
+Pure: looks go in, limits to report come out (run/usage.py acts on them).
 """
 
 from __future__ import annotations
@@ -18,33 +17,33 @@ SOONEST_S = 0.1
 SOONEST_FOR_MEMORY_S = 0.05
 LATEST_S = 5.0
 LATEST_FOR_MEMORY_S = 1.0
-# Of a look that takes long, the next comes the later: looks may take a twentieth of the time.
+# After a long look, the next comes later: looks may take a twentieth of the time.
 REST_AFTER_LOOK = 20
-# Times are whole ticks of 10 ms in /proc, of which a process has two.
+# /proc rounds each of a process's two times down to ticks of 10 ms.
 _ROUNDED_OFF_MS = 20
-# How fast one thread gets memory of its own.
+# The rate at which one thread can allocate memory.
 _GROWTH_BYTES_PER_S = 1 << 30
-# Who still grows by that much, in the time that was left for an end, has no more time.
-_MUCH_MORE = 1.25
+# A tree that grows by this factor after the limit is killed before its grace period ends.
+_GROWTH_FACTOR = 1.25
 _UNITS = (("G", 30), ("M", 20), ("K", 10))
 
 
 class ProcessUse(NamedTuple):
-    """A process as it was seen; a zombie still has its times."""
+    """The usage of one process. A zombie still has its times."""
 
     pid: int
     start_time: int
     ppid: int
     own_ms: int
-    of_children_ms: int  # that it has waited for, and of theirs
-    memory_bytes: int  # at most: what it shares with others is counted for each
+    of_children_ms: int  # children that it has waited for, and their children
+    memory_bytes: int  # an upper bound: shared memory is counted for each process
 
 
 class Look(NamedTuple):
     supervisor: int
-    reaped_ms: int  # of whom the supervisor has waited for
+    reaped_ms: int  # of the processes that the supervisor has waited for
     processes: tuple[ProcessUse, ...]
-    ended: frozenset[int]  # those of the last look that were gone before this one began
+    ended: frozenset[int]  # processes of the last look that ended before this one
 
 
 class LimitNear(NamedTuple):
@@ -54,7 +53,7 @@ class LimitNear(NamedTuple):
 
 
 class GrowsOn(NamedTuple):
-    """Beyond a limit that was reached: the machine's memory must be kept for others."""
+    """The tree grows on beyond the limit: the memory must be kept for other programs."""
 
     why: str
 
@@ -63,7 +62,7 @@ Passed = LimitNear | LimitReached | GrowsOn
 
 
 class ProcessorTime:
-    """Of the tree, from looks that each know the one before."""
+    """The processor time of the tree, summed over successive looks."""
 
     def __init__(self) -> None:
         self.known: dict[int, ProcessUse] = {}
@@ -73,7 +72,7 @@ class ProcessorTime:
         self._used_ms = 0
 
     def add(self, look: Look) -> int:
-        """Since the first look, in milliseconds."""
+        """Return the milliseconds since the first look."""
         found = {each.pid: each for each in look.processes}
         self._lost_ms += self._lost(look, found)
         self.known, self._reaped_ms = found, look.reaped_ms
@@ -81,13 +80,13 @@ class ProcessorTime:
         used += look.reaped_ms + self._lost_ms
         if self._before_ms is None:
             self._before_ms = used
-        # Who couldn't be read now is missing in the sum.
+        # The sum misses processes that could not be read now.
         self._used_ms = max(self._used_ms, used - self._before_ms)
         return self._used_ms
 
     def _lost(self, look: Look, found: dict[int, ProcessUse]) -> int:
-        """At least: of those that ended, what nobody's times have grown by. It is found with the
-        parent where that one goes on, else with anybody that may have adopted them."""
+        """Return at least how much time of ended processes no parent has taken over. An orphan's
+        time is compared with all processes that may have adopted it."""
         if not look.ended:
             return 0
         gained = {look.supervisor: look.reaped_ms - self._reaped_ms}
@@ -97,7 +96,7 @@ class ProcessorTime:
             if now is not None and now.start_time == before.start_time:
                 gained[before.pid] = now.of_children_ms - before.of_children_ms
             elif before.pid not in look.ended:
-                is_all_known = False  # it may have waited for some, and nobody has seen it since
+                is_all_known = False  # it may have waited for some, and its times are unknown
         owed: dict[int, int] = {}
         of_orphans = 0
         for pid in look.ended:
@@ -119,18 +118,18 @@ class ProcessorTime:
 
 class UsageLimits:
     def __init__(self, *, cpu_time_s: int, memory_bytes: int, processors: int) -> None:
-        """0: no limit."""
+        """Take the limits; 0 means no limit."""
         self.memory_bytes = memory_bytes
         self._cpu_time_s = cpu_time_s
         self._processors = processors
         self._cpu_left_s = 0.0
         self._memory_used = 0
         self._memory_at_s = 0.0
-        self._growth = 0.0  # bytes a second
+        self._growth = 0.0  # bytes per second
         self._is_near: set[str] = set()
         self._is_reached: set[str] = set()
         self._was_over = False
-        self._goes_on_until = 0  # bytes, beyond the limit
+        self._kill_above = 0  # bytes, above the limit
 
     def cpu_used(self, used_ms: int) -> list[Passed]:
         limit, maximum = "cpu_time", self._cpu_time_s
@@ -146,16 +145,15 @@ class UsageLimits:
         return self._near(limit, maximum, int(used_s))
 
     def is_worth_a_closer_look(self, at_most_bytes: int) -> bool:
-        """Whether an upper bound leaves open what was passed."""
+        """Return whether this upper bound may have passed half of the limit, or the limit."""
         if not self.memory_bytes:
             return False
         share = 1 if "memory" in self._is_near | self._is_reached else 2
         return at_most_bytes * share >= self.memory_bytes
 
     def memory_used(self, used: int, now_s: float, *, is_certain: bool) -> list[Passed]:
-        """What was summed up from one process after the other is not certain: pages that went from
-        one to the other meanwhile may be in it twice. It counts when the next look finds the same.
-        """
+        """Note a memory sum. It is uncertain if processes were read in turn, since pages that moved
+        between them may count twice. Then a second look must confirm it."""
         limit, maximum = "memory", self.memory_bytes
         if self._memory_at_s:
             passed_s = max(now_s - self._memory_at_s, 0.001)
@@ -170,7 +168,7 @@ class UsageLimits:
         return []
 
     def memory_ran_out(self) -> LimitReached | None:
-        """The kernel has ended a process for it. None where that limit was reached before."""
+        """Note that the kernel killed a process for memory. Returns None if already reported."""
         if "memory" in self._is_reached:
             return None
         self._is_reached.add("memory")
@@ -178,7 +176,7 @@ class UsageLimits:
         return LimitReached("memory", self.memory_bytes, why)
 
     def next_look_s(self, took_s: float) -> float:
-        """From now, where the last look took that long."""
+        """Return the seconds until the next look. `took_s`: how long the last one took."""
         wait_s = LATEST_S
         if self._cpu_time_s and "cpu_time" not in self._is_reached:
             wait_s = min(wait_s, max(SOONEST_S, self._cpu_left_s / self._processors))
@@ -191,12 +189,12 @@ class UsageLimits:
     def _memory_is_over(self, used: int, maximum: int) -> list[Passed]:
         if "memory" not in self._is_reached:
             self._is_reached.add("memory")
-            self._goes_on_until = int(used * _MUCH_MORE)
+            self._kill_above = int(used * _GROWTH_FACTOR)
             why = f"memory: {_size(used)} in use, over the limit of {self._size()}"
             return [LimitReached("memory", maximum, why, used)]
-        if not 0 < self._goes_on_until < used:
+        if not 0 < self._kill_above < used:
             return []
-        self._goes_on_until = 0
+        self._kill_above = 0
         return [GrowsOn(f"memory: {_size(used)} in use by now, over the limit of {self._size()}")]
 
     def _near(self, limit: str, maximum: int, used: int) -> list[Passed]:
@@ -210,7 +208,7 @@ class UsageLimits:
 
 
 def _size(size: int) -> str:
-    """As a policy has it, where it is a round figure."""
+    """Write a size as policies do, if it is a round figure."""
     for unit, bits in _UNITS:
         if size >> bits:
             return f"{size / (1 << bits):.1f}".removesuffix(".0") + unit

@@ -1,4 +1,4 @@
-"""Which events are attempts on sigwrap, and which are shadows of system commands."""
+"""Finds events that are attempts on sigwrap, or shadows of system commands."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def shadow_of(event: str, payload: Payload) -> Shadow | None:
 
 
 def attempt_on_boundary(event: str, payload: Payload) -> Attempt | None:
-    """Return the attempt on sigwrap that an event tells of, if any."""
+    """Return the attempt on sigwrap that an event reports, if any."""
     read = _READERS.get(event)
     return None if read is None else read(payload)
 

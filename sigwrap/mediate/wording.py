@@ -1,4 +1,4 @@
-"""The lines that a caller reads on its standard error: its action is denied, or needs approval."""
+"""The lines on a caller's standard error: its action is denied, or needs approval."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from sigwrap.escape import printable, shell_words, shortened
 from sigwrap.mediate.questions import Answer
 
 DENIED = "sigwrap: denied: "
-# Appended to a denial that no person reads on a terminal.
+# Appended to a denial that goes to an agent, not to a person's terminal.
 TO_AN_AGENT = ". Do not work around this; tell the user."
 
 _LONGEST = 120
@@ -15,7 +15,7 @@ _LONGEST_NAME = 40
 
 
 def command_line(path: str, arguments: str, name: str) -> str:
-    """Return the command in one line. `name`: of the file that the path leads to, added if the path
+    """Return the command in one line. `name` is the file that the path leads to, added if the path
     ends otherwise. The name and the path's end are never cut."""
     end = path.rpartition("/")[2]
     told = "" if end == name else f" ({shortened(shell_words([name]), _LONGEST_NAME)})"
@@ -29,7 +29,7 @@ def _shortened_path(path: str) -> str:
 
 
 def denial(what: str, rule: str, policy: str, message: str) -> str:
-    """`what`: a command line, or a signal and its target."""
+    """Return the line of a denial. `what`: a command line, or a signal and its target."""
     because = f": {printable(message)}" if message else ""
     return f"{DENIED}{_shown(what)}{because} ({named_rule(rule, policy)})"
 
@@ -48,7 +48,7 @@ def killed(what: str, why: str) -> str:
 
 
 def waiting(what: str, rule: str, policy: str) -> str:
-    """The request's id goes before it, and how to answer behind it."""
+    """Return the middle of the line: the request's id goes before it, how to answer behind it."""
     return f"{_shown(what)} needs approval ({named_rule(rule, policy)})"
 
 
@@ -69,7 +69,7 @@ def refusal(answer: Answer) -> str:
 
 
 def with_rules_message(refused: str, message: str) -> str:
-    """`message`: the one of the rule that asks, written for the reader of the refusal."""
+    """Join both texts. `message` is from the rule that needs the approval."""
     return f"{message}; {refused}" if message else refused
 
 

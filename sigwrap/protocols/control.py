@@ -25,7 +25,7 @@ ControlReply = dict[str, Any]
 
 
 class BadRequest(Exception):
-    """A line is no request of this protocol; send `reply`."""
+    """The line is not a request of this protocol; the server answers with `reply`."""
 
     def __init__(self, reply: ControlReply) -> None:
         super().__init__(reply["message"])
@@ -76,9 +76,9 @@ def decode_reply(line: bytes | bytearray) -> ControlReply:
 
 
 def send_tool_call(store: str, session_id: str, payload: dict[str, Any]) -> bool:
-    """Tell the supervisor about a tool call that a hook judged, in one datagram.
+    """Report a tool call that a hook judged to the supervisor, in one datagram.
 
-    Return False if there is no supervisor: the session has another store, or has ended.
+    Returns False if there is no supervisor: the session has another store, or has ended.
     """
     text = json.dumps(payload).encode()
     if "/" in session_id or len(text) > MOST_CALL_BYTES:

@@ -1,10 +1,10 @@
 """The client of the control protocol: it asks all running sessions of a store at once.
 
 Any process of this user can put sockets into the store: many, silent ones, and full ones. So one
-loop asks all within a bounded time, each socket once however many names it has, and those first
-that can be reached at once. If the time is too short for all, each call asks others. A thread waits
-for a full socket in connect(2): the kernel lets in those that wait there, in order, and an attempt
-now and then would always come too late.
+loop asks all within a bounded time. It asks each socket once, under any number of names, and the
+reachable ones first. If the time is too short for all, each call asks others. A thread waits for a
+full socket in connect(2): the kernel admits waiting threads in order, so repeated attempts would
+always come too late.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ from sigwrap.protocols.control import (
 from sigwrap.tuples import NamedTuple
 
 WITHIN_S = 4.0  # for all requests; a session keeps a silent connection a second longer
-PATIENCE_S = 2.5  # of it for the first request
+PATIENCE_S = 2.5  # the part of it for the first request
 _MOST_WAITING = 64
 _MAX_REPLY_BYTES = 16 << 20
 _DOES_NOT_WAIT = socket.SOCK_STREAM | socket.SOCK_NONBLOCK
 
 
 class Unreachable(SessionError):
-    """A session cannot be asked; `session_id` is empty if it is about no single one."""
+    """A session cannot be asked; `session_id` is empty if it concerns no single session."""
 
     def __init__(self, message: str, session_id: str = "", hint: str = "") -> None:
         super().__init__(message, hint)
@@ -63,7 +63,7 @@ class ControlClient(NamedTuple):
             left_s = self.ends_at_s - time.monotonic()
             for _ in poll.poll(max(0.0, left_s) * 1000):
                 exchange.go_on()
-            if left_s <= 0 and not exchange.is_over:  # also if a byte comes now and then
+            if left_s <= 0 and not exchange.is_over:  # even if a byte comes now and then
                 raise exchange.silence()
             poll.modify(self.connection, exchange.waits_for)
         return exchange.reply()
@@ -125,7 +125,7 @@ class _Round:
         stack: ExitStack,
         names: Mapping[str, Collection[str]],
     ) -> None:
-        """`names`: all names of each socket, by one of them."""
+        """Take all names of each socket, keyed by one of them."""
         self.answered: list[Answered] = []
         self.failures: list[Unreachable] = []
         self._names = names
@@ -271,8 +271,8 @@ class _Exchange:
 
 
 class _Waiting:
-    """Threads that wait for room in full sockets, one after the other, so that each socket gets its
-    share of the time."""
+    """Threads that wait for room in full sockets, one after the other, so each socket gets a share
+    of the time."""
 
     def __init__(self, folder_fd: int, session_ids: list[str], until_s: float) -> None:
         rounds = -(-len(session_ids) // _MOST_WAITING)
@@ -320,7 +320,7 @@ class _Waiting:
 
     def _wait(self) -> None:
         while self._next and time.monotonic() < self._until_s:
-            with suppress(IndexError, OSError):  # another thread took it, or it is unreachable
+            with suppress(IndexError, OSError):  # another thread popped it, or it is unreachable
                 self._wait_for(self._next.popleft())
         with self._lock:
             self._ended += 1
@@ -357,7 +357,7 @@ def _unreachable(session_id: str, error: OSError) -> Unreachable:
 
 
 def _names(folder_fd: int) -> dict[str, list[str]]:
-    """Return the names of each socket in the directory, without suffix, by the first of them."""
+    """Return the names of each socket in the directory, without suffix, keyed by the first."""
     names: dict[int, list[str]] = {}
     with os.scandir(folder_fd) as entries:
         for entry in entries:

@@ -1,6 +1,6 @@
 """Messages between the front process and the supervisor, one in a datagram.
 
-Both are the same program, and no other process has an end: so marshal is the encoding.
+Both run the same program, and no other process has an end, so marshal can encode them.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from sigwrap.tuples import NamedTuple
 
 
 class Place(Enum):
-    """Where the sender of a signal is, seen from the session."""
+    """The place of a signal's sender, seen from the session."""
 
     INSIDE = "inside"
     OUTSIDE = "outside"
@@ -47,7 +47,7 @@ class InterruptArrived(NamedTuple):
 
 
 class InterruptWithdrawn(NamedTuple):
-    """The interrupt that was to end the run was meant for the command."""
+    """The interrupt was for the command, so the run goes on."""
 
 
 class SignalForCommand(NamedTuple):
@@ -64,7 +64,7 @@ class CommandStarted(NamedTuple):
 
 
 class Forget(NamedTuple):
-    """Erase these variables, or all if there are none, before the command can read them.
+    """Erase these variables, or all if none is named, before the command can read them.
 
     The answer is Forgotten.
     """
@@ -100,7 +100,7 @@ class Notice(NamedTuple):
     """An approval request waits, and the user wants to be notified."""
 
     id: str
-    question: str  # printable, as are all
+    question: str  # printable, like the others
     rule: str
     store: str
 
@@ -145,15 +145,15 @@ Message = (
 
 _KINDS = Message.__args__
 _MAX_TEXT = 4096
-_MAX_BYTES = 1 << 17  # more than every message needs
+_MAX_BYTES = 1 << 17  # no message needs more
 
 
 class Channel:
     def __init__(self, end: socket.socket, beats: mmap.mmap) -> None:
         self._end = end
-        self._beats = beats  # one byte that both ends have
+        self._beats = beats  # one byte, shared by both ends
         self.fd = end.fileno()
-        self.is_closed = False  # by the other end
+        self.is_closed = False  # the other end was closed
 
     @classmethod
     def pair(cls) -> tuple[Channel, Channel]:
@@ -173,7 +173,7 @@ class Channel:
         return self._beats[0]
 
     def send(self, message: Message) -> None:
-        """Send it, or do nothing if the other end is gone: its death is noticed elsewhere."""
+        """Send it. Ignores errors, because the death of the other end is noticed elsewhere."""
         try:
             self._end.send(_encode(message), socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL)
         except OSError:

@@ -1,9 +1,9 @@
 """Messages between a command that joins a session and that session, one in a packet.
 
-The session listens on an abstract address. It has no file that could be removed or replaced, and
-is free again when its last holder ends: so a name has one session. The first message carries what
+The session listens on an abstract address. No process can remove or replace it as a file, and the
+kernel frees it when its last holder ends, so a name has one session. The first message carries what
 the command inherits: its descriptors, and in a file its arguments and environment. Later ones are
-signals; the replies tell how the command went.
+signals; the replies report the command's progress.
 """
 
 from __future__ import annotations

@@ -87,7 +87,7 @@ def _is_listened_at(folder_fd: int, name: str) -> bool:
     except (ConnectionRefusedError, FileNotFoundError):
         return False
     except OSError:
-        return True  # it is full, say
+        return True  # it may be full
     finally:
         end.close()
     return True

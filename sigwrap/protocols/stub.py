@@ -9,8 +9,8 @@ A frame is 1 byte type, 4 bytes length (big-endian), and the payload:
     EXIT             to the stub, last: the command's exit status, -N for signal N
     ERROR            to the stub, last: why the recording is over
 
-At most WINDOW_BYTES of a stream are on their way: the sender waits for the count to catch up. So no
-stream holds up another, and neither side has to keep more.
+At most WINDOW_BYTES of a stream are unacknowledged: the sender waits for the count to catch up. So
+no stream delays another, and neither side has to keep more.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class BrokenProtocol(Exception):
 
 
 def receive(end: socket.socket, most: int) -> bytes | None:
-    """Return None if there is nothing yet, and no bytes if the other side has hung up."""
+    """Return received bytes; None if there are none yet, b"" if the other side has hung up."""
     try:
         return end.recv(most, socket.MSG_DONTWAIT)
     except BlockingIOError:
@@ -64,7 +64,7 @@ def receive(end: socket.socket, most: int) -> bytes | None:
 
 
 class Decoder:
-    """Decodes frames; keeps at most one unfinished frame."""
+    """Decodes frames, and keeps at most one unfinished frame."""
 
     __slots__ = ("_data", "missing")
 

@@ -1,4 +1,4 @@
-"""Find the command, and start it as if sigwrap were not there."""
+"""Finds the command, and starts it as if sigwrap were not there."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _NEVER_GIVEN = frozenset(map(str.encode, ALWAYS_REMOVED))
 # A service checks these for its own pid.
 _OF_A_MANAGER = (b"LISTEN_PID", b"WATCHDOG_PID", b"SYSTEMD_EXEC_PID")
 _DEFAULT_PATH = b"/usr/local/bin:/usr/bin:/bin"
-# Python ignores these two from its start; how they were before is unknown.
+# Python ignores these two from its start; their earlier state is unknown.
 _IGNORED_BY_PYTHON = frozenset({signal.SIGPIPE, signal.SIGXFSZ})
 
 
@@ -33,7 +33,7 @@ class CommandError(SigwrapError):
 
 
 class Inherited(NamedTuple):
-    """What the command inherits, as it was before sigwrap's start changed it."""
+    """The state that the command inherits, from before sigwrap's start changed it."""
 
     environment: dict[bytes, bytes]
     signal_mask: frozenset[int]
@@ -91,7 +91,7 @@ def find_program(command: str, environment: dict[bytes, bytes]) -> bytes:
                 raise CommandError(
                     f"{command}: {os.strerror(errno.EACCES)}", NOT_EXECUTABLE
                 ) from failure
-            continue  # like execvp, which skips a folder on PATH that it cannot search
+            continue  # execvp also skips a directory on PATH that it cannot search
         if stat.S_ISREG(mode) and os.access(candidate, os.X_OK):
             return candidate
         if b"/" in name or not stat.S_ISDIR(mode):
@@ -130,7 +130,7 @@ def exec_command(
     environment = libc.strings(name + b"=" + value for name, value in variables)
     restore_signals(inherited)
     try:
-        limits.give_back(inherited.limits)  # last: afterwards memory may be limited
+        limits.give_back(inherited.limits)  # last, since memory may be limited after that
         error = libc.execve(program, words, environment)
         if error == errno.ENOEXEC:  # a script without a first line, as in execvp
             error = libc.execve(b"/bin/sh", words_of_sh, environment)

@@ -1,4 +1,4 @@
-"""PyInstaller's one-file packaging: its folder, its outer process, its variables.
+"""PyInstaller's one-file packaging: its directory, its outer process, its variables.
 
 The file starts as two processes: a bootloader that unpacks and waits, and its child, which is this
 program. In other installations these functions do nothing.
@@ -29,7 +29,7 @@ _NO_FOLDER = -1  # the path is absolute
 
 
 def unpacked_folder() -> str:
-    """Return the folder that the file was unpacked to, or an empty string."""
+    """Return the directory that the file was unpacked to, or an empty string."""
     return getattr(sys, "_MEIPASS", "")
 
 
@@ -38,7 +38,7 @@ def _identity_of_the_unpacked() -> tuple[int, int]:
     return found.st_dev, found.st_ino
 
 
-# Both as they are at the start: the command may put another folder in its place.
+# Both are read at the start: the command may put another directory there.
 _IDENTITY = _identity_of_the_unpacked()
 _NAMES = frozenset(os.listdir(unpacked_folder()) if unpacked_folder() else ())
 
@@ -47,11 +47,11 @@ def release_unpacked(*, for_stubs: bool) -> None:
     """Unlink the files that this process has mapped: a change would reach its code, and a
     truncation would end it with SIGBUS.
 
-    `for_stubs`: put copies in their place, of which sigwrap-stub is started.
+    `for_stubs`: put copies in their place, from which sigwrap-stub can start.
     """
     for path in list(_files_below(unpacked_folder())) if unpacked_folder() else ():
         if os.path.basename(path) == _NEEDED_BY_ANY_START:
-            continue  # it is not mapped, and shows that the folder is in use
+            continue  # it is not mapped, and shows that the directory is in use
         try:
             if for_stubs:
                 _copy(path, f"{path}.copy")
@@ -86,9 +86,9 @@ def _copy(path: str, to: str) -> None:
 
 
 def empty_unpacked(bootloader_pid: int) -> None:
-    """Empty the folder once no process of the tree is left.
+    """Empty the directory once no process of the tree is left.
 
-    The bootloader removes it, and would follow links in it. 2,000 nested folders would overflow
+    The bootloader removes it, and would follow links in it. 2,000 nested directories would overflow
     its stack.
     """
     if not unpacked_folder():
@@ -100,7 +100,7 @@ def empty_unpacked(bootloader_pid: int) -> None:
             continue
     _remove_broken_off()
     empty_folder(unpacked_folder(), _IDENTITY)
-    if os.getppid() != bootloader_pid:  # it has died
+    if os.getppid() != bootloader_pid:  # the bootloader has died
         try:
             os.rmdir(unpacked_folder())
         except OSError:
@@ -122,7 +122,7 @@ def leave_no_core(bootloader_pid: int) -> None:
 
 
 def _remove_broken_off() -> None:
-    """Remove the folders of bootloaders that died while they unpacked."""
+    """Remove the directories of bootloaders that died while they unpacked."""
     above, own_name = os.path.split(unpacked_folder())
     try:
         others = os.listdir(above)
@@ -135,7 +135,7 @@ def _remove_broken_off() -> None:
 
 
 def _remove_if_broken_off(path: str, mount: int) -> None:
-    """Remove the folder if no program can start from it, and it has only files that we unpack."""
+    """Remove the directory if no program can start from it, and it has only files of ours."""
     try:
         if _mount_of(path) != mount:  # its server may never answer
             return
@@ -191,7 +191,7 @@ def original_environment(environment: dict[bytes, bytes]) -> dict[bytes, bytes]:
 
 
 def variables_of_the_unpacked(environment: Mapping[bytes, bytes]) -> dict[bytes, bytes]:
-    """Return the variables that let a new process of the file use the same folder."""
+    """Return the variables with which a new process of the file uses the same directory."""
     if not unpacked_folder():
         return {}
     return {

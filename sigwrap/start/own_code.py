@@ -1,7 +1,6 @@
-"""Load sigwrap's code before the command starts; nothing that it changes is run afterwards.
+"""Load sigwrap's code before the command starts, so the command cannot change it.
 
-Modules that most runs never use are only read by then, and imported from memory when they are
-first used.
+Modules that most runs never use are only read by then, and imported from memory on first use.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from sigwrap.quick_import import code_of, read_bytecode
 # Python imports a codec when it is first used.
 _CODECS = ("ascii", "latin-1", "utf-8", "utf-16")
 
-# Modules that functions import, with all that these import in turn; a package before its parts.
+# Modules that functions import, with all of their imports; a package before its parts.
 _USED_LATER = """
     types keyword operator reprlib collections functools enum copyreg re._constants re._parser
     re._casefix re._compiler re
@@ -38,7 +37,7 @@ load_modules_from_memory()
 
 
 class _ReadModules:
-    """Find the modules that were read before the command started."""
+    """Finds the modules that were read before the command started."""
 
     def __init__(self) -> None:
         self._loaders: dict[str, Any] = {}
@@ -88,7 +87,7 @@ class _ReadModules:
 
 
 def _in_the_standard_library(name: str) -> tuple[str, str]:
-    """Return where its source and bytecode would be: to search sys.path takes ten times as long."""
+    """Return the paths of source and bytecode. A search of sys.path takes ten times as long."""
     path = f"{_STANDARD_LIBRARY}/{name.replace('.', '/')}"
     if name in _PACKAGES:
         path += "/__init__"
@@ -114,14 +113,15 @@ _read = _ReadModules()
 
 
 def read_what_is_used_later(*, in_a_run: bool = True, needs_patterns: bool = False) -> None:
-    """Raise ImportError or PolicyError if the policy has patterns, and there is no engine."""
+    """Read modules for later use. Raises ImportError or PolicyError if the policy has patterns, and
+    there is no engine."""
     for name in _CODECS:
         codecs.lookup(name)
     for name in (*_USED_LATER, *(_USED_LATER_IN_A_RUN if in_a_run else ())):
         try:
             _read.read(name)
         except PolicyError:
-            continue  # a zipapp has no engine for this Python: few policies do without
+            continue  # a zipapp has no engine for this Python; most policies need none
     if needs_patterns and "re2" not in _read:
         __import__("re2")
 
@@ -132,8 +132,8 @@ def read_files() -> set[str]:
 
 
 def import_nothing_more() -> None:
-    """Let only built-in modules and those that were read be imported: the command may start.
+    """Limit imports to built-in modules and those that were read: the command may start.
 
-    The import of a forgotten module fails, and does not run what the command put in its place.
+    The import of a forgotten module then fails, and cannot run a file of the command.
     """
     sys.meta_path[:] = [BuiltinImporter, FrozenImporter, _read]

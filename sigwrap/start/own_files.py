@@ -1,11 +1,11 @@
 """Detect changes of the files that sigwrap runs from, since the command began.
 
-This run has loaded them by then, but a stub and the next start of sigwrap run what they hold later.
-A changed file shows by its ctime, which no user can set, and a replaced directory by its inode.
+This run has loaded them by then, but a stub and the next start of sigwrap read them again. A
+changed file shows by its ctime, which no user can set, and a replaced directory by its inode.
 
 A process that changes them may add links into a file system of its own, or millions of files. So
-directories are opened by pinned paths, only the kernel's caches are asked about their files, and a
-new directory is not listed.
+directories are opened by pinned paths, file states come from the kernel's caches only, and a new
+directory is not listed.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ _BYTECODE = "__pycache__"
 _SYSTEM_FOLDERS = ("/lib/", "/lib64/", "/usr/lib/", "/usr/lib64/")
 _NAMES_LOOKED_AT = 20_000  # in a directory
 
-# Files that are noted themselves; of others, only the directories are.
+# Files with a noted state of their own; other files are found through their directories.
 _PROGRAM = (sys.executable, _ABOVE_THE_PACKAGE) if _IS_ZIPAPP else (sys.executable,)
 
 
 class _Noted(NamedTuple):
     time_ns: int
     files: dict[str, _Pinned]
-    links: dict[str, _Pinned]  # on the way to these files
-    names: dict[str, list[str]]  # by directory, the other files that were loaded: no more will be
+    links: dict[str, _Pinned]  # on the path to these files
+    names: dict[str, list[str]]  # by directory: other loaded files; no more will be loaded
     listed: list[str]  # directories in which every file is sigwrap's
     of_the_start: list[str]  # files and directories that only a start reads
 
@@ -74,7 +74,7 @@ def note_own_files() -> None:
             if real != path:
                 links.update((link, _pinned_link(link, known)) for link in _links_on(path))
         except OSError:
-            continue  # nothing is loaded from there
+            continue  # no file is loaded from there
     _noted = _Noted(time_ns, files, links, names, listed, of_the_start)
 
 
@@ -84,12 +84,12 @@ def changeable() -> list[str]:
 
 
 def _mapped_files() -> Iterator[str]:
-    """Yield the files of private mappings, but for those that were removed since."""
+    """Yield the files of private mappings, except removed ones."""
     return mapped_in(proc_files.all_contents("/proc/self/maps"))
 
 
 def mapped_in(maps: bytes) -> Iterator[str]:
-    """Yield them from the text of /proc/PID/maps, where the kernel escapes only line ends."""
+    """Yield the files in a text of /proc/PID/maps, where the kernel escapes only line ends."""
     for line in maps.split(b"\n")[:-1]:
         _span, flags, _offset, _device, inode, padded = line.split(b" ", 5)
         path = os.fsdecode(padded.lstrip(b" "))
@@ -160,7 +160,7 @@ def changed_own_files() -> list[str]:
 
 
 def changed_stub_file() -> str:
-    """Return a changed file that a stub is loaded from, or an empty text."""
+    """Return a changed file that a stub is loaded from, or an empty string."""
     return next(_changed(_noted.listed), "")
 
 
@@ -174,9 +174,9 @@ def _changed(listed: Iterable[str]) -> Iterator[str]:
 
 
 def _changed_at(path: str, pinned: _Pinned, names: list[str] | None) -> Iterator[str]:
-    """Yield the path of a file or link that changed, and what changed in a directory.
+    """Yield the path if a file or link changed, and the changed files in a directory.
 
-    There, look at these names, or at all that are there.
+    In a directory, check these names, or all if None.
     """
     try:
         fd = pinned.path.open()
@@ -258,7 +258,7 @@ def _files() -> Iterator[str]:
 
 
 def _of_the_start() -> Iterator[str]:
-    """Yield what else a start reads: files, and directories that are listed."""
+    """Yield other files and directories that a start reads."""
     if onefile.unpacked_folder():
         return
     yield from map(os.path.abspath, (sys.argv[0], os.path.join(sys.prefix, "pyvenv.cfg")))

@@ -1,4 +1,4 @@
-"""Where policies come from: the shipped ones, and files. Only this module reads them."""
+"""Reads policies: the shipped ones, and files."""
 
 from __future__ import annotations
 
@@ -74,11 +74,11 @@ def read_source(selector: str) -> Source:
 
 
 def files_here() -> list[str]:
-    """Return the names of YAML files in the current folder that look like policies."""
+    """Return the names of YAML files in the current directory that look like policies."""
     try:
         names = sorted(each for each in os.listdir() if each.endswith((".yaml", ".yml")))
     except OSError:
-        return []  # the folder was removed, or cannot be read
+        return []  # the directory was removed, or cannot be read
     return [name for name in names[:_MOST_FILES_LOOKED_AT] if _looks_like_a_policy(name)]
 
 
@@ -141,7 +141,7 @@ def _temporary(home: str, root: str) -> str:
 
 
 def _absolute(folder: str) -> str:
-    """Return the absolute path, even if the current folder was removed."""
+    """Return the absolute path, even if the current directory was removed."""
     if os.path.isabs(folder):
         return os.path.normpath(folder)
     try:
@@ -157,8 +157,7 @@ def _is_undecodable(character: str) -> bool:
 
 
 def packaged(directory: str, file: str) -> str:
-    """Return a text inside the package, through its loader (a zipapp has one), or beside it in a
-    checkout."""
+    """Return a file of the package, by its loader (for zipapps), or beside it in a checkout."""
     loader: Any = sigwrap.__loader__
     package = os.path.dirname(sigwrap.__file__)
     try:
@@ -229,12 +228,12 @@ def _git_dir_named_by(file: str) -> str:
     folder = os.path.dirname(file)
     git_dir = os.path.realpath(os.path.join(folder, path))
     back = _first_line(os.path.join(git_dir, "gitdir"))
-    if back:  # a worktree's
+    if back:  # it is a worktree
         common = os.path.realpath(os.path.join(git_dir, _first_line(f"{git_dir}/commondir")))
         leads_back = os.path.realpath(os.path.join(git_dir, back)) == file
         is_inside = os.path.dirname(git_dir) == os.path.join(common, "worktrees")
         return common if leads_back and is_inside and _is_repository(common) else ""
-    for line in _read_git_file(os.path.join(git_dir, "config")).splitlines():  # a submodule's
+    for line in _read_git_file(os.path.join(git_dir, "config")).splitlines():  # for a submodule
         key, _, value = map(str.strip, line.partition("="))
         if key == "worktree" and os.path.realpath(os.path.join(git_dir, value)) == folder:
             return git_dir if _is_repository(git_dir) else ""
@@ -253,6 +252,6 @@ def _read_git_file(path: str) -> str:
     """Return the text of a plain file; anything else could delay the start."""
     try:
         with open_plain_file(path) as file:
-            return os.fsdecode(file.read(_MOST_GIT_BYTES).partition(b"\0")[0])  # which no path has
+            return os.fsdecode(file.read(_MOST_GIT_BYTES).partition(b"\0")[0])  # no path has a NUL
     except OSError:
         return ""

@@ -1,8 +1,8 @@
 """The hash chain: each row's hash covers the row and, through its predecessor, all before it.
 
-Without a key, any process that can write the file can compute the chain anew. What proves the log
-then is the head, printed at the end of a run and kept elsewhere. With $SIGWRAP_KEY the hash is
-keyed BLAKE2b, which is a MAC by construction (RFC 7693, 2.9), so it needs no HMAC.
+Without a key, any process that can write the file can compute the chain anew. Then only the head
+proves the log, printed at the end of a run and kept elsewhere. With $SIGWRAP_KEY the hash is keyed
+BLAKE2b, which is a MAC by construction (RFC 7693, 2.9), so it needs no HMAC.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class ChainWalk:
         return self._head.hex()
 
     def follow(self, row: Row) -> str:
-        """Return what is wrong with this row, or an empty text."""
+        """Return what is wrong with this row, or an empty string."""
         seq, time_ns, type_name, pid, payload, hash_hex = row
         if seq != self.seq + 1:
             return f"it follows row {self.seq}: the rows in between are missing"

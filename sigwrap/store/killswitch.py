@@ -1,8 +1,8 @@
 """The kill switch as a file: while it is in the root of a store, no session starts.
 
 Any process of the user can put it there, a supervised one too. So the file ends no session:
-`sigwrap killswitch on` tells each of them (run/killswitch.py). A session that starts believes any
-file.
+`sigwrap killswitch on` signals each of them (run/killswitch.py). A session that starts obeys any
+such file.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class State(NamedTuple):
     by: str = ""
 
     def __str__(self) -> str:
-        """Return a line for people, with what the file says."""
+        """Return a line for people, with the content of the file."""
         since = ""
         if self.since_ns:
             moment = time.localtime(self.since_ns // 1_000_000_000)
@@ -81,9 +81,9 @@ def _absolute(path: str) -> str:
 
 
 def read(store: str) -> State | None:
-    """Return None if it is off; a file that can't be read says only that it is on.
+    """Return the state, or None if it is off. An unreadable file gives an empty state: on.
 
-    Raise StoreError if it is unknown whether the file is there.
+    Raises StoreError if it is unknown whether the file is there.
     """
     path = path_in(store)
     try:
@@ -102,9 +102,9 @@ def read(store: str) -> State | None:
 
 
 def known(each_store: tuple[str, ...]) -> State | None:
-    """Return the first of the files that has a time; None if it is off.
+    """Return the first state that has a time; None if the switch is off.
 
-    Raise StoreError if that is unknown.
+    Raises StoreError if that is unknown.
     """
     found: list[State] = []
     unknown: StoreError | None = None
@@ -139,7 +139,7 @@ def refuse_if_on(each_store: tuple[str, ...], named: str | None) -> list[str]:
 
 
 def put(store: str, state: State) -> tuple[Folder, int]:
-    """Write the file and return its directory and descriptor; raise OSError if that fails.
+    """Write the file and return its directory and descriptor. Raises OSError if that fails.
 
     If the disk is full, the file is empty; that counts as on.
     """
@@ -175,12 +175,12 @@ def _remove(store: str) -> None:
 def remove_from(folder: int) -> None:
     try:
         os.unlink(NAME, dir_fd=folder)
-    except IsADirectoryError:  # not from sigwrap
+    except IsADirectoryError:  # sigwrap makes no such directory
         os.rename(NAME, displaced_name(NAME), src_dir_fd=folder, dst_dir_fd=folder)
 
 
 def look_in(folder: int) -> State | None:
-    """As `read`, but without waiting for a file system that is mounted there."""
+    """Return the state, as `read` does, without waiting for a file system mounted there."""
     try:
         found = os.open(NAME, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
     except OSError:
@@ -203,9 +203,9 @@ def look_in(folder: int) -> State | None:
 
 
 def announce(state: State) -> int:
-    """Write what the switch says into a memory file of this process, for sessions that it signals.
+    """Write the state into a memory file of this process, for the sessions that it signals.
 
-    Return the descriptor, to close when these have ended. No process in a session can change it.
+    Returns the descriptor, to close when these have ended. No process in a session can change it.
     """
     fd = os.memfd_create(_ANNOUNCEMENT)
     os.write(fd, _encoded(state))
@@ -213,7 +213,7 @@ def announce(state: State) -> int:
 
 
 def announced_by(pid: int) -> State | None:
-    """Return what a process outside all sessions announces; None if that can't be read."""
+    """Return the state that a process outside all sessions announces; None if unreadable."""
     folder = f"/proc/{pid}/fd"
     try:
         for name in proc_files.names(folder):
@@ -229,7 +229,7 @@ def announced_by(pid: int) -> State | None:
 
 
 def running(each_store: tuple[str, ...]) -> dict[str, str]:
-    """Return the journals of the sessions of this user that run, by session id."""
+    """Return the journals of this user's running sessions, by session id."""
     found = {}
     for store in each_store:
         folder = sessions_folder(store)

@@ -1,4 +1,4 @@
-"""Where the store is, and the names of a session's files."""
+"""The path of the store, and the names of a session's files."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ CHECKPOINTS_FOLDER = "checkpoints"
 DATABASE_SUFFIX = ".db"
 JOURNAL_SUFFIX = ".journal"
 
-# For the help; $XDG_STATE_HOME, if set, replaces ~/.local/state.
+# For the help text; $XDG_STATE_HOME, if set, replaces ~/.local/state.
 DEFAULT_STORE = "$SIGWRAP_STORE or ~/.local/state/sigwrap"
 
 
@@ -58,5 +58,5 @@ class FileNames(NamedTuple):
         return self.session_id + JOURNAL_SUFFIX
 
     def checkpoint(self, number: int) -> str:
-        """Return the name of a copy, which has a folder of its own: it is not a session."""
+        """Return the name of a copy, which is in a directory of its own: it is no session."""
         return f"{self.session_id}-{number}{DATABASE_SUFFIX}"

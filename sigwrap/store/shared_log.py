@@ -1,7 +1,7 @@
-"""A log that has no writer of its own: processes append to its journal, one after the other.
+"""A log without a writer of its own: several processes append to its journal in turn.
 
-The lock of the journal is held for one event. The log has no end, and its database is made when
-`sigwrap sessions recover` merges it; later events then go to another log.
+The journal is locked for each event. The log has no end. `sigwrap sessions recover` merges it into
+a database; later events then go to another log.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _LOCKED_WITHIN_S = 3.0
 def append(
     store: str, name: str, key: bytes | None, start: Payload, event: tuple[str, Payload]
 ) -> str:
-    """Record the event, and before the first one the start; return the session's id."""
+    """Record the event, and before the first one the start. Returns the session's id."""
     try:
         folder = Folder.make(sessions_folder(store))
         try:
@@ -49,7 +49,7 @@ def append(
 
 
 def _locked(folder: Folder, name: str) -> tuple[str, int]:
-    """Return the journal of the first log of that name that was not merged yet."""
+    """Return the id and journal of the first log of that name that is not merged yet."""
     for number in range(1, _MOST_LOGS):
         session_id = name if number == 1 else f"{name}-{number}"
         names = FileNames(session_id)
@@ -62,7 +62,7 @@ def _locked(folder: Folder, name: str) -> tuple[str, int]:
                 if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid():
                     raise OSError(errno.EPERM, f"{names.journal} is not a file of this user")
                 lock(fd, _LOCKED_WITHIN_S)
-                if folder.has(names.journal, fd):  # else it was removed or merged meanwhile
+                if folder.has(names.journal, fd):  # otherwise it was removed or merged meanwhile
                     return session_id, fd
             except BaseException:
                 os.close(fd)
@@ -93,7 +93,7 @@ def _append(
 
 
 def _cut_torn_line(fd: int) -> None:
-    """Cut what a process left that was killed while it wrote."""
+    """Cut the torn line of a process that was killed while it wrote."""
     size = os.fstat(fd).st_size
     tail = os.pread(fd, _TAIL_BYTES, max(size - _TAIL_BYTES, 0))
     rest = len(tail) - tail.rfind(b"\n") - 1

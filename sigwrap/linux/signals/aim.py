@@ -1,4 +1,4 @@
-"""Resolves which processes a decoded call would reach."""
+"""Resolves the processes that a decoded call would reach."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class TargetResolver:
     def resolve(
         self, notification: Notification, sender: Process, syscall: str, words: bytes | None
     ) -> tuple[SignalCall, Aim]:
-        """Return the decoded call and its aim. The caller closes the descriptor the call holds.
+        """Return the decoded call and its target. The caller closes the descriptor the call holds.
 
         `words` is the memory that the call points to, None if that cannot be read.
         """
@@ -70,9 +70,9 @@ class TargetResolver:
         return self._aim(notification, sender, call)
 
     def _probe(self, notification: Notification, sender: Process, call: SignalCall) -> Aim:
-        """Return the aim of signal 0, which sends nothing, so the kernel may read the call again.
+        """Return the target of signal 0. It sends nothing, so the kernel may read the call again.
 
-        For a process outside, Landlock would make the kernel's answer EPERM. So sigwrap answers.
+        For a process outside, Landlock would make the kernel answer EPERM. So sigwrap answers.
         """
         _call, aim = self._aim(notification, sender, call)
         match aim:
@@ -140,7 +140,7 @@ class TargetResolver:
         if call.target <= 0:
             members = self._targets.of_group(sender, -call.target)
             if not members and call.how in (How.OWNER, How.OWNER_IN_MEMORY):
-                # The process with this number can still make a group of it.
+                # The process with this number can still make a group with it.
                 return _one(self._targets.of_number(sender, -call.target))
             is_own_job = call.signal in JOB_STOPS and self._is_own_job(sender, call, members)
             return _group(members, is_own_job=is_own_job)
@@ -160,7 +160,7 @@ class TargetResolver:
         return is_own and terminal != 0 and any(_is_below_a_shell(each.pid) for each in members)
 
     def _by_pidfd(self, notification: Notification, sender: Process, call: SignalCall) -> Aim:
-        """Return what the descriptor stands for now: that is judged, and gets the signal."""
+        """Return the descriptor's present target. The supervisor judges and signals this one."""
         seen = pidfd.target_of(notification.tid, call.target)
         if seen is None:
             return _without_a_pidfd(notification.tid, call.target)
@@ -171,7 +171,7 @@ class TargetResolver:
         return self._of_held(sender, call, pid, pid if of_thread else 0)
 
     def _of_held(self, sender: Process, call: SignalCall, pid: int, thread: int) -> Aim:
-        """Return the target for numbers of the supervisor."""
+        """Return the target for the supervisor's own pids."""
         if call.flags & PIDFD_SIGNAL_PROCESS_GROUP:
             return _group(self._targets.of_group_led_by(sender, pid))
         found = self._targets.of_pid(sender, pid)
@@ -179,10 +179,10 @@ class TargetResolver:
 
 
 def _without_a_pidfd(tid: int, fd: int) -> Aim:
-    """Return the aim of a descriptor that is no pidfd.
+    """Handle a descriptor that is no pidfd.
 
-    The kernel would take a directory of /proc for one. Programs have not used that since pidfd_open
-    exists, so it is refused.
+    The kernel would accept a directory of /proc as one. Programs have not used that since
+    pidfd_open exists, so sigwrap refuses it.
     """
     try:
         is_folder = kind_of(b"/proc/%d/fd/%d" % (tid, fd))[0] == stat.S_IFDIR
@@ -194,7 +194,7 @@ def _without_a_pidfd(tid: int, fd: int) -> Aim:
 
 
 def _hold(tid: int, call: SignalCall, descriptor: int, aim: Aim) -> tuple[SignalCall, Aim]:
-    """Copy the descriptor: the copy is judged, and the call is carried out on it."""
+    """Copy the descriptor. Sigwrap judges the copy and makes the call on it."""
     try:
         return call._replace(held=pidfd.duplicate(tid, descriptor)), aim
     except (KernelError, OSError) as refusal:
@@ -203,7 +203,7 @@ def _hold(tid: int, call: SignalCall, descriptor: int, aim: Aim) -> tuple[Signal
 
 
 def _hold_terminal(tid: int, call: SignalCall, aim: Aim) -> tuple[SignalCall, Aim]:
-    """Copy the descriptor, or open the terminal where the kernel refuses to copy descriptors."""
+    """Copy the descriptor, or open the terminal if the kernel refuses the copy."""
     held, found = _hold(tid, call, call.descriptor, aim)
     if isinstance(found, Unresolved):
         try:

@@ -1,4 +1,4 @@
-"""Decodes a mediated call: which signal it asks for, and how it names its target."""
+"""Decodes a mediated call: its signal, and how it names its target."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _SLOWING = (
     "migrate_pages",
     "move_pages",
 )
-# These ioctl requests point to one int.
+# The argument of these ioctl requests points to an int.
 _POINT_TO_INT = (calls.FIOSETOWN, calls.SIOCSPGRP, calls.FIOASYNC, calls.TIOCSPGRP)
 
 Span = tuple[int, int]  # an address and a number of bytes
@@ -47,12 +47,12 @@ class SignalCall(NamedTuple):
     how: How
     signal: int
     target: int  # above 0 a process, below 0 a group, 0 the caller's group; or the pidfd
-    thread: int = 0  # the thread that is meant
+    thread: int = 0  # a thread of it, if the call names one
     descriptor: int = -1  # the one whose owner is set
     owner_kind: int = F_OWNER_PID
     flags: int = 0
     info: bytes | None = b""  # the caller's own siginfo; None if it cannot be read
-    value: int = 0  # the new priority, I/O class or scheduling policy; the number of a limit
+    value: int = 0  # the new priority, I/O class or scheduling policy; or the limit's number
     limits: tuple[int, int] | None = None  # soft and hard; None if they cannot be read
     old_limits_at: int = 0  # where the caller wants the old limits
     is_i386: bool = False
@@ -60,11 +60,11 @@ class SignalCall(NamedTuple):
 
 
 class NoTarget(Exception):
-    """By its registers the call can reach no process, so the kernel may have it."""
+    """The call's registers show that it reaches no process, so the kernel may continue it."""
 
 
 class UnknownUse(Exception):
-    """The filter handed over a use of a call that no mediator knows."""
+    """The filter handed over a use of a call that sigwrap does not handle."""
 
     def __init__(self, syscall: str) -> None:
         super().__init__(f"sigwrap does not handle this use of {syscall}")
@@ -73,7 +73,7 @@ class UnknownUse(Exception):
 class CallRefused(Exception):
     """The kernel would refuse the call with this errno.
 
-    The supervisor answers it: the kernel would read the caller's memory again, and another thread
+    The supervisor returns it: the kernel would read the caller's memory again, and another thread
     may have changed it.
     """
 
@@ -127,7 +127,7 @@ def read_call(notification: Notification, syscall: str, words: bytes | None) -> 
             thread = target if syscall == "tkill" else 0
             return _by_number(syscall, notification, number, target, thread, words)
         case "tgkill" | "rt_tgsigqueueinfo":
-            # The kernel demands that the thread belongs to this process, which is the target.
+            # The kernel requires that the thread belongs to this process, which is the target.
             target, number = int32(notification.argument0), int32(notification.argument2)
             thread = int32(notification.argument1)
             if target <= 0 or thread <= 0:
@@ -138,16 +138,16 @@ def read_call(notification: Notification, syscall: str, words: bytes | None) -> 
         case "ptrace" if notification.argument0 & 0xFFFFFFFF == calls.PTRACE_TRACEME:
             return SignalCall(syscall, How.TRACED_BY_PARENT, signal.SIGKILL, 0)
         case "ptrace":
-            return _at_another(syscall, How.TRACE, signal.SIGKILL, notification.argument1)
+            return _on_another(syscall, How.TRACE, signal.SIGKILL, notification.argument1)
         case "prlimit64":
             return _limits(syscall, notification, words)
         case _ if syscall in _SLOWING:
-            call = _at_another(syscall, How.CHANGE, signal.SIGSTOP, notification.argument0)
+            call = _on_another(syscall, How.CHANGE, signal.SIGSTOP, notification.argument0)
             return call._replace(value=int32(notification.argument1))
         case "process_vm_readv" | "process_vm_writev":
             if not notification.argument2 or not notification.argument4:
                 raise NoTarget  # nothing is copied, and the kernel looks up no process
-            return _at_another(syscall, How.TRACE, signal.SIGKILL, notification.argument0)
+            return _on_another(syscall, How.TRACE, signal.SIGKILL, notification.argument0)
         case "perf_event_open":
             return _perf_event(syscall, notification)
         case "setpriority" | "ioprio_set":
@@ -162,7 +162,7 @@ def read_call(notification: Notification, syscall: str, words: bytes | None) -> 
             raise UnknownUse(syscall)
 
 
-def _at_another(name: str, how: How, number: int, register: int) -> SignalCall:
+def _on_another(name: str, how: How, number: int, register: int) -> SignalCall:
     target = int32(register)
     if target <= 0:
         raise NoTarget
@@ -170,7 +170,7 @@ def _at_another(name: str, how: How, number: int, register: int) -> SignalCall:
 
 
 def _limits(name: str, notification: Notification, words: bytes | None) -> SignalCall:
-    call = _at_another(name, How.CHANGE, signal.SIGKILL, notification.argument0)
+    call = _on_another(name, How.CHANGE, signal.SIGKILL, notification.argument0)
     if words is not None:
         soft, hard = memoryview(words).cast("q").tolist()
         call = call._replace(limits=(soft, hard))
@@ -185,7 +185,7 @@ def _perf_event(name: str, notification: Notification) -> SignalCall:
 
 
 def _priority(name: str, notification: Notification) -> SignalCall:
-    kind = int32(notification.argument0) - (name == "ioprio_set")  # which counts from 1
+    kind = int32(notification.argument0) - (name == "ioprio_set")  # ioprio_set counts from 1
     target = int32(notification.argument1)
     if kind == calls.PRIO_USER:
         target = EVERYBODY
@@ -242,7 +242,7 @@ def _pidfd(name: str, notification: Notification, info: bytes | None) -> SignalC
     pidfd, flags = int32(notification.argument0), notification.argument3 & 0xFFFFFFFF
     is_self = pidfd in (PIDFD_SELF_THREAD, _PIDFD_SELF_PROCESS)
     if flags not in _PIDFD_FLAGS or (pidfd < 0 and not is_self):
-        raise NoTarget  # EINVAL or EBADF, whatever descriptors the caller has
+        raise NoTarget  # EINVAL or EBADF for any descriptors
     return SignalCall(
         syscall=name,
         how=How.ITSELF if is_self else How.PIDFD,
@@ -264,7 +264,7 @@ def _fcntl(name: str, notification: Notification, words: bytes | None) -> Signal
         case calls.F_SETOWN:
             target = int32(notification.argument2)
             if target in (0, _LOWEST):
-                raise NoTarget  # no owner any more, or EINVAL
+                raise NoTarget  # clears the owner, or EINVAL
             return _owner(name, How.OWNER, target, notification)
         case calls.F_SETOWN_EX:
             kind, owner = _ints(words)
@@ -294,7 +294,7 @@ def _fcntl(name: str, notification: Notification, words: bytes | None) -> Signal
 def _owner(
     name: str, how: How, target: int, notification: Notification, thread: int = 0
 ) -> SignalCall:
-    """Decode as SIGKILL, the worst signal that F_SETSIG could choose."""
+    """Decode as SIGKILL, the most severe signal that F_SETSIG could choose."""
     kind = F_OWNER_PGRP if target < 0 else F_OWNER_TID if thread else F_OWNER_PID
     return SignalCall(
         syscall=name,

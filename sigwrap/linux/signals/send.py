@@ -29,7 +29,7 @@ _UNSIGNED = (1 << 64) - 1
 _SCHED_OTHER, _SCHED_BATCH, _SCHED_IDLE = 0, 3, 5
 _SCHED_RESET_ON_FORK = 0x40000000
 _IOPRIO_CLASS_SHIFT, _IOPRIO_CLASS_MASK, _IOPRIO_CLASS_RT = 13, 7, 1
-# Beyond these limits the kernel sends SIGXCPU, SIGKILL or SIGXFSZ.
+# The kernel sends SIGXCPU, SIGKILL or SIGXFSZ above these limits.
 _ENDING = frozenset({resource.RLIMIT_CPU, resource.RLIMIT_FSIZE, _RLIMIT_RTTIME})
 _SHELLS = frozenset("sh bash rbash dash ash busybox zsh ksh mksh yash posh fish".split())
 
@@ -39,11 +39,11 @@ def send(sender: Process, call: SignalCall, target: SignalTarget, number: int) -
     _check_kernel_would_let(sender.pid, target.pid, number)
     held = pidfd.open_thread(target.thread) if target.thread else os.pidfd_open(target.pid)
     try:
-        # Checked once the pidfd is open: then it is the process that was judged.
+        # Checked after the pidfd is open, so the pidfd is the judged process.
         if not is_still(target) or not _has_its_thread(target):
             raise ProcessLookupError(errno.ESRCH, "it has ended")
         if number in (signal.SIGKILL, signal.SIGSTOP) and _is_init_to(sender.pid, target.pid):
-            return  # the kernel protects it from its own namespace, but not from us
+            return  # the kernel would protect a namespace's init from its own namespace
         credentials = procfs.credentials(sender.pid)
         pidfd.send(
             held,
@@ -93,7 +93,7 @@ def owner(fd: int) -> tuple[int, int]:
 
 
 def set_async(sender: Process, call: SignalCall) -> None:
-    """Have the descriptor signal its owner, or choose the signal."""
+    """Make the descriptor signal its owner, or choose the signal."""
     if call.how is How.SIGNAL_OF_OWNER:
         fcntl.fcntl(call.held, F_SETSIG, call.flags)
         return
@@ -122,7 +122,7 @@ def _check_is_our_user(sender: Process) -> None:
 
 
 def _as_number(held: int, number: int, run: Callable[[int], object]) -> None:
-    """Run with the caller's descriptor number, which the kernel remembers for the siginfo.
+    """Run with the caller's descriptor number, which the kernel reports in the siginfo.
 
     A thread with its own descriptor table does that.
     """
@@ -133,7 +133,7 @@ def _as_number(held: int, number: int, run: Callable[[int], object]) -> None:
     def in_thread() -> None:
         try:
             if libc.unshare(_CLONE_FILES) != 0:
-                run(held)  # a container may forbid unshare: then the siginfo has our number
+                run(held)  # a container may forbid unshare; the siginfo then has our number
                 return
             os.dup2(held, number)
             run(number)
@@ -153,7 +153,7 @@ def _as_number(held: int, number: int, run: Callable[[int], object]) -> None:
 def may_change(sender: Process, call: SignalCall, target: SignalTarget) -> bool:
     """Return whether the call may change its parent shell, as in `renice -p $$`.
 
-    It may give the shell less of the machine, but nothing by which the kernel ends it.
+    It may give the shell fewer resources, but set no limit by which the kernel kills it.
     """
     parent = sender.parent
     if parent is None or parent.has_ended or parent.pid != target.pid:
@@ -175,7 +175,7 @@ def may_change(sender: Process, call: SignalCall, target: SignalTarget) -> bool:
 
 
 def set_limits(sender: Process, tid: int, call: SignalCall, target: SignalTarget) -> None:
-    """Set limits of another process, as they were read: another thread could raise them in memory.
+    """Set limits of another process, as judged: another thread could raise them in memory.
 
     Raises the OSError that the caller gets.
     """

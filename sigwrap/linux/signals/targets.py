@@ -1,6 +1,6 @@
-"""Finds the process of a number, and what it is to the sender.
+"""Finds the process with a given number, and its relation to the sender.
 
-Groups are the session's own where all their members are. A process that joins a group and reads the
+A group is the session's own if all its members are. A process that joins a group and reads the
 terminal in the background stops the whole group, and the keys of a terminal signal its foreground
 group. The group that sigwrap was started in counts as the session's own, because the command is in
 it.
@@ -57,7 +57,7 @@ class Targets:
         self._own_image = None if found is None else found.image
 
     def of_number(self, sender: Process, number: int) -> SignalTarget | None:
-        """Return the process with the sender's number, None if there is none."""
+        """Return the process that the sender knows by this number, or None."""
         if number == sender.pid and self._shares_our_numbers(sender):
             return self._inside(sender, sender)
         if not self._shares_our_numbers(sender):
@@ -84,7 +84,7 @@ class Targets:
         return self._outside(sender, tgid, None)
 
     def _is_before_its_exec(self, process: Process) -> bool:
-        """Return whether it is still a copy of sigwrap's fork server, with all that has open.
+        """Return whether it is still a copy of sigwrap's fork server, with its descriptors.
 
         Only such a copy hides its image.
         """
@@ -117,7 +117,7 @@ class Targets:
         return [target for target in targets if target is not None]
 
     def threads_number(self, sender: Process, number: int) -> int:
-        """Return our number of a thread, 0 if there is none."""
+        """Return our number of a thread, or 0."""
         if self._shares_our_numbers(sender):
             return number
         return pidns.process(sender.pid, number) or 0
@@ -129,7 +129,7 @@ class Targets:
         return next(reversed(procfs.numbers(sender.pid, "NSpid")), 0)
 
     def is_known_inside(self, sender: Process, number: int) -> bool:
-        """Return whether it is surely inside, without a look at /proc."""
+        """Return whether it is certainly inside, without a look at /proc."""
         return self._processes.holds(number) and self._shares_our_numbers(sender)
 
     def is_inside(self, pid: int) -> bool:
@@ -164,18 +164,18 @@ class Groups:
         self._session = os.getsid(0)
 
     def joins(self, sender: Process, call: SignalCall) -> Aim:
-        """Return the aim of setpgid."""
+        """Return the target of setpgid."""
         if call.thread == 0 and -call.target == self._targets.own_number(sender):
             return Own()
         return self._group_of(sender, -call.target)
 
     def gets_terminal(self, tid: int, sender: Process, call: SignalCall) -> Aim:
-        """Return the aim of TIOCSPGRP."""
+        """Return the target of TIOCSPGRP."""
         found = procfs.stat(sender.pid)
         if found is None or found.session != self._session:
-            return Own()  # the kernel demands a group of the caller's own terminal session
+            return Own()  # the kernel requires a group of the caller's own terminal session
         aim = self._group_of(sender, -call.target)
-        # The kernel stops a background job that asks for the terminal, and nothing happens.
+        # The kernel stops a background job that wants the terminal, and nothing happens.
         _, foreground = procfs.terminal(sender.pid) or (0, 0)
         if isinstance(aim, Own) and (
             found.pgrp == foreground or procfs.is_deaf_to(tid, signal.SIGTTOU)
@@ -184,7 +184,7 @@ class Groups:
         return aim
 
     def takes_terminal(self, held: int) -> Aim:
-        """Return the aim of TIOCSCTTY, which takes a terminal from others with CAP_SYS_ADMIN."""
+        """Return the target of TIOCSCTTY, which takes a terminal from others with CAP_SYS_ADMIN."""
         terminal = _number(held)
         if os.geteuid() != 0 or not terminal:
             return Own()
@@ -197,7 +197,7 @@ class Groups:
         return Own() if parent is not None and parent.is_inside else NotOwn()
 
     def signals_owner(self, sender: Process, call: SignalCall) -> tuple[SignalCall, Aim]:
-        """Return the aim of O_ASYNC. The call gets the owner that the kernel would set."""
+        """Return the target of O_ASYNC. The call gets the owner that the kernel would set."""
         kind, number = owner(call.held)
         if not number and call.flags & calls.O_ASYNC and _may_set_an_owner(call.held):
             kind, number = F_OWNER_PID, sender.pid
@@ -209,7 +209,7 @@ class Groups:
         return call, self._reached(sender, kind, number)
 
     def owner_signalled(self, sender: Process, call: SignalCall) -> Aim:
-        """Return the aim of F_SETSIG. The owner may be from before the descriptor came here."""
+        """Return the target of F_SETSIG. The owner may be from before the descriptor came here."""
         aim = self._reached(sender, *owner(call.held))
         match aim:
             case SignalTarget() if not aim.is_inside:
@@ -257,7 +257,7 @@ def _same_user(one: int, other: int) -> bool:
 def open_terminal(tid: int, fd: int) -> int:
     """Open the terminal that controls both `tid` and sigwrap, if descriptor `fd` of `tid` is it.
 
-    Serves where the descriptor itself cannot be copied. Raises OSError for any other descriptor.
+    Used where the descriptor itself cannot be copied. Raises OSError for any other descriptor.
     """
     ours = procfs.controlling_terminal(os.getpid())
     kind, major, minor = device_of(b"/proc/%d/fd/%d" % (tid, fd))
