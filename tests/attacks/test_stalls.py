@@ -214,7 +214,7 @@ def test_an_address_in_memory_that_a_program_serves(
     done = as_user.run("--no-report", "--", *line)
     assert done.stdout == b"EPERM\n", done.stderr
     (denied,) = as_user.sealed_events("connection_denied")
-    assert denied.payload["reason"] == "no answer within 5 s"
+    assert "memory that another program serves" in denied.payload["reason"]
 
 
 @pytest.mark.parametrize("served", ["served", "m\frw\f-\fext4", "m\r"], indirect=True)
