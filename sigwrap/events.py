@@ -527,8 +527,8 @@ def _types() -> tuple[EventType, ...]:
         ),
         event(
             "killswitch_invented",
-            "a kill switch file appeared without `sigwrap killswitch on` outside all sessions; "
-            "sigwrap removed the file",
+            "a kill switch file appeared, but no signal: a process in a session wrote it, or "
+            "`sigwrap killswitch on` in another container",
             "path",
             "reason",
             "count",

@@ -71,7 +71,7 @@ def _own_files(payload: Payload) -> Attempt | None:
 
 def _kill_switch(payload: Payload) -> Attempt | None:
     path = text(payload.get("path"))
-    return Attempt(f"{path} was not created by sigwrap killswitch on")
+    return Attempt(f"sigwrap killswitch on did not announce {path}")
 
 
 _READERS: dict[str, Callable[[Payload], Attempt | None]] = {

@@ -1,8 +1,8 @@
 """End a session when `sigwrap killswitch on` signals it. It refuses this signal from a process in a
 session.
 
-Any process of the user can write the file that keeps sessions from starting. So the file ends no
-session: the supervisor removes a file that stays there without a signal.
+Any process of the user can write the file that keeps sessions from starting, a process in a session
+too. So the file ends no session: a supervisor records a file that stays there without a signal.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _LOOKS_EVERY_S = 0.5
 _DISBELIEVED_AFTER_S = 3.0
-_RECORDED_AGAIN_AFTER_S = 10.0
+_REFUSED_AGAIN_AFTER_S = 10.0
 
 
 class KillSwitch:
@@ -33,8 +33,8 @@ class KillSwitch:
         self._loop = session.loop
         self._recorder = session.recorder
         self._is_on = False
-        self._recorded_s = self._refused_s = 0.0
-        self._invented = 0
+        self._refused_s = 0.0
+        self._unannounced = 0
         self._signals = SignalFd({KILL_SWITCH_SIGNAL})
         self._loop.watch(self._signals.fd, self._on_signal)
         self._look_regularly()
@@ -71,7 +71,7 @@ class KillSwitch:
 
     def _note_refused(self, peer: Peer) -> None:
         now_s = time.monotonic()
-        if not self._refused_s or now_s - self._refused_s > _RECORDED_AGAIN_AFTER_S:
+        if not self._refused_s or now_s - self._refused_s > _REFUSED_AGAIN_AFTER_S:
             self._refused_s = now_s
             self._session.approvals.refused(peer)
 
@@ -87,30 +87,26 @@ class KillSwitch:
         state = place.look()
         if state is None:
             place.first_seen_s = 0.0
+            place.is_noted = False
         elif not place.first_seen_s:
             place.first_seen_s = now_s
-        elif now_s - place.first_seen_s > _DISBELIEVED_AFTER_S:
-            place.first_seen_s = 0.0
-            self._remove(place, state, now_s)
+        elif not place.is_noted and now_s - place.first_seen_s > _DISBELIEVED_AFTER_S:
+            place.is_noted = True
+            self._note_unannounced(place, state)
 
-    def _remove(self, place: _Place, state: State, now_s: float) -> None:
-        """Remove the file, which would keep other sessions from starting.
+    def _note_unannounced(self, place: _Place, state: State) -> None:
+        """Record a file that came without a signal.
 
-        If the switch is turned on at this moment, `sigwrap killswitch on` writes the file again.
+        It stays, as the user may have turned the switch on in another container.
         """
-        done = "sigwrap removed it"
-        try:
-            place.remove()
-        except OSError as error:
-            done = f"sigwrap cannot remove it: {error.strerror}"
-        self._invented += 1
-        if self._recorded_s and now_s - self._recorded_s < _RECORDED_AGAIN_AFTER_S:
-            return
         path = killswitch.path_in(place.path)
-        if not self._recorded_s:
-            self._recorder.tell(f"{path} was not written by sigwrap killswitch on: {done}")
-        self._recorded_s = now_s
-        payload = {"path": path, "reason": state.reason, "count": self._invented}
+        if not self._unannounced:
+            self._recorder.tell(
+                f"{path} keeps new sessions from starting, but sigwrap killswitch on "
+                "did not signal this session: if you did not turn it on, sigwrap killswitch off"
+            )
+        self._unannounced += 1
+        payload = {"path": path, "reason": state.reason, "count": self._unannounced}
         self._recorder.record("killswitch_invented", os.getpid(), payload)
 
 
@@ -120,6 +116,7 @@ class _Place:
     def __init__(self, store: str) -> None:
         self.path = os.path.abspath(store)
         self.first_seen_s = 0.0
+        self.is_noted = False
         self._pinned = PinnedPath(os.path.realpath(self.path))
 
     def look(self) -> State | None:
@@ -130,12 +127,5 @@ class _Place:
             return None
         try:
             return killswitch.look_in(folder)
-        finally:
-            os.close(folder)
-
-    def remove(self) -> None:
-        folder = self._pinned.open(os.O_DIRECTORY)
-        try:
-            killswitch.remove_from(folder)
         finally:
             os.close(folder)

@@ -167,16 +167,11 @@ def remove(each_store: tuple[str, ...]) -> list[str]:
 def _remove(store: str) -> None:
     folder = os.open(store, _FOLDER_FLAGS)
     try:
-        remove_from(folder)
+        os.unlink(NAME, dir_fd=folder)
+    except IsADirectoryError:  # not from sigwrap
+        os.rename(NAME, displaced_name(NAME), src_dir_fd=folder, dst_dir_fd=folder)
     finally:
         os.close(folder)
-
-
-def remove_from(folder: int) -> None:
-    try:
-        os.unlink(NAME, dir_fd=folder)
-    except IsADirectoryError:  # sigwrap makes no such directory
-        os.rename(NAME, displaced_name(NAME), src_dir_fd=folder, dst_dir_fd=folder)
 
 
 def look_in(folder: int) -> State | None:

@@ -47,23 +47,36 @@ def _ends_by_itself(other: Running) -> None:
     assert other.wait(PATIENCE_S) == 0
 
 
-def test_a_file_that_it_makes_is_taken_away_and_ends_no_other_session(alone: Sigwrap) -> None:
-    """Whatever it is, one after the other."""
+@pytest.mark.parametrize("deed", DEEDS)
+def test_a_file_that_it_makes_ends_no_session_and_is_reported(alone: Sigwrap, deed: str) -> None:
+    """Whatever it is. No session starts until the user turns it off."""
     alone.store.mkdir()
     os.chown(alone.store, alone.user or 0, alone.user or 0)
     switch(alone, "on", "--reason", "an earlier one")
     (alone.store / "killswitch").rename(alone.store / "earlier")
     switch(alone, "off", "--yes")
-    other = started(alone, *STAYS)
-    each = [f"{deed}; while [ -e $STORE/killswitch ]; do :; done" for deed in DEEDS]
-    words = f"STORE={alone.store}; {'; '.join(each)}"
-    session = alone.run(*OBSERVE, "sh", "-c", words, within_s=3 * PATIENCE_S)
-    assert session.returncode == 0
-    assert session.stderr.count(b"was not written by sigwrap killswitch on") == 1  # it is said once
-    first = alone.sealed_events("killswitch_invented")[0]
-    assert first.payload["path"] == str(alone.store / "killswitch")
+    words = f"STORE={alone.store}; echo ready; read line; {deed}; read line"
+    hostile = started(alone, *OBSERVE, "bash", "-c", words)
+    hostile.say(b"do it\n")
+    alone.await_event("killswitch_invented")
+    assert not _goes_on(alone)
+    assert switch(alone, "off", "--yes")[0] == 0
     assert _goes_on(alone)
-    _ends_by_itself(other)
+    _ends_by_itself(hostile)
+    assert reader(hostile.stderr).rest().count(b"keeps new sessions from starting, but") == 1
+    (event,) = _recorded(alone, "killswitch_invented")
+    assert event.payload["path"] == str(alone.store / "killswitch")
+
+
+def test_another_container_turns_it_on_and_it_stays_on(alone: Sigwrap) -> None:
+    """A session that its signal does not reach goes on, and says so."""
+    session = started(alone, *STAYS)
+    line = ["unshare", "-r", "-p", "-f", "--mount-proc", UNDER_TEST, "killswitch", "on"]
+    done = alone.native(*line)
+    assert (done.returncode, b"run out of reach" in done.stderr) == (REFUSED, True), done
+    alone.await_event("killswitch_invented")
+    assert not _goes_on(alone)
+    _ends_by_itself(session)
 
 
 def test_nor_is_it_believed_when_it_signals_them_itself(alone: Sigwrap, programs: Path) -> None:

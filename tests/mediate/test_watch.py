@@ -29,7 +29,7 @@ def test_an_attempt_on_sigwrap() -> None:
             {"files": ["/a"], "count": 3},
             "sigwrap's file /a was changed and 2 more",
         ),
-        ("killswitch_invented", {"path": "/s/killswitch"}, "/s/killswitch was not created by"),
+        ("killswitch_invented", {"path": "/s/k"}, "sigwrap killswitch on did not announce /s/k"),
         (
             "control_refused",
             {"inside_session": True, "peer_pid": 9, "peer_cmd": "curl --token abc"},

@@ -18,8 +18,8 @@ _SENTENCES = {
     "mediation_failed": "internal error of sigwrap while it decided for {comm} ({pid}): {error}",
     "control_refused": "{peer_cmd} ({pid}) was refused at the control socket{why}",
     "own_files_changed": "files that sigwrap runs from were changed: {changed}",
-    "killswitch_invented": "the kill switch file was created by something other than "
-    "sigwrap killswitch{why}",
+    "killswitch_invented": "sigwrap killswitch on did not announce the kill switch file "
+    "{path}{why}",
     "killswitch_missed": "the remote kill switch {url} gave no answer{why}",
     "abi_refused": "{comm} ({pid}) used an ABI that sigwrap refuses",
     "call_refused": "{comm} ({pid}) was refused system call {syscall_number}{why}",

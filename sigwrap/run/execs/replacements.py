@@ -279,7 +279,10 @@ class Replacements:
     def _session_of(self, scope: Scope) -> bytes:
         asked: Asked | None = scope.holdings.asked
         assert asked is not None, "what is redirected was looked at"
-        return asked.variable(scope.tid, b"SIGWRAP_SESSION") or b""
+        try:
+            return asked.variable(scope.tid, b"SIGWRAP_SESSION") or b""
+        except MayWait:
+            return b""
 
 
 def _stub_can_make(asked: Asked, executable: Executable, tid: int) -> bool:
