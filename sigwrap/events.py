@@ -527,8 +527,7 @@ def _types() -> tuple[EventType, ...]:
         ),
         event(
             "killswitch_invented",
-            "a kill switch file appeared, but no signal: a process in a session wrote it, or "
-            "`sigwrap killswitch on` in another container",
+            "a kill switch file without the signal of `sigwrap killswitch on`",
             "path",
             "reason",
             "count",
