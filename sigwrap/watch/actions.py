@@ -81,4 +81,6 @@ def _settled(approval_id: str, reply: ControlReply) -> str:
 def ended_sessions(activated: Activated) -> str:
     count = activated.ended + activated.forced
     killed = f" ({activated.forced} not responding, so killed)" if activated.forced else ""
-    return f"{counted(count, 'session')} ended{killed}" if count else "no session was running"
+    if count:
+        return f"{counted(count, 'session')} ended{killed}"
+    return "no session was running" if activated.is_complete else "no session has ended"
