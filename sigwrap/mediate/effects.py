@@ -28,8 +28,8 @@ from sigwrap.mediate.run_end import LimitReached
 from sigwrap.policy.judge.request import CommandRedirect, TargetType
 from sigwrap.tuples import NamedTuple
 
-Mediation = Generator["Effect", Any, None]
-Judgement = Generator["Effect", Any, bool]  # a part of a mediation; returns whether to go on
+Steps = Generator["Effect", Any, None]  # what a mediator does about one request
+Judgement = Generator["Effect", Any, bool]  # some of these; returns whether to go on
 
 
 class Logged(IntEnum):

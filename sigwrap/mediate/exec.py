@@ -29,7 +29,6 @@ from sigwrap.mediate.effects import (
     KernelRefused,
     LoadedOther,
     Look,
-    Mediation,
     Prepare,
     Prepared,
     PrepareStub,
@@ -39,6 +38,7 @@ from sigwrap.mediate.effects import (
     Record,
     Replace,
     Restarted,
+    Steps,
     TakeDigests,
     Tampered,
     Tell,
@@ -114,7 +114,7 @@ class ExecMediator:
         self._last_refusal: tuple[Process, tuple[str, ...], str] | None = None
         self._approved_scripts = ApprovedScripts()
 
-    def mediate(self) -> Mediation:
+    def mediate(self) -> Steps:
         """Handle an exec, from its request to its outcome."""
         facts = yield from self._look()
         match facts:
@@ -144,7 +144,7 @@ class ExecMediator:
         payload = exec_payload(facts, decision, verified=facts.readable)
         return Record(event, payload, _escalation(facts, decision))
 
-    def goes_on(self, facts: ExecFacts, rule: str) -> Mediation:
+    def goes_on(self, facts: ExecFacts, rule: str) -> Steps:
         """Follow an exec that is recorded and already goes on."""
         yield from self._go_on(facts, facts.programs[0].path, rule, Image.ASKED)
 
@@ -155,7 +155,7 @@ class ExecMediator:
 
     def _decide(
         self, facts: ExecFacts, approved: Approved | None = None, *, asked_before: bool = False
-    ) -> Mediation:
+    ) -> Steps:
         """Judge an exec. `approved`: the approved script that the process executed last."""
         decision = self._judge(facts)
         if decision.action is not Action.DENY:
@@ -196,7 +196,7 @@ class ExecMediator:
         *,
         approval_id: str = "",
         script: Approved | None = None,
-    ) -> Mediation:
+    ) -> Steps:
         held = yield from _hold()
         used = used_up(self._limits, self._execs)  # by other execs, while this one waited
         if used is not None:
@@ -227,9 +227,7 @@ class ExecMediator:
             case Held.NOT_DUMPABLE:  # another thread has just made it so
                 yield from self._deny_unseen(not_dumpable(facts.process, facts.syscall))
 
-    def _tell_watchers(
-        self, facts: ExecFacts, *, traced: bool, is_replaced: bool = False
-    ) -> Mediation:
+    def _tell_watchers(self, facts: ExecFacts, *, traced: bool, is_replaced: bool = False) -> Steps:
         if self._is_watched:
             yield TellWatchers(facts, traced, is_replaced)
 
@@ -245,7 +243,7 @@ class ExecMediator:
             yield from self._tell(facts.process, killed(line_of(facts), outcome.problem))
         return isinstance(outcome, Ran)
 
-    def _record_outcome(self, path: str, rule: str, outcome: ExecOutcome) -> Mediation:
+    def _record_outcome(self, path: str, rule: str, outcome: ExecOutcome) -> Steps:
         match outcome:
             case Ran():
                 pass
@@ -261,7 +259,7 @@ class ExecMediator:
                 }
                 yield Record("exec_verification_failed", payload)
 
-    def _let_run_watched(self, facts: ExecFacts, *, verified: bool) -> Mediation:
+    def _let_run_watched(self, facts: ExecFacts, *, verified: bool) -> Steps:
         decision = self._judge_as_traced(facts)
         event = _GO_ON.get(decision.action)
         if event is None:
@@ -276,7 +274,7 @@ class ExecMediator:
         else:
             yield Fail(errno.EACCES)
 
-    def _run_stub_command(self, facts: ExecFacts, rule: str) -> Mediation:
+    def _run_stub_command(self, facts: ExecFacts, rule: str) -> Steps:
         """Run a stub's command, which was judged when the stub's caller asked for it."""
         decision = Decision(action=Action.ALLOW, rule=rule, reason=_STUB_COMMAND)
         prepared: Prepared | Unpreparable = yield PrepareStubCommand()
@@ -297,7 +295,7 @@ class ExecMediator:
 
     def _deny(
         self, facts: ExecFacts, decision: Decision, *, traced: bool = False, told: str = ""
-    ) -> Mediation:
+    ) -> Steps:
         """Deny an exec. `told` is a message to the caller with more than the rule's."""
         payload = exec_payload(facts, decision, verified=False, traced=traced)
         if self._retries.is_one(facts.process, payload):
@@ -307,28 +305,28 @@ class ExecMediator:
         yield from self._tell_denial(facts.process, line_of(facts), shown)
         yield Fail(errno.EACCES)
 
-    def _deny_because(self, facts: ExecFacts, decision: Decision, reason: str) -> Mediation:
+    def _deny_because(self, facts: ExecFacts, decision: Decision, reason: str) -> Steps:
         """Deny the exec for a reason that is not the rule's."""
         denied = decision._replace(action=Action.DENY, reason=reason, message=reason)
         yield from self._deny(facts, denied)
 
-    def _deny_unapproved(self, facts: ExecFacts, decision: Decision, reason: str) -> Mediation:
+    def _deny_unapproved(self, facts: ExecFacts, decision: Decision, reason: str) -> Steps:
         denied = decision._replace(action=Action.DENY, reason=reason)
         told = with_rules_message(reason, decision.message)
         yield from self._deny(facts, denied, told=told)
 
-    def _deny_as_traced(self, facts: ExecFacts, decision: Decision) -> Mediation:
+    def _deny_as_traced(self, facts: ExecFacts, decision: Decision) -> Steps:
         if decision.action is Action.APPROVE:
             why = _NO_APPROVAL_WHILE_TRACED
             decision = decision._replace(action=Action.DENY, reason=why, message=why)
         yield from self._deny(facts, decision, traced=True)
 
-    def _deny_as_used_up(self, facts: ExecFacts, used: Decision) -> Mediation:
+    def _deny_as_used_up(self, facts: ExecFacts, used: Decision) -> Steps:
         yield from self._deny(facts, used)
         maximum = self._limits.max_execs
         yield EndRun(LimitReached("max_execs", maximum, used.reason, self._execs))
 
-    def _deny_unseen(self, unseen: Unseen) -> Mediation:
+    def _deny_unseen(self, unseen: Unseen) -> Steps:
         process, syscall = unseen.process, unseen.syscall
         nothing = (Program("", "", ()),)
         facts = ExecFacts(process, syscall, "", "", True, nothing, (), True, Crowd(0, 0), None)
@@ -338,7 +336,7 @@ class ExecMediator:
             yield from self._tell_denial(process, f"{syscall} by {process.last_name}", decision)
         yield Fail(unseen.errno)
 
-    def _tell_denial(self, process: Process, what: str, decision: Decision) -> Mediation:
+    def _tell_denial(self, process: Process, what: str, decision: Decision) -> Steps:
         rule, policy = decision.rule, self._engine.policy.name
         is_built_in = rule.startswith("builtin:")
         because = decision.message or (decision.reason if is_built_in else "")
@@ -347,7 +345,7 @@ class ExecMediator:
         line = denial(what, rule, policy, because)
         yield from self._tell(process, line)
 
-    def _tell(self, process: Process, line: str) -> Mediation:
+    def _tell(self, process: Process, line: str) -> Steps:
         """Print a line once, because a shell that is refused /usr/bin/X tries /bin/X next."""
         if self._last_line != (process, line):
             self._last_line = (process, line)
@@ -355,7 +353,7 @@ class ExecMediator:
 
     # Replacing
 
-    def _redirect(self, facts: ExecFacts, decision: Decision) -> Mediation:
+    def _redirect(self, facts: ExecFacts, decision: Decision) -> Steps:
         redirect = decision.redirect_to
         if redirect is None:
             yield from self._deny_because(facts, decision, "the rule names no replacement")
@@ -402,7 +400,7 @@ class ExecMediator:
 
     # Asking
 
-    def _ask(self, facts: ExecFacts, decision: Decision, *, asked_before: bool) -> Mediation:
+    def _ask(self, facts: ExecFacts, decision: Decision, *, asked_before: bool) -> Steps:
         if not facts.readable:
             yield from self._deny_because(facts, decision, _NO_APPROVAL_UNREADABLE)
             return
@@ -432,7 +430,7 @@ class ExecMediator:
             self._last_refusal = (*asked, reason)
             yield from self._deny_unapproved(facts, decision, reason)
 
-    def _become_stub(self, facts: ExecFacts, path: str, decision: Decision) -> Mediation:
+    def _become_stub(self, facts: ExecFacts, path: str, decision: Decision) -> Steps:
         """Turn the caller into a stub, whose own exec waits for the approval."""
         process = facts.process
         if (yield from _hold()) is not Held.YES:
@@ -449,7 +447,7 @@ class ExecMediator:
         if runs:
             process.stub_of = asker
 
-    def _run_covered(self, facts: ExecFacts, decision: Decision, approved: Approved) -> Mediation:
+    def _run_covered(self, facts: ExecFacts, decision: Decision, approved: Approved) -> Steps:
         reason = f"approved by {approved.by} with {approved.scripts[0]}, which it runs"
         covered = decision._replace(reason=reason)
         yield from self._let_run(facts, covered, "exec_allowed", approval_id=approved.approval_id)
@@ -461,7 +459,7 @@ class ExecMediator:
         decision: Decision,
         answer: Answer,
         asked_before: bool,
-    ) -> Mediation:
+    ) -> Steps:
         """Let an approved exec go on if file, content, place and rule are the same as before.
 
         The environment may have changed. A later change makes the verification fail.
@@ -512,7 +510,7 @@ def _replaced(path: str, rule: str) -> Judgement:
     return isinstance(came_back, Restarted)
 
 
-def let_ask() -> Mediation:
+def let_ask() -> Steps:
     """Let an execveat with AT_EXECVE_CHECK go on, since it runs nothing."""
     yield Continue(Unrecorded.ONLY_ASKS)  # its flags are in a register
 

@@ -18,7 +18,7 @@ from itertools import islice
 
 from sigwrap.bare.enum import Enum
 from sigwrap.events import Payload
-from sigwrap.mediate.effects import Continue, Fail, Look, Mediation, RecordRepeated, Unrecorded
+from sigwrap.mediate.effects import Continue, Fail, Look, RecordRepeated, Steps, Unrecorded
 from sigwrap.mediate.facts import WouldFail
 from sigwrap.mediate.lineage import Process
 from sigwrap.mediate.masking import masked
@@ -87,7 +87,7 @@ class FileMediator:
         """Match against `rules` with the real paths on the disk."""
         self._rules = rules
 
-    def mediate(self) -> Mediation:
+    def mediate(self) -> Steps:
         facts: FileFacts = yield Look()
         match facts.aim:
             case WouldFail(errno=error):
@@ -127,7 +127,7 @@ def _asks(touched: Touched) -> Iterator[tuple[Operation, str]]:
                 yield Operation.CREATE, path
 
 
-def _record(facts: FileFacts, aim: FileAim, decision: Decision) -> Mediation:
+def _record(facts: FileFacts, aim: FileAim, decision: Decision) -> Steps:
     """Record the change. Repeats by one process on one file share one more event each second."""
     path = to = ""
     operation = "unseen"

@@ -18,8 +18,8 @@ from sigwrap.mediate.effects import (
     Fail,
     Judgement,
     Logged,
-    Mediation,
     RecordRepeated,
+    Steps,
     Tell,
     Unrecorded,
 )
@@ -50,7 +50,7 @@ class ForkMediator:
         """Refuse every fork from now on: sigwrap is killing the tree."""
         self._run_ends = True
 
-    def mediate(self, facts: ForkFacts) -> Mediation:
+    def mediate(self, facts: ForkFacts) -> Steps:
         if self._run_ends:
             yield Fail(errno.EAGAIN, Unrecorded.NOTHING_HAPPENS)
             return
@@ -78,7 +78,7 @@ class ForkMediator:
             parent.children.add()
         yield ContinueFork(parent)
 
-    def _refuse(self, facts: ForkFacts, limit: str, maximum: int) -> Mediation:
+    def _refuse(self, facts: ForkFacts, limit: str, maximum: int) -> Steps:
         process = facts.process
         payload = {
             "limit": limit,

@@ -19,12 +19,12 @@ from sigwrap.mediate.effects import (
     Look,
     LookUpNames,
     MakeSocket,
-    Mediation,
     Outside,
     Reach,
     Reached,
     Record,
     RecordRepeated,
+    Steps,
     Succeed,
     Tell,
     Unrecorded,
@@ -111,7 +111,7 @@ class NetworkMediator:
         self._policy = policy
         self._told: dict[tuple[str, str], None] = {}
 
-    def mediate(self) -> Mediation:
+    def mediate(self) -> Steps:
         facts: NetworkFacts = yield Look()
         aim = facts.aim
         if isinstance(aim, Endpoint) and self._needs_names(aim):
@@ -136,7 +136,7 @@ class NetworkMediator:
     def _needs_names(self, aim: Endpoint) -> bool:
         return bool(aim.address) and not aim.names and self._rules.depend_on_names(aim)
 
-    def _one(self, facts: NetworkFacts, endpoint: Endpoint) -> Mediation:
+    def _one(self, facts: NetworkFacts, endpoint: Endpoint) -> Steps:
         decision = self._rules.decide(endpoint)
         match decision.action:
             case Action.ALLOW | Action.AUDIT:
@@ -151,9 +151,7 @@ class NetworkMediator:
             case _:
                 yield from self._deny(facts, endpoint, decision, decision.message)
 
-    def _deny(
-        self, facts: NetworkFacts, endpoint: Endpoint, decision: Decision, why: str
-    ) -> Mediation:
+    def _deny(self, facts: NetworkFacts, endpoint: Endpoint, decision: Decision, why: str) -> Steps:
         denied = decision._replace(action=Action.DENY)
         if (yield _event(facts, endpoint, denied)):
             what = _described(endpoint)
@@ -161,7 +159,7 @@ class NetworkMediator:
                 yield Tell(denial(what, decision.rule, self._policy, why))
         yield Fail(_refusal(endpoint))
 
-    def _deny_out_of_rules(self, facts: NetworkFacts, what: str, why: str) -> Mediation:
+    def _deny_out_of_rules(self, facts: NetworkFacts, what: str, why: str) -> Steps:
         decision = Decision(Action.DENY, OUT_OF_RULES, why)
         payload = {**_payload(facts, decision), "destination": what}
         if (yield Record(_EVENTS[Action.DENY], payload)) and self._is_new(OUT_OF_RULES, what):
@@ -192,7 +190,7 @@ class NetworkMediator:
         return True
 
 
-def _record_and_reach(facts: NetworkFacts, endpoint: Endpoint, decision: Decision) -> Mediation:
+def _record_and_reach(facts: NetworkFacts, endpoint: Endpoint, decision: Decision) -> Steps:
     if (yield _event(facts, endpoint, decision)):
         yield from _reach(None, facts, endpoint)
     else:
@@ -203,7 +201,7 @@ def _reach(
     unrecorded: Unrecorded | None,
     facts: NetworkFacts | None = None,
     endpoint: Endpoint | None = None,
-) -> Mediation:
+) -> Steps:
     """Make the call. `facts` and `endpoint`: a connection that may lead out of the session."""
     reached: Reached = yield Reach(unrecorded)
     outside, is_told = reached.outside, True
@@ -217,7 +215,7 @@ def _reach(
         yield Succeed(unrecorded, reached.value)
 
 
-def _fail(error: int) -> Mediation:
+def _fail(error: int) -> Steps:
     yield Fail(error, Unrecorded.NOTHING_HAPPENS)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 
 from sigwrap.calls import X32_BIT
-from sigwrap.mediate.effects import Fail, Mediation, Record
+from sigwrap.mediate.effects import Fail, Record, Steps
 from sigwrap.tuples import NamedTuple
 
 
@@ -17,7 +17,7 @@ class UnknownCall(NamedTuple):
     reason: str
 
 
-def refuse_unknown(call: UnknownCall) -> Mediation:
+def refuse_unknown(call: UnknownCall) -> Steps:
     """Refuse a call that the filter should not hand over: an error in the filter or the kernel."""
     payload = {
         "syscall_number": call.number,
@@ -30,18 +30,18 @@ def refuse_unknown(call: UnknownCall) -> Mediation:
     yield Fail(errno.EPERM)
 
 
-def refuse_x32(number: int, comm: str) -> Mediation:
+def refuse_x32(number: int, comm: str) -> Steps:
     yield Record("abi_refused", {"syscall_number": number & ~X32_BIT, "comm": comm})
     yield Fail(errno.ENOSYS)
 
 
-def refuse_failed(error: str, comm: str) -> Mediation:
+def refuse_failed(error: str, comm: str) -> Steps:
     """Refuse a request after an internal error of sigwrap."""
     yield Record("mediation_failed", {"error": error, "comm": comm, "answered": False})
     yield Fail(errno.EPERM)
 
 
-def refuse_switched_off(comm: str) -> Mediation:
+def refuse_switched_off(comm: str) -> Steps:
     payload = {"comm": comm, "reason": "builtin:killswitch: the kill switch is on"}
     yield Record("call_refused", payload)
     yield Fail(errno.EPERM)

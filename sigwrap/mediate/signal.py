@@ -20,7 +20,6 @@ from sigwrap.mediate.effects import (
     LetGo,
     Look,
     LookAgain,
-    Mediation,
     Record,
     RecordRepeated,
     Send,
@@ -29,6 +28,7 @@ from sigwrap.mediate.effects import (
     SetLimits,
     SetOwner,
     SignalTarget,
+    Steps,
     Succeed,
     Tell,
     Unrecorded,
@@ -86,13 +86,13 @@ class SignalMediator:
         # A repeated signal is judged once.
         self._remembered: dict[tuple[object, ...], Judged] = {}
 
-    def mediate(self) -> Mediation:
+    def mediate(self) -> Steps:
         facts: SignalFacts = yield Look()
         while (tracee := _tracee(facts)) and (yield LetGo(tracee)):
             facts = yield Look()
         yield from self._answer(facts)
 
-    def _answer(self, facts: SignalFacts) -> Mediation:
+    def _answer(self, facts: SignalFacts) -> Steps:
         match facts.aim:
             case SignalTarget():
                 return self._one(facts, _by_its_child(facts, self._judge(facts, facts.aim)))
@@ -158,7 +158,7 @@ class SignalMediator:
 
     # One target
 
-    def _one(self, facts: SignalFacts, found: Judged) -> Mediation:
+    def _one(self, facts: SignalFacts, found: Judged) -> Steps:
         if facts.how in _FREE_ON_ITSELF and TargetType.SELF in found.target.types:
             yield from _on_itself(facts.how, found.target)
             return
@@ -182,7 +182,7 @@ class SignalMediator:
             case Action.APPROVE:
                 yield from self._ask_for_one(facts, found)
 
-    def _ask_for_one(self, facts: SignalFacts, found: Judged) -> Mediation:
+    def _ask_for_one(self, facts: SignalFacts, found: Judged) -> Steps:
         answer: Answer = yield self._asks(facts, [found])
         if not answer.granted:
             yield from self._deny(facts, found, refusal(answer))
@@ -200,19 +200,19 @@ class SignalMediator:
             return False
         return found.target.is_inside or not self._domain or facts.how not in _KEPT_INSIDE
 
-    def _deny(self, facts: SignalFacts, found: Judged, why: str = "") -> Mediation:
+    def _deny(self, facts: SignalFacts, found: Judged, why: str = "") -> Steps:
         if (yield found.event()):
             yield from self._tell(facts, [_denial(facts, found, why)])
         yield Fail(errno.EPERM)
 
-    def _deny_unaimed(self, facts: SignalFacts, decision: Decision) -> Mediation:
+    def _deny_unaimed(self, facts: SignalFacts, decision: Decision) -> Steps:
         if (yield _unaimed_event(facts, decision)):
             is_sent = isinstance(facts.aim, Everybody) and facts.how in SENDS
             what = f"{signal_name(facts.signal)} to all processes" if is_sent else facts.syscall
             yield from self._tell(facts, [Denied(what, facts.syscall, decision)])
         yield Fail(errno.EPERM)
 
-    def _tell(self, facts: SignalFacts, denied: list[Denied]) -> Mediation:
+    def _tell(self, facts: SignalFacts, denied: list[Denied]) -> Steps:
         for line in self._denied.lines(facts.sender, denied):
             yield Tell(line)
 
@@ -220,7 +220,7 @@ class SignalMediator:
         request = request_for(facts, [(each.target, each.decision) for each in asking])
         return Ask(request, waiting(request.what, request.rule, self._engine.policy.name))
 
-    def _carry_out(self, facts: SignalFacts, found: Judged, *, approved: bool = False) -> Mediation:
+    def _carry_out(self, facts: SignalFacts, found: Judged, *, approved: bool = False) -> Steps:
         event = _event_of(facts, found, approved=approved)
         if event is not None and not (yield event):
             yield Fail(errno.EPERM)
@@ -233,7 +233,7 @@ class SignalMediator:
 
     # A group
 
-    def _stop_own_job(self, facts: SignalFacts, members: tuple[SignalTarget, ...]) -> Mediation:
+    def _stop_own_job(self, facts: SignalFacts, members: tuple[SignalTarget, ...]) -> Steps:
         """Stop the whole job, as an editor does at its Ctrl+Z.
 
         A part of it would keep the terminal, and the shell could not continue the rest. Sigwrap's
@@ -250,7 +250,7 @@ class SignalMediator:
                 found.append(self._judge(facts, target))
         return self._deliver(facts, found, granted=False)
 
-    def _group(self, facts: SignalFacts, found: list[Judged]) -> Mediation:
+    def _group(self, facts: SignalFacts, found: list[Judged]) -> Steps:
         asking = [each for each in found if each.decision.action is Action.APPROVE]
         if asking:
             answer: Answer = yield self._asks(facts, asking)
@@ -268,7 +268,7 @@ class SignalMediator:
 
     def _deliver(
         self, facts: SignalFacts, found: list[Judged], *, granted: bool, why: str = ""
-    ) -> Mediation:
+    ) -> Steps:
         """Signal the members that may be signalled, the sender last: it may not survive.
 
         `why` says why an approval was denied.
@@ -306,7 +306,7 @@ class SignalMediator:
         return True
 
 
-def _send_to_each(found: list[Judged], *, granted: bool) -> Mediation:
+def _send_to_each(found: list[Judged], *, granted: bool) -> Steps:
     reached = 0
     found.sort(key=lambda each: TargetType.SELF in each.attempt.target_types)
     for each in found:
@@ -342,13 +342,13 @@ def _continue(facts: SignalFacts, *found: Judged) -> Continue | ContinueToChildr
     return Continue(unlogged(*found))
 
 
-def _answered(answer: Continue | Succeed | Fail) -> Mediation:
+def _answered(answer: Continue | Succeed | Fail) -> Steps:
     yield answer
 
 
 def _carried_out(
     effect: Send | SetOwner | SetAsync | SetForeground | SetLimits,
-) -> Mediation:
+) -> Steps:
     """Carry out the call in the supervisor. The caller gets the real result."""
     unrecorded = effect.unrecorded
     error: int = yield effect
@@ -360,14 +360,14 @@ def _carried_out(
         yield Succeed(unrecorded)
 
 
-def _on_itself(how: How, target: SignalTarget) -> Mediation:
+def _on_itself(how: How, target: SignalTarget) -> Steps:
     if how is How.ASYNC:
         yield from _carried_out(SetAsync(target, Unrecorded.STAYS_INSIDE))
     else:
         yield Continue(Unrecorded.STAYS_INSIDE)
 
 
-def _choose_signal_of_owner(facts: SignalFacts) -> Mediation:
+def _choose_signal_of_owner(facts: SignalFacts) -> Steps:
     if (yield _unaimed_event(facts, signal_rules.OWNER_JUDGED)):
         yield from _carried_out(SetAsync(None))
     else:
@@ -387,7 +387,7 @@ def _tracee(facts: SignalFacts) -> int:
     return aim.pid if facts.how is How.TRACE and isinstance(aim, SignalTarget) else 0
 
 
-def _deny_unread(facts: SignalFacts) -> Mediation:
+def _deny_unread(facts: SignalFacts) -> Steps:
     """Deny with the errno of an invalid address."""
     yield _unaimed_event(facts, signal_rules.UNREAD)
     yield Fail(errno.EFAULT)

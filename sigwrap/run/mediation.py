@@ -125,7 +125,7 @@ class Mediation:
         )
         self._run(notification, caller, refuse_unknown(unknown))
 
-    def _run(self, notification: Notification, caller: Process, steps: effects.Mediation) -> None:
+    def _run(self, notification: Notification, caller: Process, steps: effects.Steps) -> None:
         self.performer.begin(Scope(notification, caller, "", steps))
 
 

@@ -21,13 +21,13 @@ from sigwrap.mediate.effects import (
     LetGo,
     Logged,
     Look,
-    Mediation,
     Ran,
     ReadContent,
     ReadWhereabouts,
     Record,
     RecordRepeated,
     SignalTarget,
+    Steps,
     Succeed,
     Tell,
     Turn,
@@ -51,7 +51,7 @@ OURS = Whereabouts("/project", "root and folder", True)
 
 
 class Transcript:
-    def __init__(self, steps: Mediation) -> None:
+    def __init__(self, steps: Steps) -> None:
         self._steps = steps
         self._reply: Any = None
         self.payload: Payload = {}  # of the last event
@@ -168,10 +168,10 @@ def nobody_handles(_pid: int, _signal: int) -> bool:
 
 
 class Looks(Protocol):
-    def mediate(self) -> Mediation: ...
+    def mediate(self) -> Steps: ...
 
 
-def play(steps: Mediation) -> Transcript:
+def play(steps: Steps) -> Transcript:
     return Transcript(steps)
 
 

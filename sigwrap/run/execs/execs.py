@@ -25,13 +25,11 @@ from sigwrap.mediate.effects import (
     Hold,
     Image,
     Ran,
+    Steps,
     TakeDigests,
     TellWatchers,
     Unrecorded,
     VerifyThenContinue,
-)
-from sigwrap.mediate.effects import (
-    Mediation as Steps,
 )
 from sigwrap.mediate.exec import ExecMediator, let_ask
 from sigwrap.mediate.exec_facts import ExecFacts, Unseen, stalled

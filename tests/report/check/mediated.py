@@ -97,7 +97,7 @@ class Mediated:
         facts = NetworkFacts(self.process, "connect", aim)
         self._carry_out(self.network.mediate(), facts, effects.Held.YES, says)
 
-    def _carry_out(self, steps: effects.Mediation, facts: Facts, held: Holding, says: bool) -> None:
+    def _carry_out(self, steps: effects.Steps, facts: Facts, held: Holding, says: bool) -> None:
         where = OURS._replace(folder=facts.cwd) if isinstance(facts, ExecFacts) else OURS
         replies: dict[type[effects.Effect], Any] = {
             effects.Hold: held,
