@@ -19,7 +19,7 @@ from sigwrap.escape import printable, rows
 from sigwrap.events import number, text, texts
 from sigwrap.nearest import did_you_mean
 from sigwrap.protocols.control import ControlReply, ControlRequest
-from sigwrap.protocols.control_client import Answered, Unreachable, ask_everybody
+from sigwrap.protocols.control_client import Answered, Unreachable, ask_all
 from sigwrap.run.asking.wording import SessionHints, store_option
 from sigwrap.watch.requests import (
     lines_of,
@@ -198,7 +198,7 @@ def _answer(store: str, request: ControlRequest) -> ControlReply:
 
 def _first_that_knows(store: str, request: ControlRequest) -> tuple[ControlReply, str]:
     """Ask all sessions; return the reply and the id of the one that has the request."""
-    with ask_everybody(store, request) as (answered, failures):
+    with ask_all(store, request) as (answered, failures):
         failures += silent_ones(store, answered, failures)
         good = _trusted(answered, failures, may_fail=("unknown-id", "late"))
     for client, reply in good:

@@ -299,7 +299,7 @@ class Credentials(NamedTuple):
     real_uid: int
     effective_uid: int
     saved_uid: int
-    can_kill_anybody: bool
+    can_kill_any: bool
 
 
 def credentials(pid: int) -> Credentials | None:

@@ -38,19 +38,19 @@ from sigwrap.mediate.questions import Answer
 from sigwrap.mediate.refusal import UnknownCall, refuse_unknown
 from sigwrap.mediate.signal_facts import (
     SENDS,
-    Everybody,
+    AllProcesses,
     Exists,
     Group,
     How,
-    Nobody,
+    JudgedOwner,
     NoOwner,
+    NoProcess,
     NotOwn,
     Own,
     OwnInMemory,
     SignalFacts,
     Stalled,
     Unresolved,
-    WhoeverOwns,
 )
 from sigwrap.mediate.signal_rules import Attempt, Judged, judged, unlogged
 from sigwrap.mediate.signal_texts import Denied, DeniedSignals, request_for, to_one
@@ -100,7 +100,7 @@ class SignalMediator:
                 return self._stop_own_job(facts, members)
             case Group(members=members):
                 return self._group(facts, [self._judge(facts, each) for each in members])
-            case Everybody():
+            case AllProcesses():
                 return self._deny_unaimed(facts, signal_rules.EVERYBODY)
             case Unresolved():
                 return self._deny_unaimed(facts, signal_rules.UNRESOLVED)
@@ -108,7 +108,7 @@ class SignalMediator:
                 return _deny_unread(facts)
             case NotOwn():
                 return self._deny_unaimed(facts, _NOT_OWN[facts.how])
-            case WhoeverOwns():
+            case JudgedOwner():
                 return _choose_signal_of_owner(facts)
             case NoOwner() if facts.how is How.ASYNC:
                 return _carried_out(SetAsync(None, Unrecorded.STAYS_INSIDE))
@@ -118,7 +118,7 @@ class SignalMediator:
                 return _carried_out(SetForeground(group, Unrecorded.STAYS_INSIDE))
             case Own():
                 return _answered(Continue(Unrecorded.STAYS_INSIDE))
-            case Nobody():
+            case NoProcess():
                 return _answered(Continue(Unrecorded.REACHES_NOBODY))
             case Exists():
                 return _answered(Succeed(Unrecorded.ONLY_ASKS))
@@ -207,7 +207,7 @@ class SignalMediator:
 
     def _deny_unaimed(self, facts: SignalFacts, decision: Decision) -> Steps:
         if (yield _unaimed_event(facts, decision)):
-            is_sent = isinstance(facts.aim, Everybody) and facts.how in SENDS
+            is_sent = isinstance(facts.aim, AllProcesses) and facts.how in SENDS
             what = f"{signal_name(facts.signal)} to all processes" if is_sent else facts.syscall
             yield from self._tell(facts, [Denied(what, facts.syscall, decision)])
         yield Fail(errno.EPERM)

@@ -41,11 +41,11 @@ class Group(NamedTuple):
     is_own_job: bool = False  # the sender stops its own foreground job
 
 
-class Everybody(NamedTuple):
+class AllProcesses(NamedTuple):
     """kill(-1), or all processes of a user."""
 
 
-class WhoeverOwns(NamedTuple):
+class JudgedOwner(NamedTuple):
     """The call chooses the signal. Its target was judged when the owner was set."""
 
 
@@ -61,7 +61,7 @@ class Stalled(NamedTuple):
     """The caller's memory, which names the target, could not be read in time."""
 
 
-class Nobody(NamedTuple):
+class NoProcess(NamedTuple):
     """The call's registers show that it reaches no process, so the kernel may continue it."""
 
 
@@ -86,12 +86,12 @@ class Exists(NamedTuple):
 Aim = (
     SignalTarget
     | Group
-    | Everybody
-    | WhoeverOwns
+    | AllProcesses
+    | JudgedOwner
     | NoOwner
     | Unresolved
     | Stalled
-    | Nobody
+    | NoProcess
     | Own
     | OwnInMemory
     | NotOwn

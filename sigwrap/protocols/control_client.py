@@ -49,7 +49,7 @@ class Unreachable(SessionError):
 
 
 class ControlClient(NamedTuple):
-    """A connection to a running session, as `ask_everybody` gives it."""
+    """A connection to a running session, as `ask_all` gives it."""
 
     session_id: str
     connection: socket.socket
@@ -75,7 +75,7 @@ class Answered(NamedTuple):
 
 
 @contextmanager
-def ask_everybody(
+def ask_all(
     store: str, request: ControlRequest, first: Collection[str] = ()
 ) -> Iterator[tuple[list[Answered], list[Unreachable]]]:
     """Return the replies of the running sessions, and the failures. A socket without a listener is

@@ -401,7 +401,7 @@ def _carry_out(scope: Scope) -> None:
             duplicate.connect(fd, address or b"")
         case "listen":
             is_unix = looked.kind is not None and looked.kind.domain == AF_UNIX
-            (duplicate.listen_as_nobody if is_unix else duplicate.listen)(fd, asked.backlog)
+            (duplicate.listen_from_child if is_unix else duplicate.listen)(fd, asked.backlog)
         case "sendmmsg" if not asked.count_at:
             pass  # no message
         case _:

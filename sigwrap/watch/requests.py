@@ -12,7 +12,7 @@ from sigwrap.escape import printable, shell_words
 from sigwrap.events import number, text, texts
 from sigwrap.mediate.questions import wants
 from sigwrap.protocols.control import ControlReply
-from sigwrap.protocols.control_client import Answered, Unreachable, ask_everybody
+from sigwrap.protocols.control_client import Answered, Unreachable, ask_all
 from sigwrap.run.asking.wording import detail_lines, rule_line
 from sigwrap.store.journal import writer_lives
 from sigwrap.store.location import JOURNAL_SUFFIX, database_path, journal_path, sessions_folder
@@ -30,12 +30,12 @@ _NOT_FROM_HERE = "cannot be approved on this terminal: processes in the session 
 @contextmanager
 def listed_by_all(store: str) -> Iterator[tuple[list[Answered], list[Unreachable]]]:
     """Ask all sessions for their requests, twice if one is silent."""
-    with ask_everybody(store, _LIST) as (answered, failures):
+    with ask_all(store, _LIST) as (answered, failures):
         if not silent_ones(store, answered, failures):
             yield answered, failures
             return
     time.sleep(_AGAIN_AFTER_S)
-    with ask_everybody(store, _LIST) as (answered, failures):
+    with ask_all(store, _LIST) as (answered, failures):
         failures += silent_ones(store, answered, failures)
         yield answered, failures
 

@@ -20,7 +20,7 @@ from sigwrap.errors import SigwrapError, StoreError
 from sigwrap.escape import printable
 from sigwrap.events import text
 from sigwrap.protocols.control import ControlReply
-from sigwrap.protocols.control_client import Answered, Unreachable, ask_everybody
+from sigwrap.protocols.control_client import Answered, Unreachable, ask_all
 from sigwrap.status import COMMAND_ENDED
 from sigwrap.store import killswitch
 from sigwrap.store.catalog import SessionFile, inspected, session_ids
@@ -214,7 +214,7 @@ class Source:
             self._ask_now.clear()
             self._attendance.look()
             try:
-                with ask_everybody(self._store, _LIST, self._replies) as (answered, failures):
+                with ask_all(self._store, _LIST, self._replies) as (answered, failures):
                     self._take(answered, failures)
             except (SigwrapError, OSError) as failure:
                 self._replies, self._unreachable = {}, (str(failure),)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from sigwrap.errors import SessionError
-from sigwrap.protocols.control_client import ask_everybody, ask_one
+from sigwrap.protocols.control_client import ask_all, ask_one
 from sigwrap.store.catalog import session_ids
 from sigwrap.watch.actions import carry_out
 from sigwrap.watch.board import Approve, Interrupt
@@ -189,7 +189,7 @@ def test_however_many_names_a_socket_has_it_is_asked_once(asking: Make) -> None:
     (control / "s2.sock").symlink_to("s1.sock")
     for number in range(3_000):
         (control / f"a{number}.sock").hardlink_to(control / "s1.sock")
-    with ask_everybody(str(subject.store), {"do": "list"}) as (answered, failures):
+    with ask_all(str(subject.store), {"do": "list"}) as (answered, failures):
         assert [each.client.session_id for each in answered] == ["s1"]
         assert not failures
     subject.quit()

@@ -35,19 +35,19 @@ from sigwrap.mediate.questions import Answer, Question
 from sigwrap.mediate.signal import SignalMediator
 from sigwrap.mediate.signal_facts import (
     Aim,
-    Everybody,
+    AllProcesses,
     Exists,
     Group,
     How,
-    Nobody,
+    JudgedOwner,
     NoOwner,
+    NoProcess,
     NotOwn,
     Own,
     OwnInMemory,
     SignalFacts,
     Stalled,
     Unresolved,
-    WhoeverOwns,
 )
 from sigwrap.policy.judge.engine import Engine
 from sigwrap.policy.judge.request import TargetType, with_implied
@@ -204,7 +204,7 @@ def test_tracing_is_judged_as_a_sigkill_inside_and_denied_outside() -> None:
 
 
 @pytest.mark.parametrize(
-    ("aim", "rule"), [(Everybody(), "builtin:everybody"), (Unresolved(), "builtin:unresolved")]
+    ("aim", "rule"), [(AllProcesses(), "builtin:everybody"), (Unresolved(), "builtin:unresolved")]
 )
 def test_everybody_and_what_cannot_be_resolved_are_denied(aim: Aim, rule: str) -> None:
     transcript = sends(TERM, aim).records(
@@ -221,11 +221,11 @@ def test_a_call_whose_arguments_are_not_read_in_time_is_denied() -> None:
 
 
 def test_a_denial_without_a_target_or_an_event_fails_all_the_same() -> None:
-    sends(TERM, Everybody()).records("signal_blocked", reply=Logged.FAILED).fails(errno.EPERM)
-    sends(TERM, WhoeverOwns(), how=How.SIGNAL_OF_OWNER).records(
+    sends(TERM, AllProcesses()).records("signal_blocked", reply=Logged.FAILED).fails(errno.EPERM)
+    sends(TERM, JudgedOwner(), how=How.SIGNAL_OF_OWNER).records(
         "signal_sent", rule_name="builtin:owner"
     ).yields(SetAsync(None), reply=0).succeeds()
-    sends(TERM, WhoeverOwns(), how=How.SIGNAL_OF_OWNER).records(
+    sends(TERM, JudgedOwner(), how=How.SIGNAL_OF_OWNER).records(
         "signal_sent", reply=Logged.FAILED
     ).fails(errno.EPERM)
 
@@ -237,7 +237,7 @@ def test_what_reaches_nobody_or_the_kernel_refuses_needs_no_event() -> None:
     sends(KILL, NoOwner()).yields(
         SetOwner(None, Unrecorded.REACHES_NOBODY), reply=errno.EBADF
     ).fails(errno.EBADF, Unrecorded.NOTHING_HAPPENS)
-    sends(577, Nobody()).goes_on(Unrecorded.REACHES_NOBODY)
+    sends(577, NoProcess()).goes_on(Unrecorded.REACHES_NOBODY)
     sends(TERM, WouldFail(errno.ESRCH)).fails(errno.ESRCH, Unrecorded.NOTHING_HAPPENS)
 
 
@@ -596,7 +596,7 @@ def test_of_another_or_of_everybody_it_is_judged_as_a_signal() -> None:
     slows(CHILD).records("signal_sent", signal_name="SIGSTOP", rule_name="inside").goes_on()
     slows(SIBLING).is_blocked("not them")
     slows(OURSELVES).is_blocked("sigwrap: denied: ", rule_name="builtin:sigwrap")
-    calls("setpriority", How.CHANGE, STOP, Everybody()).is_blocked(
+    calls("setpriority", How.CHANGE, STOP, AllProcesses()).is_blocked(
         "sigwrap: denied: ", rule_name="builtin:everybody"
     )
 

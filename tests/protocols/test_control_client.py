@@ -14,7 +14,7 @@ import pytest
 
 from sigwrap.errors import SessionError
 from sigwrap.protocols import control_client
-from sigwrap.protocols.control_client import ask_everybody
+from sigwrap.protocols.control_client import ask_all
 from tests.support.waiting import PATIENCE_S
 
 Server = Callable[[socket.socket], None]
@@ -88,7 +88,7 @@ def patient(monkeypatch: pytest.MonkeyPatch, patience_s: float, within_s: float)
 
 
 def asked(store: Path) -> tuple[list[str], list[str]]:
-    with ask_everybody(str(store), {"do": "list"}) as (answered, failures):
+    with ask_all(str(store), {"do": "list"}) as (answered, failures):
         return [each.client.session_id for each in answered], sorted(map(str, failures))
 
 
@@ -198,7 +198,7 @@ def test_an_answer_that_does_not_come_ends_with_all_the_time(
 ) -> None:
     patient(monkeypatch, PATIENCE_S, 1.0)
     serve("a", answers)
-    with ask_everybody(str(store), {"do": "list"}) as (answered, failures):
+    with ask_all(str(store), {"do": "list"}) as (answered, failures):
         assert failures == []
         with pytest.raises(SessionError, match="session a does not answer"):
             answered[0].client.ask({"do": "approve", "id": "x"})

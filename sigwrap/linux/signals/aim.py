@@ -31,12 +31,12 @@ from sigwrap.mediate.lineage import Process
 from sigwrap.mediate.refusal import UnknownCall
 from sigwrap.mediate.signal_facts import (
     Aim,
-    Everybody,
+    AllProcesses,
     Exists,
     Group,
     How,
-    Nobody,
     NoOwner,
+    NoProcess,
     OwnInMemory,
     Unresolved,
 )
@@ -58,7 +58,7 @@ class TargetResolver:
         try:
             call = read_call(notification, syscall, words)
         except NoTarget:
-            return undecoded(syscall), Nobody()
+            return undecoded(syscall), NoProcess()
         except CallRefused as refusal:
             return undecoded(syscall), WouldFail(refusal.errno)
         except UnknownUse as unknown:
@@ -66,7 +66,7 @@ class TargetResolver:
         if call.signal == 0:
             return call, self._probe(notification, sender, call)
         if call.signal not in ALL:
-            return call, Nobody()  # a register: the kernel refuses the number
+            return call, NoProcess()  # a register: the kernel refuses the number
         return self._aim(notification, sender, call)
 
     def _probe(self, notification: Notification, sender: Process, call: SignalCall) -> Aim:
@@ -81,9 +81,9 @@ class TargetResolver:
             case Group(members=members):
                 pass
             case _:
-                return Nobody()
+                return NoProcess()
         if all(member.is_inside for member in members):
-            return Nobody()
+            return NoProcess()
         thread = call.thread and self._targets.threads_number(sender, call.thread)
         error = min(would_fail(sender, call, each, thread) for each in members)
         return WouldFail(error) if error else Exists()
@@ -134,7 +134,7 @@ class TargetResolver:
 
     def _by_number(self, sender: Process, call: SignalCall) -> Aim:
         if call.target == EVERYBODY and (call.syscall == "kill" or call.how is How.CHANGE):
-            return Everybody()
+            return AllProcesses()
         if call.target == 0 and call.how is How.OWNER_IN_MEMORY:
             return NoOwner()
         if call.target <= 0:

@@ -228,7 +228,7 @@ def _check_kernel_would_let(sender_pid: int, target_pid: int, number: int) -> No
     sender, target = procfs.credentials(sender_pid), procfs.credentials(target_pid)
     if sender is None or target is None:
         raise ProcessLookupError(errno.ESRCH, "it has ended")
-    if sender.can_kill_anybody and _rules_over(sender_pid, target_pid):
+    if sender.can_kill_any and _rules_over(sender_pid, target_pid):
         return
     if {sender.real_uid, sender.effective_uid} & {target.real_uid, target.saved_uid}:
         return

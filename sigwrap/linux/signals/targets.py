@@ -31,7 +31,7 @@ from sigwrap.mediate.lineage import (
     types_inside,
     types_outside,
 )
-from sigwrap.mediate.signal_facts import Aim, Group, NoOwner, NotOwn, Own, OwnInMemory, WhoeverOwns
+from sigwrap.mediate.signal_facts import Aim, Group, JudgedOwner, NoOwner, NotOwn, Own, OwnInMemory
 
 _TIOCGDEV = 0x80045432
 _TIOCGPTN = 0x80045430
@@ -217,7 +217,7 @@ class Groups:
             case Group(members=members) if not all(member.is_inside for member in members):
                 return aim
             case _:
-                return WhoeverOwns()
+                return JudgedOwner()
 
     def _reached(self, sender: Process, kind: int, number: int) -> Aim:
         if not number:

@@ -88,7 +88,7 @@ def listen(fd: int, backlog: int) -> None:
     _check(_listen(fd, backlog))
 
 
-def listen_as_nobody(fd: int, backlog: int) -> None:
+def listen_from_child(fd: int, backlog: int) -> None:
     """Call listen(2) on a unix socket in a child, which exits.
 
     The kernel tells each client which process called listen(2). If that were this process, a socket

@@ -31,7 +31,7 @@ from sigwrap.linux import proc_files, procfs
 from sigwrap.linux.peer import Peer, carries_more_filters_than_us, has_supervisor_above
 from sigwrap.linux.pidfd import has_ended
 from sigwrap.linux.sockets.diag import Owner, owner_of
-from sigwrap.protocols.control_client import ask_everybody
+from sigwrap.protocols.control_client import ask_all
 from sigwrap.tuples import NamedTuple
 
 WAY_OUT = "use sigwrap serve --socket FILE, and ssh -L 8000:FILE from another machine"
@@ -258,7 +258,7 @@ class Refusals:
         if peer.inside_session:
             request = {"do": "refused", "pid": peer.pid, "where": _WHERE}
             try:
-                with ask_everybody(self._store, request):
+                with ask_all(self._store, request):
                     pass
             except Exception as failure:  # the thread goes on with the next refusal
                 self._tell(f"cannot log this refusal in its session: {failure}")

@@ -17,7 +17,7 @@ from sigwrap.mediate.lineage import Process
 from sigwrap.mediate.network import Aim, NetworkFacts, NetworkMediator
 from sigwrap.mediate.questions import Answer
 from sigwrap.mediate.signal import SignalMediator
-from sigwrap.mediate.signal_facts import Everybody, Group, How, SignalFacts, Unresolved
+from sigwrap.mediate.signal_facts import AllProcesses, Group, How, SignalFacts, Unresolved
 from sigwrap.policy.judge.engine import Engine
 from sigwrap.policy.judge.limits import Crowd
 from sigwrap.policy.judge.recorded import JUDGEMENT
@@ -232,7 +232,7 @@ def everything(made: Mediated) -> None:
     made.signal(kill(1, CHILD), says=NO)
     for handles in (True, False):
         made.signal(kill(10, CHILD, handles=handles))
-    for aim in (OUTSIDE, Everybody(), Unresolved(), Group((CHILD, OUTSIDE))):
+    for aim in (OUTSIDE, AllProcesses(), Unresolved(), Group((CHILD, OUTSIDE))):
         made.signal(kill(9, aim))
     made.signal(kill(9, Group((CHILD, OUTSIDE)), how=How.CHANGE))
     made.signal(kill(9, OUTSIDE, how=How.TRACE))
