@@ -33,6 +33,7 @@ class Turns:
             self.wait_behind(scope.process, scope, None)
         else:
             return None
+        scope.holdings.free_tracer()  # the exec that goes first may need it
         return PAUSED
 
     def _let_go(self, scope: Scope, reply: object) -> None:

@@ -188,11 +188,18 @@ def _changed_at(path: str, pinned: _Pinned, names: list[str] | None) -> Iterator
         if (status.st_dev, status.st_ino) != pinned.identity:
             yield path
         elif stat.S_ISDIR(status.st_mode):
-            yield from _changed_in(fd, path, _names(fd, path) if names is None else names)
+            yield from _changed_in_folder(fd, path, names)
         elif status.st_ctime_ns > _noted.time_ns:
             yield path
     finally:
         os.close(fd)
+
+
+def _changed_in_folder(fd: int, path: str, names: list[str] | None) -> list[str]:
+    try:
+        return list(_changed_in(fd, path, _names(fd, path) if names is None else names))
+    except OSError:  # the session has taken away sigwrap's permission to read it
+        return [path]
 
 
 def _changed_in(fd: int, folder: str, names: Iterable[str]) -> Iterator[str]:

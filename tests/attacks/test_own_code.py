@@ -209,6 +209,19 @@ def test_a_folder_put_in_the_place_of_ours_is_noticed(
     assert str(installation.folder / "sigwrap") in event.payload["files"]
 
 
+def test_a_folder_that_can_not_be_read_any_more_is_noticed(
+    as_user: Sigwrap, installation: Installation
+) -> None:
+    """The log is sealed all the same. Root reads it, and nothing in it has changed."""
+    process = _started(as_user, installation.line("--", *WAITS))
+    folder = installation.folder / "sigwrap" / "stub"
+    folder.chmod(0o111)
+    _goes_on(as_user, process)
+    folder.chmod(0o755)
+    files = [event.payload["files"] for event in as_user.sealed_events("own_files_changed")]
+    assert files == ([] if as_user.user is None else [[str(folder)]])
+
+
 def test_what_only_another_start_reads_is_noticed(
     as_user: Sigwrap, installation: Installation
 ) -> None:

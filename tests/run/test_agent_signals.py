@@ -110,7 +110,8 @@ KILL, TERM, BUDGET = AgentSignal.SIGKILL, AgentSignal.SIGTERM, AgentSignal.SIGBU
 
 
 def _request(name: str) -> Any:
-    return SimpleNamespace(name=name, process=SimpleNamespace(pid=8))
+    holdings = SimpleNamespace(free_tracer=lambda: None)
+    return SimpleNamespace(name=name, process=SimpleNamespace(pid=8), holdings=holdings)
 
 
 def test_each_is_recorded_before_it_takes_effect() -> None:

@@ -16,11 +16,13 @@ from tests.support.stand_in import session_of
 class Requests:
     def __init__(self) -> None:
         self.gone_on: list[str] = []
+        self.freed: list[str] = []  # whose tracers may go on
         self.turns = Turns(session_of(mediation=SimpleNamespace(performer=self)))
 
     def comes(self, name: str, pid: int = 1) -> None:
         process = SimpleNamespace(pid=pid)
-        request: Any = SimpleNamespace(name=name, process=process, is_checked=True)
+        holdings = SimpleNamespace(free_tracer=lambda: self.freed.append(name))
+        request: Any = SimpleNamespace(name=name, process=process, holdings=holdings)
         if self.turns.wait(request, Turn()) is not PAUSED:
             self.wake(request)
 
@@ -49,6 +51,13 @@ def test_one_exec_of_a_process_at_a_time(requests: Requests) -> None:
     assert requests.gone_on == ["takes", "another", "takes"]
     requests.turns.give_back(ONE)
     assert requests.gone_on[-1] == "third"
+
+
+def test_who_waits_keeps_no_tracer_from_running(requests: Requests) -> None:
+    """The exec that goes first may need it."""
+    for name in ("takes", "waits"):
+        requests.comes(name)
+    assert requests.freed == ["waits"]
 
 
 def test_none_goes_on_while_the_session_stands_still(requests: Requests) -> None:

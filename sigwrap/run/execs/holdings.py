@@ -70,6 +70,12 @@ class ExecHoldings:
         self.expected: Expected | None = None
         self.recording: Recording | None = None
 
+    def free_tracer(self) -> None:
+        """Let the caller's tracer go on, if sigwrap stopped it."""
+        if self.let_tracer_go is not None:
+            let_go, self.let_tracer_go = self.let_tracer_go, None
+            let_go()
+
     def failed(self) -> None:
         if self.tracee is not None:
             self.execs.tracer.refused(self.tracee)
@@ -79,12 +85,10 @@ class ExecHoldings:
         for each in (self.executable, self.replacement, *found):
             if each is not None:
                 each.close()
-        if self.let_tracer_go is not None:
-            self.let_tracer_go()
+        self.free_tracer()
         # A tracee and its scope refer to each other, and both to this object.
         self.asked = self.facts = self.executable = self.replacement = None
         self.replacement_argv = ()
-        self.let_tracer_go = None
         if self.recording is not None and not self.goes_on:
             self.recording.drop("the command was refused")
         self.execs.turns.is_over(self)
