@@ -158,7 +158,10 @@ class Sockets:
         try:
             looked = _of_held(found, held)
             if looked.is_about_a_file:
-                caller = Caller(notification.tid, process.pid, self._view, may_wait=may_wait)
+                try:
+                    caller = Caller(notification.tid, process.pid, self._view, may_wait=may_wait)
+                except OSError as refusal:  # it was killed meanwhile
+                    return looked._replace(aim=WouldFail(refusal.errno or errno.EPERM))
                 return self._with_file(looked, caller)
             return self._with_name(looked)
         except BaseException:
