@@ -117,6 +117,9 @@ class Holdings(Protocol):
     def failed(self) -> None:
         """The kernel was told that the call fails."""
 
+    def let_others_go(self) -> None:
+        """The request waits for an exec of its process: keep nobody whom that may need."""
+
     def close(self) -> None:
         """The mediator has ended."""
 
@@ -127,6 +130,9 @@ class NoHoldings:
     __slots__ = ()
 
     def failed(self) -> None:
+        pass
+
+    def let_others_go(self) -> None:
         pass
 
     def close(self) -> None:

@@ -30,6 +30,8 @@ class Turns:
         if self.is_closed:
             self._held.append(scope)
         elif self.is_busy(scope.process):
+            # That exec may wait for this thread to end, which its tracer has to let go.
+            scope.holdings.let_others_go()
             self.wait_behind(scope.process, scope, None)
         else:
             return None

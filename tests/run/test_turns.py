@@ -16,11 +16,13 @@ from tests.support.stand_in import session_of
 class Requests:
     def __init__(self) -> None:
         self.gone_on: list[str] = []
+        self.let_go: list[str] = []
         self.turns = Turns(session_of(mediation=SimpleNamespace(performer=self)))
 
     def comes(self, name: str, pid: int = 1) -> None:
         process = SimpleNamespace(pid=pid)
-        request: Any = SimpleNamespace(name=name, process=process, is_checked=True)
+        held = SimpleNamespace(let_others_go=lambda: self.let_go.append(name))
+        request: Any = SimpleNamespace(name=name, process=process, holdings=held)
         if self.turns.wait(request, Turn()) is not PAUSED:
             self.wake(request)
 
@@ -49,6 +51,13 @@ def test_one_exec_of_a_process_at_a_time(requests: Requests) -> None:
     assert requests.gone_on == ["takes", "another", "takes"]
     requests.turns.give_back(ONE)
     assert requests.gone_on[-1] == "third"
+
+
+def test_who_waits_for_an_exec_keeps_nobody_whom_that_may_need(requests: Requests) -> None:
+    """A thread's exec waits for its leader, which may be at its exit stop until its tracer acts."""
+    requests.comes("takes")
+    requests.comes("waits")
+    assert requests.let_go == ["waits"]
 
 
 def test_none_goes_on_while_the_session_stands_still(requests: Requests) -> None:

@@ -75,6 +75,11 @@ class ExecHoldings:
         if self.tracee is not None:
             self.execs.tracer.refused(self.tracee)
 
+    def let_others_go(self) -> None:
+        let_go, self.let_tracer_go = self.let_tracer_go, None
+        if let_go is not None:
+            let_go()
+
     def close(self) -> None:
         found = (each[1] for each in self.found.values() if each is not None)
         for each in (self.executable, self.replacement, *found):
