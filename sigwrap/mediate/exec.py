@@ -516,6 +516,7 @@ def let_ask() -> Steps:
 
 
 def _hold() -> Generator[Effect, Any, Held | CannotHold]:
+    """Hold the caller. Other execs of its process may have come first since it was judged."""
     held: Held | CannotHold = Held.AGAIN
     while held is Held.AGAIN:
         yield Turn()

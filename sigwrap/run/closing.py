@@ -25,8 +25,8 @@ def note_changes(recorder: Recorder, tell: Tell) -> None:
         {"files": changed[:_CHANGES_SHOWN], "count": len(changed)},
     )
     tell(
-        f"{first_of(changed)} changed while the command ran, and belongs to sigwrap: reinstall "
-        "sigwrap if you did not change it"
+        f"a part of sigwrap changed while the command ran ({first_of(changed)}): reinstall sigwrap "
+        "if you did not change it"
     )
 
 

@@ -108,11 +108,13 @@ class Recorder:
                 case Mark.HALF:
                     self._is_half_full()
                 case Mark.FULL:
-                    self._is_full(refuses=not budget.admits(self.log.size, type_name))
+                    self._is_full()
         if budget.admits(self.log.size, type_name):
             return True
         if not budget.ends_run:
             self._report_denials(f"{self._full()}; sigwrap denies every exec and signal")
+        elif self._session is not None:  # the command may end before the limit ends it
+            self._session.ending.run.will_end(self._reached())
         return False
 
     def _is_half_full(self) -> None:
@@ -124,14 +126,16 @@ class Recorder:
     def _full(self) -> str:
         return f"log_size: the event log has reached its limit of {self.budget.maximum} bytes"
 
-    def _is_full(self, *, refuses: bool) -> None:
+    def _reached(self) -> LimitReached:
+        return LimitReached("log_size", self.budget.maximum, self._full(), self.log.size)
+
+    def _is_full(self) -> None:
         maximum, why = self.budget.maximum, self._full()
         if self.budget.ends_run:
             self.why_not = f"{why}; sigwrap ends the run"
             self.tell(self.why_not)
             if self._session is not None:
-                reached = LimitReached("log_size", maximum, why, self.log.size)
-                self._session.log_is_full(reached, refuses=refuses)
+                self._session.log_is_full(self._reached())
             return
         self._report_denials(f"{why}; sigwrap now denies every exec and signal")
         payload: Payload = {

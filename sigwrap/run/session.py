@@ -1,8 +1,8 @@
 """A session: its facts, the parts that carry it out, and the turns of its loop.
 
-Each part gets the session, and finds in it what it needs of the others. One thread runs all of it
-and never waits: a request is answered before the next is looked at, and what takes time comes back
-as an event of the loop.
+Each part gets the session, and finds the other parts in it. One thread runs all of them and never
+waits: work that may take long is done by the worker pool, by an approver or in the kernel, and its
+result is an event of the loop.
 """
 
 from __future__ import annotations
@@ -100,6 +100,7 @@ class Session:
         self.loop = Loop()
         self.child_signals = SignalFd({SIGCHLD})
         self.pool = WorkerPool(self.loop)
+        # A part may use those above it when it is made, and all of them later.
         self.turns = Turns(self)
         self.processes = Processes(self)
         self.approvals = Approvals(self)
@@ -216,7 +217,7 @@ class Session:
 
     @property
     def is_held_up(self) -> bool:
-        """Whether a thread may be blocked for good, so that this process cannot end."""
+        """Return whether a thread may be blocked forever, so that this process cannot end."""
         switch = self.plan.remote_switch
         return self.pool.delays_exit() or (switch is not None and switch.is_held_up)
 
@@ -274,10 +275,8 @@ class Session:
         self.job_control.wake_front()
         self.front.interrupt(source)
 
-    def log_is_full(self, reached: LimitReached, *, refuses: bool) -> None:
-        """Not at once: this is in the middle of a request."""
-        if refuses:  # else it may be COMMAND's own end that is recorded
-            self.ending.run.will_end(reached)
+    def log_is_full(self, reached: LimitReached) -> None:
+        """End the run, but not in the middle of a request."""
         self.loop.call_at(time.monotonic(), lambda: self.ending.on(reached))
 
     def process_ended(self, process: Process, wait_status: int | None) -> None:

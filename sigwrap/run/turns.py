@@ -84,10 +84,10 @@ class Turns:
     def in_flight(self) -> int:
         return len(self._in_flight)
 
-    def goes_on(self, exec_: object) -> None:
+    def begun(self, exec_: object) -> None:
         self._in_flight.add(exec_)
 
-    def is_over(self, exec_: object) -> None:
+    def ended(self, exec_: object) -> None:
         if exec_ in self._in_flight:
             self._in_flight.remove(exec_)
             if not self._in_flight:

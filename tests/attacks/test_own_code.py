@@ -70,7 +70,7 @@ def test_a_library_whose_file_is_changed_runs_as_it_was(
     assert _own_code(start.payload["missing"]) == []
     (event,) = as_user.events("own_files_changed")
     assert set(map(str, installation.libraries)) <= set(event.payload["files"])
-    assert "changed while the command ran, and belongs to sigwrap" in said
+    assert "a part of sigwrap changed while the command ran (" in said
 
 
 def _own_code(missing: list[str]) -> list[str]:
@@ -238,7 +238,7 @@ def test_what_only_another_start_reads_is_noticed(
     (event,) = as_user.events("own_files_changed")
     assert set(event.payload["files"]) == {str(planted), str(module), str(bytecode)}
     assert event.payload["count"] == 3
-    assert " and 2 more changed while the command ran" in said
+    assert " and 2 more): reinstall sigwrap" in said
 
 
 def test_a_quiet_run_prints_nothing(as_user: Sigwrap, installation: Installation) -> None:

@@ -137,13 +137,13 @@ def test_each_is_recorded_before_it_takes_effect() -> None:
 @pytest.mark.parametrize("how", ["is over", "never ends"])
 def test_a_stop_waits_for_the_execs_in_flight_but_not_forever(how: str) -> None:
     session = Session()
-    session.turns.goes_on("an exec")
+    session.turns.begun("an exec")
     assert session.send(STOP) == ["pending", "agent_signal SIGSTOP pending"]
     assert session.turns.is_closed
     assert not session.freezing.is_frozen
     session.log.clear()
     if how == "is over":
-        session.turns.is_over("an exec")
+        session.turns.ended("an exec")
         assert session.log == []  # this may be in the middle of a request
         session.later.pop()()
     else:
@@ -154,7 +154,7 @@ def test_a_stop_waits_for_the_execs_in_flight_but_not_forever(how: str) -> None:
 
 def test_a_stop_that_waits_is_cancelled() -> None:
     session = Session()
-    session.turns.goes_on("an exec")
+    session.turns.begun("an exec")
     session.send(STOP)
     assert session.send(CONT) == [
         "delivered",
@@ -166,7 +166,7 @@ def test_a_stop_that_waits_is_cancelled() -> None:
 
 def test_an_interrupt_releases_the_execs_that_waited() -> None:
     session = Session()
-    session.turns.goes_on("an exec")
+    session.turns.begun("an exec")
     assert session.send(INT, "lunch")[0] == "pending"
     assert session.turns.is_closed
     session.later[0]()

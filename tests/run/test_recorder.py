@@ -26,11 +26,15 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     return clock
 
 
-def _ending(reached: list[Any]) -> Any:
-    def is_full(limit: Any, *, refuses: bool) -> None:
-        reached.append((limit, refuses))
+class Ending:
+    """What a full log says to its session."""
 
-    return session_of(log_is_full=is_full)
+    def __init__(self) -> None:
+        self.will_end: list[LimitReached] = []  # while a request is denied for it
+        self.ends: list[LimitReached] = []
+        run = SimpleNamespace(will_end=self.will_end.append)
+        ending = SimpleNamespace(run=run)
+        self.session: Any = session_of(log_is_full=self.ends.append, ending=ending)
 
 
 def recorder(folder: Path, said: list[str], *, ends_run: bool) -> Recorder:
@@ -63,28 +67,30 @@ def test_half_is_said_before_full_also_where_one_event_after_it_fills_the_log(
     tmp_path: Path,
 ) -> None:
     said: list[str] = []
-    reached: list[tuple[LimitReached, bool]] = []
+    ending = Ending()
     full = recorder(tmp_path, said, ends_run=True)
-    full.attend(_ending(reached))
+    full.attend(ending.session)
     assert not full.record("exec_allowed", 1, {})
     assert said == [
         "the event log has reached half of its limit of 300 bytes",
         f"{FULL}; sigwrap ends the run",
     ]
-    assert reached == [(LimitReached("log_size", 300, FULL, full.log.size), True)]
+    assert ending.ends == ending.will_end == [LimitReached("log_size", 300, FULL, full.log.size)]
     full.log.close()
 
 
 def test_the_end_of_a_process_is_recorded_in_a_full_log_and_nothing_is_refused_for_it(
     tmp_path: Path,
 ) -> None:
-    reached: list[tuple[LimitReached, bool]] = []
+    ending = Ending()
     full = recorder(tmp_path, [], ends_run=True)
-    full.attend(_ending(reached))
+    full.attend(ending.session)
     so_far = full.log.size
     assert full.record("process_exited", 1, {})
-    assert not full.record("exec_allowed", 1, {})
-    ((limit, is_refused),) = reached
+    (limit,) = ending.ends
     assert limit.used is not None and so_far <= limit.used < full.log.size
-    assert (limit, is_refused) == (LimitReached("log_size", 300, FULL, limit.used), False)
+    assert limit == LimitReached("log_size", 300, FULL, limit.used)
+    assert ending.will_end == []
+    assert not full.record("exec_allowed", 1, {})
+    assert (len(ending.ends), len(ending.will_end)) == (1, 1)
     full.log.close()

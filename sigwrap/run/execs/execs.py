@@ -209,7 +209,7 @@ class Execs:
 
     def _hold(self, scope: Scope, _effect: Hold) -> object:
         self._performer.check(scope)
-        self.turns.goes_on(scope.holdings)
+        self.turns.begun(scope.holdings)
         try:
             scope.holdings.tracee = self.tracer.hold(scope)
         except Gone as gone:

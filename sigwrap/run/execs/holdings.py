@@ -91,4 +91,4 @@ class ExecHoldings:
         self.replacement_argv = ()
         if self.recording is not None and not self.goes_on:
             self.recording.drop("the command was refused")
-        self.execs.turns.is_over(self)
+        self.execs.turns.ended(self)

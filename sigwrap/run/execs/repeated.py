@@ -238,7 +238,7 @@ class RepeatedExecs:
             except OSError:  # it has ended; otherwise its exec stop kills it
                 os.close(held.fd)
             holdings.goes_on = True
-            self._turns.goes_on(holdings)
+            self._turns.begun(holdings)
         self._performer.goes_on_already(scope, is_written=is_written)
         if held.wait_status >= 0:
             self._session.children.on_waited([(tid, held.wait_status)])
