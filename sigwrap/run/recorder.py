@@ -37,6 +37,7 @@ class Recorder:
         self.actions = Counts()
         self.unrecorded = 0
         self.why_not = ""  # the last reason why an event was not recorded
+        self._reached: LimitReached | None = None  # by the log
         self.repeated = 0  # execs that went on without being judged again
 
     def attend(self, session: Session) -> None:
@@ -113,8 +114,8 @@ class Recorder:
             return True
         if not budget.ends_run:
             self._report_denials(f"{self._full()}; sigwrap denies every exec and signal")
-        elif self._session is not None:  # the command may end before the limit ends it
-            self._session.ending.run.will_end(self._reached())
+        elif self._session is not None and self._reached is not None:
+            self._session.ending.run.will_end(self._reached)  # the command may end before that
         return False
 
     def _is_half_full(self) -> None:
@@ -126,16 +127,14 @@ class Recorder:
     def _full(self) -> str:
         return f"log_size: the event log has reached its limit of {self.budget.maximum} bytes"
 
-    def _reached(self) -> LimitReached:
-        return LimitReached("log_size", self.budget.maximum, self._full(), self.log.size)
-
     def _is_full(self) -> None:
         maximum, why = self.budget.maximum, self._full()
         if self.budget.ends_run:
             self.why_not = f"{why}; sigwrap ends the run"
             self.tell(self.why_not)
             if self._session is not None:
-                self._session.log_is_full(self._reached())
+                self._reached = LimitReached("log_size", maximum, why, self.log.size)
+                self._session.log_is_full(self._reached)
             return
         self._report_denials(f"{why}; sigwrap now denies every exec and signal")
         payload: Payload = {
