@@ -90,30 +90,41 @@ def have_own_table(kept: Iterable[int]) -> None:
     The other threads' descriptors do not count for its limit, and nothing that they close stays
     open in it. Nothing happens if the kernel refuses.
     """
-    first, flags = 0, _UNSHARE
-    for fd in (*sorted(kept), _LAST):
-        last = fd if fd == _LAST else fd - 1
-        if first <= last:
-            try:
-                syscall("close_range", _SYS_CLOSE_RANGE, first, last, flags)
-            except KernelError:
-                return  # only the first call can fail, and then nothing was closed
-            flags = 0
-        first = fd + 1
+    try:
+        _close_ranges_between(kept, _UNSHARE)
+    except KernelError:
+        pass  # only the first call can fail, and then nothing was closed
 
 
 def close_all_but(kept: Iterable[int]) -> None:
     """Close all but these and the standard streams."""
-    first = 3
-    for fd in sorted({each for each in kept if each >= first}):
-        os.closerange(first, fd)
-        first = fd + 1
-    os.closerange(first, 1 << 30)
+    _close_all_but({0, 1, 2, *kept})
 
 
 def release_all() -> None:
     """Close everything, so that readers of our pipes need not wait for our last thread."""
-    os.closerange(0, 1 << 30)
+    _close_all_but(set())
+
+
+def _close_all_but(kept: set[int]) -> None:
+    try:
+        _close_ranges_between(kept)
+    except KernelError:  # before Linux 5.9, where os.closerange tries each number
+        for fd in {*map(int, os.listdir("/proc/self/fd"))} - kept:
+            try:
+                os.close(fd)
+            except OSError:
+                continue  # the descriptor of the listing
+
+
+def _close_ranges_between(kept: Iterable[int], flags: int = 0) -> None:
+    first = 0
+    for fd in (*sorted(kept), _LAST):
+        last = fd if fd == _LAST else fd - 1
+        if first <= last:
+            syscall("close_range", _SYS_CLOSE_RANGE, first, last, flags)
+            flags = 0
+        first = fd + 1
 
 
 def widen_pipe(pipe: int, size: int) -> None:

@@ -5,6 +5,7 @@ lines. A thread waits for that lock only, never for room. It uses a duplicate of
 descriptor with RWF_NOWAIT, where the kernel has that (for pipes since Linux 6.4). Otherwise:
 
 - a pipe or terminal is opened again, so that only sigwrap's own descriptor has O_NONBLOCK
+- splice(2) moves the line into a pipe of another user, which sigwrap may not open
 - a terminal that sigwrap holds (terminals.py) is written through that
 - a socket is asked not to wait
 - a regular file is written through the duplicate, which has the right offset
@@ -200,7 +201,10 @@ def _write_by_kind(fd: int, line: bytes) -> None:
         else:
             terminals.write(held, line)
     elif kind == stat.S_IFIFO:
-        _write_anew(fd, line)
+        try:
+            _write_anew(fd, line)
+        except PermissionError:
+            _move_into(fd, line)
     elif kind == stat.S_IFREG:
         os.write(fd, line)
 
@@ -221,3 +225,12 @@ def _write_anew(fd: int, line: bytes) -> None:
         os.write(again, line)
     finally:
         os.close(again)
+
+
+def _move_into(pipe: int, line: bytes) -> None:
+    reading, writing = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        os.splice(reading, pipe, os.write(writing, line), flags=os.SPLICE_F_NONBLOCK)
+    finally:
+        os.close(reading)
+        os.close(writing)

@@ -54,8 +54,9 @@ def _told(subject: Sigwrap, group: Path, programs: Path) -> tuple[dict[str, Any]
 def _lab(subject: Sigwrap, mounts: bool | None) -> Lab:
     lab = Lab(subject).under(RULE)
     if mounts is not None:
-        with open(lab.subject.policy, "a", encoding="ascii") as policy:
-            policy.write(f"session: {{mounts: {str(mounts).lower()}}}\n")
+        policy = Path(lab.subject.policy)
+        keeps = f"session: {{mounts: {str(mounts).lower()}, "
+        policy.write_text(policy.read_text().replace("session: {", keeps))
     return lab
 
 

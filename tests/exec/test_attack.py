@@ -61,7 +61,8 @@ def _attack(
     given = ("-p", policy(subject.folder, rules), "--no-report", "--")
     done = subject.run(*given, *line, within_s=WITHIN_S)
     assert done.returncode == 0, done.stderr
-    words = done.stderr.decode().splitlines()[-1].split()
+    lines = done.stderr.decode().splitlines()
+    words = [line for line in lines if not line.startswith("sigwrap: ")][-1].split()
     counts = dict(zip(words[::2], map(int, words[1::2]), strict=True))
     sys.stdout.write(f"{name}, user {subject.user or 0}, {ATTACK_S} s: {' '.join(words)}\n")
     return done.stdout.decode().splitlines(), counts
