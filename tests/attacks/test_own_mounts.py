@@ -254,7 +254,7 @@ AUDITS_FILES = "file_rules: [{name: f, paths: [/], operations: [create], decisio
 
 
 def test_calls_whose_arguments_are_in_memory_after_something_was_mounted(as_user: Sigwrap) -> None:
-    """From then on the loop reads nobody's memory itself. That the mount fails doesn't matter."""
+    """From then on the loop itself reads no memory. That the mount fails doesn't matter."""
     path = policy(as_user.folder, NO_FIRST, "network: audit", AUDITS_FILES)
     done = as_user.run("-p", path, "--", *PYTHON, "-c", AFTER_A_MOUNT, cwd=str(as_user.folder))
     assert (done.returncode, done.stderr) == (0, b"")

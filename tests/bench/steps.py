@@ -27,9 +27,9 @@ from tests.bench.workloads import exec_line
 # In the order in which they happen: what is done, and by which function.
 STEPS = (
     ("receive", "sigwrap.linux.seccomp", "Listener.receive"),
-    ("look at what it names", "sigwrap.run.execs.execs", "look_first"),
+    ("look at what it names", "sigwrap.run.execs.execs", "Execs.look"),
     ("adopt", "sigwrap.run.processes", "Processes._adopt"),
-    ("gather facts", "sigwrap.run.execs.execs", "Execs._facts"),
+    ("gather facts", "sigwrap.run.execs.execs", "Execs.facts"),
     ("judge", "sigwrap.policy.judge.engine", "Engine.decide_command"),
     ("record", "sigwrap.run.recorder", "Recorder.record"),
     ("hold", "sigwrap.run.execs.tracer", "Tracer.hold"),

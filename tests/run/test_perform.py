@@ -434,7 +434,7 @@ def _value(outcome: Outcome) -> object:
 
 
 def has_done(stage: Stage, work: Callable[[], object]) -> Scope:
-    """A request that waits for a worker; what is found for nobody is written down."""
+    """A request that waits for a worker; what is found too late is written down."""
 
     def handle(scope: Scope, _effect: Effect) -> object:
         def dropped(found: object) -> None:

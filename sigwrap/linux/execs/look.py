@@ -38,7 +38,11 @@ def look(
 ) -> Seen | Unseen | WouldFail:
     """Look at an exec. Raises MayWait, unless it may wait, in a worker."""
     try:
-        return _look(notification, process.pid, syscall, ours, may_wait=may_wait)
+        tid = notification.tid
+        with Memory(tid, may_wait=may_wait) as memory:
+            asked = Asked(notification, syscall, memory)
+            found = resolve(tid, process.pid, asked, memory, ours, may_wait=may_wait)
+            return Seen(asked, found)
     except Unreadable as unreadable:
         if isinstance(unreadable.__cause__, PermissionError):
             return not_dumpable(process, syscall)
@@ -48,26 +52,6 @@ def look(
         if error in _OUR_SHORTAGE:
             return Unseen(process, syscall, f"sigwrap: {os.strerror(error)}", errno.EACCES)
         return WouldFail(error)
-
-
-def look_first(notification: Notification, syscall: str, ours: Ours) -> Seen | WouldFail | None:
-    """Look before the caller's process is known; None if the result depends on it."""
-    try:
-        return _look(notification, notification.tid, syscall, ours, may_wait=False)
-    except (Unreadable, MayWait):
-        return None
-    except (ExecRefused, OSError) as refusal:
-        error = refusal.errno or errno.EACCES
-        return None if error in _OUR_SHORTAGE else WouldFail(error)
-
-
-def _look(
-    notification: Notification, pid: int, syscall: str, ours: Ours, *, may_wait: bool
-) -> Seen:
-    tid = notification.tid
-    with Memory(tid, may_wait=may_wait) as memory:
-        asked = Asked(notification, syscall, memory)
-        return Seen(asked, resolve(tid, pid, asked, memory, ours, may_wait=may_wait))
 
 
 def cwd_of(tid: int) -> str:

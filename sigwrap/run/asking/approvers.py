@@ -1,6 +1,9 @@
-"""Who can answer an approval request now: the user on the terminal, unless the session could type
-there, or an approver through the control socket. A request that no approver would see is denied
-early, so that its caller does not wait in vain."""
+"""Tells which approver can answer a request now.
+
+That is the user on the terminal, unless the session could type there, or an approver through the
+control socket. A request that no approver would see is denied early, so that its caller does not
+wait in vain.
+"""
 
 from __future__ import annotations
 
