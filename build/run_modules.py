@@ -17,8 +17,8 @@ _PARTS = (
     *("start", "store", "stub", "policy/language"),
 )
 _MODULES = (
-    *("amounts", "calls", "errors", "escape", "events", "forward", "hints", "nearest"),
-    *("platform", "status", "outcomes", "tuples", "cli/__init__", "cli/main", "cli/run"),
+    *("amounts", "calls", "errors", "escape", "events", "forward", "nearest"),
+    *("platform", "status", "outcomes", "cli/__init__", "cli/main", "cli/run"),
     *("cli/run_options", "cli/output", "cli/note_in_time", "cli/forward", "cli/stub"),
     *("policy/__init__", "policy/problems", "policy/shipped"),
 )

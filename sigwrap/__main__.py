@@ -10,8 +10,8 @@ import os
 import sys
 from collections.abc import Callable
 
+from sigwrap.bare import NoReturn
 from sigwrap.errors import SigwrapError
-from sigwrap.hints import NoReturn
 from sigwrap.isolation import isolate
 from sigwrap.status import REFUSED
 

@@ -10,10 +10,8 @@ from __future__ import annotations
 import errno
 from collections.abc import Iterable, Mapping
 
-from sigwrap.bare.enum import Enum
-from sigwrap.hints import Any
+from sigwrap.bare import Any, Enum, NamedTuple
 from sigwrap.machine import IS_AARCH64, numbers_of
-from sigwrap.tuples import NamedTuple
 
 X86_64 = 0xC000003E  # AUDIT_ARCH_X86_64
 I386 = 0x40000003  # AUDIT_ARCH_I386, which a 64-bit program reaches through int 0x80

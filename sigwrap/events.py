@@ -11,8 +11,7 @@ from __future__ import annotations
 from binascii import a2b_base64, b2a_base64
 from collections.abc import Callable
 
-from sigwrap.hints import Any
-from sigwrap.tuples import NamedTuple
+from sigwrap.bare import Any, NamedTuple
 
 Payload = dict[str, Any]
 Upcaster = Callable[[Payload], Payload]

@@ -8,8 +8,7 @@ Unpreparable, an errno); it never lets the call go on.
 
 from __future__ import annotations
 
-from sigwrap.bare.enum import Enum
-from sigwrap.hints import Protocol
+from sigwrap.bare import Enum, Protocol
 
 
 class Capability(Enum):

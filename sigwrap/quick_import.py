@@ -10,7 +10,7 @@ import sys
 from _frozen_importlib import ModuleSpec
 from _frozen_importlib_external import MAGIC_NUMBER, SourceFileLoader
 
-from sigwrap.hints import Any
+from sigwrap.bare import Any
 
 _HEADER_BYTES = 16
 _SUFFIX = f".{sys.implementation.cache_tag}.pyc"

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from sigwrap.tuples import NamedTuple
+from sigwrap.bare import NamedTuple
 
 
 class Cheap(NamedTuple):

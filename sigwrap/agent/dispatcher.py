@@ -29,8 +29,7 @@ from collections.abc import Callable, Iterable, Mapping
 from itertools import count
 
 from sigwrap.agent.signals import ALWAYS_ESCALATE, UNMASKABLE, AgentSignal, SignalInfo, checked
-from sigwrap.bare.collections import deque
-from sigwrap.bare.enum import Enum
+from sigwrap.bare import Enum, deque
 from sigwrap.escape import shortened
 
 MAX_HISTORY = 1000

@@ -5,11 +5,9 @@ Most have the names of POSIX signals, and none has the same number.
 
 from __future__ import annotations
 
-from sigwrap.bare.enum import Enum, IntEnum
+from sigwrap.bare import TYPE_CHECKING, Enum, IntEnum, NamedTuple
 from sigwrap.escape import printable, shortened
-from sigwrap.hints import TYPE_CHECKING
 from sigwrap.nearest import nearest_word
-from sigwrap.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from sigwrap.policy.judge.rules import Trust, Watch

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sigwrap.bare.collections import deque
+from sigwrap.bare import deque
 from sigwrap.bare.digests import blake2b
 from sigwrap.errors import PolicyError
 from sigwrap.policy.judge.engine import Engine

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import sys
 
-from sigwrap.hints import TYPE_CHECKING
+from sigwrap.bare import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from hashlib import blake2b as blake2b

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from sigwrap.hints import Any
+from sigwrap.bare import Any
 
 try:
     from _json import encode_basestring_ascii as _escape

@@ -3,7 +3,7 @@ none."""
 
 from __future__ import annotations
 
-from sigwrap.hints import TYPE_CHECKING
+from sigwrap.bare import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from re import *  # noqa: F403

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from sigwrap.hints import TYPE_CHECKING
+from sigwrap.bare import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from signal import *  # noqa: F403

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sys
 
-from sigwrap.bare import functools
-from sigwrap.hints import TYPE_CHECKING
+import sigwrap.bare as functools
+from sigwrap.bare import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from sqlite3 import *  # noqa: F403

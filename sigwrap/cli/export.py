@@ -11,6 +11,7 @@ from typing import Annotated
 
 import typer
 
+from sigwrap.bare import Any
 from sigwrap.cli.group import App
 from sigwrap.cli.options import StoreOption, store_folder
 from sigwrap.cli.several import AllOption, OutputOption, SessionsArgument, Several
@@ -18,7 +19,6 @@ from sigwrap.cli.showing import show_lines
 from sigwrap.cli.whole_file import whole_file, write_lines
 from sigwrap.errors import UsageError
 from sigwrap.events import EXPORTED_SIGNAL_FIELDS, SIGNAL_TYPES, Event
-from sigwrap.hints import Any
 from sigwrap.report.forms.times import iso_time
 
 

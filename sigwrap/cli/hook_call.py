@@ -10,12 +10,11 @@ import sys
 import time
 from collections.abc import Iterator
 
-from sigwrap.bare import signal
+from sigwrap.bare import Any, NamedTuple, NoReturn, signal
 from sigwrap.cli.hook_facts import ThisMachine
 from sigwrap.cli.hook_log import record
 from sigwrap.cli.output import note, out
 from sigwrap.errors import InternalError, SessionError, SigwrapError
-from sigwrap.hints import Any, NoReturn
 from sigwrap.hooks.calls import BadCall, Call, FileCall, ShellCall, WebCall
 from sigwrap.hooks.formats import FORMATS, AgentProgram, call_in
 from sigwrap.hooks.verdict import (
@@ -37,7 +36,6 @@ from sigwrap.start.policy_files import host_variables, load_with_sources
 from sigwrap.status import BLOCKED
 from sigwrap.store import killswitch
 from sigwrap.store.location import default_store
-from sigwrap.tuples import NamedTuple
 
 MAX_CALL_BYTES = 16 << 20
 WITHIN_S = 20  # the program itself waits longer (hooks/settings.py), and lets the call through then

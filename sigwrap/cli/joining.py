@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 
+from sigwrap.bare import NoReturn
 from sigwrap.bare.digests import blake2b
 from sigwrap.cli.note_in_time import note_in_time
 from sigwrap.errors import SessionError, SigwrapError, UsageError
 from sigwrap.front.joining import NotStarted, join
-from sigwrap.hints import NoReturn
 from sigwrap.linux.death import die_of
 from sigwrap.linux.seccomp import has_listener
 from sigwrap.run.settings import Nested, RunSettings, as_json

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import stat
 
+from sigwrap.bare import TYPE_CHECKING
 from sigwrap.errors import SigwrapError, UsageError
 from sigwrap.escape import printable
-from sigwrap.hints import TYPE_CHECKING
 from sigwrap.linux.execs.commands import SystemCommands, in_a_system_folder
 from sigwrap.linux.execs.content import MAX_HASHED_BYTES
 from sigwrap.linux.paths import Caller, our_view

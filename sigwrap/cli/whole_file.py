@@ -12,8 +12,8 @@ import stat
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
+from sigwrap.bare import Any
 from sigwrap.errors import UsageError
-from sigwrap.hints import Any
 from sigwrap.store.location import (
     CHECKPOINTS_FOLDER,
     DATABASE_SUFFIX,

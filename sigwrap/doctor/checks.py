@@ -10,8 +10,7 @@ import resource
 import sys
 from collections.abc import Iterator, Sequence
 
-from sigwrap.bare import signal
-from sigwrap.bare.contextlib import suppress
+from sigwrap.bare import signal, suppress
 from sigwrap.doctor import items
 from sigwrap.doctor.items import Finding, unchecked
 from sigwrap.errors import KernelError, SessionError, SigwrapError, StoreError

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from sigwrap.bare.enum import Enum
+from sigwrap.bare import Enum, NamedTuple
 from sigwrap.platform import WITHOUT, Capability
-from sigwrap.tuples import NamedTuple
 
 
 class Level(Enum):

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from sigwrap import status
+from sigwrap.bare import NamedTuple
 from sigwrap.doctor.items import ITEMS, RUN, Finding, Level, level_of, shortfall_of
 from sigwrap.escape import printable
 from sigwrap.report.forms.layout import Style, wrapped
-from sigwrap.tuples import NamedTuple
 
 SCHEMA = "sigwrap.doctor/1"
 WORKS_LIMITED = 1

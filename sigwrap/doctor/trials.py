@@ -14,8 +14,7 @@ from functools import partial
 from typing import Any
 
 from sigwrap import status as statuses
-from sigwrap.bare import json, signal
-from sigwrap.bare.contextlib import suppress
+from sigwrap.bare import json, signal, suppress
 from sigwrap.doctor import checks, items
 from sigwrap.doctor.items import ITEMS, Finding, Level, level_of, unchecked
 from sigwrap.errors import KernelError, NoInterception, SigwrapError, StoreError

@@ -16,12 +16,11 @@ import time
 from collections.abc import Callable
 
 from sigwrap import status
-from sigwrap.bare import json, signal, socket
+from sigwrap.bare import Any, NamedTuple, json, signal, socket
 from sigwrap.errors import SessionError, SigwrapError
 from sigwrap.front.parent import take_signals
 from sigwrap.front.relay import Relay, without_keys
 from sigwrap.front.senders import sender_of
-from sigwrap.hints import Any
 from sigwrap.linux import memory_library
 from sigwrap.linux import process as linux_process
 from sigwrap.linux.descriptors import close_all_but
@@ -44,7 +43,6 @@ from sigwrap.protocols.joined import (
 from sigwrap.start import onefile
 from sigwrap.start.command import Inherited, find_program, restore_signals
 from sigwrap.status import REFUSED
-from sigwrap.tuples import NamedTuple
 
 _READY_WITHIN_S = 30.0
 _LISTENS_WITHIN_S = 40.0

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable
 from math import ceil
 
 from sigwrap import status
-from sigwrap.bare import signal
+from sigwrap.bare import TYPE_CHECKING, signal
 from sigwrap.escape import printable
 from sigwrap.front.parent import (
     ParentOfOne,
@@ -27,7 +27,6 @@ from sigwrap.front.parent import (
 )
 from sigwrap.front.senders import Caller, callers_pid, held_caller, sender_of
 from sigwrap.front.terminal import TerminalBefore
-from sigwrap.hints import TYPE_CHECKING
 from sigwrap.linux import libc, limits, own_environment, procfs, terminals
 from sigwrap.linux import process as linux_process
 from sigwrap.linux.death import die_of

@@ -12,7 +12,7 @@ import os
 import select
 import termios
 
-from sigwrap.hints import Any
+from sigwrap.bare import Any
 from sigwrap.linux import procfs
 from sigwrap.linux.descriptors import inherited
 

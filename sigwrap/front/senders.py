@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import os
 
+from sigwrap.bare import NamedTuple
 from sigwrap.linux import procfs
 from sigwrap.linux.sigfd import SignalInfo
 from sigwrap.mediate.masking import masked
 from sigwrap.protocols.front import NO_SENDER, Place, Sender
-from sigwrap.tuples import NamedTuple
 
 _SHOWN = 1024
 _ANCESTORS = 4096  # more than there can be, unless pids are reused meanwhile

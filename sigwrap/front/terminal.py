@@ -9,7 +9,7 @@ import os
 import select
 import termios
 
-from sigwrap.hints import Any
+from sigwrap.bare import Any
 from sigwrap.linux import proc_files, procfs, terminals
 from sigwrap.linux.terminals import opened_terminals, waits_for_input
 

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from sigwrap.bare import re
-from sigwrap.hints import Any
+from sigwrap.bare import Any, NamedTuple, re
 from sigwrap.policy.judge.request import Operation
-from sigwrap.tuples import NamedTuple
 
 _DEFAULT_PORTS = {"http": 80, "https": 443, "ssh": 22, "git": 9418, "ftp": 21, "ws": 80, "wss": 443}
 _LAST_PORT = 65535

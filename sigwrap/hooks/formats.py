@@ -11,12 +11,11 @@ import json
 from collections.abc import Callable, Mapping
 from enum import Enum
 
-from sigwrap.hints import Any
+from sigwrap.bare import Any, NamedTuple
 from sigwrap.hooks import calls
 from sigwrap.hooks.calls import BadCall, Call, Doing
 from sigwrap.hooks.verdict import Answer
 from sigwrap.policy.judge.request import Operation
-from sigwrap.tuples import NamedTuple
 
 _NEVER_ASKS = frozenset({"bypassPermissions", "dontAsk"})
 _READ, _WRITE = Operation.READ, Operation.WRITE

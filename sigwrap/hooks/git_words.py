@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-from sigwrap.bare import re
+from sigwrap.bare import NamedTuple, re
 from sigwrap.hooks.words import Word
 from sigwrap.policy.judge.match import UNTOLD
-from sigwrap.tuples import NamedTuple
 
 _WITH_VALUE = frozenset(
     "-C --git-dir --work-tree --namespace --super-prefix --attr-source --shallow-file".split()

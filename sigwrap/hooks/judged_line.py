@@ -5,8 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from sigwrap.bare import re
-from sigwrap.hints import Protocol
+from sigwrap.bare import Protocol, re
 from sigwrap.hooks import line_targets
 from sigwrap.hooks.line_targets import LineTargets
 from sigwrap.hooks.shell_line import Command, FileUse, Line, Unknown

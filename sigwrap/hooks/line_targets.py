@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from posixpath import join, normpath
 
-from sigwrap.bare import re
-from sigwrap.hints import Protocol
+from sigwrap.bare import NamedTuple, Protocol, re
 from sigwrap.hooks.calls import BadCall, WebCall, address, web_address
 from sigwrap.hooks.shell_line import Command, Line
 from sigwrap.hooks.verdict import Finding, asked, finding_of, reads_too_much
@@ -18,7 +17,6 @@ from sigwrap.hooks.wrapped import chain_of
 from sigwrap.policy.judge.file_words import Use, target, written
 from sigwrap.policy.judge.match import UNTOLD
 from sigwrap.policy.judge.request import Action, Decision, Operation
-from sigwrap.tuples import NamedTuple
 
 MAX_TARGETS = 5_000
 _LONGEST_PATH = 4096

@@ -6,11 +6,10 @@ import json
 import re
 from collections.abc import Mapping
 
+from sigwrap.bare import Any, NamedTuple, NoReturn
 from sigwrap.escape import shell_words
-from sigwrap.hints import Any, NoReturn
 from sigwrap.hooks.formats import AgentProgram
 from sigwrap.status import BLOCKED
-from sigwrap.tuples import NamedTuple
 
 PREFIX_VARIABLE = "CLAUDE_CODE_SHELL_PREFIX"
 OPTIONS_VARIABLE = "SIGWRAP_OPTIONS"

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from sigwrap.bare import NamedTuple
 from sigwrap.hooks.words import Word
-from sigwrap.tuples import NamedTuple
 
 MAX_COMMANDS = 2000
 MAX_NESTED = 8

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sigwrap.bare import re
+from sigwrap.bare import NamedTuple, re
 from sigwrap.hooks.shell_line import Folders, Found
 from sigwrap.hooks.words import NOT_KNOWN, Part, Word, ansi, word_of
 from sigwrap.policy.judge.match import UNTOLD
-from sigwrap.tuples import NamedTuple
 
 ENDS_A_WORD = frozenset(" \t\n;&|<>()")
 _BLANKS = re.compile(r"[ \t]*")

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from itertools import pairwise
 from posixpath import join, normpath
 
-from sigwrap.bare import re
+from sigwrap.bare import NamedTuple, re
 from sigwrap.policy.judge.match import UNTOLD
-from sigwrap.tuples import NamedTuple
 
 BUILTINS = frozenset(
     ". : [ alias bg bind break builtin caller cd command compgen complete compopt continue coproc "

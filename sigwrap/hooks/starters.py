@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from sigwrap.bare import re
+from sigwrap.bare import NamedTuple, re
 from sigwrap.hooks.calls import address
 from sigwrap.hooks.git_words import of_git
 from sigwrap.hooks.shells import SAYS_ONLY, is_descriptor
@@ -17,7 +17,6 @@ from sigwrap.hooks.variables import FOLDERS, harmless, may_run
 from sigwrap.hooks.words import Word
 from sigwrap.policy.judge.match import UNTOLD
 from sigwrap.policy.judge.network import packed_address
-from sigwrap.tuples import NamedTuple
 
 WHICH_PROGRAM = "the program that it runs is not known in advance"
 NOT_READ = "sigwrap does not read what it runs"

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from sigwrap.bare.enum import Enum
+from sigwrap.bare import Enum, NamedTuple
 from sigwrap.escape import printable, shortened
 from sigwrap.mediate.wording import DENIED, TO_AN_AGENT, named_rule
 from sigwrap.policy.judge.request import Action, Decision
-from sigwrap.tuples import NamedTuple
 
 _SHOWN = 80
 _MOST_REASONS = 5

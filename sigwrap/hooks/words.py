@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import takewhile
 
-from sigwrap.bare import re
+from sigwrap.bare import NamedTuple, re
 from sigwrap.policy.judge.match import UNTOLD
-from sigwrap.tuples import NamedTuple
 
 _GLOB = frozenset("*?[")
 _QUOTED_IN_BRACKETS = re.compile(r"\[[^]]*\x01[^]]*\]")

@@ -9,8 +9,8 @@ import resource
 import stat
 from collections.abc import Iterable
 
+from sigwrap.bare import IO
 from sigwrap.errors import DOCTOR, KernelError, SessionError
-from sigwrap.hints import IO
 from sigwrap.linux.libc import syscall
 from sigwrap.machine import NUMBERS
 

@@ -9,11 +9,11 @@ import stat
 import struct
 from collections.abc import Iterable, Iterator
 
+from sigwrap.bare import NamedTuple
 from sigwrap.linux import proc_files
 from sigwrap.linux.libc import libc
 from sigwrap.linux.mounts import STATX_MNT_ID
 from sigwrap.machine import NUMBERS
-from sigwrap.tuples import NamedTuple
 
 _SYS_STATX = NUMBERS["statx"]
 AT_EMPTY_PATH = 0x1000

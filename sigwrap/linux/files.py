@@ -13,6 +13,7 @@ import stat
 import struct
 
 from sigwrap import calls
+from sigwrap.bare import NamedTuple
 from sigwrap.linux.file_state import (
     AT_EMPTY_PATH,
     AT_STATX_DONT_SYNC,
@@ -29,7 +30,6 @@ from sigwrap.mediate.facts import WouldFail
 from sigwrap.mediate.files import Change, FileAim, Found, Nothing, Touched, Unseen
 from sigwrap.mediate.lineage import Process
 from sigwrap.policy.judge.request import Operation
-from sigwrap.tuples import NamedTuple
 
 _RESOLVE_IN_ROOT = 0x10
 _AT_SYMLINK_FOLLOW = 0x400

@@ -15,9 +15,7 @@ import os
 import stat
 from collections.abc import Callable
 
-from sigwrap.bare import socket
-from sigwrap.bare.collections import deque
-from sigwrap.bare.contextlib import suppress
+from sigwrap.bare import deque, socket, suppress
 from sigwrap.linux.file_state import kind_of
 from sigwrap.linux.mounts import is_on_local_device
 from sigwrap.linux.paths import told_link

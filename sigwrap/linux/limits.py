@@ -8,8 +8,7 @@ from __future__ import annotations
 import resource
 from collections.abc import Iterable
 
-from sigwrap.bare.contextlib import suppress
-from sigwrap.tuples import NamedTuple
+from sigwrap.bare import NamedTuple, suppress
 
 LIMIT_US_TOO = "applies to sigwrap as well (a soft limit, ulimit -S, applies to the command only)"
 _NO_LIMIT = resource.RLIM_INFINITY

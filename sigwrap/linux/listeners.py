@@ -12,10 +12,9 @@ import sys
 import time
 from collections.abc import Iterator
 
-from sigwrap.bare import socket
+from sigwrap.bare import NamedTuple, socket
 from sigwrap.linux import proc_files
 from sigwrap.linux.peer import is_supervised
-from sigwrap.tuples import NamedTuple
 
 _LISTENS = b"0A"  # TCP_LISTEN
 _READ_BYTES = 1 << 16

@@ -10,7 +10,7 @@ from _frozen_importlib import ModuleSpec
 from _frozen_importlib_external import ExtensionFileLoader, PathFinder
 from collections.abc import Callable
 
-from sigwrap.hints import Any, TypeVar
+from sigwrap.bare import Any, TypeVar
 from sigwrap.linux import proc_files
 from sigwrap.linux.libc import libc
 

@@ -14,11 +14,10 @@ import ctypes
 import os
 import struct
 
-from sigwrap.bare import re
+from sigwrap.bare import NamedTuple, re
 from sigwrap.linux import proc_files, procfs
 from sigwrap.linux.libc import libc
 from sigwrap.machine import NUMBERS
-from sigwrap.tuples import NamedTuple
 
 STATX_MNT_ID = 0x1000  # Linux 5.8
 STATX_MNT_ID_UNIQUE = 0x4000  # Linux 6.8

@@ -19,6 +19,7 @@ import os
 import stat
 import struct
 
+from sigwrap.bare import NamedTuple
 from sigwrap.errors import KernelError
 from sigwrap.linux import proc_files, procfs
 from sigwrap.linux.file_state import (
@@ -39,7 +40,6 @@ from sigwrap.linux.file_state import (
 from sigwrap.linux.libc import libc, syscall
 from sigwrap.linux.mounts import Mounts, lies_on_a_disk, magic_of
 from sigwrap.machine import NUMBERS
-from sigwrap.tuples import NamedTuple
 
 AT_FDCWD = -100
 

@@ -16,11 +16,10 @@ import os
 import struct
 from collections.abc import Callable
 
-from sigwrap.bare import socket
+from sigwrap.bare import NamedTuple, socket
 from sigwrap.linux import proc_files, procfs
 from sigwrap.linux.pidfd import has_ended
 from sigwrap.linux.sigfd import SignalInfo
-from sigwrap.tuples import NamedTuple
 
 _SO_PEERPIDFD = 77
 _UCRED = struct.Struct("=iII")

@@ -10,9 +10,9 @@ from __future__ import annotations
 import errno
 import os
 
+from sigwrap.bare import NamedTuple
 from sigwrap.linux.file_state import known_state_in, mount_of
 from sigwrap.linux.paths import AT_FDCWD, OTHER_MOUNT, open_on_one_mount
-from sigwrap.tuples import NamedTuple
 
 _FLAGS = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
 

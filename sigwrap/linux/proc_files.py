@@ -12,8 +12,8 @@ from __future__ import annotations
 import os
 import struct
 
+from sigwrap.bare import AnyStr
 from sigwrap.errors import DOCTOR, KernelError, SessionError
-from sigwrap.hints import AnyStr
 from sigwrap.linux.libc import syscall
 from sigwrap.machine import NUMBERS
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import os
 
-from sigwrap.bare import signal
+from sigwrap.bare import NamedTuple, signal
 from sigwrap.linux import proc_files
 from sigwrap.linux.proc_files import all_contents, contents, file_status, link, names, open_file
-from sigwrap.tuples import NamedTuple
 
 _DUMP_CORE = (
     *(signal.SIGQUIT, signal.SIGILL, signal.SIGTRAP, signal.SIGABRT, signal.SIGBUS),

@@ -6,13 +6,13 @@ import os
 import struct
 from fcntl import ioctl
 
+from sigwrap.bare import NamedTuple
 from sigwrap.calls import Under
 from sigwrap.errors import DOCTOR, KernelError, NoInterception
 from sigwrap.linux import process as linux_process
 from sigwrap.linux.bpf import allowing_filter, encode, mediation_filter
 from sigwrap.linux.libc import libc, set_no_new_privileges, syscall
 from sigwrap.machine import IS_AARCH64, IS_X86_64, NUMBERS, PLATFORM
-from sigwrap.tuples import NamedTuple
 
 _SYS_SECCOMP = NUMBERS["seccomp"]
 _SET_MODE_FILTER = 1

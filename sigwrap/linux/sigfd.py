@@ -12,11 +12,10 @@ import os
 import struct
 from collections.abc import Iterable
 
-from sigwrap.bare import signal
+from sigwrap.bare import NamedTuple, signal
 from sigwrap.linux import proc_files, procfs
 from sigwrap.linux.libc import failure, libc
 from sigwrap.machine import IS_X86_64, numbers_of
-from sigwrap.tuples import NamedTuple
 
 SI_KERNEL = 0x80
 SI_USER = 0

@@ -24,8 +24,7 @@ import stat
 import termios
 from collections.abc import Callable
 
-from sigwrap.bare import signal, socket
-from sigwrap.bare.collections import deque
+from sigwrap.bare import deque, signal, socket
 from sigwrap.linux import proc_files, terminals
 from sigwrap.linux.file_state import kind_of
 from sigwrap.linux.foreign_fds import let_go

@@ -19,10 +19,10 @@ import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 
+from sigwrap.bare import NamedTuple
 from sigwrap.linux import proc_files, procfs
 from sigwrap.linux.peer import carries_more_filters_than_us
 from sigwrap.linux.sockets.diag import listening_at, peer_of
-from sigwrap.tuples import NamedTuple
 
 _MULTIPLEXERS = {"tmux": "TMUX", "screen": "STY", "SCREEN": "STY", "zellij": "ZELLIJ"}
 _TYPISTS = (*_MULTIPLEXERS, "dtach", "abduco", "shpool", "wezterm", "nvim", "emacs")

@@ -19,14 +19,12 @@ import resource
 import time
 from collections.abc import Container, Iterable, Iterator, Mapping
 
-from sigwrap.bare.collections import deque
-from sigwrap.bare.contextlib import suppress
+from sigwrap.bare import NamedTuple, deque, suppress
 from sigwrap.errors import KernelError
 from sigwrap.linux import cgroups, process, procfs
 from sigwrap.linux.libc import syscall
 from sigwrap.machine import NUMBERS
 from sigwrap.mediate.usage_limits import Look, ProcessUse
-from sigwrap.tuples import NamedTuple
 
 _TICK_MS = 1000 // os.sysconf("SC_CLK_TCK")
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")

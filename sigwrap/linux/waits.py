@@ -14,8 +14,7 @@ import struct
 import time
 from collections.abc import Callable
 
-from sigwrap.bare import signal
-from sigwrap.hints import Any
+from sigwrap.bare import Any, signal
 from sigwrap.linux.libc import syscall
 from sigwrap.machine import NUMBERS
 

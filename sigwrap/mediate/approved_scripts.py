@@ -11,6 +11,7 @@ approval.
 
 from __future__ import annotations
 
+from sigwrap.bare import NamedTuple
 from sigwrap.mediate.effects import (
     Judgement,
     ReadContent,
@@ -21,7 +22,6 @@ from sigwrap.mediate.exec_facts import ExecFacts
 from sigwrap.mediate.exec_question import Ground
 from sigwrap.mediate.lineage import Process
 from sigwrap.policy.judge.request import Program
-from sigwrap.tuples import NamedTuple
 
 _KEPT = 256
 

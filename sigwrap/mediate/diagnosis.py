@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from sigwrap.bare import json
+from sigwrap.bare import NamedTuple, json
 from sigwrap.escape import printable, shell_words, shortened
 from sigwrap.events import Payload
 from sigwrap.mediate.masking import masked, masked_text
-from sigwrap.tuples import NamedTuple
 
 _WORDS_KEPT, _WORD_CHARACTERS = 16, 200
 _LONGEST_COMMAND, _LONGEST_REQUEST = 100, 100

@@ -18,15 +18,13 @@ from __future__ import annotations
 
 from collections.abc import Generator
 
-from sigwrap.bare.enum import Enum, IntEnum
+from sigwrap.bare import Any, Enum, IntEnum, NamedTuple
 from sigwrap.events import Payload
-from sigwrap.hints import Any
 from sigwrap.mediate.exec_facts import ExecFacts
 from sigwrap.mediate.lineage import Process, Types
 from sigwrap.mediate.questions import Question
 from sigwrap.mediate.run_end import LimitReached
 from sigwrap.policy.judge.request import CommandRedirect, TargetType
-from sigwrap.tuples import NamedTuple
 
 Steps = Generator["Effect", Any, None]  # what a mediator does about one request
 Judgement = Generator["Effect", Any, bool]  # some of these; returns whether to go on

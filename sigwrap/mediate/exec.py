@@ -9,8 +9,8 @@ from __future__ import annotations
 import errno
 from collections.abc import Generator, Sequence
 
+from sigwrap.bare import Any
 from sigwrap.escape import printable, shell_words
-from sigwrap.hints import Any
 from sigwrap.mediate.approved_scripts import Approved, ApprovedScripts
 from sigwrap.mediate.effects import (
     Ask,

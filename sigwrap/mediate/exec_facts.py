@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import errno
 
+from sigwrap.bare import NamedTuple
 from sigwrap.mediate.lineage import Process
 from sigwrap.policy.judge.limits import Crowd
 from sigwrap.policy.judge.request import Program
-from sigwrap.tuples import NamedTuple
 
 _NOT_DUMPABLE = "sigwrap may not read the caller: it, or its program file, is not readable"
 _NOWHERE = "its arguments point to unmapped memory"

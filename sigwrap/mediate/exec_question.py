@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Generator
 
+from sigwrap.bare import Any, NamedTuple
 from sigwrap.escape import shell_words
-from sigwrap.hints import Any
 from sigwrap.mediate.effects import (
     Effect,
     ReadContent,
@@ -18,7 +18,6 @@ from sigwrap.mediate.exec_facts import ExecFacts
 from sigwrap.mediate.masking import masked
 from sigwrap.mediate.questions import Question
 from sigwrap.policy.judge.request import Decision, Program
-from sigwrap.tuples import NamedTuple
 
 _CHANGED = "it changed after the request: check it again"
 _NOT_READ = "it has more arguments than sigwrap reads: the rest is unknown"

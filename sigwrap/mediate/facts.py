@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sigwrap.tuples import NamedTuple
+from sigwrap.bare import NamedTuple
 
 
 class WouldFail(NamedTuple):

@@ -16,7 +16,7 @@ import errno
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 
-from sigwrap.bare.enum import Enum
+from sigwrap.bare import Enum, NamedTuple
 from sigwrap.events import Payload
 from sigwrap.mediate.effects import Continue, Fail, Look, RecordRepeated, Steps, Unrecorded
 from sigwrap.mediate.facts import WouldFail
@@ -26,7 +26,6 @@ from sigwrap.policy.judge.file_words import FileWord, Use, fails_from, file_word
 from sigwrap.policy.judge.files import FileRules
 from sigwrap.policy.judge.paths import parts_of, resolved
 from sigwrap.policy.judge.request import Action, Decision, Operation
-from sigwrap.tuples import NamedTuple
 
 _COUNTED_FOR_S = 1.0
 UNSEEN_RULE = "builtin:unseen"

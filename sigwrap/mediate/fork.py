@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import errno
 
+from sigwrap.bare import NamedTuple
 from sigwrap.mediate.effects import (
     ContinueFork,
     CountChildren,
@@ -27,7 +28,6 @@ from sigwrap.mediate.headcount import Headcount
 from sigwrap.mediate.lineage import Process
 from sigwrap.mediate.wording import denial
 from sigwrap.policy.judge.rules import Limits
-from sigwrap.tuples import NamedTuple
 
 _COUNTED_FOR_S = 60.0
 

@@ -24,9 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from sigwrap.bare import signal
-from sigwrap.bare.enum import Enum
-from sigwrap.tuples import NamedTuple
+from sigwrap.bare import Enum, NamedTuple, signal
 
 JOB_STOPS = frozenset({signal.SIGSTOP, signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU})
 _STOPS_IN_BACKGROUND = frozenset({signal.SIGTTIN, signal.SIGTTOU})

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 
-from sigwrap.bare.enum import Enum
+from sigwrap.bare import Enum
 
 # The end of the tree and of the log is still recorded beyond the limit, for a while.
 _ALWAYS = frozenset({"session_ended", "limit_exceeded", "killswitch_activated"})

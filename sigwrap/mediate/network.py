@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import errno
 
+from sigwrap.bare import NamedTuple
 from sigwrap.events import Payload
 from sigwrap.mediate.effects import (
     Ask,
@@ -46,7 +47,6 @@ from sigwrap.policy.judge.network import (
     reaching,
 )
 from sigwrap.policy.judge.request import Action, Decision
-from sigwrap.tuples import NamedTuple
 
 _COUNTED_FOR_S = 1.0
 _TOLD_KEPT = 256

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from sigwrap.bare.enum import Enum
+from sigwrap.bare import Enum, NamedTuple
 from sigwrap.events import Payload
-from sigwrap.tuples import NamedTuple
 
 _SETTLED_KEPT = 1_000
 _MOST_FOR_NEXT = 8

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import errno
 
+from sigwrap.bare import NamedTuple
 from sigwrap.calls import X32_BIT
 from sigwrap.mediate.effects import Fail, Record, Steps
-from sigwrap.tuples import NamedTuple
 
 
 class UnknownCall(NamedTuple):

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import json
 
+from sigwrap.bare import NamedTuple
 from sigwrap.escape import printable
-from sigwrap.tuples import NamedTuple
 
 MISSES_UNTIL_KILL = 3
 _RECORDED_EVERY = 30  # misses in a row, after the first

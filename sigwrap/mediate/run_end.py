@@ -22,10 +22,9 @@ from __future__ import annotations
 import errno
 
 from sigwrap import status
-from sigwrap.bare.enum import Enum
+from sigwrap.bare import Enum, NamedTuple
 from sigwrap.bare.signal import SIGKILL, SIGTERM
 from sigwrap.policy.judge.signals import signal_name
-from sigwrap.tuples import NamedTuple
 
 LEFTOVERS_GRACE_S = 2.0
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from sigwrap.bare import NamedTuple
 from sigwrap.events import Payload
 from sigwrap.mediate.effects import Escalation, Record, SignalTarget, Unrecorded
 from sigwrap.mediate.lineage import Types
@@ -18,7 +19,6 @@ from sigwrap.policy.judge.request import (
 )
 from sigwrap.policy.judge.rules import SignalRule, Target
 from sigwrap.policy.judge.signals import ALL, GROUPS, signal_name
-from sigwrap.tuples import NamedTuple
 
 EVERYBODY = Decision(
     action=Action.DENY,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from sigwrap.bare import NamedTuple
 from sigwrap.escape import shell_words
 from sigwrap.mediate.effects import SignalTarget
 from sigwrap.mediate.lineage import Process
@@ -16,7 +17,6 @@ from sigwrap.mediate.signal_facts import SENDS, SignalFacts
 from sigwrap.mediate.wording import denial
 from sigwrap.policy.judge.request import PROTECTS_SIGWRAP, Decision
 from sigwrap.policy.judge.signals import signal_name
-from sigwrap.tuples import NamedTuple
 
 _LINES_EACH = 10
 _SENDERS_KEPT = 256

@@ -10,8 +10,8 @@ Pure: looks go in, limits to report come out (run/usage.py acts on them).
 
 from __future__ import annotations
 
+from sigwrap.bare import NamedTuple
 from sigwrap.mediate.run_end import LimitReached
-from sigwrap.tuples import NamedTuple
 
 SOONEST_S = 0.1
 SOONEST_FOR_MEMORY_S = 0.05

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from sigwrap.bare import NamedTuple
 from sigwrap.events import EXEC_TYPES, Payload, number, text
 from sigwrap.mediate.masking import masked_text
 from sigwrap.policy.judge.request import PROTECTS_SIGWRAP
-from sigwrap.tuples import NamedTuple
 
 
 class Attempt(NamedTuple):

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sigwrap.bare import re
-from sigwrap.tuples import NamedTuple
+from sigwrap.bare import NamedTuple, re
 
 COMMAND, QUOTED, PATH = "{command}", "{quoted}", "*"
 _SHELLS = frozenset({"bash", "sh", "zsh", "dash"})

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from sigwrap.bare.enum import Enum
+from sigwrap.bare import Enum, NamedTuple
 from sigwrap.errors import PolicyError
-from sigwrap.tuples import NamedTuple
 
 
 class Place(NamedTuple):

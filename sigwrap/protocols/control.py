@@ -11,8 +11,7 @@ from __future__ import annotations
 
 import os
 
-from sigwrap.bare import json, socket
-from sigwrap.hints import Any
+from sigwrap.bare import Any, json, socket
 
 PROTOCOL_VERSION = 1
 SOCKET_SUFFIX = ".sock"

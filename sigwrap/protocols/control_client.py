@@ -19,6 +19,7 @@ from collections import deque
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 
+from sigwrap.bare import NamedTuple
 from sigwrap.errors import SessionError, StoreError
 from sigwrap.escape import printable
 from sigwrap.linux.peer import objection_to_listener
@@ -31,7 +32,6 @@ from sigwrap.protocols.control import (
     encode,
     socket_path,
 )
-from sigwrap.tuples import NamedTuple
 
 WITHIN_S = 4.0  # for all requests; a session keeps a silent connection a second longer
 PATIENCE_S = 2.5  # the part of it for the first request

@@ -9,10 +9,7 @@ import marshal
 import mmap
 import os
 
-from sigwrap.bare import socket
-from sigwrap.bare.enum import Enum
-from sigwrap.hints import Any
-from sigwrap.tuples import NamedTuple
+from sigwrap.bare import Any, Enum, NamedTuple, socket
 
 
 class Place(Enum):

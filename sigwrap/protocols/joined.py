@@ -10,11 +10,9 @@ from __future__ import annotations
 
 import os
 
-from sigwrap.bare import json, socket
+from sigwrap.bare import Any, NamedTuple, json, socket
 from sigwrap.bare.digests import blake2b
-from sigwrap.hints import Any
 from sigwrap.linux import proc_files
-from sigwrap.tuples import NamedTuple
 
 VERSION = 1
 MAX_BYTES = 64 * 1024  # in a message

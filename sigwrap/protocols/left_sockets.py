@@ -6,9 +6,8 @@ import os
 import re
 import stat
 
-from sigwrap.bare import socket
+from sigwrap.bare import NamedTuple, socket
 from sigwrap.protocols.control import CALLS_SUFFIX, SOCKET_SUFFIX, control_folder, socket_path
-from sigwrap.tuples import NamedTuple
 
 _UNFINISHED = re.compile(rf"(?s)(.+)(?:{SOCKET_SUFFIX}(?:\.new-[0-9a-f]{{12}})?|{CALLS_SUFFIX})")
 

@@ -17,9 +17,7 @@ from __future__ import annotations
 
 import struct
 
-from sigwrap.bare import socket
-from sigwrap.bare.enum import IntEnum
-from sigwrap.tuples import NamedTuple
+from sigwrap.bare import IntEnum, NamedTuple, socket
 
 MAX_PAYLOAD_BYTES = 128 * 1024  # with half as much, each byte takes a tenth more time
 WINDOW_BYTES = 4 * MAX_PAYLOAD_BYTES

@@ -14,13 +14,13 @@ import threading
 import time
 from collections.abc import Callable, Iterable
 
+from sigwrap.bare import NamedTuple
 from sigwrap.errors import StoreError
 from sigwrap.linux.limits import lift_open_files
 from sigwrap.linux.supervisors import Search, Supervisor, hides_processes, lock_holder
 from sigwrap.store import killswitch
 from sigwrap.store.folder import Folder
 from sigwrap.store.killswitch import State
-from sigwrap.tuples import NamedTuple
 
 _FILES_FIRST_S = 0.25  # so that sessions that start later are refused
 _SECOND_PASS_S = 0.5

@@ -19,10 +19,10 @@ from sigwrap.agent.signals import (
     known_signal,
     unknown,
 )
+from sigwrap.bare import TYPE_CHECKING
 from sigwrap.errors import StoreError
 from sigwrap.escape import printable
 from sigwrap.events import Payload, text
-from sigwrap.hints import TYPE_CHECKING
 from sigwrap.linux.peer import Peer
 from sigwrap.mediate.diagnosis import Standstill
 from sigwrap.mediate.masking import masked_text

@@ -9,13 +9,13 @@ from __future__ import annotations
 import os
 
 from sigwrap import status
+from sigwrap.bare import NamedTuple
 from sigwrap.escape import printable, shell_words, shortened
 from sigwrap.linux import proc_files, procfs
 from sigwrap.mediate.masking import masked
 from sigwrap.policy.presets import PRESETS, Preset
 from sigwrap.run.lacking import Tell
 from sigwrap.start.command import CommandError, Inherited, find_program
-from sigwrap.tuples import NamedTuple
 
 _CHARACTERS_SHOWN = 60
 

@@ -7,7 +7,7 @@ import os
 import time
 from collections.abc import Sequence
 
-from sigwrap.hints import TYPE_CHECKING
+from sigwrap.bare import TYPE_CHECKING
 from sigwrap.linux import ptrace
 from sigwrap.linux.ptrace import WALL
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 import os
 import time
 
+from sigwrap.bare import TYPE_CHECKING
 from sigwrap.errors import StoreError
 from sigwrap.escape import printable
-from sigwrap.hints import TYPE_CHECKING
 from sigwrap.linux import procfs
 from sigwrap.linux.process import below
 from sigwrap.mediate.diagnosis import (

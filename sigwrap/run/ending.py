@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 
-from sigwrap.hints import TYPE_CHECKING
+from sigwrap.bare import TYPE_CHECKING
 from sigwrap.linux import process as linux_process
 from sigwrap.mediate.run_end import (
     AskAgain,

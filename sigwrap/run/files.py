@@ -11,8 +11,8 @@ import os
 import time
 from collections.abc import Iterator, Sequence
 
+from sigwrap.bare import TYPE_CHECKING
 from sigwrap.escape import printable
-from sigwrap.hints import TYPE_CHECKING
 from sigwrap.linux.file_tree import as_they_lie
 from sigwrap.linux.files import known_file, look
 from sigwrap.linux.paths import our_view

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import time
 
+from sigwrap.bare import TYPE_CHECKING, NamedTuple
 from sigwrap.calls import CLONE_PARENT
-from sigwrap.hints import TYPE_CHECKING
 from sigwrap.linux import proc_files
 from sigwrap.linux import process as linux_process
 from sigwrap.linux.seccomp import Notification
@@ -15,7 +15,6 @@ from sigwrap.mediate.effects import ContinueFork, CountChildren, Counted, CountT
 from sigwrap.mediate.fork import ForkFacts, ForkMediator
 from sigwrap.mediate.lineage import Process
 from sigwrap.run.perform import Scope
-from sigwrap.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from sigwrap.run.mediation import Mediation

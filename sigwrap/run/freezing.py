@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import time
 
+from sigwrap.bare import TYPE_CHECKING
 from sigwrap.escape import printable
-from sigwrap.hints import TYPE_CHECKING
 from sigwrap.linux.frozen import Frozen
 from sigwrap.linux.procfs import Stat
 

@@ -7,9 +7,8 @@ import select
 import time
 from collections.abc import Callable
 
-from sigwrap.bare import signal
+from sigwrap.bare import TYPE_CHECKING, signal
 from sigwrap.events import Payload
-from sigwrap.hints import TYPE_CHECKING
 from sigwrap.linux import process as linux_process
 from sigwrap.linux import procfs
 from sigwrap.mediate.run_end import Interrupted, KillDemanded, Withdrawn

@@ -7,8 +7,7 @@ import _thread
 import os
 import time
 
-from sigwrap.bare import signal
-from sigwrap.hints import TYPE_CHECKING
+from sigwrap.bare import TYPE_CHECKING, signal
 from sigwrap.linux import process as linux_process
 from sigwrap.linux import procfs
 from sigwrap.mediate.heartbeat import LOOKED_AT_EVERY_S, Heartbeat

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import time
 
-from sigwrap.hints import TYPE_CHECKING
+from sigwrap.bare import TYPE_CHECKING
 from sigwrap.linux.peer import Peer, examine_sender
 from sigwrap.linux.pinned_path import PinnedPath
 from sigwrap.linux.sigfd import KILL_SWITCH_SIGNAL, SignalFd

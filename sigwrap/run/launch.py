@@ -15,17 +15,15 @@ import select
 import struct
 from collections.abc import Callable
 
-from sigwrap.bare import signal, socket
+from sigwrap.bare import NamedTuple, NoReturn, signal, socket
 from sigwrap.calls import Under
 from sigwrap.errors import KernelError, NoInterception
-from sigwrap.hints import NoReturn
 from sigwrap.linux import landlock, libc, paths, seccomp
 from sigwrap.linux import process as linux_process
 from sigwrap.linux.seccomp import Listener
 from sigwrap.run.walls import FileWalls, Walls
 from sigwrap.start.command import Inherited, exec_command
 from sigwrap.status import NOT_EXECUTABLE
-from sigwrap.tuples import NamedTuple
 
 _HANDSHAKE_TIMEOUT_S = 10.0
 _PROBE_ANSWER = 0x5A

@@ -6,8 +6,8 @@ import os
 from collections.abc import Callable
 
 from sigwrap import calls
+from sigwrap.bare import TYPE_CHECKING
 from sigwrap.calls import Family
-from sigwrap.hints import TYPE_CHECKING
 from sigwrap.linux.seccomp import Listener, ListenerBroken, Notification
 from sigwrap.mediate import effects
 from sigwrap.mediate.files import Refusals

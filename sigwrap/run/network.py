@@ -13,11 +13,9 @@ import select
 import time
 from collections.abc import Callable
 
-from sigwrap.bare import signal
-from sigwrap.bare.contextlib import suppress
+from sigwrap.bare import TYPE_CHECKING, signal, suppress
 from sigwrap.calls import AF_UNIX, SOCK_DGRAM
 from sigwrap.errors import KernelError
-from sigwrap.hints import TYPE_CHECKING
 from sigwrap.linux import pidfd, procfs
 from sigwrap.linux.memory import may_be_served
 from sigwrap.linux.procfs import Rights

@@ -13,8 +13,7 @@ import os
 import time
 from collections.abc import Callable
 
-from sigwrap.bare import socket
-from sigwrap.hints import TYPE_CHECKING
+from sigwrap.bare import TYPE_CHECKING, socket
 from sigwrap.linux import peer, procfs
 from sigwrap.linux.file_state import inode_of_descriptor
 from sigwrap.linux.sockets import duplicate

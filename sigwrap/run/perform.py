@@ -16,10 +16,10 @@ import errno
 import time
 from collections.abc import Callable
 
+from sigwrap.bare import TYPE_CHECKING, Any, NamedTuple, Protocol
 from sigwrap.errors import InternalError
 from sigwrap.escape import printable
 from sigwrap.events import EVENT_TYPES
-from sigwrap.hints import TYPE_CHECKING, Any, Protocol
 from sigwrap.linux import procfs, stderr_lines
 from sigwrap.linux.paths import MayWait
 from sigwrap.linux.registers import ERESTARTNOINTR
@@ -59,7 +59,6 @@ from sigwrap.mediate.wording import DENIED, TO_AN_AGENT
 from sigwrap.platform import Interception
 from sigwrap.run.repeats import Repeats
 from sigwrap.run.workers import Done, Lane, Late, Outcome, Raised
-from sigwrap.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from sigwrap.run.session import Session

@@ -9,9 +9,9 @@ from __future__ import annotations
 import os
 
 from sigwrap.agent.watches import DriftWatch
+from sigwrap.bare import TYPE_CHECKING, NamedTuple
 from sigwrap.errors import UsageError
 from sigwrap.events import Payload
-from sigwrap.hints import TYPE_CHECKING
 from sigwrap.policy.judge.engine import Engine
 from sigwrap.policy.judge.environment import KILLSWITCH_URL
 from sigwrap.policy.language.document import policy_texts
@@ -21,7 +21,6 @@ from sigwrap.start import onefile, own_code
 from sigwrap.start.policy_files import host_variables, load_profile, load_with_sources
 from sigwrap.store import killswitch
 from sigwrap.store.location import default_store
-from sigwrap.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from sigwrap.run.joined.joins import Joins

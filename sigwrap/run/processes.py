@@ -15,7 +15,7 @@ import errno
 import os
 import resource
 
-from sigwrap.hints import TYPE_CHECKING
+from sigwrap.bare import TYPE_CHECKING
 from sigwrap.linux import procfs
 from sigwrap.linux.execs.repeated import SeenProcess
 from sigwrap.linux.file_state import Place

@@ -4,10 +4,9 @@ import os
 import time
 from collections.abc import Callable, Sequence
 
-from sigwrap.bare.collections import Counter
+from sigwrap.bare import TYPE_CHECKING, Counter
 from sigwrap.errors import StoreError
 from sigwrap.events import Payload
-from sigwrap.hints import TYPE_CHECKING
 from sigwrap.mediate.log_budget import LogBudget, Mark
 from sigwrap.mediate.run_end import LimitReached
 from sigwrap.outcomes import Counts

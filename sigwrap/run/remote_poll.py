@@ -20,12 +20,11 @@ from http.client import HTTPConnection, HTTPException, HTTPResponse
 from urllib.parse import quote, unquote_to_bytes, urlsplit
 
 import sigwrap
+from sigwrap.bare import TYPE_CHECKING, NamedTuple
 from sigwrap.errors import SessionError, UsageError
 from sigwrap.escape import printable
-from sigwrap.hints import TYPE_CHECKING
 from sigwrap.linux.listeners import ListenerCheck
 from sigwrap.mediate.remote_switch import Answer, Missed, read_answer
-from sigwrap.tuples import NamedTuple
 
 if TYPE_CHECKING:
     import ssl

@@ -15,8 +15,8 @@ import stat
 import time
 from collections.abc import Iterator, Mapping
 
+from sigwrap.bare import TYPE_CHECKING
 from sigwrap.errors import SessionError
-from sigwrap.hints import TYPE_CHECKING
 from sigwrap.linux import proc_files
 from sigwrap.linux.descriptors import have_own_table
 from sigwrap.mediate.remote_switch import (

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import time
 
+from sigwrap.bare import TYPE_CHECKING
 from sigwrap.events import Payload
-from sigwrap.hints import TYPE_CHECKING
 from sigwrap.mediate.effects import Logged
 from sigwrap.mediate.lineage import Process
 

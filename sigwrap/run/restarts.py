@@ -20,9 +20,8 @@ from __future__ import annotations
 import os
 import time
 
-from sigwrap.bare import signal
+from sigwrap.bare import TYPE_CHECKING, signal
 from sigwrap.errors import KernelError
-from sigwrap.hints import TYPE_CHECKING
 from sigwrap.linux import procfs, ptrace
 from sigwrap.linux.ptrace import Gone
 

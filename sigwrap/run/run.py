@@ -7,8 +7,7 @@ import os
 import time
 
 from sigwrap import status
-from sigwrap.bare import signal
-from sigwrap.hints import TYPE_CHECKING
+from sigwrap.bare import TYPE_CHECKING, NamedTuple, signal
 from sigwrap.linux import libc, own_environment
 from sigwrap.linux.descriptors import release_inherited
 from sigwrap.linux.mounts import note_first_devices
@@ -27,7 +26,6 @@ from sigwrap.run.settings import AGENTS, RunSettings
 from sigwrap.run.walls import walls_of
 from sigwrap.start import own_code, own_files
 from sigwrap.start.command import HostEnvironment, Inherited, find_program
-from sigwrap.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from sigwrap.run.agents import Agent

@@ -13,10 +13,10 @@ import select
 import time
 from collections.abc import Callable
 
+from sigwrap.bare import TYPE_CHECKING, NamedTuple
 from sigwrap.bare.signal import SIGCHLD, SIGKILL
 from sigwrap.calls import Under
 from sigwrap.events import Payload
-from sigwrap.hints import TYPE_CHECKING
 from sigwrap.linux import terminals
 from sigwrap.linux.death import oom_kills, used_up_cpu_limit
 from sigwrap.linux.seccomp import Listener
@@ -51,7 +51,6 @@ from sigwrap.run.walls import Walls
 from sigwrap.run.watchers import Watchers
 from sigwrap.run.workers import WorkerPool
 from sigwrap.start.command import HostEnvironment
-from sigwrap.tuples import NamedTuple
 
 if TYPE_CHECKING:  # imported at the start, where a run has one
     from sigwrap.run.usage import Usage

@@ -2,10 +2,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from sigwrap.bare.enum import Enum
-from sigwrap.hints import Any
+from sigwrap.bare import Any, Enum, NamedTuple
 from sigwrap.mediate.interrupts import InterruptsEnd
-from sigwrap.tuples import NamedTuple
 
 DEFAULT_POLICY = "agent-default"
 AGENTS = ("claude", "codex", "gemini")  # that have a preset (policy/presets.py)

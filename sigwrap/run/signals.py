@@ -6,8 +6,8 @@ import errno
 import os
 from collections.abc import Callable
 
+from sigwrap.bare import TYPE_CHECKING
 from sigwrap.errors import KernelError
-from sigwrap.hints import TYPE_CHECKING
 from sigwrap.linux import procfs
 from sigwrap.linux.foreign_fds import closes_at_once, let_go
 from sigwrap.linux.pidfd import duplicate

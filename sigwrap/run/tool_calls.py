@@ -5,9 +5,8 @@ from __future__ import annotations
 import os
 import time
 
-from sigwrap.bare import json, socket
+from sigwrap.bare import TYPE_CHECKING, json, socket
 from sigwrap.events import Payload, number
-from sigwrap.hints import TYPE_CHECKING
 from sigwrap.linux.foreign_fds import refuse_descriptors
 from sigwrap.protocols.control import (
     CALLS_SUFFIX,

@@ -6,8 +6,7 @@ freeze of the session waits for those.
 
 from __future__ import annotations
 
-from sigwrap.bare.collections import deque
-from sigwrap.hints import TYPE_CHECKING
+from sigwrap.bare import TYPE_CHECKING, deque
 from sigwrap.mediate.effects import Turn
 from sigwrap.mediate.lineage import Process
 from sigwrap.run.perform import PAUSED, Scope

@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 import time
 
-from sigwrap.hints import TYPE_CHECKING
+from sigwrap.bare import TYPE_CHECKING
 from sigwrap.linux import usage
 from sigwrap.linux.usage import SessionCgroup
 from sigwrap.mediate.run_end import KillDemanded, LimitReached

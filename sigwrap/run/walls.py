@@ -6,6 +6,7 @@ import errno
 import os
 from collections.abc import Iterator
 
+from sigwrap.bare import NamedTuple
 from sigwrap.calls import Under
 from sigwrap.errors import DOCTOR, NoInterception, SessionError
 from sigwrap.escape import printable
@@ -18,7 +19,6 @@ from sigwrap.policy.judge.files import CGROUP_RULE, PARTED_RULE, FileRules, Wall
 from sigwrap.policy.judge.request import Action, Operation
 from sigwrap.policy.judge.rules import FileRule, Policy, default_of
 from sigwrap.policy.problems import Place
-from sigwrap.tuples import NamedTuple
 
 _TO_TAKE = "pidfd_getfd, which is not permitted here"
 _GIVES_IT = "in a container, add --cap-add SYS_PTRACE; --best-effort runs without it"

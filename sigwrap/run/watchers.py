@@ -11,15 +11,13 @@ import time
 
 from sigwrap.agent.signals import AgentSignal
 from sigwrap.agent.watches import DriftWatch, LoopWatch, program_and_subcommand
-from sigwrap.bare.collections import deque
+from sigwrap.bare import TYPE_CHECKING, NamedTuple, deque
 from sigwrap.escape import printable
 from sigwrap.events import Payload
-from sigwrap.hints import TYPE_CHECKING
 from sigwrap.mediate.effects import Escalation, TellWatchers
 from sigwrap.mediate.exec import line_of, subject_of
 from sigwrap.mediate.exec_facts import ExecFacts
 from sigwrap.mediate.watch import attempt_on_boundary, shadow_of
-from sigwrap.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from sigwrap.run.session import Session

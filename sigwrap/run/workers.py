@@ -12,11 +12,8 @@ import os
 import time
 from collections.abc import Callable
 
-from sigwrap.bare.collections import deque
-from sigwrap.bare.enum import Enum
-from sigwrap.hints import Any
+from sigwrap.bare import Any, Enum, NamedTuple, deque
 from sigwrap.run.loop import Loop
-from sigwrap.tuples import NamedTuple
 
 DEADLINE_S = 5.0
 _STACK_BYTES = 512 * 1024

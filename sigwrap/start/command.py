@@ -6,15 +6,13 @@ import errno
 import os
 import stat
 
-from sigwrap.bare import signal
+from sigwrap.bare import NamedTuple, NoReturn, signal
 from sigwrap.errors import SigwrapError
-from sigwrap.hints import NoReturn
 from sigwrap.linux import libc, limits, procfs
 from sigwrap.policy.judge.environment import ALWAYS_REMOVED, judge_names
 from sigwrap.policy.judge.rules import EnvPolicy
 from sigwrap.start import onefile
 from sigwrap.status import NOT_EXECUTABLE, NOT_FOUND
-from sigwrap.tuples import NamedTuple
 
 _NEVER_GIVEN = frozenset(map(str.encode, ALWAYS_REMOVED))
 # A service checks these for its own pid.

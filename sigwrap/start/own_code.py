@@ -16,8 +16,8 @@ from _frozen_importlib import (  # type: ignore[attr-defined]  # importlib would
 )
 from _frozen_importlib_external import ExtensionFileLoader
 
+from sigwrap.bare import Any
 from sigwrap.errors import PolicyError
-from sigwrap.hints import Any
 from sigwrap.linux.memory_library import MemoryLoader, load_modules_from_memory
 from sigwrap.quick_import import code_of, read_bytecode
 

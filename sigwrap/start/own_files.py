@@ -18,13 +18,13 @@ import time
 from collections.abc import Iterable, Iterator
 from itertools import islice
 
+from sigwrap.bare import NamedTuple
 from sigwrap.linux import proc_files
 from sigwrap.linux.file_state import State, known_state_in, may_be_later_in
 from sigwrap.linux.paths import Caller, MayWait, our_view, path_of
 from sigwrap.linux.pinned_path import Known, PinnedPath
 from sigwrap.start import onefile
 from sigwrap.start.own_code import read_files
-from sigwrap.tuples import NamedTuple
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _ABOVE_THE_PACKAGE = os.path.dirname(_PACKAGE)

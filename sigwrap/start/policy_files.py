@@ -8,8 +8,8 @@ import stat
 from collections.abc import Mapping
 
 import sigwrap
+from sigwrap.bare import Any
 from sigwrap.errors import PolicyError, UsageError
-from sigwrap.hints import Any
 from sigwrap.linux.descriptors import open_plain_file
 from sigwrap.nearest import did_you_mean
 from sigwrap.policy.judge.rules import Policy

@@ -8,6 +8,7 @@ import stat
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from sigwrap.bare import NamedTuple
 from sigwrap.errors import SessionError, StoreError
 from sigwrap.escape import printable, shell_words
 from sigwrap.events import HOOK_KIND, HOOK_LOG, LEFT_TO_ANOTHER, number, text, texts
@@ -21,7 +22,6 @@ from sigwrap.store.location import (
     sessions_folder,
 )
 from sigwrap.store.reader import Session, is_database
-from sigwrap.tuples import NamedTuple
 
 _UNFINISHED = r"\.new-[0-9a-f]{12}"
 _SESSION_FILE = re.compile(

@@ -12,7 +12,7 @@ import os
 import stat
 from collections.abc import Callable
 
-from sigwrap.bare.contextlib import suppress
+from sigwrap.bare import suppress
 from sigwrap.linux import proc_files
 from sigwrap.linux.file_state import mount_of
 from sigwrap.linux.paths import OTHER_MOUNT, Caller, MayWait, our_view

@@ -14,8 +14,8 @@ import os
 import time
 from collections.abc import Callable, Iterable, Iterator
 
+from sigwrap.bare import IO
 from sigwrap.errors import StoreError
-from sigwrap.hints import IO
 from sigwrap.linux.descriptors import open_plain_file
 from sigwrap.linux.limits import way_to_room
 from sigwrap.linux.mounts import sets_times_at_once

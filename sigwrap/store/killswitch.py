@@ -12,8 +12,7 @@ import stat
 import time
 from collections.abc import Mapping
 
-from sigwrap.bare import json
-from sigwrap.bare.contextlib import suppress
+from sigwrap.bare import NamedTuple, json, suppress
 from sigwrap.errors import SessionError, StoreError
 from sigwrap.escape import printable
 from sigwrap.events import HOOK_LOG
@@ -24,7 +23,6 @@ from sigwrap.linux.paths import refuse_magic_links
 from sigwrap.store.folder import Folder, displaced_name
 from sigwrap.store.journal import writer_lives
 from sigwrap.store.location import JOURNAL_SUFFIX, default_store, sessions_folder
-from sigwrap.tuples import NamedTuple
 
 NAME = "killswitch"
 SCHEMA = "sigwrap.killswitch/1"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
+from sigwrap.bare import NamedTuple
 from sigwrap.errors import StoreError
-from sigwrap.tuples import NamedTuple
 
 SESSIONS_FOLDER = "sessions"
 CHECKPOINTS_FOLDER = "checkpoints"

@@ -23,9 +23,9 @@ from itertools import takewhile
 from operator import itemgetter, lt
 from urllib.parse import quote
 
+from sigwrap.bare import Any
 from sigwrap.errors import StoreError
 from sigwrap.events import HOOK_KIND, Event
-from sigwrap.hints import Any
 from sigwrap.linux.descriptors import open_plain_file
 from sigwrap.store.codec import MAX_PAYLOAD_CHARACTERS, Row, decode_row
 from sigwrap.store.journal import JournalFile, writer_lives

@@ -15,9 +15,9 @@ and call shell_words(), which `sigwrap query` defines and a file spells out in S
 
 from __future__ import annotations
 
+from sigwrap.bare import NamedTuple
 from sigwrap.events import CONNECTION_TYPES, DENIED_TYPES, EXEC_TYPES, SIGNAL_TYPES
 from sigwrap.outcomes import ALLOWED, ANSWER_OF, APPROVED, AUDITED, OUTCOME_OF
-from sigwrap.tuples import NamedTuple
 
 APPLICATION_ID = 0x53675772  # "SgWr"; `file` and other tools can tell the format by it
 SCHEMA_VERSION = 1

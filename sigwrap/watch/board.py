@@ -3,8 +3,8 @@ yet, except that of events."""
 
 from __future__ import annotations
 
+from sigwrap.bare import NamedTuple
 from sigwrap.store.killswitch import State
-from sigwrap.tuples import NamedTuple
 
 RUNNING, STOPPED, ENDED = "running", "stopped", "ended"
 

@@ -11,6 +11,7 @@ import typer
 from typer._types import TyperChoice
 from typer.exceptions import TyperException
 
+from sigwrap.bare import NamedTuple
 from sigwrap.cli.group import App, unknown_option
 from sigwrap.cli.group import Command as AppCommand
 from sigwrap.cli.hook_facts import ThisMachine, real_path
@@ -51,7 +52,6 @@ from sigwrap.run.settings import DEFAULT_POLICY
 from sigwrap.run.walls import held_file_rules
 from sigwrap.start import onefile
 from sigwrap.start.policy_files import SHIPPED
-from sigwrap.tuples import NamedTuple
 
 _EXAMPLE = "the command goes after --, as in sigwrap policy explain -p ci -- git push --force"
 _TO_A_HOOK = {

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from sigwrap.bare.enum import Enum
+from sigwrap.bare import Enum
 from sigwrap.cli.whole_file import write_lines
 from sigwrap.errors import SessionError, UsageError
 from sigwrap.escape import shell_words

@@ -1,6 +1,6 @@
 from collections.abc import Callable, Mapping
 
-from sigwrap.hints import Any
+from sigwrap.bare import Any
 
 def set_up(
     listener: int,

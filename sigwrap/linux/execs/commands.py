@@ -18,11 +18,11 @@ import stat
 import time
 from collections.abc import Callable
 
+from sigwrap.bare import NamedTuple
 from sigwrap.linux.file_state import Inode, State
 from sigwrap.linux.mounts import magic_of
 from sigwrap.linux.paths import SERVED, Caller, MayWait, OurView, path_of
 from sigwrap.policy.judge.system_folders import COMMAND_FOLDERS, may_be_the_systems
-from sigwrap.tuples import NamedTuple
 
 DEFAULT_PATH = b"/usr/local/bin:/usr/bin:/bin"
 _LOOK_UPS_AT_ONCE = 48  # three nested wrappers, a PATH of sixteen folders

@@ -11,13 +11,12 @@ import struct
 import time
 from collections.abc import Sequence
 
+from sigwrap.bare import Generic, NamedTuple, TypeVar
 from sigwrap.bare.digests import sha256
-from sigwrap.hints import Generic, TypeVar
 from sigwrap.linux import proc_files
 from sigwrap.linux.file_state import State
 from sigwrap.linux.paths import MayWait
 from sigwrap.machine import IS_AARCH64
-from sigwrap.tuples import NamedTuple
 
 HASHED_AT_ONCE_BYTES = 4 * 1024 * 1024  # a few milliseconds
 MAX_HASHED_BYTES = 1 << 30

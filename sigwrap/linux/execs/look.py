@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 
+from sigwrap.bare import NamedTuple
 from sigwrap.linux import proc_files
 from sigwrap.linux.execs.asked import Asked, Environment, ExecRefused
 from sigwrap.linux.execs.commands import DEFAULT_PATH
@@ -17,7 +18,6 @@ from sigwrap.mediate.exec_facts import Unseen, not_dumpable, pointing_nowhere
 from sigwrap.mediate.facts import WouldFail
 from sigwrap.mediate.lineage import Process
 from sigwrap.policy.judge.paths import UNTOLD_BELOW
-from sigwrap.tuples import NamedTuple
 
 _OUR_SHORTAGE = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})
 _MOST_UNTOLD = 256

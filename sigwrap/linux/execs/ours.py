@@ -14,6 +14,7 @@ import stat
 import time
 from collections.abc import Mapping
 
+from sigwrap.bare import NamedTuple
 from sigwrap.linux.execs.commands import SystemCommands
 from sigwrap.linux.execs.content import USUAL_LOADERS
 from sigwrap.linux.execs.where import Mounts
@@ -23,7 +24,6 @@ from sigwrap.policy.judge.globs import Named
 from sigwrap.policy.judge.request import Program
 from sigwrap.policy.judge.system_folders import COMMAND_FOLDERS
 from sigwrap.policy.judge.wrappers import MULTICALL
-from sigwrap.tuples import NamedTuple
 
 _LOADERS = sorted(map(os.fsdecode, USUAL_LOADERS))  # these run another program without an exec
 _SETTLED_S = 1  # a file that changed so shortly before the run may have changed in it

@@ -9,12 +9,11 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 
-from sigwrap.hints import Any
+from sigwrap.bare import Any, NamedTuple
 from sigwrap.linux import proc_files
 from sigwrap.linux.file_state import State
 from sigwrap.linux.paths import OurView
 from sigwrap.linux.seccomp import Notification, read_notification
-from sigwrap.tuples import NamedTuple
 
 try:
     from sigwrap.linux.execs import _repeated as _native

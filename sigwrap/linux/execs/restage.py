@@ -23,15 +23,13 @@ import os
 import struct
 from collections.abc import Sequence
 
-from sigwrap.bare import signal
-from sigwrap.bare.enum import Enum
+from sigwrap.bare import Enum, NamedTuple, signal
 from sigwrap.calls import EXECS, I386, number_of
 from sigwrap.linux import ptrace
 from sigwrap.linux.memory import Memory, Unreadable
 from sigwrap.linux.registers import LAYOUT, Registers
 from sigwrap.linux.seccomp import Notification
 from sigwrap.machine import NUMBERS
-from sigwrap.tuples import NamedTuple
 
 _PROTECTION = mmap.PROT_READ | mmap.PROT_WRITE
 _MAP_FLAGS = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS

@@ -7,8 +7,7 @@ refuses PTRACE_SEIZE, because a seized process does not stop without that option
 
 from __future__ import annotations
 
-from sigwrap.bare import signal
-from sigwrap.bare.enum import Enum
+from sigwrap.bare import Enum, signal
 from sigwrap.calls import EXECS
 from sigwrap.linux import procfs
 from sigwrap.mediate.lineage import Process

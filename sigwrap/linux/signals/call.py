@@ -5,12 +5,11 @@ from __future__ import annotations
 import errno
 
 from sigwrap import calls
-from sigwrap.bare import signal
+from sigwrap.bare import NamedTuple, signal
 from sigwrap.linux.memory import Memory, Unreadable
 from sigwrap.linux.pidfd import SIGINFO_BYTES
 from sigwrap.linux.seccomp import Notification, int32
 from sigwrap.mediate.signal_facts import How
-from sigwrap.tuples import NamedTuple
 
 _LOWEST = -(1 << 31)
 

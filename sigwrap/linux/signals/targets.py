@@ -15,8 +15,7 @@ import stat
 import struct
 
 from sigwrap import calls
-from sigwrap.bare import signal
-from sigwrap.hints import Protocol
+from sigwrap.bare import Protocol, signal
 from sigwrap.linux import pidns, proc_files, procfs
 from sigwrap.linux.file_state import device_of, kind_of
 from sigwrap.linux.peer import FORK_SERVER_NAME

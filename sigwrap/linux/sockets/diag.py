@@ -9,8 +9,7 @@ import os
 import struct
 import sys
 
-from sigwrap.bare import socket
-from sigwrap.tuples import NamedTuple
+from sigwrap.bare import NamedTuple, socket
 
 SHOW_NAME, SHOW_FILE, SHOW_PEER = 1, 2, 4
 NAME, FILE, PEER = 0, 1, 2  # UNIX_DIAG_NAME, UNIX_DIAG_VFS, UNIX_DIAG_PEER

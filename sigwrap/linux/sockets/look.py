@@ -17,6 +17,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 
 from sigwrap import calls
+from sigwrap.bare import NamedTuple
 from sigwrap.errors import KernelError
 from sigwrap.linux import proc_files
 from sigwrap.linux.file_state import Born, Inode, born_at, born_of, kind_of
@@ -43,7 +44,6 @@ from sigwrap.mediate.network import Aim, NewSocket, NoAddress, NoMatter, OutOfRu
 from sigwrap.policy.judge.globs import Glob, is_glob
 from sigwrap.policy.judge.network import Direction, Endpoint, NetworkRules, Protocol
 from sigwrap.policy.judge.request import Action
-from sigwrap.tuples import NamedTuple
 
 _MSG_ZEROCOPY = 0x4000000
 _TO_THE_KERNEL = (calls.AF_NETLINK, calls.AF_ALG)

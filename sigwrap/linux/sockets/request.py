@@ -12,6 +12,7 @@ import struct
 from collections.abc import Callable, Iterator
 
 from sigwrap import calls
+from sigwrap.bare import NamedTuple
 from sigwrap.calls import (
     AF_INET,
     AF_INET6,
@@ -25,7 +26,6 @@ from sigwrap.calls import (
 from sigwrap.linux.memory import Memory
 from sigwrap.linux.seccomp import Notification, int32
 from sigwrap.policy.judge.network import LOOPBACK_ADDRESS, Direction, Endpoint, Protocol, plain
-from sigwrap.tuples import NamedTuple
 
 MOST_BYTES = 128  # of a sockaddr_storage; a longer address fails the call
 _AF_UNSPEC = 0

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from sigwrap.hints import Any
+from sigwrap.bare import Any
 from sigwrap.policy.judge.files import FileRules
 from sigwrap.policy.judge.flags import Flags, flags_of
 from sigwrap.policy.judge.globs import EVERYTHING, Glob, is_glob

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from sigwrap.bare import NamedTuple
 from sigwrap.policy.judge.globs import Glob
 from sigwrap.policy.judge.rules import EnvPolicy
-from sigwrap.tuples import NamedTuple
 
 KILLSWITCH_URL = "SIGWRAP_KILLSWITCH_URL"
 # With the key, a process could rewrite the log; the URL may hold a token.

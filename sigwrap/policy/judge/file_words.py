@@ -8,10 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from sigwrap.bare import re
-from sigwrap.bare.enum import Enum
+from sigwrap.bare import Enum, NamedTuple, re
 from sigwrap.policy.judge.subcommand import subcommand
-from sigwrap.tuples import NamedTuple
 
 _WORDS_LOOKED_AT = 256
 _LONGEST_WORD = 4096  # PATH_MAX

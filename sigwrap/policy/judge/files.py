@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
+from sigwrap.bare import NamedTuple
 from sigwrap.policy.judge.globs import Glob, is_glob
 from sigwrap.policy.judge.layers import always, deciding, is_stricter
 from sigwrap.policy.judge.request import Action, Decision, Operation, strictest
 from sigwrap.policy.judge.rules import FileRule, Policy, decision_of, default_of
-from sigwrap.tuples import NamedTuple
 
 IN_A_FOLDER = frozenset({Operation.CREATE, Operation.DELETE})
 """The kernel checks these against the folder, not the file."""

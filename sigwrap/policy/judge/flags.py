@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from sigwrap.bare import NamedTuple
 from sigwrap.policy.judge.match import MAX_MATCHED_ARGUMENTS
 from sigwrap.policy.judge.tools import (
     SINGLE_DASH,
@@ -18,7 +19,6 @@ from sigwrap.policy.judge.tools import (
     options_of,
     tool_name,
 )
-from sigwrap.tuples import NamedTuple
 
 _SAME_SUBCOMMANDS = {"podman": "docker"}
 # `docker image rm` is `docker rm`, with nearly the same options.

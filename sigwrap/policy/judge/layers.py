@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from sigwrap.hints import Protocol, TypeVar
+from sigwrap.bare import Protocol, TypeVar
 from sigwrap.policy.judge.request import STRICTNESS, Action, Decision
 from sigwrap.policy.judge.rules import Rule
 

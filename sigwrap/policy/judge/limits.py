@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from sigwrap.bare import NamedTuple
 from sigwrap.policy.judge.request import Action, Decision
 from sigwrap.policy.judge.rules import Limits
-from sigwrap.tuples import NamedTuple
 
 
 class Crowd(NamedTuple):

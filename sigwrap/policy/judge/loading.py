@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from sigwrap.bare.functools import lru_cache
+from sigwrap.bare import lru_cache
 
 # Names of programs without their version, and the variables; a star is for all that begin so.
 _VARIABLES = """

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from sigwrap.bare import re
-from sigwrap.bare.functools import lru_cache
-from sigwrap.hints import Any
+from sigwrap.bare import Any, lru_cache, re
 from sigwrap.policy.judge.globs import (
     MAX_PATTERN_CHARACTERS,
     BadPattern,

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sigwrap.bare.enum import Enum
+from sigwrap.bare import Enum, NamedTuple
 from sigwrap.bare.socket import AF_INET, AF_INET6, inet_ntop, inet_pton
 from sigwrap.policy.judge.globs import Glob, is_glob
 from sigwrap.policy.judge.layers import deciding, in_the_way
 from sigwrap.policy.judge.request import Action, Decision, strictest
 from sigwrap.policy.judge.rules import NetworkRule, Policy, decision_of, default_of
-from sigwrap.tuples import NamedTuple
 
 UNIX = "unix:"
 OUT_OF_RULES = "builtin:network"  # decides what no rule can name

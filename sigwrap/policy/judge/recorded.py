@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from posixpath import join, normpath
 
+from sigwrap.bare import Any
 from sigwrap.events import Payload, number, text, texts
-from sigwrap.hints import Any
 from sigwrap.policy.judge.limits import Crowd
 from sigwrap.policy.judge.network import UNIX, Direction, Endpoint, Protocol, packed_address
 from sigwrap.policy.judge.request import (

@@ -7,9 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from sigwrap.bare.enum import Enum
-from sigwrap.hints import Any
-from sigwrap.tuples import NamedTuple
+from sigwrap.bare import Any, Enum, NamedTuple
 
 DEFAULT_RULE = "builtin:default"
 PROBE_RULE = "builtin:probe"

@@ -5,6 +5,7 @@ Named tuples take an eighth of the time of dataclasses, and sigwrap makes these 
 
 from __future__ import annotations
 
+from sigwrap.bare import NamedTuple
 from sigwrap.policy.judge.request import (
     DEFAULT_RULE,
     Action,
@@ -15,7 +16,6 @@ from sigwrap.policy.judge.request import (
     TargetType,
 )
 from sigwrap.policy.problems import Place, Problem
-from sigwrap.tuples import NamedTuple
 
 
 class Depth(NamedTuple):

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sigwrap.bare import re
-from sigwrap.bare.functools import lru_cache
+from sigwrap.bare import lru_cache, re
 from sigwrap.policy.judge.match import MAX_MATCHED_ARGUMENTS
 from sigwrap.policy.judge.tools import (
     ANY_TOOL,

@@ -15,8 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from sigwrap.bare.functools import lru_cache
-from sigwrap.tuples import NamedTuple
+from sigwrap.bare import NamedTuple, lru_cache
 
 _REMOVING = "f,force v,verbose preserve-root no-preserve-root "
 _CHANGING = "c,changes f,silent,quiet v,verbose R,recursive reference= preserve-root "

@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
+from sigwrap.bare import NamedTuple
 from sigwrap.policy.judge.spellings import other_spelling
 from sigwrap.policy.judge.tools import options_of
-from sigwrap.tuples import NamedTuple
 
 MAX_WRAPPERS = 8
 

@@ -10,7 +10,7 @@ import marshal
 import zlib
 from collections.abc import Callable, Mapping
 
-from sigwrap.hints import Any
+from sigwrap.bare import Any
 from sigwrap.policy.judge.request import Action, CommandRedirect, Operation, TargetType, Via
 from sigwrap.policy.judge.rules import (
     CommandRule,

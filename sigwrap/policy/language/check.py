@@ -7,8 +7,7 @@ So callers build rules only if there are no problems.
 from __future__ import annotations
 
 from sigwrap.amounts import SIZES, SPANS, size_bytes, span_s
-from sigwrap.bare import re
-from sigwrap.hints import Any
+from sigwrap.bare import Any, re
 from sigwrap.nearest import nearest_word
 from sigwrap.policy.judge.files import BENEATH, parts_of
 from sigwrap.policy.judge.globs import escape_glob

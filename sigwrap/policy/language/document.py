@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from sigwrap.bare import json
+from sigwrap.bare import Any, NamedTuple, json
 from sigwrap.bare.digests import blake2b
 from sigwrap.errors import PolicyError
 from sigwrap.events import Payload
-from sigwrap.hints import Any
 from sigwrap.policy.judge.request import Action
 from sigwrap.policy.judge.rules import CommandRule, FileRule, NetworkRule, SignalRule
 from sigwrap.policy.problems import Place
-from sigwrap.tuples import NamedTuple
 
 MAX_TEXT_CHARACTERS = 256 * 1024
 MAX_NESTING = 16

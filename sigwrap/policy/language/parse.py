@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from sigwrap.hints import Any
+from sigwrap.bare import Any
 from sigwrap.policy.judge.files import FileRules
 from sigwrap.policy.judge.rules import Policy, Rule
 from sigwrap.policy.language import beforehand

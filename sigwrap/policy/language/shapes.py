@@ -8,13 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 
-from sigwrap.bare.enum import Enum
-from sigwrap.hints import Any
+from sigwrap.bare import Any, Enum, NamedTuple
 from sigwrap.policy.judge.request import TargetType
 from sigwrap.policy.judge.rules import Depth, PidRange, ProcessPattern, Target
 from sigwrap.policy.judge.signals import ALL, signal_name, signal_number, signal_numbers
 from sigwrap.policy.problems import Place
-from sigwrap.tuples import NamedTuple
 
 
 class Form(Enum):

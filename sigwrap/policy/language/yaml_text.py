@@ -13,7 +13,7 @@ from collections.abc import Iterator
 
 import yaml
 
-from sigwrap.hints import Protocol
+from sigwrap.bare import Protocol
 from sigwrap.policy.language.document import (
     MAX_NESTING,
     MAX_NODES,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from sigwrap.bare import Generic, TypeVar
 from sigwrap.events import CONNECTION_TYPES, EXEC_TYPES, SIGNAL_TYPES, Event, kind_of
-from sigwrap.hints import Generic, TypeVar
 from sigwrap.policy.judge.engine import Engine
 from sigwrap.policy.judge.network import Endpoint
 from sigwrap.policy.judge.recorded import (

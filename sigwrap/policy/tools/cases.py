@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 
-from sigwrap.hints import Any
+from sigwrap.bare import Any, NamedTuple
 from sigwrap.policy.judge.engine import Engine, Facts, matching
 from sigwrap.policy.judge.layers import Compiled, always, held_back
 from sigwrap.policy.judge.loading import loading_variables
@@ -27,7 +27,6 @@ from sigwrap.policy.judge.signals import signal_name
 from sigwrap.policy.judge.wrappers import unwrap
 from sigwrap.policy.problems import Problem
 from sigwrap.policy.tools.again import Request, decide
-from sigwrap.tuples import NamedTuple
 
 
 class CaseResult(NamedTuple):

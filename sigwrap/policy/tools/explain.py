@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
+from sigwrap.bare import NamedTuple
 from sigwrap.escape import printable, shortened
 from sigwrap.policy.judge.engine import OVERRIDES, CompiledSignalRule, Engine, Facts, matching
 from sigwrap.policy.judge.environment import Kept, Removed, judge_names
@@ -29,7 +30,6 @@ from sigwrap.policy.judge.rules import FileRule, NetworkRule, Policy, Rule
 from sigwrap.policy.judge.signals import signal_name
 from sigwrap.policy.problems import Place
 from sigwrap.policy.tools.show import rule_entries
-from sigwrap.tuples import NamedTuple
 
 WORDS_SHOWN = 5
 _WORD_SHOWN = 80

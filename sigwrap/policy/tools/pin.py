@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from sigwrap.bare import NamedTuple
 from sigwrap.escape import printable
 from sigwrap.policy.tools.draft import unused_name
 from sigwrap.policy.tools.literal import glob_of, yaml_word
-from sigwrap.tuples import NamedTuple
 
 
 class Pin(NamedTuple):

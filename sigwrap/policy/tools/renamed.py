@@ -6,8 +6,7 @@ from collections.abc import Iterator
 
 import yaml
 
-from sigwrap.hints import Any
-from sigwrap.tuples import NamedTuple
+from sigwrap.bare import Any, NamedTuple
 
 _RULES = ("command_rules", "signal_rules")
 

@@ -11,8 +11,7 @@ import sys
 import zlib
 from collections.abc import Iterable
 
-from sigwrap.bare.enum import Enum
-from sigwrap.hints import Any
+from sigwrap.bare import Any, Enum
 from sigwrap.policy.language import build
 from sigwrap.policy.language.beforehand import TEXT
 from sigwrap.policy.language.check import Checker

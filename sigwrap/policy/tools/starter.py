@@ -8,10 +8,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from enum import Enum
 from typing import Any
 
+from sigwrap.bare import NamedTuple
 from sigwrap.policy.judge.engine import Engine
 from sigwrap.policy.tools.cases import command_request
 from sigwrap.policy.tools.literal import yaml_list, yaml_word
-from sigwrap.tuples import NamedTuple
 
 
 class Kind(Enum):

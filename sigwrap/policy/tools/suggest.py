@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from typing import Any
 
+from sigwrap.bare import NamedTuple
 from sigwrap.escape import printable
 from sigwrap.events import DENIED_TYPES, Event, Payload, text, texts
 from sigwrap.policy.judge.engine import Engine, Facts, matching
@@ -53,7 +54,6 @@ from sigwrap.policy.tools.literal import (
     yaml_list,
     yaml_word,
 )
-from sigwrap.tuples import NamedTuple
 
 _LONGEST_PATH_SHOWN = 200
 _MOST_PROGRAMS = 20  # of one exec

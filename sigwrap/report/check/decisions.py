@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from sigwrap.bare import NamedTuple
 from sigwrap.errors import PolicyError
 from sigwrap.escape import beginning
 from sigwrap.events import (
@@ -49,7 +50,6 @@ from sigwrap.policy.language.document import Source, digest_of_texts, is_shipped
 from sigwrap.policy.language.parse import MAX_BASES, parse_policy
 from sigwrap.policy.tools.again import Again
 from sigwrap.store.codec import CUT
-from sigwrap.tuples import NamedTuple
 
 BUILT_IN = "built-in rules made them, not the policy"
 MASKED = "possible secrets in them were masked"

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+from sigwrap.bare import NamedTuple
 from sigwrap.escape import printable, shell_words, shortened
 from sigwrap.events import EXEC_TYPES, Event, Payload, kind_of, number, text, texts, times
 from sigwrap.outcomes import ANSWER_OF, APPROVED, AUDITED, OUTCOMES, REFUSED
@@ -20,7 +21,6 @@ from sigwrap.policy.presets import as_meant
 from sigwrap.report.folds.bounded import Latest
 from sigwrap.report.folds.steps import shell_line
 from sigwrap.report.folds.tree import CommandLine, command_line, words
-from sigwrap.tuples import NamedTuple
 
 GROUPS_LIMIT = 1_000
 _CALLERS_KEPT = 5

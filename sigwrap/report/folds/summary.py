@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from functools import cached_property
 
+from sigwrap.bare import NamedTuple
 from sigwrap.events import (
     CONNECTION_TYPES,
     EVENT_TYPES,
@@ -30,7 +31,6 @@ from sigwrap.report.folds.steps import Exec, Steps
 from sigwrap.report.folds.tree import CommandLine, Node, Process, ProcessTree
 from sigwrap.report.folds.why import Explained, WhyFold
 from sigwrap.report.folds.written import WrittenFold
-from sigwrap.tuples import NamedTuple
 
 LISTED = 50  # events or keys of a kind
 _PROGRAMS_LISTED = 20

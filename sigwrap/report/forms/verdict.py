@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from enum import Enum
 
+from sigwrap.bare import NamedTuple
 from sigwrap.escape import printable
 from sigwrap.events import text, texts
 from sigwrap.outcomes import DENIED, counted
@@ -15,7 +16,6 @@ from sigwrap.report.folds.incidents import with_new_keys
 from sigwrap.report.folds.summary import Summary
 from sigwrap.report.forms.times import local_time, span
 from sigwrap.status import COMMAND_ENDED
-from sigwrap.tuples import NamedTuple
 
 _FILE_WALL = "file_wall"
 

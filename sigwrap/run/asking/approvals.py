@@ -12,10 +12,10 @@ import os
 import time
 from collections.abc import Callable, Iterable
 
+from sigwrap.bare import TYPE_CHECKING
 from sigwrap.errors import StoreError
 from sigwrap.escape import beginning
 from sigwrap.events import Payload, text
-from sigwrap.hints import TYPE_CHECKING
 from sigwrap.linux import procfs
 from sigwrap.linux.peer import Peer
 from sigwrap.mediate.questions import (

@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
-from sigwrap.hints import TYPE_CHECKING
+from sigwrap.bare import TYPE_CHECKING
 from sigwrap.linux import procfs
 from sigwrap.linux.peer import Peer
 from sigwrap.linux.terminal_typists import Found, Typist, find_typist, types_for

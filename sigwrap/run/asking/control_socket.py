@@ -16,9 +16,8 @@ import stat
 import time
 from collections.abc import Callable
 
-from sigwrap.bare import socket
+from sigwrap.bare import TYPE_CHECKING, socket
 from sigwrap.errors import StoreError
-from sigwrap.hints import TYPE_CHECKING
 from sigwrap.linux.foreign_fds import let_go, refuse_descriptors
 from sigwrap.linux.peer import Peer, examine
 from sigwrap.linux.presence import is_attended

@@ -14,7 +14,7 @@ import os
 import termios
 from collections.abc import Mapping
 
-from sigwrap.hints import Any
+from sigwrap.bare import Any
 from sigwrap.linux import procfs, terminals
 from sigwrap.mediate.questions import Verdict
 

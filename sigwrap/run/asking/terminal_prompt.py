@@ -38,8 +38,7 @@ import termios
 import time
 from collections.abc import Sequence
 
-from sigwrap.bare import signal
-from sigwrap.hints import TYPE_CHECKING
+from sigwrap.bare import TYPE_CHECKING, NamedTuple, signal
 from sigwrap.linux import proc_files, procfs, terminals
 from sigwrap.linux.process import send
 from sigwrap.linux.procfs import Stat
@@ -56,7 +55,6 @@ from sigwrap.run.asking.terminal_input import (
     visible_text,
 )
 from sigwrap.run.asking.wording import lines_of
-from sigwrap.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from sigwrap.run.asking.approvals import Approvals

@@ -9,6 +9,7 @@ import os
 import time
 from collections.abc import Mapping, Sequence
 
+from sigwrap.bare import NamedTuple
 from sigwrap.errors import StoreError
 from sigwrap.escape import beginning, note_on_order, printable, rows, shell_words
 from sigwrap.events import QUESTION_CHARACTERS, Payload
@@ -17,7 +18,6 @@ from sigwrap.mediate.wording import named_rule
 from sigwrap.protocols.front import Notice
 from sigwrap.store.codec import json_size
 from sigwrap.store.location import default_store
-from sigwrap.tuples import NamedTuple
 
 LISTED_CHARACTERS = 4_000
 _MASKED_CHARACTERS = 500

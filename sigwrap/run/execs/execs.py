@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 
-from sigwrap.hints import TYPE_CHECKING
+from sigwrap.bare import TYPE_CHECKING
 from sigwrap.linux import procfs
 from sigwrap.linux.execs.asked import only_asks
 from sigwrap.linux.execs.look import Seen, folder_of, look

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from sigwrap.hints import TYPE_CHECKING
+from sigwrap.bare import TYPE_CHECKING
 from sigwrap.linux.execs.asked import Asked
 from sigwrap.linux.execs.environment import Variables
 from sigwrap.linux.execs.executable import Executable

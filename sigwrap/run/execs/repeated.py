@@ -13,8 +13,8 @@ from __future__ import annotations
 import os
 import time
 
+from sigwrap.bare import TYPE_CHECKING, Any, NamedTuple
 from sigwrap.events import Payload
-from sigwrap.hints import TYPE_CHECKING, Any
 from sigwrap.linux.execs.commands import in_a_system_folder, is_the_systems
 from sigwrap.linux.execs.executable import Executable
 from sigwrap.linux.execs.repeated import (
@@ -45,7 +45,6 @@ from sigwrap.run.execs.holdings import ExecHoldings
 from sigwrap.run.execs.tracer import Tracee
 from sigwrap.run.perform import Scope
 from sigwrap.store.codec import encode_payload, json_size
-from sigwrap.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from sigwrap.run.execs.execs import Execs

@@ -7,7 +7,7 @@ import os
 import resource
 from collections.abc import Callable, Sequence
 
-from sigwrap.hints import TYPE_CHECKING
+from sigwrap.bare import TYPE_CHECKING
 from sigwrap.linux import proc_files, procfs
 from sigwrap.linux.execs import waiting
 from sigwrap.linux.execs.asked import Asked, ExecRefused

@@ -19,10 +19,9 @@ import os
 import time
 from collections.abc import Callable
 
-from sigwrap.bare import signal
+from sigwrap.bare import TYPE_CHECKING, signal
 from sigwrap.calls import EXECS, EXITS, PTRACE_CALLS
 from sigwrap.errors import KernelError
-from sigwrap.hints import TYPE_CHECKING
 from sigwrap.linux import procfs, ptrace
 from sigwrap.linux.execs import image
 from sigwrap.linux.execs.executable import Executable

@@ -18,10 +18,9 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 
-from sigwrap.bare import signal
+from sigwrap.bare import TYPE_CHECKING, signal
 from sigwrap.calls import EXECS
 from sigwrap.errors import KernelError
-from sigwrap.hints import TYPE_CHECKING
 from sigwrap.linux import procfs, ptrace
 from sigwrap.linux.execs import image
 from sigwrap.linux.execs.environment import (

@@ -15,9 +15,8 @@ import resource
 import select
 import termios
 
-from sigwrap.bare import signal, socket
+from sigwrap.bare import Any, NoReturn, signal, socket
 from sigwrap.errors import KernelError
-from sigwrap.hints import Any, NoReturn
 from sigwrap.linux import libc
 from sigwrap.linux import process as linux_process
 from sigwrap.linux.descriptors import close_all_but

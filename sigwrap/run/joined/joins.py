@@ -14,9 +14,8 @@ import time
 from collections.abc import Callable
 
 from sigwrap import status
-from sigwrap.bare import signal, socket
+from sigwrap.bare import TYPE_CHECKING, Any, NoReturn, signal, socket
 from sigwrap.events import Payload, number, text
-from sigwrap.hints import TYPE_CHECKING, Any, NoReturn
 from sigwrap.linux import memory_library, procfs
 from sigwrap.linux import process as linux_process
 from sigwrap.linux.foreign_fds import let_go

@@ -14,8 +14,7 @@ import sys
 from collections.abc import Iterable, Sequence
 
 import sigwrap
-from sigwrap.bare import socket
-from sigwrap.hints import TYPE_CHECKING
+from sigwrap.bare import TYPE_CHECKING, NamedTuple, socket
 from sigwrap.linux.descriptors import widen_pipe
 from sigwrap.linux.execs.environment import Variables
 from sigwrap.linux.file_state import Inode, inode_of, kind_of
@@ -26,7 +25,6 @@ from sigwrap.mediate.lineage import Process
 from sigwrap.protocols.stub import MAX_PAYLOAD_BYTES, STUB_VARIABLE
 from sigwrap.run.recording.recording import Recording
 from sigwrap.start import onefile
-from sigwrap.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from sigwrap.run.session import Session

@@ -14,7 +14,7 @@ import threading
 from _operator import _compare_digest  # hmac's, which imports OpenSSL
 from collections.abc import Callable
 
-from sigwrap.tuples import NamedTuple
+from sigwrap.bare import NamedTuple
 from sigwrap.watch.page.messages import Request
 
 _SECRET_BYTES = 16

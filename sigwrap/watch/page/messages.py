@@ -11,8 +11,7 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from sigwrap.bare import re
-from sigwrap.tuples import NamedTuple
+from sigwrap.bare import NamedTuple, re
 from sigwrap.watch.board import Approve, Deny, Interrupt, KillAll, Lift, Order
 
 HEAD_BYTES = 8 << 10

@@ -27,12 +27,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
 from itertools import islice
 
+from sigwrap.bare import NamedTuple
 from sigwrap.linux import proc_files, procfs
 from sigwrap.linux.peer import Peer, carries_more_filters_than_us, has_supervisor_above
 from sigwrap.linux.pidfd import has_ended
 from sigwrap.linux.sockets.diag import Owner, owner_of
 from sigwrap.protocols.control_client import ask_all
-from sigwrap.tuples import NamedTuple
 
 WAY_OUT = "use sigwrap serve --socket FILE, and ssh -L 8000:FILE from another machine"
 _INSIDE = "it is in a supervised session"

@@ -5,10 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable
 
+from sigwrap.bare import NamedTuple
 from sigwrap.escape import columns_of, cut_to, printable, rows, shell_words
 from sigwrap.outcomes import counted
 from sigwrap.report.forms.times import rough_span
-from sigwrap.tuples import NamedTuple
 from sigwrap.watch.board import ENDED, ApprovalRequest, Board, EventLine, SessionView
 from sigwrap.watch.requests import lines_of, origin_of
 from sigwrap.watch.terminal.state import Mode, ScreenState
